@@ -140,7 +140,8 @@ def serve(
     settings = config.current()
     logs.configure(settings.log_level, settings.log_format)
     address = host or settings.server_host, settings.server_port if port is None else port
-    refuse_anonymous_access(address[0], settings, has_tokens=read_tokens(data_directory) is not None)
+    requires_tokens = settings.oauth.is_on or read_tokens(data_directory) is not None
+    refuse_anonymous_access(address[0], settings, has_tokens=requires_tokens)
     keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
     encryption.refuse_without_key(data_directory, keys)
     # Listening starts before the imports below, which take a second: clients that connect meanwhile wait instead of being refused.
@@ -367,7 +368,11 @@ def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas) 
     if plain := personas.keys.for_new and encryption.state(personas.directory).plain:
         logger.warning("encryption is on, but %d persona(s) are not encrypted: stop the server and run `memory-mcp encrypt`", len(plain))
     tokens = read_tokens(personas.directory)
-    logger.info("tokens: %s", "none, every caller can read and write everything" if tokens is None else f"required, {len(tokens)} exist")
+    oauth = config.current().oauth
+    is_open = tokens is None and not oauth.is_on
+    logger.info("tokens: %s", "none, every caller can read and write everything" if is_open else f"required, {len(tokens or {})} exist")
+    if oauth.is_on:
+        logger.info("OAuth: the authorization server is %s, this server is %s", oauth.issuer or "built in", oauth.public_url)
     logs.announce(f"Memory MCP listens on {_url(*listener.getsockname()[:2])}")
 
 

@@ -8,6 +8,7 @@
     ├── PersonaRequired         the server requires a persona and the request names none
     ├── TokenRefused            the request has no valid token
     ├── NotAllowed              the token is valid but not for this (scopes, personas)
+    ├── GrantRefused            an OAuth client asks for a token that it may not have
     ├── TooManyCalls            the caller has reached its rate limit; retry later
     ├── MemoryNotFound          no memory of this persona has that key
     ├── EntityNotFound          no entity of this persona has that name
@@ -81,6 +82,14 @@ class TokenRefused(MemoryMCPError):
 
 class NotAllowed(MemoryMCPError):
     """The token of the request is valid, but does not allow this."""
+
+
+class GrantRefused(MemoryMCPError):
+    """An OAuth client asks for a token that it may not have. `code`: the error's name in RFC 6749, 7591 or 8707."""
+
+    def __init__(self, what: str, why: str = "", do: str = "", code: str = "invalid_grant") -> None:
+        super().__init__(what, why, do)
+        self.code = code
 
 
 class TooManyCalls(MemoryMCPError):

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 
 def _known_timezone(name: str) -> str:
@@ -21,6 +22,21 @@ def _not_blank(name: str) -> str:
     if not name.strip():
         raise ValueError("a model name or a directory; null for none")
     return name
+
+
+def _secure_address(url: str) -> str:
+    """Tokens and keys travel to this address: only on this machine they may do so unencrypted."""
+    parts = urlsplit(url)
+    is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
+    if not (parts.scheme == "https" or is_local) or not parts.hostname or parts.username is not None or parts.fragment:
+        raise ValueError("an https:// address; http:// only on this machine")
+    return url
+
+
+def _address_of_host(url: str) -> str:
+    if urlsplit(_secure_address(url))._replace(scheme="", netloc="").geturl():
+        raise ValueError("an address without a path, such as https://memory.example.org")
+    return url
 
 
 ModelName = Annotated[str, AfterValidator(_not_blank)]
@@ -170,6 +186,61 @@ class RateLimit(Group):
     burst: int = Field(100, ge=1, le=1_000_000, description="Calls that may come at once before the limit per minute applies.")
 
 
+class OAuth(Group):
+    """OAuth 2.1: clients that sign in by themselves, beside tokens."""
+
+    authorization_server: Literal["none", "built_in", "external"] = Field(
+        "none", description="Who issues the tokens of OAuth: nobody, this server, or another one (`oauth.issuer`)."
+    )
+    public_url: Annotated[str, AfterValidator(_address_of_host)] | None = Field(
+        None, description="The address by which clients reach this server, such as `https://memory.example.org`. Required for OAuth."
+    )
+    dynamic_registration: bool = Field(
+        True, description="`built_in`: whether clients that have no metadata document of their own may register themselves."
+    )
+    issuer: Annotated[str, AfterValidator(_secure_address)] | None = Field(
+        None, description="`external`: the issuer, exactly as its tokens and its metadata name it."
+    )
+    jwks_url: Annotated[str, AfterValidator(_secure_address)] | None = Field(
+        None, description="`external`: where the keys are that sign its tokens (JWT)."
+    )
+    algorithm: Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519"] = Field(
+        "RS256", description="`external`: the only algorithm of a signature that is accepted."
+    )
+    introspection_url: Annotated[str, AfterValidator(_secure_address)] | None = Field(
+        None, description="`external`: where it is asked about a token, instead of `oauth.jwks_url`."
+    )
+    client_id: str | None = Field(None, min_length=1, description="`oauth.introspection_url`: as whom this server asks there.")
+    client_secret_file: str | None = Field(None, min_length=1, description="`oauth.introspection_url`: a file with the secret for that.")
+    audience: str | None = Field(
+        None,
+        min_length=1,
+        description="`external`: the `aud` that its tokens must have. `null`: the address of MCP, `oauth.public_url` + `/mcp`.",
+    )
+    personas_claim: str = Field("personas", min_length=1, description="`external`: the claim that says which personas a token is for.")
+    personas: dict[str, list[str] | Literal["all"]] = Field(
+        {},
+        description="`external`: the personas by a value of that claim, such as a user or a group. `{}`: the claim names personas itself.",
+    )
+    scopes_claim: str = Field("scope", min_length=1, description="`external`: the claim with the scopes.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.authorization_server != "none" and not self.public_url:
+            raise ValueError("OAuth requires oauth.public_url")
+        if self.authorization_server == "external":
+            if not self.issuer or (self.jwks_url is None) == (self.introspection_url is None):
+                raise ValueError("an external server requires oauth.issuer, and either oauth.jwks_url or oauth.introspection_url")
+            if self.introspection_url and not (self.client_id and self.client_secret_file):
+                raise ValueError("oauth.introspection_url requires oauth.client_id and oauth.client_secret_file")
+        return self
+
+    @property
+    def is_on(self) -> bool:
+        """Whether tokens of OAuth are accepted."""
+        return self.authorization_server != "none"
+
+
 class Calls(Group):
     """How many calls run at the same time and how many may wait. Further calls are refused, with `Retry-After`."""
 
@@ -304,6 +375,7 @@ class Settings(Group):
         "write everything. No effect once there are tokens. Needs a restart.",
     )
     rate_limit: RateLimit = Field(RateLimit(), description="How many calls one token, or one address without a token, may make.")
+    oauth: OAuth = Field(OAuth(), description="OAuth 2.1: clients that sign in by themselves, beside tokens.")
     allowed_hosts: list[str] = Field(
         [],
         description="Additional host names of the server (`Host` header), such as `memory` or `*.lan`. Needs a restart.",
@@ -332,6 +404,11 @@ class Settings(Group):
     log_format: Literal["text", "json"] = Field("text", description="How the server's log is written: as text, or one JSON object a line.")
 
     @property
+    def host_names(self) -> list[str]:
+        """`allowed_hosts`, and the host of `oauth.public_url`."""
+        return [*self.allowed_hosts, *([urlsplit(self.oauth.public_url).netloc] if self.oauth.public_url else [])]
+
+    @property
     def zone(self) -> ZoneInfo:
         """`timezone` as an object."""
         return ZoneInfo(self.timezone)
@@ -347,6 +424,7 @@ ONLY_IN_THE_FILE = frozenset(
         *("embeddings_class", "embeddings_arguments", "llm.chat_class", "llm.arguments"),
         *("backup.directory", "encryption.enabled", "encryption.key_file", "encryption.keyring"),
         *("server_host", "allow_anonymous", "allowed_hosts"),
+        *(f"oauth.{name}" for name in OAuth.model_fields),
     }
 )
 # Their values may hold the keys of services.

@@ -26,6 +26,7 @@ from memory_mcp.server.mcp import prompts, resources
 from memory_mcp.server.mcp.access import Needs, ScopeCheck
 from memory_mcp.server.mcp.tools import TOOLSETS, ToolErrors, ToolLookup, tools_of
 from memory_mcp.server.metrics import Metrics
+from memory_mcp.server.oauth import endpoints as oauth
 from memory_mcp.server.runtime import Runtime
 
 INSTRUCTIONS = (
@@ -65,12 +66,18 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
 def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGIApp:
     """Build the ASGI application: stateless MCP of both protocol eras at /mcp, the routes, the dashboard, host and origin protection, the edge."""
     app = mcp.http_app(
-        path="/mcp", stateless_http=True, json_response=True, host_origin_protection=True, allowed_hosts=settings.allowed_hosts
+        path="/mcp",
+        stateless_http=True,
+        json_response=True,
+        host_origin_protection=True,
+        allowed_hosts=settings.host_names,
+        # Behind a proxy that ends TLS, the pages' own origin is not the address that is listened on.
+        allowed_origins=[settings.oauth.public_url] if settings.oauth.public_url else None,
     )
     app.state.runtime = runtime
-    known_paths = {"/mcp", *(operation.route.path for operation in routes.OPERATIONS if operation.route), *dashboard.PATHS}
+    known_paths = {"/mcp", *oauth.PATHS, *(operation.route.path for operation in routes.OPERATIONS if operation.route), *dashboard.PATHS}
     app.state.authenticator = authenticator = Authenticator(runtime, known_paths)
-    app.router.routes.extend(dashboard.ROUTES)
+    app.router.routes.extend([*oauth.routes(), *dashboard.ROUTES])
     if stop := runtime.yield_lock:
 
         async def leave(_request: Request) -> Response:

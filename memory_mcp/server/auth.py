@@ -6,35 +6,44 @@ is let in to everything, as far as the address that is listened on lets them rea
 
 import hmac
 import ipaddress
+import threading
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.types import Scope
 
+from memory_mcp.config.settings import RateLimit
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import MemoryMCPError, NotAllowed, StoreError, TokenRefused, TooManyCalls
 from memory_mcp.personas.server_lock import NOTE_HEADER
+from memory_mcp.server.oauth.access import OAuthAccess
+from memory_mcp.server.oauth.resource import ENDPOINTS, Rights
 from memory_mcp.server.rate_limits import RateLimits
 from memory_mcp.server.refusal_log import RefusalLog
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.sessions import COOKIE, STATIC, Sessions, cookie_of, is_dashboard
-from memory_mcp.store.files.access_tokens import LiveTokens, Token, Tokens, matching
+from memory_mcp.store.files.access_tokens import LiveTokens, Token, Tokens, id_of, matching
 
 ADMISSION = "memory_mcp.admission"  # where the edge leaves it in the ASGI scope
 ALWAYS_OPEN = "/health"
 # "/" says where the dashboard is, which asks strangers to sign in.
 OPEN_TO_STRANGERS = frozenset({ALWAYS_OPEN, "/ready", "/"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-# Clients that get a 401 look here for a service that hands out tokens. There is none, and only a plain 404 says so.
-NOTHING_THERE = "/.well-known/"
+# Clients that get a 401 look here for a service that hands out tokens. Without OAuth there is none, and only a plain 404 says so.
+WELL_KNOWN = "/.well-known/"
+# Tokens can't be guessed; this bounds what guessing costs, whatever `rate_limit` says. Counted for each address.
+WRONG_SIGN_INS = RateLimit(per_minute=10, burst=10)
 
 _DO = "Send `Authorization: Bearer` with a token; `memory-mcp token create` makes one, and our own commands read it from MEMORY_MCP_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What a request may do. `token`: the public id, None without one; `personas`: canonical names, None for all."""
+    """What a request may do. `token`: the public id, None without one; `personas`: canonical names, None for all.
+
+    `is_oauth`: a client of OAuth, which can ask its user for more; `lacking` collects the scopes that it would have needed.
+    """
 
     token: str | None
     personas: frozenset[str] | None
@@ -42,6 +51,8 @@ class Admission:
     client: str
     refusals: RefusalLog
     is_stranger: bool = False
+    is_oauth: bool = False
+    lacking: list[TokenScope] = field(default_factory=list)
 
     def reaches(self, persona: str) -> bool:
         """Whether this canonical name is within the token's set. One that is not must be answered as if it did not exist."""
@@ -56,6 +67,7 @@ class Admission:
         missing = [scope for scope in TOKEN_SCOPES if scope in needs and scope not in self.scopes]
         if not missing:
             return
+        self.lacking.extend(missing)
         self.note("scope", asked=what)
         wanted = f"the scope{'s' if len(missing) > 1 else ''} {' and '.join(missing)}"
         has = ", ".join(scope for scope in TOKEN_SCOPES if scope in self.scopes)
@@ -86,36 +98,37 @@ class Authenticator:
         self._runtime = runtime
         self._known = known_addresses
         self._tokens = LiveTokens(runtime.personas.directory)
+        self.oauth = OAuthAccess(runtime)
+        self._had_oauth = self.oauth.settings.is_on
         self._limits = RateLimits()
+        self._wrong_sign_ins, self._signing_in = RateLimits(), threading.Lock()
         self.sessions = Sessions()
         self.refusals = RefusalLog(runtime.personas.log, runtime.clock)
 
-    def admit(self, scope: Scope) -> Admission:
+    async def admit(self, scope: Scope) -> Admission:
         """What the request may do.
 
         Raises:
-            TokenRefused, TooManyCalls: it may do nothing.
+            TokenRefused, NotAllowed, TooManyCalls: it may do nothing.
             StoreError: the tokens can't be read.
         """
         client = _network(scope)
-        if scope["path"] == ALWAYS_OPEN or scope["path"].startswith((NOTHING_THERE, STATIC)):
+        if scope["path"] == ALWAYS_OPEN or scope["path"].startswith((WELL_KNOWN, STATIC)):
             return self._stranger(client)
         self._check_secret(scope)
-        tokens = self._tokens.current()
-        token = None
+        tokens, admission = self._tokens_in_use(), None
         try:
-            if tokens is not None:
-                token = self._token(scope, tokens)
+            admission = await self._admission(scope, tokens, client)
         finally:  # a guess counts as a call
-            self._limits.take(token.id if token else client, self._runtime.config.current().rate_limit, time.monotonic())
-        if tokens is None:
-            return Admission(None, None, frozenset(TOKEN_SCOPES), client, self.refusals)
-        if token is None:
-            return self._stranger(client)
-        self._runtime.token_uses[token.id] = self._runtime.clock()
-        return Admission(
-            token.id, None if token.personas is None else frozenset(token.personas), frozenset(token.scopes), client, self.refusals
-        )
+            caller = admission.token if admission else None
+            self._limits.take(caller or client, self._runtime.config.current().rate_limit, time.monotonic())
+        return admission
+
+    def _tokens_in_use(self) -> Tokens | None:
+        """None where every caller is let in: without a token file and OAuth, neither of which ends while the server runs."""
+        tokens = self._tokens.current()
+        self._had_oauth = self._had_oauth or self.oauth.settings.is_on
+        return {} if tokens is None and self._had_oauth else tokens
 
     def address(self, scope: Scope) -> str:
         """What a request asks for, in one of a limited number of wordings. Addresses that are not ours may hold anything."""
@@ -150,17 +163,39 @@ class Authenticator:
                 "Run `memory-mcp serve` for a server that other programs can call",
             )
 
-    def _token(self, scope: Scope, tokens: Tokens) -> Token | None:
-        """The token that the request shows; None for one without, where strangers may look."""
-        shown = _credentials(scope)
-        if not shown and is_dashboard(scope["path"]):
-            return self._signed_in(scope, tokens)
-        if not shown and scope["path"] in OPEN_TO_STRANGERS:
-            return None
+    async def _admission(self, scope: Scope, tokens: Tokens | None, client: str) -> Admission:
+        """What the credentials of a request allow; a request without any is a stranger's, where strangers may look."""
+        if tokens is None:
+            return Admission(None, None, frozenset(TOKEN_SCOPES), client, self.refusals)
+        shown, path, oauth = _credentials(scope), scope["path"], self.oauth.settings
+        # Clients show codes there, not tokens: some do so in this header, too.
+        if path.startswith(ENDPOINTS) and oauth.authorization_server == "built_in":
+            return self._stranger(client)
+        if not shown and is_dashboard(path):
+            signed_in = self._signed_in(scope, tokens)
+            return self._admitted(signed_in, client) if signed_in else self._stranger(client)
+        if not shown and path in OPEN_TO_STRANGERS:
+            return self._stranger(client)
         if len(shown) != 1:
             why = f"the request has {len(shown)} Authorization headers" if shown else "the request has none"
             raise TokenRefused("this server wants a token", why, _DO)
-        return self._in_force(tokens, _secret_in(shown[0]))
+        secret = _secret_in(shown[0])
+        # Pages are for people: a client that opens them could grant itself more than its user did.
+        if oauth.is_on and id_of(secret) is None and not is_dashboard(path):
+            return self._of_rights(await self.oauth.rights(secret, tokens), client)
+        return self._admitted(self._in_force(tokens, secret), client)
+
+    def _admitted(self, token: Token, client: str) -> Admission:
+        self._runtime.token_uses[token.id] = self._runtime.clock()
+        personas = None if token.personas is None else frozenset(token.personas)
+        return Admission(token.id, personas, frozenset(token.scopes), client, self.refusals)
+
+    def _of_rights(self, rights: Rights | None, client: str) -> Admission:
+        if rights is None:
+            raise TokenRefused("this token is not good here", "it is unknown, expired, revoked or for another server", "Sign in again")
+        if rights.personas == frozenset():
+            raise NotAllowed("this token is for no persona of this server", "its claims name none", "Ask the server's owner")
+        return Admission(rights.id, rights.personas, rights.scopes, client, self.refusals, is_oauth=True)
 
     def _in_force(self, tokens: Tokens, secret: str) -> Token:
         token = matching(tokens, secret)
@@ -177,14 +212,22 @@ class Authenticator:
         token = tokens.get(self.sessions.token_of(cookie) or "") if cookie else None
         return token if token and token.state(self._runtime.clock()) == "in force" else None
 
-    def sign_in(self, secret: str) -> str:
+    def sign_in(self, secret: str, client: str = "") -> str:
         """Begin a session with a token's secret. Returns its cookie.
 
         Raises:
             TokenRefused: it is the secret of no token in force.
+            TooManyCalls: too many of this client's were wrong.
             StoreError: the tokens can't be read.
         """
-        return self.sessions.begin(self._in_force(self._tokens.current() or {}, secret).id)
+        with self._signing_in:
+            self._wrong_sign_ins.require(client, WRONG_SIGN_INS, time.monotonic())
+            try:
+                token = self._in_force(self._tokens.current() or {}, secret)
+            except TokenRefused:
+                self._wrong_sign_ins.take(client, WRONG_SIGN_INS, time.monotonic())
+                raise
+        return self.sessions.begin(token.id)
 
     def is_secret_of(self, token: str | None, secret: str) -> bool:
         """Whether this is the secret of the token with this id, and the token in force."""

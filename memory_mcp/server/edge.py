@@ -9,7 +9,7 @@ import json
 import logging
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.errors import BodyLate, InvalidPersonaName, MemoryMCPError, Overloaded
+from memory_mcp.errors import BodyLate, InvalidPersonaName, MemoryMCPError, Overloaded, TokenRefused
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server import call_record
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
@@ -35,6 +35,7 @@ from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.dashboard.frame import refusal_page
 from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
 from memory_mcp.server.metrics import Metrics
+from memory_mcp.server.oauth.resource import ENDPOINTS, OAUTH_SCOPES, challenge
 from memory_mcp.server.sessions import STATIC, is_dashboard
 
 STREAMED = "/api/import"
@@ -121,13 +122,18 @@ class Edge:
             "%s: %s", record.operation, record.outcome, extra={"status": record.status, "duration_ms": round(record.seconds * 1e3, 1)}
         )
 
-    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _let_in(self, scope: Scope, receive: Receive, send: "_Rewording") -> None:
         try:
-            scope[ADMISSION] = self._door.admit(scope)
+            admission = scope[ADMISSION] = await self._door.admit(scope)
         except MemoryMCPError as error:
             await run_in_threadpool(self._door.note, scope, error)
-            await _turned_away(scope, error)(scope, receive, send)
+            refused = _turned_away(scope, error)
+            if isinstance(error, TokenRefused) and self._door.oauth.settings.is_on:
+                refused.headers["WWW-Authenticate"] = self._challenge(scope)
+            await refused(scope, receive, send)
             return
+        if admission.is_oauth:
+            send.step_up = partial(self._step_up, scope, admission)
         if not _is_work(scope):
             await self._app(scope, receive, send)
             return
@@ -141,6 +147,18 @@ class Edge:
             with suppress(BodyLate):
                 await _drain(scope, receive)
             await _turned_away(scope, error)(scope, receive, send)
+
+    def _challenge(self, scope: Scope) -> str:
+        """Where a client of OAuth learns how to get a token."""
+        error = "invalid_token" if "authorization" in Headers(scope=scope) else ""
+        return challenge(self._door.oauth.settings, scope.get(PATH_PERSONA), error=error)
+
+    def _step_up(self, scope: Scope, admission: Admission) -> str | None:
+        """Where a client of OAuth can get a token with the scopes that were missing; None if none were, or none can be had."""
+        if not admission.lacking or not set(admission.lacking) <= set(OAUTH_SCOPES):
+            return None
+        wanted = [name for name in OAUTH_SCOPES if name in admission.scopes or name in admission.lacking]
+        return challenge(self._door.oauth.settings, scope.get(PATH_PERSONA), error="insufficient_scope", scopes=wanted)
 
     async def _answer(self, scope: Scope, receive: "_InTime", send: Send) -> None:
         """Answer a call, which takes a place once its body is there: one that never comes keeps nobody waiting."""
@@ -205,7 +223,7 @@ def callers_of(scope: Scope) -> tuple[str, ...]:
 def _is_work(scope: Scope) -> bool:
     """Whether it is a call that waits for its turn. What tells how the server is must be answered when nothing else is."""
     path: str = scope["path"]
-    return path == "/mcp" or path.startswith("/api/") or (is_dashboard(path) and not path.startswith(STATIC))
+    return path == "/mcp" or path.startswith(("/api/", ENDPOINTS)) or (is_dashboard(path) and not path.startswith(STATIC))
 
 
 async def _drain(scope: Scope, receive: "_InTime") -> None:
@@ -378,15 +396,18 @@ def _late() -> BodyLate:
 
 
 class _Rewording:
-    """Replaces a library's plain-text refusal by ours, as JSON, and notes the status."""
+    """Replaces a library's plain-text refusal by ours, as JSON, tells a client of OAuth which scopes it lacks, and notes the status."""
 
     def __init__(self, send: Send, record: CallRecord) -> None:
         self._send = send
         self._record = record
         self._words: bytes | None = None
+        self.step_up: Callable[[], str | None] = lambda: None
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            if wanted := self.step_up():
+                message = {**message, "status": 403, "headers": [*message["headers"], (b"www-authenticate", wanted.encode())]}
             self._record.status = max(self._record.status, message["status"])  # a refusal of a tool is answered with 200
             kind = next((value for name, value in message["headers"] if name == b"content-type"), b"")
             if message["status"] in _REWORDED and not kind.startswith((b"application/json", b"text/html")):

@@ -1,6 +1,6 @@
 """What the edge is handed by the composition root: the long-lived objects that every request shares."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -12,6 +12,7 @@ from memory_mcp.jobs.chore_worker import ChoreWorker
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.personas.registry import Personas
+from memory_mcp.server.oauth.clients import fetch_public
 from memory_mcp.store.vectors.index_cache import IndexCache
 
 
@@ -20,7 +21,8 @@ class Runtime:
     """One server's parts. `clock` answers with an aware datetime; without an `index` nothing is embedded and words alone are searched;
     without `chores` there is no upkeep in the background, and without `usage` nothing is counted. `forget_cached` drops what models
     have answered. `token_uses`: when each token was last used since the start, by its id. `instance` names this start of the server; with
-    `secret`, only callers that send it are let in. `yield_lock` stops it for another server."""
+    `secret`, only callers that send it are let in. `yield_lock` stops it for another server.
+    `fetch_document` reads what an OAuth client says of itself on the web."""
 
     config: LiveConfig
     personas: Personas
@@ -37,3 +39,4 @@ class Runtime:
     instance: str = ""
     secret: str | None = None
     yield_lock: Callable[[], None] | None = None
+    fetch_document: Callable[[str], Awaitable[bytes]] = fetch_public

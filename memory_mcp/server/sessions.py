@@ -20,6 +20,7 @@ STATIC = f"{DASHBOARD}/static/"
 COOKIE = "memory_mcp_session"
 # Without a request for so long a session ends, and however it is used after so long.
 IDLE_SECONDS, LIFE_SECONDS = 30 * 60, 12 * 60 * 60
+FRESH_SECONDS = 5 * 60
 SESSIONS_KEPT = 1_000
 
 
@@ -79,6 +80,12 @@ class Sessions:
             session.used = now
             self._sessions.move_to_end(key)
             return session.token
+
+    def is_fresh(self, cookie: str | None) -> bool:
+        """Whether somebody has just signed in. What outlasts a session needs more than its cookie, which may have been stolen."""
+        with self._lock:
+            session = self._sessions.get(_digest(cookie or ""))
+        return session is not None and self._monotonic() - session.began <= FRESH_SECONDS
 
     def end(self, cookie: str) -> None:
         """Sign out."""

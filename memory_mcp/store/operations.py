@@ -38,7 +38,7 @@ CONFIRM = "confirm"
 Rotation = Literal["drop", "archive", "off"]
 
 # What concerns the whole server, and no persona.
-SERVER_EVENTS = ("refused", "create_token", "revoke_token", "configure")
+SERVER_EVENTS = ("refused", "create_token", "revoke_token", "configure", "grant", "revoke_grant")
 # Lines without a row: files that were moved, and events of the server.
 _LOGGED_ONLY = ("adopt", *SERVER_EVENTS)
 

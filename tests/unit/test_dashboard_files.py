@@ -13,7 +13,10 @@ from memory_mcp.server.dashboard.words import WORDS
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "memory_mcp" / "server" / "dashboard"
-SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in [*DASHBOARD.rglob("*.html"), *DASHBOARD.rglob("*.py")])
+OAUTH = DASHBOARD.parent / "oauth"
+SOURCES = "\n".join(
+    path.read_text(encoding="utf-8") for path in [*DASHBOARD.rglob("*.html"), *DASHBOARD.rglob("*.py"), OAUTH / "consent.py"]
+)
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 

@@ -21,7 +21,7 @@ def sign_in(visit: Visit) -> Response:
         return visit.page("sign_in.html", to=target, is_refused=False)
     authenticator: Authenticator = visit.request.app.state.authenticator
     try:
-        cookie = authenticator.sign_in(visit.field("token"))
+        cookie = authenticator.sign_in(visit.field("token"), visit.admission.client)
     except TokenRefused as error:
         visit.admission.note("token", asked=f"POST {SIGN_IN}", why=error.why)
         return visit.page("sign_in.html", 401, to=target, is_refused=True)

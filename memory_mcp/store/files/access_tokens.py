@@ -8,31 +8,25 @@ import hashlib
 import hmac
 import json
 import logging
-import os
 import re
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import InvalidInput, StoreDamaged, StoreError, TokenRefused
-from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, write_atomically
+from memory_mcp.store.files.locked_file import locked, stamp_of, write_private
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 
 FILE_NAME = "tokens.json"
-LOCK_NAME = ".tokens.lock"
 VERSION = 1
 PREFIX = "mmcp"
 NAME_LIMIT = 100
-LOCK_SECONDS = 10
 
 _SECRET = re.compile(rf"{PREFIX}_([0-9a-f]{{10}})_[0-9a-f]{{64}}")
 _SPANS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -76,7 +70,7 @@ def id_of(secret: str) -> str | None:
 def matching(tokens: Tokens, secret: str) -> Token | None:
     """The token with this secret; None if there is none. A wrong secret takes as long as an unknown one."""
     known = tokens.get(id_of(secret) or "")
-    same = hmac.compare_digest(_fingerprint(secret), known.fingerprint if known else _UNUSED_FINGERPRINT)
+    same = hmac.compare_digest(fingerprint_of(secret), known.fingerprint if known else _UNUSED_FINGERPRINT)
     return known if known and same else None
 
 
@@ -148,14 +142,14 @@ def create_token(
         raise InvalidInput(f"the token's name has {len(name)} characters", f"{NAME_LIMIT} are the limit", "Choose a shorter one")
     if expires_at and expires_at <= now:
         raise InvalidInput("the token would have expired already", f"at {expires_at.isoformat()}", "Choose a later time")
-    with _locked(directory):
+    with locked(directory, FILE_NAME):
         existing = read_tokens(directory)
         if only_first and existing is not None:
             raise TokenRefused("this server wants a token", "tokens have been in use for a moment", "Sign in, and try again")
         tokens = dict(existing or {})
         identity = next(made for made in iter(lambda: secrets.token_hex(5), None) if made not in tokens)
         secret = f"{PREFIX}_{identity}_{secrets.token_hex(32)}"
-        token = Token(identity, name, _fingerprint(secret), who, what, now, expires_at)
+        token = Token(identity, name, fingerprint_of(secret), who, what, now, expires_at)
         _write(directory, {**tokens, identity: token})
     return token, secret
 
@@ -168,7 +162,7 @@ def revoke_token(directory: Path, identity: str, now: datetime) -> Token:
         StoreError: the file can't be read or written.
     """
     _tokens_with(directory, identity)
-    with _locked(directory):
+    with locked(directory, FILE_NAME):
         tokens = _tokens_with(directory, identity)
         token = tokens[identity]
         if token.revoked_at is None:
@@ -183,7 +177,7 @@ class LiveTokens:
     def __init__(self, directory: Path) -> None:
         """Raises StoreError if the file exists but can't be used: a server started then would be open."""
         self._directory = directory
-        self._stamp = self._read_stamp()
+        self._stamp = stamp_of(self._directory / FILE_NAME)
         self._tokens = read_tokens(directory)
         self._unusable = False
         self._lock = threading.Lock()
@@ -194,9 +188,9 @@ class LiveTokens:
         Raises:
             StoreError: all access is denied.
         """
-        if self._read_stamp() != self._stamp:
+        if stamp_of(self._directory / FILE_NAME) != self._stamp:
             with self._lock:  # concurrent refreshes could keep the older tokens under the newer stamp
-                stamp = self._read_stamp()
+                stamp = stamp_of(self._directory / FILE_NAME)
                 if stamp != self._stamp:
                     self._refresh()
                     self._stamp = stamp
@@ -221,16 +215,9 @@ class LiveTokens:
         logger.error("%s Until then no call is accepted.", why)
         self._unusable = True
 
-    def _read_stamp(self) -> tuple[int, ...] | None:
-        """What changes with the file's content, and (the last one) with its owner and permissions: those may be what was wrong."""
-        try:
-            stat = (self._directory / FILE_NAME).stat()
-        except OSError:
-            return None
-        return (stat.st_mtime_ns, stat.st_size, stat.st_ino, stat.st_ctime_ns)
 
-
-def _fingerprint(secret: str) -> str:
+def fingerprint_of(secret: str) -> str:
+    """What is stored of a secret: SHA-256, in hex."""
     return hashlib.sha256(secret.encode("utf-8", errors="surrogateescape")).hexdigest()
 
 
@@ -241,27 +228,8 @@ def _tokens_with(directory: Path, identity: str) -> dict[str, Token]:
     return tokens
 
 
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Serialize writers of the file: commands and servers."""
-    do = "Make the data directory writable for you"
-    try:
-        directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-        with FileLock(directory / LOCK_NAME, mode=0o600, timeout=LOCK_SECONDS):
-            yield
-    except Timeout:
-        raise StoreError(f"{FILE_NAME} can't be written", "another command is writing it", "Try again") from None
-    except OSError as error:
-        raise refusal(error, f"{FILE_NAME} can't be written", do) from error
-
-
 def _write(directory: Path, tokens: Tokens) -> None:
-    tree = {"version": VERSION, "tokens": [_as_json(token) for token in tokens.values()]}
-    write_atomically(directory / FILE_NAME, json.dumps(tree, ensure_ascii=False, indent=2) + "\n")
-    if hasattr(os, "geteuid") and os.geteuid() == 0:  # `sudo memory-mcp token create`: the server must be able to read them
-        owner = directory.stat()
-        for name in (FILE_NAME, LOCK_NAME):
-            os.chown(directory / name, owner.st_uid, owner.st_gid)
+    write_private(directory, FILE_NAME, {"version": VERSION, "tokens": [_as_json(token) for token in tokens.values()]})
 
 
 def _as_json(token: Token) -> dict[str, Any]:

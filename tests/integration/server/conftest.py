@@ -107,12 +107,12 @@ def portal() -> Iterator[BlockingPortal]:
 
 
 @contextmanager
-def _served(directory: Path, settings: dict[str, Any]) -> Iterator[Served]:
+def _served(directory: Path, settings: dict[str, Any], **parts: Any) -> Iterator[Served]:
     data, config = directory / "memory", directory / "config.json"
     config.write_text(json.dumps({**NO_MODELS, **settings}), encoding="utf-8")
     live = LiveConfig(config)
     clock = Clock()
-    runtime = Runtime(live, Personas(data), unloaded_models, clock=clock, started_at=NOON, usage=Usage())
+    runtime = Runtime(live, Personas(data), unloaded_models, clock=clock, started_at=NOON, usage=Usage(), **parts)
     mcp = mcp_server(live.current())
     application = http_application(mcp, runtime, live.current())
     server = uvicorn.Server(uvicorn.Config(application, http=Connection, log_config=None, access_log=False, timeout_graceful_shutdown=5))
@@ -135,8 +135,11 @@ def _served(directory: Path, settings: dict[str, Any]) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def serving() -> Callable[..., Any]:
-    """serving(directory, **settings): a context manager around a server of its own, its data and config.json in that directory."""
-    return lambda directory, **settings: _served(directory, settings)
+    """serving(directory, **settings): a context manager around a server of its own, its data and config.json in that directory.
+
+    `parts`: what its runtime has instead of the usual.
+    """
+    return lambda directory, parts=None, **settings: _served(directory, settings, **(parts or {}))
 
 
 @pytest.fixture(scope="module")

@@ -326,10 +326,10 @@ class RuntimeWithIndex:
 def test_a_rebuild_is_asked_for_under_the_name_of_the_persona_and_of_no_other(server, persona, name, tulips):
     rebuilder = Rebuilder()
     runtime = RuntimeWithIndex(server.runtime.config, server.runtime.personas, rebuilder, server.runtime.clock)
-    admission = Authenticator(server.runtime, ()).admit({"type": "http", "path": "/mcp", "headers": []})
+    admission = asyncio.run(Authenticator(server.runtime, ()).admit({"type": "http", "path": "/mcp", "headers": []}))
 
     def asked_by(who):
-        return compat.rebuild_vector_store(Call(runtime, {"type": "http"}, [who], admission), NoArguments())
+        return compat.rebuild_vector_store(Call(runtime, {"type": "http", "path": "/mcp", "headers": []}, [who], admission), NoArguments())
 
     assert asked_by(name)["requested"]
     assert not asked_by(f"{name}-nobody")["requested"]

@@ -18,6 +18,7 @@ STATUS = {
     errors.PersonaRequired: 400,
     errors.TokenRefused: 401,
     errors.NotAllowed: 403,
+    errors.GrantRefused: 400,
     errors.BodyLate: 408,
     errors.TooManyCalls: 429,
     errors.MemoryNotFound: 404,

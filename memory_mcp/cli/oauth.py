@@ -1,0 +1,65 @@
+"""`memory-mcp oauth`: lists and revokes what was granted to OAuth clients. A running server applies changes at its next call."""
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memory_mcp.cli.options import AsJson, DataDirectory
+from memory_mcp.config.reading import default_data_directory
+
+if TYPE_CHECKING:
+    from memory_mcp.store.files.oauth_grants import Grant
+
+oauth = typer.Typer(help="List and revoke what was granted to OAuth clients.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the group of commands."""
+    oauth.command("list")(list_grants)
+    oauth.command()(revoke)
+    app.add_typer(oauth, name="oauth")
+
+
+def list_grants(data: DataDirectory = None, as_json: AsJson = False) -> None:
+    """List the grants: which client may use which personas, and for whom."""
+    # Imported here: the other commands don't need the library for locks.
+    from memory_mcp.store.files.oauth_grants import read_registry  # noqa: PLC0415
+
+    grants, now = read_registry(data or default_data_directory()).grants.values(), datetime.now(UTC)
+    exchanged = [grant for grant in grants if grant.refresh or grant.revoked_at]
+    if as_json:
+        typer.echo(json.dumps({"grants": [_as_json(grant, now) for grant in exchanged]}, ensure_ascii=False, indent=2))
+        return
+    if not exchanged:
+        typer.echo("Nothing is granted.")
+    for grant in exchanged:
+        asked = grant.asked
+        what = f"{', '.join(asked.personas)}: {', '.join(asked.scopes)}"
+        made = f"made {grant.created_at:%Y-%m-%d} with token {asked.owner}"
+        typer.echo(f"{grant.id}  {grant.state(now):8}  {made}  {what}  {asked.client_name or '–'} ({asked.client_id})")
+
+
+def revoke(identity: Annotated[str, typer.Argument(help="The id in `oauth list`.", metavar="ID")], data: DataDirectory = None) -> None:
+    """Revoke a grant, with immediate effect."""
+    from memory_mcp.store.files.oauth_grants import revoke_grant  # noqa: PLC0415  as above
+
+    revoked = revoke_grant(data or default_data_directory(), identity, datetime.now(UTC))
+    typer.echo(f"The grant {revoked.id} of {revoked.asked.client_name or revoked.asked.client_id} is revoked.")
+
+
+def _as_json(grant: "Grant", now: datetime) -> dict[str, Any]:
+    asked = grant.asked
+    moments = {"created_at": grant.created_at, "ends_at": grant.ends_at, "revoked_at": grant.revoked_at}
+    return {
+        "id": grant.id,
+        "client_id": asked.client_id,
+        "client_name": asked.client_name,
+        "token": asked.owner,
+        "personas": list(asked.personas),
+        "scopes": list(asked.scopes),
+        "resource": asked.resource,
+        "state": grant.state(now),
+        **{name: moment and moment.isoformat(timespec="seconds") for name, moment in moments.items()},
+    }

@@ -1,0 +1,52 @@
+"""Private JSON files of the data directory that commands and servers write in turn, and that a server notices the change of."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from memory_mcp.errors import StoreError
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, write_atomically
+
+LOCK_SECONDS = 10
+
+Stamp = tuple[int, ...]
+
+
+@contextmanager
+def locked(directory: Path, name: str) -> Iterator[None]:
+    """Serialize the writers of the file `name`. The directory is created if necessary."""
+    try:
+        directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        with FileLock(_lock_of(directory, name), mode=0o600, timeout=LOCK_SECONDS):
+            yield
+    except Timeout:
+        raise StoreError(f"{name} can't be written", "another command is writing it", "Try again") from None
+    except OSError as error:
+        raise refusal(error, f"{name} can't be written", "Make the data directory writable for you") from error
+
+
+def write_private(directory: Path, name: str, tree: Any) -> None:
+    """Replace the file, which is locked by the caller."""
+    write_atomically(directory / name, json.dumps(tree, ensure_ascii=False, indent=2) + "\n")
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # `sudo memory-mcp token create`: the server must be able to read it
+        owner = directory.stat()
+        for path in (directory / name, _lock_of(directory, name)):
+            os.chown(path, owner.st_uid, owner.st_gid)
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """What changes with the file's content, and (the last one) with its owner and permissions: those may be what was wrong."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return (stat.st_mtime_ns, stat.st_size, stat.st_ino, stat.st_ctime_ns)
+
+
+def _lock_of(directory: Path, name: str) -> Path:
+    return directory / f".{Path(name).stem}.lock"

@@ -1,0 +1,371 @@
+"""`oauth.json`: what the owner of a token has granted to OAuth clients, and which clients have registered themselves.
+
+Of codes and tokens only fingerprints are stored. A grant is a part of the token that its owner signed in with, and ends with it.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from memory_mcp.domain import TOKEN_SCOPES, TokenScope
+from memory_mcp.errors import GrantRefused, InvalidInput, StoreDamaged, StoreError
+from memory_mcp.store.files.access_tokens import fingerprint_of
+from memory_mcp.store.files.locked_file import locked, stamp_of, write_private
+from memory_mcp.store.timestamps import from_text, to_text
+
+FILE_NAME = "oauth.json"
+VERSION = 1
+CODE, ACCESS, REFRESH = "mmcc", "mmca", "mmcr"
+CODE_LIFE, ACCESS_LIFE, REFRESH_LIFE = timedelta(minutes=2), timedelta(hours=1), timedelta(days=30)
+# How long a grant stays listed after its end.
+LISTED = timedelta(days=30)
+# Registering is open to strangers: of the clients that nobody has granted anything, the oldest make room.
+CLIENTS_KEPT = 100
+
+_SECRET = re.compile(rf"({CODE}|{ACCESS}|{REFRESH})_([0-9a-f]{{10}})_([0-9a-f]{{32}})([0-9a-f]{{64}})")
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client that has registered itself, by its id. Nothing of what it says of itself is proven."""
+
+    id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    registered_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """The fingerprint of a code or a token, and until when it is good."""
+
+    fingerprint: str
+    expires_at: datetime
+
+    def is_of(self, secret: str) -> bool:
+        """Whether this is the fingerprint of a secret."""
+        return hmac.compare_digest(self.fingerprint, fingerprint_of(secret))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a client asks for, and an owner grants: personas and scopes at a resource. `owner`: the id of the owner's token."""
+
+    client_id: str
+    client_name: str
+    redirect_uri: str
+    challenge: str
+    resource: str
+    owner: str
+    personas: tuple[str, ...]
+    scopes: tuple[TokenScope, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What is granted. `family`: fingerprint of the part that all its refresh tokens share, by which a used one is recognized.
+
+    `access`: the latest access tokens, the newest last. Until the code is exchanged there is no `refresh`.
+    """
+
+    id: str
+    asked: Asked
+    created_at: datetime
+    code: Secret
+    family: str
+    access: tuple[Secret, ...] = ()
+    refresh: Secret | None = None
+    revoked_at: datetime | None = None
+
+    @property
+    def ends_at(self) -> datetime:
+        """When it ends unless it is used."""
+        return self.refresh.expires_at if self.refresh else self.code.expires_at
+
+    def state(self, now: datetime) -> str:
+        """`in force`, `expired` or `revoked`."""
+        if self.revoked_at:
+            return "revoked"
+        return "expired" if self.ends_at <= now else "in force"
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """New tokens of a grant, which are stored nowhere."""
+
+    access: str
+    refresh: str
+    grant: Grant
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Everything in the file."""
+
+    grants: Mapping[str, Grant]
+    clients: Mapping[str, Client]
+
+
+def grant_of(secret: str, kind: str) -> str | None:
+    """The id of the grant in a code or token of this kind; None if the text is none."""
+    match = _SECRET.fullmatch(secret)
+    return match[2] if match and match[1] == kind else None
+
+
+def read_registry(directory: Path) -> Registry:
+    """All grants and clients of a data directory.
+
+    Raises:
+        StoreError: the file exists but can't be used.
+    """
+    try:
+        tree = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
+        if tree["version"] != VERSION:
+            raise StoreDamaged(f"{FILE_NAME} is of another version", f"{tree['version']!r} and not {VERSION}", "Update Memory MCP")
+        grants, clients = map(_grant, tree["grants"]), map(_client, tree["clients"])
+        return Registry({grant.id: grant for grant in grants}, {client.id: client for client in clients})
+    except (FileNotFoundError, NotADirectoryError):
+        return Registry({}, {})
+    except OSError as error:
+        raise StoreError(f"{FILE_NAME} can't be read", error.strerror or str(error), "Make it readable for the server") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StoreDamaged(f"{FILE_NAME} is invalid", f"{type(error).__name__} {error}", "Remove it: clients then sign in again") from error
+
+
+def register_client(directory: Path, *, name: str, redirect_uris: Iterable[str], now: datetime) -> Client:
+    """Store a client that registers itself, under a new id."""
+    client = Client(secrets.token_hex(16), name, tuple(redirect_uris), now)
+
+    def add(registry: Registry) -> Registry:
+        used = {grant.asked.client_id for grant in registry.grants.values()}
+        idle = [identity for identity in registry.clients if identity not in used]
+        dropped = set(idle[: max(0, len(idle) - CLIENTS_KEPT + 1)])
+        kept = {identity: known for identity, known in registry.clients.items() if identity not in dropped}
+        return Registry(registry.grants, {**kept, client.id: client})
+
+    _change(directory, now, add)
+    return client
+
+
+def grant(directory: Path, asked: Asked, now: datetime) -> str:
+    """Store what an owner grants. Returns the code, which the client exchanges once for tokens."""
+    identity, family = secrets.token_hex(5), secrets.token_hex(16)
+    code = f"{CODE}_{identity}_{family}{secrets.token_hex(32)}"
+    made = Grant(identity, asked, now, Secret(fingerprint_of(code), now + CODE_LIFE), fingerprint_of(family))
+    _change(directory, now, lambda registry: _with(registry, made))
+    return code
+
+
+def exchange(
+    directory: Path, code: str, *, client_id: str, redirect_uri: str, verifier: str, resource: str | None, now: datetime
+) -> Issued:
+    """The tokens for a code. A code that is shown again, or by somebody who is not the client, was stolen: its grant ends.
+
+    Raises:
+        GrantRefused: the code is unknown, used or expired, or not of this client, redirect address and verifier.
+    """
+
+    def issue(registry: Registry) -> tuple[Grant, Issued | None]:
+        known = registry.grants.get(grant_of(code, CODE) or "")
+        if known is None or not known.code.is_of(code) or known.revoked_at:
+            raise GrantRefused("this code is not good", "it is unknown, expired or used")
+        is_own = known.asked.client_id == client_id and known.asked.redirect_uri == redirect_uri
+        if known.refresh or known.code.expires_at <= now or not is_own or not _is_verifier(verifier, known.asked.challenge):
+            return replace(known, revoked_at=now), None
+        _check_resource(known, resource)
+        issued = _issued(known, code, now)
+        return issued.grant, issued
+
+    return _issue(directory, now, issue, "this code is not good: it is unknown, expired, used or another client's")
+
+
+def refresh(directory: Path, token: str, *, client_id: str, resource: str | None, now: datetime) -> Issued:
+    """New tokens for a refresh token, which is good once. A used one was stolen, from the client or by it: its grant ends.
+
+    Raises:
+        GrantRefused: the token is unknown, used or expired, or not of this client.
+    """
+
+    def issue(registry: Registry) -> tuple[Grant, Issued | None]:
+        match = _SECRET.fullmatch(token)
+        known = registry.grants.get(grant_of(token, REFRESH) or "")
+        if match is None or known is None or known.refresh is None or known.state(now) != "in force":
+            raise GrantRefused("this refresh token is not good", "it is unknown, expired or revoked")
+        if not hmac.compare_digest(known.family, fingerprint_of(match[3])):
+            raise GrantRefused("this refresh token is not good", "it is unknown, expired or revoked")
+        if not known.refresh.is_of(token) or known.asked.client_id != client_id:
+            return replace(known, revoked_at=now), None
+        _check_resource(known, resource)
+        issued = _issued(known, token, now)
+        return issued.grant, issued
+
+    return _issue(directory, now, issue, "this refresh token is not good: it was used before, and its grant is revoked")
+
+
+def revoke_grant(directory: Path, identity: str, now: datetime) -> Grant:
+    """End a grant, with all its tokens. It stays listed for a while.
+
+    Raises:
+        InvalidInput: no grant has this id.
+    """
+
+    def end(registry: Registry) -> Registry:
+        known = registry.grants.get(identity)
+        if known is None:
+            raise InvalidInput(f"no grant has the id {identity[:20]!r}", "", "See `memory-mcp oauth list`")
+        return _with(registry, known if known.revoked_at else replace(known, revoked_at=now))
+
+    return _change(directory, now, end).grants[identity]
+
+
+def revoke_secret(directory: Path, secret: str, client_id: str, now: datetime) -> Grant | None:
+    """End the grant of a client's access or refresh token; None if the client has no such token."""
+    registry = read_registry(directory)
+    known = registry.grants.get(grant_of(secret, ACCESS) or grant_of(secret, REFRESH) or "")
+    if known is None or known.asked.client_id != client_id or known.revoked_at:
+        return None
+    if not any(stored.is_of(secret) for stored in (*known.access, *([known.refresh] if known.refresh else []))):
+        return None
+    return revoke_grant(directory, known.id, now)
+
+
+class LiveRegistry:
+    """The current grants and clients of a running server; the file is read again when it has changed."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        # One assignment, so that any thread sees a registry with its own stamp.
+        self._read: tuple[Any, Registry] | None = None
+
+    def current(self) -> Registry:
+        """The grants for a call that begins now. Costs one `stat`.
+
+        Raises:
+            StoreError: the file can't be used.
+        """
+        stamp, known = stamp_of(self._directory / FILE_NAME), self._read
+        if known is None or known[0] != stamp:
+            known = self._read = (stamp, read_registry(self._directory))
+        return known[1]
+
+
+def _check_resource(known: Grant, resource: str | None) -> None:
+    if resource is not None and resource != known.asked.resource:
+        raise GrantRefused("this token would be for another resource", f"the grant is for {known.asked.resource}", code="invalid_target")
+
+
+def _is_verifier(verifier: str, challenge: str) -> bool:
+    """RFC 7636, S256."""
+    digest = hashlib.sha256(verifier.encode("utf-8", errors="surrogateescape")).digest()
+    return hmac.compare_digest(base64.urlsafe_b64encode(digest).rstrip(b"="), challenge.encode())
+
+
+def _issued(known: Grant, shown: str, now: datetime) -> Issued:
+    match = _SECRET.fullmatch(shown)
+    if match is None:
+        raise GrantRefused("this is no code and no token")
+    access = f"{ACCESS}_{known.id}_{secrets.token_hex(48)}"
+    token = f"{REFRESH}_{known.id}_{match[3]}{secrets.token_hex(32)}"
+    # Earlier ones stay good for their hour: a client may have calls under way.
+    kept = [secret for secret in known.access if secret.expires_at > now][-4:]
+    access_tokens = (*kept, Secret(fingerprint_of(access), now + ACCESS_LIFE))
+    renewed = replace(known, access=access_tokens, refresh=Secret(fingerprint_of(token), now + REFRESH_LIFE))
+    return Issued(access, token, renewed)
+
+
+def _issue(directory: Path, now: datetime, step: Callable[[Registry], tuple[Grant, Issued | None]], refused: str) -> Issued:
+    """Does one step under the lock, so that of two that show the same secret one alone is given tokens."""
+    issued: list[Issued | None] = []
+
+    def change(registry: Registry) -> Registry:
+        changed, new = step(registry)
+        issued.append(new)
+        return _with(registry, changed)
+
+    _change(directory, now, change)
+    if issued[0] is None:
+        raise GrantRefused(refused)
+    return issued[0]
+
+
+def _change(directory: Path, now: datetime, change: Callable[[Registry], Registry]) -> Registry:
+    with locked(directory, FILE_NAME):
+        registry = change(read_registry(directory))
+        kept = {identity: known for identity, known in registry.grants.items() if _is_kept(known, now)}
+        registry = Registry(kept, registry.clients)
+        tree = {
+            "version": VERSION,
+            "grants": [_as_json(known) for known in registry.grants.values()],
+            "clients": [_as_json(client) for client in registry.clients.values()],
+        }
+        write_private(directory, FILE_NAME, tree)
+    return registry
+
+
+def _is_kept(known: Grant, now: datetime) -> bool:
+    if known.refresh is None and known.revoked_at is None:
+        return known.code.expires_at > now
+    return (known.revoked_at or known.ends_at) + LISTED > now
+
+
+def _with(registry: Registry, changed: Grant) -> Registry:
+    return Registry({**registry.grants, changed.id: changed}, registry.clients)
+
+
+def _as_json(entry: Grant | Client) -> dict[str, Any]:
+    def plain(value: Any) -> Any:
+        if isinstance(value, datetime):
+            return to_text(value)
+        if isinstance(value, dict):
+            return {name: plain(part) for name, part in value.items()}
+        return [plain(part) for part in value] if isinstance(value, tuple | list) else value
+
+    tree: dict[str, Any] = plain(asdict(entry))
+    return tree
+
+
+def _client(tree: Mapping[str, Any]) -> Client:
+    return Client(_text(tree["id"]), _text(tree["name"]), _texts(tree["redirect_uris"]), from_text(tree["registered_at"]))
+
+
+def _grant(tree: Mapping[str, Any]) -> Grant:
+    """A grant from the file. A missing field or a wrong type makes the file unusable: nothing is guessed."""
+    asked = tree["asked"]
+    scopes = _texts(asked["scopes"])
+    if not set(scopes) <= set(TOKEN_SCOPES):
+        raise ValueError(f"scopes is no list of {', '.join(TOKEN_SCOPES)}")
+    texts = {name: _text(asked[name]) for name in ("client_id", "client_name", "redirect_uri", "challenge", "resource", "owner")}
+    return Grant(
+        id=_text(tree["id"]),
+        asked=Asked(**texts, personas=_texts(asked["personas"]), scopes=tuple(scope for scope in TOKEN_SCOPES if scope in scopes)),
+        created_at=from_text(tree["created_at"]),
+        code=_secret(tree["code"]),
+        family=_text(tree["family"]),
+        access=tuple(_secret(secret) for secret in tree["access"]),
+        refresh=_secret(tree["refresh"]) if tree["refresh"] is not None else None,
+        revoked_at=from_text(tree["revoked_at"]) if tree["revoked_at"] is not None else None,
+    )
+
+
+def _secret(tree: Mapping[str, Any]) -> Secret:
+    return Secret(_text(tree["fingerprint"]), from_text(tree["expires_at"]))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is no list")
+    return tuple(_text(value) for value in values)
