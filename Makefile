@@ -21,7 +21,7 @@ TORCH_INDEX ?=
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=30
 
-.PHONY: setup run demo clients test check trust bench clean
+.PHONY: setup run demo clients test check trust bench packages clean
 
 setup: $(READY)
 
@@ -84,5 +84,9 @@ trust: $(READY_DEV) $(if $(filter required,$(CLIENTS)),$(READY_CLIENTS) $(READY_
 bench: $(READY_DEV)
 	$(BIN)/python -m benchmarks.latency
 
+# What is published: the source archive, the wheel, and the bundle for Claude Desktop.
+packages: $(READY_DEV)
+	$(BIN)/python distribution/build.py dist
+
 clean:
-	rm -rf $(VENV) tests/clients/node_modules tests/clients/agents/node_modules build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) tests/clients/node_modules tests/clients/agents/node_modules build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

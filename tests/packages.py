@@ -1,7 +1,6 @@
 """The wheel and the source archive, and environments with them: of links to what is installed here, or of packages from the index."""
 
 import os
-import shutil
 import subprocess
 import sys
 import venv
@@ -12,22 +11,14 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from processes import ROOT, clean_environment
 
-BUILD = "import sys; from setuptools import build_meta as of; of.build_sdist(sys.argv[1])"
 # Nothing of the tests or of the checkout can be imported.
 ALONE = {"PYTHONPATH": "", "PYTHONSAFEPATH": "1"}
 
 
 def build(directory: Path) -> tuple[Path, Path]:
-    """The source archive of this tree, and the wheel that is built from it."""
-    sources, archives = directory / "sources", directory / "archives"
-    shutil.copytree(ROOT / "memory_mcp", sources / "memory_mcp", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, sources)
-    _run(sys.executable, "-c", BUILD, str(archives), at=sources)
-    (archive,) = archives.glob("*.tar.gz")
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(archives), str(archive)]
-    _run(*pip, at=sources)
-    (wheel,) = archives.glob("*.whl")
+    """The source archive of this tree, and the wheel that is built from it; the bundle for Claude Desktop lies beside them."""
+    _run(sys.executable, str(ROOT / "distribution" / "build.py"), str(directory))
+    (archive,), (wheel,) = directory.glob("*.tar.gz"), directory.glob("*.whl")
     return archive, wheel
 
 
@@ -106,7 +97,7 @@ def _python(directory: Path) -> str:
     return str(_commands(directory) / "python")
 
 
-def _run(*command: str, at: Path | None = None, seconds: int = 100) -> str:
-    done = subprocess.run(command, cwd=at, env=clean_environment(ALONE), capture_output=True, text=True, timeout=seconds, check=False)
+def _run(*command: str, seconds: int = 100) -> str:
+    done = subprocess.run(command, env=clean_environment(ALONE), capture_output=True, text=True, timeout=seconds, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

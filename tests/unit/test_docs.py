@@ -9,7 +9,6 @@ from urllib.parse import unquote
 
 import pytest
 import typer
-import yaml  # comes with langchain-core
 from starlette.routing import Route
 
 from memory_mcp.cli import app as command_line
@@ -294,87 +293,6 @@ def test_the_snippets_of_the_readme_are_json(name):
     assert len(snippets) >= 4
     for snippet in snippets:
         assert json.loads(snippet)
-
-
-def compose():
-    return yaml.safe_load(ROOT.joinpath("docker-compose.yml").read_text(encoding="utf-8"))
-
-
-def test_compose_mounts_directories_and_volumes_and_never_a_single_file():
-    tree = compose()
-    (service,) = tree["services"].values()
-    assert service["volumes"]
-    for mount in service["volumes"]:
-        source, target, *_ = mount.split(":")
-        assert source in tree["volumes"] or ROOT.joinpath(source).is_dir(), f"{source} is neither a volume nor a directory"
-        assert not Path(target).suffix, f"{mount} mounts a file"
-
-
-def test_compose_publishes_to_this_machine_only():
-    (service,) = compose()["services"].values()
-    assert service["ports"]
-    assert all(str(port).startswith("127.0.0.1:") for port in service["ports"])
-
-
-def test_compose_starts_a_server_that_listens_and_answers_to_the_name_of_its_service():
-    ((name, service),) = compose()["services"].items()
-    loaded = load("{}", "config.json", service["environment"])
-    assert not loaded.warnings
-    assert loaded.settings.allow_anonymous
-    assert loaded.settings.server_host == "0.0.0.0"  # noqa: S104  inside the container
-    assert name in loaded.settings.allowed_hosts
-    port = str(loaded.settings.server_port)
-    assert all(str(published).endswith(f":{port}") for published in service["ports"])
-    assert f":{port}/health" in " ".join(service["healthcheck"]["test"])
-
-
-def test_compose_puts_config_and_data_where_it_mounts_them():
-    (service,) = compose()["services"].values()
-    mounted = [Path(mount.split(":")[1]) for mount in service["volumes"]]
-    for variable in ("MEMORY_MCP_CONFIG", "MEMORY_MCP_DATA", "HF_HOME"):
-        place = Path(service["environment"][variable])
-        assert any(place.is_relative_to(directory) for directory in mounted), variable
-
-
-def instructions():
-    """(word, rest) of each instruction of the Dockerfile."""
-    text = ROOT.joinpath("Dockerfile").read_text(encoding="utf-8")
-    joined = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE))
-    return [tuple(line.split(None, 1)) for line in joined.splitlines() if line.strip()]
-
-
-def test_the_image_runs_as_somebody_who_owns_the_volumes_without_a_layer_that_changes_owners():
-    found = instructions()
-    words = [word for word, _ in found]
-    runs = [rest for word, rest in found if word == "RUN"]
-    assert not any("chown" in rest for rest in runs)
-    created = next(place for place, (word, rest) in enumerate(found) if word == "RUN" and "useradd" in rest)
-    copies = [(place, rest) for place, (word, rest) in enumerate(found) if word == "COPY"]
-    assert copies
-    assert all(place > created and rest.startswith("--chown=") for place, rest in copies)
-    assert dict(found)["USER"] == "memory"
-    assert words.index("USER") < words.index("CMD")
-    for volume in json.loads(dict(found)["VOLUME"]):
-        assert re.search(rf"install .*--owner=memory.* {volume}\b", runs[0]), f"{volume} would belong to root"
-
-
-def test_the_image_takes_torch_first_alone_and_from_the_cpu_index():
-    found = instructions()
-    pips = [rest for word, rest in found if word == "RUN" and "pip install" in rest]
-    assert "--index-url" in pips[0]
-    assert "^torch==" in pips[0]
-    assert "--requirement" not in pips[0]
-    assert ("ARG", "TORCH_INDEX_URL=https://download.pytorch.org/whl/cpu") in found
-
-
-def test_nothing_enters_the_image_that_is_not_named():
-    lines = ROOT.joinpath(".dockerignore").read_text(encoding="utf-8").split("\n")
-    rules = [line for line in lines if line and not line.startswith("#")]
-    assert rules[0] == "*"
-    allowed = {rule.removeprefix("!") for rule in rules if rule.startswith("!")}
-    assert "memory" not in allowed
-    copied = {name for word, rest in instructions() if word == "COPY" for name in rest.split()[1:-1]}
-    assert copied == allowed
 
 
 def named_paths(text):
