@@ -66,7 +66,9 @@ def get(server: RunningServer, path: str):
     return httpx2.get(server.url + path, headers={"X-Persona": "nilou"}, follow_redirects=True, trust_env=False, timeout=60)
 
 
-@pytest.mark.parametrize(("bound", "extras"), [("newest", ()), ("newest", ("graph", "langchain", "metrics", "otel")), ("lowest", ("graph", "metrics", "otel"))])
+@pytest.mark.parametrize(
+    ("bound", "extras"), [("newest", ()), ("newest", ("graph", "langchain", "metrics", "otel")), ("lowest", ("graph", "metrics", "otel"))]
+)
 def test_the_wheel_works_with_the_newest_and_the_lowest_versions_that_it_allows(wheel, tmp_path, bound, extras):
     constraints = tmp_path / "constraints.txt"
     constraints.write_text(lowest(wheel, ("", *extras)) if bound == "lowest" else "", encoding="utf-8")
