@@ -22,9 +22,9 @@ from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
 from memory_mcp.server.dashboard import routes as dashboard
 from memory_mcp.server.edge import Edge
 from memory_mcp.server.http import routes
-from memory_mcp.server.mcp import prompts, resources
+from memory_mcp.server.mcp import apps, prompts, resources
 from memory_mcp.server.mcp.access import Needs, ScopeCheck
-from memory_mcp.server.mcp.tools import TOOLSETS, ToolErrors, ToolLookup, tools_of
+from memory_mcp.server.mcp.tools import TOOLSETS, ToolErrors, ToolLookup, apps_of, tools_of
 from memory_mcp.server.metrics import Metrics
 from memory_mcp.server.oauth import endpoints as oauth
 from memory_mcp.server.runtime import Runtime
@@ -58,6 +58,7 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
     mcp.add_middleware(ToolErrors())
     mcp.add_middleware(ScopeCheck(scope_needs(settings.toolsets)))
     resources.register(mcp)
+    apps.register(mcp, apps_of(settings.toolsets))
     prompts.register(mcp)
     routes.register(mcp)
     return mcp
@@ -93,11 +94,12 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGI
 def scope_needs(toolsets: Iterable[str] = tuple(TOOLSETS)) -> Needs:
     """Return the scopes that a token must have, for every tool of these toolsets, every resource, prompt and route.
 
-    Resources and prompts need none: they hold counts and states, and nothing of what memories say.
+    Resources and prompts need none: they hold counts, states and the pages of apps, and nothing of what memories say.
     """
     return {
         **{operation.tool.name: operation.needs for name in toolsets for operation in TOOLSETS[name] if operation.tool},
         **{f"memory://{name}": frozenset() for name in resources.RESOURCES},
+        **{apps.address(name): frozenset() for name in apps_of(toolsets)},
         **{name: frozenset() for name in prompts.PROMPTS},
         **{operation.route.name: operation.needs for operation in routes.OPERATIONS if operation.route},
     }

@@ -29,13 +29,15 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """The MCP tool of an operation. The hints tell clients which tools they may call without asking."""
+    """The MCP tool of an operation. The hints tell clients which tools they may call without asking. `app`: the name of the page in `mcp/apps.py` that
+    hosts with MCP Apps show beside the answer."""
 
     name: str
     title: str
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
+    app: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,7 @@ def tool_calls(caller: Caller) -> list[Call]:
         ("search_memory_rag", {"query": ask, "top_k": 10}),
         ("get_persona_context", {}),
         ("rebuild_vector_store", {}),
+        ("explain_recall", {"query": ask}),
         ("history", {"key": caller.key()}),
         ("history", {"key": caller.foreign_key()}),
         ("restore_version", {"key": caller.key(), "revision": 1, "reason": mark}),
@@ -136,7 +137,7 @@ def tool_calls(caller: Caller) -> list[Call]:
     ]
 
 
-READING = ("recall", "get_context", "search_memories", "build_context", "read_memory", "list_memory", "search_memory", "search_memory_rag",
+READING = ("recall", "explain_recall", "get_context", "search_memories", "build_context", "read_memory", "list_memory", "search_memory", "search_memory_rag",
            "get_persona_context", "rebuild_vector_store", "entity_neighbors", "find_path", "graph_snapshot", "unrelate", "merge_entities", "forget", "delete_memory", "revise", "update_memory", "history", "restore_version", "purge", "organize")  # fmt: skip
 
 

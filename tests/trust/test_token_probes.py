@@ -58,6 +58,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "search_memory_rag": {"query": "合言葉"},
     "get_persona_context": {},
     "rebuild_vector_store": {},
+    "explain_recall": {"query": "合言葉"},
     "history": {"key": KEY},
     "restore_version": {"key": KEY, "revision": 1},
     "purge": {"keys": [KEY]},

@@ -13,10 +13,9 @@ from memory_mcp.server.dashboard.words import WORDS
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "memory_mcp" / "server" / "dashboard"
-OAUTH = DASHBOARD.parent / "oauth"
-SOURCES = "\n".join(
-    path.read_text(encoding="utf-8") for path in [*DASHBOARD.rglob("*.html"), *DASHBOARD.rglob("*.py"), OAUTH / "consent.py"]
-)
+SERVER = DASHBOARD.parent
+TEXTS = [*DASHBOARD.rglob("*.html"), *DASHBOARD.rglob("*.py"), SERVER / "oauth" / "consent.py", *SERVER.glob("mcp/app_pages/*.js")]
+SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in TEXTS)
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 

@@ -157,7 +157,7 @@ class GraphPicture(ReadingAnswer):
 
 @operation(
     needs=["read"],
-    tool=Tool("graph_snapshot", "Picture of the graph", read_only=True, idempotent=True),
+    tool=Tool("graph_snapshot", "Picture of the graph", read_only=True, idempotent=True, app="graph"),
     route=Route("GET", "/api/graph/snapshot"),
     answer=GraphPicture,
 )

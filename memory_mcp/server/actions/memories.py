@@ -154,6 +154,18 @@ def recall(call: Call, arguments: RecallArguments) -> Json:
         return {**heading(call, persona), **recalled_view(recalled, persona, call, arguments.query, asked.detail)}
 
 
+class ExplainArguments(Arguments):
+    query: Annotated[Text, Field(description="what was asked")]
+    mode: Text = ""
+    top_k: WholeNumber = None
+
+
+@operation(needs=["read"], tool=Tool("explain_recall", "Why memories are recalled", read_only=True, idempotent=True, app="why"))
+def explain_recall(call: Call, arguments: ExplainArguments) -> Json:
+    """Why a question finds the memories that it finds, part by part of their scores. For a user who asks how you know."""
+    return recall(call, RecallArguments(**vars(arguments), detail="why"))
+
+
 class ReviseArguments(Arguments):
     key: Text
     content: Text = ""

@@ -55,7 +55,7 @@ class History(PersonaAnswer):
     events: list[dict[str, Any]]
 
 
-@operation(needs=["read"], tool=Tool("history", "History of a memory", read_only=True, idempotent=True))
+@operation(needs=["read"], tool=Tool("history", "History of a memory", read_only=True, idempotent=True, app="history"))
 def history(call: Call, arguments: HistoryArguments) -> Json:
     """What a memory said before, and what was done to it when and why."""
     with call.reading() as persona:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pydantic
+from fastmcp.apps import AppConfig, app_config_to_meta_dict
 from fastmcp.exceptions import NotFoundError, ToolError, ValidationError
 from fastmcp.server.dependencies import get_http_request
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
@@ -24,12 +25,13 @@ from memory_mcp.server.answer_text import answer_text
 from memory_mcp.server.arguments import Arguments, tool_schema
 from memory_mcp.server.call import Call, current_call
 from memory_mcp.server.errors import argument_problems, status_of, wording
+from memory_mcp.server.mcp import apps
 from memory_mcp.server.operation import Operation, operations_of
 
 # The tools of each toolset, in the order in which clients list them.
 TOOLSETS: Mapping[str, tuple[Operation, ...]] = {
     "core": (context.get_context, memories.remember, memories.recall, memories.revise, memories.forget, context.update_context),
-    "upkeep": (upkeep.history, upkeep.restore_version, upkeep.purge_memories, organize.organize),
+    "upkeep": (memories.explain_recall, upkeep.history, upkeep.restore_version, upkeep.purge_memories, organize.organize),
     "compat": operations_of(compat),
     "graph": (graph.entity_neighbors, graph.find_path, graph.graph_snapshot, graph.relate, graph.unrelate, merges.merge_entities),
 }
@@ -64,6 +66,12 @@ def tools_of(toolsets: Iterable[str]) -> list[OperationTool]:
     return [_tool(action) for toolset in dict.fromkeys(toolsets) for action in TOOLSETS[toolset]]
 
 
+def apps_of(toolsets: Iterable[str]) -> list[str]:
+    """Return the names of the apps that the tools of these toolsets have."""
+    tools = [action.tool for toolset in toolsets for action in TOOLSETS[toolset]]
+    return list(dict.fromkeys(tool.app for tool in tools if tool and tool.app))
+
+
 def _tool(action: Operation) -> OperationTool:
     declared = action.tool
     if declared is None:
@@ -79,6 +87,7 @@ def _tool(action: Operation) -> OperationTool:
             idempotent_hint=declared.idempotent,
             open_world_hint=False,
         ),
+        meta={"ui": app_config_to_meta_dict(AppConfig(resource_uri=apps.address(declared.app)))} if declared.app else None,
         operation=action,
     )
 
