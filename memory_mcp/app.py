@@ -219,6 +219,7 @@ def _run(
                 uvicorn_server.run(sockets=[listener])
         finally:
             config.stop()
+            runtime.imports.close()
             chat.close()
             usage.write_all(personas)
             logger.info("stopped")

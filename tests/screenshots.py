@@ -7,6 +7,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import httpx2
@@ -56,6 +57,8 @@ PAGES = {
     "ask-en": ("ask?q=太郎さんはどこに引っ越した？", "en", "light", 1000),
     "people-en": ("people/picture", "en", "dark", 1000),
     "settings-ja": ("house/settings", "ja", "light", 1000),
+    "log-en": ("house/log", "en", "light", 1000),
+    "import-ja": ("house/import", "ja", "light", 1000),
     "memory-en": ("memory?key=memory_move", "en", "dark", 1000),
 }
 
@@ -70,9 +73,20 @@ def main() -> None:
             context = browser.new_context(locale=language, color_scheme=scheme, viewport={"width": width, "height": 700})
             page = context.new_page()
             page.goto(f"{server.url}/p/{quote(PERSONA)}/ui/{path}")
+            if path == "house/import":
+                _import(page)
             page.locator("#decide[hx-get]").wait_for(state="detached")
             page.screenshot(path=PICTURES / f"{name}.png", full_page=name == "people-en")
             context.close()
+
+
+def _import(page: Any) -> None:
+    """Import a file, one line of which is broken."""
+    rows = [json.dumps({"content": f"{number}日目の日記。"}) for number in range(1, 40)]
+    body = "\n".join([*rows, "{"]).encode()
+    page.locator("input[type=file]").set_input_files({"name": "日記.jsonl", "mimeType": "text/plain", "buffer": body})
+    page.locator("main form button").click()
+    page.locator("#job h3").wait_for()
 
 
 if __name__ == "__main__":

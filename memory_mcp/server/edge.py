@@ -36,9 +36,10 @@ from memory_mcp.server.dashboard.frame import refusal_page
 from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
 from memory_mcp.server.metrics import Metrics
 from memory_mcp.server.oauth.resource import ENDPOINTS, OAUTH_SCOPES, challenge
-from memory_mcp.server.sessions import STATIC, is_dashboard
+from memory_mcp.server.sessions import DASHBOARD, STATIC, is_dashboard
 
-STREAMED = "/api/import"
+# Bodies of any size: lines and files to import, and the form that sends one.
+STREAMED = frozenset({"/api/import", "/api/import/file", f"{DASHBOARD}/house/import"})
 BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
 # A call that stops arriving, as from a laptop that sleeps, is given up.
 SILENCE_SECONDS = 20.0
@@ -139,7 +140,7 @@ class Edge:
             return
         receive = _InTime(receive)
         try:
-            if scope["path"] == STREAMED:
+            if scope["path"] in STREAMED and scope["method"] == "POST":
                 await self._stream(scope, receive, send)
             else:
                 await self._answer(scope, receive, send)

@@ -12,6 +12,7 @@ from memory_mcp.jobs.chore_worker import ChoreWorker
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.personas.registry import Personas
+from memory_mcp.server.import_jobs import ImportJobs
 from memory_mcp.server.oauth.clients import fetch_public
 from memory_mcp.store.vectors.index_cache import IndexCache
 
@@ -35,6 +36,7 @@ class Runtime:
     forget_cached: Callable[[], None] = lambda: None
     usage: Usage | None = None
     analyses: Analyses = field(default_factory=Analyses)
+    imports: ImportJobs = field(default_factory=ImportJobs)
     token_uses: dict[str, datetime] = field(default_factory=dict)
     instance: str = ""
     secret: str | None = None

@@ -88,20 +88,20 @@ async def import_memories(request: Request, arguments: ImportArguments) -> Respo
     Each batch is on the disk before the next is read.
     """
     call = call_of(request)
-    options = _import_options(call, arguments)
+    options = import_options(call, arguments)
     name = await run_in_threadpool(call.persona_name)
     result = ImportResult()
     try:
         async for batch in _batches(request.stream()):
             async with request.scope[TURN]():
-                result += await run_in_threadpool(_store, call, batch, options)
+                result += await run_in_threadpool(store, call, batch, options)
     except MemoryMCPError as error:
         await run_in_threadpool(call.note_failure, import_memories.name, error)
         # What was stored before stays, and the caller must know.
-        return http_refusal(error, {"persona": name, **_counted(result)}, rules=call.settings.privacy)
+        return http_refusal(error, {"persona": name, **counted(result)}, rules=call.settings.privacy)
     finally:
-        _merge_segments(call, name, result, options)
-    return JSONResponse({"persona": name, **({"dry_run": True} if options.dry_run else {}), **_counted(result)})
+        merge_segments(call, name, result, options)
+    return JSONResponse({"persona": name, **({"dry_run": True} if options.dry_run else {}), **counted(result)})
 
 
 class ExportArguments(TransferArguments):
@@ -139,14 +139,15 @@ async def export_memories(request: Request, arguments: ExportArguments) -> Respo
     return StreamingResponse(itertools.chain([first], blocks), media_type=ZIP if as_notes else JSON_LINES, headers=headers)
 
 
-def _merge_segments(call: Call, name: str, result: ImportResult, options: ImportOptions) -> None:
+def merge_segments(call: Call, name: str, result: ImportResult, options: ImportOptions) -> None:
     """Request merging the segments of the word index, of which every batch leaves one."""
     written = 0 if options.dry_run else result.stored + result.revised + result.dropped
     if written > IMPORT_BATCH_LINES and call.runtime.chores:
         call.runtime.chores.request(fts_segments.CHORE, name)
 
 
-def _import_options(call: Call, arguments: ImportArguments) -> ImportOptions:
+def import_options(call: Call, arguments: ImportArguments) -> ImportOptions:
+    """The options of an import that a caller may have."""
     loaded = [embedder for embedder in (call.models.embedder, call.models.earlier) if embedder]
     return ImportOptions(
         call.now,
@@ -160,7 +161,8 @@ def _import_options(call: Call, arguments: ImportArguments) -> ImportOptions:
     )
 
 
-def _store(call: Call, batch: list[NumberedLine], options: ImportOptions) -> ImportResult:
+def store(call: Call, batch: list[NumberedLine], options: ImportOptions) -> ImportResult:
+    """Store a batch of lines, or say what would become of them."""
     too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
     fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
     opened: Callable[[], AbstractContextManager[Persona]] = call.reading if options.dry_run else call.writing
@@ -168,7 +170,8 @@ def _store(call: Call, batch: list[NumberedLine], options: ImportOptions) -> Imp
         return import_lines(opened, fitting, options) + ImportResult(refused=len(too_long), errors=too_long)
 
 
-def _counted(result: ImportResult) -> dict[str, Any]:
+def counted(result: ImportResult) -> dict[str, Any]:
+    """The counts of an import as an answer has them."""
     in_order = sorted(result.errors, key=lambda refusal: refusal.line)
     counts = asdict(replace(result, errors=tuple(in_order)))
     return {name: count for name, count in counts.items() if count or name in ALWAYS_COUNTED}

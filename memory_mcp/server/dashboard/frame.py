@@ -3,9 +3,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +16,8 @@ import pydantic
 from anyio import from_thread
 from markupsafe import Markup, escape
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Message, Scope
@@ -26,6 +27,7 @@ from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.dates.format import Language
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, MemoryMCPError, NotAllowed, TokenRefused
+from memory_mcp.server.actions.imports import UPLOAD_LIMIT
 from memory_mcp.server.arguments import Arguments
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator, is_loopback
 from memory_mcp.server.call import PATH_PERSONA, TURN, Call, accepted_language, call_of, client_language
@@ -39,6 +41,7 @@ from memory_mcp.server.sessions import COOKIE, DASHBOARD, STATIC, cookie_of
 FORM_KEY = "form_key"
 SIGN_IN = f"{DASHBOARD}/sign-in"
 FIELDS_LIMIT, FORM_LIMIT = 1_000, 4 * 1024 * 1024
+FILE_BLOCK = 256 * 1024
 # A choice that a link makes (`?lang=ja`) and a cookie keeps, by the cookie's name.
 CHOICES: Mapping[str, tuple[str, ...]] = {"lang": ("ja", "en"), "theme": ("auto", "light", "dark")}
 CHOICE_SECONDS = 365 * 24 * 60 * 60
@@ -65,6 +68,7 @@ ROOMS: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
 # The same for the pages of the house.
 HOUSE: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
     ("/house", "house_persona", ("admin", "export", "write")),
+    ("/house/import", "import", ("write",)),
     ("/house/log", "log_room", ("admin",)),
     ("/house/privacy", "privacy_room", ("admin",)),
     ("/house/settings", "config_room", ("admin",)),
@@ -85,6 +89,7 @@ class Visit:
     call: Call
     language: Language
     fields: Mapping[str, list[str]]
+    files: Mapping[str, UploadFile] = field(default_factory=dict)
 
     @property
     def admission(self) -> Admission:
@@ -113,11 +118,14 @@ class Visit:
         """
         return action(self.call, self._checked(action, arguments))
 
-    def stream(self, action: Operation, body: str = "", **arguments: Any) -> Response:
+    def stream(self, action: Operation, body: str | UploadFile = "", **arguments: Any) -> Response:
         """The same of an operation that reads a body or answers with a file: its response."""
 
         async def receive() -> Message:
-            return {"type": "http.request", "body": body.encode(), "more_body": False}
+            if isinstance(body, str):
+                return {"type": "http.request", "body": body.encode(), "more_body": False}
+            block = await body.read(FILE_BLOCK)
+            return {"type": "http.request", "body": block, "more_body": bool(block)}
 
         # The page has its turn already.
         request = Request({**self.request.scope, TURN: nullcontext}, receive)
@@ -201,25 +209,57 @@ def room(show: Room, *, open_to_strangers: bool = False) -> Callable[[Request], 
         if chosen := _chosen(request):
             return chosen
         try:
+            if request.method == "POST" and request.headers.get("content-type", "").startswith("multipart/form-data"):
+                return await _with_file(show, request)
             fields = await _fields(request)
         except InvalidInput as error:
             return refusal_page(request.scope, error)
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
-        return await run_in_threadpool(_shown, show, request, fields)
+        async with request.scope.get(TURN, nullcontext)():
+            return await run_in_threadpool(_shown, show, request, fields)
 
     handle.__name__ = show.__name__
     return handle
 
 
-def _shown(show: Room, request: Request, fields: Mapping[str, list[str]]) -> Response:
+async def _with_file(show: Room, request: Request) -> Response:
+    """The page of a form that sends a file, which may be large: nothing of one that no page of ours has sent is read."""
+    if not _is_from_here(request):
+        return await run_in_threadpool(_shown, show, request, {})
+    parser = MultiPartParser(request.headers, _limited(request.stream()), max_files=1, max_fields=FIELDS_LIMIT, max_part_size=FORM_LIMIT)
+    try:
+        form = await parser.parse()
+    except MultiPartException as error:
+        raise InvalidInput("the form can't be read", "it is damaged, or too long", "Open the page again, and send it from there") from error
+    try:
+        fields: dict[str, list[str]] = {}
+        for name, value in form.multi_items():
+            if isinstance(value, str):
+                fields.setdefault(name, []).append(value)
+        files = {name: value for name, value in form.multi_items() if isinstance(value, UploadFile) and value.filename}
+        return await run_in_threadpool(_shown, show, request, fields, files)
+    finally:
+        await form.close()
+
+
+async def _limited(stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    size = 0
+    async for block in stream:
+        size += len(block)
+        if size > UPLOAD_LIMIT:
+            raise InvalidInput("the file is too large", f"{UPLOAD_LIMIT // 1024**3} GiB are the limit here", "Use `memory-mcp import`")
+        yield block
+
+
+def _shown(show: Room, request: Request, fields: Mapping[str, list[str]], files: Mapping[str, UploadFile] | None = None) -> Response:
     call = call_of(request)
     language = cast("Language | None", _choice(request.scope, "lang")) or client_language(call) or "en"
     # The operations word what they say in the language of the page.
     headers = [*_without_language(call.scope), (b"accept-language", language.encode())]
     # Who looks here has not used what they see.
     call = replace(call, scope={**call.scope, "headers": headers}, runtime=replace(call.runtime, usage=None))
-    visit = Visit(request, call, language, fields)
+    visit = Visit(request, call, language, fields, files or {})
     try:
         _check_address(visit)
         if request.method == "POST":
@@ -257,14 +297,18 @@ def _check_address(visit: Visit) -> None:
 
 def _check_form(visit: Visit) -> None:
     """Raises NotAllowed for a form that no page of ours has sent: other pages of this machine count as the same site to a browser."""
-    headers, scope = visit.request.headers, visit.request.scope
-    origin = headers.get("origin")
+    scope = visit.request.scope
     authenticator: Authenticator = visit.request.app.state.authenticator
-    is_ours = origin is None or urlsplit(origin).netloc == headers.get("host")
-    is_ours = is_ours and headers.get("sec-fetch-site", "same-origin") == "same-origin"
-    if not (is_ours and authenticator.sessions.is_form_key(visit.field(FORM_KEY), cookie_of(scope, COOKIE))):
+    if not (_is_from_here(visit.request) and authenticator.sessions.is_form_key(visit.field(FORM_KEY), cookie_of(scope, COOKIE))):
         visit.admission.note("form", asked="a form of the dashboard")
         raise NotAllowed("this form was not accepted", "it is not of this session", "Open the page again, and send it from there")
+
+
+def _is_from_here(request: Request) -> bool:
+    """Whether a browser says that a page at the server's own address has sent a form."""
+    origin = request.headers.get("origin")
+    is_own = origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    return is_own and request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
 
 
 def _chosen(request: Request) -> Response | None:

@@ -1,10 +1,7 @@
 """The room of the persona itself: its figures, its backups, an export, another name, a copy, a merge, and erasing it."""
 
-import json
-
 from starlette.responses import Response
 
-from memory_mcp.domain import CLASHES
 from memory_mcp.errors import PersonaUnknown
 from memory_mcp.server.actions import personas, transfer, upkeep
 from memory_mcp.server.dashboard.frame import Visit
@@ -25,7 +22,6 @@ def overview(visit: Visit) -> Response:
         counted=FIGURES,
         measured=BYTES,
         exported=EXPORTED,
-        clashes=CLASHES,
     )
 
 
@@ -41,15 +37,6 @@ def export(visit: Visit) -> Response:
     """Send all memories as a file."""
     options = {name: "true" for name in EXPORTED if visit.field(name)}
     return visit.stream(transfer.export_memories, format=visit.field("format") or "jsonl", **options)
-
-
-def import_lines(visit: Visit) -> Response:
-    """Store JSON lines: those of the form, or a part of a file, which a script sends piece by piece."""
-    options = {"dry_run": visit.field("dry_run"), "on_known": visit.field("on_known") or CLASHES[0]}
-    response = visit.stream(transfer.import_memories, visit.fields.get("lines", [""])[-1], **options)
-    if visit.field("part"):
-        return response
-    return visit.page("imported.html", response.status_code, answer=json.loads(bytes(response.body)))
 
 
 def back_up(visit: Visit) -> Response:

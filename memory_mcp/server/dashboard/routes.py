@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from memory_mcp.server.dashboard import ask, configuration, front, house, memories, people, records, today, tokens
+from memory_mcp.server.dashboard import ask, configuration, front, house, imports, memories, people, records, today, tokens
 from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, room
 from memory_mcp.server.sessions import DASHBOARD, STATIC
 
@@ -41,7 +41,8 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/people/merge": (None, people.merge),
     "/house": (house.overview, None),
     "/house/export": (house.export, None),
-    "/house/import": (None, house.import_lines),
+    "/house/import": (imports.overview, imports.start),
+    "/house/import/cancel": (None, imports.cancel),
     "/house/backup": (None, house.back_up),
     "/house/rename": (None, house.rename),
     "/house/copy": (None, house.copy),

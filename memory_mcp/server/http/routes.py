@@ -17,6 +17,7 @@ from memory_mcp.server.actions import (
     configuration,
     entities,
     graph,
+    imports,
     memories,
     merges,
     organize,
@@ -82,20 +83,8 @@ OPERATIONS = (
     *(
         action
         for action in operations_of(
-            browse,
-            personas,
-            transfer,
-            memories,
-            organize,
-            upkeep,
-            graph,
-            analytics,
-            entities,
-            merges,
-            tokens,
-            configuration,
-            records,
-            private_data,
+            *(browse, personas, transfer, imports, memories, organize, upkeep, graph, analytics, entities, merges),
+            *(tokens, configuration, records, private_data),
         )
         if action.route is not None
     ),

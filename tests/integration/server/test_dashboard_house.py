@@ -41,7 +41,7 @@ class Browser:
         answer = self.client.get(f"{self.at}/{path}", follow_redirects=True)
         return answer.status_code, text_of(answer)
 
-    def submit(self, path, page="house", **fields):
+    def submit(self, path, page="memories/new", **fields):
         key = key_of(self.client.get(f"{self.at}/{page}"))
         answer = self.client.post(f"{self.at}/{path}", data={"form_key": key, **fields}, follow_redirects=True)
         return answer.status_code, text_of(answer)
@@ -233,13 +233,13 @@ def test_only_a_token_for_all_personas_has_a_room_of_settings(browser, token):
 def test_values_that_were_tried_are_kept_by_a_button(own_server, browser, token):
     visitor = browser()
     sent = {"q": "苺", "fusion.speaker_boost": "0.5", "fusion.dense_weight": "", "min_score": "0"}
-    status, page = visitor.submit("ask/save", page="memories/new", **sent)
+    status, page = visitor.submit("ask/save", **sent)
     assert (status, "Saved. Changed: fusion.speaker_boost" in page) == (200, True)
     assert own_server.runtime.config.current().fusion.speaker_boost == 0.5
-    assert visitor.submit("ask/save", page="memories/new", **{**sent, "min_score": "-1"})[0] == 400
+    assert visitor.submit("ask/save", **{**sent, "min_score": "-1"})[0] == 400
     guest = browser().sign_in(token("nilou"))
     assert "Save to config.json" not in guest.show("ask?q=苺&min_score=0.1")[1]
-    assert guest.submit("ask/save", page="memories/new", **sent)[0] == 403
+    assert guest.submit("ask/save", **sent)[0] == 403
     assert "Save to config.json" in browser().sign_in(token()).show("ask?q=苺&min_score=0.1")[1]
 
 
@@ -251,7 +251,7 @@ def test_settings_are_explained_in_japanese(browser):
 
 def test_the_log_shows_what_was_done_by_whom_and_to_an_admin_of_all_personas_what_was_refused(own_server, browser, token):
     one, everyone = browser().sign_in(token("nilou")), browser("ja").sign_in(token())
-    one.submit("memories/new", page="memories/new", content="苺が好き。", kind="fact", privacy_level="internal")
+    one.submit("memories/new", content="苺が好き。", kind="fact", privacy_level="internal")
     one.show("house/settings")
     page = one.show("house/log")[1]
     assert "stored memory_" in page
@@ -267,7 +267,7 @@ def test_private_data_are_shown_masked_and_a_rule_is_applied_by_a_button(own_ser
     visitor = browser()
     own_server.configure(privacy={"credit_card": "off"})
     card = "4242 4242 4242 4242"
-    visitor.submit("memories/new", page="memories/new", content=f"カードは{card}。", kind="fact", privacy_level="internal")
+    visitor.submit("memories/new", content=f"カードは{card}。", kind="fact", privacy_level="internal")
     own_server.configure()
     page = visitor.show("house/privacy")[1]
     assert "42…" in page
@@ -276,3 +276,53 @@ def test_private_data_are_shown_masked_and_a_rule_is_applied_by_a_button(own_ser
     assert "Stored again under the rules of today" in visitor.submit("house/privacy", page="house/privacy", key=key)[1]
     assert "[REDACTED_CREDIT_CARD]" in visitor.show(f"memory?key={key}")[1]
     assert "replaced" in visitor.show("house/privacy")[1]
+
+
+LINE = '{"key": "a", "content": "苺が好き。"}\n'.encode()
+
+
+def upload(visitor, content=LINE, name="a.jsonl", headers=None, **fields):
+    """Sends the form of imports with a file."""
+    key = key_of(visitor.client.get(f"{visitor.at}/house/import"))
+    return visitor.client.post(
+        f"{visitor.at}/house/import", data={"form_key": key, **fields}, files={"file": (name, content)}, headers=headers or {}
+    )
+
+
+def test_an_uploaded_file_is_imported_and_its_page_says_what_became_of_it(browser):
+    visitor = browser()
+    place = upload(visitor, format="auto", on_known="").headers["location"]
+    while "is being" in (page := text_of(visitor.client.get(place))) or "waits" in page:
+        pass
+    assert "The import is done. 1 of 1" in page
+    assert "苺が好き" in visitor.show("memory?key=a")[1]
+    assert "a.jsonl" in visitor.show("house/import")[1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "headers"),
+    [({"form_key": "0" * 64}, {}), ({"form_key": ""}, {}), ({}, {"Origin": "http://evil.test"}), ({}, {"Sec-Fetch-Site": "same-site"})],
+)
+def test_a_file_that_no_page_of_ours_has_sent_is_not_imported(own_server, browser, fields, headers):
+    visitor = browser()
+    assert upload(visitor, headers=headers, **fields).status_code == 403
+    assert not (own_server.data / ".imports").exists()
+    assert visitor.client.get("/api/personas").json() == {"personas": []}
+
+
+def test_a_file_is_not_imported_without_the_right_to_write(own_server, browser, token):
+    visitor = browser().sign_in(token("nilou", scopes=["read"]))
+    key = key_of(visitor.client.get(f"{visitor.at}/memories"))
+    answer = visitor.client.post(f"{visitor.at}/house/import", data={"form_key": key}, files={"file": ("a.jsonl", LINE)})
+    assert answer.status_code == 403
+    assert visitor.show("house/import")[0] == 403
+    assert not (own_server.data / ".imports").exists()
+
+
+def test_a_form_of_many_parts_is_refused(browser):
+    visitor = browser()
+    key = key_of(visitor.client.get(f"{visitor.at}/house/import"))
+    files = [("file", (f"{number}.jsonl", LINE)) for number in range(3)]
+    answer = visitor.client.post(f"{visitor.at}/house/import", data={"form_key": key}, files=files)
+    assert answer.status_code == 400
+    assert "the form can't be read" in text_of(answer)

@@ -32,6 +32,7 @@ PAGES = (
     f"{AT}/people/statistics",
     f"{AT}/house",
     f"{AT}/house/erase",
+    f"{AT}/house/import",
     f"{AT}/house/settings",
     f"{AT}/house/tokens",
     f"{AT}/house/log",
@@ -208,20 +209,37 @@ def test_a_memory_is_added_by_hand(page):
     assert page.locator("dd", has_text="習慣、約束").count() == 1
 
 
-def test_a_file_of_many_pieces_is_imported_and_says_what_became_of_its_lines(page, site, tmp_path):
-    lines = [json.dumps({"key": f"k{number}", "content": f"記憶{number} " + "長い話。" * 200}, ensure_ascii=False) for number in range(300)]
+@pytest.fixture
+def lines(tmp_path):
+    """A file of 300 long memories, with a line that is broken."""
+    rows = [json.dumps({"key": f"k{number}", "content": f"記憶{number} " + "長い話。" * 200}, ensure_ascii=False) for number in range(300)]
     file = tmp_path / "memories.jsonl"
-    file.write_text("\n".join([*lines[:250], "{broken", *lines[250:]]), encoding="utf-8")
-    send(site, "files", {"content": "苺"})
-    page.goto("/p/files/ui/house")
-    page.locator("input[type=file]").set_input_files(file)
-    page.locator("[data-import] button").click()
-    page.locator("progress[value='1']").wait_for()
-    said = page.locator("[data-import] [role=status]").inner_text()
-    assert "保存した記憶: 300" in said
-    assert "251: " in said
-    page.goto("/p/files/ui/house")
-    assert page.locator("dd").first.inner_text() == "301"
+    file.write_text("\n".join([*rows[:250], "{broken", *rows[250:]]), encoding="utf-8")
+    return file
+
+
+def test_a_file_is_tried_and_then_imported_and_says_how_far_it_is_and_what_became_of_it(page, lines):
+    for dry_run, before, after in ((True, 0, 0), (False, 0, 300)):
+        page.goto("/p/files/ui/house/import")
+        page.locator("input[type=file]").set_input_files(lines)
+        page.locator("[name=dry_run]").set_checked(dry_run)
+        page.locator("main form button").click()
+        page.locator("#job [role=status]", has_text="取り込みが終わりました").wait_for()
+        assert "301 / 301" in page.locator("#job [role=status]").inner_text()
+        assert page.locator("#job li", has_text="line 251").count() == 1
+        assert violations(page) == []
+        page.goto("/p/files/ui/house")
+        assert page.locator("dd").first.inner_text() == str(after) if after else page.locator("dl").count() == before
+
+
+@pytest.mark.parametrize("page", [{"java_script_enabled": False}], indirect=True)
+def test_without_scripts_a_file_is_imported_by_pages_that_reload_themselves(page, lines):
+    page.goto("/p/plain-files/ui/house/import")
+    page.locator("input[type=file]").set_input_files(lines)
+    page.locator("main form button").click()
+    page.locator("#job [role=status]", has_text="取り込みが終わりました").wait_for()
+    page.goto("/p/plain-files/ui/house")
+    assert page.locator("dd").first.inner_text() == "300"
 
 
 def test_a_setting_is_saved_by_keyboard_and_what_is_wrong_is_said_at_its_field(page, site):

@@ -1,0 +1,220 @@
+"""Importing files over HTTP: every format that the command reads, in the background, with its progress, a trial run and an end on demand."""
+
+import io
+import json
+import sqlite3
+import threading
+import zipfile
+from datetime import UTC, datetime
+
+import pytest
+
+from memory_mcp.domain import TOKEN_SCOPES
+from memory_mcp.server.actions import transfer
+from memory_mcp.server.import_jobs import WAITING_LIMIT, ImportJobs, safe_name
+from memory_mcp.store.files.access_tokens import create_token, revoke_token
+
+NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
+NILOU = {"X-Persona": "nilou"}
+
+
+def packed(**files):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name.replace("__", "/").replace("_dot_", "."), text)
+    return buffer.getvalue()
+
+
+def database(tmp_path):
+    path = tmp_path / "old.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE memories (key TEXT PRIMARY KEY, content TEXT, created_at TEXT, updated_at TEXT, tags TEXT)")
+    connection.execute("INSERT INTO memories VALUES ('memory_20250101000000', '苺が好き。', '2025-01-01', '2025-01-01', '[]')")
+    connection.commit()
+    connection.close()
+    return path.read_bytes()
+
+
+@pytest.fixture
+def send(own_http):
+    """send("a.jsonl", b"…"): the import as it is when it has ended."""
+
+    def send(name, content, headers=NILOU, **query):
+        answer = own_http.post("/api/import/file", params={"file": name, **query}, content=content, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return ended(own_http, answer.json()["id"], headers)
+
+    return send
+
+
+def ended(http, identity, headers=NILOU):
+    for _ in range(2_000):
+        job = next(job for job in http.get("/api/import/file", headers=headers).json()["imports"] if job["id"] == identity)
+        if job["state"] in ("done", "failed", "canceled"):
+            return job
+    pytest.fail("the import does not end")
+
+
+FILES = {
+    "jsonl": ("a.jsonl", lambda _: '{"content": "苺が好き。"}\n'.encode()),
+    "text": ("日記.txt", lambda _: "苺が好き。".encode()),
+    "obsidian": ("vault.zip", lambda _: packed(note_dot_md="苺が好き。")),
+    "claude": (
+        "conversations.json",
+        lambda _: json.dumps([{"uuid": "u", "chat_messages": [{"uuid": "m", "sender": "human", "text": "苺が好き。"}]}]).encode(),
+    ),
+    "mem0": ("memories.json", lambda _: json.dumps({"results": [{"id": "1", "memory": "苺が好き。"}]}).encode()),
+    "mcp-memory": (
+        "memory.json",
+        lambda _: '{"type": "entity", "name": "苺", "entityType": "food", "observations": ["苺が好き。"]}\n'.encode(),
+    ),
+    "database": ("memory.sqlite", database),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_of_each_kind_is_recognized_and_imported(own_server, own_http, send, tmp_path, kind):
+    name, content = FILES[kind][0], FILES[kind][1](tmp_path)
+    tried = send(name, content, dry_run="true")
+    assert (tried["state"], tried["format"], tried["dry_run"]) == ("done", kind, True), tried
+    assert own_http.get("/api/stats", headers=NILOU).json()["memories"] == 0
+    job = send(name, content)
+    assert (job["state"], job["stored"], job["refused"]) == ("done", tried["stored"], 0)
+    assert job["done"] == job["total"]
+    found = own_http.get("/api/memories", headers=NILOU).json()["memories"]
+    assert [memory["content"].removeprefix("苺: ") for memory in found] == ["苺が好き。"]
+    assert send(name, content)["stored"] == 0
+    assert not list((own_server.data / ".imports").iterdir())
+
+
+def test_lines_that_are_refused_are_named_with_their_places(send):
+    job = send("a.jsonl", b'{"content": "a"}\n{broken\n{"content": ""}\n')
+    assert (job["stored"], job["refused"]) == (1, 2)
+    assert [error["where"] for error in job["errors"]] == ["line 2", "line 3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.bin", b"\x00\x01", "is not recognized"),
+        ("a.zip", b"no zip", "zip"),
+        ("conversations.json", b"{", "JSON"),
+        ("a.md", b"", None),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(own_http, send, name, content, words):
+    if words is None:
+        answer = own_http.post("/api/import/file", params={"file": name}, content=content, headers=NILOU)
+        assert (answer.status_code, "the file is empty" in answer.text) == (400, True)
+        return
+    job = send(name, content)
+    assert job["state"] == "failed"
+    assert words in job["error"]
+    assert "/.imports" not in json.dumps(job)
+
+
+def test_a_database_of_several_is_imported_for_the_persona_of_the_request_alone(own_http, send, tmp_path):
+    path = tmp_path / "many.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE memories (id INTEGER, content TEXT, user_id TEXT, created_at TEXT)")
+    connection.executemany("INSERT INTO memories VALUES (?, ?, ?, '2025-01-01')", [(1, "私の話", "nilou"), (2, "他人の話", "alice")])
+    connection.commit()
+    connection.close()
+    assert send("many.sqlite", path.read_bytes())["stored"] == 1
+    assert [memory["content"] for memory in own_http.get("/api/memories", headers=NILOU).json()["memories"]] == ["私の話"]
+    assert own_http.get("/api/stats", headers={"X-Persona": "alice"}).json().get("new_persona")
+
+
+@pytest.fixture
+def paused(monkeypatch):
+    """Lets an import begin to store only when `go` is set; `begun` is set when it would."""
+    begun, go, store = threading.Event(), threading.Event(), transfer.store
+
+    def waits(*arguments):
+        begun.set()
+        assert go.wait(20)
+        return store(*arguments)
+
+    monkeypatch.setattr(transfer, "store", waits)
+    yield begun, go
+    go.set()
+
+
+def test_an_import_is_ended_on_demand_and_keeps_what_it_has_stored(own_server, own_http, paused):
+    begun, go = paused
+    lines = "".join(json.dumps({"content": f"記憶{number}"}) + "\n" for number in range(450)).encode()
+    identity = own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=lines, headers=NILOU).json()["id"]
+    assert begun.wait(20)
+    (job,) = own_http.get("/api/import/file", headers=NILOU).json()["imports"]
+    assert (job["state"], job["done"], job["total"]) == ("storing", 0, 450)
+    assert own_http.delete("/api/import/file", params={"id": identity}, headers=NILOU).status_code == 200
+    go.set()
+    job = ended(own_http, identity)
+    assert (job["state"], job["done"]) == ("canceled", 200)
+    assert own_http.get("/api/stats", headers=NILOU).json()["memories"] == 200
+    assert own_http.delete("/api/import/file", params={"id": "x"}, headers=NILOU).status_code == 400
+
+
+def test_an_import_ends_when_its_token_is_revoked(own_server, own_http, paused):
+    begun, go = paused
+    made, secret = create_token(own_server.data, name="", personas=["nilou"], scopes=TOKEN_SCOPES, now=NOON)
+    owner = create_token(own_server.data, name="", personas=None, scopes=TOKEN_SCOPES, now=NOON)[1]
+    headers, others = ({"Authorization": f"Bearer {token}", **NILOU} for token in (secret, owner))
+    lines = "".join(json.dumps({"content": f"記憶{number}"}) + "\n" for number in range(450)).encode()
+    identity = own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=lines, headers=headers).json()["id"]
+    assert begun.wait(20)
+    revoke_token(own_server.data, made.id, NOON)
+    go.set()
+    job = ended(own_http, identity, others)
+    assert (job["state"], job["done"]) == ("failed", 200)
+    assert "its token is not good any more" in job["error"]
+
+
+def test_imports_of_another_persona_are_not_seen_or_ended(own_server, own_http, send):
+    identity = send("a.jsonl", b'{"content": "a"}\n')["id"]
+    secret = create_token(own_server.data, name="", personas=["alice"], scopes=TOKEN_SCOPES, now=NOON)[1]
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert own_http.get("/api/import/file", headers={**headers, **NILOU}).json() == {"persona": "nilou", "imports": []}
+    assert own_http.delete("/api/import/file", params={"id": identity}, headers={**headers, **NILOU}).status_code == 403
+    assert own_http.delete("/api/import/file", params={"id": identity}, headers={**headers, "X-Persona": "alice"}).status_code == 400
+    assert own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=b"{}", headers={**headers, **NILOU}).status_code == 403
+    assert not list((own_server.data / ".imports").iterdir())
+
+
+def test_only_so_many_imports_wait(own_http, paused):
+    begun, _ = paused
+
+    def post():
+        return own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=b'{"content": "a"}\n', headers=NILOU).status_code
+
+    assert post() == 200
+    assert begun.wait(20)
+    assert [post() for _ in range(WAITING_LIMIT + 1)] == [*[200] * WAITING_LIMIT, 503]
+
+
+def test_a_file_of_a_server_that_was_killed_is_removed_before_the_next_import(tmp_path):
+    left = tmp_path / ".imports" / "0123" / "chat.zip"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"x")
+    with ImportJobs().staged(tmp_path, "a.jsonl") as path:
+        assert path.parent.parent == tmp_path / ".imports"
+        assert not left.exists()
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("vault.zip", "vault.zip"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\Users\\健太\\日記.txt", "日記.txt"),
+        (".bashrc", "bashrc"),
+        ("..", "upload"),
+        ("", "upload"),
+        ("a\x00b\n.md", "ab.md"),
+        ("あ" * 200 + ".jsonl", "あ" * 38 + ".jsonl"),
+    ],
+)
+def test_a_name_keeps_its_ending_and_leads_nowhere(name, safe):
+    assert safe_name(name) == safe
