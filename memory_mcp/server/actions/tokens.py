@@ -71,6 +71,8 @@ class CreatedToken(TypedDict):
 @operation(needs=["admin"], route=Route("POST", "/api/tokens", of_persona=False), answer=CreatedToken)
 def create(call: Call, arguments: NewToken) -> Json:
     """Create a token that allows no more than the caller may do, and return its secret, once."""
+    if call.admission.is_oauth:
+        raise NotAllowed("a client that was let in by OAuth creates no tokens", "they would outlive what was granted", "Use a token")
     maker = _own(call)
     if maker is None:
         _check_first(call, turn_on=arguments.turn_on)

@@ -159,7 +159,7 @@ def _field(visit: Visit, setting: Json, problems: Mapping[str, str]) -> Field:
     why = problems.get(key, "")
     return Field(
         key=key,
-        sentence=_sentences()["keys"][key] if visit.language == "ja" else schema.get("description", ""),
+        sentence=(_sentences()["keys"] if visit.language == "ja" else {}).get(key, schema.get("description", "")),
         shape=shape,
         written=visit.field(key) if is_written else as_written(setting["value"]),
         chosen=visit.fields[key] if is_written else [str(value) for value in setting["value"]] if shape == "choices" else [],
