@@ -4,38 +4,15 @@ import json
 from contextlib import ExitStack, closing
 from datetime import timedelta
 
-import anyio.to_thread
 import httpx2
 import pytest
-from fastmcp import Client
-from fastmcp.client.transports import StreamableHttpTransport
-from mcp.client.auth import OAuthClientProvider
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 from oauth_person import RETURN_TO, TLS, Person
+from oauth_sdk import SdkClient
 
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.store.files.access_tokens import create_token
 
 DOCUMENT = "https://client.example/oauth/metadata.json"
-
-
-class Kept:
-    """What a client keeps between its starts."""
-
-    def __init__(self):
-        self.tokens = self.client = None
-
-    async def get_tokens(self):
-        return self.tokens
-
-    async def set_tokens(self, tokens):
-        self.tokens = tokens
-
-    async def get_client_info(self):
-        return self.client
-
-    async def set_client_info(self, client):
-        self.client = client
 
 
 @pytest.fixture
@@ -68,37 +45,13 @@ def person(server):
 
 @pytest.fixture
 def signed_in(server, portal):
-    """signed_in(person, "nilou", path="/mcp"): a client that has just asked this person, and what it keeps."""
+    """signed_in(person, "nilou", path="/mcp"): a client that has just asked this person. `answer`: what it is told instead."""
     with ExitStack() as stack:
 
-        def signed_in(person, *personas, path="/mcp", kept=None, mode="auto", document=None, answer=(), **changed):
-            told = {}
-
-            async def open_browser(address):
-                told.update(await anyio.to_thread.run_sync(lambda: person.granted(address, *personas, **changed)))
-                told.update(answer)
-
-            async def returned():
-                return AuthorizationCodeResult(code=told.get("code", ""), state=told.get("state"), iss=told.get("iss"))
-
-            kept = kept or Kept()
-            about = OAuthClientMetadata(redirect_uris=[RETURN_TO], client_name="SDK", token_endpoint_auth_method="none")
-            url = server.url + path
-            auth = OAuthClientProvider(url, about, kept, open_browser, returned, client_metadata_url=document)
-
-            def http(headers=None, auth=None, **options):
-                return httpx2.AsyncClient(headers=headers, auth=auth, verify=TLS, **options)
-
-            transport = StreamableHttpTransport(url, auth=auth, httpx_client_factory=http)
-            client = stack.enter_context(portal.wrap_async_context_manager(Client(transport, mode=mode)))
-
-            def call(tool, **arguments):
-                result = portal.call(lambda: client.call_tool(tool, arguments, raise_on_error=False))
-                assert not result.is_error, result.content[0].text
-                return result.structured_content
-
-            call.kept, call.told, call.auth = kept, told, auth
-            return call
+        def signed_in(person, *personas, path="/mcp", answer=(), **options):
+            return SdkClient(
+                stack, portal, server.url + path, lambda asked: {**person.granted(asked, *personas), **dict(answer)}, **options
+            )
 
         yield signed_in
 
@@ -147,13 +100,12 @@ def test_a_client_with_a_metadata_document_need_not_register(person, signed_in, 
 
 def test_the_client_refreshes_by_itself(server, person, signed_in):
     call = signed_in(person(), "nilou")
-    first, code = call.kept.tokens, call.told.pop("code")
+    first, call.told = call.kept.tokens, {}
     server.clock.now += timedelta(hours=2)
     call.auth.context.token_expiry_time = 1
     assert call("recall", query="x")["persona"] == "nilou"
     assert call.kept.tokens.refresh_token != first.refresh_token
-    assert code not in call.told.values()
-    assert "code" not in call.told
+    assert call.told == {}
 
 
 def test_a_client_that_lacks_a_scope_asks_for_it_and_goes_on(person, signed_in):
