@@ -113,7 +113,7 @@ def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Fi
     return keys, [Finding("note" if mixed else "ok", "encryption", counts + (". `memory-mcp encrypt` encrypts the rest" if mixed else ""))]
 
 
-def check_data(directory: Path, keys: Keys) -> list[Finding]:
+def check_data(directory: Path, keys: Keys, *, with_oauth: bool) -> list[Finding]:
     """Checks the data directory, the server that uses it, and every persona. Encrypted personas are opened with `keys`."""
     if not directory.exists():
         return [Finding("wrong", "data", f"{directory} does not exist. Name it with --data; `serve` creates it.")]
@@ -125,7 +125,7 @@ def check_data(directory: Path, keys: Keys) -> list[Finding]:
     except OSError as error:
         return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Fix its permissions.")]
     older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in legacy_items(directory)]
-    findings = [*_disk(directory, process), _server(process), *_tokens(directory), *older, *_kept(directory)]
+    findings = [*_disk(directory, process), _server(process), *_tokens(directory, with_oauth=with_oauth), *older, *_kept(directory)]
     if not entries:
         findings.append(Finding("ok", "personas", "there is none yet: storing a memory creates one"))
     logged = latest_logged(directory)  # before the databases, which record an operation first
@@ -179,12 +179,14 @@ def _kept(directory: Path) -> list[Finding]:
     return [Finding("note", "older data", sentence)]
 
 
-def _tokens(directory: Path) -> list[Finding]:
+def _tokens(directory: Path, *, with_oauth: bool) -> list[Finding]:
     """Whether calls require a token, how many tokens there are, and whether other users can read the file."""
     try:
         tokens = read_tokens(directory)
     except StoreError as error:
         return [Finding("wrong", "tokens", f"{error} Until then the server refuses all calls.")]
+    if tokens is None and with_oauth:
+        return [Finding("ok", "tokens", "every call requires one, of OAuth; there are no others")]
     if tokens is None:
         return [Finding("ok", "tokens", "there are none: everybody who can reach the server can read and write everything")]
     states = Counter(token.state(datetime.now(UTC)) for token in tokens.values())

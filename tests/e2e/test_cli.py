@@ -6,13 +6,16 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import networkx
 import pytest
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
+from oauth_person import Person, PlainClient
 from processes import ROOT, RunningServer, clean_environment, command, serving
 
 pytestmark = pytest.mark.slow
@@ -266,6 +269,36 @@ def test_tokens_are_made_before_there_is_a_server_or_a_directory(tmp_path: Path)
     with serving(tmp_path) as server:
         assert server.memory_mcp("personas").returncode == 1
         assert "no personas yet" in ok(server.memory_mcp("personas", token=token))
+
+
+def test_a_grant_of_oauth_is_listed_and_revoked_while_the_server_runs(running_server: RunningServer) -> None:
+    memory_mcp = running_server.memory_mcp
+    assert ok(memory_mcp("oauth", "list")) == "Nothing is granted.\n"
+    running_server.config.write_text(json.dumps({"oauth": {"authorization_server": "built_in", "public_url": running_server.url}}))
+    person = Person(ok(memory_mcp("token", "create", "-p", "さくら")).strip())
+    client = PlainClient(running_server.url)
+    with closing(person), closing(client):
+        given = client.exchanged(person.granted(client.address(), "さくら")["code"]).json()
+        (listed,) = json.loads(ok(memory_mcp("oauth", "list", "--json")))["grants"]
+        assert (listed["client_name"], listed["personas"], listed["state"]) == ("Test client", ["さくら"], "in force")
+        assert f"{listed['id']}  in force" in ok(memory_mcp("oauth", "list"))
+        ok(memory_mcp("recall", "桜餅", token=given["access_token"]))
+        ok(memory_mcp("oauth", "revoke", listed["id"]))
+        assert memory_mcp("recall", "桜餅", token=given["access_token"]).returncode == 1
+        assert client.refreshed(given["refresh_token"]).json()["error"] == "invalid_grant"
+        assert f"{listed['id']}  revoked" in ok(memory_mcp("oauth", "list"))
+    assert memory_mcp("oauth", "revoke", "0123456789").stderr.startswith("memory-mcp: no grant has the id '0123456789'")
+
+
+def test_with_oauth_a_server_without_a_token_lets_nobody_in_and_answers_to_its_public_name(tmp_path: Path) -> None:
+    settings = {"oauth": {"authorization_server": "built_in", "public_url": "https://memory.example.org"}}
+    with serving(tmp_path, json.dumps(settings)) as server:
+        named = {"Host": "memory.example.org"}
+        assert httpx2.get(f"{server.url}/api/stats", headers=named).status_code == 401
+        described = httpx2.get(f"{server.url}/.well-known/oauth-protected-resource", headers=named)
+        assert described.json()["resource"] == "https://memory.example.org/mcp"
+        assert httpx2.get(f"{server.url}/health", headers={"Host": "other.example.org"}).status_code == 421
+        assert "OAuth: the authorization server is built in" in server.log.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

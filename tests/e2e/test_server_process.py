@@ -201,6 +201,12 @@ def test_a_page_of_another_site_is_refused_over_a_real_socket(shared_server: Run
         ("{}", ["--data", "{directory}/config.json/memory"], "the data directory {directory}/config.json/memory can't be used"),
         ("{}", ["--host", "192.0.2.1"], "refusing to listen on 192.0.2.1"),
         ('{"allow_anonymous": true}', ["--host", "192.0.2.1"], "can't listen on 192.0.2.1:0"),
+        (
+            '{"oauth": {"authorization_server": "built_in", "public_url": "https://m.example"}}',
+            ["--host", "192.0.2.1"],
+            "can't listen on 192.0.2.1:0",
+        ),
+        ('{"oauth": {"authorization_server": "built_in"}}', [], "OAuth requires oauth.public_url"),
         ('{"allow_anonymous": true}', ["--host", "no.such.host.invalid"], "can't listen on no.such.host.invalid:0"),
     ],
 )

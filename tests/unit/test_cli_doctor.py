@@ -275,6 +275,12 @@ def test_doctor_says_who_needs_a_token_and_counts_them(examine: Examine, data_di
     assert "tokens: every call requires one; 1 revoked, 1 in force" in text
 
 
+def test_doctor_says_that_with_oauth_nobody_gets_in_without_a_token(examine: Examine, tmp_path: Path) -> None:
+    oauth = {"authorization_server": "built_in", "public_url": "https://memory.example.org"}
+    (tmp_path / "config.json").write_text(json.dumps({**GOOD_CONFIG, "oauth": oauth}))
+    assert "tokens: every call requires one, of OAuth" in examine()[1]
+
+
 def test_doctor_names_tokens_that_can_not_be_read_or_that_others_can(examine: Examine, data_directory: Path) -> None:
     cli.run(["token", "create", "--all-personas", "--data", str(data_directory)])
     path = data_directory / "tokens.json"

@@ -1,12 +1,14 @@
 """The dashboard in a real browser: every page in both languages, light and dark, on a phone, by keyboard, without scripts, and under attack."""
 
 import json
+from contextlib import closing
 from datetime import UTC, datetime
 from importlib.resources import files
 from urllib.parse import quote
 
 import httpx2
 import pytest
+from oauth_person import PlainClient, query_of
 
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.store.files.access_tokens import create_token
@@ -394,3 +396,26 @@ def test_a_page_of_another_site_can_neither_send_a_form_nor_show_a_page_in_a_fra
     assert all("秘密" not in frame.content() for frame in page.frames)
     page.goto(f"{url}/p/alice/ui/memories")
     assert "aliceの秘密" in page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize("language", ["ja", "en"])
+def test_a_person_signs_in_and_grants_a_client_what_it_asks_and_is_sent_back(browser, serving, tmp_path, language):
+    with serving(tmp_path) as server:
+        server.configure(oauth={"authorization_server": "built_in", "public_url": server.url})
+        secret = create_token(server.data, name="", personas=[PERSONA, "nilou"], scopes=TOKEN_SCOPES, now=NOON)[1]
+        with closing(PlainClient(server.url)) as client:
+            context = browser.new_context()
+            page, told = context.new_page(), []
+            # Nothing listens at the client's address: what it is told is in the address that the browser asks for.
+            context.route("http://127.0.0.1:53682/**", lambda route: (told.append(route.request.url), route.fulfill(body="done")))
+            page.goto(f"{client.address()}&lang={language}")
+            page.locator('input[name="token"]').fill(secret)
+            page.keyboard.press("Enter")
+            page.locator('input[name="personas"]').first.wait_for()
+            assert page.locator("html").get_attribute("lang") == language
+            assert violations(page) == []
+            page.locator(f'input[value="{PERSONA}"]').check()
+            page.locator('button[value="grant"]').click()
+            page.wait_for_url("http://127.0.0.1:53682/**")
+            assert client.exchanged(query_of(told[0])["code"]).json()["scope"] == "read write"
+            context.close()
