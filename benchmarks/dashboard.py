@@ -149,6 +149,10 @@ def visits(memories: int, turn: int) -> Mapping[str, str]:
         "people: statistics": page("people/statistics"),
         "people: twice": page("people/twice"),
         "house": page("house"),
+        "house: settings": page("house/settings"),
+        "house: log": page("house/log"),
+        "house: privacy": page("house/privacy"),
+        "house: tokens": page("house/tokens"),
         "house: erase": page("house/erase"),
     }
 

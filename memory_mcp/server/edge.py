@@ -119,9 +119,9 @@ class Edge:
         """The one place that measures calls."""
         if self._metrics:
             self._metrics.observe(record)
-        logger.debug(
-            "%s: %s", record.operation, record.outcome, extra={"status": record.status, "duration_ms": round(record.seconds * 1e3, 1)}
-        )
+        if logger.isEnabledFor(logging.DEBUG):
+            facts = {"status": record.status, "duration_ms": round(record.seconds * 1e3, 1)}
+            logger.debug("%s: %s", record.operation, record.outcome, extra=facts)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: "_Rewording") -> None:
         try:
