@@ -29,6 +29,8 @@ EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
 TOLD_TIME = "min(coalesce(m.occurred_at, m.created_at), m.created_at)"
 # A current memory: neither in the trash nor replaced by another.
 CURRENT = f"m.deleted_at IS NULL AND {SUCCESSOR} IS NULL"
+# The same as `m.deleted_at IS NULL AND NOT (CURRENT)`, by the index of what is replaced.
+_SUPERSEDED = f"m.deleted_at IS NULL AND m.key IN (SELECT supersedes FROM memories WHERE supersedes IS NOT NULL) AND NOT ({CURRENT})"
 
 
 def write_digest(draft: Draft) -> str:
@@ -269,16 +271,18 @@ def counts(connection: apsw.Connection) -> dict[str, int]:
     """The numbers of memories that are current, replaced, and in the trash."""
     total: int = connection.execute("SELECT count(*) FROM memories").get
     deleted: int = connection.execute("SELECT count(*) FROM memories WHERE deleted_at IS NOT NULL").get
-    superseded: int = connection.execute(
-        "SELECT count(*) FROM memories m WHERE m.deleted_at IS NULL "
-        f"AND m.key IN (SELECT supersedes FROM memories WHERE supersedes IS NOT NULL) AND NOT ({CURRENT})"
-    ).get
+    superseded: int = connection.execute(f"SELECT count(*) FROM memories m WHERE {_SUPERSEDED}").get
     return {"memories": total - deleted - superseded, "superseded": superseded, "in_trash": deleted}
 
 
 def counts_by_kind(connection: apsw.Connection) -> dict[str, int]:
     """Kind → number of current memories."""
-    return dict(connection.execute(f"SELECT m.kind, count(*) FROM memories m WHERE {CURRENT} GROUP BY m.kind ORDER BY m.kind"))
+    # The few that aren't current are subtracted: to ask it of each memory would take three times as long.
+    numbers = (
+        "SELECT m.kind, count(*) AS number FROM memories m WHERE m.deleted_at IS NULL GROUP BY m.kind "
+        f"UNION ALL SELECT m.kind, -count(*) FROM memories m WHERE {_SUPERSEDED} GROUP BY m.kind"
+    )
+    return dict(connection.execute(f"SELECT kind, sum(number) FROM ({numbers}) GROUP BY kind HAVING sum(number) > 0 ORDER BY kind"))
 
 
 def span(connection: apsw.Connection) -> tuple[datetime, datetime] | None:

@@ -46,19 +46,20 @@ _HIRAGANA = re.compile("[\u3041-\u3096]+")
 
 def contradicting(text: str, other_text: str) -> Why | None:
     """How two texts may contradict each other; None if there is no sign of it."""
-    if not (is_short(text) and is_short(other_text)):
+    if not (may_contradict(text) and may_contradict(other_text)):
         return None
     first, second = normalise(text).strip(), normalise(other_text).strip()
-    if max(len(first), len(second)) > LONGEST or not (is_single_sentence(first) and is_single_sentence(second)):
-        return None
     if _values_differ(first, second):
         return "another value"
     return "opposite" if is_negated(first) != is_negated(second) and _alike_without_negation(first, second) else None
 
 
-def is_short(text: str) -> bool:
-    """Whether a text may be short enough once it is normalized."""
-    return len(text) <= 2 * LONGEST
+def may_contradict(text: str) -> bool:
+    """Whether a text is so short that it can be compared: a single sentence."""
+    if len(text) > 2 * LONGEST:  # it may become shorter
+        return False
+    normal = normalise(text).strip()
+    return len(normal) <= LONGEST and is_single_sentence(normal)
 
 
 def _values_differ(text: str, other_text: str) -> bool:

@@ -36,6 +36,17 @@ def test_saving_recalling_and_beginning_are_measured_at_every_size_with_every_nu
     assert [line["memories"] for line in found(out, "save")] == [line["memories"] for line in found(out, "floor")] == [20, 30]
 
 
+def test_every_page_of_the_dashboard_is_measured_beside_an_empty_call_and_a_filled_directory_is_used_again(tmp_path: Path):
+    out, data = tmp_path / "out.jsonl", tmp_path / "memory"
+    data.mkdir()
+    run("benchmarks.dashboard", *"--memories 60 --visits 1 --data".split(), str(data), "--out", str(out))
+    rooms = {line["page"].partition(":")[0] for line in found(out, "page")}
+    assert rooms == {"personas", "today", "memories", "memory", "ask", "people", "house"}
+    assert all(0 < line["p50_ms"] <= line["p95_ms"] for line in (*found(out, "floor"), *found(out, "page")))
+    run("benchmarks.dashboard", *"--memories 60 --visits 1 --pages house --data".split(), str(data), "--out", str(out))
+    assert [line["stored"] for line in found(out, "import")] == [60]
+
+
 @pytest.mark.thorough
 def test_recall_and_embedding_are_told_as_ratios_to_the_bare_models_with_what_was_reranked(
     tmp_path: Path, embedder_directory: Path, reranker_directory: Path

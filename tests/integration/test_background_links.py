@@ -122,6 +122,24 @@ def test_texts_that_name_no_known_entity_contradict_each_other(say, background):
     ]
 
 
+def test_in_a_large_store_the_rarest_words_find_what_contradicts(say, background, monkeypatch):
+    monkeypatch.setattr(bm25_index, "MANY_ROWS", 20)
+    long = "窓辺の古い棚に並ぶ本は夕方の光の中で読むと少しだけ苺の香りがするので"
+    say(f"{long}好き")
+    for number in range(40):
+        say(f"窓辺の古い棚に並ぶ本を{number}回も夕方の光の中で読むと眠くなる")
+    say(f"{long}嫌い")
+    background.weave()
+    assert background.links("contradiction") == [(f"{long}好き", f"{long}嫌い")]
+
+
+def test_a_text_of_several_sentences_contradicts_nothing(say, background):
+    say("苺が好き")
+    say("苺が嫌い。でも林檎は好き。")
+    background.weave()
+    assert background.links("contradiction") == []
+
+
 def test_relations_that_do_not_go_together_make_their_memories_contradict(say, background):
     say("引っ越しの話", relations=["鈴木 > lives_in > 東京"])
     say("荷物の話", relations=["鈴木 > lives_in > 大阪"])

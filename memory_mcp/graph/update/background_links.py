@@ -15,9 +15,10 @@ from memory_mcp.store import memories
 from memory_mcp.store.graph import background_tasks, memory_links
 from memory_mcp.store.graph.memory_links import Link
 from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.contradiction import contradicting, is_short
+from memory_mcp.text.contradiction import contradicting, may_contradict
 from memory_mcp.text.tokens import query_tokens
 
 # Memories linked at once, chunks of each that are compared, and links of each at most.
@@ -26,7 +27,7 @@ BATCH_MEMORIES, PIECES, LINKS_EACH = 20, 3, 5
 NEAREST = 24
 # Memories with a common entity that are compared with one.
 COMPARED = 40
-COMPARED_BY_WORDS = 10
+COMPARED_BY_WORDS, WORDS_COMPARED = 10, 8
 CONTRADICTION_CONFIDENCE = 0.5
 
 
@@ -62,18 +63,20 @@ def link_similar(persona: Persona, indexes: IndexCache, least: float, now: datet
     return True
 
 
-def link_contradicting(connection: apsw.Connection, memory_ids: Sequence[int], now: datetime) -> None:
+def link_contradicting(connection: apsw.Connection, counts: TokenCounts, memory_ids: Sequence[int], now: datetime) -> None:
     """Links these memories to those that may contradict them, by their stated relations, or by their texts: those about a common
-    entity, and those with the most words in common."""
+    entity, and those with the most words in common. `counts` caches how frequent a word is."""
     current = {memory.id: memory for memory in memories.by_ids(connection, memory_ids).values()}
     contradictions: list[Link] = []
     for memory in current.values():
         if memory.deleted_at or memory.superseded_by or memory.kind == "summary":
             continue
         against = set(memory_links.contradicting_memories(connection, memory.id, COMPARED))
-        if is_short(memory.content):
+        if may_contradict(memory.content):
             contents = memory_links.texts_with_shared_entities(connection, memory.id, COMPARED)
-            alike = bm25_index.search(connection, query_tokens(memory.content), Filters(), COMPARED_BY_WORDS)
+            # The writer waits meanwhile: in a large store the rarest words say enough.
+            words = bm25_index.rarest(connection, query_tokens(memory.content), WORDS_COMPARED, counts)
+            alike = bm25_index.search(connection, words, Filters(), COMPARED_BY_WORDS, (), counts)
             contents |= {other.id: other.content for other in memories.by_ids(connection, [other for other, _ in alike]).values()}
             against |= {other for other, content in contents.items() if other != memory.id and contradicting(memory.content, content)}
         contradictions += [_contradiction(memory.id, other) for other in sorted(against)[:LINKS_EACH]]

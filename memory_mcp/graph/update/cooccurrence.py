@@ -65,7 +65,7 @@ def _process(connection: apsw.Connection, persona: Persona, now: datetime, dicti
             records.find_or_create(connection, name, type_of_name, LABEL_CONFIDENCE, now)
     relations.sum_up(connection, _cooccurrences(connection, waiting, now), now)
     memory_links.link_memories(connection, waiting, now)
-    background_links.link_contradicting(connection, waiting, now)
+    background_links.link_contradicting(connection, persona.words, waiting, now)
     background_tasks.enqueue(connection, waiting)
     relation_queue.done(connection, waiting)
 

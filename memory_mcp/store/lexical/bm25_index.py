@@ -167,6 +167,15 @@ def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[
     return [token for token in query if counted[token][0] <= rows]
 
 
+def rarest(connection: apsw.Connection, query: Sequence[str], limit: int, counts: TokenCounts) -> list[str]:
+    """The rarest tokens of a query, at most `limit`, without common ones: what is alike has most of them. In a small store, all tokens."""
+    rows = _rows(connection)
+    if len(rows) <= MANY_ROWS:
+        return list(query)
+    counted = counts.uncommon(connection, query, rows)
+    return sorted(counted, key=counted.__getitem__)[:limit]
+
+
 def is_small(connection: apsw.Connection) -> bool:
     """Whether a store has so few memories that none of their words is common."""
     return len(_rows(connection)) < FEW_ROWS
