@@ -5,9 +5,10 @@ latest memories of `get_context`, summaries, merge proposals. In doubt, a text i
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Set
 from typing import Literal
+
+from memory_mcp.text.tokens import normalise
 
 LowValue = Literal["greeting", "nod", "error_dump", "too_short", "no_words", "repetition"]
 
@@ -16,7 +17,7 @@ LEAST_LETTERS, LEAST_UNSPACED_LETTERS = 4, 2
 PHRASES_LIMIT = 120
 REPETITION_LETTERS = 12
 
-_NOT_WORDS = re.compile(r"[\W_]+")
+_NOT_WORDS, _LENGTHENED = re.compile(r"[\W_]+"), re.compile("[~〜ー]+")
 _UNSPACED = re.compile("[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 _JAPANESE_GREETINGS = (
@@ -51,8 +52,11 @@ _ENGLISH_NODS = (
 
 def _squeezed(text: str) -> str:
     """Only letters and digits, with case, width and lengthened vowels unified."""
-    normal = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
-    return _NOT_WORDS.sub("", re.sub(r"[~〜ー]+", "ー", normal))
+    return _of_letters(normalise(text))
+
+
+def _of_letters(normal: str) -> str:
+    return _NOT_WORDS.sub("", _LENGTHENED.sub("ー", normal))
 
 
 def _phrases(*lists: str) -> frozenset[str]:
@@ -65,6 +69,7 @@ _GREETINGS = _phrases(_JAPANESE_GREETINGS, _ENGLISH_GREETINGS)
 _NODS = _phrases(_JAPANESE_NODS, _ENGLISH_NODS)
 _EITHER = _GREETINGS | _NODS
 _LONGEST = max(map(len, _EITHER))
+_FIRST_LETTERS = frozenset(phrase[0] for phrase in _EITHER)
 # What may follow a phrase: おはよーっ, うんうん, okw.
 _ENDINGS, _ENDINGS_LIMIT = frozenset("ーっねよですまwh笑"), 3
 # The addressee of a greeting: 「おはよう、ニィロウさん」, "Hello, Nilou!".
@@ -94,12 +99,12 @@ _TRACE_LINES = re.compile(
 )
 
 
-def low_value(text: str) -> LowValue | None:
-    """The reason why a text is of low value; None if it may be worth showing."""
-    squeezed = _squeezed(text)
+def low_value(text: str, normal: str | None = None) -> LowValue | None:
+    """The reason why a text is of low value; None if it may be worth showing. `normal`: the normalized text, if the caller has it."""
+    squeezed = _of_letters(normalise(text) if normal is None else normal)
     if not any(letter.isalnum() for letter in squeezed):
         return "no_words"
-    may_be_phrases = any(squeezed[:end] in _EITHER for end in range(1, _LONGEST + 1))
+    may_be_phrases = squeezed[0] in _FIRST_LETTERS and any(squeezed[:end] in _EITHER for end in range(1, _LONGEST + 1))
     rules: tuple[tuple[LowValue, Callable[[], bool]], ...] = (
         ("error_dump", lambda: _is_dump(text)),
         ("greeting", lambda: may_be_phrases and _is_all(_GREETINGS, text, squeezed)),
@@ -139,10 +144,12 @@ def _consists_of(phrases: Set[str], squeezed: str) -> bool:
 
 def _is_dump(text: str) -> bool:
     """Whether the text begins with a line of a stack trace, and half of its lines or more are trace or indented lines."""
+    if not _TRACE_LINES.match(text.lstrip()):
+        return False
     lines = [line for line in text.splitlines() if line.strip()]
     traces = sum(bool(_TRACE_LINES.match(line)) for line in lines)
     indented = sum(line[:1].isspace() for line in lines)
-    return traces > 0 and (2 * traces + indented >= len(lines)) and bool(_TRACE_LINES.match(lines[0]))
+    return 2 * traces + indented >= len(lines) and bool(_TRACE_LINES.match(lines[0]))
 
 
 def _is_repetition(squeezed: str) -> bool:

@@ -98,9 +98,10 @@ def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -
         generation = stored_vectors.serving_generation(connection)
         owners, vectors = stored_vectors.single_vectors(connection, generation or "", [row.id for row in rows])
     # No read transaction stays open during the comparison, because it would block checkpoints of the write-ahead log.
-    flags = {row.id: flag for row in rows if (flag := low_value(row.content))}
+    normal = {row.id: normalise(row.content) for row in rows}
+    flags = {row.id: flag for row in rows if (flag := low_value(row.content, normal[row.id]))}
     informative = [row for row in rows if row.id not in flags]
-    grouped = _groups(informative, owners, vectors)
+    grouped = _groups(informative, normal, owners, vectors)
     faded = _faded(informative, settings, now)
     with persona.database.read() as connection:
         shown = memories.by_ids(connection, _shown(grouped[:limit], list(flags)[:limit], faded[:limit]))
@@ -130,9 +131,8 @@ def _shown(grouped: Sequence[_Similar], flagged: Sequence[int], faded: Sequence[
     return members | {*flagged} | {memory_id for memory_id, _ in faded}
 
 
-def _groups(rows: Sequence[memory_usage.Row], owners: Ids, vectors: Matrix) -> list[_Similar]:
+def _groups(rows: Sequence[memory_usage.Row], normal: Mapping[int, str], owners: Ids, vectors: Matrix) -> list[_Similar]:
     """Groups of similar memories: identical texts first, then one of each text compared with the others."""
-    normal = {row.id: normalise(row.content) for row in rows}
     same = _same_texts(rows, normal)
     buckets = _comparable([texts[0] for texts in same], normal)
     pairs = itertools.chain(_by_words(buckets), _by_meaning(buckets, owners, vectors))
