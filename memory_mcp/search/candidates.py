@@ -11,7 +11,6 @@ from memory_mcp.spans import spanned
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
-from memory_mcp.text.speakers import is_assistant
 from memory_mcp.text.spellings import spelled_otherwise
 from memory_mcp.text.tokens import query_tokens
 
@@ -26,22 +25,12 @@ def from_words(
     question: Question,
     limit: int,
     others: Sequence[int] = (),
-    *,
-    people_first: bool = False,
 ) -> dict[int, float]:
-    """The best lexical matches of the query without its dates and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25 score.
-
-    With `people_first`, where an assistant said some of the best, as many matches of what others said are added.
-    """
+    """The best lexical matches of the query without its dates and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25 score."""
     query = _search_tokens(question)
     if not query:
         return dict.fromkeys(bm25_index.scan(connection, question.query, question.filters, limit), 1.0)
-    matches = dict(bm25_index.search(connection, query, question.filters, limit, others, counts))
-    assistants = tuple(filter(is_assistant, memories.sources(connection, matches))) if people_first and limit else ()
-    if assistants:
-        filters = replace(question.filters, other_sources=assistants)
-        matches |= dict(bm25_index.search(connection, query, filters, limit, (), counts))
-    return matches
+    return dict(bm25_index.search(connection, query, question.filters, limit, others, counts))
 
 
 @spanned("dates")

@@ -69,7 +69,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         words = share + role * settings.session_weight * session_share
         candidate.lexical_share, candidate.session_share = share, session_share
         times = hints.times.get(candidate.memory_id, ())
-        candidate.date_share = max((counts * _date_share(since, until, origin, times) for since, until, counts in named), default=0.0)
+        candidate.date_share = max(counts * _date_share(since, until, origin, times) for since, until, counts in named) if named else 0.0
         candidate.by_named_speaker = origin.source in hints.speakers
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)

@@ -167,9 +167,16 @@ def _fused(
     people_first = settings.fusion.assistant_weight < 1 and not asks_assistant(question.query)
     lexical_limit = 0 if by_meaning_alone else limit
     undated = replace(question, query=asked.words)
-    words = {} if asked.is_vague else from_words(connection, counts, undated, lexical_limit, (*near, *dates), people_first=people_first)
+    words = {} if asked.is_vague else from_words(connection, counts, undated, lexical_limit, (*near, *dates))
+    origins = memories.origins(connection, {*words, *near, *dates})
+    said_by = {origins[memory_id].source for memory_id in words} if people_first and lexical_limit else set()
+    if assistants := tuple(source for source in said_by if source and is_assistant(source)):
+        # Where an assistant said some of the best, as many matches of what others said are added.
+        by_people = replace(undated, filters=replace(question.filters, other_sources=assistants))
+        words |= from_words(connection, counts, by_people, lexical_limit)
+        origins |= memories.origins(connection, words.keys() - origins.keys())
     candidates = union(connection, meaning, words, near, dates)
-    hints = _hints(connection, question, asked.dates, [candidate.memory_id for candidate in candidates], settings, now)
+    hints = _hints(connection, question, asked.dates, origins, settings, now)
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question, meaning, settings))
 
 
@@ -220,16 +227,21 @@ def _by_graph(
 
     near = memories_near_entities(connection, question, named.shares or by_meaning.shares, ranked_by_words)
     words = from_words(connection, counts, replace(question, query=named.rest), 0, list(near))
-    hints = replace(_hints(connection, question, asked.dates, list(near), settings, now), graph=near)
+    hints = replace(_hints(connection, question, asked.dates, memories.origins(connection, near), settings, now), graph=near)
     weights = settings.fusion.model_copy(update={"graph_weight": NEARNESS_WEIGHT, "graph_weight_dense": NEARNESS_WEIGHT})
     return hints, fuse(union(connection, meaning, words, near), weights, hints, dense_weight=_dense_weight(question, meaning, settings))
 
 
 def _hints(
-    connection: apsw.Connection, question: Question, dates: Sequence[TimeRange], ids: Sequence[int], settings: Settings, now: datetime
+    connection: apsw.Connection,
+    question: Question,
+    dates: Sequence[TimeRange],
+    origins: Mapping[int, Origin],
+    settings: Settings,
+    now: datetime,
 ) -> Hints:
-    """The dates and speakers that the query names, and the origins of these memories."""
-    origins = memories.origins(connection, ids)
+    """The dates and speakers that the query names, and the origins of the candidates."""
+    ids = list(origins)
     sources = {origin.source for origin in origins.values()}
     said_by_assistants = () if asks_assistant(question.query) else filter(is_assistant, sources)
     assistants = frozenset(source for source in said_by_assistants if source)

@@ -219,15 +219,6 @@ def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin
     }
 
 
-def sources(connection: apsw.Connection, ids: Iterable[int]) -> list[str]:
-    """Who said these memories, each once."""
-    wanted = _json(list(ids))
-    rows = connection.execute(
-        "SELECT DISTINCT source FROM memories WHERE source IS NOT NULL AND id IN (SELECT value FROM json_each(?))", (wanted,)
-    )
-    return [row[0] for row in rows]
-
-
 def ids_in_range(connection: apsw.Connection, filters: Filters, limit: int) -> list[int]:
     """The ids of the latest current memories that match the filters, without summaries."""
     condition, values = where(filters)

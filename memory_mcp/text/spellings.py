@@ -52,12 +52,12 @@ def spelled_otherwise(query: str) -> list[str]:
 
 def _spellings(text: str) -> Iterator[Spelling]:
     for match in _KATAKANA_WORD.finditer(text):
-        yield Spelling(*match.span(), _phrase(match.group().translate(_TO_HIRAGANA)))
+        yield Spelling(*match.span(), _pairs(match.group().translate(_TO_HIRAGANA)))
     for match in _HIRAGANA_RUN.finditer(text):
         for start in range(match.start(), match.end() - HIRAGANA_WINDOW + 1):
             window = text[start : start + HIRAGANA_WINDOW]
-            if not any(map(is_grammar, tokens(window))):
-                yield Spelling(start, start + HIRAGANA_WINDOW, _phrase(window.translate(_TO_KATAKANA)))
+            if not (is_grammar(window[:2]) or is_grammar(window[1:])):
+                yield Spelling(start, start + HIRAGANA_WINDOW, _pairs(window.translate(_TO_KATAKANA)))
     yield from _in_kanji(text[:DICTIONARY_LIMIT])
 
 
@@ -73,7 +73,7 @@ def _in_kanji(text: str) -> Iterator[Spelling]:
         ]
     for start, end, written in words:
         if _KANA_WORD.fullmatch(text, start, end) and _KANJI.search(written):
-            yield Spelling(start, end, _phrase(written))
+            yield Spelling(start, end, " ".join(tokens(written)))
 
 
 @cache
@@ -82,5 +82,5 @@ def _dictionary() -> tuple[Any, threading.Lock] | None:
     return (open_tokenizer(name), threading.Lock()) if name else None
 
 
-def _phrase(text: str) -> str:
-    return " ".join(tokens(text))
+def _pairs(kana: str) -> str:
+    return " ".join(kana[index : index + 2] for index in range(len(kana) - 1))
