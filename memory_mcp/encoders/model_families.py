@@ -32,10 +32,13 @@ class Prefixes:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """`weight`: what the vectors count beside the words. `apart`: whether they are compared apart from the means of their language."""
+    """`weight`: what the vectors count beside the words. `apart`: whether they are compared apart from the means of their language.
+    `alike` and `same`: the cosines from which two memories are linked as similar, and proposed for merging as of the same meaning."""
 
     weight: float = 0.5
     apart: bool = False
+    alike: float = 0.86
+    same: float = 0.95
 
 
 USUAL = Ranking()
@@ -80,7 +83,7 @@ _PREFIXES = (
 )
 
 # Only what was measured: docs/decisions/0025-what-vectors-count.md.
-_RANKINGS = ((r"(multilingual-)?e5-(small|base|large)(?!.*instruct)", Ranking(0.65, apart=True)),)
+_RANKINGS = ((r"(multilingual-)?e5-(small|base|large)(?!.*instruct)", Ranking(0.65, apart=True, alike=0.93, same=0.97)),)
 
 # None: all languages. So does a model that matches no pattern.
 _LANGUAGES = (
@@ -158,6 +161,11 @@ def ranking_of(model: str) -> Ranking:
     """How the vectors of a model rank, by its name or directory."""
     name = own_name(model)
     return next((ranking for pattern, ranking in _RANKINGS if re.match(pattern, name)), USUAL)
+
+
+def ranking_of_generation(generation: str) -> Ranking:
+    """The same, by the generation of the vectors, which begins with the model's name."""
+    return ranking_of(generation.rpartition("@")[0])
 
 
 def _is_hub_name(name: str) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Memory
+from memory_mcp.encoders.model_families import ranking_of_generation
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, memory_usage
 from memory_mcp.store.vectors import stored_vectors
@@ -26,7 +27,7 @@ from memory_mcp.text.forgetting_curve import forgetting_curve
 from memory_mcp.text.low_value import LowValue, low_value
 from memory_mcp.text.tokens import jaccard, normalise, tokens
 
-SAME_WORDS, SAME_MEANING = 0.8, 0.95
+SAME_WORDS = 0.8
 # Limits of one comparison: the number of latest memories, of their tokens together (300 MB at worst), and of characters of a memory.
 COMPARED, TOKENS, LONGEST = 10_000, 800_000, 2_000
 GROUP_LIMIT = 10
@@ -101,7 +102,7 @@ def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -
     normal = {row.id: normalise(row.content) for row in rows}
     flags = {row.id: flag for row in rows if (flag := low_value(row.content, normal[row.id]))}
     informative = [row for row in rows if row.id not in flags]
-    grouped = _groups(informative, normal, owners, vectors)
+    grouped = _groups(informative, normal, owners, vectors, ranking_of_generation(generation or "").same)
     faded = _faded(informative, settings, now)
     with persona.database.read() as connection:
         shown = memories.by_ids(connection, _shown(grouped[:limit], list(flags)[:limit], faded[:limit]))
@@ -131,11 +132,13 @@ def _shown(grouped: Sequence[_Similar], flagged: Sequence[int], faded: Sequence[
     return members | {*flagged} | {memory_id for memory_id, _ in faded}
 
 
-def _groups(rows: Sequence[memory_usage.Row], normal: Mapping[int, str], owners: Ids, vectors: Matrix) -> list[_Similar]:
+def _groups(
+    rows: Sequence[memory_usage.Row], normal: Mapping[int, str], owners: Ids, vectors: Matrix, same_meaning: float
+) -> list[_Similar]:
     """Groups of similar memories: identical texts first, then one of each text compared with the others."""
     same = _same_texts(rows, normal)
     buckets = _comparable([texts[0] for texts in same], normal)
-    pairs = itertools.chain(_by_words(buckets), _by_meaning(buckets, owners, vectors))
+    pairs = itertools.chain(_by_words(buckets), _by_meaning(buckets, owners, vectors, same_meaning))
     return _grouped(same, pairs, {row.id: row for row in rows})
 
 
@@ -161,8 +164,8 @@ def _by_words(buckets: Sequence[Sequence[memory_usage.Row]]) -> Iterator[_Pair]:
                 by_token[token].append(row.id)
 
 
-def _by_meaning(buckets: Sequence[Sequence[memory_usage.Row]], owners: Ids, vectors: Matrix) -> Iterator[_Pair]:
-    """Pairs of stored vectors with a high cosine, computed in blocks that take a few MB."""
+def _by_meaning(buckets: Sequence[Sequence[memory_usage.Row]], owners: Ids, vectors: Matrix, least: float) -> Iterator[_Pair]:
+    """Pairs of stored vectors with a cosine of at least `least`, computed in blocks that take a few MB."""
     bucket_of = {row.id: number for number, rows in enumerate(buckets) for row in rows}
     bucket_numbers = np.array([bucket_of.get(owner, -1) for owner in owners.tolist()], np.int64)
     in_bucket = bucket_numbers >= 0
@@ -170,7 +173,7 @@ def _by_meaning(buckets: Sequence[Sequence[memory_usage.Row]], owners: Ids, vect
     for start in range(0, len(owners), _BLOCK):
         end = min(start + _BLOCK, len(owners))
         cosines = vectors[start:end] @ vectors[:end].T
-        near = (cosines >= SAME_MEANING) & (bucket_numbers[start:end, None] == bucket_numbers[None, :end])
+        near = (cosines >= least) & (bucket_numbers[start:end, None] == bucket_numbers[None, :end])
         for row, column in itertools.islice(np.argwhere(np.tril(near, start - 1)).tolist(), _BLOCK * NEAR_LIMIT):
             yield _Pair(int(owners[start + row]), int(owners[column]), min(float(cosines[row, column]), ALMOST), "same meaning")
 

@@ -38,7 +38,17 @@ def test_a_date_in_the_text_is_a_date_of_the_memory(diary, ask, query, first):
     assert contents(ask(query))[0] == first
 
 
-@pytest.mark.parametrize("query", ["最近どう？", "What's new?", "最近何があった？", "前回はどこまで話した？"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "最近どう？",
+        "What's new?",
+        "最近何があった？",
+        "前回はどこまで話した？",
+        "さっきまで何の話をしてたんだっけ？",
+        "前回のおしゃべりの最後は？",
+    ],
+)
 def test_a_question_for_nothing_but_lately_is_answered_by_the_latest(diary, ask, query):
     recalled = ask(query, top_k=2)
     assert (recalled.mode, contents(recalled)) == ("recent", ["苺が好き", "来週の火曜に歯医者へ行く"])

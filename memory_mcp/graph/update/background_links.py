@@ -10,6 +10,7 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.domain import Filters
+from memory_mcp.encoders.model_families import ranking_of_generation
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories
 from memory_mcp.store.graph import background_tasks, memory_links
@@ -31,8 +32,8 @@ COMPARED_BY_WORDS, WORDS_COMPARED = 10, 8
 CONTRADICTION_CONFIDENCE = 0.5
 
 
-def link_similar(persona: Persona, indexes: IndexCache, least: float, now: datetime) -> bool:
-    """Links a few memories to those with the nearest vectors, with a cosine of at least `least`. Returns whether there may be more.
+def link_similar(persona: Persona, indexes: IndexCache, least: float | None, now: datetime) -> bool:
+    """Links a few memories to those with the nearest vectors, with a cosine of at least `least`, or what suits the model. Returns whether there may be more.
 
     Does nothing while the index lacks vectors, or without a model.
     """
@@ -46,6 +47,7 @@ def link_similar(persona: Persona, indexes: IndexCache, least: float, now: datet
     index = indexes.get(persona.database, generation) if wanted else None
     if index is None:
         return False
+    alike = ranking_of_generation(generation).alike if least is None else least
     own: dict[int, list[int]] = defaultdict(list)
     for index_of_vector, piece in enumerate(pieces.tolist()):
         own[owners.get(piece, 0)].append(index_of_vector)
@@ -55,7 +57,7 @@ def link_similar(persona: Persona, indexes: IndexCache, least: float, now: datet
     }
 
     def write(connection: apsw.Connection) -> None:
-        similar = [link for memory in wanted for link in _nearest(connection, memory, near[memory], least)]
+        similar = [link for memory in wanted for link in _nearest(connection, memory, near[memory], alike)]
         memory_links.replace(connection, wanted, "vectors", similar, now)
         background_tasks.done(connection, "links", wanted)
 
