@@ -22,7 +22,7 @@ RUN useradd --create-home --uid 1000 memory \
     && install --directory --owner=memory --group=memory /app /config /data /models
 
 WORKDIR /app
-COPY --chown=memory:memory requirements.txt ./
+COPY --chown=memory:memory requirements.txt constraints.txt ./
 
 VOLUME ["/data", "/models"]
 EXPOSE 8000

