@@ -76,6 +76,8 @@ def main() -> None:
             if path == "house/import":
                 _import(page)
             page.locator("#decide[hx-get]").wait_for(state="detached")
+            if page.locator(".graph").count():
+                page.locator("[data-drawn]").wait_for()
             page.screenshot(path=PICTURES / f"{name}.png", full_page=name == "people-en")
             context.close()
 

@@ -19,6 +19,7 @@ from pydantic import AnyUrl
 from memory_mcp import __version__
 from memory_mcp.server.dashboard.frame import STATIC_FILES
 from memory_mcp.server.dashboard.words import WORDS
+from memory_mcp.store.graph.schema import ENTITY_TYPES, RELATION_TYPES
 
 PAGES = Path(__file__).with_name("app_pages")
 # Nothing is loaded from anywhere, and nothing is sent but through the host.
@@ -41,6 +42,8 @@ APPS: Mapping[str, App] = {
     "history": App("What a memory said before.", (PAGES / "history.js", PAGES / "history_app.js")),
     "why": App("Why memories were recalled, part by part of their scores.", (PAGES / "history.js", PAGES / "why_app.js")),
 }
+# How built-in types are called in Japanese.
+TYPES = {type_[0]: type_[1] for type_ in (*ENTITY_TYPES, *RELATION_TYPES)}
 _SHARED = PAGES / "host.js"
 _STYLES = (STATIC_FILES / "dashboard.css", PAGES / "app.css")
 _QUOTED = re.compile(r'"(\w+)"')
@@ -64,7 +67,7 @@ def page(name: str) -> str:
     """The page of an app."""
     scripts = [path.read_text(encoding="utf-8") for path in (_SHARED, *APPS[name].scripts)]
     styles = "\n".join(path.read_text(encoding="utf-8") for path in _STYLES)
-    about = json.dumps({"words": _words_of(scripts), "version": __version__}, ensure_ascii=False)
+    about = json.dumps({"words": _words_of(scripts), "types": TYPES, "version": __version__}, ensure_ascii=False)
     inside = "\n".join(f"<script>{_inside_a_script(script)}</script>" for script in (f"const ABOUT = {about};", *scripts))
     return (
         f'<!doctype html>\n<html lang="en" data-theme="auto">\n<head>\n<meta charset="utf-8">\n<title>Memory MCP</title>\n<style>{styles}</style>\n'

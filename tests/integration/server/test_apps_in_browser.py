@@ -106,6 +106,7 @@ def test_the_graph_is_drawn_and_a_click_goes_outwards_through_the_host(caller, s
     app.locator("[data-drawn='2']").wait_for()
     assert app.locator("html").get_attribute("lang") == locale[:2]
     assert app.locator("html").get_attribute("data-theme") == theme
+    assert {"ja": "人物", "en": "Person"}[locale[:2]] in app.locator(".legend").inner_text()
     frame = frame_of(page)
     x, y = frame.evaluate(
         """() => {

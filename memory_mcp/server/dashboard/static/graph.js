@@ -6,8 +6,10 @@ const LARGEST = 44;
 const THICKEST = 4;
 // Of more relations only those at the pointer say what they are, and of more entities the less mentioned have no name until they are larger.
 const LABELED = 40;
-const NAMED = 80;
-const PADDING = 40;
+const NAMED = 60;
+// More entities are drawn smaller.
+const ROOMY = 40;
+const PADDING = 48;
 
 // A picture in a container. `show` draws what graph_snapshot answers with `positions`; `opened` are the ids to mark, `path` the relations to mark as
 // "source target". A click on an entity calls `onOpen` with its id.
@@ -35,13 +37,14 @@ function graphPicture(container, onOpen) {
 function showGraph(cy, { nodes, edges, opened = [], path = [] }) {
   const before = new Map(cy.nodes().map((node) => [node.id(), { ...node.position() }]));
   const values = nodes.map((node) => node.value || 0).sort((one, other) => other - one);
-  const scale = Math.min(1, Math.sqrt(NAMED / nodes.length));
+  const scale = Math.min(1, Math.sqrt(ROOMY / nodes.length));
   const size = ({ value }) => scale * (SMALLEST + (LARGEST - SMALLEST) * Math.sqrt((value || 0) / Math.max(1, values[0])));
+  const places = placesOn(cy, nodes);
   const few = edges.length <= LABELED ? "few named" : "";
   const shown = {
     nodes: nodes.map((node, index) => ({
       data: { id: node.id, label: node.label, color: node.color, size: size(node) },
-      position: { x: node.x, y: node.y },
+      position: places.get(node.id),
       classes: [opened.includes(node.id) ? "opened" : "", index >= NAMED ? "minor" : ""].join(" "),
     })),
     edges: edges.filter((edge) => edge.from !== edge.to).map((edge) => ({
@@ -50,7 +53,6 @@ function showGraph(cy, { nodes, edges, opened = [], path = [] }) {
     })),
   };
   cy.json({ elements: shown });
-  const places = new Map(shown.nodes.map(({ data, position }) => [data.id, position]));
   const moves = before.size > 0 && !matchMedia("(prefers-reduced-motion: reduce)").matches;
   if (moves) {
     cy.nodes().positions((node) => before.get(node.id()) || places.get(node.id()));
@@ -60,19 +62,25 @@ function showGraph(cy, { nodes, edges, opened = [], path = [] }) {
     performance.mark("graph drawn");
   });
   if (moves) {
-    cy.layout({ name: "preset", positions: (node) => places.get(node.id()), animate: true, animationDuration: 400, fit: true, padding: PADDING }).run();
-  } else {
-    fitPicture(cy);
+    cy.layout({ name: "preset", positions: (node) => places.get(node.id()), animate: true, animationDuration: 400, fit: false }).run();
   }
+  fitPicture(cy);
+}
+
+// Where each entity is on the screen, by its id: so that names have their size, whatever the frame of the positions is.
+function placesOn(cy, nodes) {
+  const spread = (axis, size) => {
+    const values = nodes.map((node) => node[axis]);
+    const [least, most] = [Math.min(...values), Math.max(...values)];
+    return (value) => PADDING + (size - 2 * PADDING) * (most > least ? (value - least) / (most - least) : 0.5);
+  };
+  const [across, down] = [spread("x", cy.width()), spread("y", cy.height())];
+  return new Map(nodes.map((node) => [node.id, { x: across(node.x), y: down(node.y) }]));
 }
 
 // As cy.fit does, but without measuring all names, which takes longer than drawing them.
 function fitPicture(cy) {
-  const places = cy.nodes().map((node) => node.position());
-  const [left, right] = [Math.min(...places.map(({ x }) => x)), Math.max(...places.map(({ x }) => x))];
-  const [top, bottom] = [Math.min(...places.map(({ y }) => y)), Math.max(...places.map(({ y }) => y))];
-  const zoom = Math.min(1.2, (cy.width() - 2 * PADDING) / Math.max(1, right - left), (cy.height() - 2 * PADDING) / Math.max(1, bottom - top));
-  cy.viewport({ zoom, pan: { x: cy.width() / 2 - (zoom * (left + right)) / 2, y: cy.height() / 2 - (zoom * (top + bottom)) / 2 } });
+  cy.viewport({ zoom: 1, pan: { x: 0, y: 0 } });
 }
 
 function zoomPicture(cy, factor) {
@@ -84,11 +92,11 @@ function graphStyle(container) {
   const { color, backgroundColor, borderTopColor, outlineColor, fontFamily } = getComputedStyle(container);
   return [
     { selector: "node", style: {
-      "background-color": "data(color)", width: "data(size)", height: "data(size)", label: "data(label)", color, "font-family": fontFamily, "font-size": 14,
+      "background-color": "data(color)", width: "data(size)", height: "data(size)", label: "data(label)", color, "font-family": fontFamily, "font-size": 13,
       "border-width": 1, "border-color": color, "border-opacity": 0.5,
-      "text-valign": "top", "text-margin-y": -3, "text-outline-color": backgroundColor, "text-outline-width": 3, "min-zoomed-font-size": 5,
+      "text-valign": "top", "text-margin-y": -3, "text-outline-color": backgroundColor, "text-outline-width": 3, "min-zoomed-font-size": 5, "z-index": 2,
     } },
-    { selector: "node.minor", style: { "min-zoomed-font-size": 15 } },
+    { selector: "node.minor", style: { "min-zoomed-font-size": 14 * devicePixelRatio, "z-index": 1 } },
     { selector: "node.opened", style: { "border-width": 4, "border-color": outlineColor, "border-opacity": 1, "font-weight": "bold" } },
     { selector: "edge", style: { width: "data(width)", "line-color": borderTopColor, "curve-style": "haystack", "haystack-radius": 0 } },
     { selector: "edge.directed.few", style: { "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": borderTopColor } },

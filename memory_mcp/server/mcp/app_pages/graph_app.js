@@ -4,12 +4,14 @@
 const LIMIT = 100;
 let picture = null;
 
+const typeName = (type) => (host.language === "ja" && ABOUT.types[type]) || type;
+
 function legend(nodes) {
   const types = new Map(nodes.map((node) => [node.group, node.color]));
   return element("ul", { class: "tags legend" }, ...[...types].map(([type, color]) => {
     const dot = element("span", { class: "dot", "aria-hidden": "true" });
     dot.style.backgroundColor = color;
-    return element("li", {}, dot, ` ${type}`);
+    return element("li", {}, dot, ` ${typeName(type)}`);
   }));
 }
 
@@ -17,9 +19,9 @@ function list(answer, goOn) {
   const names = new Map(answer.nodes.map((node) => [node.id, node.label]));
   const rows = answer.nodes.map((node) => element("tr", {},
     element("th", { scope: "row" }, node.label),
-    element("td", {}, node.group),
+    element("td", {}, typeName(node.group)),
     element("td", {}, element("button", { type: "button", class: "quiet", "aria-label": t("go_on_from", { name: node.label }), onclick: () => goOn(node.id) }, "＋"))));
-  const relations = answer.edges.map((edge) => element("li", {}, `${names.get(edge.from)} ${edge.arrows ? ">" : "—"} ${edge.label} ${edge.arrows ? ">" : "—"} ${names.get(edge.to)}`));
+  const relations = answer.edges.map((edge) => element("li", {}, `${names.get(edge.from)} ${edge.arrows ? ">" : "—"} ${typeName(edge.label)} ${edge.arrows ? ">" : "—"} ${names.get(edge.to)}`));
   return element("details", {}, element("summary", {}, t("as_table")), element("table", {}, element("tbody", {}, ...rows)), element("ul", {}, ...relations));
 }
 
@@ -37,7 +39,7 @@ function draw(answer, goOn) {
   }
   document.getElementById("above").replaceChildren(legend(answer.nodes));
   document.getElementById("below").replaceChildren(list(answer, goOn));
-  picture.show({ ...answer, opened: answer.around });
+  picture.show({ nodes: answer.nodes, edges: answer.edges.map((edge) => ({ ...edge, label: typeName(edge.label) })), opened: answer.around });
 }
 
 async function follow(asked) {
