@@ -6,10 +6,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from error_wordings import wordings
 
-from memory_mcp.config.settings import documented_keys
+from memory_mcp import errors
+from memory_mcp.config.settings import Privacy, documented_keys
 from memory_mcp.server.dashboard import diff, frame
+from memory_mcp.server.dashboard.refusals import Refused, refused
 from memory_mcp.server.dashboard.words import WORDS
+from memory_mcp.server.errors import status_of
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "memory_mcp" / "server" / "dashboard"
@@ -43,6 +47,31 @@ def test_every_setting_is_explained_in_japanese_too():
     assert set(sentences["keys"]) == set(keys)
     assert set(sentences["groups"]) == {key.rpartition(".")[0] for key in keys}
     assert all(re.search("[ぁ-んァ-ヶ一-龥]", sentence) for sentence in sentences["keys"].values())
+
+
+REFUSALS = tomllib.loads(DASHBOARD.joinpath("refusals.toml").read_text(encoding="utf-8"))
+
+
+def test_every_refusal_that_has_a_translation_is_one_that_the_product_words_so():
+    assert sorted(set(REFUSALS["sentences"]) - wordings()) == []
+
+
+def test_a_translation_has_places_that_the_original_has():
+    for english, japanese in {**REFUSALS["sentences"], **REFUSALS["notes"]}.items():
+        assert set(re.findall(r"\{\d\}", japanese)) <= set(re.findall(r"\{\d\}", english)), english
+
+
+def test_every_status_of_an_error_has_words_of_its_own():
+    kinds = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.MemoryMCPError)]
+    assert {str(status_of(kind.__new__(kind))) for kind in kinds} <= set(REFUSALS["status"])
+
+
+def test_a_refusal_is_told_in_japanese_with_its_values_and_else_with_its_original():
+    told = refused(errors.InvalidInput("top_k is 'x'", "it runs from 1 to 45 here", "Leave it out for the default"), "ja", Privacy())
+    assert told == Refused("件数は 1 から 45 までです（入力: 'x'）。")
+    unknown = refused(errors.MemoryNotFound("something new"), "ja", Privacy())
+    assert unknown == Refused("見つかりませんでした。", "something new.")
+    assert refused(errors.MemoryNotFound("something new"), "en", Privacy()) == Refused("something new.")
 
 
 def test_the_files_of_others_are_listed_with_version_license_and_digest():

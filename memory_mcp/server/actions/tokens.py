@@ -162,8 +162,11 @@ def _scopes(call: Call, named: list[str]) -> list[TokenScope]:
     wanted = [scope for scope in TOKEN_SCOPES if scope in named]
     unknown = [name for name in named if name not in TOKEN_SCOPES]
     if unknown or not wanted:
-        why = f"{unknown[0][:40]!r} is not a scope" if unknown else "none is named"
-        raise InvalidInput("a token needs scopes", why, f"Send some of {', '.join(TOKEN_SCOPES)}")
+        raise InvalidInput(
+            "a token needs scopes",
+            f"{unknown[0][:40]!r} is not a scope" if unknown else "none is named",
+            f"Send some of {', '.join(TOKEN_SCOPES)}",
+        )
     call.admission.require(wanted, "a token with these scopes")
     return wanted
 

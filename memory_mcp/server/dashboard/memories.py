@@ -20,7 +20,7 @@ from memory_mcp.server.operation import Json
 
 FILTERS = ("date_range", "tags", "kind", "source", "session_id", "category", "privacy_level", "min_importance", "shelf")
 HITS, HITS_TOKENS = 20, 20_000
-EDITED = ("content", "tags", "importance", "category", "privacy_level")
+EDITED = ("content", "tags", "importance", "category", "privacy_level", "expires_at")
 ADDED = ("content", "source", "occurred_at", "expires_at", "kind", "tags", "importance", "session_id", "category", "privacy_level")
 CHOICES: Mapping[str, Any] = {"kinds": KINDS, "privacy_levels": PRIVACY_LEVELS, "shelves": SHELVES}
 # What a page may say that it has done, after a redirect.
@@ -101,22 +101,33 @@ def _steps(memory: Json, versions: list[Json]) -> list[Json]:
 def edit(visit: Visit) -> Response:
     """Show the form to correct a memory."""
     memory = visit.perform(browse.get_memory, key=visit.field("key"))["memory"]
-    return visit.page("edit.html", memory=memory, written=_as_written(memory), problem=None, **CHOICES)
+    return _edit_page(visit, 200, memory, _as_written(memory))
 
 
 def revise(visit: Visit) -> Response:
     """Correct a memory, unless somebody else did since the form was opened."""
     memory = visit.perform(browse.get_memory, key=visit.field("key"))["memory"]
-    before, written = _as_written(memory), {name: visit.field(name) for name in EDITED}
-    problem = None
+    before = _as_written(memory)
+    written = {name: visit.field(name) if name in visit.fields else before[name] for name in EDITED}
     if visit.field("revision") != str(memory["revision"]):
-        problem = "changed_meanwhile"
-    else:
-        changed = {name: commas(value) if name == "tags" else value for name, value in written.items() if value != before[name]}
+        return _edit_page(visit, 409, memory, written, problem="changed_meanwhile")
+    changed: dict[str, Any] = {name: value for name, value in written.items() if value != before[name]}
+    if "tags" in changed:
+        changed["tags"] = commas(changed["tags"])
+    if changed.get("expires_at") == "":
+        changed["expires_at"] = "never"
+    try:
         if changed:
             visit.perform(actions.revise, key=memory["key"], reason=visit.field("reason"), **changed)
-        return visit.redirect("/memory", key=memory["key"], done="revised" if changed else "")
-    return visit.page("edit.html", 409, memory=memory, written=written, problem=problem, **CHOICES)
+    except InvalidInput as refused:
+        return _edit_page(visit, 400, memory, written, error=visit.refused(refused))
+    return visit.redirect("/memory", key=memory["key"], done="revised" if changed else "")
+
+
+def _edit_page(
+    visit: Visit, status: int, memory: Json, written: Mapping[str, str], *, problem: str | None = None, error: Refused | None = None
+) -> Response:
+    return visit.page("edit.html", status, memory=memory, written=written, problem=problem, error=error, **CHOICES)
 
 
 def _as_written(memory: Json) -> dict[str, str]:
@@ -145,6 +156,16 @@ def restore_selected(visit: Visit) -> Response:
         with suppress(MemoryNotFound, InvalidInput):  # the next page shows which are still in the trash
             visit.perform(actions.revise, key=key, restore=True)
     return visit.redirect("/memories/done", what="restored", key=keys)
+
+
+def erase(visit: Visit) -> Response:
+    """Show what would be erased for good, and what would remain elsewhere; with the code of that list, erase it."""
+    keys = visit.fields.get("key", [])
+    if not keys:
+        return visit.redirect("/memories", shelf="trash")
+    removed = {"remove_kept": "true"} if visit.field("remove_kept") else {}
+    answer = visit.perform(upkeep.purge_by_route, keys=keys, confirm=visit.field("confirm"), **removed)
+    return visit.page("purge.html", answer=answer, keys=keys)
 
 
 def done(visit: Visit) -> Response:

@@ -28,11 +28,23 @@ def refused(error: MemoryMCPError, language: Language, rules: Privacy) -> Refuse
     words = wording(str(error), rules)
     if language == "en":
         return Refused(words)
+    if japanese := _translated(words):
+        return Refused(japanese)
+    catalog = _catalog()
+    return Refused(catalog.by_status.get(str(status_of(error)), catalog.by_status["400"]), words)
+
+
+def said(sentence: str, language: Language) -> str:
+    """Words of an operation that are no refusal, such as a note, in this language; unchanged where there is no translation."""
+    return (_translated(sentence) if language == "ja" else None) or sentence
+
+
+def _translated(words: str) -> str | None:
     catalog = _catalog()
     for pattern, japanese in catalog.sentences.items():
         if found := pattern.fullmatch(words):
-            return Refused(japanese.format(*(_inner(catalog, part) for part in found.groups())))
-    return Refused(catalog.by_status.get(str(status_of(error)), catalog.by_status["400"]), words)
+            return japanese.format(*(_inner(catalog, part) for part in found.groups()))
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +62,14 @@ def _inner(catalog: _Catalog, text: str) -> str:
 @cache
 def _catalog() -> _Catalog:
     tree = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8"))
-    return _Catalog({_pattern(english): japanese for english, japanese in tree["sentences"].items()}, tree["parts"], tree["status"])
+    sentences = {**tree["notes"], **tree["sentences"]}
+    # The longest first: a short one with many places fits much.
+    patterns = {_pattern(english): sentences[english] for english in sorted(sentences, key=_words_in, reverse=True)}
+    return _Catalog(patterns, tree["parts"], tree["status"])
+
+
+def _words_in(english: str) -> int:
+    return len(re.sub(r"\{\d\}", "", english))
 
 
 def _pattern(english: str) -> re.Pattern[str]:

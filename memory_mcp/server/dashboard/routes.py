@@ -27,6 +27,7 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/memories": (memories.listing, None),
     "/memories/forget": (None, memories.forget_selected),
     "/memories/restore": (None, memories.restore_selected),
+    "/memories/erase": (None, memories.erase),
     "/memories/done": (memories.done, None),
     "/memories/new": (memories.new, memories.add),
     "/memory": (memories.reader, None),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_mcp.dates.format import Language
+from memory_mcp.server.dashboard.refusals import said
 
 _ORDER: tuple[Language, ...] = ("en", "ja")
 WORDS: Mapping[str, list[str]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
@@ -27,3 +28,7 @@ class Words:
         """A word of the operations, such as a kind of memory, in the language of the page; one that has no text is shown as it is."""
         name = f"{kind}_{value}"
         return self(name) if name in WORDS else value
+
+    def said(self, sentence: str) -> str:
+        """A sentence of the operations in the language of the page, as it is where there is no translation."""
+        return said(sentence, self.language)

@@ -68,6 +68,7 @@ def browser(own_server):
         yield browser
 
 
+LINE = '{"key": "a", "content": "苺が好き。"}\\n'.encode()
 ALL = {"all_personas": "true", "scopes": list(TOKEN_SCOPES)}
 
 
@@ -133,9 +134,49 @@ def test_a_token_without_admin_has_no_room_of_tokens(browser, token):
     assert guest.show("house/tokens")[0] == 403
 
 
-def test_a_refusal_is_in_the_language_of_the_page_with_the_original_where_there_is_no_translation(browser):
-    page = browser("ja").submit("house/tokens", **ALL, name="x" * 101, turn_on="true")[1]
-    assert re.search(r"[ぁ-ん]。", page)
+ENGLISH_SENTENCE = re.compile(r"\b(?:is|are|was|has|can't|no) [a-z]+ [a-z]+")
+
+
+@pytest.mark.parametrize(
+    ("path", "page", "fields"),
+    [
+        ("house/tokens", "house/tokens", {**ALL, "name": "x" * 101, "turn_on": "true"}),
+        ("house/tokens", "house/tokens", {"turn_on": "true", "all_personas": "true"}),
+        ("house/tokens", "house/tokens", {**ALL, "expires": "そのうち", "turn_on": "true"}),
+        ("house/rename", "memories/new", {"to": "nilou"}),
+        ("house/merge", "memories/new", {"into": "だれか"}),
+        ("house/erase", "memories/new", {"confirm": "ちがう"}),
+        ("memories/new", "memories/new", {"content": "苺", "occurred_at": "そのうち", "kind": "fact"}),
+        ("memories/new", "memories/new", {"content": "苺", "importance": "7", "kind": "fact"}),
+        ("memory/edit", "memories/new", {"key": "a", "revision": "1", "expires_at": "いつか"}),
+        ("memory/version", "memories/new", {"key": "a", "revision": "9"}),
+        ("memories/restore", "memories/new", {"key": "nobody"}),
+        ("memories/erase", "memories/new", {"key": "a", "confirm": "x"}),
+        ("house/settings", "house/settings", {"min_score": "-1"}),
+        ("people/merge", "memories/new", {"entity": "だれか", "into": "それか"}),
+    ],
+)
+def test_refusals_of_forms_are_in_japanese_on_japanese_pages(own_http, browser, path, page, fields):
+    own_http.post("/api/import", content=LINE, headers={"X-Persona": "nilou"})
+    _, text = browser("ja").submit(path, page=page, **fields)
+    assert re.search("[ぁ-ん]", text)
+    assert not ENGLISH_SENTENCE.search(text.replace("VS Code", "")), text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "memory?key=nobody",
+        "memories?date_range=そのうち",
+        "ask?q=苺&top_k=0",
+        "people/one?entity=だれか",
+        "memories?q=苺&privacy_level=secret",
+    ],
+)
+def test_refusals_of_pages_are_in_japanese_on_japanese_pages(own_http, browser, path):
+    own_http.post("/api/import", content=LINE, headers={"X-Persona": "nilou"})
+    _, text = browser("ja").show(path)
+    assert not ENGLISH_SENTENCE.search(text), text
 
 
 @pytest.fixture
@@ -326,3 +367,51 @@ def test_a_form_of_many_parts_is_refused(browser):
     answer = visitor.client.post(f"{visitor.at}/house/import", data={"form_key": key}, files=files)
     assert answer.status_code == 400
     assert "the form can't be read" in text_of(answer)
+
+
+def test_a_memory_in_the_trash_is_erased_for_good_after_a_look_at_what_remains(own_http, browser):
+    own_http.post(
+        "/api/import", content=LINE + LINE.replace(b'"a"', b'"b"').replace("苺".encode(), "桃".encode()), headers={"X-Persona": "nilou"}
+    )
+    visitor = browser()
+    visitor.submit("memories/forget", key="a")
+    page = visitor.submit("memories/erase", key=["a", "b"])[1]
+    assert "苺が好き。 is erased" in page
+    assert "b is not in the trash" in page
+    assert "copies that somebody made" in page
+    assert "苺が好き" in visitor.show("memory?key=a")[1]
+    form = visitor.client.post(
+        f"{visitor.at}/memories/erase", data={"form_key": key_of(visitor.client.get(f"{visitor.at}/memories/new")), "key": "a"}
+    )
+    code = re.search(r'name="confirm" value="(\w+)"', form.text)[1]
+    assert visitor.submit("memories/erase", key=["a", "b"], confirm="0" * 8)[0] == 400
+    assert "Erased" in visitor.submit("memories/erase", key="a", confirm=code)[1]
+    assert visitor.show("memory?key=a")[0] == 404
+    assert visitor.show("memory?key=b")[0] == 200
+
+
+def test_only_who_may_erase_is_offered_to(own_http, browser, token):
+    own_http.post("/api/import", content=LINE, headers={"X-Persona": "nilou"})
+    everything, some = token("nilou"), token("nilou", scopes=["read", "write", "delete"])
+    boss, guest = browser().sign_in(everything), browser().sign_in(some)
+    boss.submit("memories/forget", key="a")
+    for visitor, may in ((boss, True), (guest, False)):
+        for path in ("memory?key=a", "memories?shelf=trash"):
+            assert ("for good" in visitor.show(path)[1]) is may
+    assert guest.submit("memories/erase", key="a")[0] == 403
+
+
+def test_a_memory_gets_a_time_to_expire_and_loses_it_in_the_form(own_http, browser, token):
+    own_http.post("/api/import", content=LINE, headers={"X-Persona": "nilou"})
+    visitor = browser()
+    assert "Saved." in visitor.submit("memory/edit", key="a", revision="1", expires_at="30d")[1]
+    assert "Not found any more from 2025-11-29" in visitor.show("memory?key=a")[1]
+    page = visitor.show("memory/edit?key=a")[1]
+    assert "2025-11-29" in page
+    revision = re.search(r"Revision (\d+)", visitor.show("memory?key=a")[1])[1]
+    status, page = visitor.submit("memory/edit", key="a", revision=revision, expires_at="someday", content="苺がとても好き。")
+    assert (status, "苺がとても好き。" in page) == (400, True)
+    assert "Saved." in visitor.submit("memory/edit", key="a", revision=revision, expires_at="")[1]
+    assert "Not found any more from" not in visitor.show("memory?key=a")[1]
+    writer = browser().sign_in(token("nilou", scopes=["read", "write"]))
+    assert "Not found any more from" not in writer.show("memory/edit?key=a")[1]
