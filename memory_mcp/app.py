@@ -301,7 +301,7 @@ def refuse_anonymous_access(host: str, settings: Settings, *, has_tokens: bool) 
         raise StartupError(
             f"refusing to listen on {host}",
             "everyone who can reach that address could read and change every memory",
-            "Create a token with `memory-mcp token create`, or listen on 127.0.0.1, "
+            "Create a token with `memory-mcp token create --persona NAME`, or listen on 127.0.0.1, "
             "or set allow_anonymous to true in config.json if you trust everyone in the network",
         )
 

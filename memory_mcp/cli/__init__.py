@@ -14,6 +14,7 @@ from memory_mcp import __version__
 from memory_mcp.cli import (
     backups,
     connect,
+    corrections,
     doctor,
     encryption,
     folder_sync,
@@ -45,6 +46,7 @@ app = typer.Typer(
 for register in (
     serve.register,
     memories.register,
+    corrections.register,
     stdio.register,
     import_export.register,
     folder_sync.register,

@@ -14,7 +14,7 @@ import typer
 from memory_mcp.cli.client_files import changed_settings, put, replace_hooks, replaced, take_out, with_block
 from memory_mcp.cli.client_recipes import QUESTION, RECIPES, ClientName, Form, Recipe, Target, dumped
 from memory_mcp.cli.options import Url, connection, server_url
-from memory_mcp.config.reading import default_server_url, default_token, personal_data_directory, user_data_directory
+from memory_mcp.config.reading import default_persona, default_server_url, default_token, personal_data_directory, user_data_directory
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.names import canonical_name
 
@@ -41,7 +41,9 @@ def register(app: typer.Typer) -> None:
 
 def connect(
     client: Annotated[ClientName, typer.Option(help="The program that will use the memory.")],
-    persona: Annotated[str, typer.Option("--persona", "-p", help="The persona to connect to.", metavar="NAME")],
+    persona: Annotated[
+        str | None, typer.Option("--persona", "-p", help="The persona to connect to. Default: MEMORY_MCP_PERSONA.", metavar="NAME")
+    ] = None,
     name: Annotated[str, typer.Option(help="What the client calls the server; another one for a second persona.")] = "memory",
     write: Annotated[bool, typer.Option("--write", help="Put the settings and the instructions into the client's files.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take them out of the client's files.")] = False,
@@ -61,6 +63,9 @@ def connect(
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} can't be the name of a server", "", "Use letters, digits, - and _, 32 at most")
     has_token = bool(default_token()) if with_token is None else with_token
+    persona = persona or default_persona()
+    if persona is None:
+        raise InvalidInput("no persona is named", "a client remembers as one of them", "Name it with --persona")
     server = connection(server_url(url), persona).url
     target = Target(server, canonical_name(persona), has_token, name, stdio, _stdio_arguments(server if url else None))
     recipe = RECIPES[client]

@@ -1,4 +1,4 @@
-"""Commands that call a running server: `remember`, `recall`, `expire-session` and `personas`."""
+"""Commands that call a running server about memories: `remember`, `recall`, `recent`, `context`, `expire-session` and `personas`."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -9,11 +9,12 @@ from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, print_j
 from memory_mcp.domain import KINDS, MODES
 
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.", metavar="TAG")]
+Count = Annotated[int | None, typer.Option("--top-k", "-n", min=1, max=50, help="How many memories.", metavar="N")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    for command in (remember, recall, expire_session, personas):
+    for command in (remember, recall, recent, context, expire_session, personas):
         app.command()(command)
 
 
@@ -27,24 +28,26 @@ def remember(
     category: Annotated[str | None, typer.Option(help="The category of the memory.", metavar="NAME")] = None,
     privacy_level: Annotated[str | None, typer.Option(help="public, internal, private or secret.", metavar="LEVEL")] = None,
     expires: Annotated[str | None, typer.Option(help="Forget it then: 2025-10-17, 来週, 30d.", metavar="WHEN")] = None,
+    supersedes: Annotated[
+        str | None, typer.Option(help="The key of the memory that it replaces, because the world has changed.", metavar="KEY")
+    ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Store a memory."""
     arguments = {"content": text, "source": source, "occurred_at": occurred_at, "tags": tag, "importance": importance}
-    arguments |= {"category": category, "privacy_level": privacy_level, "expires_at": expires}
-    answer = connection(url, persona).call_tool("remember", arguments)
+    arguments |= {"category": category, "privacy_level": privacy_level, "expires_at": expires, "supersedes": supersedes}
+    answer = connection(url, persona).post_json("/api/memories", arguments)
     if as_json:
         print_json(answer)
         return
     typer.echo(f"{answer['persona']}: {'stored' if answer['stored'] else 'known already'} as {answer['key']}")
-    if occurred := answer.get("occurred_at"):
-        typer.echo(f"  occurred at {occurred}")
-    if expires_at := answer.get("expires_at"):
-        typer.echo(f"  expires at {expires_at}")
-    for action in ("redacted", "flagged"):
-        if kinds := answer.get(action):
-            typer.echo(f"  {action}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
+    if sentence := new_persona(answer, "was created"):
+        typer.echo(f"  {sentence}")
+    for field in ("occurred_at", "expires_at"):
+        if moment := answer.get(field):
+            typer.echo(f"  {field.removesuffix('_at')} at {moment}")
+    print_private(answer)
     for similar in answer.get("similar", []):
         typer.echo(f"  similar to {similar['key']}: {similar['content']}")
 
@@ -52,7 +55,7 @@ def remember(
 def recall(
     query: Annotated[str, typer.Argument(help="A question or words; none for the latest that pass the filters.", metavar="QUERY")] = "",
     persona: PersonaName = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", "-n", min=1, max=50, help="How many memories.", metavar="N")] = None,
+    top_k: Count = None,
     when: Annotated[str | None, typer.Option(help="2025-10-01..2025-10-17, a day, or 先週.", metavar="RANGE")] = None,
     tag: Tags = None,
     mode: Annotated[str | None, typer.Option(help=f"{', '.join(MODES)}. Default: auto.", metavar="MODE")] = None,
@@ -62,18 +65,48 @@ def recall(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search a persona's memories."""
+    """Search a persona's memories. Without a query: the latest."""
+    mode = mode or (None if query.strip() else "recent")
     arguments = {"query": query, "top_k": top_k, "date_range": when, "tags": tag, "mode": mode}
     arguments |= {"session_id": session, "kind": kind, "source": source}
-    answer = connection(url, persona).call_tool("recall", arguments)
+    answer = connection(url, persona).get_json("/api/recall", **arguments)
     if as_json:
         print_json(answer)
         return
     for rank, hit in enumerate(answer["hits"], start=1):
-        typer.echo(_format_hit(rank, hit))
+        typer.echo(_format_hit(f"{rank}.", hit))
     for relation in answer.get("relations", []):
         typer.echo(f"   {relation}")
     typer.secho(_summary(answer), err=True, dim=True)
+
+
+def recent(persona: PersonaName = None, top_k: Count = None, url: Url = None, as_json: AsJson = False) -> None:
+    """List the latest memories."""
+    recall("", persona, top_k, mode="recent", url=url, as_json=as_json)
+
+
+def context(
+    query: Annotated[str, typer.Argument(help="The topic at hand.", metavar="TOPIC")] = "",
+    persona: PersonaName = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="How long the answer may be.", metavar="N")] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a model is told at the beginning of a conversation."""
+    answer = connection(url, persona).get_json("/api/context", query=query, max_tokens=max_tokens)
+    if as_json:
+        print_json(answer)
+        return
+    typer.echo(f"{answer['persona']}: {answer['memories']} memories")
+    if last := answer.get("last_conversation_time"):
+        typer.echo(f"last conversation: {last} ({answer['since_last_conversation']})")
+    for name in ("persona_info", "user_info", "state"):
+        if fields := answer.get(name):
+            typer.echo(f"{name}: {', '.join(f'{field} {value}' for field, value in fields.items())}")
+    for hit in answer["hits"]:
+        typer.echo(_format_hit(f"[{hit['_source']}]", hit))
+    if sentence := new_persona(answer, "does not exist yet"):
+        typer.secho(sentence, err=True, dim=True)
 
 
 def expire_session(
@@ -113,11 +146,27 @@ def personas(url: Url = None, as_json: AsJson = False) -> None:
             typer.echo(f"{entry['name']}: {entry['error']}", err=True)
 
 
-def _format_hit(rank: int, hit: Mapping[str, Any]) -> str:
+def new_persona(answer: Mapping[str, Any], what: str) -> str:
+    """A sentence that this persona is new, with those that may be meant; empty if it is not new."""
+    if not answer.get("new_persona"):
+        return ""
+    suggestions = ", ".join(answer.get("did_you_mean", []))
+    return f"this persona {what}{f'; did you mean {suggestions}?' if suggestions else ''}"
+
+
+def print_private(answer: Mapping[str, Any]) -> None:
+    """Prints how much private data was replaced or flagged, by kind."""
+    for action in ("redacted", "flagged"):
+        if kinds := answer.get(action):
+            typer.echo(f"  {action}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
+
+
+def _format_hit(mark: str, hit: Mapping[str, Any]) -> str:
     content = f"{hit['source']}: {hit['content']}" if hit.get("source") else hit["content"]
-    facts = [hit.get("occurred_at") or hit.get("created_at"), hit.get("ago"), f"score {hit.get('score', 0):.2f}", hit["key"]]
+    score = f"score {hit['score']:.2f}" if "score" in hit else None
+    facts = [hit.get("occurred_at") or hit.get("created_at"), hit.get("ago"), score, hit["key"]]
     tags = "".join(f" #{tag}" for tag in hit.get("tags", []))
-    return f"{rank}. {content}\n   {' · '.join(fact for fact in facts if fact)}{tags}"
+    return f"{mark} {content}\n   {' · '.join(fact for fact in facts if fact)}{tags}"
 
 
 def _summary(answer: Mapping[str, Any]) -> str:
@@ -127,7 +176,4 @@ def _summary(answer: Mapping[str, Any]) -> str:
         parts.append(f"degraded: {', '.join(answer['degraded'])}")
     if answer.get("unmatched"):
         parts.append(f"in no memory: {', '.join(answer['unmatched'])}")
-    if answer.get("new_persona"):
-        suggestions = ", ".join(answer.get("did_you_mean", []))
-        parts.append(f"this persona does not exist yet; did you mean {suggestions}?" if suggestions else "this persona does not exist yet")
-    return " · ".join(parts)
+    return " · ".join([*parts, *filter(None, [new_persona(answer, "does not exist yet")])])

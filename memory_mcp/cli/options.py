@@ -1,6 +1,7 @@
 """Options that several commands share, their defaults, and the printing of JSON."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,6 +71,11 @@ def existing_data_directory(data: Path | None) -> Path:
     if not directory.is_dir():
         raise InvalidInput(f"{directory} is not a data directory", "", "Name the data directory with --data")
     return directory
+
+
+def command_line(*words: str, persona: str, url: str | None) -> str:
+    """A command about a persona as somebody can paste it, on the same server."""
+    return shlex.join(["memory-mcp", *words, "--persona", persona, *(["--url", url] if url else [])])
 
 
 def print_json(value: Mapping[str, Any]) -> None:

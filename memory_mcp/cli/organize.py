@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, print_json
+from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, print_json
 
 
 def register(app: typer.Typer) -> None:
@@ -29,17 +29,21 @@ def organize(
     if as_json:
         print_json(answer)
     elif request:
-        _show_outcomes(answer)
+        _show_outcomes(answer, url)
     else:
-        _show_proposals(answer)
+        _show_proposals(answer, url)
 
 
-def _show_outcomes(answer: Mapping[str, Any]) -> None:
+def _show_outcomes(answer: Mapping[str, Any], url: str | None) -> None:
     for outcome in answer["outcomes"]:
         reason = f" ({outcome['reason']})" if "reason" in outcome else ""
         typer.echo(f"{outcome['key']}: {outcome['outcome']}{reason}")
     if "operation_id" in answer and "undoes" not in answer:
-        typer.echo(f"undo it with: memory-mcp organize --undo {answer['operation_id']}")
+        typer.echo(f"undo it with: {_undo(answer, answer['operation_id'], url)}")
+
+
+def _undo(answer: Mapping[str, Any], operation: str, url: str | None) -> str:
+    return command_line("organize", "--undo", operation, persona=answer["persona"], url=url)
 
 
 def _graph_findings(answer: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
@@ -62,7 +66,7 @@ def _graph_findings(answer: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _show_proposals(answer: Mapping[str, Any]) -> None:
+def _show_proposals(answer: Mapping[str, Any], url: str | None) -> None:
     meaning = "words and meaning" if answer["meaning"] else "words"
     typer.echo(f"{answer['persona']}: {answer['compared']} of {answer['of']} memories compared by {meaning}")
     for group in answer["duplicates"]:
@@ -78,4 +82,5 @@ def _show_proposals(answer: Mapping[str, Any]) -> None:
         if lines:
             typer.echo("\n".join(["", words, *(f"  {line}" for line in lines)]))
     for merged in answer["merges"]:
-        typer.echo(f"\nmerged {merged['at']}: {len(merged['merge'])} into {merged['into']}; --undo {merged['operation_id']}")
+        typer.echo(f"\nmerged {merged['at']}: {len(merged['merge'])} into {merged['into']}")
+        typer.echo(f"  undo it with: {_undo(answer, merged['operation_id'], url)}")

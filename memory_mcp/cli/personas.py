@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from memory_mcp.cli import memories
-from memory_mcp.cli.options import AsJson, Url, connection, print_json
+from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, print_json
 
 Name = Annotated[str, typer.Argument(help="The name of the persona.", metavar="NAME")]
 
@@ -21,9 +21,14 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="persona")
 
 
-def stats(name: Name, url: Url = None, as_json: AsJson = False) -> None:
+def stats(
+    name: Annotated[str | None, typer.Argument(help="The name of the persona.", metavar="NAME")] = None,
+    persona: PersonaName = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """Show the contents and the size of a persona."""
-    answer = connection(url, name).get_json("/api/persona")
+    answer = connection(url, name or persona).get_json("/api/persona")
     if as_json:
         print_json(answer)
         return

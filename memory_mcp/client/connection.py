@@ -50,9 +50,7 @@ class Connection:
         if "version" not in self.get_json("/health"):
             raise self._other_service("its /health has no version")
         if "mode" not in self.get_json("/ready"):  # a server that requires a token answers less without one
-            raise MemoryMCPError(
-                "this server requires a token", "MEMORY_MCP_TOKEN is not set", "Set it to a token created by `memory-mcp token create`"
-            )
+            raise _token_missing()
 
     def instance(self, answer_seconds: float) -> str | None:
         """The name that the server gives to this start of itself; None if there is no server, or one that gives none.
@@ -71,25 +69,36 @@ class Connection:
         with suppress(httpx2.HTTPError):
             httpx2.post(self.url + YIELD_PATH, headers=self.headers, timeout=CONNECT_SECONDS, trust_env=self._uses_proxies)
 
-    def get_json(self, path: str, **query: str) -> dict[str, Any]:
-        """Sends GET `path` and returns the JSON object of the answer.
+    def get_json(self, path: str, **query: Any) -> dict[str, Any]:
+        """Sends GET `path` with the arguments that aren't None, and returns the JSON object of the answer.
 
         Raises:
             ServerUnreachable: there is no answer, or none from a Memory MCP server.
             MemoryMCPError: the server refuses; the message is the server's.
         """
-        with self._client() as client:
-            response = client.get(path, params=query)
-            self._check(response)
-            return self._object(response)
+        return self._answer("GET", path, params=_without_none(query))
+
+    def delete_json(self, path: str, **query: Any) -> dict[str, Any]:
+        """Sends DELETE `path`, otherwise as `get_json`."""
+        return self._answer("DELETE", path, params=_without_none(query))
+
+    def patch_json(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Sends a JSON object with PATCH `path`, without None values, and returns the JSON object of the answer.
+
+        Raises: as `get_json`.
+        """
+        return self._answer("PATCH", path, json=_without_none(body))
 
     def post_json(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Sends a JSON object with POST `path`, without None values, and returns the JSON object of the answer. Has no timeout.
 
         Raises: as `get_json`.
         """
-        with self._client(answer_seconds=None) as client:
-            response = client.post(path, json=_without_none(body))
+        return self._answer("POST", path, answer_seconds=None, json=_without_none(body))
+
+    def _answer(self, method: str, path: str, answer_seconds: float | None = ANSWER_SECONDS, **request: Any) -> dict[str, Any]:
+        with self._client(answer_seconds) as client:
+            response = client.request(method, path, **request)
             self._check(response)
             return self._object(response)
 
@@ -238,6 +247,8 @@ class Connection:
     def _check(self, response: httpx2.Response) -> None:
         if response.is_success:
             return
+        if response.status_code == httpx2.codes.UNAUTHORIZED and "Authorization" not in self.headers:
+            raise _token_missing()
         try:
             sentence = response.json()["error"]
         except (ValueError, KeyError, TypeError):
@@ -291,6 +302,11 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def _token_missing() -> MemoryMCPError:
+    do = "Set it to a token created by `memory-mcp token create --persona NAME`"
+    return MemoryMCPError("this server requires a token", "MEMORY_MCP_TOKEN is not set", do)
 
 
 def _refusal(sentence: str) -> MemoryMCPError:

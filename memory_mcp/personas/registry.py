@@ -39,6 +39,7 @@ from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.operations import Operation, OperationsLog, Rotation
 from memory_mcp.store.sqlite import cipher
 from memory_mcp.store.sqlite.database import DATABASE_NAME, Database, immediate
+from memory_mcp.text.romaji import reading
 
 OPEN_LIMIT = 128
 # Opening takes milliseconds, unless an older store is adopted or a full-text index rebuilt: then callers must try again, instead of
@@ -156,10 +157,14 @@ class Personas:
         return names_in(self.directory)
 
     def similar_names(self, name: str, among: Iterable[str] | None = None) -> list[str]:
-        """Existing names (of those in `among`, if given) that `name` may be a misspelling of, the most similar first."""
+        """Existing names (of those in `among`, if given) that `name` may be a misspelling of, the most similar first: by their letters, then by
+        their reading in kana or Latin letters."""
         others = [known for known in (self.names() if among is None else among) if known != name]
         folded = {fold(known): known for known in others} | {fold(_decoded(known)): known for known in others if _decoded(known)}
-        return [folded[near] for near in difflib.get_close_matches(fold(name), folded, n=3, cutoff=0.6)]
+        read = {reading(spelling): known for spelling, known in folded.items()}
+        alike = [folded[near] for near in difflib.get_close_matches(fold(name), folded, n=3, cutoff=0.6)]
+        alike += [read[near] for near in difflib.get_close_matches(reading(name), read, n=3, cutoff=0.8)]
+        return list(dict.fromkeys(alike))[:3]
 
     @contextmanager
     def exclusive(self, *names: str) -> Iterator[None]:

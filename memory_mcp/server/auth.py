@@ -35,7 +35,7 @@ WELL_KNOWN = "/.well-known/"
 # Tokens can't be guessed; this bounds what guessing costs, whatever `rate_limit` says. Counted for each address.
 WRONG_SIGN_INS = RateLimit(per_minute=10, burst=10)
 
-_DO = "Send `Authorization: Bearer` with a token; `memory-mcp token create` makes one, and our own commands read it from MEMORY_MCP_TOKEN"
+_DO = "Send `Authorization: Bearer` with a token; `memory-mcp token create --persona NAME` makes one, and our own commands read it from MEMORY_MCP_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,6 +265,14 @@ def test_near_names_are_offered_the_nearest_first(personas):
     assert "nilou" not in personas.similar_names("nilou")
 
 
+@pytest.mark.parametrize("name", ["サクラ", "sakura", "SAKURA", "さくらん"])
+def test_a_name_in_other_letters_is_near(personas, name):
+    for other in ("さくら", "花子", "collei"):
+        use(personas, other)
+    assert personas.similar_names(name) == ["さくら"]
+    assert personas.similar_names("hanako") == []  # kanji have no reading
+
+
 @pytest.mark.parametrize("encoded", [quote("ニィロウ"), quote("ニィロウ").lower()])
 def test_a_name_whose_encoding_is_a_persona_s_is_offered_that_one(personas, encoded):
     use(personas, encoded)

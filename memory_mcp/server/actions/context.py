@@ -14,7 +14,7 @@ from memory_mcp.search.context import context
 from memory_mcp.search.validation import QUERY_LIMIT, token_budget
 from memory_mcp.server.arguments import Arguments, Text, TextOrNone, TextsByName, WholeNumber
 from memory_mcp.server.call import Call, client_language
-from memory_mcp.server.operation import Json, Tool, operation
+from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.views import brief, heading, hit_views, local, omit_empty, privacy_view, without_blanks
 from memory_mcp.store import memories
 from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, conversation_at
@@ -30,7 +30,15 @@ class ContextArguments(Arguments):
     max_tokens: WholeNumber = None
 
 
-@operation(needs=["read"], tool=Tool("get_context", "Get context", read_only=True, idempotent=True))
+@operation(
+    needs=["read"],
+    tool=Tool("get_context", "Get context", read_only=True, idempotent=True),
+    route=Route(
+        "GET",
+        "/api/context",
+        "Return what a conversation begins with: who the persona and the user are, how things stand, what was said lately.",
+    ),
+)
 def get_context(call: Call, arguments: ContextArguments) -> Json:
     """Call FIRST in every conversation: who you and the user are, how things stand, what was said lately."""
     with call.reading() as persona:
@@ -72,7 +80,11 @@ class UpdateContextArguments(Arguments):
     persona_info: Annotated[TextsByName, Field(description="the same of yourself")] = {}
 
 
-@operation(needs=["read", "write"], tool=Tool("update_context", "Update context", idempotent=True))
+@operation(
+    needs=["read", "write"],
+    tool=Tool("update_context", "Update context", idempotent=True),
+    route=Route("PATCH", "/api/context", "Note how the persona, the user or their relationship changed."),
+)
 def update_context(call: Call, arguments: UpdateContextArguments) -> Json:
     """Note how you, the user or your relationship changed: mood, body, place, names. An empty text clears."""
     redaction = Redaction(call.settings.privacy)

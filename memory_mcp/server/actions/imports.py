@@ -79,7 +79,7 @@ class ImportJobList(PersonaAnswer):
     answer=ImportJobView,
 )
 async def import_file(request: Request, arguments: FileImport) -> Response:
-    """Import a file in any of the formats that `memory-mcp import` reads, in the background.
+    """Import a file in any of the formats that `memory-mcp import FILE` reads, in the background.
 
     The answer comes when the file has arrived.
     """
@@ -92,7 +92,7 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
                 size += len(block)
                 if size > UPLOAD_LIMIT:
                     raise InvalidInput(
-                        "the file is too large", f"{UPLOAD_LIMIT // 1024**3} GiB are the limit here", "Use `memory-mcp import`"
+                        "the file is too large", f"{UPLOAD_LIMIT // 1024**3} GiB are the limit here", "Use `memory-mcp import FILE`"
                     )
                 async with request.scope[TURN]():
                     await run_in_threadpool(file.write, block)

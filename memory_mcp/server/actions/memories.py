@@ -74,7 +74,7 @@ class RememberArguments(Arguments):
     expires_at: Annotated[Text, Field(description="forget it then: 30d, 来週")] = ""
 
 
-@operation(needs=["write"], tool=Tool("remember", "Remember", idempotent=True))
+@operation(needs=["write"], tool=Tool("remember", "Remember", idempotent=True), route=Route("POST", "/api/memories", "Store a memory."))
 def remember(call: Call, arguments: RememberArguments) -> Json:
     """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
     draft = validation.draft(**vars(arguments), now=call.now, zone=call.settings.zone)
@@ -134,7 +134,11 @@ class RecallArguments(Arguments):
     source: Text = ""
 
 
-@operation(needs=["read"], tool=Tool("recall", "Recall", read_only=True, idempotent=True))
+@operation(
+    needs=["read"],
+    tool=Tool("recall", "Recall", read_only=True, idempotent=True),
+    route=Route("GET", "/api/recall", "Search memories by meaning, words and dates, or fetch some by their keys."),
+)
 def recall(call: Call, arguments: RecallArguments) -> Json:
     """Search long-term memory, or fetch keys. Call before you answer about the user, the past, or anything you may have been told. No memory
     has the words in `unmatched`: rephrase, or search by a guessed answer, `hypothetical`; else say that you don't know."""
@@ -178,7 +182,11 @@ class ReviseArguments(Arguments):
     expires_at: Annotated[Text, Field(description="never: keep it")] = ""
 
 
-@operation(needs=["read", "write"], tool=Tool("revise", "Revise a memory"))
+@operation(
+    needs=["read", "write"],
+    tool=Tool("revise", "Revise a memory"),
+    route=Route("PATCH", "/api/memory", "Correct a memory, or bring it back from the trash; its earlier text is kept."),
+)
 def revise(call: Call, arguments: ReviseArguments) -> Json:
     """Correct a memory in place; the earlier text is kept. For a change in the world, remember with supersedes instead."""
     content, tags, importance, privacy_level = arguments.content, arguments.tags, arguments.importance, arguments.privacy_level
@@ -249,7 +257,11 @@ class ForgetArguments(Arguments):
     dry_run: Flag = False
 
 
-@operation(needs=["delete"], tool=Tool("forget", "Forget", destructive=True, idempotent=True))
+@operation(
+    needs=["delete"],
+    tool=Tool("forget", "Forget", destructive=True, idempotent=True),
+    route=Route("DELETE", "/api/memories", "Put memories in the trash."),
+)
 def forget(call: Call, arguments: ForgetArguments) -> Json:
     """Put memories in the trash when the user asks; revise with restore=true brings them back."""
     keys = arguments.keys

@@ -106,7 +106,7 @@ def revoke(call: Call, arguments: TokenId) -> Json:
         raise InvalidInput(
             "the last token that is in force can't be revoked here",
             "nobody could call the server any more",
-            "Create another one first, or run `memory-mcp token revoke` on the server's machine",
+            f"Create another one first, or run `memory-mcp token revoke {identity}` on the server's machine",
         )
     revoked = revoke_token(call.runtime.personas.directory, identity, call.now)
     call.note_event("revoke_token", revoked=revoked.id)
@@ -135,7 +135,7 @@ def _check_first(call: Call, *, turn_on: bool) -> None:
         raise NotAllowed(
             "the first token is created on the server's machine",
             "tokens aren't in use, and the request names another machine",
-            "Open http://127.0.0.1 there, or run `memory-mcp token create`",
+            "Open http://127.0.0.1 there, or run `memory-mcp token create --persona NAME`",
         )
     if not turn_on:
         raise InvalidInput(

@@ -248,7 +248,7 @@ async def _limited(stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     async for block in stream:
         size += len(block)
         if size > UPLOAD_LIMIT:
-            raise InvalidInput("the file is too large", f"{UPLOAD_LIMIT // 1024**3} GiB are the limit here", "Use `memory-mcp import`")
+            raise InvalidInput("the file is too large", f"{UPLOAD_LIMIT // 1024**3} GiB are the limit here", "Use `memory-mcp import FILE`")
         yield block
 
 
@@ -291,7 +291,7 @@ def _check_address(visit: Visit) -> None:
         raise NotAllowed(
             "without tokens the dashboard is for this machine alone",
             "the address in the browser is another machine's name",
-            "Create a token with `memory-mcp token create`, or open it as http://127.0.0.1 on the machine itself",
+            "Create a token with `memory-mcp token create --persona NAME`, or open it as http://127.0.0.1 on the machine itself",
         )
 
 

@@ -15,6 +15,7 @@ from memory_mcp.server.actions import (
     analytics,
     browse,
     configuration,
+    context,
     entities,
     graph,
     imports,
@@ -83,7 +84,7 @@ OPERATIONS = (
     *(
         action
         for action in operations_of(
-            *(browse, personas, transfer, imports, memories, organize, upkeep, graph, analytics, entities, merges),
+            *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges),
             *(tokens, configuration, records, private_data),
         )
         if action.route is not None

@@ -1,0 +1,67 @@
+"""`memory-mcp revise` corrects a memory on the running server, and brings one back; `memory-mcp forget` moves memories to the trash."""
+
+from typing import Annotated
+
+import typer
+
+from memory_mcp.cli.memories import Tags, print_private
+from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, print_json
+
+Reason = Annotated[str | None, typer.Option(help="Why; kept in its history.", metavar="TEXT")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    for command in (revise, forget):
+        app.command()(command)
+
+
+def revise(
+    key: Annotated[str, typer.Argument(help="The key of the memory.", metavar="KEY")],
+    text: Annotated[str | None, typer.Argument(help="Its new text.", metavar="TEXT")] = None,
+    restore: Annotated[bool, typer.Option("--restore", help="Bring it back from the trash.")] = False,
+    tag: Tags = None,
+    importance: Annotated[float | None, typer.Option(min=0, max=1, metavar="0..1")] = None,
+    category: Annotated[str | None, typer.Option(help="The category of the memory.", metavar="NAME")] = None,
+    privacy_level: Annotated[str | None, typer.Option(help="public, internal, private or secret.", metavar="LEVEL")] = None,
+    expires: Annotated[str | None, typer.Option(help="Forget it then: 2025-10-17, 来週, 30d, or never.", metavar="WHEN")] = None,
+    reason: Reason = None,
+    persona: PersonaName = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Correct a memory that was wrong from the start. Its earlier text is kept; tags replace those that it has.
+
+    If the world has changed instead: `memory-mcp remember --supersedes KEY TEXT`.
+    """
+    changes = {"content": text, "restore": restore or None, "tags": tag, "importance": importance, "category": category}
+    changes |= {"privacy_level": privacy_level, "expires_at": expires, "reason": reason}
+    answer = connection(url, persona).patch_json("/api/memory", {"key": key, **changes})
+    if as_json:
+        print_json(answer)
+        return
+    typer.echo(f"{answer['persona']}: {answer['key']} is revision {answer['revision']}\n  {answer['content']}")
+    print_private(answer)
+    if answer["revision"] > 1:
+        typer.echo(f"  earlier texts: {command_line('history', key, persona=answer['persona'], url=url)}")
+
+
+def forget(
+    keys: Annotated[list[str], typer.Argument(help="The keys of the memories.", metavar="KEYS…")],
+    reason: Reason = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be forgotten.")] = False,
+    persona: PersonaName = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move memories to the trash. Exit status 1: one was not found."""
+    answer = connection(url, persona).delete_json("/api/memories", keys=keys, reason=reason, dry_run=dry_run)
+    if as_json:
+        print_json(answer)
+    else:
+        for outcome in answer["outcomes"]:
+            typer.echo(f"{outcome['key']}: {outcome['outcome'].replace('_', ' ')}")
+            if outcome["outcome"] in ("forgotten", "already_forgotten"):
+                typer.echo(f"  bring it back: {command_line('revise', outcome['key'], '--restore', persona=answer['persona'], url=url)}")
+    if any(outcome["outcome"] == "not_found" for outcome in answer["outcomes"]):
+        raise typer.Exit(1)
