@@ -314,6 +314,19 @@ def test_a_grant_ends_with_the_token_of_its_owner(server, client, person, tokens
     assert called(server, tokens["access_token"]).status_code == 401
 
 
+def test_a_grant_is_never_more_than_its_owners_token_is_now(server, tokens):
+    path = server.data / "tokens.json"
+    tree = json.loads(path.read_text())
+    tree["tokens"][0]["scopes"] = ["read"]
+    path.write_text(json.dumps(tree))
+    assert called(server, tokens["access_token"]).status_code == 200
+    remember = {**ASKED, "params": {"name": "remember", "arguments": {"content": "x"}}}
+    assert called(server, tokens["access_token"], call=remember).status_code == 403
+    tree["tokens"][0]["personas"] = ["dehya"]
+    path.write_text(json.dumps(tree))
+    assert called(server, tokens["access_token"]).status_code == 403
+
+
 def test_a_client_can_revoke_its_tokens_and_no_others(server, client, tokens):
     assert client.revoked(tokens["refresh_token"], client_id="another").status_code == 200
     assert called(server, tokens["access_token"]).status_code == 200
