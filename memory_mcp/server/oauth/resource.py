@@ -78,7 +78,11 @@ def challenge(oauth: OAuth, persona: str | None, *, error: str = "", scopes: Ite
 
 def personas_of_audience(oauth: OAuth, audiences: Iterable[str]) -> frozenset[str] | None:
     """The personas that tokens for these audiences are good for: None for all, empty where they are another server's."""
-    whole = {oauth.audience} if oauth.audience and oauth.authorization_server == "external" else {own_url(oauth), own_url(oauth, MCP)}
+    whole = (
+        {oauth.audience}
+        if oauth.audience and oauth.authorization_server == "external"
+        else {own_url(oauth, path) for path in ("", "/", MCP)}
+    )
     named = set()
     for audience in audiences:
         if audience in whole:

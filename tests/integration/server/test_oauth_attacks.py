@@ -235,6 +235,14 @@ def test_the_consent_page_says_who_asks_for_what_and_where_it_leads_in_both_lang
     assert person.answered(page, "nilou").status_code == 303
 
 
+def test_refusals_of_the_page_are_in_japanese_on_japanese_pages(client, person):
+    person.opened(f"{client.url}/ui?lang=ja")
+    for changed in ({"redirect_uri": "https://attacker.example/"}, {"client_id": "nobody"}, {"client_id": "https://127.0.0.1/x"}):
+        said = person.opened(client.address(**changed)).text.partition("<main")[2].partition("</main>")[0]
+        assert re.search("[ぁ-ん]", said)
+        assert not re.search(r"[A-Za-z]+ [a-z]+ [a-z]+", re.sub("<[^>]*>", "", said)), said
+
+
 def test_a_name_of_a_client_is_never_markup(server, person, stack):
     client = stack.enter_context(closing(PlainClient(server.url, client_name="<script>alert(1)</script>")))
     page = person.opened(client.address(state='"><script>alert(2)</script>'))
