@@ -136,18 +136,33 @@ def _ranked(
         ranked.sort(key=_nearest_time(hints) if asked.looks_ahead else _latest_told(hints))
     pool = ranked[: question.top_k * POOL_FACTOR]
     # Only a cross-encoder needs the whole pool.
-    read: Sequence[Candidate] = pool
-    if not _may_rerank(question, models):
-        read = floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k + SPARE_FOR_REPEATED]
-    by_id = memories.by_ids(connection, [candidate.memory_id for candidate in read])
-    if replacing := [memory_id for memory_id, origin in hints.origins.items() if origin.replaces]:
-        dropped = outdated(connection, by_id.values(), replacing)
+    is_read = _may_rerank(question, models)
+    wanted = pool if is_read else floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k + SPARE_FOR_REPEATED]
+    replacing = [memory_id for memory_id, origin in hints.origins.items() if origin.replaces]
+    by_id, dropped = _read(connection, wanted, len(wanted) if is_read else question.top_k, replacing)
+    if dropped:
         ranked, pool = ([candidate for candidate in some if candidate.memory_id not in dropped] for some in (ranked, pool))
-    spans = chunks.spans(connection, [candidate.best_chunk for candidate in read if candidate.best_chunk is not None])
+    best_chunks = [candidate.best_chunk for candidate in wanted if candidate.best_chunk is not None and candidate.memory_id in by_id]
+    spans = chunks.spans(connection, best_chunks)
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
     # Where expired memories can't be moved to the trash, their words are still in the index.
     missing = () if asked.is_vague or question.filters.unexpired_at else unmatched(connection, asked.words)
     return _Ranked(ranked, pool, by_id, spans, lag, evidence.relations, missing)
+
+
+def _read(
+    connection: apsw.Connection, wanted: Sequence[Candidate], count: int, replacing: Sequence[int]
+) -> tuple[dict[int, Memory], set[int]]:
+    """The memories of the first `count` of these candidates, of all where some of those would not be shown; and which are outdated."""
+    by_id: dict[int, Memory] = {}
+    dropped: set[int] = set()
+    for some in (wanted[:count], wanted[count:]):
+        by_id |= memories.by_ids(connection, [candidate.memory_id for candidate in some])
+        dropped = outdated(connection, by_id.values(), replacing) if replacing else dropped
+        shown, _ = _distinct([candidate for candidate in some if candidate.memory_id not in dropped], by_id, count)
+        if len(shown) == count or not wanted[count:]:
+            break
+    return by_id, dropped
 
 
 def _fused(

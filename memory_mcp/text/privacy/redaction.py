@@ -102,7 +102,7 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """The text as it may be stored. Redacting a redacted text doesn't change it."""
-        return self._replaced(text, 0, self.flagged)
+        return self._replaced(text, 0, self.flagged) if text else text
 
     def optional(self, text: str | None) -> str | None:
         return None if text is None else self.text(text)
