@@ -10,6 +10,7 @@ const NAMED = 60;
 // More entities are drawn smaller.
 const ROOMY = 40;
 const PADDING = 48;
+const CLOSER = 1.3;
 
 // A picture in a container. `show` draws what graph_snapshot answers with `positions`; `opened` are the ids to mark, `path` the relations to mark as
 // "source target". A click on an entity calls `onOpen` with its id.
@@ -22,7 +23,10 @@ function graphPicture(container, onOpen) {
     container.addEventListener(event, () => cy.resize(), { capture: true });
   }
   cy.on("tap", "node", (event) => onOpen(event.target.id()));
+  // To measure the names takes longer than all the rest: those of the less mentioned come with a closer look.
+  cy.on("zoom", () => cy.nodes(".minor").toggleClass("unnamed", cy.zoom() < CLOSER));
   cy.on("mouseover", "node", (event) => {
+    event.target.removeClass("unnamed");
     event.target.connectedEdges().addClass("named");
     container.style.cursor = "pointer";
   });
@@ -45,7 +49,7 @@ function showGraph(cy, { nodes, edges, opened = [], path = [] }) {
     nodes: nodes.map((node, index) => ({
       data: { id: node.id, label: node.label, color: node.color, size: size(node) },
       position: places.get(node.id),
-      classes: [opened.includes(node.id) ? "opened" : "", index >= NAMED ? "minor" : ""].join(" "),
+      classes: [opened.includes(node.id) ? "opened" : "", index >= NAMED ? "minor unnamed" : ""].join(" "),
     })),
     edges: edges.filter((edge) => edge.from !== edge.to).map((edge) => ({
       data: { id: `${edge.from} ${edge.label} ${edge.to}`, source: edge.from, target: edge.to, label: edge.label, width: Math.max(1, scale * THICKEST * edge.value) },
@@ -94,9 +98,9 @@ function graphStyle(container) {
     { selector: "node", style: {
       "background-color": "data(color)", width: "data(size)", height: "data(size)", label: "data(label)", color, "font-family": fontFamily, "font-size": 13,
       "border-width": 1, "border-color": color, "border-opacity": 0.5,
-      "text-valign": "top", "text-margin-y": -3, "text-outline-color": backgroundColor, "text-outline-width": 3, "min-zoomed-font-size": 5, "z-index": 2,
+      "text-valign": "top", "text-margin-y": -3, "text-outline-color": backgroundColor, "text-outline-width": 3, "z-index": 2,
     } },
-    { selector: "node.minor", style: { "min-zoomed-font-size": 14 * devicePixelRatio, "z-index": 1 } },
+    { selector: "node.unnamed", style: { label: "", "z-index": 1 } },
     { selector: "node.opened", style: { "border-width": 4, "border-color": outlineColor, "border-opacity": 1, "font-weight": "bold" } },
     { selector: "edge", style: { width: "data(width)", "line-color": borderTopColor, "curve-style": "haystack", "haystack-radius": 0 } },
     { selector: "edge.directed.few", style: { "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": borderTopColor } },
