@@ -209,7 +209,7 @@ def _run(
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
         logs.configure(settings.log_level, settings.log_format)  # again: the imports have added handlers
-        _log_start(listener, config, personas)
+        _log_start(listener, config, personas, is_inner=inner is not None)
         config.start()
         uvicorn_server = uvicorn.Server(options)
         if inner:
@@ -361,7 +361,7 @@ def _adopting(personas: Personas) -> Iterator[Callable[[], None]]:
             thread.join(GRACE_SECONDS)
 
 
-def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas) -> None:
+def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas, *, is_inner: bool) -> None:
     """Logs where the server is and what it found, for users and for scripts that wait for it."""
     names = personas.names()
     logger.info("data in %s: %d persona(s)%s", personas.directory.resolve(), len(names), f" ({', '.join(names[:10])})" if names else "")
@@ -371,7 +371,8 @@ def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas) 
     tokens = read_tokens(personas.directory)
     oauth = config.current().oauth
     is_open = tokens is None and not oauth.is_on
-    logger.info("tokens: %s", "none, every caller can read and write everything" if is_open else f"required, {len(tokens or {})} exist")
+    everybody = "this user's `memory-mcp` commands" if is_inner else "every caller"
+    logger.info("tokens: %s", f"none, {everybody} can read and write everything" if is_open else f"required, {len(tokens or {})} exist")
     if oauth.is_on:
         logger.info("OAuth: the authorization server is %s, this server is %s", oauth.issuer or "built in", oauth.public_url)
     logs.announce(f"Memory MCP listens on {_url(*listener.getsockname()[:2])}")

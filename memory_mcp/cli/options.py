@@ -33,8 +33,13 @@ PersonaName = Annotated[
     str | None,
     typer.Option("--persona", "-p", help="The persona. Default: MEMORY_MCP_PERSONA, or the server's default persona.", metavar="NAME"),
 ]
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="Default: MEMORY_MCP_CONFIG, or ./config.json.", metavar="FILE")]
-DataDirectory = Annotated[Path | None, typer.Option("--data", help="Default: MEMORY_MCP_DATA, or ./memory.", metavar="DIR")]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", help="Default: MEMORY_MCP_CONFIG, or ./config.json, or that of `memory-mcp stdio`.", metavar="FILE"),
+]
+DataDirectory = Annotated[
+    Path | None, typer.Option("--data", help="Default: MEMORY_MCP_DATA, or ./memory, or that of `memory-mcp stdio`.", metavar="DIR")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the server's answer as JSON.")]
 
 

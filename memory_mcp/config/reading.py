@@ -28,13 +28,20 @@ class Loaded:
 
 
 def default_config_path() -> Path:
-    """The default path of config.json: `MEMORY_MCP_CONFIG`, or else in the working directory."""
-    return Path(os.environ.get(f"{ENVIRONMENT_PREFIX}CONFIG", "config.json"))
+    """The default path of config.json: `MEMORY_MCP_CONFIG`, or else beside the default data directory."""
+    given = os.environ.get(f"{ENVIRONMENT_PREFIX}CONFIG")
+    return Path(given) if given else (user_data_directory().parent if _is_elsewhere() else Path()) / "config.json"
 
 
 def default_data_directory() -> Path:
-    """The default data directory: `MEMORY_MCP_DATA`, or else `memory` in the working directory."""
-    return Path(os.environ.get(f"{ENVIRONMENT_PREFIX}DATA", "memory"))
+    """The default data directory: `MEMORY_MCP_DATA`, or else `memory` in the working directory, or else that of `memory-mcp stdio`."""
+    given = os.environ.get(f"{ENVIRONMENT_PREFIX}DATA")
+    return Path(given) if given else user_data_directory() if _is_elsewhere() else Path("memory")
+
+
+def _is_elsewhere() -> bool:
+    """Whether the working directory has nothing of this program, and the user's directory for data has."""
+    return not Path("memory").exists() and not Path("config.json").exists() and user_data_directory().is_dir()
 
 
 def personal_data_directory() -> Path:

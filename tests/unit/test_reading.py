@@ -187,3 +187,17 @@ def test_spans_are_wanted_where_the_environment_names_a_collector(monkeypatch, e
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert spans_wanted() is wanted
+
+
+def test_commands_elsewhere_work_on_the_data_of_stdio_if_there_are_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("DATA", "CONFIG"):
+        monkeypatch.delenv(f"MEMORY_MCP_{name}", raising=False)
+    for name in ("XDG_DATA_HOME", "HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    assert (default_data_directory(), default_config_path()) == (Path("memory"), Path("config.json"))
+    user_data_directory().mkdir(parents=True)
+    assert tmp_path in user_data_directory().parents
+    assert (default_data_directory(), default_config_path()) == (user_data_directory(), user_data_directory().parent / "config.json")
+    tmp_path.joinpath("config.json").touch()
+    assert (default_data_directory(), default_config_path()) == (Path("memory"), Path("config.json"))

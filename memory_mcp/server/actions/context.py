@@ -1,7 +1,7 @@
 """The tools get_context and update_context: the context file, the layers of memories, and the time since the last conversation."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from memory_mcp.search.validation import QUERY_LIMIT, token_budget
 from memory_mcp.server.arguments import Arguments, Text, TextOrNone, TextsByName, WholeNumber
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Route, Tool, operation
-from memory_mcp.server.views import brief, heading, hit_views, local, omit_empty, privacy_view, without_blanks
+from memory_mcp.server.views import Count, Moment, ReadingAnswer, brief, heading, hit_views, local, omit_empty, privacy_view, without_blanks
 from memory_mcp.store import memories
 from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, conversation_at
 from memory_mcp.text.privacy.redaction import Redaction
@@ -30,6 +30,13 @@ class ContextArguments(Arguments):
     max_tokens: WholeNumber = None
 
 
+class Context(ReadingAnswer):
+    memories: Count
+    now: Moment
+    since_last_conversation: NotRequired[str]
+    hits: list[dict[str, Any]]
+
+
 @operation(
     needs=["read"],
     tool=Tool("get_context", "Get context", read_only=True, idempotent=True),
@@ -38,6 +45,7 @@ class ContextArguments(Arguments):
         "/api/context",
         "Return what a conversation begins with: who the persona and the user are, how things stand, what was said lately.",
     ),
+    answer=Context,
 )
 def get_context(call: Call, arguments: ContextArguments) -> Json:
     """Call FIRST in every conversation: who you and the user are, how things stand, what was said lately."""
@@ -80,10 +88,15 @@ class UpdateContextArguments(Arguments):
     persona_info: Annotated[TextsByName, Field(description="the same of yourself")] = {}
 
 
+class ContextChanged(ReadingAnswer):
+    changed: dict[str, Any]
+
+
 @operation(
     needs=["read", "write"],
     tool=Tool("update_context", "Update context", idempotent=True),
     route=Route("PATCH", "/api/context", "Note how the persona, the user or their relationship changed."),
+    answer=ContextChanged,
 )
 def update_context(call: Call, arguments: UpdateContextArguments) -> Json:
     """Note how you, the user or your relationship changed: mood, body, place, names. An empty text clears."""

@@ -1,9 +1,10 @@
 """Storing, finding, correcting and forgetting memories: the tools remember, recall, revise and forget."""
 
 from collections.abc import Sequence
-from typing import Annotated, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from memory_mcp.dates.iso import is_iso
 from memory_mcp.domain import NEVER, Expiry, Remembered
@@ -37,6 +38,7 @@ from memory_mcp.server.views import (
     Count,
     Moment,
     PersonaAnswer,
+    ReadingAnswer,
     heading,
     local,
     memory_view,
@@ -74,7 +76,19 @@ class RememberArguments(Arguments):
     expires_at: Annotated[Text, Field(description="forget it then: 30d, 来週")] = ""
 
 
-@operation(needs=["write"], tool=Tool("remember", "Remember", idempotent=True), route=Route("POST", "/api/memories", "Store a memory."))
+class Stored(ReadingAnswer):
+    key: str
+    stored: bool
+    indexed: Literal["queued", "now"]
+    similar: list[dict[str, Any]]
+
+
+@operation(
+    needs=["write"],
+    tool=Tool("remember", "Remember", idempotent=True),
+    route=Route("POST", "/api/memories", "Store a memory."),
+    answer=Stored,
+)
 def remember(call: Call, arguments: RememberArguments) -> Json:
     """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
     draft = validation.draft(**vars(arguments), now=call.now, zone=call.settings.zone)
@@ -134,10 +148,21 @@ class RecallArguments(Arguments):
     source: Text = ""
 
 
+class Recollection(ReadingAnswer):
+    mode: str
+    reranked: bool
+    degraded: list[str]
+    index_lag: Count
+    more: Count
+    unmatched: NotRequired[list[str]]
+    hits: list[dict[str, Any]]
+
+
 @operation(
     needs=["read"],
     tool=Tool("recall", "Recall", read_only=True, idempotent=True),
     route=Route("GET", "/api/recall", "Search memories by meaning, words and dates, or fetch some by their keys."),
+    answer=Recollection,
 )
 def recall(call: Call, arguments: RecallArguments) -> Json:
     """Search long-term memory, or fetch keys. Call before you answer about the user, the past, or anything you may have been told. No memory
@@ -182,10 +207,17 @@ class ReviseArguments(Arguments):
     expires_at: Annotated[Text, Field(description="never: keep it")] = ""
 
 
+class Corrected(PersonaAnswer):
+    key: str
+    content: str
+    revision: Annotated[int, Field(ge=1)]
+
+
 @operation(
     needs=["read", "write"],
     tool=Tool("revise", "Revise a memory"),
     route=Route("PATCH", "/api/memory", "Correct a memory, or bring it back from the trash; its earlier text is kept."),
+    answer=Corrected,
 )
 def revise(call: Call, arguments: ReviseArguments) -> Json:
     """Correct a memory in place; the earlier text is kept. For a change in the world, remember with supersedes instead."""
@@ -257,10 +289,21 @@ class ForgetArguments(Arguments):
     dry_run: Flag = False
 
 
+class ForgetOutcome(TypedDict):
+    key: str
+    outcome: Literal["forgotten", "would_forget", "already_forgotten", "not_found"]
+    reason: NotRequired[str]
+
+
+class Forgotten(ReadingAnswer):
+    outcomes: list[ForgetOutcome]
+
+
 @operation(
     needs=["delete"],
     tool=Tool("forget", "Forget", destructive=True, idempotent=True),
     route=Route("DELETE", "/api/memories", "Put memories in the trash."),
+    answer=Forgotten,
 )
 def forget(call: Call, arguments: ForgetArguments) -> Json:
     """Put memories in the trash when the user asks; revise with restore=true brings them back."""
