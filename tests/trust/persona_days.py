@@ -19,6 +19,7 @@ ROUTES = (
     "/api/graph/statistics", "/api/graph/analytics", "/api/graph/communities", "/api/graph/growth", "/api/graph/snapshot", "/api/graph/neighbors",
     "/api/graph/paths", "/api/graph/memory-links", "/api/graph/export", "/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges",
     "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase", "/api/session/expire",
+    "/api/import/file", "/api/tokens", "/api/config", "/api/operations", "/api/events", "/api/privacy",
 )  # fmt: skip
 # These are about a memory, or a persona, that is there.
 OF_SOMEBODY = frozenset(
