@@ -228,7 +228,7 @@ def test_a_file_is_tried_and_then_imported_and_says_how_far_it_is_and_what_becam
         page.locator("main form button").click()
         page.locator("#job [role=status]", has_text="取り込みが終わりました").wait_for()
         assert "301 / 301" in page.locator("#job [role=status]").inner_text()
-        assert page.locator("#job li", has_text="line 251").count() == 1
+        assert page.locator("#job li", has_text="251行目").count() == 1
         assert violations(page) == []
         page.goto("/p/files/ui/house")
         assert page.locator("dd").first.inner_text() == str(after) if after else page.locator("dl").count() == before
