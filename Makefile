@@ -21,7 +21,7 @@ TORCH_INDEX ?=
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=30
 
-.PHONY: setup run demo clients test check trust bench packages clean
+.PHONY: setup run demo clients test check trust bench packages site clean
 
 setup: $(READY)
 
@@ -88,5 +88,9 @@ bench: $(READY_DEV)
 packages: $(READY_DEV)
 	$(BIN)/python distribution/build.py dist
 
+# The documentation as a site, in English and Japanese; any warning fails.
+site: $(READY_DEV)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 clean:
-	rm -rf $(VENV) tests/clients/node_modules tests/clients/agents/node_modules build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) tests/clients/node_modules tests/clients/agents/node_modules build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

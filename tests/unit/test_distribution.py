@@ -46,6 +46,10 @@ def test_the_name_is_the_same_wherever_a_registry_looks_for_it():
     assert name.partition("/")[2] == BY_TYPE["pypi"]["identifier"] == PROJECT["name"] == MANIFEST["name"]
 
 
+def test_the_site_links_to_the_repository_of_the_registry():
+    assert f"repository: {SERVER['repository']['url']}\n" in ROOT.joinpath("mkdocs.yml").read_text(encoding="utf-8")
+
+
 def test_the_version_is_the_same_everywhere_and_exact():
     assert SERVER["version"] == BY_TYPE["pypi"]["version"] == MANIFEST["version"] == __version__
     assert BY_TYPE["oci"]["identifier"].partition(":")[2] == __version__

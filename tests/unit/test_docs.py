@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import tomllib
 import unicodedata
 from pathlib import Path
 from urllib.parse import unquote
@@ -39,6 +40,7 @@ ARGUMENTS = [
     for tool in tools_of([name])
     for argument in tool.parameters["properties"]
 ]
+TRANSLATIONS = sorted(ROOT.joinpath("docs").glob("*.ja.md"))
 COMMANDS = sorted(typer.main.get_command(command_line).commands)
 
 _FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
@@ -271,9 +273,53 @@ def test_every_page_that_the_code_points_to_exists():
     assert [name for name in named if not ROOT.joinpath(name).exists()] == []
 
 
-def test_every_page_is_reached_from_the_readme():
-    linked = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT.joinpath("README.md").read_text(encoding="utf-8"))}
-    assert [page.name for page in PAGES if page.name != "README.md" and page.resolve() not in linked] == []
+@pytest.mark.parametrize(("readme", "pages"), [("README.md", {*PAGES} - {*TRANSLATIONS}), ("README.ja.md", TRANSLATIONS)])
+def test_every_page_is_reached_from_the_readme(readme, pages):
+    linked = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT.joinpath(readme).read_text(encoding="utf-8"))}
+    assert [page.name for page in pages if page.name != readme and page.resolve() not in linked] == []
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    named = set(re.findall(r"[-:] ([\w./*-]+\.md)$", ROOT.joinpath("mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    pages = {path for pattern in named for path in ROOT.joinpath("docs").glob(pattern)}
+    assert {page for page in PAGES if page.is_relative_to(ROOT / "docs")} - {*TRANSLATIONS} <= pages
+
+
+def original(translation):
+    return translation.with_name(translation.name.replace(".ja.md", ".md")).read_text(encoding="utf-8")
+
+
+def code_of(text):
+    """What a text writes as code: each span in backquotes, and each line of its blocks without a comment."""
+    blocks = "\n".join(block[0] for block in re.finditer(r"^ *```.*?^ *``` *$", text, re.MULTILINE | re.DOTALL))
+    return set(_CODE.findall(prose(text))) | {line.partition(" # ")[0].strip() for line in blocks.splitlines()}
+
+
+def table_numbers(text):
+    """The numbers in each row of a page's tables, with the code in its first cell."""
+    lines = [line for line in prose(text).splitlines() if line.startswith("|")]
+    return [(sorted(_CODE.findall(line.split("|")[1])), set(re.findall(r"\d[\d,.]*\d|\d", line))) for line in lines]
+
+
+@pytest.mark.parametrize("page", TRANSLATIONS, ids=lambda page: page.name)
+def test_a_japanese_page_names_every_key_argument_command_and_route_that_the_english_one_names(page):
+    assert code_of(original(page)) - code_of(page.read_text(encoding="utf-8")) == set()
+
+
+@pytest.mark.parametrize("page", TRANSLATIONS, ids=lambda page: page.name)
+def test_a_japanese_page_has_the_headings_the_tables_and_their_numbers_of_the_english_one(page):
+    english, japanese = original(page), page.read_text(encoding="utf-8")
+    assert [len(marks) for marks, _ in _HEADING.findall(prose(japanese))] == [len(marks) for marks, _ in _HEADING.findall(prose(english))]
+    assert [key for key, _ in table_numbers(japanese)] == [key for key, _ in table_numbers(english)]
+    for (key, wanted), (_, there) in zip(table_numbers(english), table_numbers(japanese), strict=True):
+        assert wanted <= there, key
+
+
+def test_the_japanese_page_says_of_each_key_what_the_dashboard_says():
+    sentences = tomllib.loads(ROOT.joinpath("memory_mcp/server/dashboard/settings.toml").read_text(encoding="utf-8"))["keys"]
+    table = rows(section(ROOT.joinpath("docs/configuration.ja.md").read_text(encoding="utf-8"), "項目"))
+    assert {key: table[key][3] for key, sentence in sentences.items() if not table[key][3].startswith(sentence)} == {}
+    assert {key: table[key][1] for key, _, _ in KEYS} == {key: f"`{json.dumps(default)}`" for key, default, _ in KEYS}
 
 
 def test_both_readmes_have_the_same_outline_snippets_and_numbers():
