@@ -18,7 +18,7 @@ _TELLING = re.compile(rf"[{HAN}]+|[{KATAKANA}]+|[a-z]*[A-Z0-9][A-Za-z0-9]*")
 
 def restates(text: str, other: str) -> bool:
     """Whether `text` says what `other` says."""
-    if _telling(text) != _telling(other) or is_negated(normalise(text)) != is_negated(normalise(other)):
+    if telling(text) != telling(other) or is_negated(normalise(text)) != is_negated(normalise(other)):
         return False
     return jaccard(set(tokens(text)), set(tokens(other))) >= ALIKE
 
@@ -29,5 +29,6 @@ def is_nearer(text: str, other: str, third: str) -> bool:
     return jaccard(words, set(tokens(other))) > jaccard(words, set(tokens(third)))
 
 
-def _telling(text: str) -> set[str]:
-    return {normalise(word) for word in _TELLING.findall(unicodedata.normalize("NFKC", text)) if not is_function_word(word)}
+def telling(text: str) -> frozenset[str]:
+    """The names and numbers of a text, in normalized width and case."""
+    return frozenset(normalise(word) for word in _TELLING.findall(unicodedata.normalize("NFKC", text)) if not is_function_word(word))

@@ -18,10 +18,8 @@ from memory_mcp.text.sudachi import installed, open_tokenizer
 from memory_mcp.text.tokens import is_grammar, tokens
 
 HIRAGANA_WINDOW = 3
-# The other spellings of a long query.
-SPELLINGS_LIMIT = 60
-# The characters of a query that the dictionary reads.
-DICTIONARY_LIMIT = 1_000
+# The characters of a long query that are read, and its other spellings.
+CHARACTERS_LIMIT, SPELLINGS_LIMIT = 1_000, 60
 
 _KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,}}")
 _HIRAGANA_RUN = re.compile(f"[{HIRAGANA}][{HIRAGANA}ー]{{{HIRAGANA_WINDOW - 1},}}")
@@ -41,7 +39,7 @@ class Spelling:
 
 def other_spellings(text: str) -> list[Spelling]:
     """The other spellings of a query in normalized width, each phrase once, at most `SPELLINGS_LIMIT`."""
-    by_phrase = {spelling.phrase: spelling for spelling in _spellings(text)}
+    by_phrase = {spelling.phrase: spelling for spelling in _spellings(text[:CHARACTERS_LIMIT])}
     return list(islice(by_phrase.values(), SPELLINGS_LIMIT))
 
 
@@ -58,7 +56,7 @@ def _spellings(text: str) -> Iterator[Spelling]:
             window = text[start : start + HIRAGANA_WINDOW]
             if not (is_grammar(window[:2]) or is_grammar(window[1:])):
                 yield Spelling(start, start + HIRAGANA_WINDOW, _pairs(window.translate(_TO_KATAKANA)))
-    yield from _in_kanji(text[:DICTIONARY_LIMIT])
+    yield from _in_kanji(text)
 
 
 def _in_kanji(text: str) -> Iterator[Spelling]:
