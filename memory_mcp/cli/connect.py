@@ -71,20 +71,20 @@ def connect(
     recipe = RECIPES[client]
     if (hooks or only is Part.HOOKS) and not recipe.hooks:
         raise InvalidInput(f"{client} runs no hooks", "", "Remove --hooks")
-    said = instructions(language or _language_here(), name)
+    guide = instructions(language or _language_here(), name)
     if write and remove:
         raise InvalidInput("--write and --remove contradict each other", "", "Use one of them")
     all_parts = [Part.SNIPPET, *([Part.HOOKS] if hooks else []), Part.INSTRUCTIONS]
     parts = all_parts if only is Part.BOTH else [only]
     if write or remove:
-        _change_files(recipe, target, said if write else None, parts, file)
+        _change_files(recipe, target, guide if write else None, parts, file)
         return
     if Part.SNIPPET in parts:
         _print_part(recipe.location, recipe.text(target), only)
     if Part.HOOKS in parts and recipe.hooks:
         _print_part(str(recipe.hooks.file()), dumped(recipe.hooks.tree(target), Form.JSON), only)
     if Part.INSTRUCTIONS in parts:
-        _print_part(recipe.instructions, said, only)
+        _print_part(recipe.instructions, guide, only)
 
 
 def _stdio_arguments(server: str | None) -> tuple[str, ...]:
@@ -105,25 +105,25 @@ def _language_here() -> Language:
     return Language.JAPANESE if (locale.getlocale()[0] or "").lower().startswith("ja") else Language.ENGLISH
 
 
-def _change_files(recipe: Recipe, target: Target, said: str | None, parts: Sequence[Part], file: Path | None) -> None:
-    """Writes these parts, or takes them out where `said` is None, and says what changed."""
+def _change_files(recipe: Recipe, target: Target, guide: str | None, parts: Sequence[Part], file: Path | None) -> None:
+    """Writes these parts, or takes them out where `guide` is None, and says what changed."""
     if Part.SNIPPET in parts:
         settings = file or (recipe.file() if recipe.file else None)
         if settings is None:
             raise InvalidInput(f"these settings belong to {recipe.location}", "", "Paste them there, or name a file with --file")
-        _change(settings, lambda text: changed_settings(text, recipe.form, lambda tree: _put_server(tree, recipe, target, said), settings))
-    if (hooks := recipe.hooks) and (Part.HOOKS in parts or (said is None and hooks.file().exists())):
-        added = hooks.tree(target) if said else {}
+        _change(settings, lambda text: changed_settings(text, recipe.form, lambda tree: _put_server(tree, recipe, target, guide), settings))
+    if (hooks := recipe.hooks) and (Part.HOOKS in parts or (guide is None and hooks.file().exists())):
+        added = hooks.tree(target) if guide else {}
         path = hooks.file()
         _change(path, lambda text: changed_settings(text, Form.JSON, lambda tree: replace_hooks(tree, target.hook_of_persona, added), path))
     if Part.INSTRUCTIONS in parts and recipe.instructions_file:
-        _change(recipe.instructions_file, lambda text: with_block(text, target.name, said))
-    elif Part.INSTRUCTIONS in parts and said is not None:
-        _print_part(recipe.instructions, said, Part.BOTH)
+        _change(recipe.instructions_file, lambda text: with_block(text, target.name, guide))
+    elif Part.INSTRUCTIONS in parts and guide is not None:
+        _print_part(recipe.instructions, guide, Part.BOTH)
 
 
-def _put_server(tree: dict[str, object], recipe: Recipe, target: Target, said: str | None) -> None:
-    if said is None:
+def _put_server(tree: dict[str, object], recipe: Recipe, target: Target, guide: str | None) -> None:
+    if guide is None:
         take_out(tree, recipe.keys, target.name, QUESTION)
     else:
         put(tree, recipe.tree(target))
