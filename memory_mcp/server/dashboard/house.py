@@ -3,10 +3,12 @@
 from starlette.responses import Response
 
 from memory_mcp.errors import PersonaUnknown
-from memory_mcp.server.actions import personas, transfer, upkeep
+from memory_mcp.server.actions import graph, personas, transfer, upkeep
 from memory_mcp.server.dashboard.frame import Visit
 from memory_mcp.server.operation import Json
 
+GRAPH_FORMATS = {"graphml": "graphml", "graph-json": "json"}
+FORMATS = ("jsonl", "markdown", *GRAPH_FORMATS)
 EXPORTED = ("include_deleted", "include_secret", "include_versions", "include_context")
 FIGURES = ("memories", "superseded", "in_trash", "versions", "operations", "vectors", "erased")
 BYTES = ("database_bytes", "index_bytes")
@@ -22,6 +24,7 @@ def overview(visit: Visit) -> Response:
         counted=FIGURES,
         measured=BYTES,
         exported=EXPORTED,
+        formats=FORMATS,
     )
 
 
@@ -34,7 +37,10 @@ def _figures(visit: Visit) -> Json | None:
 
 
 def export(visit: Visit) -> Response:
-    """Send all memories as a file."""
+    """Send all memories, or the graph, as a file."""
+    if graph_format := GRAPH_FORMATS.get(visit.field("format")):
+        secret = {"include_secret": "true"} if visit.field("include_secret") else {}
+        return visit.stream(graph.export_graph, format=graph_format, **secret)
     options = {name: "true" for name in EXPORTED if visit.field(name)}
     return visit.stream(transfer.export_memories, format=visit.field("format") or "jsonl", **options)
 

@@ -6,6 +6,9 @@ from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.server.actions import browse, memories, private_data, records
 from memory_mcp.server.dashboard.frame import Visit
 
+# Memories of usual length that a page looks through in a fifth of a second.
+SCANNED = 500
+
 
 def log(visit: Visit) -> Response:
     """Show what was done to the persona's memories, and the events of the server to whoever may see them."""
@@ -17,7 +20,7 @@ def log(visit: Visit) -> Response:
 
 def privacy(visit: Visit) -> Response:
     """Show what a scan of the stored memories finds, a part of them at a time."""
-    found = visit.perform(private_data.scan, before=visit.field("before"))
+    found = visit.perform(private_data.scan, before=visit.field("before"), limit=SCANNED)
     may_apply = visit.may(*memories.revise.needs)
     return visit.page("privacy.html", found=found, may_apply=may_apply, applied=visit.field("applied"))
 

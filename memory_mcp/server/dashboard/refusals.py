@@ -36,7 +36,9 @@ def refused(error: MemoryMCPError, language: Language, rules: Privacy) -> Refuse
 
 def said(sentence: str, language: Language) -> str:
     """Words of an operation that are no refusal, such as a note, in this language; unchanged where there is no translation."""
-    return (_translated(sentence) if language == "ja" else None) or sentence
+    if language == "en":
+        return sentence
+    return _translated(sentence) or "。".join(_translated(part) or part for part in sentence.split("; "))
 
 
 def _translated(words: str) -> str | None:

@@ -1,6 +1,7 @@
 """The rooms of the house over HTTP: tokens and what they may do there."""
 
 import html
+import json
 import re
 import ssl
 from contextlib import ExitStack
@@ -399,6 +400,16 @@ def test_only_who_may_erase_is_offered_to(own_http, browser, token):
         for path in ("memory?key=a", "memories?shelf=trash"):
             assert ("for good" in visitor.show(path)[1]) is may
     assert guest.submit("memories/erase", key="a")[0] == 403
+
+
+def test_why_two_may_be_one_and_why_there_is_no_path_is_told_in_japanese(own_http, browser):
+    rows = ({"content": "[[花子|Person]]と話した。"}, {"content": "[[ハナコ|Person]]が来た。"}, {"content": "[[健太|Person]]は元気。"})
+    own_http.post("/api/import", content="".join(json.dumps(row) + "\n" for row in rows).encode(), headers={"X-Persona": "nilou"})
+    visitor = browser("ja")
+    for path in ("people/twice", "people/path?source=花子&target=健太"):
+        text = visitor.show(path)[1]
+        assert not ENGLISH_SENTENCE.search(text), text
+    assert "つながりがありません" in visitor.show("people/path?source=花子&target=健太")[1]
 
 
 def test_a_memory_gets_a_time_to_expire_and_loses_it_in_the_form(own_http, browser, token):

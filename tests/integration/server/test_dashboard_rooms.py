@@ -211,6 +211,14 @@ def test_an_export_is_the_file_that_the_route_sends(send, http, name):
     assert http.get(f"/p/{name}/ui/house/export?format=markdown").headers["content-type"] == "application/zip"
 
 
+def test_the_graph_is_exported_for_other_programs(send, http, name):
+    send({"key": "a", "content": "[[健太|Person]]は[[鎌倉|Location]]で働く。", "relations": ["健太 > works_in > 鎌倉"]})
+    for format_, shown in (("graphml", "<graphml"), ("graph-json", '"nodes"')):
+        page = http.get(f"/p/{name}/ui/house/export?format={format_}")
+        assert shown in page.text
+        assert "健太" in page.text
+
+
 def test_a_persona_is_copied_merged_and_renamed(send, submit, http, name):
     send({"key": "a", "content": "苺"})
     assert "The persona was copied" in submit("house/copy", to=f"{name}-copy")[1]
