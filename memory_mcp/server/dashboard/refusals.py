@@ -38,7 +38,11 @@ def said(sentence: str, language: Language) -> str:
     """Words of an operation that are no refusal, such as a note, in this language; unchanged where there is no translation."""
     if language == "en":
         return sentence
-    return _translated(sentence) or "。".join(_translated(part) or part for part in sentence.split("; "))
+    clauses = sentence.split("; ")
+    translated = [_translated(clause) for clause in clauses]
+    if all(translated):
+        return "。".join(filter(None, translated))
+    return _translated(sentence) or "。".join(known or clause for known, clause in zip(translated, clauses, strict=True))
 
 
 def _translated(words: str) -> str | None:
