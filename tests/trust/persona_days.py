@@ -21,6 +21,10 @@ ROUTES = (
     "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase", "/api/session/expire",
     "/api/import/file", "/api/tokens", "/api/config", "/api/operations", "/api/events", "/api/privacy",
 )  # fmt: skip
+RESOURCES = (
+    *("memory://info", "memory://stats", "memory://status"),
+    *(f"ui://memory-mcp/{name}.html" for name in ("graph", "history", "why")),
+)
 # These are about a memory, or a persona, that is there.
 OF_SOMEBODY = frozenset(
     {
@@ -149,9 +153,7 @@ async def a_day(caller: Caller) -> set[str]:
     errands: list[tuple[str, Any]] = [
         (name, (lambda name=name, arguments=arguments: caller.tool(name, **arguments))) for name, arguments in calls
     ]
-    errands += [
-        (f"memory://{name}", lambda name=name: caller.mcp.read_resource(f"memory://{name}")) for name in ("info", "stats", "status")
-    ]
+    errands += [(uri, lambda uri=uri: caller.mcp.read_resource(uri)) for uri in RESOURCES]
     errands += [(name, lambda name=name: caller.mcp.get_prompt(name)) for name in ("session_start", "memory_protocol")]
     errands += [(route, lambda route=route: visit(caller, route)) for route in ROUTES if caller.exists or route not in OF_SOMEBODY]
     errands += [("lists", lambda: listed(caller))]
