@@ -35,7 +35,7 @@ from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.dashboard.frame import refusal_page
 from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
 from memory_mcp.server.metrics import Metrics
-from memory_mcp.server.oauth.resource import ENDPOINTS, OAUTH_SCOPES, challenge
+from memory_mcp.server.oauth.resource import ENDPOINTS
 from memory_mcp.server.sessions import DASHBOARD, STATIC, is_dashboard
 
 # Bodies of any size: lines and files to import, and the form that sends one.
@@ -130,11 +130,12 @@ class Edge:
             await run_in_threadpool(self._door.note, scope, error)
             refused = _turned_away(scope, error)
             if isinstance(error, TokenRefused) and self._door.oauth.settings.is_on:
-                refused.headers["WWW-Authenticate"] = self._challenge(scope)
+                sent = "authorization" in Headers(scope=scope)
+                refused.headers["WWW-Authenticate"] = self._door.oauth.challenge(scope.get(PATH_PERSONA), has_token=sent)
             await refused(scope, receive, send)
             return
         if admission.is_oauth:
-            send.step_up = partial(self._step_up, scope, admission)
+            send.step_up = partial(self._door.oauth.step_up, scope.get(PATH_PERSONA), admission.scopes, admission.lacking)
         if not _is_work(scope):
             await self._app(scope, receive, send)
             return
@@ -148,18 +149,6 @@ class Edge:
             with suppress(BodyLate):
                 await _drain(scope, receive)
             await _turned_away(scope, error)(scope, receive, send)
-
-    def _challenge(self, scope: Scope) -> str:
-        """Where a client of OAuth learns how to get a token."""
-        error = "invalid_token" if "authorization" in Headers(scope=scope) else ""
-        return challenge(self._door.oauth.settings, scope.get(PATH_PERSONA), error=error)
-
-    def _step_up(self, scope: Scope, admission: Admission) -> str | None:
-        """Where a client of OAuth can get a token with the scopes that were missing; None if none were, or none can be had."""
-        if not admission.lacking or not set(admission.lacking) <= set(OAUTH_SCOPES):
-            return None
-        wanted = [name for name in OAUTH_SCOPES if name in admission.scopes or name in admission.lacking]
-        return challenge(self._door.oauth.settings, scope.get(PATH_PERSONA), error="insufficient_scope", scopes=wanted)
 
     async def _answer(self, scope: Scope, receive: "_InTime", send: Send) -> None:
         """Answer a call, which takes a place once its body is there: one that never comes keeps nobody waiting."""

@@ -1,10 +1,12 @@
 """From the token of an OAuth client to what it allows, under the settings of the moment."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from memory_mcp.config.settings import OAuth
+from memory_mcp.domain import TokenScope
 from memory_mcp.server.oauth.external import ExternalServer
-from memory_mcp.server.oauth.resource import OAUTH_SCOPES, Rights, personas_of_audience, shared
+from memory_mcp.server.oauth.resource import OAUTH_SCOPES, Rights, challenge, personas_of_audience, shared
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.store.files.access_tokens import Tokens
 from memory_mcp.store.files.oauth_grants import ACCESS, LiveRegistry, grant_of
@@ -22,6 +24,17 @@ class OAuthAccess:
     def settings(self) -> OAuth:
         """The settings of a call that begins now."""
         return self._runtime.config.current().oauth
+
+    def challenge(self, persona: str | None, *, has_token: bool) -> str:
+        """Where a client that was not let in learns how to get a token."""
+        return challenge(self.settings, persona, error="invalid_token" if has_token else "")
+
+    def step_up(self, persona: str | None, scopes: Collection[TokenScope], lacking: Collection[TokenScope]) -> str | None:
+        """Where a client gets a token with the scopes that it lacks; None if it lacks none, or one that no client can have."""
+        if not lacking or not set(lacking) <= set(OAUTH_SCOPES):
+            return None
+        wanted = [scope for scope in OAUTH_SCOPES if scope in scopes or scope in lacking]
+        return challenge(self.settings, persona, error="insufficient_scope", scopes=wanted)
 
     async def rights(self, secret: str, tokens: Tokens) -> Rights | None:
         """What a client's token allows, None if it is not good.
