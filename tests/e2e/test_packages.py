@@ -1,5 +1,6 @@
 """The wheel in environments without what is optional: everything else works, and says how to install the rest."""
 
+import json
 import tarfile
 import zipfile
 
@@ -119,6 +120,16 @@ def test_the_extra_graph_is_all_that_analyses_need(archives, tmp_path):
         command(commands, running, "remember", "[[健太|Person]]は[[京都|Location]]に住む。", "-p", "nilou")
         for path in ("/api/graph/statistics", "/api/graph/communities", "/api/graph/analytics", "/ui/people/picture"):
             assert get(running, path).status_code == 200, path
+
+
+def test_the_doctor_says_which_settings_name_what_is_not_installed(base, server, tmp_path):
+    config = tmp_path / "config.json"
+    named = {"embeddings_class": "langchain_openai:OpenAIEmbeddings", "llm": {"chat_class": "langchain_openai:ChatOpenAI"}}
+    config.write_text(json.dumps({**named, "graph": {"names_by": "sudachi"}}), encoding="utf-8")
+    lines = command(base, server, "doctor", "--config", str(config)).stdout.splitlines()
+    for key, extra in (("embeddings_class", "langchain"), ("llm.chat_class", "langchain"), ("graph.names_by", "sudachi")):
+        (note,) = [line for line in lines if f" {key}: " in line]
+        assert f'pip install "persona-memory-mcp[{extra}]"' in note
 
 
 def test_the_base_opens_the_data_of_a_checkout_with_its_vectors(base, tmp_path):

@@ -141,6 +141,7 @@ def test_a_model_that_appears_later_is_picked_up(registry: ModelRegistry, worksh
         (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), "not enough memory"),
         (OSError("config.json is no JSON\nTraceback"), "OSError: config.json is no JSON"),
         (KeyError(), "KeyError"),
+        (ModuleNotFoundError("No module named 'fugashi'", name="fugashi"), "it needs the package fugashi, which is not installed"),
         (Panicked("cannot parse precompiled_charsmap"), "Panicked: cannot parse"),
     ],
 )

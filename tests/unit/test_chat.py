@@ -1,6 +1,7 @@
 """The chat model of the configuration: any LangChain one by its name, with a time limit, left alone after it failed."""
 
 import logging
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -71,6 +72,12 @@ def test_none_is_asked_where_none_is_configured():
 def test_a_name_that_leads_nowhere_is_told(path, words):
     with pytest.raises(ChatFailed, match=words):
         chat(chat_class=path).ask("a", "b", NOW)
+
+
+def test_without_langchain_the_command_that_adds_it_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "langchain_core", None)  # so Python takes it for missing
+    with pytest.raises(ChatFailed, match=r'pip install "persona-memory-mcp\[langchain\]"'):
+        chat(chat_class=FAKE).ask("a", "b", NOW)
 
 
 def test_arguments_that_are_refused_are_told_without_what_they_were():

@@ -1,5 +1,7 @@
 """An error's words."""
 
+import pickle
+
 import pytest
 
 from memory_mcp import errors
@@ -22,3 +24,9 @@ def test_an_error_says_what_why_and_what_to_do(parts, sentence):
 def test_the_page_of_errors_names_every_error():
     classes = [name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, MemoryMCPError)]
     assert [name for name in classes if name not in (errors.__doc__ or "")] == []
+
+
+def test_an_error_of_a_worker_process_arrives_as_it_was():
+    sent = errors.NotInstalled("the graph can't be analyzed", "graph")
+    received = pickle.loads(pickle.dumps(sent))  # noqa: S301  its own bytes
+    assert (type(received), str(received), received.do) == (errors.NotInstalled, str(sent), sent.do)
