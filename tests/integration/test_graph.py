@@ -8,7 +8,7 @@ from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.query.neighbors import find_neighbors
 from memory_mcp.graph.query.paths import find_path
-from memory_mcp.graph.query.snapshot import snapshot
+from memory_mcp.graph.query.snapshot import Section, snapshot
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
@@ -243,7 +243,7 @@ def test_the_picture_shows_who_counts_most_and_how_much_there_is(say, graph, nil
     graph.weave()
     with nilou.database.read() as connection:
         found = snapshot(connection, limit=3)
-        people = snapshot(connection, types=["Location"])
+        people = snapshot(connection, section=Section(types=["Location"]))
     assert found.entities[0].name == "佐藤"
     assert (len(found.entities), found.entities_in_all, found.relations_in_all) == (3, 6, 5)
     assert {end for relation in found.relations for end in (relation.source, relation.target)} <= {entity.id for entity in found.entities}
