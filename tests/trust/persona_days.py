@@ -19,12 +19,13 @@ ROUTES = (
     "/api/graph/statistics", "/api/graph/analytics", "/api/graph/communities", "/api/graph/growth", "/api/graph/snapshot", "/api/graph/neighbors",
     "/api/graph/paths", "/api/graph/memory-links", "/api/graph/export", "/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges",
     "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase", "/api/session/expire",
-    "/api/import/file", "/api/tokens", "/api/config", "/api/operations", "/api/events", "/api/privacy",
+    "/api/import/file", "/api/tokens", "/api/config", "/api/operations", "/api/events", "/api/privacy", "/api/recall", "/api/context", "/metrics",
 )  # fmt: skip
 RESOURCES = (
     *("memory://info", "memory://stats", "memory://status"),
     *(f"ui://memory-mcp/{name}.html" for name in ("graph", "history", "why")),
 )
+ASKED = {"/api/export": {"include_deleted": "true"}, "/api/recall": {"query": QUESTIONS[0]}}
 # These are about a memory, or a persona, that is there.
 OF_SOMEBODY = frozenset(
     {
@@ -192,7 +193,7 @@ async def visit(caller: Caller, route: str) -> None:
     else:
         if route == "/api/persona":  # it is of somebody who is there
             await visit(caller, "/api/import")
-        answer = await caller.http.get(caller.prefix + route, params={"include_deleted": "true"} if route == "/api/export" else None)
+        answer = await caller.http.get(caller.prefix + route, params=ASKED.get(route))
     assert answer.status_code == 200, (route, answer.text)
     if route in ("/api/stats", "/api/memories", "/api/organize", "/api/import", "/api/persona", "/api/session/expire"):
         assert answer.json()["persona"] == caller.persona
