@@ -1,25 +1,29 @@
 // A client made with one of the official TypeScript SDKs, told what to do line by line.
 //
 //   node driver.mjs v1|v2 URL '{"headers": {…}, "era": "auto" | "legacy", "sessionId": "…"}'
+//   node driver.mjs v1|v2 stdio '{"stdio": {"command": "…", "args": […], "env": {…}}, "era": …}'
 //
 // Reads {"do": …, …} from stdin, one object a line, and answers each with one line: {"answer": …} or {"error": {code, message}}.
 import { createInterface } from "node:readline";
 
 const [sdk, url, options] = process.argv.slice(2);
-const { headers = {}, era = "auto", sessionId } = JSON.parse(options);
+const { headers = {}, era = "auto", sessionId, stdio } = JSON.parse(options);
 const ABOUT = { name: "driver", version: "1" };
+
+const transported = (Http, Stdio) =>
+  stdio ? new Stdio({ stderr: "ignore", ...stdio }) : new Http(new URL(url), { requestInit: { headers }, sessionId });
 
 const MAKERS = {
   async v1() {
     const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
     const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-    const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers }, sessionId });
-    return [new Client(ABOUT), transport];
+    const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
+    return [new Client(ABOUT), transported(StreamableHTTPClientTransport, StdioClientTransport)];
   },
   async v2() {
     const { Client, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
-    const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers }, sessionId });
-    return [new Client(ABOUT, { versionNegotiation: { mode: era } }), transport];
+    const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
+    return [new Client(ABOUT, { versionNegotiation: { mode: era } }), transported(StreamableHTTPClientTransport, StdioClientTransport)];
   },
 };
 

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from processes import RunningServer, serving
+from processes import ROOT, SPAWNED, RunningServer, clean_environment, serving
 
 NO_MODELS = '{"embeddings_model": null, "reranker_model": null}'
 CORE = ["get_context", "remember", "recall", "revise", "forget", "update_context"]
@@ -51,6 +51,20 @@ def test_a_client_agrees_on_a_version_and_lists_what_there_is(drive, server, sdk
     assert all(tool["description"] and tool["inputSchema"]["type"] == "object" and tool["annotations"] for tool in tools)
     assert {resource["uri"] for resource in client("resources")} == {"memory://info", "memory://stats", "memory://status"}
     assert {prompt["name"] for prompt in client("prompts")} == {"session_start", "memory_protocol"}
+
+
+def test_a_client_that_starts_the_server_gets_the_same(drive, tmp_path, sdk, era, version):
+    (tmp_path / "config.json").write_text(NO_MODELS)
+    name, *module = SPAWNED
+    arguments = [*module, "stdio", "--data", str(tmp_path / "memory"), "--persona", "さくら"]
+    client = drive(sdk, "stdio", stdio={"command": name, "args": arguments, "env": clean_environment(), "cwd": str(ROOT)}, era=era)
+    met = client("connect")
+    assert met["server"]["name"] == "memory"
+    assert met["version"] in (version, None)  # the first SDK knows it only over HTTP
+    assert [tool["name"] for tool in client("tools")] == CORE
+    assert client.call("remember", content="舞台で踊った")["persona"] == "さくら"
+    assert [hit["content"] for hit in client.call("recall", query="舞台")["hits"]] == ["舞台で踊った"]
+    assert "query is empty" in client.refusal("recall", query="")
 
 
 def test_japanese_is_remembered_and_found_as_it_was_said(sakura, sdk, era, version):
