@@ -296,13 +296,29 @@ def test_the_log_shows_what_was_done_by_whom_and_to_an_admin_of_all_personas_wha
     one.submit("memories/new", content="苺が好き。", kind="fact", privacy_level="internal")
     one.show("house/settings")
     page = one.show("house/log")[1]
-    assert "stored memory_" in page
+    assert "stored 苺が好き。" in page
     assert "dashboard" in page
-    assert "苺" not in page
     assert "Refused calls" not in page
     page = everyone.show("house/log")[1]
     assert "呼び出しを拒否: トークンの権限外" in page
     assert "この画面" in page
+    blind = browser().sign_in(token("nilou", scopes=["admin"]))
+    page = blind.show("house/log")[1]
+    assert "stored memory_" in page
+    assert "苺" not in page
+
+
+def test_the_log_says_nothing_of_what_was_erased_but_its_key(own_http, browser):
+    own_http.post("/api/import", content=LINE, headers={"X-Persona": "nilou"})
+    visitor = browser()
+    visitor.submit("memories/forget", key="a")
+    form = visitor.client.post(
+        f"{visitor.at}/memories/erase", data={"form_key": key_of(visitor.client.get(f"{visitor.at}/memories/new")), "key": "a"}
+    )
+    visitor.submit("memories/erase", key="a", confirm=re.search(r'name="confirm" value="(\w+)"', form.text)[1])
+    page = visitor.show("house/log")[1]
+    assert "erased for good" in page
+    assert "苺" not in page
 
 
 def test_private_data_are_shown_masked_and_a_rule_is_applied_by_a_button(own_server, browser):
