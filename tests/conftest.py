@@ -1,6 +1,7 @@
 """What most tests start from: a data directory, its personas, one of them open, and a chosen now."""
 
 import gc
+import os
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -21,6 +22,9 @@ from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.validation import question
+
+# Commands speak the language of the machine; their words are tested in English, and in Japanese where a test says so.
+os.environ["LC_ALL"] = "C.UTF-8"
 
 pytest_plugins = ["browser", "figures", "node_packages"]
 

@@ -10,9 +10,9 @@ PACKAGE = Path(errors.__file__).parent
 ERRORS = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.MemoryMCPError)}
 
 
-def wordings() -> set[str]:
-    """The sentences, each with its alternatives."""
-    return {sentence for path in PACKAGE.rglob("*.py") for sentence in _of_file(path)}
+def wordings(part: str = "") -> set[str]:
+    """The sentences of the program, or of a part of it, each with its alternatives."""
+    return {sentence for path in (PACKAGE / part).rglob("*.py") for sentence in _of_file(path)}
 
 
 def _of_file(path: Path) -> Iterator[str]:

@@ -4,7 +4,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +21,7 @@ from memory_mcp.cli import (
     history,
     hook,
     import_export,
+    japanese,
     login_service,
     memories,
     models,
@@ -32,6 +33,7 @@ from memory_mcp.cli import (
     stdio,
     tokens,
 )
+from memory_mcp.config.reading import language_of_machine
 from memory_mcp.errors import MemoryMCPError
 
 INTERRUPTED = 130
@@ -107,13 +109,12 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs a command and returns its exit status. Every error becomes one line on stderr."""
     try:
-        status = app(list(arguments), prog_name="memory-mcp", standalone_mode=False)
+        status = _command(arguments)(list(arguments), prog_name="memory-mcp", standalone_mode=False)
         sys.stdout.flush()
     except MemoryMCPError as error:
         return _print_error(str(error))
     except typer.TyperException as error:
-        message = error.format_message()
-        return _print_error(f"{message if message.endswith(('.', '?')) else f'{message}.'} See `memory-mcp --help`.", error.exit_code)
+        return _print_misuse(error.format_message(), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output, such as `head`, closed it
@@ -124,8 +125,23 @@ def run(arguments: Sequence[str]) -> int:
     return status if isinstance(status, int) else 0
 
 
+def _command(arguments: Sequence[str]) -> Callable[..., object]:
+    """The tree of commands, with help in the language of the machine."""
+    command = typer.main.get_command(app)
+    if language_of_machine() == "ja":
+        japanese.translate_help(command, titles="--help" in arguments or len(arguments) < 2)
+    return command
+
+
+def _print_misuse(message: str, status: int) -> int:
+    if not message:  # a group without a command has shown its help
+        return status
+    return _print_error(f"{message if message.endswith(('.', '?')) else f'{message}.'} See `memory-mcp --help`.", status)
+
+
 def _print_error(message: str, status: int = 1) -> int:
-    typer.echo(f"memory-mcp: {' '.join(message.split())}", err=True)
+    line = " ".join(message.split())
+    typer.echo(f"memory-mcp: {japanese.error(line) if language_of_machine() == 'ja' else line}", err=True)
     return status
 
 

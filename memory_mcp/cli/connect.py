@@ -1,6 +1,5 @@
 """`memory-mcp connect`: the settings for a client, and instructions that make its model use the memory: printed, written, or taken out."""
 
-import locale
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -14,7 +13,14 @@ import typer
 from memory_mcp.cli.client_files import changed_settings, put, replace_hooks, replaced, take_out, with_block
 from memory_mcp.cli.client_recipes import QUESTION, RECIPES, ClientName, Form, Recipe, Target, dumped
 from memory_mcp.cli.options import Url, connection, server_url
-from memory_mcp.config.reading import default_persona, default_server_url, default_token, personal_data_directory, user_data_directory
+from memory_mcp.config.reading import (
+    default_persona,
+    default_server_url,
+    default_token,
+    language_of_machine,
+    personal_data_directory,
+    user_data_directory,
+)
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.names import canonical_name
 
@@ -71,7 +77,7 @@ def connect(
     recipe = RECIPES[client]
     if (hooks or only is Part.HOOKS) and not recipe.hooks:
         raise InvalidInput(f"{client} runs no hooks", "", "Remove --hooks")
-    guide = instructions(language or _language_here(), name)
+    guide = instructions(language or Language(language_of_machine()), name)
     if write and remove:
         raise InvalidInput("--write and --remove contradict each other", "", "Use one of them")
     all_parts = [Part.SNIPPET, *([Part.HOOKS] if hooks else []), Part.INSTRUCTIONS]
@@ -99,10 +105,6 @@ def instructions(language: Language, name: str = "memory") -> str:
     """What a model is told about the memory, as Markdown."""
     text = (Path(__file__).parent / "instructions" / f"{language}.md").read_text(encoding="utf-8")
     return Template(text).substitute(name=name)
-
-
-def _language_here() -> Language:
-    return Language.JAPANESE if (locale.getlocale()[0] or "").lower().startswith("ja") else Language.ENGLISH
 
 
 def _change_files(recipe: Recipe, target: Target, guide: str | None, parts: Sequence[Part], file: Path | None) -> None:

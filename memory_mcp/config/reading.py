@@ -2,11 +2,12 @@
 
 import difflib
 import json
+import locale
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import platformdirs
 from pydantic import BaseModel, ValidationError
@@ -77,6 +78,14 @@ def default_server_url() -> str | None:
 def default_token() -> str | None:
     """The default token of client commands: `MEMORY_MCP_TOKEN`."""
     return os.environ.get(f"{ENVIRONMENT_PREFIX}TOKEN") or None
+
+
+def language_of_machine() -> Literal["ja", "en"]:
+    """The language for people at this machine: `MEMORY_MCP_LANGUAGE`, or else that of the system."""
+    set_here = os.environ.get(f"{ENVIRONMENT_PREFIX}LANGUAGE", "")
+    names = [set_here if set_here in {"ja", "en"} else "", *(os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))]
+    name = next((name for name in names if name), None) or locale.getlocale()[0] or ""  # Windows has no such variables
+    return "ja" if name.lower().startswith("ja") else "en"
 
 
 def key_in_environment() -> str | None:

@@ -180,8 +180,8 @@ def test_the_instructions_name_what_a_model_is_to_use(language: Language) -> Non
 
 
 def test_the_instructions_are_in_the_language_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for here, title in (("ja_JP", "# 長期記憶"), ("en_US", "# Long-term memory"), (None, "# Long-term memory")):
-        monkeypatch.setattr("locale.getlocale", lambda here=here: (here, "UTF-8"))
+    for here, title in (("ja_JP", "# 長期記憶"), ("en_US", "# Long-term memory"), ("C.UTF-8", "# Long-term memory")):
+        monkeypatch.setenv("LC_ALL", here)
         assert connect("--client", "cursor", "-p", "a", "--url", URL, "--only", "instructions").startswith(title)
 
 

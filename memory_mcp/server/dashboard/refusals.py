@@ -1,6 +1,5 @@
 """Refusals in the language of the page. Operations word them in English; `refusals.toml` has the Japanese of those that people meet."""
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +10,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.dates.format import Language
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.server.errors import status_of, wording
-
-_PLACE = re.compile(r"\\\{(\d)\\\}")
+from memory_mcp.server.translations import Translations
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,38 +44,16 @@ def said(sentence: str, language: Language) -> str:
 
 
 def _translated(words: str) -> str | None:
-    catalog = _catalog()
-    for pattern, japanese in catalog.sentences.items():
-        if found := pattern.fullmatch(words):
-            return japanese.format(*(_inner(catalog, part) for part in found.groups()))
-    return None
+    return _catalog().sentences.find(words)
 
 
 @dataclass(frozen=True, slots=True)
 class _Catalog:
-    sentences: Mapping[re.Pattern[str], str]
-    parts: Mapping[str, str]
+    sentences: Translations
     by_status: Mapping[str, str]
-
-
-def _inner(catalog: _Catalog, text: str) -> str:
-    """What stands in a place of a sentence: itself, or words of ours in Japanese."""
-    return catalog.parts.get(text, text)
 
 
 @cache
 def _catalog() -> _Catalog:
     tree = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8"))
-    sentences = {**tree["notes"], **tree["sentences"]}
-    # The longest first: a short one with many places fits much.
-    patterns = {_pattern(english): sentences[english] for english in sorted(sentences, key=_words_in, reverse=True)}
-    return _Catalog(patterns, tree["parts"], tree["status"])
-
-
-def _words_in(english: str) -> int:
-    return len(re.sub(r"\{\d\}", "", english))
-
-
-def _pattern(english: str) -> re.Pattern[str]:
-    """Of `{0} has {1} characters`. A place is as short as it can be, and may be empty."""
-    return re.compile(_PLACE.sub(r"(?P<p\1>.*?)", re.escape(english)), re.DOTALL)
+    return _Catalog(Translations.of({**tree["notes"], **tree["sentences"]}, tree["parts"]), tree["status"])

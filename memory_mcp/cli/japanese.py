@@ -1,0 +1,58 @@
+"""Help and errors of commands in Japanese, for people. What programs and models read stays as it is."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import typer
+
+USAGE_HINT = " See `memory-mcp --help`."
+
+
+def translate_help(command: Any, *, titles: bool) -> None:
+    """Gives a tree of commands Japanese help; with `titles` also the page that shows it. What the table lacks stays English."""
+    table: Mapping[str, str] = _tables()["help"]
+    for described in descriptions(command):
+        described.help = "\n\n".join(table.get(paragraph, paragraph) for paragraph in paragraphs(described.help))
+    if titles:
+        # Imported here: only pages of help need it.
+        from typer import rich_utils  # noqa: PLC0415
+
+        for name, title in _tables()["titles"].items():
+            setattr(rich_utils, name, title)
+
+
+def descriptions(command: Any) -> Iterator[Any]:
+    """The command, its parameters and its sub-commands, as far as they have help."""
+    parameters = [*command.params, command.get_help_option(typer.Context(command))]
+    for described in (command, *parameters):
+        if getattr(described, "help", None):
+            yield described
+    for inner in getattr(command, "commands", {}).values():
+        yield from descriptions(inner)
+
+
+def paragraphs(text: str) -> list[str]:
+    """The paragraphs of a help text, each on one line."""
+    return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+
+
+def error(message: str) -> str:
+    """The line for an error of a command or of a server, unchanged where there is no translation."""
+    # Imported here: commands that succeed don't need the tables of the server.
+    from memory_mcp.server.dashboard.refusals import said  # noqa: PLC0415
+    from memory_mcp.server.translations import Translations  # noqa: PLC0415
+
+    tables = _tables()
+    of_commands = Translations.of({**tables["errors"], **tables["usage"]}, tables["parts"])
+    mistake, hint, _ = message.partition(USAGE_HINT)
+    if hint:
+        return f"{of_commands.find(mistake) or mistake}{tables['parts'][hint.strip()]}"
+    return of_commands.find(message) or said(message, "ja")
+
+
+@cache
+def _tables() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads(Path(__file__).with_name("japanese.toml").read_text(encoding="utf-8"))

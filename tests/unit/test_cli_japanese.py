@@ -1,0 +1,128 @@
+"""Where the machine is Japanese, commands speak Japanese to people, and what programs read is the same as everywhere."""
+
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+from error_wordings import PACKAGE, wordings
+
+from memory_mcp import cli
+from memory_mcp.cli.japanese import descriptions, paragraphs
+from memory_mcp.config.reading import language_of_machine
+
+TABLES = tomllib.loads(Path(cli.__file__).with_name("japanese.toml").read_text(encoding="utf-8"))
+HELP = {paragraph for described in descriptions(typer.main.get_command(cli.app)) for paragraph in paragraphs(described.help)}
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Runs a command line on a Japanese machine. Returns its status, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = cli.run(arguments)
+        told = capsys.readouterr()
+        return status, told.out, told.err
+
+    return run
+
+
+def test_every_command_argument_and_option_is_explained_in_japanese_and_nothing_else():
+    assert set(TABLES["help"]) == HELP
+    assert all(re.search("[ぁ-んァ-ヶ一-龥]", japanese) for japanese in TABLES["help"].values() if " " in japanese)
+
+
+def test_every_error_of_the_commands_has_japanese():
+    of_commands = wordings("cli") - {"{0}."}
+    assert of_commands - set(TABLES["errors"]) == set()
+
+
+def test_every_error_that_has_japanese_is_one_that_the_product_words_so_with_the_same_places():
+    assert set(TABLES["errors"]) - wordings() == set()
+    for english, japanese in {**TABLES["errors"], **TABLES["usage"]}.items():
+        assert set(re.findall(r"{\d}", japanese)) <= set(re.findall(r"{\d}", english)), english
+
+
+def test_what_stands_in_a_place_is_in_the_source():
+    source = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    assert [part for part in TABLES["parts"] if part not in source] == []
+
+
+def test_help_is_japanese(run: Run):
+    status, out, _ = run("recall", "--help")
+    assert status == 0
+    assert "ペルソナの記憶を検索します。" in out
+    assert "オプション" in out
+    assert "この説明を表示します。" in out
+    assert not re.search("Options|Show this|Default:", out)
+    assert "記憶を1件保存します。" in run()[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--nope"], "--nope というオプションはありません。`memory-mcp --help` を参照してください。"),
+        (["nope"], "'nope' というコマンドはありません。`memory-mcp --help` を参照してください。"),
+        (["persona", "rename"], "引数 'NAME' が必要です。`memory-mcp --help` を参照してください。"),
+        (["serve", "--port", "x"], "'--port' の値が使えません。整数で指定してください。`memory-mcp --help` を参照してください。"),
+        (["serve", "--port"], "'--port' には値が必要です。`memory-mcp --help` を参照してください。"),
+        (
+            ["remember", "a", "--importance", "3"],
+            "'--importance' の値が使えません。1 以下で指定してください。`memory-mcp --help` を参照してください。",
+        ),
+        (["recall", "a", "b", "c"], "余分な引数があります: b c。`memory-mcp --help` を参照してください。"),
+        (["recall", "a", "--url", "nowhere"], "'nowhere' はサーバーの URL ではありません。http://127.0.0.1:8000 のように書いてください。"),
+        (["backup", "--data", "gone"], "gone はデータディレクトリではありません。--data で指定してください。"),
+    ],
+)
+def test_a_mistake_is_told_in_japanese(run: Run, arguments: list[str], told: str):
+    status, out, err = run(*arguments)
+    assert status != 0
+    assert out == ""
+    assert err == f"memory-mcp: {told}\n"
+
+
+def test_an_error_that_no_table_has_is_told_as_it_is(run: Run, tmp_path: Path):
+    tmp_path.joinpath("config.json").write_text("[", encoding="utf-8")
+    assert re.fullmatch(r"memory-mcp: config\.json .*\n", run("backup", "--data", ".")[2])
+
+
+def test_what_programs_read_is_the_same(run: Run, monkeypatch: pytest.MonkeyPatch):
+    for arguments in (["connect", "--client", "cursor", "-p", "a", "--only", "snippet"], ["token", "list", "--data", "."], ["--version"]):
+        japanese = run(*arguments)
+        with monkeypatch.context() as patch:
+            patch.setenv("LC_ALL", "en_US.UTF-8")
+            assert run(*arguments) == japanese
+        assert japanese[0] == 0
+
+
+def test_a_group_without_a_command_shows_its_help_and_nothing_else(run: Run):
+    status, out, err = run("persona")
+    assert status != 0
+    assert "ペルソナの名前を変えます。" in out
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("environment", "language"),
+    [
+        ({}, "en"),
+        ({"LANG": "ja_JP.UTF-8"}, "ja"),
+        ({"LC_ALL": "en_US.UTF-8", "LANG": "ja_JP.UTF-8"}, "en"),
+        ({"LC_MESSAGES": "ja_JP", "LANG": "C"}, "ja"),
+        ({"LANG": "ja_JP.UTF-8", "MEMORY_MCP_LANGUAGE": "en"}, "en"),
+        ({"LANG": "ja_JP.UTF-8", "MEMORY_MCP_LANGUAGE": "auto"}, "ja"),
+    ],
+)
+def test_the_language_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], language: str):
+    for name in ("MEMORY_MCP_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert language_of_machine() == language
