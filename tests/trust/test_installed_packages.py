@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -35,14 +36,14 @@ def lowest(wheel: Path, extras: tuple[str, ...]) -> str:
     return "\n".join(found)
 
 
-def serves(commands: Path, directory: Path, config: dict[str, object], embedder: str) -> None:
+def serves(commands: Path, directory: Path, config: dict[str, object], embedder: str, eventually: Callable[..., None]) -> None:
     """A server of this environment remembers and recalls, and shows its pages."""
     with serving(directory, json.dumps(config), command=[str(commands / "memory-mcp")], environment=ALONE) as server:
         for arguments in (["remember", "健太は苺が好き。"], ["remember", "[[リサ|Person]]は[[京都|Location]]へ行った。"]):
             assert command(commands, server, *arguments, "-p", "nilou").returncode == 0
         assert "苺" in command(commands, server, "recall", "健太 苺", "-p", "nilou").stdout
         assert get(server, "/ui/today").status_code == 200
-        assert get(server, "/ready").json()["models"]["embedder"]["state"] == embedder
+        eventually(lambda: get(server, "/ready").json()["models"]["embedder"]["state"] == embedder)
         doctor = command(commands, server, "doctor")
         assert doctor.returncode == 0, doctor.stdout
         assert get(server, "/metrics").status_code == (200 if importable(commands, EXTRAS["metrics"]) else 501)
@@ -69,32 +70,32 @@ def get(server: RunningServer, path: str):
 @pytest.mark.parametrize(
     ("bound", "extras"), [("newest", ()), ("newest", ("graph", "langchain", "metrics", "otel")), ("lowest", ("graph", "metrics", "otel"))]
 )
-def test_the_wheel_works_with_the_newest_and_the_lowest_versions_that_it_allows(wheel, tmp_path, bound, extras):
+def test_the_wheel_works_with_the_newest_and_the_lowest_versions_that_it_allows(wheel, tmp_path, bound, extras, eventually):
     constraints = tmp_path / "constraints.txt"
     constraints.write_text(lowest(wheel, ("", *extras)) if bound == "lowest" else "", encoding="utf-8")
     wanted = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
     commands = installed(tmp_path / "environment", wanted, "--constraint", str(constraints))
     assert importable(commands, ["torch", "onnxruntime", "rustworkx"]) == (["rustworkx"] if extras else [])
-    serves(commands, tmp_path, {"embeddings_model": None, "reranker_model": None}, "off")
+    serves(commands, tmp_path, {"embeddings_model": None, "reranker_model": None}, "off", eventually)
 
 
-def test_an_exported_model_needs_no_more_than_the_extra_onnx(wheel, tmp_path):
+def test_an_exported_model_needs_no_more_than_the_extra_onnx(wheel, tmp_path, eventually):
     export = export_of(make_embedder(tmp_path / "model"), "embedder", tmp_path / "exports")
     commands = installed(tmp_path / "environment", f"{wheel}[onnx]")
     assert importable(commands, ["torch", "langchain_core", *EXTRAS["onnx"]]) == list(EXTRAS["onnx"])
-    serves(commands, tmp_path, {"embeddings_model": str(export), "reranker_model": None, "inference_backend": "onnx"}, "loaded")
+    serves(commands, tmp_path, {"embeddings_model": str(export), "reranker_model": None, "inference_backend": "onnx"}, "loaded", eventually)
 
 
-def test_all_but_torch_can_be_installed_together(wheel, tmp_path):
+def test_all_but_torch_can_be_installed_together(wheel, tmp_path, eventually):
     commands = installed(tmp_path / "environment", f"{wheel}[{','.join(LIGHT)}]")
     optional = sorted({module for extra in LIGHT for module in EXTRAS[extra]})
     assert importable(commands, ["torch", *optional]) == optional
     config = {"embeddings_model": "multilingual-e5-small", "reranker_model": None, "graph": {"names_by": "sudachi"}}
-    serves(commands, tmp_path, config, "loaded")
+    serves(commands, tmp_path, config, "loaded", eventually)
 
 
-def test_a_model_needs_no_more_than_the_extra_models(wheel, tmp_path):
+def test_a_model_needs_no_more_than_the_extra_models(wheel, tmp_path, eventually):
     """Of what is installed here: torch of the index would bring gigabytes."""
     commands = linked(tmp_path / "environment", wheel, "models")
     assert importable(commands, ["onnxruntime", "rustworkx", "langchain_community", *EXTRAS["models"]]) == list(EXTRAS["models"])
-    serves(commands, tmp_path, {"embeddings_model": str(make_embedder(tmp_path / "model")), "reranker_model": None}, "loaded")
+    serves(commands, tmp_path, {"embeddings_model": str(make_embedder(tmp_path / "model")), "reranker_model": None}, "loaded", eventually)
