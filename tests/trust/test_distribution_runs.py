@@ -75,7 +75,7 @@ def test_uvx_finds_the_command_by_the_name_of_the_package(archives, uv, tmp_path
     assert shown.stdout == f"memory-mcp {__version__}\n", shown.stderr
 
 
-def test_the_steps_of_the_slim_image_make_a_server_that_searches_by_meaning(tmp_path):
+def test_the_steps_of_the_slim_image_make_a_server_that_searches_by_meaning(tmp_path, eventually):
     stage = ROOT.joinpath("Dockerfile").read_text(encoding="utf-8").split("FROM common AS slim")[1].split("\nFROM ")[0]
     sources, commands = tmp_path / "app", installed(tmp_path / "environment", "pip")
     sources.mkdir()
@@ -92,8 +92,7 @@ def test_the_steps_of_the_slim_image_make_a_server_that_searches_by_meaning(tmp_
     (config,) = re.findall(r"^RUN echo '(.*)' >", stage, re.MULTILINE)
     image = {"MEMORY_MCP_ALLOW_ANONYMOUS": "true", "PYTHONDONTWRITEBYTECODE": "1"}
     with serving(tmp_path, config, command=[str(commands / "memory-mcp")], environment={**ALONE, **image}) as server:
-        ready = httpx2.get(f"{server.url}/ready", trust_env=False, timeout=60).json()
-        assert ready["models"]["embedder"]["state"] in {"loaded", "loading"}
+        eventually(lambda: httpx2.get(f"{server.url}/ready", trust_env=False, timeout=60).json()["models"]["embedder"]["state"] == "loaded")
         asked = run(commands / "memory-mcp", "remember", "健太は苺が好き。", "-p", "nilou", MEMORY_MCP_URL=server.url)
         assert asked.returncode == 0, asked.stderr
     assert list((tmp_path / "memory").glob("nilou"))
