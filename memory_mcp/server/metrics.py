@@ -64,7 +64,7 @@ def answer(request: Request) -> Response:
     """The answer of /metrics.
 
     Raises:
-        NotAllowed: no tokens are in use, and the caller is on another machine.
+        NotAllowed: no tokens are in use, and the caller is on another machine; or the token is for some personas.
         NotInstalled: the library is missing.
     """
     admission: Admission = request.scope[ADMISSION]
@@ -75,6 +75,9 @@ def answer(request: Request) -> Response:
             "the caller, or the host that it names, is another one",
             "Create a token with the scope admin: `memory-mcp token create`",
         )
+    if admission.personas is not None:
+        admission.note("scope", asked="the metrics")
+        raise NotAllowed("the metrics are the whole server's", "this token is for some personas", "Use a token for all personas")
     require("metrics", "there are no metrics")
     metrics: Metrics = request.app.state.metrics
     content, content_type = metrics.written(request.headers.get("accept", ""))

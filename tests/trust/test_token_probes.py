@@ -246,6 +246,8 @@ def test_an_answer_about_a_foreign_persona_never_tells_whether_there_is_one(
     secrets = {chosen: server.token([OWN, "alicia"], tuple(chosen)) for chosen in sets}
     assert server.ask(("remember", ERAS[0]), server.token(["alicia"]), "alicia")[0] == 200
     asked = [(chosen, probe, in_path) for chosen in secrets for probe in PROBES for in_path in (False, True)]
+    for secret in secrets.values():  # when a token was last used is told of all of them
+        server.ask(("recall", ERAS[0]), secret, OWN)
 
     absent = [server.ask(probe, secrets[chosen], ALICE, in_path) for chosen, probe, in_path in asked]
     assert not [answer for answer in absent if answer[0] in (401, 500)]

@@ -70,9 +70,10 @@ def test_no_persona_key_token_or_query_is_in_any_metric(own_server, own_http, co
     ]
 
 
-def test_with_tokens_only_one_with_the_scope_admin_reads_metrics(own_server, own_http):
+def test_with_tokens_only_one_with_the_scope_admin_for_all_personas_reads_metrics(own_server, own_http):
     reader = create_token(own_server.data, name="", personas=None, scopes=["read", "write"], now=own_server.clock())[1]
-    admin = create_token(own_server.data, name="", personas=["nilou"], scopes=["admin"], now=own_server.clock())[1]
+    admin = create_token(own_server.data, name="", personas=None, scopes=["admin"], now=own_server.clock())[1]
+    some = create_token(own_server.data, name="", personas=["nilou"], scopes=["admin"], now=own_server.clock())[1]
     stranger = own_http.get("/metrics")
     assert (stranger.status_code, "memory_mcp" in stranger.text) == (401, False)
     assert own_http.get("/metrics", headers={"Authorization": f"Bearer {reader}"}).status_code == 403
@@ -80,6 +81,8 @@ def test_with_tokens_only_one_with_the_scope_admin_reads_metrics(own_server, own
     assert told["memory_mcp_refusals_total", ("reason", "token")] == 1
     assert told["memory_mcp_refusals_total", ("reason", "scope")] == 1
     assert told["memory_mcp_call_seconds_count", ("operation", "GET /metrics"), ("outcome", "refused")] == 2
+    # They would tell whether other personas are there.
+    assert own_http.get("/metrics", headers={"Authorization": f"Bearer {some}"}).status_code == 403
 
 
 @pytest.mark.parametrize("host", ["memory.example.org", "192.168.1.5:8000"])
