@@ -12,7 +12,8 @@ from mkdocs.structure.pages import Page
 from pymdownx.slugs import slugify
 
 _FENCE = re.compile(r"(^ *```.*?^ *``` *$)", re.MULTILINE | re.DOTALL)
-_HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+# Not the first: a page without a heading at its top has its file's name as title.
+_HEADING = re.compile(r"^(#{2,6}) +(.+?) *$", re.MULTILINE)
 _LIST_BELOW_TEXT = re.compile(r"^(?![ \-|>#]|\d+\. )(.+)\n(?=- |\d+\. )", re.MULTILINE)
 _LINK_OUT = re.compile(r"\]\(((?:\.\./)+[^)\s]+)\)")
 
@@ -51,11 +52,12 @@ def _expanded(entry: Any, docs: Path) -> Any:
 def _with_anchors_of(english: str, markdown: str) -> str:
     """A translation, whose headings are also reached by the links to the English ones: pages without a translation have such links."""
     slug = slugify(case="lower")
-    anchors = iter([slug(title.replace("`", ""), "-") for part in _FENCE.split(english)[::2] for title in _HEADING.findall(part)])
+    anchors = iter([slug(title.replace("`", ""), "-") for part in _FENCE.split(english)[::2] for _, title in _HEADING.findall(part)])
 
     def anchored(heading: re.Match[str]) -> str:
+        marks, title = heading.groups()
         anchor = next(anchors)
-        return heading[0] if anchor == slug(heading[1].replace("`", ""), "-") else f'<a id="{anchor}"></a>\n\n{heading[0]}'
+        return heading[0] if anchor == slug(title.replace("`", ""), "-") else f'{marks} <a id="{anchor}"></a>{title}'
 
     return _outside_fences(markdown, lambda part: _HEADING.sub(anchored, part))
 

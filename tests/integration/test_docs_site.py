@@ -33,6 +33,8 @@ def text(page):
 def test_each_translation_stands_where_the_english_page_does(site, name):
     assert '<html lang="en"' in text(site / name / "index.html")
     assert '<html lang="ja"' in text(site / "ja" / name / "index.html")
+    (title,) = re.findall(r"^# (.+)$", text(ROOT / "docs" / f"{name}.ja.md").partition("\n\n")[0], re.MULTILINE)
+    assert f"<title>{title} - Memory MCP</title>" in text(site / "ja" / name / "index.html")
     headings = [re.findall(r"<h([1-6])\b", text(site / folder / name / "index.html")) for folder in ("", "ja")]
     assert headings[0] == headings[1]
 
