@@ -116,9 +116,7 @@ def locked(directory: Path) -> ServerLock:
         StartupError: the directory can't be created or written.
     """
     try:
-        if not directory.exists():
-            directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True)
-            logger.warning("the data directory %s did not exist: it was created, without a persona", directory)
+        _create(directory)
         lock = ServerLock(directory)
     except Timeout:
         raise DirectoryInUse(
@@ -134,6 +132,17 @@ def locked(directory: Path) -> ServerLock:
         ) from error
     _write_note(directory, {"process": os.getpid()})
     return lock
+
+
+def _create(directory: Path) -> None:
+    """Another process that starts at the same moment may create it first."""
+    try:
+        directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True)
+    except FileExistsError:
+        if not directory.is_dir():
+            raise
+    else:
+        logger.warning("the data directory %s did not exist: it was created, without a persona", directory)
 
 
 def _owner(directory: Path) -> str:

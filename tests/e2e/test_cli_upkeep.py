@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow
 
 
 def stored(server: RunningServer, text: str, persona: str = "nilou") -> str:
-    return ok(server.memory_mcp("remember", text, "-p", persona)).split()[-1]
+    return json.loads(ok(server.memory_mcp("remember", text, "-p", persona, "--json")))["key"]
 
 
 def test_a_memory_s_history_is_shown_and_an_earlier_version_comes_back(shared_server: RunningServer) -> None:

@@ -85,6 +85,15 @@ def without_today(value: Any) -> Any:
     return [without_today(each) for each in value] if isinstance(value, list) else value
 
 
+def as_then(answer: Any, then: Any) -> Any:
+    """What an answer says of what an earlier one said: without fields that came since, and scores to one digit, since ranking improves."""
+    if isinstance(answer, dict) and isinstance(then, dict):
+        return {name: as_then(answer[name], then[name]) for name in then if name in answer}
+    if isinstance(answer, list) and isinstance(then, list) and len(answer) == len(then):
+        return [as_then(one, other) for one, other in zip(answer, then, strict=True)]
+    return round(answer, 1) if isinstance(answer, float) else answer
+
+
 def _fill(server: RunningServer) -> None:
     nilou = Client(server, PLAIN)
     trip = nilou.tool(

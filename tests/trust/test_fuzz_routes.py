@@ -55,7 +55,7 @@ def test_every_route_answers_as_its_document_says(target, figure, thorough):
                 case.validate_response(answer, checks=ANNOUNCED)
                 target.cases += 1
 
-            explore(operation.as_strategy(generation_mode=mode), check, 1_000 if thorough else 25)
+            explore(operation.as_strategy(generation_mode=mode), check, 1_000 if thorough else 15)
     target.assert_unharmed()
     figure("fuzz: routes by their OpenAPI document", f"{target.cases - before} cases, 0 failures")
 

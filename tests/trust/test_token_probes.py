@@ -238,12 +238,12 @@ def _make_alice(server: Server) -> None:
 
 
 def test_an_answer_about_a_foreign_persona_never_tells_whether_there_is_one(
-    server: Server, sets: list[frozenset[TokenScope]], figure: Figure
+    server: Server, sets: list[frozenset[TokenScope]], thorough: bool, figure: Figure
 ) -> None:
     owner = server.token([OWN])
     assert server.ask(("remember", ERAS[0]), owner, OWN)[0] == 200
     # One of its own has nearly the name: a guess at what the caller meant must come out the same too.
-    secrets = {chosen: server.token([OWN, "alicia"], tuple(chosen)) for chosen in sets}
+    secrets = {chosen: server.token([OWN, "alicia"], tuple(chosen)) for chosen in sets if thorough or len(chosen) in (1, 5)}
     assert server.ask(("remember", ERAS[0]), server.token(["alicia"]), "alicia")[0] == 200
     asked = [(chosen, probe, in_path) for chosen in secrets for probe in PROBES for in_path in (False, True)]
     for secret in secrets.values():  # when a token was last used is told of all of them
