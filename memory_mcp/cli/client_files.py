@@ -100,11 +100,8 @@ def _commands(group: object) -> list[object]:
     if not isinstance(group, dict):
         return []
     inner = group.get("hooks")
-    return (
-        [group.get("command"), *(hook.get("command") for hook in inner if isinstance(hook, dict))]
-        if isinstance(inner, list)
-        else [group.get("command")]
-    )
+    hooks = [group, *(inner if isinstance(inner, list) else [])]
+    return [hook.get("command") for hook in hooks if isinstance(hook, dict)]
 
 
 def with_block(text: str, name: str, block: str | None) -> str:

@@ -243,24 +243,29 @@ def _public(target: Target) -> str:
     return "\n".join([f"Name            {target.name}", f"URL             {address}", "Authentication  OAuth"])
 
 
+def _app_data() -> Path:
+    """Where programs of Windows keep their settings."""
+    return Path(os.environ.get("APPDATA", Path.home() / "AppData/Roaming"))
+
+
 def _claude_desktop_file() -> Path:
     name = "claude_desktop_config.json"
     if sys.platform == "darwin":
         return Path.home() / "Library/Application Support/Claude" / name
     if os.name == "nt":
-        return Path(os.environ.get("APPDATA", Path.home() / "AppData/Roaming")) / "Claude" / name
+        return _app_data() / "Claude" / name
     return Path.home() / ".config/Claude" / name
 
 
 def _zed_file() -> Path:
     if os.name == "nt":
-        return Path(os.environ.get("APPDATA", Path.home() / "AppData/Roaming")) / "Zed/settings.json"
+        return _app_data() / "Zed/settings.json"
     return Path.home() / ".config/zed/settings.json"
 
 
 def _goose_file() -> Path:
     if os.name == "nt":
-        return Path(os.environ.get("APPDATA", Path.home() / "AppData/Roaming")) / "Block/goose/config/config.yaml"
+        return _app_data() / "Block/goose/config/config.yaml"
     return Path.home() / ".config/goose/config.yaml"
 
 

@@ -145,7 +145,7 @@ def _take_over(server: "Connection", path: Path, ours: Store, *, dry_run: bool) 
     if found.new or found.changed:
         counts = server.import_rows(found.lines(), on_known="revise", dry_run=dry_run)
     for begin in range(0, 0 if dry_run else len(found.forgotten), FORGOTTEN_AT_ONCE):
-        server.call_tool("forget", {"keys": found.forgotten[begin : begin + FORGOTTEN_AT_ONCE]})
+        server.delete_json("/api/memories", keys=found.forgotten[begin : begin + FORGOTTEN_AT_ONCE])
     summary = f"{path.stem}: {len(found.new)} new, {len(found.changed)} changed, {len(found.forgotten)} forgotten, {len(found.conflicts)} changed on both"
     typer.echo(summary)
     for our, their in found.conflicts:

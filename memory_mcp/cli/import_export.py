@@ -9,7 +9,6 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
@@ -67,7 +66,7 @@ def import_memories(
         _import_lines(connection(url, persona), path, dry_run)
         return
     # Imported here: the other commands don't need the readers.
-    from memory_mcp.transfer.formats.readers import by_persona, detect_format  # noqa: PLC0415
+    from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting  # noqa: PLC0415
 
     kind = detect_format(path, format_)
     if kind is Format.JSON_LINES:
@@ -77,7 +76,7 @@ def import_memories(
         raise InvalidInput(f"{kind} has no notes that could be deleted", "", "Remove --forget-deleted")
     rows_of = by_persona(path, kind, me, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True), persona)
     refused = [
-        _import_rows(connection(url, name), path, kind, _forgetting(rows) if forget_deleted else rows, dry_run) for name, rows in rows_of
+        _import_rows(connection(url, name), path, kind, forgetting(rows) if forget_deleted else rows, dry_run) for name, rows in rows_of
     ]
     if any(refused):
         raise typer.Exit(1)
@@ -163,11 +162,6 @@ def _import_rows(server: "Connection", path: Path, kind: Format, rows: Iterator[
     for item in refused:
         typer.echo(item.refused if item.refused.startswith(item.where) else f"{item.where}: {item.refused}", err=True)
     return int(counts["refused"])
-
-
-def _forgetting(rows: "Iterator[ImportItem]") -> "Iterator[ImportItem]":
-    for item in rows:
-        yield replace(item, row={**item.row, "forget": True}) if item.row and "notes_of" in item.row else item
 
 
 def _report(counts: dict[str, Any], origins: Iterable[str]) -> None:

@@ -23,7 +23,7 @@ from memory_mcp.server.views import Count, PersonaAnswer, omit_empty
 from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.transfer.formats import Format
 from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
-from memory_mcp.transfer.formats.readers import READERS, by_persona, detect_format, json_lines
+from memory_mcp.transfer.formats.readers import READERS, by_persona, detect_format, forgetting, json_lines
 from memory_mcp.transfer.jsonlines import ImportOptions
 
 UPLOAD_LIMIT = 2 * 1024**3
@@ -183,17 +183,10 @@ def _lines(job: ImportJob, path: Path, kind: Format, arguments: FileImport, left
 
     (_, rows), *_ = by_persona(path, kind, arguments.me.strip() or None, note, job.persona)
     ignored = LeftOut()
-    for line in json_lines(_rows(rows, arguments), refuse, lambda where: origins.__setitem__(0, where), (left_out or ignored).add):
+    wanted = forgetting(rows) if arguments.forget_deleted else rows
+    for line in json_lines(wanted, refuse, lambda where: origins.__setitem__(0, where), (left_out or ignored).add):
         _check(job)
         yield origins[0], line
-
-
-def _rows(rows: Iterator[ImportItem], arguments: FileImport) -> Iterator[ImportItem]:
-    for item in rows:
-        if arguments.forget_deleted and item.row and "notes_of" in item.row:
-            yield ImportItem(item.where, {**item.row, "forget": True})
-        else:
-            yield item
 
 
 def _store(call: Call, job: ImportJob, batch: list[NumberedLine], options: ImportOptions, origins: list[str]) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -193,6 +193,12 @@ def _of_json(source: Source, name: str) -> Format | None:
 
 def _is_memory(first: dict[str, Any]) -> bool:
     return any(isinstance(first.get(name), str) for name in ("memory", "content")) and "id" in first
+
+
+def forgetting(items_read: Iterator[ImportItem]) -> Iterator[ImportItem]:
+    """The items, with the wish to move memories of notes that are no longer in their vault to the trash."""
+    for item in items_read:
+        yield replace(item, row={**item.row, "forget": True}) if item.row and "notes_of" in item.row else item
 
 
 def json_lines(
