@@ -131,24 +131,28 @@ class ImportJobs:
     def _run(self) -> None:
         while following := self._waiting.get():
             job, path, work = following
-            try:
-                if not job.cancel.is_set():
-                    work(job, path)
-                job.state = "canceled" if job.cancel.is_set() and not job.done else "done"
-            except Canceled:
-                job.state = "canceled"
-            except MemoryMCPError as error:
-                job.error, job.state = error, "failed"
-            except Exception:
-                logger.exception("an import failed in a way that was not foreseen")
-                job.error, job.state = InvalidInput("the file could not be read", "the server's log says why", "Check its format"), "failed"
-            finally:
-                self._remove(path.parent)
+            state, error = _outcome(job, path, work)
+            self._remove(path.parent)
+            job.error, job.state = error, state  # last: whoever reads that an import is over finds nothing left of its file
 
     def _remove(self, directory: Path) -> None:
         shutil.rmtree(directory, ignore_errors=True)
         with self._lock:
             self._staged.discard(directory.name)
+
+
+def _outcome(job: ImportJob, path: Path, work: Work) -> tuple[State, MemoryMCPError | None]:
+    try:
+        if not job.cancel.is_set():
+            work(job, path)
+    except Canceled:
+        return "canceled", None
+    except MemoryMCPError as error:
+        return "failed", error
+    except Exception:
+        logger.exception("an import failed in a way that was not foreseen")
+        return "failed", InvalidInput("the file could not be read", "the server's log says why", "Check its format")
+    return ("canceled" if job.cancel.is_set() and not job.done else "done"), None
 
 
 def safe_name(name: str) -> str:

@@ -88,6 +88,20 @@ def test_a_file_of_each_kind_is_recognized_and_imported(own_server, own_http, se
     assert not list((own_server.data / ".imports").iterdir())
 
 
+def test_nothing_is_left_of_a_file_once_its_import_is_seen_to_be_over(tmp_path):
+    def many_files(job, path):
+        for number in range(3_000):
+            (path.parent / str(number)).touch()
+
+    jobs = ImportJobs()
+    with jobs.staged(tmp_path, "a.jsonl") as path:
+        job = jobs.start(path, "nilou", many_files, dry_run=False)
+        while not job.is_over:
+            pass
+        assert not list(path.parent.parent.iterdir())
+    jobs.close()
+
+
 def test_lines_that_are_refused_are_named_with_their_places(send):
     job = send("a.jsonl", b'{"content": "a"}\n{broken\n{"content": ""}\n')
     assert (job["stored"], job["refused"]) == (1, 2)
