@@ -21,7 +21,7 @@
     │   ├── StoreFull           the disk is full
     │   └── KeyRefused          encrypted data can't be opened: no key, or the wrong one
     ├── EncoderFailed           a model failed (an API that is down, a device out of memory)
-    ├── ChatFailed              the chat model failed; only background work uses it
+    ├── ChatFailed              a chat model failed, or can't be asked
     ├── NotInstalled            this needs an optional part of the program that is not installed
     ├── ClockUnusable           the machine's clock shows a year in which dates can't be computed
     ├── AnalysisUnfinished      an analysis of the graph exceeded its time limit, or was ended
@@ -145,7 +145,7 @@ class EncoderFailed(MemoryMCPError):
 
 
 class ChatFailed(MemoryMCPError):
-    """The configured chat model failed. Its work is done without a model instead."""
+    """A chat model failed, or can't be asked. Background work is done without one instead."""
 
 
 class NotInstalled(MemoryMCPError):

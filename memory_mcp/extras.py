@@ -27,6 +27,11 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "keyring": ("keyring",),
     "sudachi": ("sudachipy",),
     "metrics": ("prometheus_client",),
+    "chat": ("textual", "langchain_openai", "langchain_anthropic", "langchain_google_genai", "langchain_ollama"),
+    "chat-openai": ("textual", "langchain_openai"),
+    "chat-anthropic": ("textual", "langchain_anthropic"),
+    "chat-google": ("textual", "langchain_google_genai"),
+    "chat-ollama": ("textual", "langchain_ollama"),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
 }
 

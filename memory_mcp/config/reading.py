@@ -40,6 +40,11 @@ def default_data_directory() -> Path:
     return Path(given) if given else user_data_directory() if _is_elsewhere() else Path("memory")
 
 
+def variable(name: str) -> str | None:
+    """A variable that isn't ours, such as the key of a vendor of chat models; None if it is unset or blank."""
+    return os.environ.get(name, "").strip() or None
+
+
 def _is_elsewhere() -> bool:
     """Whether the working directory has nothing of this program, and the user's directory for data has."""
     return not Path("memory").exists() and not Path("config.json").exists() and user_data_directory().is_dir()

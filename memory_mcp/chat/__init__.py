@@ -1,0 +1,46 @@
+"""Conversations with a chat model of any vendor, which know and use the memory of a persona: `Conversation` and the events of its turns."""
+
+from memory_mcp.chat.conversation import Conversation
+from memory_mcp.chat.events import (
+    ApprovalNeeded,
+    Event,
+    Failed,
+    Recalled,
+    Retrying,
+    Stored,
+    TextPiece,
+    ToolCallStarted,
+    ToolResult,
+    TurnEnded,
+    Usage,
+    event_json,
+)
+from memory_mcp.chat.messages import Message, ToolCall, messages_from_json, messages_json
+from memory_mcp.chat.tools import ToolServer, memory_server
+from memory_mcp.chat.turn import Limits, Price
+from memory_mcp.client.connection import Connection
+
+__all__ = [
+    "ApprovalNeeded",
+    "Connection",
+    "Conversation",
+    "Event",
+    "Failed",
+    "Limits",
+    "Message",
+    "Price",
+    "Recalled",
+    "Retrying",
+    "Stored",
+    "TextPiece",
+    "ToolCall",
+    "ToolCallStarted",
+    "ToolResult",
+    "ToolServer",
+    "TurnEnded",
+    "Usage",
+    "event_json",
+    "memory_server",
+    "messages_from_json",
+    "messages_json",
+]

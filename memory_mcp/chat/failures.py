@@ -1,0 +1,94 @@
+"""What a vendor's failure means for the user: one error for the exceptions of all vendors, and whether asking again may help."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.errors import ChatFailed
+from memory_mcp.text.privacy.redaction import Redaction
+
+TOO_MANY = 429
+QUOTED_LENGTH = 200
+OTHERWISE = "Try again later, or choose another model"
+# What breaks a call off, by the names of the exceptions: each vendor's library has classes of its own, and they agree on these names.
+_BROKEN = (
+    (
+        {"ConnectError", "ConnectTimeout", "ConnectionRefusedError"},
+        "nobody answers at its address",
+        "Check the network, and the address if you have set one",
+    ),
+    ({"TimeoutException", "TimeoutError", "APITimeoutError"}, "it took too long to answer", "Try again"),
+    ({"TransportError", "ConnectionError", "APIConnectionError"}, "the connection broke off", "Try again"),
+    ({"ValueError", "UnknownApiResponseError"}, "its answer can't be read", OTHERWISE),
+)
+# The forms in which vendors quote a rejected key: a piece of it, which the general rules for keys may not know.
+_QUOTED_KEY = re.compile(r"(?i)\b(?:sk|pk|key|AIza)[-_*A-Za-z0-9.…]{4,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The error to show. `retry` is whether asking again may help, `after` the seconds that the vendor wants to be left alone."""
+
+    error: ChatFailed
+    retry: bool = False
+    after: float | None = None
+
+
+def failure_of(error: Exception, model: str) -> Failure:
+    """The failure behind any exception of a model's class."""
+    if isinstance(error, ChatFailed):
+        return Failure(error)
+    chain = tuple(_chain(error))
+    status = next(filter(None, map(_status, chain)), None)
+    if status:
+        return _of_status(status, _quoted(error), model, next(filter(None, map(_retry_after, chain)), None))
+    classes = {kind.__name__ for one in chain for kind in type(one).__mro__}
+    for names, why, do in _BROKEN:
+        if names & classes:
+            return Failure(ChatFailed(f"{model} failed", why, do), retry=True)
+    return Failure(ChatFailed(f"{model} failed", f"{type(error).__name__}: {_quoted(error)}", OTHERWISE))
+
+
+def _of_status(status: int, said: str, model: str, after: float | None) -> Failure:
+    if status == TOO_MANY:
+        wait = f"Try again in {after:.0f} s" if after else "Try again later"
+        why, do = "it has had too many calls, or the account's quota is used up", f"{wait}, or choose another model"
+    elif status in (401, 403):
+        why, do = f"it refuses the key ({status})", "Check the key"
+    elif status == 404:
+        why, do = f"its vendor does not know it ({said})", "Correct its name, or choose another model"
+    elif status < 500:
+        why, do = f"it refuses the conversation ({status}: {said})", "Shorten it, or choose another model"
+    else:
+        why, do = f"its vendor has a problem ({status})", OTHERWISE
+    return Failure(ChatFailed(f"{model} failed", why, do), retry=status in (408, TOO_MANY) or status >= 500, after=after)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status that an exception of any vendor's library tells of."""
+    for name in ("status_code", "code"):
+        status = getattr(error, name, None)
+        if isinstance(status, int) and status >= 400:
+            return status
+    return None
+
+
+def _retry_after(error: BaseException) -> float | None:
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        return max(float(headers.get("retry-after", "")), 0.0)
+    except ValueError:
+        return None
+
+
+def _quoted(error: Exception) -> str:
+    """The vendor's own words, without keys and short."""
+    words = " ".join(str(error).split())
+    return Redaction(Privacy()).text(_QUOTED_KEY.sub("…", words))[:QUOTED_LENGTH]

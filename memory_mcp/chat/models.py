@@ -1,0 +1,118 @@
+"""The vendors of chat models: which LangChain class speaks with each, and where its key and its address come from."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from memory_mcp.config.reading import variable
+from memory_mcp.errors import ChatFailed, NotInstalled
+from memory_mcp.extras import is_installed, require
+
+if TYPE_CHECKING:
+    from langchain_core.language_models.chat_models import BaseChatModel
+
+# The conversation asks again by itself, in the same way with all vendors.
+ONE_TRY: dict[str, Any] = {"max_retries": 0}
+ANSWER_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """`keys` and `address` are the environment's usual variables; without a key variable it needs no key. `base` names the argument for an
+    address, and `arguments` are what the class is given besides."""
+
+    module: str
+    class_name: str
+    keys: tuple[str, ...]
+    address: tuple[str, ...]
+    base: str = "base_url"
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    of_address: Mapping[str, Any] = field(default_factory=dict)
+
+    def key(self) -> str | None:
+        """The key of the environment."""
+        return next(filter(None, map(variable, self.keys)), None)
+
+    def base_url(self) -> str | None:
+        """The address of the environment; None for the vendor's own."""
+        return next(filter(None, map(variable, self.address)), None)
+
+
+VENDORS: Mapping[str, Vendor] = {
+    "openai": Vendor(
+        "langchain_openai",
+        "ChatOpenAI",
+        ("OPENAI_API_KEY",),
+        ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        arguments={**ONE_TRY, "stream_usage": True, "timeout": ANSWER_SECONDS},
+        # Other servers that call themselves compatible know this wire, and rarely the newer one.
+        of_address={"use_responses_api": False},
+    ),
+    "anthropic": Vendor(
+        "langchain_anthropic",
+        "ChatAnthropic",
+        ("ANTHROPIC_API_KEY",),
+        ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL"),
+        arguments={**ONE_TRY, "timeout": ANSWER_SECONDS},
+    ),
+    "google": Vendor(
+        "langchain_google_genai",
+        "ChatGoogleGenerativeAI",
+        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+        ("GOOGLE_GEMINI_BASE_URL",),
+        arguments={"max_retries": 1, "timeout": ANSWER_SECONDS},  # the first try counts
+    ),
+    "ollama": Vendor("langchain_ollama", "ChatOllama", (), ("OLLAMA_HOST",), arguments={"client_kwargs": {"timeout": ANSWER_SECONDS}}),
+}
+_OTHER_NAMES = {"google_genai": "google", "gemini": "google", "claude": "anthropic", "gpt": "openai"}
+
+
+def parsed(name: str) -> tuple[str, str]:
+    """The vendor and the model of a name such as `anthropic:claude-x`.
+
+    Raises:
+        ChatFailed: it names no vendor that there is, or no model.
+    """
+    vendor, _, model = name.partition(":")
+    vendor = _OTHER_NAMES.get(vendor, vendor)
+    if vendor not in VENDORS or not model.strip():
+        raise ChatFailed(f"{name!r} is not the name of a model", "", f"Write it as VENDOR:MODEL, where VENDOR is {', '.join(VENDORS)}")
+    return vendor, model.strip()
+
+
+def chat_model(name: str, *, key: str | None = None, base_url: str | None = None) -> "BaseChatModel":
+    """The model of a name such as `anthropic:claude-x`, with a key and an address, or those of the environment.
+
+    Imports only this vendor's package.
+
+    Raises:
+        ChatFailed: there is no such vendor, its key is missing, or its class refuses the arguments.
+        NotInstalled: the vendor's package is not installed.
+    """
+    vendor_name, model = parsed(name)
+    vendor = VENDORS[vendor_name]
+    require(f"chat-{vendor_name}", f"{name} can't be asked")
+    key, base_url = key or vendor.key(), base_url or vendor.base_url()
+    if vendor.keys and not key and not base_url:
+        raise _key_missing(name, vendor_name)
+    # A server of one's own may need no key, but the classes insist on one.
+    key_argument = {"api_key": key or "none"} if vendor.keys else {}
+    address = {vendor.base: base_url, **vendor.of_address} if base_url else {}
+    chat_class: Callable[..., BaseChatModel] = getattr(importlib.import_module(vendor.module), vendor.class_name)
+    try:
+        return chat_class(model=model, **vendor.arguments, **key_argument, **address)
+    except Exception as error:  # each class raises its own errors, and may quote a key
+        raise ChatFailed(f"{name} can't be asked", f"its class refuses the arguments: {type(error).__name__}") from error
+
+
+def obstacle(vendor: str) -> str:
+    """Why a vendor can't be asked as things stand; empty if it can. Imports nothing."""
+    if not is_installed(f"chat-{vendor}"):
+        return str(NotInstalled(f"{vendor} can't be asked", f"chat-{vendor}"))
+    found = VENDORS[vendor]
+    return "" if found.key() or found.base_url() or not found.keys else str(_key_missing(vendor, vendor))
+
+
+def _key_missing(name: str, vendor: str) -> ChatFailed:
+    return ChatFailed(f"{name} can't be asked", f"{VENDORS[vendor].keys[0]} is not set", f"Set it to your key of {vendor}")

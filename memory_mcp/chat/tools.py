@@ -1,0 +1,147 @@
+"""The MCP servers of a conversation: connecting to them, the tools of all under names of their own, and calling one."""
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx2
+
+from memory_mcp.client.connection import ANSWER_SECONDS, Connection
+
+if TYPE_CHECKING:
+    from fastmcp import Client
+    from fastmcp.client.transports import ClientTransport
+    from mcp.types import Tool as McpTool
+
+MEMORY = "memory"
+LONGEST_WRITE_SECONDS = 10.0
+
+T = TypeVar("T")
+# What all vendors allow in the name of a tool.
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_NAME_LENGTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServer:
+    """An MCP server, and which of its tools a conversation may use: names, or patterns as `get_*`."""
+
+    name: str
+    transport: "Callable[[], ClientTransport]"
+    tools: tuple[str, ...] = ("*",)
+
+    def offers(self, tool: str) -> bool:
+        return any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+
+def memory_server(connection: Connection) -> ToolServer:
+    """Our server, as the persona of a connection."""
+    return ToolServer(MEMORY, connection.transport)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool of a server. `name` is what the model knows it by, `own_name` what the server does. Only one that `reads_only` runs unasked."""
+
+    name: str
+    own_name: str
+    server: str
+    description: str
+    schema: Mapping[str, Any]
+    reads_only: bool
+
+    @property
+    def is_memory(self) -> bool:
+        return self.server == MEMORY
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool answers: the text that the model reads, and the same as an object where the server sends one."""
+
+    text: str
+    is_error: bool = False
+    tree: Mapping[str, Any] | None = None
+
+
+class Toolbox:
+    """The connected servers. `missing` says of those that can't be reached why; `instructions` are those of the memory's server."""
+
+    def __init__(self) -> None:
+        self.tools: dict[str, Tool] = {}
+        self.missing: dict[str, str] = {}
+        self.instructions = ""
+        self._clients: dict[str, Client[Any]] = {}
+        self._open = AsyncExitStack()
+
+    async def open(self, servers: Iterable[ToolServer]) -> None:
+        """Connects to the servers, one after the other. One that fails is missing, the others serve."""
+        from fastmcp import Client  # noqa: PLC0415  it takes 2 s to import
+
+        offered: list[tuple[ToolServer, Sequence[McpTool]]] = []
+        for server in servers:
+            client = Client(server.transport(), timeout=ANSWER_SECONDS)
+            try:
+                await self._open.enter_async_context(client)
+                offered.append((server, await client.list_tools()))
+            except Exception as error:  # noqa: BLE001  each transport has its own errors, a program of somebody else any
+                self.missing[server.name] = str(error) or type(error).__name__
+                continue
+            self._clients[server.name] = client
+            if server.name == MEMORY:
+                self.instructions = client.instructions or ""
+        self.tools = _named(offered)
+
+    async def close(self) -> None:
+        await self._open.aclose()
+
+    async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Answer:
+        """Calls a tool. What fails is an answer too, which the model reads."""
+        from mcp import MCPError  # noqa: PLC0415  it takes a second to import
+
+        try:
+            result = await self._clients[tool.server].call_tool_mcp(tool.own_name, dict(arguments))
+        except (MCPError, RuntimeError, httpx2.HTTPError, TimeoutError) as error:
+            return Answer(f"{tool.server} did not answer: {error}", is_error=True)
+        text = "\n".join(getattr(block, "text", f"[{block.type}]") for block in result.content)
+        return Answer(text, bool(result.is_error), result.structured_content)
+
+
+async def finished(work: Coroutine[Any, Any, T]) -> T:
+    """The result of work that changes something: it ends before a cancellation goes on, so that what it did is known."""
+    running = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait({running}, timeout=LONGEST_WRITE_SECONDS)
+        raise
+
+
+def _named(offered: Sequence[tuple[ToolServer, Sequence["McpTool"]]]) -> dict[str, Tool]:
+    """The tools by the names that the model knows them by: where two servers have the same, those of all but the memory get a prefix."""
+    wanted = [(server, tool, _NOT_IN_NAME.sub("_", tool.name)[:_NAME_LENGTH]) for server, tools in offered for tool in tools]
+    wanted = [(server, tool, name) for server, tool, name in wanted if server.offers(tool.name)]
+    names = [name for _, _, name in wanted]
+    found: dict[str, Tool] = {}
+    for server, tool, plain in wanted:
+        clashes = names.count(plain) > 1 and server.name != MEMORY
+        name = _NOT_IN_NAME.sub("_", f"{server.name}__{tool.name}")[:_NAME_LENGTH] if clashes else plain
+        hints = tool.annotations
+        reads_only = bool(hints and hints.read_only_hint)
+        found[_unused(name, found)] = Tool(
+            _unused(name, found), tool.name, server.name, tool.description or "", tool.input_schema, reads_only
+        )
+    return found
+
+
+def _unused(name: str, taken: Mapping[str, object]) -> str:
+    number = 2
+    candidate = name
+    while candidate in taken:
+        candidate = f"{name[: _NAME_LENGTH - 4]}_{number}"
+        number += 1
+    return candidate
