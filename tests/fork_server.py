@@ -6,6 +6,7 @@ What is started like this has its own number, reads its own configuration and en
 That `python -m memory_mcp` starts, too, is what tests/e2e/test_server_process.py and test_cli.py show.
 """
 
+import gc
 import importlib
 import itertools
 import json
@@ -144,6 +145,8 @@ def _forks() -> None:
     """Serve standard input until it ends."""
     for module in IMPORTED:
         importlib.import_module(module)
+    gc.collect()
+    gc.freeze()
     lines, answers = os.dup(0), os.dup(1)
     wake, woken = os.pipe()
     os.set_blocking(woken, False)

@@ -1,5 +1,6 @@
 """A whole server on a loopback port of this process, and callers of it in both protocol eras."""
 
+import asyncio
 import itertools
 import json
 import socket
@@ -10,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -37,6 +39,9 @@ TLS = ssl.create_default_context()
 NEVER_SAID = ("Traceback", "pydantic", "http://", "https://", 'File "')
 
 Headers = dict[str, str] | list[tuple[str, str | bytes]]
+
+# uvicorn looks ten times a second whether it should end, and pauses as long when it does: most of what a test with a server of its own took.
+uvicorn.server.asyncio = SimpleNamespace(**{**vars(asyncio), "sleep": lambda seconds: asyncio.sleep(seconds / 20)})
 
 
 @dataclass
