@@ -339,3 +339,28 @@ class Outcome:
     reason: str = ""
     redacted: Mapping[str, int] = field(default_factory=dict)
     flagged: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What was said in a conversation from one message of the user to the end of the answer. `messages` are JSON objects with `role` and `text`,
+    as `memory_mcp.chat` writes them; `recalled` and `stored` are the keys of the memories that were read and written."""
+
+    number: int
+    ended_at: datetime
+    model: str
+    messages: tuple[Mapping[str, Any], ...]
+    recalled: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A stored conversation. `members`: all personas of a group, empty for a conversation with one. `turns` counts what is stored."""
+
+    id: str
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    members: tuple[str, ...] = ()
+    turns: int = 0

@@ -12,6 +12,7 @@
     ├── TooManyCalls            the caller has reached its rate limit; retry later
     ├── MemoryNotFound          no memory of this persona has that key
     ├── EntityNotFound          no entity of this persona has that name
+    ├── ConversationNotFound    no conversation of this persona has that id
     ├── ConfigError             config.json (or an environment variable) can't be used
     ├── StartupError            the server can't start (port, address)
     │   └── DirectoryInUse      another server holds the lock of the data directory
@@ -106,6 +107,10 @@ class MemoryNotFound(MemoryMCPError):
 
 class EntityNotFound(MemoryMCPError):
     """No entity of this persona has that name."""
+
+
+class ConversationNotFound(MemoryMCPError):
+    """No conversation of this persona has that id."""
 
 
 class ConfigError(MemoryMCPError):

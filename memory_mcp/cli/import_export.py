@@ -94,6 +94,7 @@ def export_memories(
     include_versions: Annotated[bool, typer.Option("--include-versions", help="Include the earlier versions of each memory.")] = False,
     include_vectors: Annotated[bool, typer.Option("--include-vectors", help="Include the vectors of the embedding model.")] = False,
     include_context: Annotated[bool, typer.Option("--include-context", help="Include persona_context.json.")] = False,
+    include_conversations: Annotated[bool, typer.Option("--include-conversations", help="Include the conversations of the chat.")] = False,
     persona: PersonaName = None,
     url: Url = None,
 ) -> None:
@@ -106,7 +107,7 @@ def export_memories(
             f"there is no persona {stats['persona']!r}", "", f"Similar names: {suggestions}" if suggestions else "See `memory-mcp personas`"
         )
     requested = {"deleted": include_deleted, "secret": include_secret, "versions": include_versions}
-    requested |= {"vectors": include_vectors, "context": include_context}
+    requested |= {"vectors": include_vectors, "context": include_context, "conversations": include_conversations}
     include = [name for name, is_requested in requested.items() if is_requested]
     if format_ in GRAPH_FORMS:
         _export_graph(server, path, format_, include)
@@ -115,7 +116,11 @@ def export_memories(
         _export_notes(server, path, include)
         return
     # Earlier versions are lines too, and their number is unknown.
-    total = None if include_versions else stats["memories"] + stats["superseded"] + (stats["in_trash"] if include_deleted else 0)
+    total = (
+        None
+        if include_versions or include_conversations
+        else stats["memories"] + stats["superseded"] + (stats["in_trash"] if include_deleted else 0)
+    )
     quiet = path == STANDARD_STREAM and sys.stdout.isatty()
     with _destination(path) as file, progress("exporting", total, quiet=quiet) as advance:
         for line in server.export_lines(include, left_out=_report_left_out):

@@ -126,7 +126,7 @@ class Connection:
     def export_lines(self, include: Iterable[str] = (), left_out: Callable[[int, int], None] | None = None) -> Iterator[bytes]:
         """The persona's memories as JSON lines, each with its line feed, as they arrive.
 
-        `include` may contain deleted, secret, versions, vectors, context. `left_out` is called with the numbers of secret memories and of
+        `include` may contain deleted, secret, versions, vectors, context, conversations. `left_out` is called with the numbers of secret memories and of
         lines of the graph left out.
         """
         rest = b""

@@ -236,6 +236,15 @@ def _texts_by_name(value: Any) -> dict[str, str]:
     return {str(name): _text(entry) for name, entry in parsed.items() if entry is not None}
 
 
+def _object_list(value: Any) -> list[Any]:
+    parsed = _parsed(value)
+    if parsed is None or parsed == "":
+        return []
+    if not isinstance(parsed, list):
+        raise ValueError('must be a list of objects such as [{"role": "user", "text": "hello"}]')
+    return parsed
+
+
 def _object(value: Any) -> dict[str, Any]:
     parsed = _parsed(value)
     if parsed is None or parsed == "":
@@ -257,6 +266,7 @@ WholeNumber = Annotated[int | None, BeforeValidator(_whole_number)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 TextsByName = Annotated[dict[str, str], BeforeValidator(_texts_by_name)]
 Object = Annotated[dict[str, Any], BeforeValidator(_object)]
+ObjectList = Annotated[list[dict[str, Any]], BeforeValidator(_object_list)]
 Share = Annotated[float, Between(0, 1)]
 
 

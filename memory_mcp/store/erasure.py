@@ -15,7 +15,7 @@ import apsw
 
 from memory_mcp.domain import Kind, Memory
 from memory_mcp.errors import Overloaded
-from memory_mcp.store import memories, memory_merges, operations, summary_rows, tombstones
+from memory_mcp.store import conversations, memories, memory_merges, operations, summary_rows, tombstones
 from memory_mcp.store.graph import graph_erasure as graph_erasing
 from memory_mcp.store.legacy import foreign_tables
 from memory_mcp.store.lexical import bm25_index
@@ -94,7 +94,7 @@ def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, 
     done = [Operation("purge", key, now, metadata={"rule": rule}) for key in keys]
     for operation in done:
         operations.record(connection, operation)
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_SWEEP, done[-1].operation_id if done else ""))
+    note_sweep_due(connection, done[-1].operation_id if done else "")
     return done, unsearched
 
 
@@ -112,7 +112,16 @@ def _delete_everywhere(connection: apsw.Connection, erased: Sequence[Memory], no
     summary_rows.remove_empty_sessions(connection)
     graph_erasing.empty_notes(connection, texts)
     _empty_operations(connection, keys, texts)
+    conversations.erase_turns(connection, keys, texts)
     return keys, foreign_tables.erase(connection, keys, texts)
+
+
+def erase_conversation(connection: apsw.Connection, conversation: str, done: Operation) -> None:
+    """Delete a conversation for good, and record it as `done`. A backup or an import doesn't bring it back."""
+    conversations.delete(connection, conversation)
+    tombstones.add(connection, [conversations.tombstone(conversation)], done.timestamp)
+    operations.record(connection, done)
+    note_sweep_due(connection, done.operation_id)
 
 
 def erase_again(connection: apsw.Connection, purged: Mapping[str, str], now: datetime) -> int:
@@ -122,6 +131,9 @@ def erase_again(connection: apsw.Connection, purged: Mapping[str, str], now: dat
     transaction; the caller must rewrite the file afterwards, because deleted rows leave traces in it.
     """
     tombstones.merge(connection, purged)
+    for conversation in conversations.page(connection, -1):
+        if tombstones.digest(conversations.tombstone(conversation.id)) in purged:
+            conversations.delete(connection, conversation.id)
     stored = [str(key) for (key,) in connection.execute("SELECT key FROM memories").fetchall()]
     restored = [key for key in stored if tombstones.digest(key) in purged]
     if not restored:
@@ -192,6 +204,11 @@ def sweep_due(connection: apsw.Connection) -> str | None:
     """The mark of the last purge whose traces must still be swept; None if there is none."""
     mark: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_SWEEP,)).get
     return mark
+
+
+def note_sweep_due(connection: apsw.Connection, mark: str) -> None:
+    """Record that rows were deleted for good, whose traces in the file must be swept."""
+    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_SWEEP, mark))
 
 
 def note_swept(connection: apsw.Connection, mark: str) -> None:

@@ -296,6 +296,34 @@ def _callers(connection: apsw.Connection) -> None:
         connection.execute("ALTER TABLE operations ADD COLUMN caller TEXT")
 
 
+# A turn is one row, so that there is never half of one.
+_CONVERSATIONS = """
+CREATE TABLE conversations (
+    id TEXT PRIMARY KEY,
+    title TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    members TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX conversations_by_update ON conversations(updated_at, id);
+CREATE TABLE conversation_turns (
+    conversation TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    ended_at TEXT NOT NULL,
+    model TEXT NOT NULL,
+    messages TEXT NOT NULL,
+    recalled TEXT NOT NULL,
+    stored TEXT NOT NULL,
+    PRIMARY KEY (conversation, number)
+);
+"""
+
+
+def _conversations(connection: apsw.Connection) -> None:
+    """Keep conversations, turn by turn."""
+    connection.execute(_CONVERSATIONS)
+
+
 MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
     ("0002 questions as chunks", _questions_as_chunks),
@@ -321,6 +349,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0022 times named by texts", _times),
     ("0023 expiry", _expiry),
     ("0024 callers", _callers),
+    ("0025 conversations", _conversations),
 ]
 
 

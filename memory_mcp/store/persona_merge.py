@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Draft
-from memory_mcp.store import memories, replacements, summary_rows, tombstones
+from memory_mcp.store import conversations, memories, replacements, summary_rows, tombstones
 from memory_mcp.store.graph import relation_queue as graph_queue
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.transfer import graph_merge
@@ -41,7 +41,7 @@ class Merged:
 def merge_into(here: apsw.Connection, there: apsw.Connection, name: str, now: datetime) -> Merged:
     """Copy everything from the persona `name`, whose database is `there`. Call it in a transaction of `here`."""
     rows = list(_dicts(there.execute("SELECT * FROM memories ORDER BY id")))
-    keys, merged = _keys(here, there, rows, name)
+    keys, gone, merged = _keys(here, there, rows, name)
     fresh = [row for row in rows if row["key"] in keys]
     sessions = _sessions(here, fresh, name)
     first = int(here.execute("SELECT coalesce(max(id), 0) + 1 FROM memories").get)
@@ -51,6 +51,8 @@ def merge_into(here: apsw.Connection, there: apsw.Connection, name: str, now: da
         _insert(here, "memories", _converted(row, ids, known_keys, sessions, name))
     _copy_records(here, there, keys, known_keys)
     _copy_chunks(here, there, ids)
+    conversations.merge_into(here, there, {key: known for key, known in known_keys.items() if key not in gone})
+    conversations.erase_turns(here, [], [row["content"] for row in rows if row["key"] in gone])
     graph_queue.enqueue_unnamed(here, ids.values())
     graph_merge.merge_graph(here, there, ids, now)
     replaced = replacements.replaced_by(here, list(memories.by_ids(here, ids.values()).values()))
@@ -63,8 +65,8 @@ def merge_into(here: apsw.Connection, there: apsw.Connection, name: str, now: da
     return merged
 
 
-def _keys(here: apsw.Connection, there: apsw.Connection, rows: Sequence[Row], name: str) -> tuple[dict[str, str], Merged]:
-    """Old key → new key, for each memory to copy."""
+def _keys(here: apsw.Connection, there: apsw.Connection, rows: Sequence[Row], name: str) -> tuple[dict[str, str], set[str], Merged]:
+    """Old key → new key, for each memory to copy, and the keys of those that were erased here."""
     merged = Merged()
     keys: dict[str, str] = {}
     taken = dict(here.execute("SELECT key, content FROM memories"))
@@ -84,7 +86,7 @@ def _keys(here: apsw.Connection, there: apsw.Connection, rows: Sequence[Row], na
             merged.taken += 1
             if key in taken:
                 merged.renamed[key] = other
-    return keys, merged
+    return keys, {row["key"] for row in rows if row["key"] in gone and row["key"] not in before}, merged
 
 
 def _suffix(name: str, key: str) -> str:

@@ -2,7 +2,7 @@
 
 A line is one memory: `content` and any other field of `FIELDS`. Other kinds of lines are recognized by their first field:
 `version_of` (an earlier version of a memory), `persona_context`, `pieces_of` (the current number of pieces of a note), `notes_of` (the
-vault of all notes before it), and those of `graph_lines`. An invalid line is refused with its number; the import continues.
+vault of all notes before it), and those of `graph_lines` and `conversation_lines`. An invalid line is refused with its number; the import continues.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Clash, Draft, Memory, Outcome, StatedRelation, Version
+from memory_mcp.domain import Clash, Conversation, Draft, Memory, Outcome, StatedRelation, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
@@ -26,7 +26,8 @@ from memory_mcp.store.timestamps import optional_to_text, to_text
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.relation_notation import format_relation
-from memory_mcp.transfer import graph_lines, non_memory_lines
+from memory_mcp.transfer import conversation_lines, graph_lines, non_memory_lines
+from memory_mcp.transfer.conversation_lines import ConversationLine, TurnLine
 from memory_mcp.transfer.graph_lines import GraphLine
 from memory_mcp.transfer.line_fields import draft_of, parsed, pieces_of, vault_of, version_of
 from memory_mcp.transfer.line_vectors import Generations, as_json
@@ -53,7 +54,7 @@ class Refusal:
 @dataclass(frozen=True, slots=True)
 class ImportResult:
     """The counts of an import: memories, those of them that have expired, edited notes (`revised`) and their removed pieces (`dropped`), earlier versions, vectors that were
-    stored or ignored for lack of their model (`vectors_left`), and graph lines; and the notes that are no longer in their vault. Results can be added: `first + second`."""
+    stored or ignored for lack of their model (`vectors_left`), graph lines, and lines of conversations; and the notes that are no longer in their vault. Results can be added: `first + second`."""
 
     stored: int = 0
     already_known: int = 0
@@ -70,6 +71,7 @@ class ImportResult:
     flagged: Mapping[str, int] = field(default_factory=dict)
     deleted_notes: tuple[DeletedNote, ...] = ()
     expired: int = 0
+    conversations: int = 0
 
     def __add__(self, other: "ImportResult") -> "ImportResult":
         return ImportResult(
@@ -88,6 +90,7 @@ class ImportResult:
             _total([self.flagged, other.flagged]),
             (*self.deleted_notes, *other.deleted_notes)[:ERRORS_LISTED],
             self.expired + other.expired,
+            self.conversations + other.conversations,
         )
 
 
@@ -117,6 +120,7 @@ class ExportOptions:
     versions: bool = False
     vectors: bool = False
     context: bool = False
+    conversations: bool = False
 
     def includes(self, memory: Memory) -> bool:
         """Whether this memory is exported."""
@@ -132,7 +136,7 @@ def import_lines(open_persona: OpenPersona, lines: Sequence[tuple[int, bytes]], 
         StoreError: the batch could not be stored; none of its memories was.
     """
     drafts: list[tuple[int, Draft]] = []
-    others: list[tuple[int, OtherLine]] = []
+    others: list[tuple[int, OtherLine | ConversationLine]] = []
     graph: list[tuple[int, GraphLine]] = []
     refusals: list[Refusal] = []
     vectors_left = 0
@@ -167,7 +171,7 @@ def import_lines(open_persona: OpenPersona, lines: Sequence[tuple[int, bytes]], 
 
 def export_lines(persona: Persona, options: ExportOptions = ExportOptions()) -> Iterator[str]:
     """Yields the lines of an export, without line feeds: the persona's context, types and entities edited by hand, the memories in the
-    order in which they were stored, each followed by its earlier versions, and last the graph lines that refer to them. Each memory
+    order in which they were stored, each followed by its earlier versions, then the graph lines that refer to them, and last the conversations. Each memory
     is exported once, even if there are writes meanwhile."""
     if options.context and persona.exists:
         yield json.dumps({CONTEXT: persona.context.read()}, ensure_ascii=False)
@@ -176,6 +180,8 @@ def export_lines(persona: Persona, options: ExportOptions = ExportOptions()) -> 
     yield from _memory_lines(persona, options)
     if persona.exists:
         yield from graph_lines.lines_after_memories(persona, deleted=options.deleted, secret=options.secret)
+    if options.conversations and persona.exists:
+        yield from conversation_lines.lines(persona)
 
 
 def _memory_lines(persona: Persona, options: ExportOptions) -> Iterator[str]:
@@ -262,7 +268,7 @@ def row_of_version(version: Version) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _other_line(row: Mapping[str, Any], zone: ZoneInfo) -> OtherLine | None:
+def _other_line(row: Mapping[str, Any], zone: ZoneInfo) -> OtherLine | ConversationLine | None:
     """The content of a line that is not a memory; None for a memory."""
     if VERSION in row:
         return version_of(row, zone)
@@ -270,7 +276,7 @@ def _other_line(row: Mapping[str, Any], zone: ZoneInfo) -> OtherLine | None:
         return pieces_of(row)
     if VAULT in row:
         return Vault(*vault_of(row))
-    return non_memory_lines.checked_context(row) if CONTEXT in row else None
+    return non_memory_lines.checked_context(row) if CONTEXT in row else conversation_lines.checked(row, zone)
 
 
 def _import_drafts(persona: Persona, numbered: Sequence[tuple[int, Draft]], options: ImportOptions) -> ImportResult:
@@ -322,13 +328,18 @@ def _import_graph(persona: Persona, numbered: Sequence[tuple[int, GraphLine]], o
     return ImportResult(already_known=results.count(False), refused=len(refusals), errors=refusals, graph=results.count(True))
 
 
-def _import_others(persona: Persona, others: Sequence[tuple[int, OtherLine]], options: ImportOptions) -> ImportResult:
+def _import_others(persona: Persona, others: Sequence[tuple[int, OtherLine | ConversationLine]], options: ImportOptions) -> ImportResult:
     result = ImportResult()
     for number, other in others:
         redaction = Redaction(options.privacy)
         try:
             if isinstance(other, Vault):
                 result += _deleted_notes(persona, other, options)
+                continue
+            if isinstance(other, Conversation | TurnLine):
+                is_new = conversation_lines.import_line(persona, other, redaction, dry_run=options.dry_run is not None)
+                imported = ImportResult(conversations=int(is_new), already_known=int(not is_new))
+                result += replace(imported, redacted=redaction.redacted, flagged=redaction.flagged) if is_new else imported
                 continue
             if isinstance(other, tuple):
                 options.notes.add(other[0])

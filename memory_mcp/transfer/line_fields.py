@@ -81,7 +81,7 @@ def version_of(row: Mapping[str, Any], zone: ZoneInfo) -> Version:
         )
     return Version(
         key=_key(row["version_of"]),
-        revision=_count("revision", row["revision"], 1),
+        revision=count("revision", row["revision"], 1),
         content=checked_content(row["content"]),
         updated_at=parse_time("updated_at", row["updated_at"], zone),
         tags=labels(row.get("tags", []), "tags"),
@@ -99,7 +99,7 @@ def pieces_of(row: Mapping[str, Any]) -> tuple[str, int]:
         InvalidInput: the fields are invalid.
     """
     check_fields(row, PIECES_FIELDS)
-    return _key(row["pieces_of"]), _count("pieces", row.get("pieces", 0), 0)
+    return _key(row["pieces_of"]), count("pieces", row.get("pieces", 0), 0)
 
 
 def vault_of(row: Mapping[str, Any]) -> tuple[str, frozenset[str], Mapping[str, str], bool]:
@@ -133,9 +133,9 @@ def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored
         key=_key(row["key"]) if "key" in row else None,
         created_at=moments.get("created_at", now),
         updated_at=moments.get("updated_at"),
-        revision=_count("revision", row.get("revision", 1), 1),
+        revision=count("revision", row.get("revision", 1), 1),
         deleted_at=moments.get("deleted_at"),
-        usage_count=_count("usage_count", row.get("usage_count", 0), 0),
+        usage_count=count("usage_count", row.get("usage_count", 0), 0),
         last_used_at=moments.get("last_used_at"),
     )
 
@@ -159,7 +159,8 @@ def parse_time(name: str, text: str, zone: ZoneInfo) -> datetime:
         raise InvalidInput(f"{name} is {text[:80]!r}", "it is not an ISO time", "Write it like 2025-10-30T12:00:00+09:00") from error
 
 
-def _count(name: str, value: int, least: int) -> int:
+def count(name: str, value: int, least: int) -> int:
+    """`value`, which is at least `least`. Raises InvalidInput, which names the field `name`."""
     if not least <= value <= COUNT_LIMIT:
         raise InvalidInput(f"{name} is out of range", f"it runs from {least} to {COUNT_LIMIT:,}", "Correct it, or omit the field")
     return value

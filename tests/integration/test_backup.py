@@ -18,7 +18,7 @@ import zstandard
 
 from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.config.settings import Privacy, Settings
-from memory_mcp.domain import Filters
+from memory_mcp.domain import Conversation, Filters, Turn
 from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError, StoreFull
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
@@ -29,7 +29,7 @@ from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import tombstones
+from memory_mcp.store import conversations, tombstones
 from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 from memory_mcp.store.lexical import bm25_index
@@ -493,7 +493,7 @@ def test_a_summary_or_a_name_in_the_backup_does_not_tell_of_what_was_erased_afte
 def row_texts(persona: Persona, word: str) -> Iterator[str]:
     """Every row of any table of ours that says the word."""
     with persona.database.read() as connection:
-        for table in ("memories", "memory_versions", "entities", "entity_aliases", "operations"):
+        for table in ("memories", "memory_versions", "entities", "entity_aliases", "operations", "conversations", "conversation_turns"):
             rows = connection.execute(f"SELECT * FROM {table}").fetchall()
             yield from (f"{table}: {row}" for row in rows if word in str(row))
 
@@ -510,6 +510,13 @@ def tables(house: House, name: str = "nilou") -> dict[str, list[tuple[object, ..
         return {table: connection.execute(f'SELECT * FROM "{table}"').fetchall() for table in named}
 
 
+def talk(persona: Persona, text: str, now: datetime, key: str) -> None:
+    """A conversation in which a memory was recalled."""
+    turn = Turn(1, now, "openai:x", ({"role": "user", "text": text},), (key,))
+    new = Conversation("c-1", text, now, now)
+    persona.database.write(lambda connection: conversations.add_turn(connection, new, turn))
+
+
 def with_everything(house: House, now: datetime) -> list[str]:
     """A persona with earlier states, relations, a merge and summaries, ten memories of one evening."""
     keys = [
@@ -521,6 +528,7 @@ def with_everything(house: House, now: datetime) -> list[str]:
         relate(persona, [parse_relation("田中 > likes > 苺", ()), parse_relation("田中 > hates > 桃", ())], now=now, privacy=Privacy())
         unrelate(persona, parse_relation("田中 > hates > 桃", ()), reason="まちがい", now=now, privacy=Privacy())
         merge(persona, [keys[1]], keys[2], reason=None, now=now, privacy=Privacy())
+        talk(persona, "5番目の話、田中さんと unforgettable", now, keys[5])
         while update_graph(persona, now) or summarization.step(persona, now + timedelta(days=2), house.settings):
             pass
     return keys
@@ -529,7 +537,17 @@ def with_everything(house: House, now: datetime) -> list[str]:
 def test_a_restored_persona_has_every_row_of_every_table(house: House, now: datetime) -> None:
     with_everything(house, now)
     before = tables(house)
-    made = {"relations", "relation_evidence", "merges", "summaries", "memory_sources", "memory_versions", "entity_mentions"}
+    made = {
+        "relations",
+        "relation_evidence",
+        "merges",
+        "summaries",
+        "memory_sources",
+        "memory_versions",
+        "entity_mentions",
+        "conversations",
+        "conversation_turns",
+    }
     assert [table for table in sorted(made) if not before[table]] == []
     house.restore(house.back_up(now).path, now, instead=True)
     after = tables(house)

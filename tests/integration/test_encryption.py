@@ -15,6 +15,7 @@ import pytest
 
 from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import KeyRefused, StartupError, StoreDamaged
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.names import directory_name
@@ -22,7 +23,7 @@ from memory_mcp.personas.registry import NO_KEYS, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import memories
+from memory_mcp.store import conversations, memories
 from memory_mcp.store.files.encryption_keys import KEY_NAME, Keys, destroy, is_encrypted, masters_of
 from memory_mcp.store.sqlite import snapshots
 from memory_mcp.store.vectors import index_files
@@ -70,6 +71,8 @@ def fill(personas: Personas, name: str, now: datetime) -> None:
             ).key
         forget(persona, [key], now=now, reason=None, dry_run=False, privacy=Privacy())
         persona.context.update({"current_emotion": SECRET})
+        turn = Turn(1, now, "openai:x", ({"role": "user", "text": SECRET},), (key,))
+        persona.database.write(lambda connection: conversations.add_turn(connection, Conversation("c-1", SECRET, now, now), turn))
         index = VectorIndex("a model")
         index.add([1], VECTOR)
         index_files.save(index, persona.database)

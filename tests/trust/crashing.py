@@ -81,6 +81,8 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "before a persona's key is wrapped": ("memory_mcp.store.files.encryption_keys:wrap", "before", lambda *_: True),
     "before another master key is in force": ("pathlib:Path.replace", "before", lambda _, to: Path(to).name == "master.key"),
     "after another master key is in force": ("pathlib:Path.replace", "after", lambda _, to: Path(to).name == "master.key"),
+    "inside a turn of a conversation": ("memory_mcp.store.conversations:insert_turn", "after", lambda *_: True),
+    "before a turn of a conversation": ("memory_mcp.store.conversations:insert_turn", "before", lambda *_: True),
     "inside a purge": ("memory_mcp.store.erasure:erase", "after", lambda *_: True),
     "after a purge, before its sweep": ("memory_mcp.upkeep.purge:sweep", "before", lambda *_: True),
     "inside a sweep, the index gone, the words not yet": ("memory_mcp.store.erasure:sweep_file", "before", lambda *_: True),

@@ -19,7 +19,7 @@ ROUTES = (
     "/api/graph/statistics", "/api/graph/analytics", "/api/graph/communities", "/api/graph/growth", "/api/graph/snapshot", "/api/graph/neighbors",
     "/api/graph/paths", "/api/graph/memory-links", "/api/graph/export", "/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges",
     "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase", "/api/session/expire",
-    "/api/import/file", "/api/tokens", "/api/config", "/api/operations", "/api/events", "/api/privacy", "/api/recall", "/api/context", "/metrics",
+    "/api/import/file", "/api/tokens", "/api/config", "/api/operations", "/api/events", "/api/privacy", "/api/recall", "/api/context", "/api/conversations", "/api/conversation", "/api/conversation/export", "/metrics",
 )  # fmt: skip
 RESOURCES = (
     *("memory://info", "memory://stats", "memory://status"),
@@ -30,7 +30,7 @@ ASKED = {"/api/export": {"include_deleted": "true"}, "/api/recall": {"query": QU
 OF_SOMEBODY = frozenset(
     {
         *("/api/import", "/api/memory", "/api/history", "/api/restore", "/api/purge", "/api/graph/neighbors", "/api/graph/paths"),
-        *("/api/graph/memory-links", "/api/session/expire"),
+        *("/api/graph/memory-links", "/api/session/expire", "/api/conversations", "/api/conversation", "/api/conversation/export"),
         *("/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges"),
         *(route for route in ROUTES if "/persona" in route),
     }
@@ -187,6 +187,8 @@ async def visit(caller: Caller, route: str) -> None:
             {"relation": "lives_in", "source": mark, "target": f"{mark}の家"},
         ]
         answer = await caller.http.post(caller.prefix + route, content="".join(json.dumps(row) + "\n" for row in rows))
+    elif route.startswith("/api/conversation"):
+        answer = await visit_conversation(caller, route)
     elif route == "/api/session/expire":
         await posted(caller, "/api/import", content=json.dumps({"content": f"残す話 {caller.mark}", "session_id": "kept"}))
         answer = await caller.http.post(caller.prefix + route, json={"session_id": "kept", "expires_at": "never"})
@@ -197,6 +199,18 @@ async def visit(caller: Caller, route: str) -> None:
     assert answer.status_code == 200, (route, answer.text)
     if route in ("/api/stats", "/api/memories", "/api/organize", "/api/import", "/api/persona", "/api/session/expire"):
         assert answer.json()["persona"] == caller.persona
+
+
+async def visit_conversation(caller: Caller, route: str) -> httpx2.Response:
+    """A conversation of its own, from its first turn until it is deleted."""
+    address, identity = caller.prefix + "/api/conversation", f"{caller.chance.getrandbits(64):x}"
+    said = [{"role": "user", "text": f"{SHARED[0]} {caller.mark}"}]
+    await posted(caller, "/api/conversation", json={"id": identity, "number": 1, "model": "m", "messages": said})
+    renamed = await caller.http.patch(address, json={"id": identity, "title": f"{caller.mark} {identity}"})
+    answer = await caller.http.get(caller.prefix + route, params=None if route.endswith("s") else {"id": identity})
+    gone = await caller.http.delete(address, params={"id": identity})
+    assert (renamed.status_code, gone.status_code) == (200, 200), (renamed.text, gone.text)
+    return answer
 
 
 async def visit_whole_graph(caller: Caller, route: str) -> None:

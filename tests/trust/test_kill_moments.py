@@ -165,6 +165,23 @@ def test_an_import_that_was_killed_is_done_once_when_it_is_sent_again(tmp_path: 
         assert faults(server.data) == []
 
 
+@pytest.mark.parametrize("moment", ["before a turn of a conversation", "inside a turn of a conversation"])
+def test_a_kill_inside_a_turn_leaves_the_conversation_as_it_was_before_it(tmp_path: Path, moment: str) -> None:
+    def turn(server: RunningServer, number: int, **fields: Any) -> httpx2.Response:
+        sent = {"id": "c", "number": number, "model": "m", "messages": [{"role": "user", "text": f"話 {number}"}], **fields}
+        return httpx2.post(f"{server.url}/api/conversation", json=sent, headers={"X-Persona": "nilou"}, timeout=60, trust_env=False)
+
+    with crashing(tmp_path, BY_WORDS, moment, 4) as server:
+        assert [turn(server, number).status_code for number in (1, 2, 3)] == [200] * 3
+        with pytest.raises(httpx2.TransportError):
+            turn(server, 2, replace=True, messages=[{"role": "user", "text": "別の話"}])
+        assert died(server)
+    with crashing(tmp_path, BY_WORDS) as server:
+        read = httpx2.get(f"{server.url}/api/conversation?id=c", headers={"X-Persona": "nilou"}, timeout=60, trust_env=False).json()
+        assert [known["messages"][0]["text"] for known in read["turns"]] == ["話 1", "話 2", "話 3"]
+        assert faults(server.data) == []
+
+
 @pytest.fixture
 def exporting(tmp_path: Path, filled: list[dict[str, Any]]) -> Any:
     """A command that exports a thousand memories of nilou into a file; `server` and `reader` say who kills itself, and when."""

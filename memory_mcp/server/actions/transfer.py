@@ -79,6 +79,7 @@ class Imported(PersonaAnswer):
     flagged: NotRequired[dict[str, Count]]
     deleted_notes: NotRequired[list[DeletedNoteView]]
     expired: NotRequired[Count]
+    conversations: NotRequired[Count]
 
 
 @operation(needs=["write"], route=Route("POST", "/api/import", body={JSON_LINES: {"schema": {"type": "string"}}}), answer=Imported)
@@ -112,6 +113,7 @@ class ExportArguments(TransferArguments):
     include_versions: Annotated[Flag, http("Every earlier version of each memory.")] = False
     include_vectors: Annotated[Flag, http("The vectors of the embedding model; only as JSON lines.")] = False
     include_context: Annotated[Flag, http("The content of persona_context.json.")] = False
+    include_conversations: Annotated[Flag, http("The conversations of the chat; only as JSON lines.")] = False
     format: Annotated[
         Literal["jsonl", "markdown"], OneOf(FORMATS, exact=True), http("JSON lines, or a zip of Markdown notes: an Obsidian vault.")
     ] = "jsonl"
@@ -125,11 +127,12 @@ async def export_memories(request: Request, arguments: ExportArguments) -> Respo
     """Return all memories of one persona, as JSON lines or as Markdown notes."""
     call = call_of(request)
     options = ExportOptions(
-        **{name: getattr(arguments, f"include_{name}") for name in ("deleted", "secret", "versions", "vectors", "context")}
+        **{name: getattr(arguments, f"include_{name}") for name in ("deleted", "secret", "versions", "vectors", "context", "conversations")}
     )
     as_notes = arguments.format == "markdown"
-    if as_notes and options.vectors:
-        raise InvalidInput("notes hold no vectors", "", "Leave include_vectors out, or export JSON lines")
+    if as_notes and (options.vectors or options.conversations):
+        left_out = "vectors" if options.vectors else "conversations"
+        raise InvalidInput(f"notes hold no {left_out}", "", f"Leave include_{left_out} out, or export JSON lines")
     blocks = _notes(call, options) if as_notes else _lines(call, options)
     # The first block is read before the status is sent, so that a persona that can't be read is refused.
     first = await run_in_threadpool(next, blocks, b"")

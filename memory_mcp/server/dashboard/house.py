@@ -9,7 +9,7 @@ from memory_mcp.server.operation import Json
 
 GRAPH_FORMATS = {"graphml": "graphml", "graph-json": "json"}
 FORMATS = ("jsonl", "markdown", *GRAPH_FORMATS)
-EXPORTED = ("include_deleted", "include_secret", "include_versions", "include_context")
+EXPORTED = ("include_deleted", "include_secret", "include_versions", "include_context", "include_conversations")
 FIGURES = ("memories", "superseded", "in_trash", "versions", "operations", "vectors", "erased")
 BYTES = ("database_bytes", "index_bytes")
 

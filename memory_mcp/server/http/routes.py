@@ -16,6 +16,7 @@ from memory_mcp.server.actions import (
     browse,
     configuration,
     context,
+    conversations,
     entities,
     graph,
     imports,
@@ -85,7 +86,7 @@ OPERATIONS = (
         action
         for action in operations_of(
             *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges),
-            *(tokens, configuration, records, private_data),
+            *(conversations, tokens, configuration, records, private_data),
         )
         if action.route is not None
     ),

@@ -23,6 +23,7 @@ STATUS = {
     errors.TooManyCalls: 429,
     errors.MemoryNotFound: 404,
     errors.EntityNotFound: 404,
+    errors.ConversationNotFound: 404,
     errors.EncoderFailed: 503,
     errors.ChatFailed: 503,
     errors.NotInstalled: 501,
