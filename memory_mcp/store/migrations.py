@@ -350,6 +350,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0023 expiry", _expiry),
     ("0024 callers", _callers),
     ("0025 conversations", _conversations),
+    ("0026 stated relations by type", graph_schema.stated_indexes),
 ]
 
 

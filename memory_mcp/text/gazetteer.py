@@ -78,6 +78,17 @@ class Gazetteer:
                     yield offsets[start], offsets[end], entities
 
 
+class Spellings:
+    """Finds texts that contain one of these names letter by letter, wherever it begins and ends."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names, self._automaton = names, AhoCorasick(names, matchkind=MatchKind.Standard)
+
+    def within(self, text: str) -> set[str]:
+        """The names that a text contains."""
+        return {self._names[pattern] for pattern, _, _ in _matches(self._automaton, text)}
+
+
 def is_searchable(name: str) -> bool:
     """Whether a name is long enough to be recognized in a text (one kanji is) and not too long, and no nickname without its honorific."""
     return _KANJI.match(name) is not None if len(name) == 1 else len(name) <= NAME_LIMIT and not name.endswith(("っ", "ッ"))

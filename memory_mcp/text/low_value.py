@@ -69,7 +69,7 @@ _GREETINGS = _phrases(_JAPANESE_GREETINGS, _ENGLISH_GREETINGS)
 _NODS = _phrases(_JAPANESE_NODS, _ENGLISH_NODS)
 _EITHER = _GREETINGS | _NODS
 _LONGEST = max(map(len, _EITHER))
-_FIRST_LETTERS = frozenset(phrase[0] for phrase in _EITHER)
+_BY_FIRST_LETTER = {letter: tuple(phrase for phrase in _EITHER if phrase[0] == letter) for letter in {phrase[0] for phrase in _EITHER}}
 # What may follow a phrase: おはよーっ, うんうん, okw.
 _ENDINGS, _ENDINGS_LIMIT = frozenset("ーっねよですまwh笑"), 3
 # The addressee of a greeting: 「おはよう、ニィロウさん」, "Hello, Nilou!".
@@ -104,7 +104,7 @@ def low_value(text: str, normal: str | None = None) -> LowValue | None:
     squeezed = _of_letters(normalise(text) if normal is None else normal)
     if not any(letter.isalnum() for letter in squeezed):
         return "no_words"
-    may_be_phrases = squeezed[0] in _FIRST_LETTERS and any(squeezed[:end] in _EITHER for end in range(1, _LONGEST + 1))
+    may_be_phrases = squeezed.startswith(_BY_FIRST_LETTER.get(squeezed[0], ()))
     rules: tuple[tuple[LowValue, Callable[[], bool]], ...] = (
         ("error_dump", lambda: _is_dump(text)),
         ("greeting", lambda: may_be_phrases and _is_all(_GREETINGS, text, squeezed)),
@@ -154,6 +154,8 @@ def _is_dump(text: str) -> bool:
 
 def _is_repetition(squeezed: str) -> bool:
     """Whether a few characters are repeated: ｗｗｗｗ, あああああ, test test test."""
+    if len(set(squeezed[:REPETITION_LETTERS])) > 6:
+        return False  # nearly every text
     return (len(squeezed) > LEAST_LETTERS and len(set(squeezed)) <= 2) or (
         len(squeezed) >= REPETITION_LETTERS and len(set(squeezed)) <= 6 and re.fullmatch(r"(.{1,6}?)\1{3,}", squeezed) is not None
     )

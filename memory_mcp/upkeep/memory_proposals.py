@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from memory_mcp.domain import Memory
 from memory_mcp.encoders.model_families import ranking_of_generation
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, memory_usage
+from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
 from memory_mcp.text.forgetting_curve import forgetting_curve
@@ -91,8 +93,53 @@ class _Pair:
 _Similar = tuple[int, list[_Pair]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What a comparison found, by the ids of the memories, so that no erased text stays here. `state`: of what it was made."""
+
+    state: tuple[object, ...]
+    compared: int
+    total: int
+    meaning: bool
+    grouped: Sequence[_Similar]
+    flags: Sequence[tuple[int, LowValue]]
+    faded: Sequence[tuple[int, float]]
+
+
+# The last comparison of each open persona.
+_last: WeakKeyDictionary[Database, _Compared] = WeakKeyDictionary()
+
+
 def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -> Proposals:
-    """The proposals for a persona. Takes a second for 10,000 memories: don't call it in a thread that other requests wait for."""
+    """The proposals for a persona. After a write, takes a second for 10,000 memories: don't call it in a thread that other requests wait for."""
+    state = (persona.database.commits, settings.decay, now.date(), now.hour)
+    found = _last.get(persona.database)
+    if found is None or found.state != state:
+        found = _last[persona.database] = _compare(persona, settings, now, state)
+    grouped, flags, faded = found.grouped[:limit], found.flags[:limit], found.faded[:limit]
+    with persona.database.read() as connection:
+        shown = memories.by_ids(connection, _shown(grouped, flags, faded))
+    return Proposals(
+        compared=found.compared,
+        of=found.total,
+        meaning=found.meaning,
+        groups=tuple(
+            Group(
+                shown[kept],
+                tuple(SimilarMemory(shown[pair.second], round(pair.similarity, 3), pair.why) for pair in similar if pair.second in shown),
+            )
+            for kept, similar in grouped
+            if kept in shown
+        ),
+        groups_count=len(found.grouped),
+        low_value=tuple((shown[memory_id], flag) for memory_id, flag in flags if memory_id in shown),
+        low_value_count=len(found.flags),
+        faded=tuple((shown[memory_id], round(left, 3)) for memory_id, left in faded if memory_id in shown),
+        faded_count=len(found.faded),
+    )
+
+
+def _compare(persona: Persona, settings: Settings, now: datetime, state: tuple[object, ...]) -> _Compared:
     with persona.database.read() as connection:
         rows = memory_usage.comparable(connection, COMPARED, TOKENS, LONGEST)
         total = memories.counts(connection)["memories"]
@@ -103,33 +150,13 @@ def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -
     flags = {row.id: flag for row in rows if (flag := low_value(row.content, normal[row.id]))}
     informative = [row for row in rows if row.id not in flags]
     grouped = _groups(informative, normal, owners, vectors, ranking_of_generation(generation or "").same)
-    faded = _faded(informative, settings, now)
-    with persona.database.read() as connection:
-        shown = memories.by_ids(connection, _shown(grouped[:limit], list(flags)[:limit], faded[:limit]))
-    return Proposals(
-        compared=len(rows),
-        of=total,
-        meaning=len(vectors) > 0,
-        groups=tuple(
-            Group(
-                shown[kept],
-                tuple(SimilarMemory(shown[pair.second], round(pair.similarity, 3), pair.why) for pair in similar if pair.second in shown),
-            )
-            for kept, similar in grouped[:limit]
-            if kept in shown
-        ),
-        groups_count=len(grouped),
-        low_value=tuple((shown[memory_id], flag) for memory_id, flag in list(flags.items())[:limit] if memory_id in shown),
-        low_value_count=len(flags),
-        faded=tuple((shown[memory_id], round(left, 3)) for memory_id, left in faded[:limit] if memory_id in shown),
-        faded_count=len(faded),
-    )
+    return _Compared(state, len(rows), total, len(vectors) > 0, grouped, list(flags.items()), _faded(informative, settings, now))
 
 
-def _shown(grouped: Sequence[_Similar], flagged: Sequence[int], faded: Sequence[tuple[int, float]]) -> set[int]:
+def _shown(grouped: Sequence[_Similar], flagged: Sequence[tuple[int, LowValue]], faded: Sequence[tuple[int, float]]) -> set[int]:
     """The ids of all memories in the result."""
     members = {each for kept, similar in grouped for each in (kept, *(pair.second for pair in similar))}
-    return members | {*flagged} | {memory_id for memory_id, _ in faded}
+    return members | {memory_id for memory_id, _ in (*flagged, *faded)}
 
 
 def _groups(

@@ -7,7 +7,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.query.neighbors import find_neighbors
-from memory_mcp.graph.query.paths import find_path
+from memory_mcp.graph.query.paths import ALGORITHMS, find_path
 from memory_mcp.graph.query.snapshot import Section, snapshot
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
@@ -15,6 +15,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities import entity_merges, records
+from memory_mcp.store.graph.neighbors import DEGREE_LIMIT
 
 
 class Graph:
@@ -228,6 +229,21 @@ def test_the_strongest_path_may_be_longer_than_the_shortest(graph, nilou, now):
     assert graph.paths("A子", "C子", "strongest") == [["A子", "B子", "C子"]]
     assert graph.paths("A子", "C子", "all") == [["A子", "B子", "C子"], ["A子", "C子"]]
     assert graph.paths("A子", "C子", "all", depth=1) == [["A子", "C子"]]
+
+
+def test_a_path_leads_through_somebody_who_has_many_stronger_relations(graph, nilou, now):
+    relate(nilou, [StatedRelation("A子", "knows", "町")], now=now, privacy=Privacy())
+
+    def write(connection):
+        town = records.by_name(connection, "町")[0].id
+        others = [records.create(connection, f"隣人{number}", "Person", 0.6, now) for number in range(DEGREE_LIMIT + 50)]
+        strong = [relations.Evidence(other, town, "knows", 0.9, 1.0, "stated") for other in others[1:]]
+        weak = relations.Evidence(others[0], town, "knows", 0.1, 1.0, "stated")
+        relations.sum_up(connection, relations.add(connection, [*strong, weak], now), now)
+
+    nilou.database.write(write)
+    for algorithm in ALGORITHMS:
+        assert graph.paths("A子", "隣人0", algorithm) == [["A子", "町", "隣人0"]]
 
 
 def test_who_is_not_related_has_no_path_and_who_is_not_known_is_refused_with_who_is(graph, nilou, now):

@@ -102,3 +102,33 @@ def test_looking_for_relations_that_contradict_costs_in_proportion_to_those_of_o
 
     few = live_in(0, 500)
     assert live_in(500, 1_500) <= 5 * few
+
+
+def test_looking_for_a_contradiction_costs_nothing_for_memories_that_only_name_the_same(nilou, say, now):
+    say("田中さんが来た", relations=["田中 > lives_in > 町"])
+    say("田中さんはいつも誰かといる")
+
+    def met(first, many):
+        def write(connection):
+            others = [records.create(connection, f"客{number}", "Person", 0.6, now) for number in range(first, first + many)]
+            relations.add(
+                connection, [relations.Evidence(1, one, "co_occurrence", 0.2, 0.5, "co_occurrence", memory=2) for one in others], now
+            )
+
+        nilou.database.write(write)
+        return cost_of(nilou, now, WORKS["whom a memory stands against"])
+
+    few = met(0, 20)
+    assert met(20, 2_000) <= few + 5
+
+
+def test_older_texts_are_read_once_for_all_names_learned_since(nilou, say, now):
+    for number in range(40):
+        say(f"{number}番の人が町に来た")
+
+    def reading(count):
+        learned = [(number, f"名前{number}") for number in range(count)]
+        return cost_of(nilou, now, lambda connection, now: names.memories_containing(connection, learned))
+
+    assert reading(1) > 1
+    assert reading(1_000) <= reading(1) + 2

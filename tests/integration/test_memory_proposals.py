@@ -27,6 +27,15 @@ def groups(found):
     return [(group.kept.content, [alike.memory.content for alike in group.similar]) for group in found.groups]
 
 
+def test_proposals_follow_every_write(nilou, say, tidy, now):
+    say("健太は苺のタルトが大好きだ")
+    assert tidy().groups == tidy().groups == ()
+    second = say("健太は苺のタルトが大好きだ！")
+    assert len(tidy().groups) == len(tidy().groups) == 1
+    forget(nilou, [second.key], reason=None, dry_run=False, now=now, privacy=Privacy())
+    assert tidy().groups == ()
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -9,11 +9,13 @@ import pytest
 from error_wordings import wordings
 
 from memory_mcp import errors
+from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Privacy, documented_keys
 from memory_mcp.server.dashboard import diff, frame
-from memory_mcp.server.dashboard.refusals import Refused, refused
+from memory_mcp.server.dashboard.refusals import Refused, refused, said
 from memory_mcp.server.dashboard.words import WORDS
 from memory_mcp.server.errors import status_of
+from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "memory_mcp" / "server" / "dashboard"
@@ -59,6 +61,25 @@ def test_every_refusal_that_has_a_translation_is_one_that_the_product_words_so()
 def test_a_translation_has_places_that_the_original_has():
     for english, japanese in {**REFUSALS["sentences"], **REFUSALS["notes"]}.items():
         assert set(re.findall(r"\{\d\}", japanese)) <= set(re.findall(r"\{\d\}", english)), english
+
+
+def test_what_an_import_leaves_out_is_told_in_japanese_by_its_kind():
+    sources = "".join(path.read_text(encoding="utf-8") for path in (DASHBOARD.parents[1] / "transfer" / "formats").glob("*.py"))
+    assert set(re.findall(r'left_out="([^"]+)"', sources)) <= set(REFUSALS["left_out"])
+    left_out = LeftOut()
+    for kind, where in (("templates", "a: 1 (b), c.md"), ("templates", "d.md"), ("new things", "e.md")):
+        left_out.add(ImportItem(where, left_out=kind))
+    assert said(left_out.sentence(), "ja") == "取り込まなかったもの: new things: 1 (e.md), テンプレート: 2 (a: 1 (b), c.md; d.md)"
+    assert said(left_out.sentence(), "en") == left_out.sentence()
+
+
+def test_what_is_wrong_with_the_configuration_is_told_in_japanese():
+    loaded = load('{"serverport": 1, "x": 1}', "config.json", {"MEMORY_MCP_SERVERPORT": "1"})
+    assert [said(warning, "ja") for warning in loaded.warnings] == [
+        "config.json: 'serverport' という設定はないため、無視されます。もしかして: 'server_port'",
+        "config.json: 'x' という設定はないため、無視されます",
+        "環境変数 MEMORY_MCP_SERVERPORT にあたる設定はありません。もしかして: MEMORY_MCP_SERVER_PORT",
+    ]
 
 
 def test_every_status_of_an_error_has_words_of_its_own():

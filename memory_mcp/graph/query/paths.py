@@ -3,6 +3,7 @@
 import heapq
 import math
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
@@ -99,6 +100,8 @@ class _Search:
     def __init__(self, connection: apsw.Connection, target: int, depth: int, rules: Rules) -> None:
         self._connection, self._target, self._depth, self._rules = connection, target, depth, rules
         self._left: list[dict[int, float]] = []
+        # By entity, the steps towards the target that were found from there: a hub's own steps are its strongest alone.
+        self._towards: dict[int, dict[tuple[int, str], Step]] = defaultdict(dict)
         self._steps: dict[int, list[Step]] = {}
         self._ends_at = time.monotonic() + DEADLINE_SECONDS
         self.stopped = False
@@ -138,6 +141,8 @@ class _Search:
         for _ in range(min(LOOK_BACK, self._depth - 1)):
             before = self._left[-1]
             steps, _ = neighbors.hop(self._connection, before, self._rules)
+            for step, _ in steps:
+                self._towards[step.there][step.here, step.type] = step.turned()
             self._left.append({**before, **{step.there: max(best, before.get(step.there, 0.0)) for step, best in steps}})
 
     def _remaining_cost(self, entity: int, hops_left: int) -> float | None:
@@ -154,4 +159,7 @@ class _Search:
             self._steps |= {entity: [] for entity in coming}
             for step in neighbors.steps_from(self._connection, coming, self._rules):
                 self._steps[step.here].append(step)
+            for entity in coming:
+                known = {(step.there, step.type) for step in self._steps[entity]}
+                self._steps[entity] += [step for end, step in self._towards[entity].items() if end not in known]
         return self._steps[here]

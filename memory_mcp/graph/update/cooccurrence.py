@@ -17,6 +17,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph import background_tasks, memory_links, mentions, relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.graph.relations import Evidence, Pair
+from memory_mcp.text.gazetteer import NAMES_AT_ONCE
 from memory_mcp.text.mention import Mention
 from memory_mcp.text.privacy.redaction import FLAG_PREFIX
 from memory_mcp.text.speakers import is_role
@@ -29,8 +30,8 @@ COOCCURRENCE_WEIGHT = 0.2
 COOCCURRENCE_CONFIDENCE = 0.5
 # The confidence of an entity named by a source or a tag.
 LABEL_CONFIDENCE = 0.5
-# New names that are looked for in older memories at once.
-BATCH_NAMES = 100
+# New names that are looked for in older memories at once: each time, all texts are read.
+BATCH_NAMES = NAMES_AT_ONCE
 
 
 class Dictionary(Protocol):
@@ -50,7 +51,7 @@ def update_graph(persona: Persona, now: datetime, dictionary: Dictionary | None 
             dictionary.open()  # outside of the write, which blocks all others
         persona.database.write(lambda connection: _process(connection, persona, now, dictionary))
     elif names_wait:
-        persona.database.write(_queue_older_memories)
+        _queue_older_memories(persona)
     return memories_wait or names_wait
 
 
@@ -81,11 +82,17 @@ def _names_in_label(label: str, type_: str | None) -> list[tuple[str, str | None
     return [(mention.name, mention.type) for mention in whole] or ([(label, None)] if may_be_a_name(label) else [])
 
 
-def _queue_older_memories(connection: apsw.Connection) -> None:
-    """Queues older memories that contain a name learned since they were stored."""
-    learned = names.unread_names(connection, BATCH_NAMES)
-    relation_queue.enqueue_unnamed(connection, names.memories_containing(connection, learned))
-    names.note_read_until(connection, learned[-1][0])
+def _queue_older_memories(persona: Persona) -> None:
+    """Queues older memories that contain a name learned since they were stored. Those stored after this read know the names already."""
+    with persona.database.read() as connection:
+        learned = names.unread_names(connection, BATCH_NAMES)
+        older = names.memories_containing(connection, learned)
+
+    def queue(connection: apsw.Connection) -> None:
+        relation_queue.enqueue_unnamed(connection, older)
+        names.note_read_until(connection, learned[-1][0])
+
+    persona.database.write(queue)
 
 
 def _cooccurrences(connection: apsw.Connection, memory_ids: Sequence[int], now: datetime) -> set[Pair]:

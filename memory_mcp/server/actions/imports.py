@@ -21,6 +21,7 @@ from memory_mcp.server.import_jobs import REFUSED_LISTED, Canceled, ImportJob
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.views import Count, PersonaAnswer, omit_empty
 from memory_mcp.store.files.access_tokens import read_tokens
+from memory_mcp.store.files.oauth_grants import owner_of_grant
 from memory_mcp.transfer.formats import Format
 from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
 from memory_mcp.transfer.formats.readers import READERS, by_persona, detect_format, forgetting, json_lines
@@ -212,11 +213,15 @@ def _check(job: ImportJob) -> None:
 
 
 def _check_token(call: Call) -> None:
-    """Raises NotAllowed when the token of the import was revoked, or has expired, meanwhile. Those of OAuth are for minutes anyway."""
-    if call.admission.token is None or call.admission.is_oauth:
+    """Raises NotAllowed when the token of the import, or the grant that it is of, was revoked, or has expired, meanwhile. Those of another
+    authorization server are for minutes anyway."""
+    identity, directory, now = call.admission.token, call.runtime.personas.directory, call.runtime.clock()
+    if call.admission.is_oauth and call.settings.oauth.authorization_server == "built_in":
+        identity = owner_of_grant(directory, (identity or "").removeprefix("oauth:"), now)
+    elif identity is None or call.admission.is_oauth:
         return
-    token = (read_tokens(call.runtime.personas.directory) or {}).get(call.admission.token)
-    if token is None or token.state(call.runtime.clock()) != "in force":
+    token = (read_tokens(directory) or {}).get(identity or "")
+    if token is None or token.state(now) != "in force":
         raise NotAllowed(
             "the import ended", "its token is not good any more", "What was stored stays; import the file again with another token"
         )

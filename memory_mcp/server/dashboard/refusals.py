@@ -1,5 +1,6 @@
 """Refusals in the language of the page. Operations word them in English; `refusals.toml` has the Japanese of those that people meet."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from memory_mcp.dates.format import Language
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.server.errors import status_of, wording
 from memory_mcp.server.translations import Translations
+
+# What an import left out: `left out: templates: 2 (a.md; b.md), comments: 1 (c.md)`.
+_LEFT_OUT, _KIND = "left out: ", re.compile(r"(?:^|(?<=\), ))([^:()]+)(?=: \d+ \()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,9 @@ def said(sentence: str, language: Language) -> str:
     """Words of an operation that are no refusal, such as a note, in this language; unchanged where there is no translation."""
     if language == "en":
         return sentence
+    if sentence.startswith(_LEFT_OUT):
+        kinds = _catalog().left_out
+        return kinds[""] + _KIND.sub(lambda kind: kinds.get(kind[0], kind[0]), sentence.removeprefix(_LEFT_OUT))
     clauses = sentence.split("; ")
     translated = [_translated(clause) for clause in clauses]
     if all(translated):
@@ -51,9 +58,10 @@ def _translated(words: str) -> str | None:
 class _Catalog:
     sentences: Translations
     by_status: Mapping[str, str]
+    left_out: Mapping[str, str]
 
 
 @cache
 def _catalog() -> _Catalog:
     tree = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8"))
-    return _Catalog(Translations.of({**tree["notes"], **tree["sentences"]}, tree["parts"]), tree["status"])
+    return _Catalog(Translations.of({**tree["notes"], **tree["sentences"]}, tree["parts"]), tree["status"], tree["left_out"])

@@ -140,6 +140,16 @@ def read_registry(directory: Path) -> Registry:
         raise StoreDamaged(f"{FILE_NAME} is invalid", f"{type(error).__name__} {error}", "Remove it: clients then sign in again") from error
 
 
+def owner_of_grant(directory: Path, identity: str, now: datetime) -> str | None:
+    """The id of the token whose owner made a grant; None if the grant is not in force.
+
+    Raises:
+        StoreError: as `read_registry`.
+    """
+    known = read_registry(directory).grants.get(identity)
+    return known.asked.owner if known and known.state(now) == "in force" else None
+
+
 def register_client(directory: Path, *, name: str, redirect_uris: Iterable[str], now: datetime) -> Client:
     """Store a client that registers itself, under a new id."""
     client = Client(secrets.token_hex(16), name, tuple(redirect_uris), now)

@@ -40,13 +40,13 @@ COMPARED_LIMIT = 50
 _OPPOSED = f"""
 WITH single AS MATERIALIZED (
     SELECT id, source, target, type, row_number() OVER (PARTITION BY source, type ORDER BY last_evidence_at DESC, id DESC) AS age
-    FROM relations WHERE type IN (SELECT value FROM json_each(?1))),
+    FROM relations WHERE type <> 'co_occurrence' AND type IN (SELECT value FROM json_each(?1))),
 latest AS MATERIALIZED (SELECT * FROM single WHERE age <= {COMPARED_LIMIT}),
 pairs(one, other) AS (
     SELECT a.id, b.id FROM latest a JOIN latest b ON b.source = a.source AND b.type = a.type AND a.target < b.target
     UNION ALL SELECT a.id, b.id FROM json_each(?2) opposite
-        JOIN relations a ON a.type = opposite.value ->> '$[0]'
-        JOIN relations b ON b.source = a.source AND b.target = a.target AND b.type = opposite.value ->> '$[1]')
+        CROSS JOIN relations a ON a.type <> 'co_occurrence' AND a.type = opposite.value ->> '$[0]'
+        CROSS JOIN relations b ON b.source = a.source AND b.target = a.target AND b.type = opposite.value ->> '$[1]')
 SELECT s.name, r.type, t.name, o.type, q.name, count(*) OVER () FROM pairs JOIN relations r ON r.id = pairs.one
 JOIN relations o ON o.id = pairs.other JOIN entities s ON s.id = r.source JOIN entities t ON t.id = r.target
 JOIN entities q ON q.id = o.target

@@ -52,14 +52,16 @@ _TEXTS = f"""
 SELECT m.id, m.content FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND m.kind <> 'summary' AND {CURRENT}
 """
 # Memories with evidence against this one's: another target of a relation of which only one holds at a time, or an opposite relation.
+# CROSS JOIN: only what this memory states of these types leads on. Who is in many memories has evidence of co-occurrence from each of them.
 _AGAINST = f"""
-SELECT DISTINCT o.memory FROM relation_evidence own JOIN entities s ON s.id = own.source JOIN entities t ON t.id = own.target
-JOIN entities p ON coalesce(p.merged_into, p.id) = coalesce(s.merged_into, s.id)
-JOIN relation_evidence o ON o.source = p.id JOIN entities q ON q.id = o.target JOIN memories m ON m.id = o.memory
-WHERE own.memory = ?1 AND o.memory <> ?1 AND {CURRENT} AND (
-    (own.type = o.type AND own.type IN (SELECT value FROM json_each(?2)) AND coalesce(q.merged_into, q.id) <> coalesce(t.merged_into, t.id))
-    OR (json_array(own.type, o.type) IN (SELECT value FROM json_each(?3)) AND coalesce(q.merged_into, q.id) = coalesce(t.merged_into, t.id)))
-LIMIT ?4
+SELECT DISTINCT o.memory FROM relation_evidence own CROSS JOIN json_each(?2) a ON a.value ->> 0 = own.type
+CROSS JOIN entities s ON s.id = own.source CROSS JOIN entities t ON t.id = own.target
+CROSS JOIN entities p ON coalesce(p.merged_into, p.id) = coalesce(s.merged_into, s.id)
+CROSS JOIN relation_evidence o INDEXED BY relation_evidence_of_type ON o.source = p.id AND o.type = a.value ->> 1 AND o.type <> 'co_occurrence'
+CROSS JOIN entities q ON q.id = o.target CROSS JOIN memories m ON m.id = o.memory
+WHERE own.memory = ?1 AND o.memory <> ?1 AND {CURRENT}
+    AND (o.type = own.type) = (coalesce(q.merged_into, q.id) <> coalesce(t.merged_into, t.id))
+LIMIT ?3
 """
 # Both ends by their indexes: an OR would look at all links.
 _OF_MEMORY = """
@@ -95,8 +97,10 @@ def texts_with_shared_entities(connection: apsw.Connection, memory_id: int, limi
 
 def contradicting_memories(connection: apsw.Connection, memory_id: int, limit: int) -> list[int]:
     """Current memories that state a relation which contradicts one that this memory states."""
-    opposite = [json.dumps(pair, separators=(",", ":")) for type_, other in OPPOSITE_TYPES for pair in ((type_, other), (other, type_))]
-    rows = connection.execute(_AGAINST, (memory_id, json.dumps(SINGLE_TYPES), json.dumps(opposite), limit))
+    against = [pair for type_, other in OPPOSITE_TYPES for pair in ((type_, other), (other, type_))] + [
+        (type_, type_) for type_ in SINGLE_TYPES
+    ]
+    rows = connection.execute(_AGAINST, (memory_id, json.dumps(against), limit))
     return [int(row[0]) for row in rows]
 
 

@@ -11,9 +11,10 @@ def enqueue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
 
 
 def enqueue_unnamed(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
-    """Adds memories that are to be searched for entities, too."""
+    """Adds memories that are to be searched for entities, too, unless they were erased meanwhile."""
     connection.execute(
-        "INSERT OR REPLACE INTO graph_queue(memory, named) SELECT value, 0 FROM json_each(?)", (json.dumps(list(memory_ids)),)
+        "INSERT OR REPLACE INTO graph_queue(memory, named) SELECT m.id, 0 FROM json_each(?) JOIN memories m ON m.id = value",
+        (json.dumps(list(memory_ids)),),
     )
 
 

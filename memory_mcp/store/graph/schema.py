@@ -309,6 +309,18 @@ CREATE INDEX relations_by_target_strength ON relations(target, weight * confiden
 """
 
 
+# Without what only occurs together, of which there is most.
+_STATED_INDEXES = """
+CREATE INDEX relation_evidence_of_type ON relation_evidence(source, type) WHERE type <> 'co_occurrence';
+CREATE INDEX relations_of_type ON relations(type, source) WHERE type <> 'co_occurrence';
+"""
+
+
+def stated_indexes(connection: apsw.Connection) -> None:
+    """Adds indexes of stated relations by their type, to find those that contradict each other."""
+    connection.execute(_STATED_INDEXES)
+
+
 def graph_revision(connection: apsw.Connection) -> None:
     """Creates the mark of the graph's state with the triggers that change it, and the indexes of the strongest relations."""
     connection.execute(_REVISION + _STRENGTH_INDEXES)

@@ -46,7 +46,8 @@ class _Write:
 
 
 class Database:
-    """An open SQLite file. `read` gives a connection inside one snapshot, `write` runs a function in the next commit.
+    """An open SQLite file. `read` gives a connection inside one snapshot, `write` runs a function in the next commit. `commits` counts them:
+    while it is the same, so is the content.
 
     `unwritable` is the reason why the file could only be opened for reading, such as a full disk; reopen the file to check whether
     the reason still applies. Once SQLite reports damage, every call is refused, because a damaged file may return wrong rows.
@@ -60,6 +61,7 @@ class Database:
             StoreError: the file can't be opened, or isn't an SQLite file.
         """
         self.unwritable: StoreError | None = None
+        self.commits = 0
         self.key = key
         self._damage: StoreDamaged | None = None
         self.path = path or Path("new persona", "memory")
@@ -248,7 +250,9 @@ class Database:
 
     def _run_alone(self, write: _Write) -> None:
         try:
-            write.result.set_result(write.context.run(write.work, self._write_connection))
+            value = write.context.run(write.work, self._write_connection)
+            self.commits += 1
+            write.result.set_result(value)
         except BaseException as error:  # noqa: BLE001  the caller gets the error, and the writer thread must survive
             write.result.set_exception(error)
 
@@ -260,6 +264,7 @@ class Database:
                 outcomes = [(write, *write.context.run(self._attempt, write.work)) for write in group]
         except BaseException as error:  # noqa: BLE001  the commit itself failed: every write of the group fails
             outcomes = [(write, None, error) for write in group]
+        self.commits += 1  # before anybody learns that it was written
         for write, value, failure in outcomes:
             if failure is None:
                 write.result.set_result(value)

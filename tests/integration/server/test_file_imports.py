@@ -1,5 +1,7 @@
 """Importing files over HTTP: every format that the command reads, in the background, with its progress, a trial run and an end on demand."""
 
+import base64
+import hashlib
 import io
 import json
 import sqlite3
@@ -13,6 +15,7 @@ from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.server.actions import transfer
 from memory_mcp.server.import_jobs import WAITING_LIMIT, ImportJobs, safe_name
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
+from memory_mcp.store.files.oauth_grants import Asked, exchange, grant, revoke_grant
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 NILOU = {"X-Persona": "nilou"}
@@ -179,6 +182,28 @@ def test_an_import_ends_when_its_token_is_revoked(own_server, own_http, paused):
     identity = own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=lines, headers=headers).json()["id"]
     assert begun.wait(20)
     revoke_token(own_server.data, made.id, NOON)
+    go.set()
+    job = ended(own_http, identity, others)
+    assert (job["state"], job["done"]) == ("failed", 200)
+    assert "its token is not good any more" in job["error"]
+
+
+def test_an_import_ends_when_the_grant_of_its_client_is_revoked(own_server, own_http, paused):
+    begun, go = paused
+    own_server.configure(oauth={"authorization_server": "built_in", "public_url": own_server.url})
+    made, owner = create_token(own_server.data, name="", personas=None, scopes=TOKEN_SCOPES, now=NOON)
+    resource, verifier = f"{own_server.url}/mcp", "v" * 64
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    asked = Asked("client", "", "http://127.0.0.1/", challenge, resource, made.id, ("nilou",), ("read", "write"))
+    code = grant(own_server.data, asked, NOON)
+    issued = exchange(
+        own_server.data, code, client_id="client", redirect_uri="http://127.0.0.1/", verifier=verifier, resource=None, now=NOON
+    )
+    headers, others = ({"Authorization": f"Bearer {secret}", **NILOU} for secret in (issued.access, owner))
+    lines = "".join(json.dumps({"content": f"記憶{number}"}) + "\n" for number in range(450)).encode()
+    identity = own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=lines, headers=headers).json()["id"]
+    assert begun.wait(20)
+    revoke_grant(own_server.data, issued.grant.id, NOON)
     go.set()
     job = ended(own_http, identity, others)
     assert (job["state"], job["done"]) == ("failed", 200)

@@ -8,11 +8,13 @@ from typing import Any
 import apsw
 
 from memory_mcp.text import name_similarity
-from memory_mcp.text.gazetteer import Candidate, Gazetteer, Match, is_searchable
+from memory_mcp.text.gazetteer import Candidate, Gazetteer, Match, Spellings, is_searchable
 from memory_mcp.text.names import bare, fold, folded_with_offsets
 
 # New names have a gazetteer of their own; after so many, the large one is built again (10,000 names: some 20 ms).
 RECENT_LIMIT = 300
+# Texts that are searched for new names at once.
+TEXTS_AT_ONCE = 500
 
 # Not relatives, who are the writer's or somebody else's, nor dates such as 10月17日, another day each year: only the rules can tell.
 _NAMES = (
@@ -37,6 +39,13 @@ WITH alike(id, entity) AS (
 SELECT DISTINCT l.id, k.id FROM alike l JOIN entities e ON e.id = l.entity JOIN entities k ON k.id = coalesce(e.merged_into, e.id)
 WHERE k.type = 'Person' AND k.id <> l.id ORDER BY 1, 2
 """
+
+
+_PAGE_OF_TEXTS = "SELECT id, content FROM memories WHERE id > ? AND kind <> 'summary' ORDER BY id LIMIT ?"
+_UNMENTIONED = (
+    "SELECT DISTINCT n.value ->> 0 FROM json_each(?) n JOIN entity_aliases a ON a.id = n.value ->> 1 WHERE NOT EXISTS "
+    "(SELECT 1 FROM entity_mentions em WHERE em.memory = n.value ->> 0 AND em.entity = a.entity)"
+)
 
 
 class KnownNames:
@@ -134,13 +143,19 @@ def note_read_until(connection: apsw.Connection, number: int) -> None:
 
 def memories_containing(connection: apsw.Connection, learned: Iterable[tuple[int, str]]) -> list[int]:
     """The memories that contain one of these names, letter by letter, without a mention of the entity that has it. `learned` are names with
-    their ids."""
-    rows = connection.execute(
-        "SELECT DISTINCT m.id FROM json_each(?) n JOIN entity_aliases a ON a.id = n.value JOIN memories m ON m.kind <> 'summary' "
-        "AND instr(m.content, a.alias) WHERE NOT EXISTS (SELECT 1 FROM entity_mentions em WHERE em.memory = m.id AND em.entity = a.entity)",
-        (json.dumps([number for number, alias in learned if is_searchable(alias)]),),
-    )
-    return [int(row[0]) for row in rows]
+    their ids. Reads every text once, whatever the number of names."""
+    numbers: dict[str, list[int]] = {}
+    for number, alias in learned:
+        if is_searchable(alias):
+            numbers.setdefault(alias, []).append(number)
+    spellings = Spellings(list(numbers))
+    memories: list[int] = []
+    last = 0
+    while numbers and (page := connection.execute(_PAGE_OF_TEXTS, (last, TEXTS_AT_ONCE)).fetchall()):
+        pairs = [(id_, number) for id_, content in page for name in spellings.within(str(content)) for number in numbers[name]]
+        memories += [int(row[0]) for row in connection.execute(_UNMENTIONED, (json.dumps(pairs),))]
+        last = int(str(page[-1][0]))
+    return memories
 
 
 def _likely(connection: apsw.Connection, rows: Sequence[tuple[Any, ...]], entities: Sequence[int], written: str) -> tuple[Candidate, ...]:
