@@ -5,6 +5,7 @@ from memory_mcp.chat.events import (
     ApprovalNeeded,
     Event,
     Failed,
+    Heard,
     Recalled,
     Retrying,
     Stored,
@@ -15,6 +16,7 @@ from memory_mcp.chat.events import (
     Usage,
     event_json,
 )
+from memory_mcp.chat.group import GroupConversation
 from memory_mcp.chat.messages import Message, ToolCall, messages_from_json, messages_json
 from memory_mcp.chat.tools import ToolServer, memory_server
 from memory_mcp.chat.turn import Limits, Price
@@ -26,6 +28,8 @@ __all__ = [
     "Conversation",
     "Event",
     "Failed",
+    "GroupConversation",
+    "Heard",
     "Limits",
     "Message",
     "Price",

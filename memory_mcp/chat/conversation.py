@@ -172,8 +172,16 @@ class Conversation:
         said = transcript([message for message in self.messages if not message.off_record], self.user, self.persona)
         turn = self._turn(lambda _: None, off_record=False, with_tools=False)
         (*_, answer) = await turn.run([], Message("user", f"{SUMMARIZE}\n---\n{said}\n---"))
-        tree = (await self._memory("remember", {"content": answer.text, "session_id": self.session_id, "kind": "conversation"})).tree or {}
-        self.stored.append(Stored(str(tree["key"]), answer.text))
+        return await self.remember(answer.text)
+
+    async def remember(self, content: str) -> Stored:
+        """Stores a text as a memory of this session.
+
+        Raises:
+            MemoryMCPError: the memory's server refuses, or does not answer.
+        """
+        tree = (await self._memory("remember", {"content": content, "session_id": self.session_id, "kind": "conversation"})).tree or {}
+        self.stored.append(Stored(str(tree["key"]), content))
         return self.stored[-1]
 
     def json(self) -> dict[str, Any]:

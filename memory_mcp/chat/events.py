@@ -101,7 +101,14 @@ class TurnEnded:
     memory: str | None = None
 
 
-Event = TextPiece | ToolCallStarted | ApprovalNeeded | ToolResult | Retrying | Usage | Failed | TurnEnded
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was said in a turn of a group was stored as a memory of the persona who heard it."""
+
+    stored: Stored
+
+
+Event = TextPiece | ToolCallStarted | ApprovalNeeded | ToolResult | Retrying | Usage | Failed | TurnEnded | Heard
 
 
 def event_json(event: Event) -> dict[str, Any]:

@@ -73,7 +73,10 @@ def for_model(system: str, messages: Iterable[Message], *, off_record: bool = Fa
         if message.off_record and not off_record:
             continue
         if message.role == "user":
-            said.append(HumanMessage(f"{message.speaker}: {message.text}" if message.speaker else message.text))
+            text = f"{message.speaker}: {message.text}" if message.speaker else message.text
+            # Some vendors want the user and the model to take turns; in a group several speak between two answers.
+            earlier = said.pop().text if said and isinstance(said[-1], HumanMessage) else ""
+            said.append(HumanMessage(f"{earlier}\n\n{text}" if earlier else text))
         elif message.role == "assistant":
             calls = [{"name": call.name, "args": dict(call.arguments), "id": call.id, "type": "tool_call"} for call in message.calls]
             said.append(AIMessage(message.text, tool_calls=calls))

@@ -1,0 +1,92 @@
+"""What the dashboard's chat room needs of conversations, as JSON: the server knows nothing of this package, `app` hands it in."""
+
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from memory_mcp.chat.events import Heard, ToolResult, TurnEnded, event_json
+from memory_mcp.chat.group import GroupConversation
+from memory_mcp.chat.messages import messages_from_json, messages_json
+from memory_mcp.chat.models import VENDORS, obstacle
+from memory_mcp.chat.tools import MEMORY, ToolServer
+
+if TYPE_CHECKING:
+    from fastmcp.client.transports import ClientTransport
+
+Json = dict[str, Any]
+PROBE_SECONDS = 0.5
+OLLAMA = "http://127.0.0.1:11434"
+
+
+class WebChat:
+    """One for the process."""
+
+    def vendors(self) -> list[Json]:
+        """Each vendor with its models, where they can be listed without a key, and why it can't be asked, if it can't."""
+        return [{"name": name, **_state(name)} for name in VENDORS]
+
+    def turn(
+        self, model: str, transports: "Mapping[str, Callable[[], ClientTransport]]", messages: Mapping[str, Sequence[Json]], **options: Any
+    ) -> "WebTurn":
+        """The next turn of a conversation: `transports` lead to our server as each of its personas, `messages` are what each has heard; `options` are those
+        of `Conversation`, and `hear`.
+
+        Raises:
+            InvalidInput: the messages have another form.
+            ChatFailed: the model can't be asked.
+            NotInstalled: its vendor's package is not installed.
+        """
+        memories = {name: ToolServer(MEMORY, transport) for name, transport in transports.items()}
+        known = {name: messages_from_json(trees) for name, trees in messages.items()}
+        return WebTurn(GroupConversation.of(model, memories, messages=known, **options))
+
+
+class WebTurn:
+    """A turn that begins when its events are read. Closing them ends it."""
+
+    def __init__(self, group: GroupConversation) -> None:
+        self._group = group
+
+    def answer(self, call_id: str, allowed: bool) -> None:
+        """Answers the question whether a tool may run."""
+        self._group.answer(call_id, allowed)
+
+    async def events(self, text: str, *, off_record: bool = False) -> AsyncGenerator[Json]:
+        """The events, each with the `persona` that it is of. Where all has ended well, the last is `said`, with what each has heard."""
+        async with self._group as group:
+            begins = {name: len(member.messages) for name, member in group.members.items()}
+            keys: dict[str, dict[str, list[str]]] = {name: {"recalled": [], "stored": []} for name in begins}
+            is_done = False
+            async with aclosing(group.say(text, off_record=off_record)) as events:
+                async for name, event in events:
+                    if isinstance(event, TurnEnded):
+                        is_done = event.outcome == "done"
+                    if isinstance(event, ToolResult):
+                        keys[name]["recalled"] += [memory.key for memory in event.recalled]
+                    if isinstance(event, ToolResult | Heard) and event.stored:
+                        keys[name]["stored"].append(event.stored.key)
+                    yield {**event_json(event), "persona": name}
+            if is_done:
+                said = {name: messages_json(member.messages[begins[name] :]) for name, member in group.members.items()}
+                yield {"event": "said", "members": {name: {"messages": said[name], **keys[name]} for name in begins}}
+
+
+def _state(vendor: str) -> Json:
+    if why := obstacle(vendor):
+        return {"models": [], "why": why}
+    return _ollama() if vendor == "ollama" else {"models": [], "why": ""}
+
+
+def _ollama() -> Json:
+    """The models of the Ollama at its address, or that it does not answer."""
+    address = VENDORS["ollama"].base_url() or OLLAMA
+    address = (address if "//" in address else f"http://{address}").rstrip("/")
+    try:
+        with urlopen(f"{address}/api/tags", timeout=PROBE_SECONDS) as answer:  # noqa: S310  an address of the owner's environment
+            return {"models": [f"ollama:{model['name']}" for model in json.load(answer)["models"]], "why": ""}
+    except (URLError, OSError, ValueError, KeyError, TypeError):
+        return {"models": [], "why": f"Ollama does not answer at {urlsplit(address).netloc}."}
