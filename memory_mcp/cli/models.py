@@ -71,13 +71,13 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
             typer.echo(f"{role}: none (null)")
             continue
         set_languages = settings.embeddings_languages if role == "embedder" else settings.reranker_languages
-        by_class = role == "embedder" and settings.embeddings_class
-        location = Found(None) if by_class else find_configured(settings, name, role, _exports(data))
+        elsewhere = availability.elsewhere(settings, role)
+        location = Found(None) if elsewhere else find_configured(settings, name, role, _exports(data))
         traits = traits_of(name, location.directory if isinstance(location, Found) else None)
         languages = set_languages if set_languages is not None else traits.languages
-        where = f"the class {settings.embeddings_class}" if by_class else _where(location)
+        where = elsewhere or _where(location)
         typer.echo(f"{role}: {name}\n  where: {where}\n  languages: {', '.join(languages) if languages else 'all'}")
-        told = traits.with_prefixes_told() if by_class or role == "reranker" else traits
+        told = traits.with_prefixes_told() if role == "reranker" or settings.embeddings_class else traits
         if guess := told.guess(languages_set=set_languages is not None):
             typer.echo(f"  guessed: {guess}")
 
@@ -112,8 +112,8 @@ def download(config: ConfigFile = None) -> None:
     settings = settings_of(config)
     failed = False
     for role, name in _configured(settings):
-        if name is None or (role == "embedder" and settings.embeddings_class):
-            typer.echo(f"{role}: nothing to download ({'null' if name is None else settings.embeddings_class})")
+        if name is None or (elsewhere := availability.elsewhere(settings, role)):
+            typer.echo(f"{role}: nothing to download ({'null' if name is None else f'{name} runs {elsewhere}'})")
         elif Path(name).expanduser().is_dir():
             typer.echo(f"{role}: nothing to download ({name} is a directory)")
         elif role == "embedder" and package.is_named(name):
@@ -167,12 +167,14 @@ def _run_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", expor
 
 def _run_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
     from memory_mcp.encoders.loading.loaders import Exports, load_reranker  # noqa: PLC0415  as above
+    from memory_mcp.encoders.loading.model_slot import release  # noqa: PLC0415
 
     start = time.monotonic()
     reranker = load_reranker(settings, pool, caches, Exports(exports))
     loaded = time.monotonic()
     scores = [score for query, text in _PAIRS for score in reranker.score(query, [text]) or []]
     query_ms = (time.monotonic() - loaded) * 1_000 / len(_PAIRS)
+    release(reranker)
     return (
         f"{reranker.name} works: limit {reranker.max_tokens} tokens, loaded in {loaded - start:.1f} s, {query_ms:.0f} ms a pair, "
         f"scores of fitting texts {scores[0]:.3f} (ja) and {scores[2]:.3f} (en), of unfitting ones {scores[1]:.3f} and {scores[3]:.3f}"
@@ -199,7 +201,7 @@ def export_onnx(
     directory = data or default_data_directory()
     wanted: list[tuple[Role, str | None]] = [
         ("embedder", embedder or _exportable(settings)),
-        ("reranker", reranker or settings.reranker_model),
+        ("reranker", reranker or (None if settings.reranker_url else settings.reranker_model)),
     ]
     texts = _texts(directory, persona)
     failed = False
@@ -220,9 +222,9 @@ def export_onnx(
 
 
 def _exportable(settings: Settings) -> str | None:
-    """The configured embedder, unless it is a class or the packaged one, which onnxruntime runs anyway."""
+    """The configured embedder, unless it runs elsewhere or is the packaged one, which onnxruntime runs anyway."""
     name = settings.embeddings_model
-    return None if settings.embeddings_class or (name and package.is_named(name)) else name
+    return None if availability.elsewhere(settings, "embedder") or (name and package.is_named(name)) else name
 
 
 def _export(role: Role, name: str, data: Path, texts: Sequence[str], accepted: bool) -> str:

@@ -17,7 +17,7 @@ from memory_mcp.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "MEMORY_MCP_"
 # Variables that are not settings: paths, addresses, secrets, and whose memories a command is about.
-_LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY", "PERSONA")
+_LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY", "PERSONA", "EMBEDDINGS_KEY", "RERANKER_KEY")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,11 @@ def language_of_machine() -> Literal["ja", "en"]:
 def key_in_environment() -> str | None:
     """The master key of encryption in the environment, if it is set: `MEMORY_MCP_KEY`."""
     return os.environ.get(f"{ENVIRONMENT_PREFIX}KEY") or None
+
+
+def service_key(service: Literal["embeddings", "reranker"]) -> str | None:
+    """The key of the server that `embeddings_url` or `reranker_url` names: `MEMORY_MCP_EMBEDDINGS_KEY`, `MEMORY_MCP_RERANKER_KEY`."""
+    return os.environ.get(f"{ENVIRONMENT_PREFIX}{service.upper()}_KEY", "").strip() or None
 
 
 def variables_in_force() -> dict[str, str]:

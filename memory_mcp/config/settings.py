@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -33,13 +34,31 @@ def _secure_address(url: str) -> str:
     return url
 
 
+def _address_of_service(url: str) -> str:
+    """Memories travel to this address, and a key may: unencrypted only to a machine that the internet doesn't know by this name."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    try:
+        known_outside = ip_address(host).is_global
+    except ValueError:
+        known_outside = "." in host and host.rpartition(".")[2] not in _LOCAL_DOMAINS
+    if parts.scheme not in ("http", "https") or not host or (parts.scheme == "http" and known_outside):
+        raise ValueError("an https:// address; http:// only on this machine or in your own network")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("an address without a user, a password or anything after ? or #; a key belongs into the environment")
+    return url.rstrip("/")
+
+
 def _address_of_host(url: str) -> str:
     if urlsplit(_secure_address(url))._replace(scheme="", netloc="").geturl():
         raise ValueError("an address without a path, such as https://memory.example.org")
     return url
 
 
+_LOCAL_DOMAINS = frozenset({"local", "internal", "lan", "svc", "home", "localhost"})
+
 ModelName = Annotated[str, AfterValidator(_not_blank)]
+ServiceAddress = Annotated[str, AfterValidator(_address_of_service)]
 Toolset = Literal["core", "upkeep", "compat", "graph"]
 PrivacyMode = Literal["off", "flag", "redact"]
 
@@ -341,6 +360,15 @@ class Settings(Group):
         "`embeddings_model` is then only its name.",
     )
     embeddings_arguments: dict[str, Any] = Field({}, description="The arguments of `embeddings_class`.")
+    embeddings_url: ServiceAddress | None = Field(
+        None,
+        description="The address of a server that runs the embedding model, such as `http://gpu:8080`; `embeddings_model` is its name there. "
+        "`null`: the model runs here.",
+    )
+    embeddings_api: Literal["auto", "tei", "openai"] = Field(
+        "auto",
+        description="What `embeddings_url` speaks: `tei` (Text Embeddings Inference), `openai` (`/v1/embeddings`). `auto`: it is asked.",
+    )
     embeddings_languages: list[str] | None = Field(
         None,
         min_length=1,
@@ -348,6 +376,12 @@ class Settings(Group):
     )
     reranker_model: ModelName | None = Field(
         "hotchpotch/japanese-reranker-xsmall-v2", description="Cross-encoder: a Hugging Face name or a directory. `null`: none."
+    )
+    reranker_url: ServiceAddress | None = Field(
+        None, description="The address of a server that runs the cross-encoder; `reranker_model` is its name there. `null`: it runs here."
+    )
+    reranker_api: Literal["auto", "tei", "cohere"] = Field(
+        "auto", description="What `reranker_url` speaks: `tei`, `cohere` (`/v1/rerank`, as vLLM, Infinity and Jina). `auto`: it is asked."
     )
     reranker_languages: list[str] | None = Field(None, min_length=1, description="The same for the cross-encoder.")
     rerank_deadline_ms: int = Field(
@@ -408,6 +442,12 @@ class Settings(Group):
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="The level of the server's log.")
     log_format: Literal["text", "json"] = Field("text", description="How the server's log is written: as text, or one JSON object a line.")
 
+    @model_validator(mode="after")
+    def _one_embedder(self) -> Self:
+        if self.embeddings_url and self.embeddings_class:
+            raise ValueError("embeddings_url and embeddings_class exclude each other")
+        return self
+
     @property
     def host_names(self) -> list[str]:
         """`allowed_hosts`, and the host of `oauth.public_url`."""
@@ -426,7 +466,7 @@ NEEDS_RESTART = frozenset({"server_host", "server_port", "toolsets", "allow_anon
 # decide who reaches the server. A program with a stolen token must not get from memories to the machine.
 ONLY_IN_THE_FILE = frozenset(
     {
-        *("embeddings_class", "embeddings_arguments", "llm.chat_class", "llm.arguments"),
+        *("embeddings_class", "embeddings_arguments", "embeddings_url", "reranker_url", "llm.chat_class", "llm.arguments"),
         *("backup.directory", "encryption.enabled", "encryption.key_file", "encryption.keyring"),
         *("server_host", "allow_anonymous", "allowed_hosts"),
         *(f"oauth.{name}" for name in OAuth.model_fields),

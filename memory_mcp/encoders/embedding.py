@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from memory_mcp.encoders.batches import batches_by_length
+from memory_mcp.encoders.batches import MAX_CHARACTERS, batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
 from memory_mcp.encoders.failures import CircuitBreaker, LogThrottle, call_error
 from memory_mcp.encoders.languages import covers
@@ -64,8 +64,12 @@ class PooledEmbedder:
         breaker: CircuitBreaker | None = None,
         embed_queries: EmbedMany | None = None,
         token_spans: TokenSpans = estimated_spans,
+        batch: int = BATCH,
+        characters: int = MAX_CHARACTERS,
     ) -> None:
         """The pool is shared and not closed here. Without a `breaker`, calls wait without a limit, as a local model deserves.
+
+        One call embeds at most `batch` stored texts, of `characters` in all.
 
         `embed_queries` embeds several queries in one call, if the model can do that: waiting queries then share a call.
         `token_spans` gives the offsets of the model's tokens in a text.
@@ -77,6 +81,7 @@ class PooledEmbedder:
         self._caches = caches
         self._breaker = breaker or CircuitBreaker()
         self._token_spans = token_spans
+        self._batch_limits = batch, characters
         self._log = LogThrottle()
 
     @property
@@ -151,7 +156,7 @@ class PooledEmbedder:
         keys = [digest(self.generation, text) for text in texts]
         vectors = {key: self._caches.document_vectors.get(key) for key in keys}
         uncached = {key: text for key, text in zip(keys, texts, strict=True) if vectors[key] is None}
-        batches = list(batches_by_length(uncached, BATCH))
+        batches = list(batches_by_length(uncached, *self._batch_limits))
         if batches:
             self._breaker.check(self.name)
         jobs = [self._pool.submit(self._batch([uncached[key] for key in batch]), Urgency.BULK) for batch in batches]

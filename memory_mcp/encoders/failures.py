@@ -41,10 +41,10 @@ class CircuitBreaker:
             if time.monotonic() < self._paused_until:
                 raise EncoderFailed(f"{name} failed", self._reason)
 
-    def failed(self, reason: str) -> None:
-        """Starts the pause."""
+    def failed(self, reason: str, pause_seconds: float | None = None) -> None:
+        """Starts the pause, or one of another length."""
         with self._lock:
-            self._paused_until, self._reason = time.monotonic() + self.pause_seconds, reason
+            self._paused_until, self._reason = time.monotonic() + (self.pause_seconds if pause_seconds is None else pause_seconds), reason
 
 
 @dataclass(slots=True)

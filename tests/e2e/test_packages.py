@@ -6,6 +6,7 @@ import zipfile
 
 import httpx2
 import pytest
+from model_servers import model_server
 from packages import ALONE, build, importable, linked, run
 from processes import ROOT, RunningServer, serving
 
@@ -120,6 +121,21 @@ def test_the_extra_graph_is_all_that_analyses_need(archives, tmp_path):
         command(commands, running, "remember", "[[健太|Person]]は[[京都|Location]]に住む。", "-p", "nilou")
         for path in ("/api/graph/statistics", "/api/graph/communities", "/api/graph/analytics", "/ui/people/picture"):
             assert get(running, path).status_code == 200, path
+
+
+def test_the_extra_vectors_is_all_that_models_on_another_server_need(archives, base, server, tmp_path, eventually):
+    with model_server("tei") as elsewhere:
+        named = json.dumps({"embeddings_url": elsewhere.url, "reranker_model": None})
+        (tmp_path / "config.json").write_text(named, encoding="utf-8")
+        said = command(base, server, "doctor", "--config", str(tmp_path / "config.json")).stdout
+        assert 'pip install "persona-memory-mcp[vectors]"' in said
+        commands = linked(tmp_path / "vectors", archives[1], "vectors")
+        assert importable(commands, HEAVY) == ["faiss"]
+        with serving(tmp_path, named, command=[str(commands / "memory-mcp")], environment=ALONE) as running:
+            command(commands, running, "remember", "睡蓮の踊りを見た。", "-p", "nilou")
+            eventually(lambda: get(running, "/ready").json()["mode"] == "hybrid")
+            eventually(lambda: get(running, "/ready").json()["index_lag"] == 0)
+            assert get(running, "/api/recall?query=踊り").json()["mode"] == "hybrid"
 
 
 def test_the_doctor_says_which_settings_name_what_is_not_installed(base, server, tmp_path):

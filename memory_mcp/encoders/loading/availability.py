@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.failures import first_line
 from memory_mcp.encoders.packaged import package
 from memory_mcp.errors import EncoderFailed, NotInstalled
@@ -62,6 +63,14 @@ def find(name: str, role: Role, hub: str | None = None) -> Found | Missing:
     if not _HUB_NAME.fullmatch(name):
         return Missing(f"there is no directory {name}. Correct the path, or {_alternative(role)}.")
     return _in_cache_or_on_hub(name, role, hub)
+
+
+def elsewhere(settings: Settings, role: Role) -> str | None:
+    """Where a model runs that is not loaded from files here, as a phrase; None if it is loaded here."""
+    url = settings.embeddings_url if role == "embedder" else settings.reranker_url
+    if url:
+        return f"at {url}"
+    return f"by the class {settings.embeddings_class}" if role == "embedder" and settings.embeddings_class else None
 
 
 def not_installed(name: str, role: Role, extra: str) -> Missing:

@@ -1,4 +1,4 @@
-"""From settings to loaded models: picks the backend (torch, ONNX, the package, a LangChain class) and gives the model its identity."""
+"""From settings to loaded models: picks the backend (torch, ONNX, the package, a LangChain class, another server) and gives the model its identity."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,10 +20,12 @@ from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
 from memory_mcp.encoders.onnx.tokenization import Tokenizers
 from memory_mcp.encoders.packaged import package
 from memory_mcp.encoders.packaged.models import PackagedEmbeddings
+from memory_mcp.encoders.remote import loading as remote
 from memory_mcp.encoders.reranking import PooledReranker
 from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings, probed_dimension
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.extras import is_installed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,17 @@ def why_no_embedder(settings: Settings, exports: Exports | None = None) -> str |
     """Why the configured embedder can't be loaded on this machine; None if it seems loadable without trying."""
     if settings.embeddings_class or settings.embeddings_model is None:
         return None
+    if settings.embeddings_url:
+        # The vectors are kept in an index here, wherever they are made.
+        return None if is_installed("vectors") else availability.not_installed(settings.embeddings_model, "embedder", "vectors").reason
     return _why_missing(settings, settings.embeddings_model, "embedder", exports)
 
 
 def why_no_reranker(settings: Settings, exports: Exports | None = None) -> str | None:
     """The same for the reranker."""
-    return _why_missing(settings, settings.reranker_model, "reranker", exports) if settings.reranker_model else None
+    if settings.reranker_url or settings.reranker_model is None:
+        return None
+    return _why_missing(settings, settings.reranker_model, "reranker", exports)
 
 
 def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports | None = None) -> PooledEmbedder:
@@ -71,6 +78,8 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: 
         raise EncoderFailed("there is no embedder to load", "embeddings_model is null")
     if settings.embeddings_class:
         return _service_embedder(settings, settings.embeddings_class, name, caches)
+    if settings.embeddings_url:
+        return remote.load_embedder(settings, name, settings.embeddings_url, caches, exports.directory if exports else None)
     if package.is_named(name):
         return _packaged_embedder(settings, name, pool, caches)
     if settings.inference_backend == "onnx":
@@ -93,6 +102,8 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: 
     name = settings.reranker_model
     if name is None:
         raise EncoderFailed("there is no reranker to load", "reranker_model is null")
+    if settings.reranker_url:
+        return remote.load_reranker(settings, name, settings.reranker_url, caches)
     predict: TorchCrossEncoder | OnnxCrossEncoder
     if settings.inference_backend == "onnx":
         predict = OnnxCrossEncoder(_exported(settings, name, "reranker", exports), settings.onnx_precision, _tokenizers(exports))

@@ -64,6 +64,8 @@ class ModelRegistry:
         """The models for a call with these settings. Never waits: missing models are loaded in the background."""
         with self._changed:
             self._configure(settings)
+            if self._embedder.drop_changed() | self._reranker.drop_changed():
+                self._note_change()
             embedder, reranker = self._embedder.loaded, self._reranker.loaded
             earlier = self._earlier[1] if self._earlier else None
             states = _state(self._embedder, settings), _state(self._reranker, settings)

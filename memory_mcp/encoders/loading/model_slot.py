@@ -49,14 +49,21 @@ def embedder_spec(settings: Settings) -> ModelSpec | None:
     """The configured embedder; None if it is configured as null."""
     name = settings.embeddings_model
     arguments = json.dumps(settings.embeddings_arguments, sort_keys=True, default=str)
+    if name is None:
+        return None
+    if settings.embeddings_url:
+        return ModelSpec(name, (name, settings.embeddings_url, settings.embeddings_api), settings)
     key = (name, settings.embeddings_device, settings.embeddings_class, arguments)
-    return ModelSpec(name, key if settings.embeddings_class else (*key, *_backend(settings)), settings) if name else None
+    return ModelSpec(name, key if settings.embeddings_class else (*key, *_backend(settings)), settings)
 
 
 def reranker_spec(settings: Settings) -> ModelSpec | None:
     """The configured reranker; None if it is configured as null."""
     name = settings.reranker_model
-    return ModelSpec(name, (name, settings.embeddings_device, *_backend(settings)), settings) if name else None
+    if name is None:
+        return None
+    elsewhere = settings.reranker_url and (name, settings.reranker_url, settings.reranker_api)
+    return ModelSpec(name, elsewhere or (name, settings.embeddings_device, *_backend(settings)), settings)
 
 
 def _backend(settings: Settings) -> tuple[str, ...]:
@@ -102,7 +109,16 @@ class ModelSlot(Generic[Model]):
             self.spec.name,
             getattr(self.loaded, "dimension", None),
             guessed=traits.guess(languages_set=languages_set) if traits else None,
+            backend=getattr(self.loaded, "backend", None),
         )
+
+    def drop_changed(self) -> bool:
+        """Gives a model up that is no longer the one that was loaded, so that it is loaded again. Returns whether it was one."""
+        if self.loaded is None or not getattr(self.loaded, "changed", False):
+            return False
+        release(self.loaded)
+        self.change(self.spec)
+        return True
 
     def change(self, spec: ModelSpec | None, loaded: Model | None = None) -> None:
         """Switches to another model, which may be loaded already."""
