@@ -25,7 +25,7 @@ def suitable_node() -> str | None:
     """A Node that runs the packages: the one among them, else the machine's own."""
     for candidate in (*sorted(PACKAGES.glob("node-*/bin/node*")), shutil.which("node")):
         if candidate is not None:
-            said = subprocess.run([candidate, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
+            said = subprocess.run([candidate, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
             found = re.match(r"v(\d+)\.(\d+)", said)
             if found and (int(found[1]), int(found[2])) >= OLDEST:
                 return str(candidate)

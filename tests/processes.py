@@ -21,8 +21,8 @@ import memory_mcp
 ROOT = Path(memory_mcp.__file__).parents[1]
 TESTS = Path(__file__).parent
 START_SECONDS = 90  # two processes of tests share the machine, and others may, too
-STOP_SECONDS = 30
-COMMAND_SECONDS = 60
+STOP_SECONDS = 60
+COMMAND_SECONDS = 100
 SPAWNED = (sys.executable, "-m", "memory_mcp")  # as a user starts it
 
 Process = subprocess.Popen[bytes] | ForkedProcess

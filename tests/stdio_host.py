@@ -67,8 +67,8 @@ class StdioHost:
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(30)
-        self._ended.wait(30)
+        self.process.wait(60)
+        self._ended.wait(60)
         with suppress(BrokenPipeError):
             self._stdin.close()
         self._stdout.close()
@@ -89,7 +89,7 @@ class StdioHost:
         """
         message = self._answers[number].get(timeout=ANSWER_SECONDS)
         if message is None:
-            raise Refused(f"it ended with {self.process.wait(30)}: {self.log.read_text(encoding='utf-8')}")
+            raise Refused(f"it ended with {self.process.wait(60)}: {self.log.read_text(encoding='utf-8')}")
         if "error" in message:
             raise Refused(message["error"]["message"])
         if message["result"].get("isError"):
@@ -107,12 +107,12 @@ class StdioHost:
     def end(self) -> int:
         """Ends its stdin, as a host does that needs it no longer. Returns its status."""
         self._stdin.close()
-        return self.process.wait(30)
+        return self.process.wait(60)
 
     def stop(self, number: int = signal.SIGKILL) -> int:
         """Ends it with a signal. Returns its status."""
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(60)
 
     def _read(self) -> None:
         for line in self._stdout:

@@ -25,6 +25,7 @@ class CallRecord:
     operation: str
     status: int = 0
     is_degraded: bool = False
+    is_over: bool = False
     number: int = field(default_factory=lambda: next(_numbers))
     began: float = field(default_factory=time.monotonic)
 

@@ -111,12 +111,15 @@ class Edge:
         record = call_record.begin(self._door.address(scope))
         scope = {**scope, ARRIVED: record.began}
         try:
-            await self._let_in(scope, receive, _Rewording(send, record))
+            await self._let_in(scope, receive, _Rewording(send, record, partial(self._end, record)))
         finally:
             self._end(record)
 
     def _end(self, record: CallRecord) -> None:
-        """The one place that measures calls."""
+        """The one place that measures calls: before the last byte goes out, so that whoever has an answer finds it counted."""
+        if record.is_over:
+            return
+        record.is_over = True
         if self._metrics:
             self._metrics.observe(record)
         if logger.isEnabledFor(logging.DEBUG):
@@ -388,9 +391,10 @@ def _late() -> BodyLate:
 class _Rewording:
     """Replaces a library's plain-text refusal by ours, as JSON, tells a client of OAuth which scopes it lacks, and notes the status."""
 
-    def __init__(self, send: Send, record: CallRecord) -> None:
+    def __init__(self, send: Send, record: CallRecord, end: Callable[[], None]) -> None:
         self._send = send
         self._record = record
+        self._end = end
         self._words: bytes | None = None
         self.step_up: Callable[[], str | None] = lambda: None
 
@@ -407,4 +411,6 @@ class _Rewording:
                 message = {**message, "headers": [*kept, (b"content-type", b"application/json"), (b"content-length", length)]}
         elif message["type"] == "http.response.body" and self._words is not None:
             message = {"type": "http.response.body", "body": self._words}
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            self._end()
         await self._send(message)

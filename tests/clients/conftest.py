@@ -30,7 +30,7 @@ class Driver:
         self._process.stdin.write(json.dumps({"do": deed, **details}) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
-        assert line, f"the client ended with status {self._process.wait(10)}"
+        assert line, f"the client ended with status {self._process.wait(60)}"
         return json.loads(line)
 
     def call(self, name: str, **arguments: Any) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Driver:
     def close(self) -> None:
         self._process.stdin.close()
         try:
-            assert self._process.wait(20) == 0
+            assert self._process.wait(60) == 0
         finally:
             self._process.kill()
             self._process.stdout.close()

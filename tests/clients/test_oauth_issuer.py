@@ -33,7 +33,7 @@ def issuing(node: Node, resources: dict[str, str], *, opaque: bool) -> Iterator[
     finally:
         process.stdin.close()
         try:
-            process.wait(20)
+            process.wait(60)
         finally:
             process.kill()
             process.stdout.close()

@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         for persona, memories in (("さくら", MEMORIES), ("nilou", [{"content": "ニロウの苺のひみつ"}])):
             body = "".join(json.dumps(memory) + "\n" for memory in memories)
             headers = {"X-Persona": quote(persona)}
-            httpx2.post(f"{server.url}/api/import", content=body, headers=headers, timeout=30, trust_env=False).raise_for_status()
+            httpx2.post(f"{server.url}/api/import", content=body, headers=headers, timeout=60, trust_env=False).raise_for_status()
         yield server
 
 

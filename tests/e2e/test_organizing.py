@@ -38,7 +38,7 @@ LINES = "".join(
 )
 def test_a_conversation_is_summarised_and_the_next_one_begins_with_it(tmp_path, eventually, llm, said, made_by):
     with serving(tmp_path, json.dumps({**CONFIG, "llm": llm})) as server:
-        http = httpx2.Client(base_url=server.url, headers={"X-Persona": "nilou"}, trust_env=False, timeout=30)
+        http = httpx2.Client(base_url=server.url, headers={"X-Persona": "nilou"}, trust_env=False, timeout=60)
         with http:
             http.post("/api/import", content=LINES.encode()).raise_for_status()
 

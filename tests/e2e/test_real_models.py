@@ -29,7 +29,7 @@ def settings(embedder: Path | None, reranker: Path | None = None) -> str:
 
 
 def ready(server: RunningServer) -> dict:
-    return httpx2.get(f"{server.url}/ready", timeout=30, trust_env=False).json()
+    return httpx2.get(f"{server.url}/ready", timeout=60, trust_env=False).json()
 
 
 def settled(server: RunningServer, *loaded: str, dimension: int | None = None) -> dict:

@@ -40,7 +40,7 @@ class Stubborn:
     def analysis(self, whole):
         self.calls += 1
         self.begun.set()
-        assert self.ends.wait(20)
+        assert self.ends.wait(60)
         return np.array(whole.ids)
 
 
@@ -51,7 +51,7 @@ def stubborn():
     stubborn.ends.set()
 
 
-def test_one_analysis_runs_at_a_time_and_who_waits_too_long_is_told_so(nilou, told, done):
+def test_one_analysis_runs_at_a_time_and_who_waits_too_long_is_told_so(nilou, told, done, eventually):
     analyses, inside = Analyses(Here(), deadline_seconds=0.3), []
     told("A B")
     with analyses.turn("Wait") as deadline:
@@ -59,15 +59,14 @@ def test_one_analysis_runs_at_a_time_and_who_waits_too_long_is_told_so(nilou, to
         with pytest.raises(AnalysisUnfinished, match="others are under way"):
             analyses.of(nilou, counted(done))
     assert (done, inside) == ([], ["Wait"])
-    analyses.of(nilou, counted(done))
+    eventually(lambda: len(answered(analyses, nilou, counted(done))) == 2)
     assert done == [2]
 
 
 def test_who_asked_for_what_takes_long_hears_so_in_time_and_what_it_finds_is_kept(nilou, personas, now, told, done, stubborn, eventually):
     analyses = Analyses(Here(), deadline_seconds=0.3)
     told("A B")
-    with pytest.raises(AnalysisUnfinished, match="not done within"):
-        analyses.of(nilou, stubborn.analysis)
+    given_up(analyses, nilou, stubborn)
     for analysis in (stubborn.analysis, counted(done)):
         with pytest.raises(AnalysisUnfinished, match="an earlier one that takes long is still under way"):
             analyses.of(nilou, analysis)
@@ -78,6 +77,13 @@ def test_who_asked_for_what_takes_long_hears_so_in_time_and_what_it_finds_is_kep
     stubborn.ends.set()
     eventually(lambda: len(answered(analyses, nilou, stubborn.analysis)) == 2)
     assert stubborn.calls == 1
+
+
+def given_up(analyses, persona, stubborn):
+    """Asks for what takes too long, until it has begun: on a busy machine the time may be over before."""
+    while not stubborn.begun.is_set():
+        with pytest.raises(AnalysisUnfinished, match="not done within|an earlier one that takes long"):
+            analyses.of(persona, stubborn.analysis)
 
 
 def answered(analyses, persona, analysis):
@@ -93,11 +99,11 @@ def test_no_more_than_two_that_nobody_waits_for_are_under_way_at_once(personas, 
         for number in range(3):
             with personas.writing(f"persona-{number}") as persona:
                 relate(persona, [StatedRelation("A", "knows", "B")], now=now, privacy=Privacy())
-                analysis = ending[number].analysis if number < 2 else counted(done)
-                with pytest.raises(
-                    AnalysisUnfinished, match="not done within" if number < 2 else "others that take long are still under way"
-                ):
-                    analyses.of(persona, analysis)
+                if number < 2:
+                    given_up(analyses, persona, ending[number])
+                else:
+                    with pytest.raises(AnalysisUnfinished, match="others that take long are still under way"):
+                        analyses.of(persona, counted(done))
     finally:
         for one in ending:
             one.ends.set()
@@ -115,16 +121,15 @@ def test_what_fails_is_told_to_whoever_waits_for_it(nilou, told):
 
 
 def test_what_fails_when_nobody_waits_any_more_is_in_the_log_with_its_cause(nilou, told, eventually, caplog):
-    begun = threading.Event()
+    class Failing(Stubborn):
+        def analysis(self, whole):
+            super().analysis(whole)
+            raise ArithmeticError("no such number")
+
+    failing = Failing()
     told("A B")
-
-    def failing_late(whole):
-        assert begun.wait(20)
-        raise ArithmeticError("no such number")
-
-    with pytest.raises(AnalysisUnfinished, match="not done within"):
-        Analyses(Here(), deadline_seconds=0.05).of(nilou, failing_late)
-    begun.set()
+    given_up(Analyses(Here(), deadline_seconds=0.05), nilou, failing)
+    failing.ends.set()
     eventually(lambda: "ArithmeticError: no such number" in caplog.text)
 
 

@@ -112,7 +112,7 @@ def test_two_at_once_have_a_process_each_and_closing_ends_what_is_under_way(proc
     thread.start()
     assert len(processes.run(pagerank, GRAPH)) == 50
     processes.close()
-    thread.join(20)
+    thread.join(60)
     assert len(refused) == 1
     with pytest.raises(AnalysisUnfinished, match="the server stops"):
         processes.run(pagerank, GRAPH)
@@ -140,7 +140,7 @@ def test_an_analysis_whose_server_is_gone_ends_all_the_same():
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}) as process:
         pickle.dump((odd_analyses.endless, GRAPH), process.stdin)
         process.stdin.close()
-        assert process.wait(20) == -signal.SIGALRM
+        assert process.wait(60) == -signal.SIGALRM
 
 
 def test_where_no_process_can_be_started_that_is_told(processes, monkeypatch):

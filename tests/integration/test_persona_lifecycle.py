@@ -205,9 +205,9 @@ def test_a_call_that_ends_lets_the_move_begin(personas, says, now):
     with personas.writing("nilou"):
         thread = threading.Thread(target=move)
         thread.start()
-        assert entered.wait(10)
+        assert entered.wait(60)
         assert not moved.is_set()
-    thread.join(10)
+    thread.join(60)
     assert personas.names() == ["collei"]
 
 

@@ -51,7 +51,7 @@ def test_every_route_answers_as_its_document_says(target, figure, thorough):
         for mode in schemathesis.GenerationMode if can_be_wrong else [schemathesis.GenerationMode.POSITIVE]:
 
             def check(case: schemathesis.Case) -> None:
-                answer = case.call(base_url=target.server.url, timeout=20)
+                answer = case.call(base_url=target.server.url, timeout=60)
                 case.validate_response(answer, checks=ANNOUNCED)
                 target.cases += 1
 

@@ -92,7 +92,7 @@ def stalled(server: RunningServer, bodies: int) -> Iterator[None]:
     with ExitStack() as stack:
 
         def begin(request: bytes) -> None:
-            stack.enter_context(socket.create_connection((address.host, address.port or 80), timeout=30)).sendall(request)
+            stack.enter_context(socket.create_connection((address.host, address.port or 80), timeout=60)).sendall(request)
 
         for number in range(bodies):
             begin(head.format("/mcp" if number % 2 else "/api/purge", number).encode() + b'\r\n{"jsonrpc"')

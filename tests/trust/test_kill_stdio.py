@@ -44,7 +44,7 @@ def write(host: StdioHost, name: str, stop: threading.Event) -> set[str]:
         try:
             host("remember", content=content)
         except (Refused, BrokenPipeError):
-            assert host.process.wait(30) < 0
+            assert host.process.wait(60) < 0
             return acknowledged
         acknowledged.add(content)
     return acknowledged

@@ -58,7 +58,7 @@ def settled(server: RunningServer) -> dict[str, Any]:
     pause = threading.Event()
     told: dict[str, Any] = {}
     for _ in range(SETTLE_SECONDS * 4):
-        told = httpx2.get(f"{server.url}/ready", timeout=30, trust_env=False).json()
+        told = httpx2.get(f"{server.url}/ready", timeout=60, trust_env=False).json()
         if {model["state"] for model in told["models"].values()} == {"loaded"} and not told["index_lag"]:
             return told
         pause.wait(0.25)

@@ -201,7 +201,7 @@ def raw_get(server: RunningServer, path: bytes, header: bytes | None = None) -> 
     """The status and the body of a GET whose bytes no client library has looked at."""
     address = urlsplit(server.url)
     lines = [b"GET " + path + b" HTTP/1.1", b"Host: 127.0.0.1", b"Connection: close"]
-    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
+    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
         connection.sendall(b"\r\n".join([*lines, *([b"X-Persona: " + header] if header is not None else []), b"", b""]))
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     head, _, body = answer.partition(b"\r\n\r\n")

@@ -31,14 +31,14 @@ def call(url: str, era: str, name: str, headers: Headers, path: str = "/mcp", **
         params["_meta"] = META
         sent += [("mcp-method", "tools/call"), ("mcp-name", name)]
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    return httpx2.post(url + path, json=body, headers=sent, timeout=30, trust_env=False, verify=TLS)
+    return httpx2.post(url + path, json=body, headers=sent, timeout=60, trust_env=False, verify=TLS)
 
 
 def initialized(url: str, headers: Headers) -> httpx2.Response:
     params = {"protocolVersion": EARLIER, "capabilities": {}, "clientInfo": {"name": "plain", "version": "1"}}
     body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
     sent = [("accept", "application/json, text/event-stream"), *headers]
-    return httpx2.post(f"{url}/mcp", json=body, headers=sent, timeout=30, trust_env=False, verify=TLS)
+    return httpx2.post(f"{url}/mcp", json=body, headers=sent, timeout=60, trust_env=False, verify=TLS)
 
 
 def told(answer: httpx2.Response) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def test_no_session_is_given_and_none_is_kept(server: RunningServer) -> None:
     assert "mcp-session-id" not in answer.headers
     for method in ("GET", "DELETE"):
         headers = {"accept": "text/event-stream", "mcp-session-id": "chosen-by-the-client", "x-persona": "nilou"}
-        answer = httpx2.request(method, f"{server.url}/mcp", headers=headers, timeout=30, trust_env=False, verify=TLS)
+        answer = httpx2.request(method, f"{server.url}/mcp", headers=headers, timeout=60, trust_env=False, verify=TLS)
         assert answer.status_code == 405
         assert "ひみつ" not in answer.text
 

@@ -208,7 +208,7 @@ PROBES: list[Probe] = [(what, era) for what in NEEDS for era in (ERAS if " " not
 
 @contextmanager
 def _opened(directory: Path) -> Iterator[Server]:
-    with serving(directory, CONFIG) as running, httpx2.Client(base_url=running.url, timeout=30, trust_env=False) as http:
+    with serving(directory, CONFIG) as running, httpx2.Client(base_url=running.url, timeout=60, trust_env=False) as http:
         yield Server(running, http)
 
 

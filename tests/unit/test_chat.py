@@ -22,7 +22,7 @@ class Hanging(FakeListChatModel):
     """Answers when it is let go."""
 
     def _call(self, *args, **kwargs):
-        GATE.wait(20)
+        GATE.wait(60)
         return super()._call(*args, **kwargs)
 
 
@@ -147,7 +147,7 @@ def test_nobody_waits_for_a_model_when_the_server_stops():
     waiting.start()
     try:
         asked.close()
-        waiting.join(20)
+        waiting.join(60)
         assert "the server is stopping" in said[0]
     finally:
         GATE.set()

@@ -185,14 +185,14 @@ def test_a_call_too_many_is_refused_with_a_time_to_come_again_and_counts_for_not
 
     def slowly(*arguments, **named):
         working.set()
-        assert release.wait(10)
+        assert release.wait(60)
         return record(*arguments, **named)
 
     monkeypatch.setattr(operations, "record", slowly)
     headers = {**MCP_HEADERS, "X-Persona": "nilou"}
     with ThreadPoolExecutor(1) as thread:
         writing = thread.submit(own_http.post, "/mcp", json=call_of(content="a"), headers=headers)
-        assert working.wait(10)
+        assert working.wait(60)
         own_server.configure(calls={"at_once": 1, "waiting": 0})
         told = own_http.get("/api/stats")
         assert told.status_code == 503
@@ -216,7 +216,7 @@ def half_sent(port, path, beginning=b"{", count=1, headers=""):
     """Connections on which calls have begun, and nothing more comes."""
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: */*\r\nX-Persona: stalled-%d\r\n"
     with ExitStack() as stack:
-        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20)) for _ in range(count)]
+        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)) for _ in range(count)]
         for number, connection in enumerate(opened):
             connection.sendall((head % number + headers).encode() + b"Content-Length: 1000\r\n\r\n" + beginning)
         yield opened
@@ -262,7 +262,7 @@ def test_a_body_that_stops_arriving_is_given_up(own_server, own_http, path, monk
 @pytest.mark.parametrize(("calls_before", "beginning"), [(0, b""), (0, b"POST /mcp HTTP/1.1\r\nHost: 127"), (1, b"GET /he")])
 def test_a_connection_on_which_no_request_begins_or_its_headers_do_not_end_is_closed(own_server, monkeypatch, calls_before, beginning):
     monkeypatch.setattr(edge, "SILENCE_SECONDS", 0.2)
-    with socket.create_connection(("127.0.0.1", own_server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", own_server.port), timeout=60) as connection:
         for _ in range(calls_before):
             connection.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             answer = b""
@@ -276,7 +276,7 @@ def test_what_an_import_had_stored_before_it_stopped_is_stored_and_said(own_serv
     monkeypatch.setattr(edge, "SILENCE_SECONDS", 0.2)
     lines = b"".join(b'{"content": "%d"}\n' % number for number in range(200))
     head = f"POST /api/import HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Persona: nilou\r\nContent-Length: {len(lines) + 99}\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", own_server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", own_server.port), timeout=60) as connection:
         connection.sendall(head.encode() + lines)
         answer = b"".join(iter(lambda: connection.recv(4_096), b""))
     assert answer.startswith(b"HTTP/1.1 408 ")

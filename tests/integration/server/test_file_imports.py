@@ -150,7 +150,7 @@ def paused(monkeypatch):
 
     def waits(*arguments):
         begun.set()
-        assert go.wait(20)
+        assert go.wait(60)
         return store(*arguments)
 
     monkeypatch.setattr(transfer, "store", waits)
@@ -162,7 +162,7 @@ def test_an_import_is_ended_on_demand_and_keeps_what_it_has_stored(own_server, o
     begun, go = paused
     lines = "".join(json.dumps({"content": f"記憶{number}"}) + "\n" for number in range(450)).encode()
     identity = own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=lines, headers=NILOU).json()["id"]
-    assert begun.wait(20)
+    assert begun.wait(60)
     (job,) = own_http.get("/api/import/file", headers=NILOU).json()["imports"]
     assert (job["state"], job["done"], job["total"]) == ("storing", 0, 450)
     assert own_http.delete("/api/import/file", params={"id": identity}, headers=NILOU).status_code == 200
@@ -180,7 +180,7 @@ def test_an_import_ends_when_its_token_is_revoked(own_server, own_http, paused):
     headers, others = ({"Authorization": f"Bearer {token}", **NILOU} for token in (secret, owner))
     lines = "".join(json.dumps({"content": f"記憶{number}"}) + "\n" for number in range(450)).encode()
     identity = own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=lines, headers=headers).json()["id"]
-    assert begun.wait(20)
+    assert begun.wait(60)
     revoke_token(own_server.data, made.id, NOON)
     go.set()
     job = ended(own_http, identity, others)
@@ -228,7 +228,7 @@ def test_only_so_many_imports_wait(own_http, paused):
         return own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=b'{"content": "a"}\n', headers=NILOU).status_code
 
     assert post() == 200
-    assert begun.wait(20)
+    assert begun.wait(60)
     assert [post() for _ in range(WAITING_LIMIT + 1)] == [*[200] * WAITING_LIMIT, 503]
 
 

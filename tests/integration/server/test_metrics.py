@@ -1,10 +1,13 @@
 """What Prometheus reads at /metrics, who may read it, and that it names nobody."""
 
+import threading
+
 import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from memory_mcp import extras
+from memory_mcp.server.metrics import Metrics
 from memory_mcp.store.files.access_tokens import create_token
 
 
@@ -108,6 +111,18 @@ def test_an_answer_without_a_configured_model_is_counted_as_degraded(own_server,
     nilou("remember", content="緑茶が好き")
     assert nilou("recall", query="緑茶")["degraded"]
     assert calls(own_http)["recall", "degraded"] == 1
+
+
+def test_whoever_has_an_answer_finds_its_call_counted(own_server, own_http, monkeypatch):
+    counted = []
+
+    def slowly(_, record):
+        threading.Event().wait(0.1)
+        counted.append(record.operation)
+
+    monkeypatch.setattr(Metrics, "observe", slowly)
+    own_http.get("/health")
+    assert counted == ["GET /health"]
 
 
 def test_two_servers_of_one_process_count_apart(own_server, own_http, http):

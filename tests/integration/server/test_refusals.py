@@ -148,7 +148,7 @@ def test_a_database_that_another_program_holds_is_reported_as_busy(own_server, o
     own_http.post("/api/import", content=b'{"content": "before"}', headers={"X-Persona": "nilou"})
     other = apsw.Connection(str(own_server.directory_of("nilou") / "memory.sqlite"))
     other.execute("BEGIN IMMEDIATE")
-    answer = own_http.post("/api/import", content=b'{"content": "x"}', headers={"X-Persona": "nilou"}, timeout=30)
+    answer = own_http.post("/api/import", content=b'{"content": "x"}', headers={"X-Persona": "nilou"}, timeout=60)
     assert answer.status_code == 503
     assert answer.headers["retry-after"] == "1"
     assert "is locked by another program" in answer.json()["error"]
