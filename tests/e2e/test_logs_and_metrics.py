@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 
 import httpx2
 import pytest
@@ -47,16 +46,18 @@ def test_every_line_is_one_object_that_says_which_call_it_belongs_to(tmp_path):
     assert "nilou" not in json.dumps([event for event in found if "request" in event])
 
 
-def test_the_format_of_the_log_changes_with_config_json(tmp_path):
+def test_the_format_of_the_log_changes_with_config_json(tmp_path, eventually):
     with serving(tmp_path, configured(log_level="debug")) as server:
         get(server, "/health")
         assert re.search(r"GET /health: ok \(status=200, duration_ms=[\d.]+\)$", server.log.read_text(encoding="utf-8"), re.MULTILINE)
         server.config.write_text(configured(log_level="debug", log_format="json"), encoding="utf-8")
         get(server, "/api/memories")
-        deadline = time.monotonic() + 30
-        while not server.log.read_text(encoding="utf-8").splitlines()[-1].startswith("{"):
-            assert time.monotonic() < deadline
+
+        def is_json():
             get(server, "/health")
+            return server.log.read_text(encoding="utf-8").splitlines()[-1].startswith("{")
+
+        eventually(is_json)
     assert json.loads(server.log.read_text(encoding="utf-8").splitlines()[-1])["message"] == "stopped"
 
 

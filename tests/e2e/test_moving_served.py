@@ -6,7 +6,6 @@ import re
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -117,17 +116,10 @@ def graph_lines() -> list[dict[str, Any]]:
     return rows
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(3_000):
-        if condition():
-            return
-        pause.wait(0.02)
-    pytest.fail("it did not come about within a minute")
-
-
 @pytest.mark.timeout(600)
-def test_thousands_of_memories_move_with_everything_and_nothing_is_embedded_again(tmp_path: Path, figure: Figure, thorough: bool) -> None:
+def test_thousands_of_memories_move_with_everything_and_nothing_is_embedded_again(
+    tmp_path: Path, figure: Figure, thorough: bool, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
     many = THOROUGH_MANY if thorough else MANY
     first_log, second_log = tmp_path / "first.txt", tmp_path / "second.txt"
     trust = {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'trust'}"}
@@ -155,22 +147,22 @@ def test_thousands_of_memories_move_with_everything_and_nothing_is_embedded_agai
         return ready["index_lag"] if ready["mode"] == "hybrid" else -1
 
     with serving(tmp_path / "a", config(first_log), environment=trust) as server:
-        wait_until(lambda: lag(server) == 0)
+        eventually(lambda: lag(server) == 0)
         counts = send(server, body)
         assert (counts["stored"], counts["versions"], counts["context"], counts["refused"]) == (many, 2 * many // 10, 1, 0)
         assert counts["graph"] == len(said)
-        wait_until(lambda: lag(server) == 0)
+        eventually(lambda: lag(server) == 0)
         first = fetch(server)
         assert fetch(server) == first
     assert len(first.splitlines()) == len(body.splitlines())
     assert first.count(b'"vectors"') > many // 2
     with serving(tmp_path / "b", config(second_log), environment=trust) as server:
-        wait_until(lambda: lag(server) == 0)
+        eventually(lambda: lag(server) == 0)
         counts = send(server, first)
         assert (counts["stored"], counts["versions"], counts["context"], counts["refused"]) == (many, 2 * many // 10, 1, 0)
         assert counts["graph"] == len(said)
         assert counts["vectors"] == first.count(b'"vectors"')
-        wait_until(lambda: lag(server) == 0)
+        eventually(lambda: lag(server) == 0)
         second = fetch(server)
         again = send(server, first)
     assert first.splitlines() == second.splitlines()
@@ -350,7 +342,9 @@ def test_the_database_of_an_older_server_is_read_where_it_lies(shared_server: Ru
     assert [entry.name for entry in path.parent.iterdir()] == ["nilou.sqlite"]
 
 
-def test_an_import_that_is_killed_half_way_is_completed_by_the_next_without_doubles(tmp_path: Path, figure: Figure) -> None:
+def test_an_import_that_is_killed_half_way_is_completed_by_the_next_without_doubles(
+    tmp_path: Path, figure: Figure, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
     file = tmp_path / "conversations.json"
     file.write_text(json.dumps(chatgpt(100, 50)), encoding="utf-8")
     (tmp_path / "server").mkdir()
@@ -361,7 +355,7 @@ def test_an_import_that_is_killed_half_way_is_completed_by_the_next_without_doub
 
         arguments = [sys.executable, "-m", "memory_mcp", "import", str(file), "-p", "n", "--url", server.url]
         client = subprocess.Popen(arguments, env=clean_environment(), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_until(lambda: stored() > 0 or client.poll() is not None)
+        eventually(lambda: stored() > 0 or client.poll() is not None)
         client.kill()
         client.wait()
         figure("stored when an import was killed", stored())

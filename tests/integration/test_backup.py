@@ -262,9 +262,11 @@ def test_an_archive_that_wants_to_write_elsewhere_is_refused(filled: House, tmp_
     assert not list(tmp_path.rglob("escaped"))
 
 
-def test_a_backup_beside_eight_writers_is_of_one_moment(house: House, elsewhere: Callable[[Keys], House], now: datetime) -> None:
+def test_a_backup_beside_eight_writers_is_of_one_moment(
+    house: House, elsewhere: Callable[[Keys], House], now: datetime, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
     """Each write is a memory and a row of its own table of operations; a copy must have both or neither, and be sound."""
-    numbers, stop = itertools.count(), threading.Event()
+    numbers, stop, made = itertools.count(), threading.Event(), []
     with house.personas.writing("nilou") as persona:
 
         def write() -> None:
@@ -272,10 +274,16 @@ def test_a_backup_beside_eight_writers_is_of_one_moment(house: House, elsewhere:
                 content = f"海辺の散歩 {next(numbers)}"
                 remember(persona, draft(content, now=now, zone=UTC_ZONE), now=now, zone=UTC_ZONE, privacy=Privacy())
 
+        def stored() -> int:
+            with persona.database.read() as connection:
+                return connection.execute("SELECT count(*) FROM memories").get
+
         with ThreadPoolExecutor(8) as threads:
             writers = [threads.submit(write) for _ in range(8)]
             try:
-                made = [house.backups.make(persona, now + timedelta(seconds=number), house.settings) for number in range(3)]
+                for number in range(3):
+                    made.append(house.backups.make(persona, now + timedelta(seconds=number), house.settings))
+                    eventually(lambda: stored() > made[-1][1].contents.memories)
             finally:
                 stop.set()
             for writer in writers:

@@ -82,7 +82,7 @@ def test_who_asked_for_what_takes_long_hears_so_in_time_and_what_it_finds_is_kep
 def given_up(analyses, persona, stubborn):
     """Asks for what takes too long, until it has begun: on a busy machine the time may be over before."""
     while not stubborn.begun.is_set():
-        with pytest.raises(AnalysisUnfinished, match="not done within|an earlier one that takes long"):
+        with pytest.raises(AnalysisUnfinished, match=r"not done within|an earlier one that takes long"):
             analyses.of(persona, stubborn.analysis)
 
 

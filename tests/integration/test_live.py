@@ -235,7 +235,8 @@ class CountingConfig(LiveConfig):
         super().refresh()
 
 
-def test_reading_the_file_is_no_change_that_makes_it_be_read_again(path, eventually):
+def test_reading_the_file_is_no_change_that_makes_it_be_read_again(path, eventually, monkeypatch):
+    monkeypatch.setattr(live, "POLL_SECONDS", 0.05)
     config = CountingConfig(path)
     config.start()
     try:

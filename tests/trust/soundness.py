@@ -1,5 +1,7 @@
 """Whether the files of a data directory are sound, beside a running server or after it."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -9,6 +11,14 @@ from memory_mcp.index import sync
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.graph import consistency
 from memory_mcp.store.vectors.index_cache import IndexCache
+
+
+def contents(directory: Path) -> Iterator[tuple[Path, bytes]]:
+    """Each file below, with what is in it; without one that a running server replaces or removes in that moment."""
+    for path in sorted(directory.rglob("*")):
+        with suppress(FileNotFoundError):
+            if path.is_file():
+                yield path, path.read_bytes()
 
 
 def faults(data: Path) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from crashing import INDEXED, crashing, kill
 from processes import ROOT, clean_environment, importable
+from soundness import contents
 from writers import Caller, settle
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
@@ -32,7 +33,7 @@ def encrypting(tmp_path: Path) -> dict[str, Any]:
 
 
 def holding(directory: Path, word: str) -> list[str]:
-    return [str(path) for path in directory.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
+    return [str(path) for path, content in contents(directory) if word.encode() in content]
 
 
 def backed_up(caller: Caller) -> dict[str, Any]:

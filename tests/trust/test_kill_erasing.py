@@ -4,7 +4,6 @@ import json
 import shutil
 import sqlite3
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from crashing import BY_WORDS, INDEXED, crashing, died
 from figures import Figure
 from processes import RunningServer
+from soundness import contents as stored
 from soundness import faults
 from writers import Caller, settle
 
@@ -76,20 +76,10 @@ def traces(directory: Path) -> list[tuple[str, str]]:
     """(file, trace) of everything that is left of the secret."""
     return [
         (file.relative_to(directory).as_posix(), trace)
-        for file in directory.rglob("*")
-        if file.is_file()
+        for file, content in stored(directory)
         for trace in TRACES
-        if trace.encode() in file.read_bytes() or json.dumps(trace)[1:-1].encode() in file.read_bytes()
+        if trace.encode() in content or json.dumps(trace)[1:-1].encode() in content
     ]
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    pause = threading.Event()
-    for _ in range(400):
-        if condition():
-            return True
-        pause.wait(0.05)
-    return False
 
 
 def swept(persona: Path) -> bool:
@@ -113,7 +103,7 @@ def contents(server: RunningServer, persona: str = "nilou") -> list[str]:
     ],
 )
 def test_a_purge_that_is_killed_has_not_begun_or_is_finished_by_the_next_start(
-    tmp_path: Path, indexed: tuple[Path, str], moment: str, figure: Figure
+    tmp_path: Path, indexed: tuple[Path, str], moment: str, figure: Figure, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
     data, settings = tmp_path / "memory", {**INDEXED, **UPKEEP}
     filled, key = indexed
@@ -127,7 +117,7 @@ def test_a_purge_that_is_killed_has_not_begun_or_is_finished_by_the_next_start(
         if moment == "inside a purge":  # it never happened: nothing of it is missing
             assert SECRET + " 改" in contents(server)
             post(server, "/api/purge", keys=[key], confirm=post(server, "/api/purge", keys=[key])["confirm"])
-        assert eventually(lambda: swept(data / "nilou"))
+        eventually(lambda: swept(data / "nilou"))
         settle(server)
         assert contents(server) == sorted(OTHERS)
         assert faults(data) == []
@@ -139,7 +129,7 @@ def test_a_purge_that_is_killed_has_not_begun_or_is_finished_by_the_next_start(
     figure(f"bytes of an erased word, killed {moment}", "0")
 
 
-def test_a_round_of_retention_that_is_killed_is_done_again(tmp_path: Path) -> None:
+def test_a_round_of_retention_that_is_killed_is_done_again(tmp_path: Path, eventually: Callable[[Callable[[], bool]], None]) -> None:
     rules = {**BY_WORDS, "upkeep": {"idle_seconds": 0}, "retention": {"conversation_days": 30}}
     with crashing(tmp_path, BY_WORDS) as server, Caller(server, "nilou") as caller:
         row = {"kind": "conversation", "created_at": "2020-01-01T00:00:00+09:00"}
@@ -147,7 +137,7 @@ def test_a_round_of_retention_that_is_killed_is_done_again(tmp_path: Path) -> No
     with crashing(tmp_path, rules, "inside a round of retention") as server:
         assert died(server)
     with crashing(tmp_path, rules) as server, Caller(server, "nilou") as caller:
-        assert eventually(lambda: caller.get("/api/stats").json()["in_trash"] == len(OTHERS))
+        eventually(lambda: caller.get("/api/stats").json()["in_trash"] == len(OTHERS))
         assert contents(server) == sorted(OTHERS)
         assert faults(tmp_path / "memory") == []
 

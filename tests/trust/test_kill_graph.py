@@ -73,7 +73,7 @@ def do(server: RunningServer, todo: list[tuple[str, dict[str, Any]]]) -> None:
 def woven(server: RunningServer) -> None:
     """Waits until nothing is left to weave."""
     store, pause = server.data / "nilou" / "memory.sqlite", threading.Event()
-    for _ in range(600):
+    for _ in range(1_200):
         with closing(sqlite3.connect(store)) as plain:
             (waiting,) = plain.execute(
                 "SELECT (SELECT count(*) FROM graph_queue) + (SELECT count(*) FROM entity_aliases WHERE id > "
@@ -82,7 +82,7 @@ def woven(server: RunningServer) -> None:
         if not waiting:
             return
         pause.wait(0.05)
-    pytest.fail("the graph was not woven within half a minute")
+    pytest.fail("the graph was not woven within a minute")
 
 
 @contextmanager

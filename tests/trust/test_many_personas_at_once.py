@@ -1,10 +1,11 @@
 """Many callers of each of eight personas, everything at once: no answer, no file and no log holds a byte of another persona's memories."""
 
 import asyncio
+import functools
 import json
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -145,9 +146,14 @@ def test_every_tool_and_every_route_took_part(day: tuple[Overheard, set[str]]) -
     assert {route.path for route in mcp._get_additional_http_routes()} - set(ROUTES) == set()
 
 
-def test_summaries_were_made_for_everybody_meanwhile(server: RunningServer, day: tuple[Overheard, set[str]]) -> None:
+def test_summaries_were_made_for_everybody_meanwhile(
+    server: RunningServer, day: tuple[Overheard, set[str]], eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    def summarized(persona: str) -> bool:
+        return any(row.get("kind") == "summary" for row in exported(server, persona))
+
     for persona in PERSONAS:
-        assert [row["session_id"] for row in exported(server, persona) if row.get("kind") == "summary"]
+        eventually(functools.partial(summarized, persona))
 
 
 def test_nothing_of_anybody_was_changed_by_somebody_else(server: RunningServer, day: tuple[Overheard, set[str]]) -> None:
@@ -160,9 +166,9 @@ def test_nothing_of_anybody_was_changed_by_somebody_else(server: RunningServer, 
 
 
 def test_the_models_and_the_worker_took_part_and_what_was_cached_for_one_is_right_for_the_other(
-    server: RunningServer, day: tuple[Overheard, set[str]]
+    server: RunningServer, day: tuple[Overheard, set[str]], eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
-    assert settled(server)["index"]["last_rebuild"]
+    eventually(lambda: settled(server)["index"]["last_rebuild"])
     for persona in PERSONAS:
         for text in SHARED:
             call = {"name": "recall", "arguments": {"query": text}}

@@ -21,6 +21,7 @@ import httpx2
 import pytest
 from figures import Figure
 from processes import RunningServer, serving
+from soundness import contents
 
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.server.application import scope_needs
@@ -316,8 +317,8 @@ def test_no_secret_is_in_any_log_file_or_process_title(server: Server, figure: F
     done = server.running.memory_mcp("recall", "x", "--persona", OWN)
     assert "requires a token" in done.stderr
     parts = [secret.rpartition("_")[2] for secret in secrets]
-    files = [path for path in server.running.data.parent.rglob("*") if path.is_file()]
-    seen = [path.read_bytes() for path in files]
+    files = dict(contents(server.running.data.parent))
+    seen = list(files.values())
     title = Path(f"/proc/{server.running.process.pid}/cmdline")
     seen += [title.read_bytes()] if title.exists() else []
     assert any(path.name == "memory_operations.log" for path in files)

@@ -4,7 +4,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, wait
 
 import pytest
 
@@ -199,20 +199,13 @@ def test_closing_ends_the_threads_and_cancels_what_waits():
         pool.submit(lambda: None, Urgency.QUERY)
 
 
-def test_bulk_work_rests_while_somebody_asks_and_not_when_nobody_does():
-    with ModelPool(1, bulk_share=0.01) as pool:
-        began: list[float] = []
-
-        def bulk() -> None:
-            began.append(time.monotonic())
-            threading.Event().wait(0.01)
-
+def test_bulk_work_rests_while_somebody_asks_and_not_when_nobody_does(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("memory_mcp.encoders.worker_pool.RECENT_CALL_SECONDS", AN_HOUR)
+    with ModelPool(1, bulk_share=1e-9) as pool:
         pool.submit(lambda: None, Urgency.QUERY).result()
-        jobs = [pool.submit(bulk, Urgency.BULK) for _ in range(2)]
-        for job in jobs:
-            job.result()
-        asked_lately = began[1] - began[0]
-        jobs = [pool.submit(bulk, Urgency.BULK) for _ in range(2)]
-        for job in jobs:
-            job.result()
-        assert began[3] - began[2] < asked_lately
+        first, second = (pool.submit(lambda: threading.Event().wait(0.001), Urgency.BULK) for _ in range(2))
+        first.result()
+        assert not wait([second], 0.05).done
+        monkeypatch.setattr("memory_mcp.encoders.worker_pool.RECENT_CALL_SECONDS", 0.0)
+        pool.submit(lambda: None, Urgency.QUERY).result()
+        second.result()
