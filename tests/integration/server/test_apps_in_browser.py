@@ -169,13 +169,8 @@ def test_a_page_answers_the_host_and_does_nothing_for_others(shown):
     page, app = shown("explain_recall", {"query": "苺"})
     app.locator("main p").first.wait_for()
     for method, answered in (("ui/resource-teardown", "result"), ("ui/unknown", "error")):
-        page.evaluate(
-            """method => new Promise((done) => {
-                addEventListener("message", () => done(), { once: true });
-                send({ id: method, method, params: {} });
-            })""",
-            method,
-        )
+        page.evaluate("method => send({ id: method, method, params: {} })", method)
+        page.wait_for_function("method => window.answered && answered.id === method", arg=method)
         assert answered in page.evaluate("() => answered")
     assert page.evaluate("() => said")[:2] == ["ui/initialize", "ui/notifications/initialized"]
     frame = frame_of(page)

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from test_dashboard_in_browser import press_until, send, violations
+from test_dashboard_in_browser import follow, press_until, send, violations
 
 pytestmark = pytest.mark.slow
 
@@ -148,12 +148,12 @@ def test_a_path_is_drawn_with_its_relations_marked(page):
 def test_without_scripts_the_tables_are_the_picture(page):
     page.goto(f"{AT}/picture?lang=ja")
     assert not page.locator(".graph").is_visible()
-    page.locator("[aria-label='美咲のつながりも表示']").click()
+    follow(page, page.locator("[aria-label='美咲のつながりも表示']"))
     assert page.locator("[data-node] th").all_inner_texts()[0] == "美咲"
     assert page.locator("[data-node]").count() == 3
-    page.locator("[aria-label='健太のつながりも表示']").click()
+    follow(page, page.locator("[aria-label='健太のつながりも表示']"))
     assert page.locator("[data-node]").count() == 4
-    page.locator("a", has_text="美咲と健太のつながり").click()
+    follow(page, page.locator("a", has_text="美咲と健太のつながり"))
     assert "健太 > sibling_of > 美咲" in page.locator("main").inner_text()
 
 
