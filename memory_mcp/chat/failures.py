@@ -19,7 +19,11 @@ _BROKEN = (
         "Check the network, and the address if you have set one",
     ),
     ({"TimeoutException", "TimeoutError", "APITimeoutError"}, "it took too long to answer", "Try again"),
-    ({"TransportError", "ConnectionError", "APIConnectionError"}, "the connection broke off", "Try again"),
+    (
+        {"TransportError", "ConnectionError", "APIConnectionError", "ClientConnectionError", "ClientPayloadError"},
+        "the connection broke off",
+        "Try again",
+    ),
     ({"ValueError", "UnknownApiResponseError"}, "its answer can't be read", OTHERWISE),
 )
 # The forms in which vendors quote a rejected key: a piece of it, which the general rules for keys may not know.

@@ -28,14 +28,16 @@ _NAME_LENGTH = 64
 
 @dataclass(frozen=True, slots=True)
 class ToolServer:
-    """An MCP server, and which of its tools a conversation may use: names, or patterns as `get_*`."""
+    """An MCP server, and which of its tools a conversation may use: names, or patterns as `get_*`. `transport` may raise why it can't be reached."""
 
     name: str
     transport: "Callable[[], ClientTransport]"
     tools: tuple[str, ...] = ("*",)
+    without: tuple[str, ...] = ()
 
     def offers(self, tool: str) -> bool:
-        return any(fnmatchcase(tool, pattern) for pattern in self.tools)
+        """Whether a tool is one of those."""
+        return any(fnmatchcase(tool, pattern) for pattern in self.tools) and not any(fnmatchcase(tool, name) for name in self.without)
 
 
 def memory_server(connection: Connection) -> ToolServer:
@@ -84,8 +86,8 @@ class Toolbox:
 
         offered: list[tuple[ToolServer, Sequence[McpTool]]] = []
         for server in servers:
-            client = Client(server.transport(), timeout=ANSWER_SECONDS)
             try:
+                client = Client(server.transport(), timeout=ANSWER_SECONDS)
                 await self._open.enter_async_context(client)
                 offered.append((server, await client.list_tools()))
             except Exception as error:  # noqa: BLE001  each transport has its own errors, a program of somebody else any

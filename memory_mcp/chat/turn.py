@@ -61,10 +61,14 @@ class Approvals:
         if waiting and not waiting.done():
             waiting.set_result(allowed)
 
+    def allows(self, tool: str) -> bool:
+        """Whether a tool runs without a question."""
+        return bool({tool, EVERYTHING} & self.allowed)
+
     async def may_run(self, tool: Tool, call: ToolCall, emit: Callable[[Event], None], clock: asyncio.Timeout) -> bool:
         """Whether the call is allowed, which the user may be asked. Meanwhile the clock of the turn stands still."""
         async with self._one_question:
-            if tool.reads_only or {tool.name, EVERYTHING} & self.allowed:
+            if tool.reads_only or self.allows(tool.name):
                 return True
             loop = asyncio.get_running_loop()
             self._waiting[call.id] = loop.create_future()
@@ -168,7 +172,7 @@ class Turn:
             raise ChatFailed("the turn was ended", f"the conversation has cost {cost:.2f} of {self._limits.cost:.2f}", "Begin another")
 
     def _count(self, said: "Sequence[BaseMessage]", answer: "AIMessage") -> None:
-        told = answer.usage_metadata
+        told = answer.usage_metadata if answer.usage_metadata and answer.usage_metadata["total_tokens"] else None
         read = told["input_tokens"] if told else sum(estimate_tokens(str(message.text)) for message in said)
         written = told["output_tokens"] if told else estimate_tokens(str(answer.text))
         read, written = self.usage.input_tokens + read, self.usage.output_tokens + written

@@ -13,6 +13,7 @@ import typer
 from memory_mcp import __version__
 from memory_mcp.cli import (
     backups,
+    chat,
     connect,
     corrections,
     doctor,
@@ -48,6 +49,7 @@ app = typer.Typer(
 for register in (
     serve.register,
     memories.register,
+    chat.register,
     corrections.register,
     stdio.register,
     import_export.register,
@@ -100,7 +102,7 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and stream.isatty():
-            setattr(sys, name, Terminal(stream.detach(), encoding="utf-8", errors="backslashreplace", line_buffering=True))
+            setattr(sys, name, Terminal(stream.buffer, encoding="utf-8", errors="backslashreplace", line_buffering=True))
         elif isinstance(stream, io.TextIOWrapper):  # a redirected stream on Windows can't write Japanese otherwise
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,108 @@
+"""`memory-mcp chat`: a conversation as a persona, with any vendor's model, in the terminal or for one answer."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memory_mcp.cli import japanese
+from memory_mcp.cli.options import AsJson, ConfigFile, DataDirectory, PersonaName, Url, connection, print_json, settings_or_defaults
+from memory_mcp.config.reading import language_of_machine
+from memory_mcp.errors import ChatFailed, InvalidInput
+
+if TYPE_CHECKING:
+    from memory_mcp.chat import Conversation
+
+STDIN = "-"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command()(chat)
+
+
+def chat(
+    persona: PersonaName = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="As vendor:model. Default: chat.model of config.json.", metavar="MODEL")
+    ] = None,
+    once: Annotated[
+        str | None, typer.Option(help="Print the answer to this text and end; `-` reads the text from stdin.", metavar="TEXT")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Let tools change something without a question.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Off the record: nothing is stored.")] = False,
+    transcript: Annotated[bool, typer.Option("--transcript", help="Store each turn as a memory of the conversation.")] = False,
+    summary: Annotated[bool, typer.Option("--summary", help="At the end store a summary, which the model writes.")] = False,
+    instructions: Annotated[Path | None, typer.Option(help="A text file that says who the persona is.", metavar="FILE")] = None,
+    mcp: Annotated[Path | None, typer.Option(help="Further MCP servers: an mcp.json as VS Code or Claude has it.", metavar="FILE")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with a conversation that /save has written.", metavar="FILE")] = None,
+    data: DataDirectory = None,
+    config: ConfigFile = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Talk with a persona, which uses its memory: with Claude, GPT, Gemini, Ollama, or any server that speaks as OpenAI's.
+
+    The vendors' usual variables hold the keys: ANTHROPIC_API_KEY, OPENAI_API_KEY (and OPENAI_BASE_URL), GOOGLE_API_KEY, OLLAMA_HOST.
+    """
+    from memory_mcp.chat.opening import Opening  # noqa: PLC0415  `--help` needs none of it
+
+    opening = Opening(
+        lambda name: connection(url, name or persona, data),
+        settings_or_defaults(config).chat,
+        allowed=("*",) if yes else (),
+        keep_transcript=transcript and not off,
+        instructions=instructions,
+        servers=mcp,
+        resume=resume,
+    )
+    if once is None and sys.stdin.isatty():
+        from memory_mcp.chat.terminal import run  # noqa: PLC0415  as above
+
+        language = language_of_machine()
+        refusal = japanese.error if language == "ja" else str
+        run(opening, model, language=language, refusal=refusal, off_record=off, summary=summary)
+        return
+    text = (sys.stdin.read() if once in (None, STDIN) else once or "").strip()
+    if not text:
+        raise InvalidInput("there is nothing to say", "", "Give the text with --once, or on stdin")
+    asyncio.run(_answer(opening.conversation(model), text, off_record=off, summary=summary, as_json=as_json))
+
+
+async def _answer(conversation: "Conversation", text: str, *, off_record: bool, summary: bool, as_json: bool) -> None:
+    """Prints the answer alone on stdout, everything else on stderr.
+
+    Raises:
+        ChatFailed: there is no answer.
+    """
+    from memory_mcp.chat import ApprovalNeeded, Failed, TextPiece, ToolResult, event_json  # noqa: PLC0415  as above
+
+    tools: list[Mapping[str, Any]] = []
+    pieces: list[str] = []
+    async with conversation:
+        for server, why in conversation.toolbox.missing.items():
+            typer.echo(f"memory-mcp: {server} is left out: {why}", err=True)
+        async for event in conversation.say(text, off_record=off_record):
+            if isinstance(event, TextPiece):
+                pieces.append(event.text)
+                if not as_json:
+                    typer.echo(event.text, nl=False)
+                    sys.stdout.flush()
+            elif isinstance(event, ToolResult):
+                tools.append(event_json(event))
+            elif isinstance(event, ApprovalNeeded):
+                conversation.answer(event.call.id, allowed=False)
+                typer.echo(f"memory-mcp: {event.call.name} was not allowed: --yes allows it", err=True)
+            elif isinstance(event, Failed):
+                raise ChatFailed(event.what, event.why, event.do)
+        if summary and not off_record:
+            await conversation.summarize()
+    if as_json:
+        facts = {"model": conversation.model, "persona": conversation.persona, "session_id": conversation.session_id}
+        print_json({"answer": "".join(pieces), **facts, "tools": tools, "usage": asdict(conversation.usage)})
+    else:
+        typer.echo()
