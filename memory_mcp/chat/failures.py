@@ -48,6 +48,8 @@ def failure_of(error: Exception, model: str) -> Failure:
     if status:
         return _of_status(status, _quoted(error), model, next(filter(None, map(_retry_after, chain)), None))
     classes = {kind.__name__ for one in chain for kind in type(one).__mro__}
+    if "Event loop is closed" in str(error):  # a connection kept by the vendor's class from an earlier asyncio.run
+        classes.add("ConnectionError")
     for names, why, do in _BROKEN:
         if names & classes:
             return Failure(ChatFailed(f"{model} failed", why, do), retry=True)

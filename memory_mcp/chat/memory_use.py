@@ -34,7 +34,13 @@ def recalled(tool: Tool, answer: Answer) -> tuple[Recalled, ...]:
 
 def _hit(hit: Mapping[str, Any]) -> Recalled:
     when = str(hit.get("ago") or hit.get("occurred_at") or hit.get("created_at") or "")
-    return Recalled(str(hit.get("key", "")), str(hit.get("content", "")), hit.get("score"), when, hit.get("why") or ({str(hit["_source"]): True} if "_source" in hit else {}))
+    return Recalled(
+        str(hit.get("key", "")),
+        str(hit.get("content", "")),
+        hit.get("score"),
+        when,
+        hit.get("why") or ({str(hit["_source"]): True} if "_source" in hit else {}),
+    )
 
 
 def stored(tool: Tool, call: ToolCall, answer: Answer) -> Stored | None:

@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from memory_mcp.config.reading import variable
@@ -96,6 +97,13 @@ def chat_model(name: str, *, key: str | None = None, base_url: str | None = None
     key, base_url = key or vendor.key(), base_url or vendor.base_url()
     if vendor.keys and not key and not base_url:
         raise _key_missing(name, vendor_name)
+    return _built(name, vendor_name, model, key, base_url)
+
+
+@lru_cache(maxsize=64)
+def _built(name: str, vendor_name: str, model: str, key: str | None, base_url: str | None) -> "BaseChatModel":
+    """Kept, so that conversations share the open connections of their models, which the classes never close."""
+    vendor = VENDORS[vendor_name]
     # A server of one's own may need no key, but the classes insist on one.
     key_argument = {"api_key": key or "none"} if vendor.keys else {}
     address = {vendor.base: base_url, **vendor.of_address} if base_url else {}
