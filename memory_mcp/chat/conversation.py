@@ -14,7 +14,7 @@ from memory_mcp.chat.models import chat_model, parsed
 from memory_mcp.chat.tools import MEMORY, Answer, Tool, Toolbox, ToolServer, finished, memory_server
 from memory_mcp.chat.turn import Approvals, Limits, Price, Turn
 from memory_mcp.client.connection import Connection
-from memory_mcp.errors import ChatFailed, InvalidInput, MemoryMCPError, ServerUnreachable
+from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -137,7 +137,7 @@ class Conversation:
                 case TextPiece():
                     pieces.append(event.text)
                 case Failed():
-                    raise ChatFailed(event.what, event.why, event.do)
+                    raise event.error()
         return "".join(pieces)
 
     def answer(self, call_id: str, allowed: bool) -> None:

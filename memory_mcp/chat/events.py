@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from memory_mcp.chat.messages import ToolCall
+from memory_mcp.errors import ChatFailed
 
 Outcome = Literal["done", "cancelled", "failed"]
 
@@ -89,6 +90,10 @@ class Failed:
     what: str
     why: str = ""
     do: str = ""
+
+    def error(self) -> ChatFailed:
+        """The same as an error."""
+        return ChatFailed(self.what, self.why, self.do)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,22 +10,11 @@ from memory_mcp.text.privacy.redaction import Redaction
 
 TOO_MANY = 429
 QUOTED_LENGTH = 200
-OTHERWISE = "Try again later, or choose another model"
 # What breaks a call off, by the names of the exceptions: each vendor's library has classes of its own, and they agree on these names.
-_BROKEN = (
-    (
-        {"ConnectError", "ConnectTimeout", "ConnectionRefusedError"},
-        "nobody answers at its address",
-        "Check the network, and the address if you have set one",
-    ),
-    ({"TimeoutException", "TimeoutError", "APITimeoutError"}, "it took too long to answer", "Try again"),
-    (
-        {"TransportError", "ConnectionError", "APIConnectionError", "ClientConnectionError", "ClientPayloadError"},
-        "the connection broke off",
-        "Try again",
-    ),
-    ({"ValueError", "UnknownApiResponseError"}, "its answer can't be read", OTHERWISE),
-)
+_UNREACHABLE = frozenset({"ConnectError", "ConnectTimeout", "ConnectionRefusedError"})
+_LATE = frozenset({"TimeoutException", "TimeoutError", "APITimeoutError"})
+_BROKEN_OFF = frozenset({"TransportError", "ConnectionError", "APIConnectionError", "ClientConnectionError", "ClientPayloadError"})
+_UNREADABLE = frozenset({"ValueError", "UnknownApiResponseError"})
 # The forms in which vendors quote a rejected key: a piece of it, which the general rules for keys may not know.
 _QUOTED_KEY = re.compile(r"(?i)\b(?:sk|pk|key|AIza)[-_*A-Za-z0-9.…]{4,}")
 
@@ -48,27 +37,43 @@ def failure_of(error: Exception, model: str) -> Failure:
     if status:
         return _of_status(status, _quoted(error), model, next(filter(None, map(_retry_after, chain)), None))
     classes = {kind.__name__ for one in chain for kind in type(one).__mro__}
-    if "Event loop is closed" in str(error):  # a connection kept by the vendor's class from an earlier asyncio.run
+    if "Event loop is closed" in str(error):  # a connection that the vendor's class has kept from an earlier asyncio.run
         classes.add("ConnectionError")
-    for names, why, do in _BROKEN:
-        if names & classes:
-            return Failure(ChatFailed(f"{model} failed", why, do), retry=True)
-    return Failure(ChatFailed(f"{model} failed", f"{type(error).__name__}: {_quoted(error)}", OTHERWISE))
+    return _of_classes(classes, f"{type(error).__name__}: {_quoted(error)}", model)
 
 
 def _of_status(status: int, said: str, model: str, after: float | None) -> Failure:
     if status == TOO_MANY:
-        wait = f"Try again in {after:.0f} s" if after else "Try again later"
-        why, do = "it has had too many calls, or the account's quota is used up", f"{wait}, or choose another model"
-    elif status in (401, 403):
-        why, do = f"it refuses the key ({status})", "Check the key"
-    elif status == 404:
-        why, do = f"its vendor does not know it ({said})", "Correct its name, or choose another model"
-    elif status < 500:
-        why, do = f"it refuses the conversation ({status}: {said})", "Shorten it, or choose another model"
+        wait = f"in {after:.0f} s" if after else "later"
+        error = ChatFailed(
+            f"{model} failed",
+            "it has had too many calls, or the account's quota is used up",
+            f"Try again {wait}, or choose another model",
+        )
+        return Failure(error, retry=True, after=after)
+    if status in (401, 403):
+        return Failure(ChatFailed(f"{model} failed", f"it refuses the key ({status})", "Check the key"))
+    if status == 404:
+        return Failure(ChatFailed(f"{model} failed", f"its vendor does not know it ({said})", "Correct its name, or choose another model"))
+    if status < 500 and status != 408:
+        error = ChatFailed(f"{model} failed", f"it refuses the conversation ({status}: {said})", "Shorten it, or choose another model")
+        return Failure(error)
+    error = ChatFailed(f"{model} failed", f"its vendor has a problem ({status})", "Try again later, or choose another model")
+    return Failure(error, retry=True, after=after)
+
+
+def _of_classes(classes: set[str], said: str, model: str) -> Failure:
+    if classes & _UNREACHABLE:
+        error = ChatFailed(f"{model} failed", "nobody answers at its address", "Check the network, and the address if you have set one")
+    elif classes & _LATE:
+        error = ChatFailed(f"{model} failed", "it took too long to answer", "Try again")
+    elif classes & _BROKEN_OFF:
+        error = ChatFailed(f"{model} failed", "the connection broke off", "Try again")
+    elif classes & _UNREADABLE:
+        error = ChatFailed(f"{model} failed", "its answer can't be read", "Try again later, or choose another model")
     else:
-        why, do = f"its vendor has a problem ({status})", OTHERWISE
-    return Failure(ChatFailed(f"{model} failed", why, do), retry=status in (408, TOO_MANY) or status >= 500, after=after)
+        return Failure(ChatFailed(f"{model} failed", said, "Try again later, or choose another model"))
+    return Failure(error, retry=True)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

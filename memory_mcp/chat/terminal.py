@@ -211,9 +211,9 @@ class Terminal(App[None]):
             case ToolResult():
                 await self._show_result(event)
             case Retrying():
-                await self._say_note("retrying", why=self._refusal(event.why), seconds=f"{event.seconds:.0f}")
+                await self._say_note("retrying", why=event.why, seconds=f"{event.seconds:.0f}")
             case Failed():
-                await self._say(self._refusal(str(MemoryMCPError(event.what, event.why, event.do))), "failure")
+                await self._say(self._refusal(str(event.error())), "failure")
             case TurnEnded(outcome="cancelled"):
                 self._ask(None)
                 await self._say_note("cancelled")

@@ -12,7 +12,7 @@ import typer
 from memory_mcp.cli import japanese
 from memory_mcp.cli.options import AsJson, ConfigFile, DataDirectory, PersonaName, Url, connection, print_json, settings_or_defaults
 from memory_mcp.config.reading import language_of_machine
-from memory_mcp.errors import ChatFailed, InvalidInput
+from memory_mcp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from memory_mcp.chat import Conversation
@@ -98,7 +98,7 @@ async def _answer(conversation: "Conversation", text: str, *, off_record: bool, 
                 conversation.answer(event.call.id, allowed=False)
                 typer.echo(f"memory-mcp: {event.call.name} was not allowed: --yes allows it", err=True)
             elif isinstance(event, Failed):
-                raise ChatFailed(event.what, event.why, event.do)
+                raise event.error()
         if summary and not off_record:
             await conversation.summarize()
     if as_json:
