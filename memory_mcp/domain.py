@@ -266,7 +266,8 @@ class Candidate:
 class Hit:
     """A memory in an answer. The token budget decides how much of its content is in `text`, and whether its metadata are shown.
 
-    `best_part` is the (start, end) of the most relevant part of a long content, in characters; (0, 0) if unknown.
+    `best_part` is the (start, end) of the most relevant part of a long content, in characters; (0, 0) if unknown. `pool`: where it is from, if
+    not from the persona's own store; the keys of its memory then name the pool.
     """
 
     memory: Memory
@@ -276,6 +277,7 @@ class Hit:
     truncated: bool = False
     with_metadata: bool = False
     best_part: tuple[int, int] = (0, 0)
+    pool: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_confi
 from memory_mcp.errors import ConfigError, InvalidPersonaName, NotInstalled, StartupError, StoreDamaged, StoreError, install_command
 from memory_mcp.extras import EXTRAS, is_installed
 from memory_mcp.personas.directories import IDENTITY_NAME, is_lost, is_persona
-from memory_mcp.personas.names import canonical_name, directory_name
+from memory_mcp.personas.names import directory_name, store_name
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
 from memory_mcp.store.files.access_tokens import FILE_NAME as TOKENS_NAME
 from memory_mcp.store.files.access_tokens import read_tokens
@@ -237,7 +237,7 @@ def _identity(entry: Path) -> tuple[str, list[Finding]]:
     path = entry / IDENTITY_NAME
     try:
         name = str(json.loads(path.read_text(encoding="utf-8"))["name"])
-        fits = directory_name(canonical_name(name)) == entry.name and canonical_name(name) == name
+        fits = store_name(name) == name and directory_name(name) == entry.name
     except FileNotFoundError:
         name, fits = entry.name, directory_name(entry.name) == entry.name
     except (OSError, ValueError, KeyError, TypeError, RecursionError, InvalidPersonaName) as error:

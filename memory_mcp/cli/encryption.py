@@ -164,7 +164,7 @@ def _report(
 ) -> None:
     from memory_mcp.upkeep.encryption import selected  # noqa: PLC0415  as above
 
-    names, failed = selected(requested or [], personas.names()), 0
+    names, failed = selected(requested or [], personas.stores()), 0
     with progress(doing, len(names)) as advance:
 
         def done(name: str, error: str) -> None:

@@ -1,5 +1,6 @@
 """The keys of config.json: one frozen tree, each key with a default, a range and a description."""
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache
 from ipaddress import ip_address
@@ -57,6 +58,15 @@ def _address_of_host(url: str) -> str:
 
 _LOCAL_DOMAINS = frozenset({"local", "internal", "lan", "svc", "home", "localhost"})
 
+def _pool_name(name: str) -> str:
+    name = unicodedata.normalize("NFC", name)
+    if not name or name != name.strip() or "@" in name or not name.isprintable() or len(name) > 100:
+        raise ValueError("the name of a pool, of at most 100 visible characters without @")
+    return name
+
+
+PoolName = Annotated[str, AfterValidator(_pool_name)]
+PoolRole = Literal["readers", "writers", "reader_tokens", "writer_tokens"]
 ModelName = Annotated[str, AfterValidator(_not_blank)]
 ServiceAddress = Annotated[str, AfterValidator(_address_of_service)]
 Toolset = Literal["core", "upkeep", "compat", "graph"]
@@ -441,6 +451,11 @@ class Settings(Group):
     min_scores: dict[ModelName, Annotated[float, Field(ge=0, le=1)]] = Field(
         {},
         description="The same for one model, by name: a cross-encoder's score, or an embedding model's cosine. Overrides `min_score`.",
+    )
+    pools: dict[PoolName, dict[PoolRole, list[str] | Literal["all"]]] = Field(
+        {},
+        description="Pools that personas share, by name: who reads each (`readers`), and who also writes to it (`writers`): personas, or `all`; "
+        "`reader_tokens`, `writer_tokens`: ids of tokens.",
     )
     calls: Calls = Field(Calls(), description="How many calls run at the same time, and how many may wait.")
     backup: Backup = Field(Backup(), description="Backups of each persona, once a day.")

@@ -129,7 +129,7 @@ class ChoreWorker:
 
     def start(self) -> None:
         with self._guard:
-            for name in self._personas.names():
+            for name in self._personas.stores():
                 for chore in self._chores:
                     self._rounds.setdefault((chore.name, name), _Round())
         self._thread.start()

@@ -107,7 +107,7 @@ class IndexWorker:
         models = self._models()
         loaded = _loaded_models(models, self._settings())
         if loaded != self._loaded:  # with a newly loaded model, everything is still to be indexed
-            self._schedule.add(self._personas.names())
+            self._schedule.add(self._personas.stores())
         tasks = self._schedule.snapshot() if loaded else {}
         embedder = models.embedder or models.earlier
         waiting = self._lag.waiting(tasks, embedder, loaded, counting_seconds) if embedder else {}
@@ -126,7 +126,7 @@ class IndexWorker:
         models = self._models()
         loaded = _loaded_models(models, self._settings())
         if loaded != self._loaded:
-            self._schedule.add(self._personas.names())
+            self._schedule.add(self._personas.stores())
             self._loaded = loaded
             self._model_backoff.clear()
         embedder = models.embedder or models.earlier

@@ -13,6 +13,8 @@ from urllib.parse import unquote
 from memory_mcp.errors import InvalidPersonaName
 
 NAME_LIMIT = 200
+# What the store of a pool is called among the stores of personas: no persona's name begins with a blank, and no persona's directory with @.
+POOL_MARK = " @"
 
 _PLAIN = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _RESERVED_ON_WINDOWS = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))])
@@ -70,15 +72,43 @@ def name_of_older_directory(folder: str) -> str:
         return canonical_name(folder)
 
 
+def pool_store(pool: str) -> str:
+    """What the store of a pool is called where a persona's store has the name of the persona."""
+    return POOL_MARK + pool
+
+
+def pool_of(name: str) -> str:
+    """The pool that a store belongs to; empty for a persona's."""
+    return name.removeprefix(POOL_MARK) if name.startswith(POOL_MARK) else ""
+
+
+def key_in(pool: str, key: str) -> str:
+    """The key of a pool's memory as a persona sees it: its own memories may have the same."""
+    return f"{key}@{pool}"
+
+
+def store_name(name: str) -> str:
+    """The name of a store as a file states it: a pool's as it is, else the canonical name of a persona.
+
+    Raises:
+        InvalidPersonaName: no persona can have this name.
+    """
+    return pool_store(canonical_name(pool_of(name))) if pool_of(name) else canonical_name(name)
+
+
 def directory_name(canonical: str) -> str:
-    """The directory name of a canonical name: the name itself if it is safe on every system, otherwise a readable slug and a hash."""
+    """The directory name of a canonical name: the name itself if it is safe on every system, otherwise a readable slug and a hash.
+
+    That of a pool is always the second, after an @: it can be told from those of older servers, which held any name.
+    """
+    pool = pool_of(canonical)
     if _PLAIN.fullmatch(canonical) and "--" not in canonical and canonical not in _RESERVED_ON_WINDOWS:
         return canonical
     folded = unicodedata.normalize("NFKC", canonical).casefold()
     words = "".join(character if character.isalnum() else "-" for character in folded)
     slug = re.sub("-+", "-", words).encode()[:60].decode(errors="ignore").strip("-") or "p"
     # Canonical names have no unpaired surrogates, but a file name passed here may; it matches no persona.
-    return f"{slug}~{hashlib.sha256(canonical.encode(errors='surrogatepass')).hexdigest()[:20]}"
+    return f"{'@' if pool else ''}{slug}~{hashlib.sha256(canonical.encode(errors='surrogatepass')).hexdigest()[:20]}"
 
 
 def fold(name: str) -> str:

@@ -23,7 +23,7 @@ from memory_mcp.personas.directories import (
     refuse_shared_database,
     remove_incomplete,
 )
-from memory_mcp.personas.names import directory_name, fold, sent_name
+from memory_mcp.personas.names import directory_name, fold, pool_of, sent_name
 from memory_mcp.personas.recovery import finish_unfinished
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, locked
 from memory_mcp.store import migrations
@@ -154,6 +154,10 @@ class Personas:
 
     def names(self) -> list[str]:
         """The names of all personas, sorted."""
+        return [name for name in self.stores() if not pool_of(name)]
+
+    def stores(self) -> list[str]:
+        """The names of all stores, those of pools first."""
         return names_in(self.directory)
 
     def similar_names(self, name: str, among: Iterable[str] | None = None) -> list[str]:
@@ -329,7 +333,7 @@ def _fill_context(context: PersonaContext, connection: apsw.Connection) -> None:
 
 
 def names_in(directory: Path) -> list[str]:
-    """The names of all personas of a data directory, sorted. A persona with an unreadable name is logged and skipped."""
+    """The names of all stores of a data directory, of personas and of pools, sorted. One with an unreadable name is logged and skipped."""
     names = []
     for entry in directory.iterdir():
         if is_persona(entry):

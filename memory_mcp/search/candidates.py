@@ -27,7 +27,7 @@ def from_words(
     others: Sequence[int] = (),
 ) -> dict[int, float]:
     """The best lexical matches of the query without its dates and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25 score."""
-    query = _search_tokens(question)
+    query = search_tokens(question)
     if not query:
         return dict.fromkeys(bm25_index.scan(connection, question.query, question.filters, limit), 1.0)
     return dict(bm25_index.search(connection, query, question.filters, limit, others, counts))
@@ -65,7 +65,7 @@ def union(connection: apsw.Connection, meaning: Meaning, words: Mapping[int, flo
     return candidates
 
 
-def _search_tokens(question: Question) -> list[str]:
+def search_tokens(question: Question) -> list[str]:
     """The tokens to search, and the phrases of other spellings. The guessed answer may be wrong, so the tokens of the query count twice
     (docs/decisions/0016-questions-and-guesses.md)."""
     asked = query_tokens(question.query)

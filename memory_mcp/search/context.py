@@ -12,7 +12,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context_budget import Layered, shared
 from memory_mcp.search.outdated import outdated
-from memory_mcp.search.pipeline import recall
+from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools, recall
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.store import memories
 from memory_mcp.store.vectors.index_cache import IndexCache
@@ -39,6 +39,7 @@ class Context:
 def context(
     persona: Persona,
     query: str,
+    pools: Pools = NO_POOLS,
     *,
     max_tokens: int,
     models: Models,
@@ -49,14 +50,14 @@ def context(
 ) -> Context:
     """At most 10 memories for a new conversation, none twice. Topical ones come first: they are the reason for the query.
 
-    The topic gets the hits that summaries leave: docs/decisions/0017-layers-of-a-context.md.
+    The topic gets the hits that summaries leave: docs/decisions/0017-layers-of-a-context.md. Of pools it shows what fits the topic, and their
+    latest memories where the persona has too few of its own: docs/decisions/0038-pools-and-packs.md.
     """
     layers = settings.context
     # Where expired memories can't be moved to the trash, nothing is shown that may repeat one.
     filters = Filters(unexpired_at=now if persona.has_expired else None)
     with persona.database.read_briefly() as connection:
-        fresh = _latest_informative(connection, filters, AT_MOST + layers.recent)
-        dropped = outdated(connection, fresh, [memory.id for memory in fresh if memory.supersedes])
+        current = _latest_current(connection, filters, AT_MOST + layers.recent)
         summaries = (
             _dissimilar(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries) if not filters else []
         )
@@ -70,11 +71,13 @@ def context(
     recalled = None
     if query and topical_count:
         question = Question(query=query, top_k=topical_count + SPARE_MATCHES, max_tokens=100_000)
-        recalled = recall(persona, question, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
+        recalled = recall(persona, question, pools, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
     informative = [hit for hit in recalled.hits if not low_value(hit.memory.content)] if recalled else []
     topical = diverse(informative, topical_count, layers.mmr_lambda)
-    current = [memory for memory in fresh if memory.id not in dropped]
-    layered = _distinct(topical, summaries, upcoming, current, layers.recent)[:AT_MOST]
+    latest = [_whole(memory) for memory in current]
+    if pools and len(latest) < layers.recent:
+        latest += latest_of_pools(persona, pools, lambda connection: _latest_current(connection, Filters(unexpired_at=now), AT_MOST))
+    layered = _distinct(topical, summaries, upcoming, latest, layers.recent)[:AT_MOST]
     return Context(shared(layered, max_tokens, query_tokens(query)), recalled)
 
 
@@ -83,13 +86,13 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
 
     `relevance_weight` is its λ, from 0 to 1; similarity is the share of the tokens that two contents have in common.
     """
-    words = {hit.memory.id: set(tokens(hit.memory.content)) for hit in hits}
+    words = {hit.memory.key: set(tokens(hit.memory.content)) for hit in hits}
     top = max((hit.score for hit in hits), default=0.0) or 1.0
     chosen: list[Hit] = []
     waiting = list(hits)
 
     def marginal(hit: Hit) -> float:
-        similarity = max((jaccard(words[hit.memory.id], words[other.memory.id]) for other in chosen), default=0.0)
+        similarity = max((jaccard(words[hit.memory.key], words[other.memory.key]) for other in chosen), default=0.0)
         return relevance_weight * hit.score / top - (1 - relevance_weight) * similarity
 
     while waiting and len(chosen) < count:
@@ -97,6 +100,13 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
         chosen.append(best)
         waiting.remove(best)
     return chosen
+
+
+def _latest_current(connection: apsw.Connection, filters: Filters, wanted: int) -> list[Memory]:
+    """The latest informative memories without those that say what others replaced."""
+    fresh = _latest_informative(connection, filters, wanted)
+    dropped = outdated(connection, fresh, [memory.id for memory in fresh if memory.supersedes])
+    return [memory for memory in fresh if memory.id not in dropped]
 
 
 def _latest_informative(connection: apsw.Connection, filters: Filters, wanted: int) -> list[Memory]:
@@ -121,18 +131,18 @@ def _dissimilar(summaries: Sequence[Memory], count: int) -> list[Memory]:
 
 
 def _distinct(
-    topical: Iterable[Hit], summaries: Iterable[Memory], upcoming: Iterable[Memory], latest: Iterable[Memory], recent: int
+    topical: Iterable[Hit], summaries: Iterable[Memory], upcoming: Iterable[Memory], latest: Iterable[Hit], recent: int
 ) -> list[Layered]:
     """Each memory once and whole, in the first layer that has it; `recent` of the latest."""
-    seen: dict[int, Layered] = {}
+    seen: dict[str, Layered] = {}
     for hit in topical:
-        seen.setdefault(hit.memory.id, ("semantic", hit))
+        seen.setdefault(hit.memory.key, ("semantic", hit))
     for memory in summaries:
-        seen.setdefault(memory.id, ("summary", _whole(memory)))
+        seen.setdefault(memory.key, ("summary", _whole(memory)))
     for memory in upcoming:
-        seen.setdefault(memory.id, ("upcoming", _whole(memory)))
-    fresh = [memory for memory in latest if memory.id not in seen]
-    return [*seen.values(), *(("recent", _whole(memory)) for memory in fresh[:recent])]
+        seen.setdefault(memory.key, ("upcoming", _whole(memory)))
+    fresh = [hit for hit in latest if hit.memory.key not in seen]
+    return [*seen.values(), *(("recent", hit) for hit in fresh[:recent])]
 
 
 def _whole(memory: Memory) -> Hit:

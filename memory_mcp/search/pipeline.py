@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Fusion, Settings
 from memory_mcp.domain import Candidate, Memory, Origin, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
@@ -52,14 +52,18 @@ _NOT_RERANKED = ("recent", "graph")
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranked:
-    """The result of one snapshot of the database: all candidates in fused order, and what the later steps need of the best."""
+class Ranked:
+    """The result of one snapshot of the database: all candidates in fused order, with the `hints` of that order, and what the later steps need
+    of the best. `certain`: the candidates that the graph alone makes hits."""
 
     candidates: list[Candidate]
     pool: list[Candidate]
     memories: dict[int, Memory]
     spans: dict[int, Span]
     index_lag: int
+    hints: Hints
+    certain: frozenset[int] = frozenset()
+    in_small_store: bool = False
     relations: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
 
@@ -84,19 +88,55 @@ def recall(
         return _fetched(persona, question)
     if persona.has_expired:
         question = replace(question, filters=replace(question.filters, unexpired_at=now))
+    question, asked = with_time(question, now, settings)
+    if question.mode == "recent" and not question.query:
+        return recent(question, latest(persona, question))
+    with on_behalf_of(persona.name):
+        found = search(persona, question, asked, models=models, settings=settings, now=now, indexes=indexes)
+        return answer(question, found, models, settings, deadline)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one store has for a question, before a cross-encoder reads it."""
+
+    meaning: Meaning
+    by_meaning: EntitiesByMeaning
+    ranked: Ranked
+
+
+def with_time(question: Question, now: datetime, settings: Settings) -> tuple[Question, TimeAsked]:
+    """The time that a question asks for, and the question as it is searched."""
     asked = time_asked(question.query, now, settings.zone)
     if question.mode == "auto" and asked.is_vague:  # no word of it says what is asked for but the time
         question = replace(question, mode="recent", query=asked.words if asked.dates else "")
-    if question.mode == "recent" and not question.query:
-        return _recent(persona, question)
-    with on_behalf_of(persona.name):
-        meaning = meaning_of(persona, question, models, indexes)
-        by_meaning = _entities_by_meaning(persona, question, models)
-        with persona.database.read_briefly() as connection:
-            ranked = _ranked(persona, connection, question, asked, models, meaning, settings, now, by_meaning)
-        reranked = _reranked(ranked, question, models, settings, deadline)
-    floor = floor_for(settings, models, meaning, reranked=reranked.done)
-    return _answer(question, floor, meaning, ranked, reranked, by_meaning)
+    return question, asked
+
+
+def search(
+    persona: Persona,
+    question: Question,
+    asked: TimeAsked,
+    *,
+    models: Models,
+    settings: Settings,
+    now: datetime,
+    indexes: IndexCache | None,
+    whole_pool: bool = False,
+) -> Found:
+    """The candidates of one store in fused order. `whole_pool`: every memory of its pool is read, because others will change the order."""
+    meaning = meaning_of(persona, question, models, indexes)
+    by_meaning = _entities_by_meaning(persona, question, models)
+    with persona.database.read_briefly() as connection:
+        ranked = _ranked(persona, connection, question, asked, models, meaning, settings, now, by_meaning, whole_pool=whole_pool)
+    return Found(meaning, by_meaning, ranked)
+
+
+def answer(question: Question, found: Found, models: Models, settings: Settings, deadline: float | None) -> Recalled:
+    """The hits among what was found, in the order of the cross-encoder if it has the time."""
+    reranked = _reranked(found.ranked, question, models, settings, deadline)
+    floor = floor_for(settings, models, found.meaning, reranked=reranked.done)
+    return _answer(question, floor, found.meaning, found.ranked, reranked, found.by_meaning)
 
 
 def _ranked(
@@ -109,7 +149,9 @@ def _ranked(
     settings: Settings,
     now: datetime,
     by_meaning: EntitiesByMeaning,
-) -> _Ranked:
+    *,
+    whole_pool: bool,
+) -> Ranked:
     named = entities_in_query(connection, persona.names, question.query) if question.mode == "graph" else None
     hints, ranked = (
         _by_graph(connection, persona.words, question, asked, meaning, settings, now, by_meaning, named)
@@ -120,8 +162,7 @@ def _ranked(
     graph_weight = settings.fusion.graph_weight_dense if meaning.index else settings.fusion.graph_weight
     leads_on = graph_weight and question.mode not in _NOT_RERANKED and not by_meaning_alone
     limit = settings.fusion.candidates_per_source if leads_on else 0
-    # What passes a filter by time is found even if no word fits.
-    are_all_hits = question.mode == "graph" or question.filters.date_range is not None
+    are_all_hits = all_are_hits(question)
     in_small_store = bm25_index.is_small(connection)
     are_apart = meaning.centers is not None
     leaders = ranked if are_all_hits else supported(ranked, hints.questions, in_small_store=in_small_store, are_apart=are_apart)
@@ -133,10 +174,10 @@ def _ranked(
     if not are_all_hits:
         ranked = supported(ranked, hints.questions, evidence.certain, in_small_store=in_small_store, are_apart=are_apart)
     if question.mode == "recent":
-        ranked.sort(key=_nearest_time(hints) if asked.looks_ahead else _latest_told(hints))
+        ranked.sort(key=by_time(hints, asked))
     pool = ranked[: question.top_k * POOL_FACTOR]
     # Only a cross-encoder needs the whole pool.
-    is_read = _may_rerank(question, models)
+    is_read = whole_pool or _may_rerank(question, models)
     wanted = pool if is_read else floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k + SPARE_FOR_REPEATED]
     replacing = [memory_id for memory_id, origin in hints.origins.items() if origin.replaces]
     by_id, dropped = _read(connection, wanted, len(wanted) if is_read else question.top_k, replacing)
@@ -147,7 +188,7 @@ def _ranked(
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
     # Where expired memories can't be moved to the trash, their words are still in the index.
     missing = () if asked.is_vague or question.filters.unexpired_at else unmatched(connection, asked.words)
-    return _Ranked(ranked, pool, by_id, spans, lag, evidence.relations, missing)
+    return Ranked(ranked, pool, by_id, spans, lag, hints, evidence.certain, in_small_store, evidence.relations, missing)
 
 
 def _read(
@@ -192,7 +233,7 @@ def _fused(
         origins |= memories.origins(connection, words.keys() - origins.keys())
     candidates = union(connection, meaning, words, near, dates)
     hints = _hints(connection, question, asked.dates, origins, settings, now)
-    return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question, meaning, settings))
+    return hints, fuse(candidates, settings.fusion, hints, dense_weight=dense_weight(question, meaning, settings))
 
 
 def _with_associated(
@@ -212,7 +253,7 @@ def _with_associated(
     origins = {**hints.origins, **memories.origins(connection, added)}
     fresh = {**hints.freshness, **freshness(connection, added, settings.decay, now)}
     hints = replace(hints, origins=origins, graph=associated, freshness=fresh)
-    return hints, fuse(candidates, settings.fusion, hints, dense_weight=_dense_weight(question, meaning, settings))
+    return hints, fuse(candidates, settings.fusion, hints, dense_weight=dense_weight(question, meaning, settings))
 
 
 def _entities_by_meaning(persona: Persona, question: Question, models: Models) -> EntitiesByMeaning:
@@ -243,8 +284,15 @@ def _by_graph(
     near = memories_near_entities(connection, question, named.shares or by_meaning.shares, ranked_by_words)
     words = from_words(connection, counts, replace(question, query=named.rest), 0, list(near))
     hints = replace(_hints(connection, question, asked.dates, memories.origins(connection, near), settings, now), graph=near)
-    weights = settings.fusion.model_copy(update={"graph_weight": NEARNESS_WEIGHT, "graph_weight_dense": NEARNESS_WEIGHT})
-    return hints, fuse(union(connection, meaning, words, near), weights, hints, dense_weight=_dense_weight(question, meaning, settings))
+    weight = dense_weight(question, meaning, settings)
+    return hints, fuse(union(connection, meaning, words, near), weights_of(question, settings), hints, dense_weight=weight)
+
+
+def weights_of(question: Question, settings: Settings) -> Fusion:
+    """The weights of the fusion: in `mode=graph` nearness in the graph has one of its own."""
+    if question.mode != "graph":
+        return settings.fusion
+    return settings.fusion.model_copy(update={"graph_weight": NEARNESS_WEIGHT, "graph_weight_dense": NEARNESS_WEIGHT})
 
 
 def _hints(
@@ -278,6 +326,16 @@ def _questions(connection: apsw.Connection, origins: Mapping[int, Origin]) -> di
     return {answer: question for question, answer in adjacent_turns(connection, asking, "after").items()} if asking else {}
 
 
+def all_are_hits(question: Question) -> bool:
+    """Whether nothing else must speak for a candidate: what passes a filter by time is found even if no word fits."""
+    return question.mode == "graph" or question.filters.date_range is not None
+
+
+def by_time(hints: Hints, asked: TimeAsked) -> Callable[[Candidate], Any]:
+    """The order of `mode=recent`."""
+    return _nearest_time(hints) if asked.looks_ahead else _latest_told(hints)
+
+
 def _latest_told(hints: Hints) -> Callable[[Candidate], Any]:
     """Sorts the latest first; memories whose text names the date that is asked for before those that were only told on it."""
     told = sorted({origin.told for origin in hints.origins.values()}, reverse=True)
@@ -296,7 +354,7 @@ def _nearest_time(hints: Hints) -> Callable[[Candidate], Any]:
     return nearest
 
 
-def _dense_weight(question: Question, meaning: Meaning, settings: Settings) -> float:
+def dense_weight(question: Question, meaning: Meaning, settings: Settings) -> float:
     if question.mode == "semantic":
         return 1.0
     return meaning.weight if settings.fusion.dense_weight is None else settings.fusion.dense_weight
@@ -311,7 +369,7 @@ def _may_rerank(question: Question, models: Models) -> bool:
     return models.reranker is not None and question.mode not in _NOT_RERANKED
 
 
-def _reranked(ranked: _Ranked, question: Question, models: Models, settings: Settings, deadline: float | None) -> Reranked:
+def _reranked(ranked: Ranked, question: Question, models: Models, settings: Settings, deadline: float | None) -> Reranked:
     """The pool in the order of the cross-encoder, unless the mode has another order."""
     if question.mode in _NOT_RERANKED:
         return Reranked(ranked.pool)
@@ -321,7 +379,7 @@ def _reranked(ranked: _Ranked, question: Question, models: Models, settings: Set
 
 
 def _answer(
-    question: Question, floor: Floor, meaning: Meaning, ranked: _Ranked, reranked: Reranked, by_meaning: EntitiesByMeaning
+    question: Question, floor: Floor, meaning: Meaning, ranked: Ranked, reranked: Reranked, by_meaning: EntitiesByMeaning
 ) -> Recalled:
     passing = floor.passing(reranked.pool)
     distinct, repeated = _distinct(passing, ranked.memories, question.top_k)
@@ -375,18 +433,26 @@ def _mode(question: Question, meaning: Meaning) -> str:
 def _fetched(persona: Persona, question: Question) -> Recalled:
     """The memories with these keys, in that order, also from the trash."""
     with persona.database.read_briefly() as connection:
-        by_key = memories.by_keys(connection, question.keys)
+        return fetched(question, memories.by_keys(connection, question.keys))
+
+
+def fetched(question: Question, by_key: Mapping[str, Memory]) -> Recalled:
+    """The answer with those of the wanted memories that there are."""
     present = [(by_key[key], 1.0, {"key": True}) for key in question.keys if key in by_key]
     hits = within_budget(present, question.detail, question.max_tokens, with_metadata=question.detail != "index")
     missing = tuple(key for key in question.keys if key not in by_key)
     return Recalled(hits, "keys", False, (), 0, more=len(present) - len(hits), missing=missing)
 
 
-def _recent(persona: Persona, question: Question) -> Recalled:
-    """The latest memories that pass the filters."""
+def latest(persona: Persona, question: Question) -> list[Memory]:
+    """The latest memories of one store that pass the filters, one more than are shown."""
     with persona.database.read_briefly() as connection:
-        latest = memories.recent(connection, question.filters, question.top_k + 1 + SPARE_FOR_REPEATED)
-        dropped = outdated(connection, latest, [memory.id for memory in latest if memory.supersedes])
-    shown = [memory for memory in latest if memory.id not in dropped][: question.top_k + 1]
+        told = memories.recent(connection, question.filters, question.top_k + 1 + SPARE_FOR_REPEATED)
+        dropped = outdated(connection, told, [memory.id for memory in told if memory.supersedes])
+    return [memory for memory in told if memory.id not in dropped][: question.top_k + 1]
+
+
+def recent(question: Question, shown: Sequence[Memory]) -> Recalled:
+    """The answer with the first of these memories."""
     hits = within_budget([(memory, 1.0, {"recent": True}) for memory in shown[: question.top_k]], question.detail, question.max_tokens)
     return Recalled(hits, "recent", False, (), 0, more=len(shown) - len(hits))

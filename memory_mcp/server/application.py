@@ -51,7 +51,7 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
 
     fastmcp.settings.telemetry_mode = "off"
     mcp = FastMCP(name="memory", version=__version__, instructions=INSTRUCTIONS, lifespan=lifespan, mask_error_details=True)
-    tools = tools_of(settings.toolsets)
+    tools = tools_of(settings.toolsets, with_pools=bool(settings.pools))
     for tool in tools:
         mcp.add_tool(tool)
     mcp.add_transform(ToolLookup(tools))

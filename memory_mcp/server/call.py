@@ -7,8 +7,10 @@ used is an error, never a reason to serve another persona.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -19,7 +21,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import Scope
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import PoolRole, Settings
 from memory_mcp.dates.format import Language, language_of
 from memory_mcp.domain import Hit
 from memory_mcp.encoders.models import Models
@@ -33,8 +35,9 @@ from memory_mcp.errors import (
     PersonaRequired,
     StoreError,
 )
-from memory_mcp.personas.names import canonical_name, sent_name
+from memory_mcp.personas.names import canonical_name, pool_store, sent_name
 from memory_mcp.personas.registry import Persona
+from memory_mcp.search.pooled import NO_POOLS, Pools
 from memory_mcp.search.rerank import rerank_deadline
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.runtime import Runtime
@@ -44,6 +47,7 @@ from memory_mcp.store.operations import Operation, called_by
 from memory_mcp.upkeep import retention_rules
 
 HEADER = "x-persona"
+POOL_HEADER = "x-pool"
 PATH_PERSONA = "memory_mcp.path_persona"  # where the edge leaves the persona of the URL in the ASGI scope
 ARRIVED = "memory_mcp.arrived"  # and the moment at which the request came in, by `time.monotonic`
 TURN = "memory_mcp.turn"  # … and what a call that streams its body waits for before each part of its work
@@ -54,17 +58,23 @@ logger = logging.getLogger(__name__)
 
 _LANGUAGES: tuple[Language, ...] = ("ja", "en")
 
+PoolRoles = Mapping[str, Mapping[PoolRole, list[str] | Literal["all"]]]
 OnMissing = Literal["default", "error", "auto"]
 
 
 @dataclass(slots=True)
 class Call:
-    """One request: one settings snapshot, one moment, and the persona it may read and write."""
+    """One request: one settings snapshot, one moment, and the persona it may read and write.
+
+    With `pool` it reads and writes this pool instead, as far as its persona may. `is_pool_addressed`: the whole request is about the pool.
+    """
 
     runtime: Runtime
     scope: Scope
     headers: Sequence[str]
     admission: Admission
+    pool: str = ""
+    is_pool_addressed: bool = False
     settings: Settings = field(init=False)
     _arrived_at: datetime = field(init=False)
     _noted: bool = field(init=False, default=False)
@@ -103,11 +113,16 @@ class Call:
         return f"{entry} {self.admission.token}" if self.admission.token else entry
 
     def persona_name(self) -> str:
-        """The canonical name of the persona that this request is for.
+        """The canonical name of the persona that this request is for; of a call about a pool, the name of the pool's store.
 
         Raises:
             InvalidPersonaName, PersonaConflict, PersonaRequired: the request doesn't name exactly one usable persona.
+            NotAllowed: the persona doesn't read the pool.
         """
+        return self._pool_store() if self.pool else self.own_name()
+
+    def own_name(self) -> str:
+        """The canonical name of the persona that this request is made as. Raises: as `persona_name`."""
         return resolve(
             path=self.scope.get(PATH_PERSONA),
             headers=self.headers,
@@ -128,7 +143,7 @@ class Call:
     def reading(self) -> Iterator[Persona]:
         """The persona's handle. One that doesn't exist is empty and stays uncreated; so is one that is not the token's."""
         name = self.persona_name()
-        if self.admission.reaches(name):
+        if self.reaches(name):
             handle = self.reading_of(name)
         else:
             self._note_foreign(name)
@@ -151,10 +166,7 @@ class Call:
         Raises:
             NotAllowed: the persona is not the token's. Nothing says whether it exists.
         """
-        name = self.persona_name()
-        if not self.admission.reaches(name):
-            self._note_foreign(name)
-            raise self.admission.foreign(name)
+        name = self.writable_name()
         with self.runtime.personas.writing(name) as opened:
             persona = self._without_expired(opened)
             try:
@@ -165,18 +177,100 @@ class Call:
     @contextmanager
     def changing(self) -> Iterator[Persona]:
         """The persona's handle for changing what is there: one that doesn't exist has nothing to change, and stays uncreated."""
+        if self.pool:
+            self.writable_name()
         with self.reading() as persona:
             try:
                 yield persona
             finally:
                 self._wake(persona)
 
+    def reaches(self, name: str) -> bool:
+        """Whether this is a persona of the caller's, or the pool that the call is about, which it reads."""
+        return self.admission.reaches(name) or bool(self.pool)
+
+    def within(self, pool: str) -> "Call":
+        """The same call about a pool."""
+        call = copy(self)
+        call.pool, call.is_pool_addressed = unicodedata.normalize("NFC", pool), self.is_pool_addressed and pool == self.pool
+        return call
+
+    def pools(self) -> Mapping[str, bool]:
+        """The pools that the caller reads as its persona, each with whether it also writes to it; all of them for who may be everybody, and addresses
+        a pool as nobody."""
+        if not self.settings.pools:
+            return {}
+        if self.is_pool_addressed and self.admission.personas is None and not self.headers and self.scope.get(PATH_PERSONA) is None:
+            return dict.fromkeys(self.settings.pools, True)
+        name = self.own_name()
+        return pool_rights(self.settings.pools, name, self.admission.token) if self.admission.reaches(name) else {}
+
+    @contextmanager
+    def reading_pools(self) -> Iterator[Pools]:
+        """The pools that the persona reads; none for a call about a pool, which reads nothing but itself."""
+        names = () if self.pool else self.pools()
+        if not names:
+            yield NO_POOLS
+            return
+        unavailable = []
+        with ExitStack() as opened:
+            stores = []
+            for pool in names:
+                try:
+                    store = opened.enter_context(self.reading_of(pool_store(pool)))
+                    stores += [store] if store.exists else []
+                except (StoreError, Overloaded) as error:
+                    logger.warning("the pool %s can't be read: %s", pool, error)
+                    unavailable.append(pool)
+            yield Pools(tuple(stores), tuple(unavailable))
+
+    def place_of(self, key: str) -> tuple["Call", str]:
+        """The call about the store that has this key, and the key there: the persona's own, else the pool that the key names."""
+        bare, _, pool = key.rpartition("@")
+        if self.pool:
+            return self, bare if bare and pool == self.pool else key
+        if not bare or pool not in self.pools():
+            return self, key
+        with self.reading() as persona, persona.database.read_briefly() as connection:
+            return (self, key) if memories.by_keys(connection, [key]) else (self.within(pool), bare)
+
+    def _pool_store(self, *, to_write: bool = False) -> str:
+        """The name of the store of the call's pool.
+
+        Raises:
+            NotAllowed: the caller may not read it, or write to it. Nothing says whether it exists.
+        """
+        rights = self.pools()
+        if self.pool not in rights or (to_write and not rights[self.pool]):
+            self.admission.note("pool", asked=self.pool)
+            may = "write to" if self.pool in rights else "read"
+            raise NotAllowed(
+                f"you may not {may} the pool {self.pool!r}",
+                "pools in config.json say who may",
+                "Ask the server's owner to add the persona there",
+            )
+        return pool_store(self.pool)
+
+    def writable_name(self) -> str:
+        """The name of the store that the caller may write to.
+
+        Raises:
+            NotAllowed: the persona is not the token's, or the persona doesn't write to the pool. Nothing says whether either exists.
+        """
+        if self.pool:
+            return self._pool_store(to_write=True)
+        name = self.own_name()
+        if not self.admission.reaches(name):
+            self._note_foreign(name)
+            raise self.admission.foreign(name)
+        return name
+
     def note_failure(self, operation: str, error: Exception, key: str | None = None) -> None:
         """Records that a change of the persona failed: the kind of the error, never its words, which may quote a memory.
 
         A call that was turned away is none: it began nothing, and the log of refusals has it where it was not allowed.
         """
-        if isinstance(error, NotAllowed | Overloaded):
+        if isinstance(error, NotAllowed | Overloaded) or (self.pool and not self.pools().get(self.pool)):
             return
 
         def record(connection: apsw.Connection) -> Operation:
@@ -198,9 +292,11 @@ class Call:
         self.runtime.personas.log.append_event(event, self.now, {"token": self.admission.token, "client": self.admission.client, **facts})
 
     def note_use(self, persona: Persona, hits: Iterable[Hit]) -> None:
-        """These memories answered the caller's question. Nothing is written here."""
+        """These memories answered the caller's question. Nothing is written here, and nothing is counted in a pool: its readers leave no trace."""
+        if self.pool:
+            return
         if self.runtime.usage and persona.exists and self.settings.usage.enabled:
-            self.runtime.usage.note(persona.name, (hit.memory.key for hit in hits), self.now)
+            self.runtime.usage.note(persona.name, (hit.memory.key for hit in hits if not hit.pool), self.now)
 
     def _without_expired(self, persona: Persona) -> Persona:
         """The persona after what has expired was moved to the trash; where nothing can be written, it says that some has."""
@@ -241,7 +337,19 @@ def current_call() -> Call:
 def call_of(request: Request) -> Call:
     """The call that an HTTP request makes."""
     # getlist, because a plain look-up hides a second header with another name in it.
-    return Call(request.app.state.runtime, request.scope, request.headers.getlist(HEADER), request.scope[ADMISSION])
+    call = Call(request.app.state.runtime, request.scope, request.headers.getlist(HEADER), request.scope[ADMISSION])
+    if POOL_HEADER in request.headers:
+        # No pool has the name of an empty header, of one that can't be read, or of two.
+        call.pool = _pool_in(request.headers.getlist(POOL_HEADER)) or " "
+        call.is_pool_addressed = True
+    return call
+
+
+def _pool_in(headers: Sequence[str]) -> str:
+    try:
+        return unicodedata.normalize("NFC", from_header(headers[0])) if len(headers) == 1 else ""
+    except InvalidPersonaName:
+        return ""
 
 
 def resolve(
@@ -283,6 +391,17 @@ def resolve(
             "Send an X-Persona header, or use the URL /p/{persona}/mcp",
         )
     return DEFAULT_PERSONA
+
+
+def pool_rights(pools: PoolRoles, persona: str, token: str | None) -> Mapping[str, bool]:
+    """The pools that a persona, or a token of it, may read, each with whether it may write to it."""
+
+    def may(roles: Mapping[PoolRole, list[str] | Literal["all"]], personas: PoolRole, tokens: PoolRole) -> bool:
+        named, ids = roles.get(personas, []), roles.get(tokens, [])
+        return named == "all" or persona in named or (token is not None and (ids == "all" or token in ids))
+
+    writable = {name: may(roles, "writers", "writer_tokens") for name, roles in pools.items()}
+    return {name: writes for name, writes in writable.items() if writes or may(pools[name], "readers", "reader_tokens")}
 
 
 def from_header(value: str) -> str:

@@ -101,12 +101,16 @@ class Operation:
 
     def __call__(self, call: Any, arguments: Arguments) -> Json:
         try:
+            if call.pool and self.changes_persona:
+                call.writable_name()
             with called_by(call.caller), spans.span(self.name, Headers(scope=call.scope)):
                 answer: Json = self.function(call, arguments)
         except Exception as error:
             if self.changes_persona:
                 call.note_failure(self.name, error, getattr(arguments, "key", None))
             raise
+        if call.pool:
+            answer = {**answer, "persona": f"@{call.pool}", "pool": call.pool}
         record = call_record.current()
         if record and answer.get("degraded"):
             record.is_degraded = True

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from memory_mcp.dates.format import Language, ago, language_of
 from memory_mcp.domain import Detail, Hit, Memory, Outcome, Recalled, Similar
+from memory_mcp.personas.names import pool_of, pool_store
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.store import confirmations
@@ -47,6 +48,8 @@ def omit_empty(**fields: Any) -> dict[str, Any]:
 
 def heading(call: Call, persona: Persona) -> dict[str, Any]:
     """Return what every answer begins with: the persona and, if it doesn't exist yet, personas with similar names."""
+    if pool := pool_of(persona.name):
+        return {"persona": call.own_name(), "pool": pool} if not call.is_pool_addressed else {"persona": f"@{pool}", "pool": pool}
     if persona.exists:
         return {"persona": persona.name}
     return {"persona": persona.name, "new_persona": True, **omit_empty(did_you_mean=call.near(persona.name))}
@@ -93,9 +96,16 @@ def hit_views(
     """Return hits, each with what confirms or changes its memory."""
     if not hits:
         return []
-    with persona.database.read_briefly() as connection:
-        confirmed = confirmations.of_memories(connection, [hit.memory.id for hit in hits], call.now)
-    return [_hit_view(hit, confirmed.get(hit.memory.id, Confirmation()), call, language, detail) for hit in hits]
+    confirmed = {"": _confirmed(persona, hits, call)}
+    for pool in {hit.pool for hit in hits} - {""}:
+        with call.reading_of(pool_store(pool)) as store:
+            confirmed[pool] = _confirmed(store, [hit for hit in hits if hit.pool == pool], call)
+    return [_hit_view(hit, confirmed[hit.pool].get(hit.memory.id, Confirmation()), call, language, detail) for hit in hits]
+
+
+def _confirmed(store: Persona, hits: Sequence[Hit], call: Call) -> Mapping[int, Confirmation]:
+    with store.database.read_briefly() as connection:
+        return confirmations.of_memories(connection, [hit.memory.id for hit in hits], call.now)
 
 
 def _hit_view(hit: Hit, confirmation: Confirmation, call: Call, language: Language | None, detail: Detail) -> dict[str, Any]:
@@ -114,7 +124,7 @@ def _hit_view(hit: Hit, confirmation: Confirmation, call: Call, language: Langua
         view = {name: value for name, value in brief(view).items() if name in INDEX_FIELDS}
     metadata = dict(hit.memory.metadata) if hit.with_metadata else None
     why = dict(hit.why) if detail == "why" else None
-    return {**view, **omit_empty(metadata=metadata, score=hit.score, why=why, truncated=hit.truncated or None)}
+    return {**view, **omit_empty(metadata=metadata, score=hit.score, why=why, truncated=hit.truncated or None, pool=hit.pool)}
 
 
 def recalled_view(recalled: Recalled, persona: Persona, call: Call, query: str, detail: Detail) -> dict[str, Any]:

@@ -49,13 +49,14 @@ class Context(ReadingAnswer):
 )
 def get_context(call: Call, arguments: ContextArguments) -> Json:
     """Call FIRST in every conversation: who you and the user are, how things stand, what was said lately."""
-    with call.reading() as persona:
+    with call.reading() as persona, call.reading_pools() as pools:
         budget = token_budget(arguments.max_tokens, DEFAULT_TOKENS)
         topic = Redaction(call.settings.privacy).text(_within(arguments.query, "query", QUERY_LIMIT).strip())
         language = client_language(call, topic)
         layers = context(
             persona,
             topic,
+            pools,
             max_tokens=budget,
             models=call.models,
             settings=call.settings,
@@ -67,7 +68,8 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
         with persona.database.read() as connection:
             counts = memories.counts(connection)
         views = hit_views([hit for _, hit in layers.hits], persona, call, language)
-        degraded = [*(layers.recalled.degraded if layers.recalled else ()), *([failure] if failure else [])]
+        unread = layers.recalled.degraded if layers.recalled else [f"pool_unavailable: {name}" for name in pools.unavailable]
+        degraded = [*unread, *([failure] if failure else [])]
         return {
             **heading(call, persona),
             **counts,

@@ -85,7 +85,7 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
     The answer comes when the file has arrived.
     """
     call, jobs = call_of(request), call_of(request).runtime.imports
-    name = await run_in_threadpool(_writable_persona, call)
+    name = await run_in_threadpool(call.writable_name)
     with jobs.staged(call.runtime.personas.directory, arguments.file) as path:
         size = 0
         with path.open("xb") as file:
@@ -112,27 +112,19 @@ class JobId(Arguments):
 def list_imports(call: Call, _arguments: NoArguments) -> Json:
     """List the imports of files into a persona since the server's start, the latest first, with how far each is."""
     name = call.persona_name()
-    jobs = call.runtime.imports.of_persona(name) if call.admission.reaches(name) else []
-    return {"persona": name, "imports": [_view(call, job) for job in jobs]}
+    jobs = call.runtime.imports.of_persona(name) if call.reaches(name) else []
+    return {"persona": name.strip(), "imports": [_view(call, job) for job in jobs]}
 
 
 @operation(needs=["write"], route=Route("DELETE", "/api/import/file"), answer=ImportJobView)
 def cancel_import(call: Call, arguments: JobId) -> Json:
     """End an import. What it has stored stays; the next import of the same file stores the rest."""
-    name = _writable_persona(call)
+    name = call.writable_name()
     job = next((job for job in call.runtime.imports.of_persona(name) if job.id == arguments.id.strip()), None)
     if job is None:
         raise InvalidInput(f"there is no import {arguments.id[:40]!r}", "", "Take its id from GET /api/import/file")
     job.cancel.set()
     return _view(call, job)
-
-
-def _writable_persona(call: Call) -> str:
-    name = call.persona_name()
-    if not call.admission.reaches(name):
-        call.admission.note("persona", persona=name)
-        raise call.admission.foreign(name)
-    return name
 
 
 def _options(call: Call, arguments: FileImport) -> ImportOptions:
@@ -234,7 +226,7 @@ def _view(call: Call, job: ImportJob) -> Json:
     refused = counted.pop("refused") + job.unreadable
     error = wording(str(job.error), call.settings.privacy) if job.error else None
     return {
-        "persona": job.persona,
+        "persona": job.persona.strip(),
         "id": job.id,
         "file": job.file,
         "state": job.state,

@@ -1,14 +1,16 @@
 """Storing, finding, correcting and forgetting memories: the tools remember, recall, revise and forget."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from memory_mcp.dates.iso import is_iso
-from memory_mcp.domain import NEVER, Expiry, Remembered
+from memory_mcp.domain import NEVER, Expiry, Remembered, Similar
 from memory_mcp.errors import InvalidInput
+from memory_mcp.personas.names import key_in
 from memory_mcp.remember import validation
 from memory_mcp.remember.forget import forget as forget_memories
 from memory_mcp.remember.pipeline import remember as remember_draft
@@ -16,7 +18,8 @@ from memory_mcp.remember.pipeline import unknown_predecessor
 from memory_mcp.remember.revise import Revision, private, relations_left
 from memory_mcp.remember.revise import expire_session as expire_session_of
 from memory_mcp.remember.revise import revise as revise_memory
-from memory_mcp.search.pipeline import recall as recall_memories
+from memory_mcp.search.pooled import in_pool
+from memory_mcp.search.pooled import recall as recall_memories
 from memory_mcp.search.validation import question
 from memory_mcp.server.actions.context import note_conversation
 from memory_mcp.server.arguments import (
@@ -74,6 +77,7 @@ class RememberArguments(Arguments):
     metadata: Object = {}
     relations: Annotated[TextList, Field(description="A > works_on > B")] = []
     expires_at: Annotated[Text, Field(description="forget it then: 30d, 来週")] = ""
+    pool: Annotated[Text, Field(description="share it in this pool")] = ""
 
 
 class Stored(ReadingAnswer):
@@ -91,14 +95,18 @@ class Stored(ReadingAnswer):
 )
 def remember(call: Call, arguments: RememberArguments) -> Json:
     """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
-    draft = validation.draft(**vars(arguments), now=call.now, zone=call.settings.zone)
-    with call.reading() as persona:
-        head = heading(call, persona)
+    place = call.within(arguments.pool.strip()) if arguments.pool.strip() else call
+    supersedes = place.place_of(arguments.supersedes.strip())[1] if place.pool else arguments.supersedes
+    fields = arguments.model_dump(exclude={"pool"}) | {"supersedes": supersedes}
+    draft = validation.draft(**fields, now=call.now, zone=call.settings.zone)
+    with place.reading() as persona:
+        head = heading(place, persona)
         if draft.supersedes and not persona.exists:  # before opening the persona for writing, which would create it
             raise unknown_predecessor(draft.supersedes)
-    with call.writing() as persona:
+    with place.writing() as persona:
         stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone, privacy=call.settings.privacy)
-        context_failure = note_conversation(persona, call, draft.state) if stored.stored else None
+        context_failure = note_conversation(persona, call, draft.state) if stored.stored and not place.pool else None
+    stored = _as_seen(stored, place.pool)
     may_read = "read" in call.admission.scopes
     return {
         **head,
@@ -116,6 +124,23 @@ def remember(call: Call, arguments: RememberArguments) -> Json:
             flagged=dict(stored.flagged),
         ),
     }
+
+
+def _as_seen(stored: Remembered, pool: str) -> Remembered:
+    """What was stored, with the keys by which personas know the memories of a pool."""
+    if not pool:
+        return stored
+
+    def of_pool(similar: Sequence[Similar]) -> tuple[Similar, ...]:
+        return tuple(replace(one, key=key_in(pool, one.key)) for one in similar)
+
+    return replace(
+        stored,
+        key=key_in(pool, stored.key),
+        similar=of_pool(stored.similar),
+        repeating=of_pool(stored.repeating),
+        rivals=tuple(key_in(pool, key) for key in stored.rivals),
+    )
 
 
 def _note_of(stored: Remembered, supersedes: str, *, may_read: bool) -> str | None:
@@ -168,10 +193,11 @@ def recall(call: Call, arguments: RecallArguments) -> Json:
     """Search long-term memory, or fetch keys. Call before you answer about the user, the past, or anything you may have been told. No memory
     has the words in `unmatched`: rephrase, or search by a guessed answer, `hypothetical`; else say that you don't know."""
     asked = question(**vars(arguments), settings=call.settings, now=call.now)
-    with call.reading() as persona:
+    with call.reading() as persona, call.reading_pools() as pools:
         recalled = recall_memories(
             persona,
             asked,
+            pools,
             models=call.models,
             settings=call.settings,
             now=call.now,
@@ -234,11 +260,13 @@ def revise(call: Call, arguments: ReviseArguments) -> Json:
     )
     _, redaction = private(revision, call.settings.privacy)
     now = call.now.astimezone(call.settings.zone)
-    with call.changing() as persona:
-        memory = revise_memory(persona, arguments.key, revision, now=now, privacy=call.settings.privacy)
-        view = memory_view(memory, memory.content, call.settings.zone, call.now, client_language(call, content))
+    place, key = call.place_of(arguments.key)
+    with place.changing() as persona:
+        memory = revise_memory(persona, key, revision, now=now, privacy=call.settings.privacy)
         note = _note_of_relations(relations_left(persona, memory) if content else [])
-        return {**heading(call, persona), **view, "revision": memory.revision, **omit_empty(note=note), **privacy_view(redaction)}
+        memory = in_pool(place.pool, memory) if place.pool else memory
+        view = memory_view(memory, memory.content, call.settings.zone, call.now, client_language(call, content))
+        return {**heading(place, persona), **view, "revision": memory.revision, **omit_empty(note=note), **privacy_view(redaction)}
 
 
 def _expiry(call: Call, text: str) -> Expiry | None:
@@ -310,13 +338,27 @@ def forget(call: Call, arguments: ForgetArguments) -> Json:
     keys = arguments.keys
     if not 0 < len(keys) <= KEYS_LIMIT:
         raise InvalidInput(f"keys has {len(keys)} entries", f"forget takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
-    with call.changing() as persona:
+    places: dict[str, tuple[Call, list[str]]] = {}
+    for place, key in map(call.place_of, keys):
+        places.setdefault(place.pool, (place, []))[1].append(key)
+    for place, _ in places.values():
+        if place.pool:
+            place.writable_name()  # before anything is forgotten
+    answers = [_forgotten(place, of_store, arguments) for place, of_store in places.values()]
+    return {**answers[0], "outcomes": [outcome for answer in answers for outcome in answer["outcomes"]]}
+
+
+def _forgotten(place: Call, keys: Sequence[str], arguments: ForgetArguments) -> Json:
+    """Put memories of one store in the trash."""
+    with place.changing() as persona:
+        head = heading(place, persona)
         outcomes = forget_memories(
             persona,
             keys,
             reason=label(arguments.reason, "reason"),
             dry_run=arguments.dry_run,
-            now=call.now,
-            privacy=call.settings.privacy,
+            now=place.now,
+            privacy=place.settings.privacy,
         )
-        return {**heading(call, persona), "outcomes": [outcome_view(outcome) for outcome in outcomes]}
+    shown = [replace(outcome, key=key_in(place.pool, outcome.key)) for outcome in outcomes] if place.pool else outcomes
+    return {**head, "outcomes": [outcome_view(outcome) for outcome in shown]}

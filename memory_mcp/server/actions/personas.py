@@ -76,7 +76,7 @@ class Figures(PersonaAnswer, StoredCounts):
 @operation(needs=["admin"], route=Route("GET", "/api/persona"), answer=Figures)
 def persona_figures(call: Call, _arguments: NoArguments) -> Json:
     """Return what a persona holds, down to earlier versions and the trash, the disk space that it takes, and who may call as it."""
-    return _figures(call, _existing(call))
+    return _figures(call, _existing(call, or_pool=True))
 
 
 def _figures(call: Call, name: str) -> Json:
@@ -204,12 +204,14 @@ class ErasedPersona(PersonaAnswer):
 @operation(needs=["admin", "delete"], route=Route("POST", "/api/persona/erase"), answer=ErasedPersona)
 def erase(call: Call, arguments: EraseArguments) -> Json:
     """List what a persona has, or, with its name as confirmation, erase it."""
-    name, personas, settings = _existing(call), call.runtime.personas, call.settings
+    name, personas, settings = _existing(call, or_pool=True), call.runtime.personas, call.settings
     if not arguments.confirm:
-        plan = {"dry_run": True, "confirm": name, "backups": len(backups_of(call)), "remains": remains_of_persona(call)}
+        plan = {"dry_run": True, "confirm": call.pool or name, "backups": len(backups_of(call)), "remains": remains_of_persona(call)}
         return {**_figures(call, name), **plan}
-    if canonical_name(arguments.confirm) != name:
-        raise InvalidInput("confirm does not fit", f"it is not the name of the persona, which is {name!r}", "Type the name to erase it")
+    if canonical_name(arguments.confirm) != (call.pool or name):
+        raise InvalidInput(
+            "confirm does not fit", f"it is not the name of the persona, which is {call.pool or name!r}", "Type the name to erase it"
+        )
     directory = personas.path_of(name).parent
     kept = adopted_originals.of_persona(directory)
     backups = len(backups_of(call)) if arguments.remove_backups else 0
@@ -228,10 +230,14 @@ def erase(call: Call, arguments: EraseArguments) -> Json:
     return {"persona": name, "erased": True, **details, "remains": remains_of_persona(call)}
 
 
-def _existing(call: Call) -> str:
-    """Return the persona of the request, which must exist. To a token, personas of others don't."""
+def _existing(call: Call, *, or_pool: bool = False) -> str:
+    """Return the persona of the request, which must exist, or the store of its pool. To a token, personas of others don't exist."""
+    if call.pool and not or_pool:
+        raise InvalidInput(
+            "a pool can't be renamed, copied or merged", "its name stands in config.json", "Export it, and import it elsewhere"
+        )
     name = call.persona_name()
-    if not call.admission.reaches(name):
+    if not call.reaches(name):
         call.admission.note("persona", persona=name)
     elif call.runtime.personas.exists(name):
         return name

@@ -99,10 +99,10 @@ async def import_memories(request: Request, arguments: ImportArguments) -> Respo
     except MemoryMCPError as error:
         await run_in_threadpool(call.note_failure, import_memories.name, error)
         # What was stored before stays, and the caller must know.
-        return http_refusal(error, {"persona": name, **counted(result)}, rules=call.settings.privacy)
+        return http_refusal(error, {"persona": name.strip(), **counted(result)}, rules=call.settings.privacy)
     finally:
         merge_segments(call, name, result, options)
-    return JSONResponse({"persona": name, **({"dry_run": True} if options.dry_run else {}), **counted(result)})
+    return JSONResponse({"persona": name.strip(), **({"dry_run": True} if options.dry_run else {}), **counted(result)})
 
 
 class ExportArguments(TransferArguments):

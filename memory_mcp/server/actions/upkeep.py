@@ -270,7 +270,7 @@ def remains_of_persona(call: Call) -> list[str]:
 def backups_of(call: Call) -> list[StoredBackup]:
     """Return the backups of the persona of a call, the newest first; none of a persona that its token doesn't reach."""
     name = call.persona_name()
-    return _backups(call).listed(call.settings, directory_name(name)) if call.admission.reaches(name) else []
+    return _backups(call).listed(call.settings, directory_name(name)) if call.reaches(name) else []
 
 
 def _many(backups: Sequence[StoredBackup]) -> str:

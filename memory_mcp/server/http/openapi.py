@@ -21,6 +21,12 @@ _PERSONA = {
     "description": "The persona whose memory it is, as UTF-8 or percent-encoded. Without one, `on_missing_persona` in config.json decides.",
     "schema": {"type": "string"},
 }
+_POOL = {
+    "name": "X-Pool",
+    "in": "header",
+    "description": "A pool, as UTF-8 or percent-encoded: the request is about this store instead of the persona's, as far as the persona may.",
+    "schema": {"type": "string"},
+}
 
 
 class OpenAPI(TypedDict):
@@ -57,7 +63,7 @@ def document(operations: Iterable[Operation]) -> Schema:
         "paths": paths,
         "components": {
             "schemas": {**definitions["$defs"], **bodies},
-            "parameters": {"persona": _PERSONA},
+            "parameters": {"persona": _PERSONA, "pool": _POOL},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "Only on servers that use tokens."}},
         },
         "security": [{"token": []}, {}],
@@ -65,7 +71,7 @@ def document(operations: Iterable[Operation]) -> Schema:
 
 
 def _described(operation: Operation, route: Route) -> Schema:
-    parameters = [{"$ref": "#/components/parameters/persona"}] if route.of_persona else []
+    parameters = [{"$ref": f"#/components/parameters/{name}"} for name in ("persona", "pool")] if route.of_persona else []
     if route.reads_query:
         parameters += _query_parameters(operation.arguments)
     content = {**route.content, **({JSON: {"schema": _reference(operation.answer.__name__)}} if operation.answer else {})}

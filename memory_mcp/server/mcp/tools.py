@@ -61,9 +61,9 @@ class OperationTool(Tool):
         return ToolResult(content=answer_text(answer), structured_content=answer)
 
 
-def tools_of(toolsets: Iterable[str]) -> list[OperationTool]:
-    """Return the tools of these toolsets, each toolset once."""
-    return [_tool(action) for toolset in dict.fromkeys(toolsets) for action in TOOLSETS[toolset]]
+def tools_of(toolsets: Iterable[str], *, with_pools: bool = False) -> list[OperationTool]:
+    """Return the tools of these toolsets, each toolset once. Without pools no tool says that it could write to one: every word costs tokens."""
+    return [_tool(action, with_pools=with_pools) for toolset in dict.fromkeys(toolsets) for action in TOOLSETS[toolset]]
 
 
 def apps_of(toolsets: Iterable[str]) -> list[str]:
@@ -72,14 +72,17 @@ def apps_of(toolsets: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(tool.app for tool in tools if tool and tool.app))
 
 
-def _tool(action: Operation) -> OperationTool:
+def _tool(action: Operation, *, with_pools: bool) -> OperationTool:
     declared = action.tool
     if declared is None:
         raise TypeError(f"{action.function.__name__} has no tool")
+    parameters = tool_schema(action.arguments)
+    if not with_pools:
+        parameters["properties"].pop("pool", None)
     return OperationTool(
         name=declared.name,
         description=action.description,
-        parameters=tool_schema(action.arguments),
+        parameters=parameters,
         annotations=ToolAnnotations(
             title=declared.title,
             read_only_hint=declared.read_only,

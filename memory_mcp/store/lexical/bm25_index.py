@@ -18,7 +18,7 @@ import apsw
 
 from memory_mcp.domain import Filters
 from memory_mcp.store.graph import relations
-from memory_mcp.store.lexical.token_frequencies import TokenCounts, rows_with
+from memory_mcp.store.lexical.token_frequencies import COUNTED_ROWS, TokenCounts, rows_with
 from memory_mcp.store.memories import CURRENT, where
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows
@@ -174,6 +174,21 @@ def rarest(connection: apsw.Connection, query: Sequence[str], limit: int, counts
         return list(query)
     counted = counts.uncommon(connection, query, rows)
     return sorted(counted, key=counted.__getitem__)[:limit]
+
+
+def frequencies(connection: apsw.Connection, query: Sequence[str]) -> tuple[int, dict[str, int]]:
+    """The number of rows, and in how many of them each token is, counted up to `COUNTED_ROWS`."""
+    counted = rows_with(connection, list(dict.fromkeys(query)), COUNTED_ROWS)
+    return len(_rows(connection)), {token: count for token, (count, _) in counted.items()}
+
+
+def matched(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int]) -> dict[int, list[str]]:
+    """Memory → those tokens, and phrases of tokens, of the query that its row has."""
+    rows: Iterable[Any] = connection.execute(
+        "SELECT rowid, ' ' || concat_ws('  ', body, previous, next) || ' ' FROM lexical WHERE rowid IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return {memory_id: [token for token in query if f" {token} " in text] for memory_id, text in rows}
 
 
 def is_small(connection: apsw.Connection) -> bool:
