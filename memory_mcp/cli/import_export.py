@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from memory_mcp.cli.options import PersonaName, Url, connection
+from memory_mcp.cli.options import PersonaName, PoolName, Url, connection
 from memory_mcp.cli.progress import progress
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.transfer.formats import ZIP_SUFFIX, Format
@@ -54,6 +54,7 @@ def import_memories(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be stored, already known or refused.")] = False,
     persona: PersonaName = None,
+    pool: PoolName = None,
     url: Url = None,
 ) -> None:
     """Import a file or a directory. Importing it again stores nothing new. Exit status 1: something was refused.
@@ -63,20 +64,21 @@ def import_memories(
     if path == STANDARD_STREAM:
         if format_ not in (Format.AUTO, Format.JSON_LINES):
             raise InvalidInput("stdin is read as JSON lines only", "", "Name a file")
-        _import_lines(connection(url, persona), path, dry_run)
+        _import_lines(connection(url, persona, pool=pool), path, dry_run)
         return
     # Imported here: the other commands don't need the readers.
     from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting  # noqa: PLC0415
 
     kind = detect_format(path, format_)
     if kind is Format.JSON_LINES:
-        _import_lines(connection(url, persona), path, dry_run)
+        _import_lines(connection(url, persona, pool=pool), path, dry_run)
         return
     if forget_deleted and kind is not Format.OBSIDIAN:
         raise InvalidInput(f"{kind} has no notes that could be deleted", "", "Remove --forget-deleted")
     rows_of = by_persona(path, kind, me, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True), persona)
     refused = [
-        _import_rows(connection(url, name), path, kind, forgetting(rows) if forget_deleted else rows, dry_run) for name, rows in rows_of
+        _import_rows(connection(url, name, pool=pool), path, kind, forgetting(rows) if forget_deleted else rows, dry_run)
+        for name, rows in rows_of
     ]
     if any(refused):
         raise typer.Exit(1)
@@ -96,10 +98,11 @@ def export_memories(
     include_context: Annotated[bool, typer.Option("--include-context", help="Include persona_context.json.")] = False,
     include_conversations: Annotated[bool, typer.Option("--include-conversations", help="Include the conversations of the chat.")] = False,
     persona: PersonaName = None,
+    pool: PoolName = None,
     url: Url = None,
 ) -> None:
     """Export a persona's memories as JSON lines or as an Obsidian vault, or its graph."""
-    server = connection(url, persona)
+    server = connection(url, persona, pool=pool)
     stats = server.get_json("/api/stats")
     if stats.get("new_persona"):
         suggestions = ", ".join(stats.get("did_you_mean", []))
@@ -122,7 +125,7 @@ def export_memories(
         else stats["memories"] + stats["superseded"] + (stats["in_trash"] if include_deleted else 0)
     )
     quiet = path == STANDARD_STREAM and sys.stdout.isatty()
-    with _destination(path) as file, progress("exporting", total, quiet=quiet) as advance:
+    with written_to(path) as file, progress("exporting", total, quiet=quiet) as advance:
         for line in server.export_lines(include, left_out=_report_left_out):
             file.write(line)
             advance(1)
@@ -138,7 +141,7 @@ def _report_left_out(secret: int, graph: int) -> None:
 def _import_lines(server: "Connection", path: Path, dry_run: bool) -> None:
     with _opened(path) as file, progress("importing", _line_count(path)) as advance:
         counts = server.import_rows((line.rstrip(b"\r\n") for line in file), advance, dry_run=dry_run)
-    _report(counts, [f"line {error['line']}" for error in counts["errors"]])
+    report(counts, [f"line {error['line']}" for error in counts["errors"]])
     if counts["refused"]:
         raise typer.Exit(1)
 
@@ -163,13 +166,14 @@ def _import_rows(server: "Connection", path: Path, kind: Format, rows: Iterator[
     if not origins and not refused:
         raise InvalidInput(f"{path} has nothing to import", f"no text was found in the format {kind}", "Check the path, or set --format")
     counts["refused"] += len(refused)
-    _report(counts, [origins[error["line"] - 1] for error in counts["errors"]])
+    report(counts, [origins[error["line"] - 1] for error in counts["errors"]])
     for item in refused:
         typer.echo(item.refused if item.refused.startswith(item.where) else f"{item.where}: {item.refused}", err=True)
     return int(counts["refused"])
 
 
-def _report(counts: dict[str, Any], origins: Iterable[str]) -> None:
+def report(counts: dict[str, Any], origins: Iterable[str]) -> None:
+    """Prints what became of the lines of an import; `origins` says where each refused one is from."""
     would = "would be " if counts.get("dry_run") else ""
     summary = f"{counts['persona']}: {counts['stored']} {would}stored, {counts['already_known']} known already, {counts['refused']} {would}refused"
     further = {
@@ -193,7 +197,7 @@ def _report(counts: dict[str, Any], origins: Iterable[str]) -> None:
 def _export_notes(server: "Connection", path: Path, include: list[str]) -> None:
     """Writes a zip directly, a directory that gets its name when it is complete, or over the notes of an earlier export."""
     if path == STANDARD_STREAM or path.suffix.lower() == ZIP_SUFFIX:
-        with _destination(path) as file:
+        with written_to(path) as file:
             _receive(server, file, include)
         return
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -222,7 +226,7 @@ def _export_graph(server: "Connection", path: Path, format_: ExportFormat, inclu
     if unsupported := [name for name in include if name != "secret"]:
         raise InvalidInput(f"a graph has no {unsupported[0]}", "", f"Remove --include-{unsupported[0]}")
     quiet = path == STANDARD_STREAM and sys.stdout.isatty()
-    with _destination(path) as file, progress("exporting, bytes", None, quiet=quiet) as advance:
+    with written_to(path) as file, progress("exporting, bytes", None, quiet=quiet) as advance:
         for block in server.graph_blocks(GRAPH_FORMS[format_], include_secret=bool(include)):
             file.write(block)
             advance(len(block))
@@ -272,7 +276,7 @@ def _private(path: str, flags: int) -> int:
 
 
 @contextmanager
-def _destination(path: Path) -> Iterator[BinaryIO]:
+def written_to(path: Path) -> Iterator[BinaryIO]:
     """stdout, or a file that gets its name when it is complete."""
     if path == STANDARD_STREAM:
         yield sys.stdout.buffer

@@ -31,12 +31,13 @@ def remember(
     supersedes: Annotated[
         str | None, typer.Option(help="The key of the memory that it replaces, because the world has changed.", metavar="KEY")
     ] = None,
+    pool: Annotated[str | None, typer.Option(help="Share it in this pool, to which the persona writes.", metavar="NAME")] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Store a memory."""
     arguments = {"content": text, "source": source, "occurred_at": occurred_at, "tags": tag, "importance": importance}
-    arguments |= {"category": category, "privacy_level": privacy_level, "expires_at": expires, "supersedes": supersedes}
+    arguments |= {"category": category, "privacy_level": privacy_level, "expires_at": expires, "supersedes": supersedes, "pool": pool}
     answer = connection(url, persona).post_json("/api/memories", arguments)
     if as_json:
         print_json(answer)

@@ -33,6 +33,7 @@ PersonaName = Annotated[
     str | None,
     typer.Option("--persona", "-p", help="The persona. Default: MEMORY_MCP_PERSONA, or the server's default persona.", metavar="NAME"),
 ]
+PoolName = Annotated[str | None, typer.Option("--pool", help="The store of this pool instead of a persona's own.", metavar="NAME")]
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", help="Default: MEMORY_MCP_CONFIG, or ./config.json, or that of `memory-mcp stdio`.", metavar="FILE"),
@@ -88,7 +89,7 @@ def print_json(value: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def connection(url: str | None, persona: str | None, data: Path | None = None) -> "Connection":
+def connection(url: str | None, persona: str | None, data: Path | None = None, pool: str | None = None) -> "Connection":
     """A connection by these options, with the token of MEMORY_MCP_TOKEN: to the server at a URL, or to the one of a data directory. There is no option for the token, since all users of a machine
     can read the arguments of its processes."""
     # Imported here: `--help`, `serve` and `connect` don't need the HTTP client.
@@ -96,7 +97,8 @@ def connection(url: str | None, persona: str | None, data: Path | None = None) -
     from memory_mcp.client.connection import Connection  # noqa: PLC0415
 
     def connect(address: str, secret: str | None = None) -> Connection:
-        return Connection(address, default_token(), persona or default_persona(), secret)
+        # Without a persona, a pool is addressed as by the server's owner.
+        return Connection(address, default_token(), persona or (None if pool else default_persona()), secret, pool)
 
     here = None if url or (default_server_url() and not data) else discovery.running(data or personal_data_directory(), connect)
     return here or connect(server_url(url))

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, print_json
+from memory_mcp.cli.options import AsJson, PersonaName, PoolName, Url, connection, print_json
 
 Yes = Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")]
 
@@ -24,11 +24,12 @@ def purge(
     remove_kept: Annotated[bool, typer.Option("--remove-kept", help="Also erase it from the files that older servers left.")] = False,
     yes: Yes = False,
     persona: PersonaName = None,
+    pool: PoolName = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Erase memories for good, after listing them and asking for confirmation."""
-    server = connection(url, persona)
+    server = connection(url, persona, pool=pool)
     listed = server.post_json("/api/purge", {"keys": keys or []})
     if not as_json or dry_run:
         print_json(listed) if as_json else _show_plan(listed)

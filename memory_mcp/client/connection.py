@@ -30,15 +30,19 @@ _START_ONE = "Start one with `memory-mcp serve`, or set its address with --url"
 class Connection:
     """The address of the server and the identity of the caller. Holds no socket: each call opens and closes its own."""
 
-    def __init__(self, url: str, token: str | None = None, persona: str | None = None, secret: str | None = None) -> None:
+    def __init__(
+        self, url: str, token: str | None = None, persona: str | None = None, secret: str | None = None, pool: str | None = None
+    ) -> None:
         """`url` is the server's, with or without `/mcp`. Without a persona, the server chooses the default. `secret` is that of the note in
-        the server's data directory.
+        the server's data directory. With `pool`, all calls are about that.
 
         Raises:
             InvalidInput: the URL, the token or the persona's name is invalid.
         """
         self.url = _base_url(url)
         self.headers = {**_headers(token, persona), **({NOTE_HEADER: secret} if secret else {})}
+        if pool is not None:
+            self.headers["X-Pool"] = quote(pool, safe="")
 
     @property
     def mcp_url(self) -> str:

@@ -58,6 +58,7 @@ def _address_of_host(url: str) -> str:
 
 _LOCAL_DOMAINS = frozenset({"local", "internal", "lan", "svc", "home", "localhost"})
 
+
 def _pool_name(name: str) -> str:
     name = unicodedata.normalize("NFC", name)
     if not name or name != name.strip() or "@" in name or not name.isprintable() or len(name) > 100:

@@ -105,7 +105,9 @@ def _told(memory: Memory) -> datetime:
 
 
 def in_pool(pool: str, memory: Memory) -> Memory:
-    """A memory of a pool with the keys by which personas know it."""
+    """A memory of a pool with the keys by which personas know it; one of no pool as it is."""
+    if not pool:
+        return memory
     earlier, later = memory.supersedes, memory.superseded_by
     return replace(
         memory,

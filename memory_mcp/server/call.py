@@ -35,7 +35,7 @@ from memory_mcp.errors import (
     PersonaRequired,
     StoreError,
 )
-from memory_mcp.personas.names import canonical_name, pool_store, sent_name
+from memory_mcp.personas.names import NAME_LIMIT, canonical_name, pool_store, sent_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.pooled import NO_POOLS, Pools
 from memory_mcp.search.rerank import rerank_deadline
@@ -189,6 +189,11 @@ class Call:
         """Whether this is a persona of the caller's, or the pool that the call is about, which it reads."""
         return self.admission.reaches(name) or bool(self.pool)
 
+    @property
+    def foreign_pool(self) -> str:
+        """The pool that the call is about within a request of a persona, whose answers name it in every key."""
+        return "" if self.is_pool_addressed else self.pool
+
     def within(self, pool: str) -> "Call":
         """The same call about a pool."""
         call = copy(self)
@@ -241,15 +246,20 @@ class Call:
             NotAllowed: the caller may not read it, or write to it. Nothing says whether it exists.
         """
         rights = self.pools()
-        if self.pool not in rights or (to_write and not rights[self.pool]):
-            self.admission.note("pool", asked=self.pool)
-            may = "write to" if self.pool in rights else "read"
+        if rights.get(self.pool, False) or (self.pool in rights and not to_write):
+            return pool_store(self.pool)
+        self.admission.note("pool", asked=self.pool[:NAME_LIMIT])
+        if self.pool in rights:
             raise NotAllowed(
-                f"you may not {may} the pool {self.pool!r}",
+                f"you may not write to the pool {self.pool!r}",
                 "pools in config.json say who may",
                 "Ask the server's owner to add the persona there",
             )
-        return pool_store(self.pool)
+        raise NotAllowed(
+            f"you may not read the pool {self.pool!r}",
+            "pools in config.json say who may",
+            "Ask the server's owner to add the persona there",
+        )
 
     def writable_name(self) -> str:
         """The name of the store that the caller may write to.

@@ -52,18 +52,18 @@ def _texts(memory: Memory) -> Iterator[str]:
     yield from memory.tags
     yield from memory.questions
     yield from memory.state.values()
-    yield from _leaves(memory.metadata)
+    yield from leaves(memory.metadata)
 
 
-def _leaves(tree: Any, name: str = "") -> Iterator[str]:
+def leaves(tree: Any, name: str = "") -> Iterator[str]:
     """The texts and numbers in an object, each after its name: 「password: …」 is found by that."""
     match tree:
         case Mapping():
             for inner, value in tree.items():
-                yield from _leaves(value, str(inner))
+                yield from leaves(value, str(inner))
         case list() | tuple():
             for value in tree:
-                yield from _leaves(value, name)
+                yield from leaves(value, name)
         case bool() | None:
             return
         case _:

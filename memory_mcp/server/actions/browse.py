@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from memory_mcp.dates.resolve import parse_range
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, SHELVES, Filters, Kind, Memory, PrivacyLevel, Shelf
 from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.search.pooled import in_pool
 from memory_mcp.search.validation import question
 from memory_mcp.server.actions.organize import brief
 from memory_mcp.server.arguments import Arguments, Between, DateRange, OneOf, Share, Text, TextList, http
@@ -166,7 +167,7 @@ def get_memory(call: Call, arguments: MemoryArguments) -> Json:
             usage_count=memory.usage_count or None,
             last_used_at=local(memory.last_used_at, zone),
         )
-        view = memory_view(memory, memory.content, zone, call.now, client_language(call))
+        view = memory_view(in_pool(call.foreign_pool, memory), memory.content, zone, call.now, client_language(call))
         full = {**view, "importance": memory.importance, "privacy_level": memory.privacy_level, "revision": memory.revision, **further}
         return {
             **heading(call, persona),

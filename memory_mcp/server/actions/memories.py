@@ -106,7 +106,7 @@ def remember(call: Call, arguments: RememberArguments) -> Json:
     with place.writing() as persona:
         stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone, privacy=call.settings.privacy)
         context_failure = note_conversation(persona, call, draft.state) if stored.stored and not place.pool else None
-    stored = _as_seen(stored, place.pool)
+    stored = _as_seen(stored, place.foreign_pool)
     may_read = "read" in call.admission.scopes
     return {
         **head,
@@ -264,7 +264,7 @@ def revise(call: Call, arguments: ReviseArguments) -> Json:
     with place.changing() as persona:
         memory = revise_memory(persona, key, revision, now=now, privacy=call.settings.privacy)
         note = _note_of_relations(relations_left(persona, memory) if content else [])
-        memory = in_pool(place.pool, memory) if place.pool else memory
+        memory = in_pool(place.foreign_pool, memory)
         view = memory_view(memory, memory.content, call.settings.zone, call.now, client_language(call, content))
         return {**heading(place, persona), **view, "revision": memory.revision, **omit_empty(note=note), **privacy_view(redaction)}
 
@@ -360,5 +360,6 @@ def _forgotten(place: Call, keys: Sequence[str], arguments: ForgetArguments) -> 
             now=place.now,
             privacy=place.settings.privacy,
         )
-    shown = [replace(outcome, key=key_in(place.pool, outcome.key)) for outcome in outcomes] if place.pool else outcomes
+    pool = place.foreign_pool
+    shown = [replace(outcome, key=key_in(pool, outcome.key)) for outcome in outcomes] if pool else outcomes
     return {**head, "outcomes": [outcome_view(outcome) for outcome in shown]}

@@ -12,6 +12,7 @@ from memory_mcp.errors import InvalidInput, PersonaUnknown, StoreError
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.search.pooled import in_pool
 from memory_mcp.search.validation import TOKENS_LIMIT, token_budget
 from memory_mcp.server.arguments import Arguments, Flag, NoArguments, Text, TextList, WholeNumber
 from memory_mcp.server.call import Call
@@ -58,15 +59,17 @@ class History(PersonaAnswer):
 @operation(needs=["read"], tool=Tool("history", "History of a memory", read_only=True, idempotent=True, app="history"))
 def history(call: Call, arguments: HistoryArguments) -> Json:
     """What a memory said before, and what was done to it when and why."""
+    call, key = call.place_of(arguments.key)
     with call.reading() as persona:
-        return _history(call, persona, arguments.key, token_budget(arguments.max_tokens, HISTORY_TOKENS))
+        return _history(call, persona, key, token_budget(arguments.max_tokens, HISTORY_TOKENS))
 
 
 @operation(needs=["read"], route=Route("GET", "/api/history"), answer=History)
 def whole_history(call: Call, arguments: MemoryArguments) -> Json:
     """Return what a memory said before, and what was done to it."""
+    call, key = call.place_of(arguments.key)
     with call.reading() as persona:
-        return _history(call, persona, arguments.key, TOKENS_LIMIT)
+        return _history(call, persona, key, TOKENS_LIMIT)
 
 
 def _history(call: Call, persona: Persona, key: str, max_tokens: int) -> Json:
@@ -93,7 +96,7 @@ def _history(call: Call, persona: Persona, key: str, max_tokens: int) -> Json:
     ]
     return {
         **heading(call, persona),
-        "memory": memory_view(memory, content, zone, call.now),
+        "memory": memory_view(in_pool(call.foreign_pool, memory), content, zone, call.now),
         "versions": shown,
         "more": len(past.versions) - len(shown),
         "events": events,
