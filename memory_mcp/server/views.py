@@ -104,7 +104,7 @@ def hit_views(
 
 
 def _confirmed(store: Persona, hits: Sequence[Hit], call: Call) -> Mapping[int, Confirmation]:
-    with store.database.read_briefly() as connection:
+    with store.database.read_statement() as connection:
         return confirmations.of_memories(connection, [hit.memory.id for hit in hits], call.now)
 
 

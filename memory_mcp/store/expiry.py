@@ -6,7 +6,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import NEVER, Expiry
-from memory_mcp.store.timestamps import optional_from_text, optional_to_text, to_text
+from memory_mcp.store.timestamps import optional_to_text, to_text
 
 
 def expiry_text(expires_at: Expiry) -> str | None:
@@ -31,16 +31,9 @@ def set_session_expiry(connection: apsw.Connection, session_id: str, expires_at:
     return rows
 
 
-def has_expired(connection: apsw.Connection, now: datetime) -> bool:
-    """Whether a memory outside the trash has expired."""
-    return (
-        connection.execute("SELECT 1 FROM memories WHERE expires_at <= ? AND deleted_at IS NULL LIMIT 1", (to_text(now),)).get is not None
-    )
-
-
-def next_expiry(connection: apsw.Connection) -> datetime | None:
-    """When the next memory outside the trash expires; None for never."""
+def next_expiry(connection: apsw.Connection) -> str | None:
+    """When the next memory outside the trash expires, as it is stored; None for never."""
     earliest: str | None = connection.execute(
-        "SELECT min(expires_at) FROM memories WHERE expires_at IS NOT NULL AND deleted_at IS NULL"
+        "SELECT CAST(min(expires_at) AS TEXT) FROM memories WHERE expires_at IS NOT NULL AND deleted_at IS NULL"
     ).get
-    return optional_from_text(earliest)
+    return earliest

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,7 +21,6 @@ from memory_mcp.domain import Memory
 from memory_mcp.encoders.model_families import ranking_of_generation
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, memory_usage
-from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
 from memory_mcp.text.forgetting_curve import forgetting_curve
@@ -95,9 +93,8 @@ _Similar = tuple[int, list[_Pair]]
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What a comparison found, by the ids of the memories, so that no erased text stays here. `state`: of what it was made."""
+    """What a comparison found, by the ids of the memories, so that no erased text stays here."""
 
-    state: tuple[object, ...]
     compared: int
     total: int
     meaning: bool
@@ -106,16 +103,9 @@ class _Compared:
     faded: Sequence[tuple[int, float]]
 
 
-# The last comparison of each open persona.
-_last: WeakKeyDictionary[Database, _Compared] = WeakKeyDictionary()
-
-
 def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -> Proposals:
     """The proposals for a persona. After a write, takes a second for 10,000 memories: don't call it in a thread that other requests wait for."""
-    state = (persona.database.commits, settings.decay, now.date(), now.hour)
-    found = _last.get(persona.database)
-    if found is None or found.state != state:
-        found = _last[persona.database] = _compare(persona, settings, now, state)
+    found = persona.database.kept("proposals", lambda: _compare(persona, settings, now), (settings.decay, f"{now:%Y-%m-%d %H}"))
     grouped, flags, faded = found.grouped[:limit], found.flags[:limit], found.faded[:limit]
     with persona.database.read() as connection:
         shown = memories.by_ids(connection, _shown(grouped, flags, faded))
@@ -139,7 +129,7 @@ def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -
     )
 
 
-def _compare(persona: Persona, settings: Settings, now: datetime, state: tuple[object, ...]) -> _Compared:
+def _compare(persona: Persona, settings: Settings, now: datetime) -> _Compared:
     with persona.database.read() as connection:
         rows = memory_usage.comparable(connection, COMPARED, TOKENS, LONGEST)
         total = memories.counts(connection)["memories"]
@@ -150,7 +140,7 @@ def _compare(persona: Persona, settings: Settings, now: datetime, state: tuple[o
     flags = {row.id: flag for row in rows if (flag := low_value(row.content, normal[row.id]))}
     informative = [row for row in rows if row.id not in flags]
     grouped = _groups(informative, normal, owners, vectors, ranking_of_generation(generation or "").same)
-    return _Compared(state, len(rows), total, len(vectors) > 0, grouped, list(flags.items()), _faded(informative, settings, now))
+    return _Compared(len(rows), total, len(vectors) > 0, grouped, list(flags.items()), _faded(informative, settings, now))
 
 
 def _shown(grouped: Sequence[_Similar], flagged: Sequence[tuple[int, LowValue]], faded: Sequence[tuple[int, float]]) -> set[int]:

@@ -20,7 +20,7 @@ from memory_mcp.store import erasure, expiry, memories, operations, replacements
 from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.timestamps import optional_to_text
+from memory_mcp.store.timestamps import optional_from_text, optional_to_text, to_text
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import purge
@@ -75,9 +75,9 @@ def trash_expired(persona: Persona, now: datetime) -> bool:
     Raises:
         StoreError: nothing can be written, such as on a full disk.
     """
-    with persona.database.read_briefly() as connection:
-        if not expiry.has_expired(connection, now):
-            return False
+    expiring = persona.database.kept("next expiry", lambda: _next_expiry(persona))
+    if expiring is None or expiring > to_text(now):
+        return False
     while done := persona.database.write(lambda connection: _expire_by_time(connection, now)):
         for operation in done:
             persona.log.append(persona.name, operation)
@@ -118,12 +118,17 @@ def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime | 
             if (oldest := erasure.oldest_unprotected(connection, kind, rules.keep_importance, rules.keep_tags))
         ]
         in_trash = erasure.longest_in_trash(connection) if rules.trash_days is not None else None
-        expiring = expiry.next_expiry(connection)
+        expiring = optional_from_text(expiry.next_expiry(connection))
     if expiring:
         moments.append(expiring)
     if in_trash and rules.trash_days is not None:
         moments.append(in_trash + timedelta(days=rules.trash_days))
     return min(moments, default=None)
+
+
+def _next_expiry(persona: Persona) -> str | None:
+    with persona.database.read_statement() as connection:
+        return expiry.next_expiry(connection)
 
 
 def _expire_by_time(connection: apsw.Connection, now: datetime) -> list[Operation]:

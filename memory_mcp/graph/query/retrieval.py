@@ -118,13 +118,13 @@ def associated_memories(
         return {}, frozenset()
     weights = _with_possible_namesakes(connection, _entity_weights(leaders, relevances))
     rarity = _rarity(connection, weights)
-    scores = mentions.memories_of(connection, {entity: weights[entity] * rarity[entity] for entity in weights}, question.filters, limit)
+    weighed = {entity: weights[entity] * rarity[entity] for entity in weights}
+    powers = {entity: rarity[entity] ** (RARITY_POWER - 1) for entity in weights}
+    sums = mentions.memories_of(connection, weighed, question.filters, limit, powers)
+    scores = {memory_id: score for memory_id, (score, _) in sums.items()}
     for memory_id in scores.keys() & leaders.keys():
         scores[memory_id] -= sum(leaders[memory_id] * rarity[entity] * relevance for entity, relevance in relevances[memory_id].items())
-    weighed = {entity: weights[entity] * rarity[entity] ** RARITY_POWER for entity in weights}
-    named = mentions.relevances(connection, scores)
-    sums = {memory_id: sum(weighed.get(entity, 0.0) * relevance for entity, relevance in of.items()) for memory_id, of in named.items()}
-    return _scaled(scores), frozenset(memory_id for memory_id, total in sums.items() if total >= LEAST_ASSOCIATION)
+    return _scaled(scores), frozenset(memory_id for memory_id, (_, total) in sums.items() if total >= LEAST_ASSOCIATION)
 
 
 @spanned("graph")
@@ -139,7 +139,7 @@ def memories_near_entities(
     weights = {**start, **{entity: step.nearness for entity, step in nearest}}
     if not weights:
         return {}
-    scores = mentions.memories_of(connection, weights, question.filters, REACHED)
+    scores = {memory_id: score for memory_id, (score, _) in mentions.memories_of(connection, weights, question.filters, REACHED).items()}
     for memory_id, score in mentions.memories_stating(connection, start, question.filters, REACHED).items():
         scores.setdefault(memory_id, score)
     return dict(nlargest(REACHED, _scaled(scores).items(), key=lambda item: item[1]))

@@ -65,8 +65,7 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
             deadline=call.rerank_deadline(),
         )
         people, failure = _people_and_state(call, persona, language or language_of(layers.hits[0][1].text if layers.hits else ""))
-        with persona.database.read() as connection:
-            counts = memories.counts(connection)
+        counts = persona.database.kept("counts", lambda: _counts(persona))
         views = hit_views([hit for _, hit in layers.hits], persona, call, language)
         unread = layers.recalled.degraded if layers.recalled else [f"pool_unavailable: {name}" for name in pools.unavailable]
         degraded = [*unread, *([failure] if failure else [])]
@@ -78,6 +77,11 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
             **omit_empty(degraded=degraded, mode=layers.recalled.mode if layers.recalled else None),
             "hits": [{"_source": layer, **_without_score(brief(view))} for (layer, _), view in zip(layers.hits, views, strict=True)],
         }
+
+
+def _counts(persona: Persona) -> dict[str, int]:
+    with persona.database.read() as connection:
+        return memories.counts(connection)
 
 
 class UpdateContextArguments(Arguments):

@@ -92,31 +92,35 @@ def frequencies(connection: apsw.Connection, entities: Iterable[int]) -> tuple[d
     """How many current memories mention each of these entities, and how many memories there have ever been."""
     rows = bulk_rows(
         connection,
-        "id, extraction_count",
-        "SELECT id, extraction_count FROM entities WHERE id IN (SELECT value FROM json_each(?))",
+        "id, extraction_count, memories",
+        "SELECT id, extraction_count, (SELECT max(id) FROM memories) AS memories FROM entities WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(entities)),),
     )
-    return {row[0]: row[1] for row in rows}, int(connection.execute("SELECT max(id) FROM memories").get or 0)
+    return {row[0]: row[1] for row in rows}, rows[0][2] or 0 if rows else 0
 
 
-def memories_of(connection: apsw.Connection, entities: Mapping[int, float], filters: Filters, limit: int) -> dict[int, float]:
-    """Current memories that pass the filters and mention these entities, with the sum of each entity's weight × the mention's relevance; the
-    best first. Without filters, only the best `limit` × `MOST_REPLACED` are checked for being current."""
+def memories_of(
+    connection: apsw.Connection, entities: Mapping[int, float], filters: Filters, limit: int, factors: Mapping[int, float] | None = None
+) -> dict[int, tuple[float, float]]:
+    """Current memories that pass the filters and mention these entities, with the sum of each entity's weight × the mention's relevance, and the
+    sum of that × the entity's factor; the best by the first sum come first. Without filters, only the best `limit` × `MOST_REPLACED` are checked
+    for being current."""
     condition, values = where(filters)
     asked = -1 if condition else limit * MOST_REPLACED
     rows = bulk_rows(
         connection,
-        "memory, score",
-        "WITH wanted(entity, weight) AS (SELECT key, value FROM json_each(?)), "
-        "best AS (SELECT em.memory, coalesce(e.merged_into, e.id) AS named, max(em.relevance) * w.weight AS share FROM wanted w "
+        "memory, score, multiplied",
+        "WITH wanted(entity, weight, factor) AS (SELECT key, value ->> 0, value ->> 1 FROM json_each(?)), "
+        "best AS (SELECT em.memory, coalesce(e.merged_into, e.id) AS named, max(em.relevance) * w.weight AS share, w.factor FROM wanted w "
         f"JOIN entities e ON coalesce(e.merged_into, e.id) = {_WANTED} JOIN entity_mentions em ON em.entity = e.id "
         "GROUP BY em.memory, coalesce(e.merged_into, e.id)), "
-        "scored AS MATERIALIZED (SELECT memory, sum(share) AS score FROM best GROUP BY memory ORDER BY score DESC, memory DESC LIMIT ?) "
-        "SELECT b.memory AS memory, b.score AS score FROM scored b JOIN memories m ON m.id = b.memory "
+        "scored AS MATERIALIZED (SELECT memory, sum(share) AS score, sum(share * factor) AS multiplied FROM best GROUP BY memory "
+        "ORDER BY score DESC, memory DESC LIMIT ?) "
+        "SELECT b.memory AS memory, b.score AS score, b.multiplied AS multiplied FROM scored b JOIN memories m ON m.id = b.memory "
         f"WHERE {CURRENT} AND m.kind <> 'summary' {condition} ORDER BY b.score DESC, b.memory DESC LIMIT ?",
-        (json.dumps({str(entity): weight for entity, weight in entities.items()}), asked, *values, limit),
+        (json.dumps({entity: (weight, (factors or {}).get(entity, 1.0)) for entity, weight in entities.items()}), asked, *values, limit),
     )
-    return {memory: float(score) for memory, score in rows}
+    return {memory: (float(score), float(multiplied)) for memory, score, multiplied in rows}
 
 
 def memories_stating(connection: apsw.Connection, entities: Mapping[int, float], filters: Filters, limit: int) -> dict[int, float]:

@@ -46,8 +46,7 @@ class _Write:
 
 
 class Database:
-    """An open SQLite file. `read` gives a connection inside one snapshot, `write` runs a function in the next commit. `commits` counts them:
-    while it is the same, so is the content.
+    """An open SQLite file. `read` gives a connection inside one snapshot, `write` runs a function in the next commit.
 
     `unwritable` is the reason why the file could only be opened for reading, such as a full disk; reopen the file to check whether
     the reason still applies. Once SQLite reports damage, every call is refused, because a damaged file may return wrong rows.
@@ -61,7 +60,8 @@ class Database:
             StoreError: the file can't be opened, or isn't an SQLite file.
         """
         self.unwritable: StoreError | None = None
-        self.commits = 0
+        self._commits = 0
+        self._kept: dict[str, tuple[object, Any]] = {}
         self.key = key
         self._damage: StoreDamaged | None = None
         self.path = path or Path("new persona", "memory")
@@ -104,6 +104,21 @@ class Database:
         """Like `read`, for short and frequent reads: only a few run at a time. Not to be nested."""
         with self._readers.limiter, self.read() as connection:
             yield connection
+
+    @contextmanager
+    def read_statement(self) -> Iterator[apsw.Connection]:
+        """Like `read_briefly`, for a single statement, which is a snapshot of its own: it is not begun and ended by two more."""
+        with self._readers.limiter, self._remember_damage(), self._readers.borrow() as connection:
+            yield connection
+
+    def kept(self, what: str, read: Callable[[], T], state: object = None) -> T:
+        """What `read` returned, until the next commit or another `state`. What another program writes counts from the next commit on, too."""
+        current = (self._commits, state)
+        known = self._kept.get(what)
+        if known is None or known[0] != current:
+            known = self._kept[what] = (current, read())
+        value: T = known[1]
+        return value
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in the next group commit; return its result once its changes are on disk. Writes of the same commit fail separately.
@@ -251,7 +266,7 @@ class Database:
     def _run_alone(self, write: _Write) -> None:
         try:
             value = write.context.run(write.work, self._write_connection)
-            self.commits += 1
+            self._commits += 1
             write.result.set_result(value)
         except BaseException as error:  # noqa: BLE001  the caller gets the error, and the writer thread must survive
             write.result.set_exception(error)
@@ -264,7 +279,7 @@ class Database:
                 outcomes = [(write, *write.context.run(self._attempt, write.work)) for write in group]
         except BaseException as error:  # noqa: BLE001  the commit itself failed: every write of the group fails
             outcomes = [(write, None, error) for write in group]
-        self.commits += 1  # before anybody learns that it was written
+        self._commits += 1  # before anybody learns that it was written
         for write, value, failure in outcomes:
             if failure is None:
                 write.result.set_result(value)
