@@ -90,6 +90,7 @@ def restore(
     data: DataDirectory = None,
 ) -> None:
     """Restore a persona from a backup. The server must be stopped."""
+    from memory_mcp.client.discovery import if_free  # noqa: PLC0415  as above
     from memory_mcp.personas.registry import Personas  # noqa: PLC0415  as above
     from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415  as above
     from memory_mcp.upkeep.restore import restore as make  # noqa: PLC0415  as above
@@ -104,7 +105,8 @@ def restore(
         candidates: list[MasterKey | None] = [given_key, master, earlier_key(settings.encryption, wanted)]
         return next((key.secret for key in candidates if key and key.id == wanted), None)
 
-    personas = Personas(data or default_data_directory(), open_limit=0, keys=Keys(master, settings.encryption.enabled))
+    directory = data or default_data_directory()
+    personas = if_free(directory, lambda: Personas(directory, open_limit=0, keys=Keys(master, settings.encryption.enabled)))
     try:
         with steps("restoring") as progress:
             done = make(personas, file, find_key, datetime.now(UTC), to=name, instead=replace, progress=progress)

@@ -183,12 +183,14 @@ def _report(
 @contextmanager
 def _stopped(settings: Settings, data: Path | None) -> Iterator["Personas"]:
     """Opens a data directory that no server is using."""
+    from memory_mcp.client.discovery import if_free  # noqa: PLC0415  as above
     from memory_mcp.personas.registry import Personas  # noqa: PLC0415  as above
     from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415  as above
 
     directory = existing_data_directory(data)
     # No persona stays open after use, since its files are about to be replaced.
-    personas = Personas(directory, open_limit=0, keys=Keys(master_key(settings.encryption), settings.encryption.enabled))
+    keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
+    personas = if_free(directory, lambda: Personas(directory, open_limit=0, keys=keys))
     try:
         yield personas
     finally:

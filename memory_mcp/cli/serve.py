@@ -1,6 +1,5 @@
 """`memory-mcp serve` runs the server in the foreground; `memory-mcp adopt` only migrates the data of an older server."""
 
-import time
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -8,7 +7,6 @@ import typer
 
 from memory_mcp.cli.options import ConfigFile, DataDirectory
 from memory_mcp.config.reading import default_config_path, default_data_directory
-from memory_mcp.errors import DirectoryInUse
 
 
 def register(app: typer.Typer) -> None:
@@ -30,16 +28,10 @@ def serve(
     """Run the server until Ctrl-C."""
     # Imported here: the other commands don't need the server.
     from memory_mcp.app import serve as run_server  # noqa: PLC0415
-    from memory_mcp.client.discovery import PATIENCE_SECONDS, yielded  # noqa: PLC0415
+    from memory_mcp.client.discovery import once_free  # noqa: PLC0415
 
-    directory, until = data or default_data_directory(), time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            return run_server(config or default_config_path(), directory, host, port)
-        except DirectoryInUse as error:
-            if time.monotonic() > until:
-                raise
-            yielded(directory, error)
+    directory = data or default_data_directory()
+    once_free(directory, lambda: run_server(config or default_config_path(), directory, host, port))
 
 
 def adopt(
@@ -48,10 +40,11 @@ def adopt(
 ) -> None:
     """Migrate the data of an older server, as `serve` does when it starts. Exit status 1: something could not be migrated."""
     # Imported here: the other commands don't need the stores and their libraries.
+    from memory_mcp.client.discovery import if_free  # noqa: PLC0415
     from memory_mcp.upkeep.legacy_adoption import adopt_all, preview  # noqa: PLC0415
 
     directory = data or default_data_directory()
-    things, stores = preview(directory) if dry_run else adopt_all(directory, datetime.now(UTC))
+    things, stores = preview(directory) if dry_run else if_free(directory, lambda: adopt_all(directory, datetime.now(UTC)))
     verb = "would be" if dry_run else "are"
     for thing in things:
         typer.echo(thing.sentence(done=not dry_run))

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from memory_mcp.client.connection import Connection
 from memory_mcp.errors import DirectoryInUse, ServerUnreachable
@@ -13,6 +14,8 @@ from memory_mcp.personas.server_lock import read_note
 PATIENCE_SECONDS = 60.0
 PAUSE_SECONDS = 0.05
 PROBE_SECONDS = 10.0
+
+Taken = TypeVar("Taken")
 
 # From the URL and the secret of a note.
 Connect = Callable[[str, str], Connection]
@@ -50,6 +53,38 @@ def yielded(directory: Path, error: DirectoryInUse) -> None:
     if note:
         Connection(note.url, secret=note.secret).ask_to_yield()
     time.sleep(PAUSE_SECONDS)
+
+
+def once_free(directory: Path, take: Callable[[], Taken]) -> Taken:
+    """What `take` returns, which takes the lock of a data directory: at once, or when who holds it has begun or ended to serve, and yielded.
+
+    Raises:
+        DirectoryInUse: a server that does not yield holds the lock, or somebody does after a minute.
+        MemoryMCPError: what `take` raises.
+    """
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return take()
+        except DirectoryInUse as error:
+            if time.monotonic() > until:
+                raise
+            yielded(directory, error)
+
+
+def if_free(directory: Path, take: Callable[[], Taken]) -> Taken:
+    """As `once_free`, but waits for nobody but the server of a `memory-mcp stdio`, which it asks to yield.
+
+    Raises:
+        DirectoryInUse, MemoryMCPError: as `once_free`.
+    """
+    try:
+        return take()
+    except DirectoryInUse:
+        note = read_note(directory)
+        if note is None or not note.yields:
+            raise
+    return once_free(directory, take)
 
 
 def running(directory: Path, connect: Connect) -> Connection | None:

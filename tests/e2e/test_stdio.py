@@ -174,6 +174,24 @@ def test_a_server_that_runs_by_itself_takes_over_and_the_processes_use_it(tmp_pa
         assert len(first.contents()) == 3
 
 
+def test_a_backup_is_restored_and_personas_are_encrypted_beside_a_process_that_serves(tmp_path: Path, data: Path) -> None:
+    key, there = tmp_path / "master.key", ("--data", str(data), "--config", str(tmp_path / "config.json"))
+    assert command("key", "new", str(key)).returncode == 0
+    data.with_name("config.json").write_text(json.dumps({**json.loads(NO_MODELS), "encryption": {"key_file": str(key)}}))
+    with StdioHost(tmp_path, data, "-p", "さくら") as host:
+        host("remember", content="一")
+        assert command("backup", *there).returncode == 0
+        (made,) = data.glob(".backups/*/*.sealed")
+        host("remember", content="二")
+        done = command("restore", str(made), "--replace", *there)
+        assert done.returncode == 0, done.stderr
+    with StdioHost(tmp_path, data, "-p", "さくら") as host:
+        assert host.contents() == {"一"}
+        done = command("encrypt", *there)
+        assert done.returncode == 0, done.stderr
+    assert b"SQLite format 3" not in b"".join(file.read_bytes()[:16] for file in data.rglob("memory.sqlite"))
+
+
 def test_tokens_are_required_as_by_http(tmp_path: Path, data: Path) -> None:
     token = command("token", "create", "-p", "さくら", "--data", str(data)).stdout.strip()
     status, messages, log = talk(data, call(1, "remember", content="一"))

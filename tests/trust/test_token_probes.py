@@ -11,15 +11,15 @@ import re
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import httpx2
 import pytest
 from figures import Figure
+from oauth_person import CHALLENGE, RETURN_TO, VERIFIER
 from processes import RunningServer, serving
 from soundness import contents
 
@@ -28,12 +28,14 @@ from memory_mcp.server.application import scope_needs
 from memory_mcp.server.arguments import kind_of, must_be_sent
 from memory_mcp.server.http.routes import OPERATIONS
 from memory_mcp.server.mcp.tools import TOOLSETS
+from memory_mcp.server.oauth.resource import OAUTH_SCOPES
 from memory_mcp.server.operation import Operation
-from memory_mcp.store.files.access_tokens import create_token
+from memory_mcp.store.files.access_tokens import create_token, revoke_token
+from memory_mcp.store.files.oauth_grants import Asked, exchange, grant, revoke_grant
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-CONFIG = json.dumps({"embeddings_model": None, "reranker_model": None, "toolsets": ["core", "upkeep", "compat", "graph"]})
+CONFIG = {"embeddings_model": None, "reranker_model": None, "toolsets": ["core", "upkeep", "compat", "graph"]}
 SECRET = "アリスだけが知っている合言葉は睡蓮"
 ALICE, OWN = "alice", "nilou"
 KEY = "memory_20251030120000_aaaaaaaa"
@@ -126,13 +128,30 @@ Answer = tuple[int, tuple[tuple[str, str], ...], bytes]
 
 @dataclass(frozen=True)
 class Server:
-    """A server process, and calls to it over one connection."""
+    """A server process, and calls to it over one connection. `by_grant`: its secrets are those of OAuth clients, and not tokens."""
 
     running: RunningServer
     http: httpx2.Client
+    by_grant: bool
 
-    def token(self, personas: Sequence[str] | None, scopes: Sequence[TokenScope] = TOKEN_SCOPES) -> str:
+    def token(self, personas: Sequence[str], scopes: Sequence[TokenScope] = TOKEN_SCOPES) -> str:
+        """A new token of the server's owner."""
         return create_token(self.running.data, name="", personas=personas, scopes=scopes, now=datetime.now(UTC))[1]
+
+    def secret(self, personas: Sequence[str], scopes: Sequence[TokenScope] = TOKEN_SCOPES) -> str:
+        """What a caller shows who may reach these personas."""
+        return self.granted(personas, scopes)[0] if self.by_grant else self.token(personas, scopes)
+
+    def granted(
+        self, personas: Sequence[str], scopes: Sequence[TokenScope] = TOKEN_SCOPES, at: datetime | None = None, resource: str = "/mcp"
+    ) -> tuple[str, str, str]:
+        """The access token that a client got at a moment; the ids of its grant and of the token whose owner granted it."""
+        data, now = self.running.data, at or datetime.now(UTC)
+        owner = create_token(data, name="", personas=None, scopes=TOKEN_SCOPES, now=now)[0].id
+        asked = Asked("client", "Client", RETURN_TO, CHALLENGE, self.running.url + resource, owner, tuple(personas), tuple(scopes))
+        code = grant(data, asked, now)
+        issued = exchange(data, code, client_id="client", redirect_uri=RETURN_TO, verifier=VERIFIER, resource=None, now=now)
+        return issued.access, issued.grant.id, owner
 
     def ask(self, probe: Probe, secret: str, persona: str, in_path: bool = False, arguments: dict[str, Any] | None = None) -> Answer:
         """One call, and all that comes back of it but the time of day. `arguments` instead of the usual ones."""
@@ -207,16 +226,18 @@ def _modern(call: str, what: str, params: dict[str, Any]) -> dict[str, str]:
 PROBES: list[Probe] = [(what, era) for what in NEEDS for era in (ERAS if " " not in what else ERAS[:1])]
 
 
-@contextmanager
-def _opened(directory: Path) -> Iterator[Server]:
-    with serving(directory, CONFIG) as running, httpx2.Client(base_url=running.url, timeout=60, trust_env=False) as http:
-        yield Server(running, http)
-
-
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with _opened(tmp_path) as server:
-        yield server
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A server with a built-in authorization server; `by grants`, its callers are OAuth clients."""
+    with serving(tmp_path, json.dumps(CONFIG)) as running, httpx2.Client(base_url=running.url, timeout=60, trust_env=False) as http:
+        oauth = {"authorization_server": "built_in", "public_url": running.url}
+        running.config.write_text(json.dumps({**CONFIG, "oauth": oauth}), encoding="utf-8")
+        yield Server(running, http, getattr(request, "param", None) == "by grants")
+
+
+by_tokens_and_by_grants = pytest.mark.parametrize(
+    "server", ["by tokens", pytest.param("by grants", marks=pytest.mark.thorough)], indirect=True
+)
 
 
 @pytest.fixture
@@ -238,15 +259,22 @@ def _make_alice(server: Server) -> None:
     assert SECRET in recalled.decode()
 
 
+@by_tokens_and_by_grants
 def test_an_answer_about_a_foreign_persona_never_tells_whether_there_is_one(
     server: Server, sets: list[frozenset[TokenScope]], thorough: bool, figure: Figure
 ) -> None:
-    owner = server.token([OWN])
+    owner = server.secret([OWN])
     assert server.ask(("remember", ERAS[0]), owner, OWN)[0] == 200
     # One of its own has nearly the name: a guess at what the caller meant must come out the same too.
-    secrets = {chosen: server.token([OWN, "alicia"], tuple(chosen)) for chosen in sets if thorough or len(chosen) in (1, 5)}
+    secrets = {chosen: server.secret([OWN, "alicia"], tuple(chosen)) for chosen in sets if thorough or len(chosen) in (1, 5)}
     assert server.ask(("remember", ERAS[0]), server.token(["alicia"]), "alicia")[0] == 200
-    asked = [(chosen, probe, in_path) for chosen in secrets for probe in PROBES for in_path in (False, True)]
+    whole = frozenset(TOKEN_SCOPES)
+    asked = [
+        (chosen, probe, in_path)
+        for chosen in secrets
+        for probe in PROBES
+        for in_path in ((False, True) if thorough or chosen == whole else (False,))
+    ]
     for secret in secrets.values():  # when a token was last used is told of all of them
         server.ask(("recall", ERAS[0]), secret, OWN)
 
@@ -260,19 +288,25 @@ def test_an_answer_about_a_foreign_persona_never_tells_whether_there_is_one(
     different = [(one, before, after) for one, before, after in zip(asked, absent, present, strict=True) if before != after]
     assert different == []
     assert not [answer for answer in present if SECRET.encode() in answer[2] or "アリス".encode() in answer[2]]
-    whole, probe = frozenset(TOKEN_SCOPES), ("recall", ERAS[0])
-    assert b'"did_you_mean":["alicia"]' in present[asked.index((whole, probe, False))][2]
+    assert b'"did_you_mean":["alicia"]' in present[asked.index((whole, ("recall", ERAS[0]), False))][2]
     assert server.http.get("/api/stats", headers={"Authorization": f"Bearer {server.token([ALICE])}"}).json()["memories"] == 1
     figure("token probes of a foreign persona, before and after it existed", len(absent) + len(present))
     figure("answers that tell a foreign persona from an absent one", len(different))
 
 
-def test_no_argument_of_any_operation_tells_whether_there_is_a_foreign_persona(server: Server, figure: Figure) -> None:
+@by_tokens_and_by_grants
+def test_no_argument_of_any_operation_tells_whether_there_is_a_foreign_persona(server: Server, thorough: bool, figure: Figure) -> None:
     assert TABLE.keys() <= NEEDS.keys()
-    secret = server.token([OWN, "alicia"])
+    secret = server.secret([OWN, "alicia"])
     for persona in (OWN, "alicia"):
         assert server.ask(("remember", ERAS[0]), secret, persona)[0] == 200
-    asked = [(what, arguments, in_path) for what in TABLE for arguments in _varied(what) for in_path in (False, True)]
+    # One by the header, the next by the path; each by both when there is time.
+    asked = [
+        (what, arguments, in_path)
+        for what in TABLE
+        for number, arguments in enumerate(_varied(what))
+        for in_path in ((False, True) if thorough else (bool(number % 2),))
+    ]
     absent = [server.ask((what, ERAS[0]), secret, ALICE, in_path, arguments) for what, arguments, in_path in asked]
     _make_alice(server)
     present = [server.ask((what, ERAS[0]), secret, ALICE, in_path, arguments) for what, arguments, in_path in asked]
@@ -283,6 +317,7 @@ def test_no_argument_of_any_operation_tells_whether_there_is_a_foreign_persona(s
     figure("arguments that tell a foreign persona from an absent one", len(different))
 
 
+@by_tokens_and_by_grants
 def test_what_the_scopes_do_not_cover_is_refused_by_name_and_changes_nothing(
     server: Server, sets: list[frozenset[TokenScope]], figure: Figure
 ) -> None:
@@ -290,13 +325,14 @@ def test_what_the_scopes_do_not_cover_is_refused_by_name_and_changes_nothing(
     wrong: list[tuple[Any, ...]] = []
     for number, chosen in enumerate(sets):
         persona = f"owned-{number}"
-        secret = server.token([persona], tuple(chosen))
+        secret = server.secret([persona], tuple(chosen))
+        usable = chosen.intersection(OAUTH_SCOPES) if server.by_grant else chosen
         for probe in PROBES:
             counted += 1
             answer = server.ask(probe, secret, persona)
             is_refused = f"{probe[0]} needs a token with the scope" in answer[2].decode()
             refused += is_refused
-            if is_refused == (NEEDS[probe[0]] <= chosen) or answer[0] in (401, 500):
+            if is_refused == (NEEDS[probe[0]] <= usable) or answer[0] in (401, 500):
                 wrong.append((set(chosen), probe, answer))
         exists = (server.running.data / persona).exists()
         assert exists == ("write" in chosen), chosen
@@ -306,8 +342,34 @@ def test_what_the_scopes_do_not_cover_is_refused_by_name_and_changes_nothing(
     figure("answers beyond a token's scopes", len(wrong))
 
 
+def test_what_has_ended_or_is_good_elsewhere_is_good_for_nothing(server: Server, figure: Figure) -> None:
+    long_ago, data = datetime.now(UTC) - timedelta(days=2), server.running.data
+    access, grant_id, _ = server.granted([ALICE])
+    revoke_grant(data, grant_id, datetime.now(UTC))
+    orphan, _, owner = server.granted([ALICE])
+    revoke_token(data, owner, datetime.now(UTC))
+    left, token = create_token(data, name="", personas=[ALICE], scopes=TOKEN_SCOPES, now=long_ago)
+    revoke_token(data, left.id, long_ago)
+    over = create_token(data, name="", personas=[ALICE], scopes=TOKEN_SCOPES, now=long_ago, expires_at=long_ago + timedelta(days=1))[1]
+    ended = {
+        "a token that was revoked": token,
+        "a token that has expired": over,
+        "a grant that was revoked": access,
+        "a grant that has expired": server.granted([ALICE], at=long_ago)[0],
+        "a grant of whose owner the token was revoked": orphan,
+        "a grant for another server": server.granted([ALICE], resource=".example/mcp")[0],
+        "nobody's": f"{access[:-1]}{'0' if access[-1] != '0' else '1'}",
+    }
+    _make_alice(server)
+    answers = {(what, probe): server.ask(probe, secret, ALICE) for what, secret in ended.items() for probe in PROBES}
+    let_in = {asked: answer for asked, answer in answers.items() if answer[0] != 401 or SECRET.encode() in answer[2]}
+    assert {probe[0] for _, probe in let_in} == {"GET /health"}  # which everybody may ask
+    figure("token probes by what has ended or is good elsewhere", len(answers))
+
+
+@by_tokens_and_by_grants
 def test_no_secret_is_in_any_log_file_or_process_title(server: Server, figure: Figure) -> None:
-    secrets = [server.token([OWN], (scope,)) for scope in TOKEN_SCOPES]
+    secrets = [server.secret([OWN], (scope,)) for scope in TOKEN_SCOPES]
     for secret in secrets:
         for probe in PROBES:
             server.ask(probe, secret, OWN)
