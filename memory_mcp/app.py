@@ -33,6 +33,7 @@ from memory_mcp.jobs.chores import background_chores
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.llm.chat import Chat
+from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import Personas
 from memory_mcp.personas.server_lock import announce, instance_of
 from memory_mcp.server import logs
@@ -337,7 +338,7 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def _opened(data_directory: Path, keys: Keys, settings: Settings) -> Iterator[Personas]:
-    personas = Personas(data_directory, keys=keys, log_rotation=settings.operations_log.rotation)
+    personas = Personas(data_directory, keys=keys, log_rotation=settings.operations_log.rotation, cell=Cell.configured(settings.cell))
     try:
         yield personas
     finally:
@@ -365,6 +366,8 @@ def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas, 
     """Logs where the server is and what it found, for users and for scripts that wait for it."""
     names = personas.names()
     logger.info("data in %s: %d persona(s)%s", personas.directory.resolve(), len(names), f" ({', '.join(names[:10])})" if names else "")
+    if not personas.cell.is_whole:
+        logger.info("this is %s", personas.cell)
     logger.info("settings from %s%s", config.path.resolve(), "" if config.path.exists() else " (missing: defaults)")
     if plain := personas.keys.for_new and encryption.state(personas.directory).plain:
         logger.warning("encryption is on, but %d persona(s) are not encrypted: stop the server and run `memory-mcp encrypt`", len(plain))

@@ -6,6 +6,7 @@
     │   └── SettingsRefused     values for config.json are not allowed
     ├── PersonaConflict         one request names two personas
     ├── PersonaRequired         the server requires a persona and the request names none
+    ├── PersonaElsewhere        the persona belongs to another server, a cell of many
     ├── TokenRefused            the request has no valid token
     ├── NotAllowed              the token is valid but not for this (scopes, personas)
     ├── GrantRefused            an OAuth client asks for a token that it may not have
@@ -75,6 +76,14 @@ class PersonaConflict(MemoryMCPError):
 
 class PersonaRequired(MemoryMCPError):
     """The server is configured to require a persona, and the request names none."""
+
+
+class PersonaElsewhere(MemoryMCPError):
+    """The persona belongs to another server: to that of the cell `owner`, at `url` if that is known. Nothing was done."""
+
+    def __init__(self, what: str, why: str = "", do: str = "", owner: int = 0, url: str | None = None) -> None:
+        super().__init__(what, why, do)
+        self.owner, self.url = owner, url
 
 
 class TokenRefused(MemoryMCPError):

@@ -3,7 +3,7 @@
 import asyncio
 import ipaddress
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 import httpx2
 
 from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
+from memory_mcp.personas.cells import OWNER_URL_HEADER
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.server_lock import NOTE_HEADER, YIELD_PATH
 
@@ -24,6 +25,8 @@ ANSWER_SECONDS = 60.0
 BRIDGED_ANSWER_SECONDS = 300.0  # the host has a timeout of its own
 UPLOAD_BLOCK_BYTES = 64 * 1024
 
+# A light call about the persona.
+_AT_ITS_CELL = "/api/import/file"
 _START_ONE = "Start one with `memory-mcp serve`, or set its address with --url"
 
 
@@ -43,6 +46,7 @@ class Connection:
         self.headers = {**_headers(token, persona), **({NOTE_HEADER: secret} if secret else {})}
         if pool is not None:
             self.headers["X-Pool"] = quote(pool, safe="")
+        self._to_owner = ToOwner(self.url)
 
     @property
     def mcp_url(self) -> str:
@@ -120,6 +124,7 @@ class Connection:
         (refuse, keep, revise). With `dry_run` the server only reports what it would do.
         """
         query = {"on_known": on_known, **({"dry_run": "true"} if dry_run else {})}
+        self.get_json(_AT_ITS_CELL)  # finds the persona's cell: lines can't be sent twice
         with self._client(answer_seconds=None) as client:
             response = client.post(
                 "/api/import", params=query, content=_blocks(lines, progress), headers={"Content-Type": "application/x-ndjson"}
@@ -203,13 +208,15 @@ class Connection:
             headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None, **options: Any
         ) -> httpx2.AsyncClient:
             limits = timeout or httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, read=BRIDGED_ANSWER_SECONDS)
-            return httpx2.AsyncClient(headers=headers, timeout=limits, auth=auth, trust_env=self._uses_proxies, **options)
+            return httpx2.AsyncClient(headers=headers, timeout=limits, auth=auth or self._to_owner, trust_env=self._uses_proxies, **options)
 
         return StreamableHttpTransport(self.mcp_url, headers=self.headers, httpx_client_factory=http)
 
     def http(self, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
         """An HTTP client with this connection's headers, whose connections stay open."""
-        return httpx2.AsyncClient(base_url=self.url, headers=self.headers, timeout=timeout, trust_env=self._uses_proxies)
+        return httpx2.AsyncClient(
+            base_url=self.url, headers=self.headers, timeout=timeout, auth=self._to_owner, trust_env=self._uses_proxies
+        )
 
     @property
     def _uses_proxies(self) -> bool:
@@ -239,7 +246,9 @@ class Connection:
     def _client(self, answer_seconds: float | None = ANSWER_SECONDS) -> Iterator[httpx2.Client]:
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=answer_seconds, write=ANSWER_SECONDS)
         try:
-            with httpx2.Client(base_url=self.url, headers=self.headers, timeout=timeout, trust_env=self._uses_proxies) as client:
+            with httpx2.Client(
+                base_url=self.url, headers=self.headers, timeout=timeout, auth=self._to_owner, trust_env=self._uses_proxies
+            ) as client:
                 yield client
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise ServerUnreachable(f"no server answers at {self.url}", str(error), _START_ONE) from error
@@ -270,6 +279,32 @@ class Connection:
 
     def _other_service(self, why: str) -> ServerUnreachable:
         return ServerUnreachable(f"the server at {self.url} is not a Memory MCP server", why, _START_ONE)
+
+
+class ToOwner(httpx2.Auth):
+    """Sends a call again that a cell refuses, to the cell of the persona if it is told that one's address, and all later calls at once."""
+
+    def __init__(self, url: str) -> None:
+        self._url, self._owner = url, url
+
+    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response]:
+        """As httpx2 has it: yields requests, and gets their responses."""
+        path = str(request.url).removeprefix(self._url)
+        if self._owner != self._url:
+            _lead(request, self._owner + path)
+        response = yield request
+        owner = response.headers.get(OWNER_URL_HEADER, "").rstrip("/")
+        # A token that was sent encrypted is never sent in plain.
+        if response.status_code == httpx2.codes.MISDIRECTED_REQUEST and owner.startswith(("https://", f"{urlsplit(self._url).scheme}://")):
+            self._owner = owner
+            _lead(request, owner + path)
+            yield request
+
+
+def _lead(request: httpx2.Request, url: str) -> None:
+    request.url = httpx2.URL(url)
+    request.headers["Host"] = request.url.netloc.decode("ascii")
+    request.headers.pop(NOTE_HEADER, None)
 
 
 def persona_header(persona: str) -> str:

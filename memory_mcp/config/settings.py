@@ -271,6 +271,24 @@ class OAuth(Group):
         return self.authorization_server != "none"
 
 
+class Cell(Group):
+    """One of many servers that share the personas: each has those whose name's CRC-32, modulo `cell.of`, is `cell.index`."""
+
+    index: int = Field(0, ge=0, le=65_535, description="Which cell this server is, from 0. Needs a restart.")
+    of: int = Field(1, ge=1, le=65_536, description="How many cells there are. 1: this server has all personas. Needs a restart.")
+    address: str | None = Field(
+        None,
+        pattern=r"^https?://[^\s{}]*\{cell\}[^\s{}]*$",
+        description="The address of each cell, with `{cell}` for its number. Refusals name the owner's, and `memory-mcp` follows it. `null`: they don't.",
+    )
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if self.index >= self.of:
+            raise ValueError("cell.index counts from 0 and must be less than cell.of")
+        return self
+
+
 class Calls(Group):
     """How many calls run at the same time and how many may wait. Further calls are refused, with `Retry-After`."""
 
@@ -469,6 +487,7 @@ class Settings(Group):
     graph: Graph = Field(Graph(), description="What is added to the knowledge graph in the background.")
     usage: Usage = Field(Usage(), description="Counting how often memories are used.")
     decay: Decay = Field(Decay(), description="How age, importance and use affect the order of `recall`.")
+    cell: Cell = Field(Cell(), description="One of many servers that share the personas.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="The level of the server's log.")
     log_format: Literal["text", "json"] = Field("text", description="How the server's log is written: as text, or one JSON object a line.")
 
@@ -476,6 +495,14 @@ class Settings(Group):
     def _one_embedder(self) -> Self:
         if self.embeddings_url and self.embeddings_class:
             raise ValueError("embeddings_url and embeddings_class exclude each other")
+        return self
+
+    @model_validator(mode="after")
+    def _fit_for_cells(self) -> Self:
+        if self.cell.of > 1 and self.on_missing_persona == "auto":
+            raise ValueError("a cell sees its own personas only: on_missing_persona must be default or error")
+        if self.cell.of > 1 and self.oauth.authorization_server == "built_in":
+            raise ValueError("a cell knows its own clients only: oauth.authorization_server must be none or external")
         return self
 
     @property
@@ -489,7 +516,9 @@ class Settings(Group):
         return ZoneInfo(self.timezone)
 
 
-NEEDS_RESTART = frozenset({"server_host", "server_port", "toolsets", "allow_anonymous", "allowed_hosts", "operations_log", "encryption"})
+NEEDS_RESTART = frozenset(
+    {"server_host", "server_port", "toolsets", "allow_anonymous", "allowed_hosts", "operations_log", "encryption", "cell"}
+)
 
 
 # What can't be changed over HTTP, however much a token allows: keys that run code, that send memories to a service, that name files, or that
@@ -500,6 +529,7 @@ ONLY_IN_THE_FILE = frozenset(
         *("backup.directory", "encryption.enabled", "encryption.key_file", "encryption.keyring"),
         *("server_host", "allow_anonymous", "allowed_hosts"),
         *(f"oauth.{name}" for name in OAuth.model_fields),
+        *(f"cell.{name}" for name in Cell.model_fields),
     }
 )
 # Their values may hold the keys of services.

@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.errors import InvalidInput, PersonaUnknown
 from memory_mcp.personas.directories import write_identity
-from memory_mcp.personas.names import canonical_name, directory_name, fold
+from memory_mcp.personas.names import canonical_name, fold
 from memory_mcp.personas.recovery import COPY_PREFIX, ERASE_PREFIX, Renaming, destroy, make_absolute, move, recorded, unfinished_path
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store import operations, persona_merge
@@ -40,7 +40,7 @@ def rename(personas: Personas, name: str, to: str, indexes: IndexCache, now: dat
         StoreError: its directory can't be moved.
     """
     target_name = free_name(personas, to, others, instead_of=name)
-    source, target = _directory(personas, name), personas.directory / directory_name(target_name)
+    source, target = _directory(personas, name), personas.path_of(target_name).parent
     renaming = Renaming(source.name, target.name, name, target_name)
     with personas.exclusive(name, target_name), _translated(f"{name!r} can't be renamed"), recorded(personas.directory, renaming):
         shutil.rmtree(source / VECTORS_NAME, ignore_errors=True)  # its manifest contains the directory's name
@@ -58,7 +58,7 @@ def copy(personas: Personas, name: str, to: str, now: datetime, others: Collecti
     `others` and what it raises: as `rename`.
     """
     target_name = free_name(personas, to, others)
-    source, target = _directory(personas, name), personas.directory / directory_name(target_name)
+    source, target = _directory(personas, name), personas.path_of(target_name).parent
     with personas.exclusive(name, target_name), _translated(f"{name!r} can't be copied"):
         copied = unfinished_path(personas.directory, COPY_PREFIX)
         copied.mkdir(mode=PRIVATE_DIRECTORY)
@@ -132,7 +132,7 @@ def free_name(personas: Personas, to: str, others: Collection[str] | None = None
             "they differ in case or width only, and would be confused",
             "Choose another name",
         )
-    if (personas.directory / directory_name(wanted)).exists():
+    if personas.path_of(wanted).parent.exists():
         raise InvalidInput(f"the directory of {wanted!r} exists", "it isn't a persona", "Choose another name")
     return wanted
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import apsw
 
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
-from memory_mcp.personas import atomic_replace
+from memory_mcp.personas import atomic_replace, cells
+from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.directories import (
     IDENTITY_NAME,
     checked_identity,
@@ -89,11 +90,13 @@ class Personas:
         alone_seconds: float = ALONE_SECONDS,
         keys: Keys = NO_KEYS,
         log_rotation: Rotation = "drop",
+        cell: Cell | None = None,
     ) -> None:
-        """Create the directory if necessary, lock it, and finish interrupted operations. `keys` open encrypted personas.
+        """Create the directory if necessary, lock it, and finish interrupted operations. `keys` open encrypted personas. `cell`: that of
+        the configuration, None for the one that the directory is.
 
         Raises:
-            StartupError: the directory can't be created or written, or another server uses it.
+            StartupError: the directory can't be created or written, another server uses it, or it is another cell.
         """
         self.directory, self.keys = directory, keys
         self._open_limit, self._opening_seconds, self._alone_seconds = open_limit, opening_seconds, alone_seconds
@@ -105,6 +108,11 @@ class Personas:
         self._server_lock = locked(directory)
         finish_unfinished(directory)
         atomic_replace.finish_interrupted(directory)
+        try:
+            self.cell = cells.taken(directory, cell, lambda: names_in(directory))
+        except BaseException:
+            self._server_lock.release()
+            raise
         self.log = OperationsLog(directory, log_rotation)
 
     @contextmanager
@@ -124,6 +132,7 @@ class Personas:
     @contextmanager
     def absent(self, name: str) -> Iterator[Persona]:
         """An empty persona of this name in memory, whether or not one exists on disk."""
+        self.cell.require(name)
         database = Database(None)
         database.prepare(prepare)
         try:
@@ -137,7 +146,9 @@ class Personas:
 
         Raises:
             Overloaded: another caller is migrating it, which takes longer than `opening_seconds`.
+            PersonaElsewhere: it belongs to another cell.
         """
+        self.cell.require(name)
         entry = self._pin(name)
         try:
             yield entry.persona or self._opened(name, entry)
@@ -149,7 +160,12 @@ class Personas:
         return is_persona(self.path_of(name).parent)
 
     def path_of(self, name: str) -> Path:
-        """The path of the database of a canonical name, whether or not it exists."""
+        """The path of the database of a canonical name, whether or not it exists. Every way from a name to files leads through here.
+
+        Raises:
+            PersonaElsewhere: the persona belongs to another cell.
+        """
+        self.cell.require(name)
         return self.directory / directory_name(name) / DATABASE_NAME
 
     def names(self) -> list[str]:
@@ -158,7 +174,7 @@ class Personas:
 
     def stores(self) -> list[str]:
         """The names of all stores, those of pools first."""
-        return names_in(self.directory)
+        return [name for name in names_in(self.directory) if self.cell.owns(name)]
 
     def similar_names(self, name: str, among: Iterable[str] | None = None) -> list[str]:
         """Existing names (of those in `among`, if given) that `name` may be a misspelling of, the most similar first: by their letters, then by
@@ -260,7 +276,7 @@ class Personas:
             entry.lock.release()
 
     def _open_persona(self, name: str) -> Persona:
-        directory = self.directory / directory_name(name)
+        directory = self.path_of(name).parent
         is_new = not directory.exists()
         try:
             if is_new:

@@ -124,6 +124,11 @@ class Authenticator:
             self._limits.take(caller or client, self._runtime.config.current().rate_limit, time.monotonic())
         return admission
 
+    @property
+    def runtime(self) -> Runtime:
+        """What the server is made of."""
+        return self._runtime
+
     def _tokens_in_use(self) -> Tokens | None:
         """None where every caller is let in: without a token file and OAuth, neither of which ends while the server runs."""
         tokens = self._tokens.current()

@@ -9,7 +9,7 @@ import logging
 import time
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -117,19 +117,22 @@ class Call:
 
         Raises:
             InvalidPersonaName, PersonaConflict, PersonaRequired: the request doesn't name exactly one usable persona.
+            PersonaElsewhere: that one belongs to another cell.
             NotAllowed: the persona doesn't read the pool.
         """
         return self._pool_store() if self.pool else self.own_name()
 
     def own_name(self) -> str:
         """The canonical name of the persona that this request is made as. Raises: as `persona_name`."""
-        return resolve(
+        name = resolve(
             path=self.scope.get(PATH_PERSONA),
             headers=self.headers,
             on_missing=self.settings.on_missing_persona,
             existing=self.visible_personas,
             token_personas=self.admission.personas,
         )
+        self.runtime.personas.cell.require(name)
+        return name
 
     def visible_personas(self) -> list[str]:
         """The existing personas that the caller may hear of, sorted."""
@@ -412,6 +415,18 @@ def pool_rights(pools: PoolRoles, persona: str, token: str | None) -> Mapping[st
 
     writable = {name: may(roles, "writers", "writer_tokens") for name, roles in pools.items()}
     return {name: writes for name, writes in writable.items() if writes or may(pools[name], "readers", "reader_tokens")}
+
+
+def require_own(scope: Scope, admission: Admission, runtime: Runtime) -> None:
+    """Raises PersonaElsewhere for a request that names a persona of another cell, and for any of MCP that means one: a client learns so
+    before it sends a tool's arguments."""
+    cell, path = runtime.personas.cell, scope.get(PATH_PERSONA)
+    headers = Headers(scope=scope).getlist(HEADER)
+    if cell.is_whole or not (headers or path is not None or scope["path"] == "/mcp"):
+        return
+    on_missing = runtime.config.current().on_missing_persona
+    with suppress(InvalidPersonaName, PersonaConflict, PersonaRequired):  # refused later, in their own words
+        cell.require(resolve(path=path, headers=headers, on_missing=on_missing, existing=list, token_personas=admission.personas))
 
 
 def from_header(value: str) -> str:

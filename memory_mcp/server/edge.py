@@ -25,11 +25,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.errors import BodyLate, InvalidPersonaName, MemoryMCPError, Overloaded, TokenRefused
+from memory_mcp.errors import BodyLate, InvalidPersonaName, MemoryMCPError, Overloaded, PersonaElsewhere, TokenRefused
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server import call_record
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
-from memory_mcp.server.call import ARRIVED, HEADER, PATH_PERSONA, TURN, from_header
+from memory_mcp.server.call import ARRIVED, HEADER, PATH_PERSONA, TURN, from_header, require_own
 from memory_mcp.server.call_record import CallRecord
 from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.dashboard.frame import refusal_page
@@ -144,11 +144,12 @@ class Edge:
             return
         receive = _InTime(receive)
         try:
+            require_own(scope, admission, self._door.runtime)
             if scope["path"] in STREAMED and scope["method"] == "POST":
                 await self._stream(scope, receive, send)
             else:
                 await self._answer(scope, receive, send)
-        except (BodyLate, Overloaded) as error:
+        except (BodyLate, Overloaded, PersonaElsewhere) as error:
             with suppress(BodyLate):
                 await _drain(scope, receive)
             await _turned_away(scope, error)(scope, receive, send)

@@ -25,6 +25,7 @@ from memory_mcp.errors import (
     NotInstalled,
     Overloaded,
     PersonaConflict,
+    PersonaElsewhere,
     PersonaOverloaded,
     PersonaRequired,
     PersonaUnknown,
@@ -34,6 +35,7 @@ from memory_mcp.errors import (
     TokenRefused,
     TooManyCalls,
 )
+from memory_mcp.personas.cells import OWNER_HEADER, OWNER_URL_HEADER
 from memory_mcp.text.privacy.redaction import Redaction
 
 RETRY_AFTER_SECONDS = 1
@@ -45,6 +47,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (InvalidInput, 400),
     (PersonaConflict, 400),
     (PersonaRequired, 400),
+    (PersonaElsewhere, 421),
     (TokenRefused, 401),
     (NotAllowed, 403),
     (GrantRefused, 400),
@@ -97,12 +100,14 @@ def _problems(error: MemoryMCPError) -> dict[str, Any]:
 
 
 def refusal_headers(error: MemoryMCPError) -> dict[str, str]:
-    """Return the headers of an error: when to try again, and that a token is required."""
+    """Return the headers of an error: when to try again, that a token is required, and where the persona is."""
     match error:
         case Overloaded() | AnalysisUnfinished():
             return {"Retry-After": str(RETRY_AFTER_SECONDS)}
         case TooManyCalls():
             return {"Retry-After": str(error.retry_after_seconds)}
+        case PersonaElsewhere(owner=owner, url=url):
+            return {OWNER_HEADER: str(owner), **({OWNER_URL_HEADER: url} if url else {})}
         case TokenRefused():
             return {"WWW-Authenticate": "Bearer"}
     return {}

@@ -13,7 +13,6 @@ from memory_mcp.config.master_key import MasterKey
 from memory_mcp.errors import KeyRefused, MemoryMCPError, StartupError, StoreDamaged
 from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import is_persona
-from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files import encryption_keys as key_files
 from memory_mcp.store.files.durable_files import write_atomically
@@ -129,7 +128,7 @@ def _each(names: Iterable[str], done: Done, change: Callable[[str], str]) -> Non
 
 def _convert(personas: Personas, name: str, *, encrypted: bool) -> str:
     """Returns why it can't be done; an empty text if it is done, now or before: after a crash the same command goes on."""
-    directory = personas.directory / directory_name(name)
+    directory = personas.path_of(name).parent
     if is_encrypted(directory) == encrypted:
         return ""
     with personas.writing(name) as persona, persona.database.read() as connection:  # migrates the persona and checks that it opens

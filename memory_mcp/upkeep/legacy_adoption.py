@@ -14,6 +14,7 @@ from pathlib import Path
 
 from memory_mcp.errors import MemoryMCPError, StoreError
 from memory_mcp.personas.atomic_replace import scratch
+from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.directories import IDENTITY_NAME, make_private
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
@@ -38,7 +39,7 @@ def move_into_place(personas: Personas, now: datetime) -> list[LegacyItem]:
     items: list[LegacyItem] = []
     kept = original_files.adoption_directory(personas.directory, now)
     for item in legacy_items(personas.directory):
-        done = item if item.refused else _attempt(personas.directory, item, kept)
+        done = item if item.refused else _attempt(personas.directory, item, kept, personas.cell)
         items.append(done)
         logger.log(logging.WARNING if done.refused else logging.INFO, "%s", done.sentence(done=True))
         if not done.refused:
@@ -93,8 +94,10 @@ def take_over_tables(personas: Personas, stopping: threading.Event) -> dict[str,
     return taken
 
 
-def _attempt(directory: Path, item: LegacyItem, kept: Path) -> LegacyItem:
+def _attempt(directory: Path, item: LegacyItem, kept: Path, cell: Cell) -> LegacyItem:
     try:
+        if item.kind in _PERSONAS:
+            cell.require(item.persona)
         target = _MOVES[item.kind](directory, item, kept)
     except MemoryMCPError as error:
         return replace(item, refused=str(error))

@@ -121,7 +121,7 @@ def test_rows_are_streamed_in_blocks_and_counted(service: Service, connection: C
     rows = [json.dumps({"content": f"{number} " + "あ" * 100}).encode() for number in range(1_000)]
     counted: list[int] = []
     connection.import_rows(iter(rows), counted.append)
-    ((_, headers, body),) = service.seen
+    *_, (_, headers, body) = service.seen
     assert body.split(b"\n") == [*rows, b""]
     assert headers["content-type"] == "application/x-ndjson"
     assert sum(counted) == 1_000

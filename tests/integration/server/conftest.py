@@ -25,6 +25,7 @@ from unloaded_models import unloaded_models
 
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.jobs.usage_counts import Usage
+from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.server.application import http_application, mcp_server
@@ -117,7 +118,8 @@ def _served(directory: Path, settings: dict[str, Any], **parts: Any) -> Iterator
     config.write_text(json.dumps({**NO_MODELS, **settings}), encoding="utf-8")
     live = LiveConfig(config)
     clock = Clock()
-    runtime = Runtime(live, Personas(data), unloaded_models, clock=clock, started_at=NOON, usage=Usage(), **parts)
+    personas = Personas(data, cell=Cell.configured(live.current().cell))
+    runtime = Runtime(live, personas, unloaded_models, clock=clock, started_at=NOON, usage=Usage(), **parts)
     mcp = mcp_server(live.current())
     application = http_application(mcp, runtime, live.current())
     server = uvicorn.Server(uvicorn.Config(application, http=Connection, log_config=None, access_log=False, timeout_graceful_shutdown=5))

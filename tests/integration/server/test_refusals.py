@@ -16,6 +16,7 @@ STATUS = {
     errors.SettingsRefused: 400,
     errors.PersonaConflict: 400,
     errors.PersonaRequired: 400,
+    errors.PersonaElsewhere: 421,
     errors.TokenRefused: 401,
     errors.NotAllowed: 403,
     errors.GrantRefused: 400,

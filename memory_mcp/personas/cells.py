@@ -1,0 +1,118 @@
+"""Which personas a data directory holds: all, or those of one cell of many. A name belongs to the cell `crc32(name) % of`.
+
+`.cell.json` in the data directory says which cell it is, so that no command and no server with another configuration can take it for
+another. A split in progress stands there, too: until it is done, nothing else opens the directory.
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memory_mcp.config.settings import Cell as Configured
+from memory_mcp.errors import PersonaElsewhere, StartupError
+from memory_mcp.store.files.durable_files import write_atomically
+
+FILE_NAME = ".cell.json"
+PLACE = "{cell}"  # of the number in an address
+# The headers of a 421: the owner's cell, and its address.
+OWNER_HEADER, OWNER_URL_HEADER = "X-Persona-Cell", "X-Persona-Url"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One of `of` cells. `address`: the URL of each, with `{cell}` for its number; None if nobody is told."""
+
+    index: int = 0
+    of: int = 1
+    address: str | None = None
+
+    @classmethod
+    def configured(cls, settings: Configured) -> "Cell":
+        """That of the configuration."""
+        return cls(settings.index, settings.of, settings.address)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is no other cell."""
+        return self.of == 1
+
+    def owner(self, name: str) -> int:
+        """The cell of a canonical name."""
+        return owner_of(name, self.of)
+
+    def owns(self, name: str) -> bool:
+        """Whether the persona of a canonical name belongs here."""
+        return self.is_whole or self.owner(name) == self.index
+
+    def require(self, name: str) -> None:
+        """Raises PersonaElsewhere unless the persona of a canonical name belongs here."""
+        if not self.owns(name):
+            owner = self.owner(name)
+            url = self.address.replace(PLACE, str(owner)) if self.address else None
+            raise PersonaElsewhere(
+                f"the persona {name!r} is not on this server",
+                f"it belongs to cell {owner} of {self.of}, and this is cell {self.index}",
+                f"Call {url}" if url else "Call the server of that cell",
+                owner,
+                url,
+            )
+
+    def __str__(self) -> str:
+        return "the only cell" if self.is_whole else f"cell {self.index} of {self.of}"
+
+
+def owner_of(name: str, of: int) -> int:
+    """The cell of a canonical name among so many. Routers compute the same."""
+    return zlib.crc32(name.encode()) % of
+
+
+def read(directory: Path) -> dict[str, Any]:
+    """What `.cell.json` says; that of the only cell if there is none.
+
+    Raises:
+        StartupError: it can't be read.
+    """
+    try:
+        stored = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
+        return {**stored, "index": int(stored["index"]), "of": int(stored["of"])}
+    except FileNotFoundError:
+        return {"index": 0, "of": 1}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StartupError(
+            f"{FILE_NAME} in {directory} can't be read", str(error), 'Restore it: {"index": 3, "of": 64}, for example'
+        ) from error
+
+
+def write(directory: Path, cell: Cell, **further: Any) -> None:
+    """Note which cell a data directory is."""
+    write_atomically(directory / FILE_NAME, json.dumps({"index": cell.index, "of": cell.of, **further}) + "\n")
+
+
+def taken(directory: Path, wanted: Cell | None, names: Callable[[], Iterable[str]]) -> Cell:
+    """The cell of a data directory that is about to be opened, noted there if it is one of many. `wanted`: that of the configuration, None
+    for what the directory says. `names`: of its personas, asked for only when a directory becomes one of many.
+
+    Raises:
+        StartupError: the directory is another cell, holds personas of others, or is being split.
+    """
+    stored = read(directory)
+    here = Cell(stored["index"], stored["of"], wanted.address if wanted else None)
+    if "split" in stored:
+        raise StartupError(f"{directory} is being split", "`memory-mcp cell split` was interrupted", "Run it again")
+    if wanted is None or (wanted.index, wanted.of) == (here.index, here.of):
+        return here
+    if not here.is_whole:
+        raise StartupError(
+            f"{directory} is {here}", f"the configuration says {wanted}", "Correct cell.index and cell.of, or name the right directory"
+        )
+    if foreign := [name for name in names() if not wanted.owns(name)]:
+        raise StartupError(
+            f"{directory} can't become {wanted}",
+            f"{len(foreign)} of its personas belong to other cells, such as {foreign[0]!r}",
+            "Divide it with `memory-mcp cell split`, or use an empty directory",
+        )
+    write(directory, wanted)
+    return wanted
