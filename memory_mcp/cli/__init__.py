@@ -14,6 +14,7 @@ from memory_mcp import __version__
 from memory_mcp.cli import (
     backups,
     chat,
+    cells,
     connect,
     corrections,
     doctor,
@@ -61,6 +62,7 @@ for register in (
     purge.register,
     personas.register,
     backups.register,
+    cells.register,
     connect.register,
     hook.register,
     login_service.register,

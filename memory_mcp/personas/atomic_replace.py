@@ -38,7 +38,7 @@ def replacement(data_directory: Path, folder: str) -> Iterator[Path]:
     new_directory.mkdir(mode=PRIVATE_DIRECTORY)
     try:
         yield new_directory
-        _sync(new_directory)
+        sync_tree(new_directory)
     except BaseException:
         _remove(new_directory)
         raise
@@ -99,7 +99,8 @@ def _exchange(data_directory: Path, folder: str) -> None:
         _remove(old)
 
 
-def _sync(directory: Path) -> None:
+def sync_tree(directory: Path) -> None:
+    """Make a directory with everything in it survive a power failure."""
     for entry in directory.rglob("*"):
         if entry.is_dir():
             sync_directory(entry)

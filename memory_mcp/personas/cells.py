@@ -16,6 +16,7 @@ from memory_mcp.errors import PersonaElsewhere, StartupError
 from memory_mcp.store.files.durable_files import write_atomically
 
 FILE_NAME = ".cell.json"
+ONLY = {"index": 0, "of": 1}
 PLACE = "{cell}"  # of the number in an address
 # The headers of a 421: the owner's cell, and its address.
 OWNER_HEADER, OWNER_URL_HEADER = "X-Persona-Cell", "X-Persona-Url"
@@ -79,7 +80,7 @@ def read(directory: Path) -> dict[str, Any]:
         stored = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
         return {**stored, "index": int(stored["index"]), "of": int(stored["of"])}
     except FileNotFoundError:
-        return {"index": 0, "of": 1}
+        return dict(ONLY)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StartupError(
             f"{FILE_NAME} in {directory} can't be read", str(error), 'Restore it: {"index": 3, "of": 64}, for example'
@@ -91,7 +92,7 @@ def write(directory: Path, cell: Cell, **further: Any) -> None:
     write_atomically(directory / FILE_NAME, json.dumps({"index": cell.index, "of": cell.of, **further}) + "\n")
 
 
-def taken(directory: Path, wanted: Cell | None, names: Callable[[], Iterable[str]]) -> Cell:
+def taken(directory: Path, wanted: Cell | None, names: Callable[[], Iterable[str]], *, during_split: bool) -> Cell:
     """The cell of a data directory that is about to be opened, noted there if it is one of many. `wanted`: that of the configuration, None
     for what the directory says. `names`: of its personas, asked for only when a directory becomes one of many.
 
@@ -100,8 +101,8 @@ def taken(directory: Path, wanted: Cell | None, names: Callable[[], Iterable[str
     """
     stored = read(directory)
     here = Cell(stored["index"], stored["of"], wanted.address if wanted else None)
-    if "split" in stored:
-        raise StartupError(f"{directory} is being split", "`memory-mcp cell split` was interrupted", "Run it again")
+    if "split" in stored and not during_split:
+        raise StartupError(f"{directory} is being split", "it was interrupted", "Run `memory-mcp cell split --to DIR` again")
     if wanted is None or (wanted.index, wanted.of) == (here.index, here.of):
         return here
     if not here.is_whole:
@@ -112,7 +113,7 @@ def taken(directory: Path, wanted: Cell | None, names: Callable[[], Iterable[str
         raise StartupError(
             f"{directory} can't become {wanted}",
             f"{len(foreign)} of its personas belong to other cells, such as {foreign[0]!r}",
-            "Divide it with `memory-mcp cell split`, or use an empty directory",
+            "Split it with `memory-mcp cell split --to DIR`, or use an empty directory",
         )
     write(directory, wanted)
     return wanted

@@ -109,12 +109,19 @@ def erase(personas: Personas, name: str, indexes: IndexCache, now: datetime, fir
     source = _directory(personas, name)
     with personas.exclusive(name), _translated(f"{name!r} can't be erased"):
         first()
-        make_absolute(source)
-        erased = unfinished_path(personas.directory, ERASE_PREFIX)
-        move(source, erased)
-        indexes.forget(source)
-        destroy(erased)
+        remove_files(personas, name, lambda: indexes.forget(source))
     personas.log.append(name, Operation("erase_persona", None, now))
+
+
+def remove_files(personas: Personas, name: str, moved: Callable[[], None] = lambda: None) -> None:
+    """Remove the directory of a persona that nobody has open. `moved` is called once it is out of its place, from where the next start
+    removes it after a crash."""
+    source = personas.path_of(name).parent
+    make_absolute(source)
+    erased = unfinished_path(personas.directory, ERASE_PREFIX)
+    move(source, erased)
+    moved()
+    destroy(erased)
 
 
 def free_name(personas: Personas, to: str, others: Collection[str] | None = None, instead_of: str | None = None) -> str:

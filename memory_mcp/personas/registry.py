@@ -91,6 +91,8 @@ class Personas:
         keys: Keys = NO_KEYS,
         log_rotation: Rotation = "drop",
         cell: Cell | None = None,
+        *,
+        during_split: bool = False,
     ) -> None:
         """Create the directory if necessary, lock it, and finish interrupted operations. `keys` open encrypted personas. `cell`: that of
         the configuration, None for the one that the directory is.
@@ -109,7 +111,7 @@ class Personas:
         finish_unfinished(directory)
         atomic_replace.finish_interrupted(directory)
         try:
-            self.cell = cells.taken(directory, cell, lambda: names_in(directory))
+            self.cell = cells.taken(directory, cell, lambda: names_in(directory), during_split=during_split)
         except BaseException:
             self._server_lock.release()
             raise
