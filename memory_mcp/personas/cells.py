@@ -57,8 +57,8 @@ class Cell:
                 f"the persona {name!r} is not on this server",
                 f"it belongs to cell {owner} of {self.of}, and this is cell {self.index}",
                 f"Call {url}" if url else "Call the server of that cell",
-                owner,
-                url,
+                owner=owner,
+                url=url,
             )
 
     def __str__(self) -> str:
