@@ -13,8 +13,8 @@ import typer
 from memory_mcp import __version__
 from memory_mcp.cli import (
     backups,
-    chat,
     cells,
+    chat,
     connect,
     corrections,
     doctor,

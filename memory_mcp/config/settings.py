@@ -503,6 +503,8 @@ class Settings(Group):
             raise ValueError("a cell sees its own personas only: on_missing_persona must be default or error")
         if self.cell.of > 1 and self.oauth.authorization_server == "built_in":
             raise ValueError("a cell knows its own clients only: oauth.authorization_server must be none or external")
+        if self.cell.of > 1 and self.pools:
+            raise ValueError("a pool is on one server, and the personas of a cell could not read it: pools must be empty")
         return self
 
     @property

@@ -13,6 +13,7 @@ from typing import Any
 
 from memory_mcp.config.settings import Cell as Configured
 from memory_mcp.errors import PersonaElsewhere, StartupError
+from memory_mcp.personas.names import pool_of
 from memory_mcp.store.files.durable_files import write_atomically
 
 FILE_NAME = ".cell.json"
@@ -45,8 +46,8 @@ class Cell:
         return owner_of(name, self.of)
 
     def owns(self, name: str) -> bool:
-        """Whether the persona of a canonical name belongs here."""
-        return self.is_whole or self.owner(name) == self.index
+        """Whether the persona of a canonical name belongs here. Pools, which personas of all cells would share, are only where there is one."""
+        return self.is_whole or (self.owner(name) == self.index and not pool_of(name))
 
     def require(self, name: str) -> None:
         """Raises PersonaElsewhere unless the persona of a canonical name belongs here."""

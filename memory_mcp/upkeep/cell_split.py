@@ -89,6 +89,10 @@ def _check(source: Personas, target: Personas, identity: str, new: Cell) -> None
         raise InvalidInput(
             f"{source.directory} holds data of an older server", waiting[0].source, "Run `memory-mcp adopt` first, then split it"
         )
+    if source.names() != source.stores():
+        raise InvalidInput(
+            f"{source.directory} holds pools", "the personas of other cells could not read them", "Export and erase them first"
+        )
     stored = cells.read(target.directory)
     is_ours = identity in (stored.get("split", {}).get("id"), stored.get("split_id"))
     is_empty = stored == cells.ONLY and not target.names()
