@@ -15,7 +15,7 @@ from memory_mcp.encoders.packaged import package
 
 SETTLE_SECONDS = 1_200
 LANGUAGES = ["ja", "en"]
-BACKENDS = ("torch", "onnx-fp32", "onnx-int8")
+BACKENDS = ("auto", "torch", "onnx-fp32", "onnx-int8")
 
 
 def arguments_of(explanation: str | None, *, required: bool = True) -> argparse.ArgumentParser:
@@ -34,13 +34,14 @@ def arguments_of(explanation: str | None, *, required: bool = True) -> argparse.
 
 def with_models(arguments: argparse.Namespace) -> dict[str, object]:
     """Settings for models that know Japanese and English, whatever their names say."""
-    onnx = arguments.backend != "torch"
+    onnx = arguments.backend.startswith("onnx")
     return {
         "embeddings_model": _exported(arguments.embedder, "embedder", arguments.exports) if onnx else arguments.embedder,
         "reranker_model": _exported(arguments.reranker, "reranker", arguments.exports) if onnx else arguments.reranker,
         "embeddings_languages": LANGUAGES,
         "reranker_languages": LANGUAGES,
         "rerank_deadline_ms": arguments.deadline_ms,
+        "inference_backend": "auto" if arguments.backend == "auto" else "torch",
         **({"inference_backend": "onnx", "onnx_precision": arguments.backend.removeprefix("onnx-")} if onnx else {}),
     }
 

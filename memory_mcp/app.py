@@ -23,11 +23,13 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.loaders import Exports, build_registry
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
+from memory_mcp.encoders.onnx.background import BackgroundExport
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME as EXPORTS
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import NotInstalled, StartupError
 from memory_mcp.extras import is_installed
 from memory_mcp.graph.analytics.analyses import Analyses
+from memory_mcp.index.samples import newest_contents
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
 from memory_mcp.jobs.chores import background_chores
 from memory_mcp.jobs.index_worker import IndexWorker
@@ -242,7 +244,9 @@ def _index(
     """The models and the index worker; they start in `_start_background`."""
     indexes = IndexCache()
     pool = ModelPool()
-    models = build_registry(pool, caches, lambda: _models_changed(worker), exports=Exports(personas.directory / EXPORTS))
+    background = BackgroundExport(lambda: newest_contents(personas))
+    exports = Exports(personas.directory / EXPORTS, background)
+    models = build_registry(pool, caches, lambda: _models_changed(worker), exports)
     worker = IndexWorker(
         personas, lambda: models.current(config.current()), config.current, indexes, clock, earlier_unneeded=models.retire_earlier
     )
@@ -250,6 +254,7 @@ def _index(
         yield models, indexes, worker
     finally:
         worker.stop()
+        background.close()
         models.close()
         pool.close()
 

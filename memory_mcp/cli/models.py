@@ -217,7 +217,7 @@ def export_onnx(
     if failed:
         raise typer.Exit(1)
     typer.echo(
-        'Set "inference_backend": "onnx" in config.json, and "onnx_precision": "int8" where int8 ranks well. A running server applies it at once.'
+        'With "inference_backend": "auto", the default, a server uses this when it loads the models next; with "onnx", it uses nothing else.'
     )
 
 

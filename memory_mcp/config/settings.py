@@ -390,11 +390,15 @@ class Settings(Group):
     embeddings_device: Literal["cpu", "cuda", "auto"] = Field(
         "cpu", description="The device of both models; `auto` uses a GPU if there is one."
     )
-    inference_backend: Literal["torch", "onnx"] = Field(
-        "torch", description="The runtime of both models. `onnx` requires exported models (`memory-mcp models export-onnx`)."
+    inference_backend: Literal["auto", "torch", "onnx"] = Field(
+        "auto",
+        description="The runtime of both models. `auto`: `onnx`, for which the server exports them once, or else `torch`. "
+        "`onnx` requires exported models (`memory-mcp models export-onnx`).",
     )
-    onnx_precision: Literal["fp32", "int8"] = Field(
-        "fp32", description="Which exported weights `onnx` uses: `int8` is smaller and faster, and ranks slightly differently."
+    onnx_precision: Literal["auto", "fp32", "int8"] = Field(
+        "auto",
+        description="Which exported weights are used: `int8` is smaller and faster, and ranks slightly differently. "
+        "`auto`: `int8` for the cross-encoder where the processor and a measurement speak for it, otherwise `fp32`.",
     )
     embeddings_class: ModelName | None = Field(
         None,

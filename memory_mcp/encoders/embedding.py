@@ -83,6 +83,7 @@ class PooledEmbedder:
         self._token_spans = token_spans
         self._batch_limits = batch, characters
         self._log = LogThrottle()
+        self.backend: str | None = None
 
     @property
     def name(self) -> str:

@@ -60,6 +60,8 @@ class PooledReranker:
         self._limits = limits
         self._breaker = breaker or CircuitBreaker()
         self._log = LogThrottle()
+        self.backend: str | None = None
+        self.improvable: Callable[[], bool] | None = None
 
     def covers(self, text: str) -> bool:
         """Decided by the model's own languages."""

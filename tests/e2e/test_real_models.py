@@ -24,6 +24,7 @@ def settings(embedder: Path | None, reranker: Path | None = None) -> str:
             "embeddings_model": str(embedder) if embedder else None,
             "reranker_model": str(reranker) if reranker else None,
             "rerank_deadline_ms": 0,
+            "inference_backend": "torch",
         }
     )
 

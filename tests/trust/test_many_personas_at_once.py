@@ -40,6 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, embedder_directory: Path, r
     """With both models, rebuilding whenever nobody calls."""
     config = {
         "embeddings_model": str(embedder_directory),
+        "inference_backend": "torch",
         "reranker_model": str(reranker_directory),
         "embeddings_languages": ["ja", "en"],
         "reranker_languages": ["ja", "en"],

@@ -3,19 +3,21 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.centers import centers_of
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder, TextModel
-from memory_mcp.encoders.loading import availability, langchain_class
+from memory_mcp.encoders.loading import automatic, availability, langchain_class
 from memory_mcp.encoders.loading.availability import Role
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
 from memory_mcp.encoders.loading.model_slot import Loader
 from memory_mcp.encoders.model_families import ranking_of, traits_of
 from memory_mcp.encoders.models import Centers, Embedder, Reranker
 from memory_mcp.encoders.onnx import export_directory
-from memory_mcp.encoders.onnx.export_directory import Export
+from memory_mcp.encoders.onnx.background import BackgroundExport
+from memory_mcp.encoders.onnx.export_directory import Export, Precision
 from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
 from memory_mcp.encoders.onnx.tokenization import Tokenizers
 from memory_mcp.encoders.packaged import package
@@ -27,12 +29,15 @@ from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.extras import is_installed
 
+Pooled = TypeVar("Pooled", PooledEmbedder, PooledReranker)
+
 
 @dataclass(frozen=True, slots=True)
 class Exports:
-    """The directory of the exported models, and the tokenizers that they share."""
+    """The directory of the exported models, what exports further ones, and the tokenizers that all share."""
 
     directory: Path
+    background: BackgroundExport | None = None
     tokenizers: Tokenizers = field(default_factory=Tokenizers)
 
 
@@ -82,6 +87,8 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: 
         return remote.load_embedder(settings, name, settings.embeddings_url, caches, exports.directory if exports else None)
     if package.is_named(name):
         return _packaged_embedder(settings, name, pool, caches)
+    if settings.inference_backend == "auto":
+        return _chosen(settings, name, "embedder", exports, lambda chosen: load_embedder(chosen, pool, caches, exports))
     if settings.inference_backend == "onnx":
         return _onnx_embedder(settings, name, pool, caches, exports)
     directory = _directory(name, "embedder")
@@ -104,9 +111,11 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: 
         raise EncoderFailed("there is no reranker to load", "reranker_model is null")
     if settings.reranker_url:
         return remote.load_reranker(settings, name, settings.reranker_url, caches)
+    if settings.inference_backend == "auto":
+        return _chosen(settings, name, "reranker", exports, lambda chosen: load_reranker(chosen, pool, caches, exports))
     predict: TorchCrossEncoder | OnnxCrossEncoder
     if settings.inference_backend == "onnx":
-        predict = OnnxCrossEncoder(_exported(settings, name, "reranker", exports), settings.onnx_precision, _tokenizers(exports))
+        predict = OnnxCrossEncoder(_exported(settings, name, "reranker", exports), _precision(settings), _tokenizers(exports))
         fingerprint, traits = _fingerprint(predict.export, settings), traits_of(predict.export.model)
     else:
         directory = _directory(name, "reranker")
@@ -115,6 +124,23 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: 
     return PooledReranker(
         predict, name, pool, caches, fingerprint=fingerprint, traits=traits.with_prefixes_told(), max_tokens=predict.max_tokens
     )
+
+
+def _chosen(settings: Settings, name: str, role: Role, exports: Exports | None, load: Callable[[Settings], Pooled]) -> Pooled:
+    """The model on the runtime that `auto` chooses, which says why."""
+    directory, background = (exports.directory, exports.background) if exports else (None, None)
+    choice = automatic.choose(settings, name, role, directory, background)
+    try:
+        model = load(choice.settings)
+    except EncoderFailed as error:
+        if choice.settings.inference_backend == "torch" or directory is None:
+            raise
+        choice = automatic.without_export(choice, name, role, directory, error)
+        model = load(choice.settings)
+    model.backend = choice.backend
+    if isinstance(model, PooledReranker):
+        model.improvable = choice.improvable
+    return model
 
 
 def _service_embedder(settings: Settings, path: str, name: str, caches: Caches) -> PooledEmbedder:
@@ -126,7 +152,7 @@ def _service_embedder(settings: Settings, path: str, name: str, caches: Caches) 
 
 
 def _onnx_embedder(settings: Settings, name: str, pool: ModelPool, caches: Caches, exports: Exports | None) -> PooledEmbedder:
-    model = OnnxEmbeddings(_exported(settings, name, "embedder", exports), settings.onnx_precision, _tokenizers(exports))
+    model = OnnxEmbeddings(_exported(settings, name, "embedder", exports), _precision(settings), _tokenizers(exports))
     export = model.export
     generation = _generation(name, _fingerprint(export, settings), model.dimension, export.prefix_version)
     traits = traits_of(export.model).with_prefixes_told()  # by export.json
@@ -153,9 +179,14 @@ def _generation(name: str, fingerprint: str, dimension: int, prefix_version: str
 
 def _fingerprint(export: Export, settings: Settings) -> str:
     """The fingerprint of an export. fp32 has that of its source: the export was checked to give the same vectors as torch."""
-    if settings.onnx_precision == "fp32":
+    if _precision(settings) == "fp32":
         return export.fingerprint
     return f"{export.fingerprint}-int8-{export.sha256[export_directory.FILE_NAMES['int8']][:8]}"
+
+
+def _precision(settings: Settings) -> Precision:
+    """The precision of `onnx`, which is int8 only where it is asked for by name."""
+    return "int8" if settings.onnx_precision == "int8" else "fp32"
 
 
 def _why_missing(settings: Settings, name: str, role: Role, exports: Exports | None) -> str | None:

@@ -68,7 +68,7 @@ def reranker_spec(settings: Settings) -> ModelSpec | None:
 
 def _backend(settings: Settings) -> tuple[str, ...]:
     """The backend of a local model: another backend or precision needs another loaded model."""
-    return (settings.inference_backend, settings.onnx_precision) if settings.inference_backend == "onnx" else (settings.inference_backend,)
+    return (settings.inference_backend,) if settings.inference_backend == "torch" else (settings.inference_backend, settings.onnx_precision)
 
 
 def release(model: object) -> None:
@@ -112,6 +112,11 @@ class ModelSlot(Generic[Model]):
             backend=getattr(self.loaded, "backend", None),
         )
 
+    @property
+    def may_improve(self) -> bool:
+        """Whether a better choice than the loaded model may become possible."""
+        return self.loaded is not None and getattr(self.loaded, "improvable", None) is not None
+
     def drop_changed(self) -> bool:
         """Gives a model up that is no longer the one that was loaded, so that it is loaded again. Returns whether it was one."""
         if self.loaded is None or not getattr(self.loaded, "changed", False):
@@ -154,6 +159,7 @@ class ModelSlot(Generic[Model]):
         if spec != self.spec:
             return False
         if not isinstance(result, str):
+            release(self.loaded)  # a better one takes its place
             self.loaded, self._error, self._failures = result, None, 0
             return True
         if result != self._logged:

@@ -104,8 +104,10 @@ def directory_for(name: str, role: Role, exports: Path) -> Path:
 
 def find_configured(settings: Settings, name: str, role: Role, exports: Path | None) -> Found | Missing:
     """Finds a model for the configured backend: its own files for torch, its export for ONNX. The packaged one needs no export."""
-    exported = settings.inference_backend == "onnx" and not (role == "embedder" and package.is_named(name))
-    return find(name, role, exports) if exported else availability.find(name, role)
+    if settings.inference_backend == "torch" or (role == "embedder" and package.is_named(name)):
+        return availability.find(name, role)
+    exported = find(name, role, exports)
+    return exported if settings.inference_backend == "onnx" or isinstance(exported, Found) else availability.find(name, role)
 
 
 def find(name: str, role: Role, exports: Path | None) -> Found | Missing:
@@ -144,7 +146,9 @@ def read(directory: Path) -> Export:
 def write(export: Export, directory: Path) -> None:
     """Writes export.json, as the last file, so that a directory that has it is complete."""
     content = json.dumps(asdict(export), ensure_ascii=False, indent=2)
-    (directory / MANIFEST_NAME).write_text(content + "\n", encoding="utf-8")
+    temporary = directory / f".{MANIFEST_NAME}"
+    temporary.write_text(content + "\n", encoding="utf-8")
+    temporary.replace(directory / MANIFEST_NAME)
 
 
 def checked(directory: Path, export: Export, precision: Precision) -> Path:

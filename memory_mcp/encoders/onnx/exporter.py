@@ -5,6 +5,7 @@ code that loads the model with torch in the server. A model whose results differ
 """
 
 import logging
+import os
 import shutil
 import tempfile
 import warnings
@@ -225,7 +226,7 @@ def _pooling(model: Any) -> str | None:
 def _replacing(target: Path) -> Iterator[Path]:
     """A new directory that replaces `target` when the block ends without an error."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as temporary:
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.{os.getpid()}.", dir=target.parent) as temporary:
         directory = Path(temporary, "new")
         directory.mkdir()
         yield directory

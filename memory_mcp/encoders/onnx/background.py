@@ -1,0 +1,215 @@
+"""Exports a model, or measures its int8, in a process of its own: torch never enters the server's memory, and the process has the least priority.
+
+The server writes a request to its standard input and keeps that open: when the server ends, in whatever way, so does the process.
+"""
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, cast
+
+from memory_mcp import __version__
+from memory_mcp.encoders.failures import first_line
+from memory_mcp.encoders.loading import availability
+from memory_mcp.encoders.loading.availability import Role
+from memory_mcp.encoders.onnx import export_directory
+from memory_mcp.errors import EncoderFailed, MemoryMCPError
+
+LIMIT_SECONDS = 1_800.0
+REFUSED_SUFFIX = ".refused.json"
+NICENESS = 19
+# What an export writes at most, beside the model's own weights: two copies that are moved around, and int8.
+WEIGHTS_WRITTEN, SPARE_BYTES = 4, 512 * 1024 * 1024
+_PROGRAM = "from memory_mcp.encoders.onnx.background import main; main()"
+_FLAGS = getattr(subprocess, "IDLE_PRIORITY_CLASS", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+logger = logging.getLogger(__name__)
+
+
+class BackgroundExport:
+    """Runs one such process at a time. `close` ends it."""
+
+    def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
+        """`texts` gives memories on which int8 is measured."""
+        self.texts = texts
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard = threading.Lock()
+        self._closed = False
+
+    def export(self, name: str, role: Role, source: Path, target: Path) -> None:
+        """Exports the model in `source` to the directory `target`: as a whole or not at all.
+
+        Raises:
+            EncoderFailed: it can't be exported.
+        """
+        needed = WEIGHTS_WRITTEN * sum(file.stat().st_size for file in availability.weight_files(source)) + SPARE_BYTES
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(target)
+            free = shutil.disk_usage(target.parent).free
+        except OSError as error:
+            raise EncoderFailed(f"{name} can't be exported", f"{target.parent} can't be used: {error.strerror}") from error
+        if free < needed:
+            raise EncoderFailed(f"{name} can't be exported", f"the disk has {free // 2**20} MB free, and {needed // 2**20} MB are needed")
+        refused = target.with_name(f"{target.name}{REFUSED_SUFFIX}")
+        marks = {"fingerprint": availability.fingerprint(source), "version": __version__}
+        _refuse_again(name, refused, marks)
+        logger.info("%s %s is being exported for onnxruntime, once, in a process beside the server", role, name)
+        started = time.monotonic()
+        try:
+            self._run({"name": name, "role": role, "source": str(source), "target": str(target)}, name)
+        except _Lasting as error:
+            with suppress(OSError):
+                refused.write_text(json.dumps({**marks, "reason": error.why}), encoding="utf-8")
+            raise
+        logger.info("%s %s was exported (%.0f s)", role, name, time.monotonic() - started)
+
+    def measure(self, name: str, directory: Path, texts: Sequence[str]) -> None:
+        """Measures how int8 ranks these memories, and writes that into export.json.
+
+        Raises:
+            EncoderFailed: it can't be measured.
+        """
+        self._run({"target": str(directory), "texts": list(texts)}, name)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the server stops."""
+        return self._closed
+
+    def close(self) -> None:
+        """Ends the process. Nothing is started afterwards."""
+        with self._guard:
+            self._closed = True
+            if self._process:
+                self._process.kill()
+
+    def _run(self, request: dict[str, Any], name: str) -> None:
+        what = f"{name} can't be exported"
+        try:
+            process = self._started(what)
+        except OSError as error:
+            raise EncoderFailed(what, f"no process could be started: {error.strerror}") from error
+        timer = threading.Timer(LIMIT_SECONDS, process.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+            with suppress(OSError):  # it has ended already, and its answer is missing
+                requests.write(json.dumps(request).encode() + b"\n")
+                requests.flush()
+            answer = answers.readline()
+        finally:
+            timer.cancel()
+            process.kill()
+            process.communicate()
+            with self._guard:
+                self._process = None
+        if not answer:
+            raise EncoderFailed(what, "the server stops" if self._closed else "its process was ended, as where memory runs out")
+        if failure := json.loads(answer)["failure"]:
+            raise (_Lasting if json.loads(answer)["lasting"] else EncoderFailed)(what, failure)
+
+    def _started(self, what: str) -> subprocess.Popen[bytes]:
+        with self._guard:
+            if self._closed:
+                raise EncoderFailed(what, "the server stops")
+            self._process = subprocess.Popen(  # noqa: S603  this program
+                [sys.executable, "-P", "-c", _PROGRAM],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                creationflags=_FLAGS,
+            )
+            return self._process
+
+
+class _Lasting(EncoderFailed):
+    """The model can't be exported by this version, however often it is tried."""
+
+
+def _refuse_again(name: str, refused: Path, marks: dict[str, str]) -> None:
+    """Raises what was found before, if that was about this model and this version: trying takes as long as an export."""
+    try:
+        found = json.loads(refused.read_text(encoding="utf-8"))
+        same = {key: found[key] for key in marks} == marks
+        reason = str(found["reason"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if same:
+        raise EncoderFailed(f"{name} can't be exported", reason)
+
+
+def remove_leftovers(target: Path) -> None:
+    """Removes what exports to `target` left that were killed."""
+    for directory in target.parent.glob(f".{target.name}.*"):
+        owner = directory.name.removeprefix(f".{target.name}.").partition(".")[0]
+        if time.time() - directory.stat().st_mtime > LIMIT_SECONDS or not _is_running(owner):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _is_running(process: str) -> bool:
+    if sys.platform == "win32" or not process.isdecimal():  # os.kill would end the process there
+        return True
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def main() -> None:
+    """The process: does what it is asked, answers in one line, and ends."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no answer
+    _give_way()
+    request = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    failure, lasting = "", False
+    try:
+        _do(request)
+    except MemoryMCPError as error:
+        failure = (error.why or error.what).rstrip(".")
+        lasting = not isinstance(error.__cause__, OSError | MemoryError)  # a full disk is no property of the model
+    except BaseException as error:  # noqa: BLE001  the server needs an answer
+        failure = f"{type(error).__name__}: {first_line(error)}"
+    answers.write(json.dumps({"failure": failure, "lasting": lasting}).encode() + b"\n")
+    answers.flush()
+    os._exit(0)
+
+
+def _do(request: dict[str, Any]) -> None:
+    from memory_mcp.encoders.onnx import exporter, ranking_agreement  # noqa: PLC0415  only this process needs torch
+
+    target = Path(request["target"])
+    if "source" in request:
+        export = exporter.export_embedder if request["role"] == "embedder" else exporter.export_reranker
+        export(request["name"], Path(request["source"]), target)
+    else:
+        accepted = export_directory.read(target).int8_accepted
+        ranking_agreement.measure(target, request["texts"], own=True, accepted=accepted)
+
+
+def _give_way() -> None:
+    """The server's calls go first, and where memory runs out, this process does."""
+    with suppress(OSError, AttributeError):
+        os.nice(NICENESS)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def _end_with_server() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
