@@ -56,7 +56,7 @@ def _of_status(status: int, said: str, model: str, after: float | None) -> Failu
     if status == 404:
         return Failure(ChatFailed(f"{model} failed", f"its vendor does not know it ({said})", "Correct its name, or choose another model"))
     if status < 500 and status != 408:
-        error = ChatFailed(f"{model} failed", f"it refuses the conversation ({status}: {said})", "Shorten it, or choose another model")
+        error = ChatFailed(f"{model} failed", f"it refuses the conversation ({status}: {said})", "Begin another, or choose another model")
         return Failure(error)
     error = ChatFailed(f"{model} failed", f"its vendor has a problem ({status})", "Try again later, or choose another model")
     return Failure(error, retry=True, after=after)

@@ -3,7 +3,9 @@
 import asyncio
 import gc
 import json
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ import httpx2
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from node_packages import PACKAGES, Node
-from processes import RunningServer, serving
+from processes import SPAWNED, RunningServer, clean_environment, command, serving
 
 from memory_mcp.chat import ApprovalNeeded, Connection, Conversation, Failed, Retrying, TextPiece, ToolResult, TurnEnded, Usage
 from memory_mcp.chat import turn as turns
@@ -40,6 +42,8 @@ FIXTURES = [
         "response": {"toolCalls": [{"name": "recall", "arguments": '{"query": "健太の好物"}'}, {"name": "get_context", "arguments": "{}"}]},
     },
     {"match": {"userMessage": "おやすみ"}, "response": {"content": "おやすみなさい。"}},
+    {"match": {"userMessage": "夜更かし", "hasToolResult": False}, "response": {"toolCalls": [{"name": "remember", "arguments": '{"content": "健太は夜更かしした。"}'}]}},
+    {"match": {"userMessage": "夜更かし", "hasToolResult": True}, "response": {"content": "それは大変だったね。" * 20}, "latency": 20_000},
 ]  # fmt: skip
 
 
@@ -204,6 +208,37 @@ def test_no_key_is_in_a_log_in_a_memory_or_in_what_models_are_told(memory, run, 
     files = [path for path in memory.data.rglob("*") if path.is_file()]
     assert files
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
+
+
+def said_once(memory, *arguments, stdin=None):
+    keys = {name: os.environ[name] for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")}
+    return command("chat", "--model", "anthropic:claude-x", *arguments, environment={"MEMORY_MCP_URL": memory.url, **keys}, stdin=stdin)
+
+
+def test_a_script_gets_the_answer_alone_on_stdout_and_writes_only_with_yes(memory):
+    refused = said_once(memory, "-p", "script", "--once", TOLD)
+    assert (refused.returncode, refused.stdout) == (1, "")  # aimock answers to `stored: yes` alone
+    assert "memory-mcp: remember was not allowed: --yes allows it" in refused.stderr
+    stored = said_once(memory, "-p", "script", "--once", TOLD, "--yes")
+    assert (stored.returncode, stored.stdout) == (0, "覚えたよ。いつでも聞いてね、ちゃんと覚えているから。\n")
+    piped = said_once(memory, "-p", "script", "--json", stdin="健太の好物は？".encode())
+    answer = json.loads(piped.stdout)
+    assert answer["answer"] == "苺だよ。"
+    assert [tool["recalled"][0]["text"] for tool in answer["tools"]] == [f"{TOLD}。"] * 2
+
+
+def test_a_conversation_that_is_killed_leaves_no_half_of_a_turn(memory, eventually):
+    line = [*SPAWNED, "chat", "-p", "killed", "-m", "openai:gpt-x", "--once", "昨日は夜更かしした", "--yes", "--transcript"]
+    process = subprocess.Popen(line, env=clean_environment({"MEMORY_MCP_URL": memory.url}), stdout=subprocess.PIPE)
+
+    def texts():
+        hits = Connection(memory.url, persona="killed").get_json("/api/recall", query="", mode="recent")["hits"]
+        return [hit["content"] for hit in hits]
+
+    eventually(lambda: texts() == ["健太は夜更かしした。"])
+    process.kill()
+    process.communicate()
+    assert texts() == ["健太は夜更かしした。"]
 
 
 def test_fifty_conversations_at_once_keep_their_memories_apart(memory, portal):

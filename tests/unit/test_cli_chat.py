@@ -1,0 +1,52 @@
+"""`memory-mcp chat` for scripts: what it says when it can't begin."""
+
+import json
+
+import pytest
+
+from memory_mcp import cli
+
+NOBODY = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def chat(capsys, monkeypatch, tmp_path):
+    """chat(*arguments): status and stderr, on a machine without any key; stdout stays empty."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+    def chat(*arguments):
+        status = cli.run(["chat", "--url", NOBODY, *arguments])
+        told = capsys.readouterr()
+        assert told.out == ""
+        return status, told.err
+
+    return chat
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--once", "hi"], "no model is named"),
+        (["--once", "hi", "-m", "claude-x"], "'claude-x' is not the name of a model"),
+        (["--once", "hi", "-m", "nobody:x"], "where VENDOR is openai, anthropic, google, ollama"),
+        (["--once", "hi", "-m", "anthropic:claude-x"], "ANTHROPIC_API_KEY is not set"),
+        (["--once", "hi", "-m", "google:gemini-x"], "GOOGLE_API_KEY is not set"),
+        (["--once", "hi", "-m", "ollama:x"], "the memory can't be used"),
+        (["--once", " ", "-m", "ollama:x"], "there is nothing to say"),
+        (["--once", "hi", "-m", "ollama:x", "--mcp", "none.json"], "none.json can't be read"),
+        (["--once", "hi", "-m", "ollama:x", "--instructions", "none.txt"], "none.txt can't be read"),
+        (["--once", "hi", "-m", "ollama:x", "--resume", "none.json"], "none.json can't be read"),
+    ],
+)
+def test_what_is_missing_is_one_line_on_stderr_and_status_1(chat, arguments, words):
+    status, err = chat(*arguments)
+    assert status == 1
+    assert words in err
+    assert len(err.splitlines()) == 1
+
+
+def test_the_model_of_config_json_is_asked_where_none_is_named(chat, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"chat": {"model": "openai:of-config"}}), encoding="utf-8")
+    assert "openai:of-config can't be asked: OPENAI_API_KEY is not set" in chat("--once", "hi")[1]
