@@ -18,6 +18,7 @@ from memory_mcp.chat.events import (
 )
 from memory_mcp.chat.group import GroupConversation
 from memory_mcp.chat.messages import Message, ToolCall, messages_from_json, messages_json
+from memory_mcp.chat.rooms import Rooms
 from memory_mcp.chat.tools import ToolServer, memory_server
 from memory_mcp.chat.turn import Limits, Price
 from memory_mcp.client.connection import Connection
@@ -35,6 +36,7 @@ __all__ = [
     "Price",
     "Recalled",
     "Retrying",
+    "Rooms",
     "Stored",
     "TextPiece",
     "ToolCall",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-from memory_mcp.chat.events import Event, Failed, Outcome, Stored, TextPiece, ToolResult, TurnEnded, Usage
+from memory_mcp.chat.events import ApprovalNeeded, Event, Failed, Outcome, Stored, TextPiece, ToolResult, TurnEnded, Usage
 from memory_mcp.chat.memory_use import SUMMARIZE, system_message, transcript
 from memory_mcp.chat.messages import Message, messages_json
 from memory_mcp.chat.models import chat_model, parsed
@@ -126,7 +126,7 @@ class Conversation:
             yield event
 
     async def reply(self, text: str, **how: Any) -> str:
-        """The answer as text, for callers that show nothing else.
+        """The answer as text, for callers that show nothing else. Tools run as far as they are `allowed`: nobody is asked.
 
         Raises:
             ChatFailed: there is none.
@@ -136,6 +136,8 @@ class Conversation:
             match event:
                 case TextPiece():
                     pieces.append(event.text)
+                case ApprovalNeeded():
+                    self.answer(event.call.id, allowed=False)
                 case Failed():
                     raise event.error()
         return "".join(pieces)

@@ -8,6 +8,7 @@ from typing import Any
 
 from memory_mcp.chat.conversation import Conversation
 from memory_mcp.chat.messages import Message, messages_from_json
+from memory_mcp.chat.models import chat_model
 from memory_mcp.chat.server_files import servers_of
 from memory_mcp.chat.turn import Limits, Price
 from memory_mcp.client.connection import Connection
@@ -49,12 +50,15 @@ class Opening:
         name = model or earlier.get("model") or self.settings.model
         if not name:
             raise InvalidInput("no model is named", "", "Name one with --model, such as anthropic:NAME, or set chat.model in config.json")
+        chat_model(name)
+        servers = servers_of(self.servers) if self.servers else ()
+        instructions = _text(self.instructions) if self.instructions else ""
         messages: list[Message] = messages_from_json(earlier.get("messages", ()))
         return Conversation(
             name,
-            self.connect(persona or earlier.get("persona")),
-            servers=servers_of(self.servers) if self.servers else (),
-            instructions=_text(self.instructions) if self.instructions else "",
+            self.connect(persona or earlier.get("persona")),  # last of what may fail: it may start a server
+            servers=servers,
+            instructions=instructions,
             messages=messages,
             allowed=self.allowed,
             session_id=earlier.get("session_id"),

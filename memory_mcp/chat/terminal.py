@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import tomllib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from functools import cache
@@ -37,7 +38,12 @@ def run(
         MemoryMCPError: the conversation can't begin.
     """
     terminal = Terminal(opening, opening.conversation(model), language=language, refusal=refusal, off_record=off_record, summary=summary)
-    terminal.run()
+    # The log of a server in this process would be drawn over the conversation.
+    kept, logging.root.handlers[:] = logging.root.handlers[:], [logging.NullHandler()]
+    try:
+        terminal.run()
+    finally:
+        logging.root.handlers[:] = kept
     if terminal.failure:
         raise terminal.failure
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MEMORY = "memory"
 LONGEST_WRITE_SECONDS = 10.0
+LONGEST_ANSWER = 100_000
 
 T = TypeVar("T")
 # What all vendors allow in the name of a tool.
@@ -110,6 +111,7 @@ class Toolbox:
         except (MCPError, RuntimeError, httpx2.HTTPError, TimeoutError) as error:
             return Answer(f"{tool.server} did not answer: {error}", is_error=True)
         text = "\n".join(getattr(block, "text", f"[{block.type}]") for block in result.content)
+        text = text if len(text) <= LONGEST_ANSWER else f"{text[:LONGEST_ANSWER]}\n[{len(text) - LONGEST_ANSWER:,} characters are left out]"
         return Answer(text, bool(result.is_error), result.structured_content)
 
 

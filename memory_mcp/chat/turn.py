@@ -37,11 +37,12 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of a turn: how often the model may be asked, and the seconds without those in which a question waits for its answer. Of a
-    conversation: its tokens and what they cost. None: no limit."""
+    """Of a turn: how often the model may be asked, the seconds without those in which a question waits for its answer, and about how
+    many tokens of earlier turns the model is shown, the latest ones. Of a conversation: its tokens and what they cost. None: no limit."""
 
     rounds: int = 16
     seconds: float = 300.0
+    shown: int = 60_000
     tokens: int | None = None
     cost: float | None = None
 
@@ -125,7 +126,8 @@ class Turn:
             raise ChatFailed("the turn was ended", f"it took more than {self._limits.seconds:g} seconds", "Try again") from error
 
     async def _answered(self, earlier: Sequence[Message], asked: Message) -> list[Message]:
-        said = for_model(self._system, [*earlier, asked], off_record=self._off_record)
+        shown = _latest_turns(earlier, self._limits.shown)
+        said = for_model(self._system, [*shown, asked], off_record=self._off_record)
         new = [asked]
         for _ in range(self._limits.rounds):
             self._check_spending()
@@ -212,6 +214,19 @@ class Turn:
         answer = await self._toolbox.call(tool, arguments_of(tool, call))
         self._emit(ToolResult(call, answer.text, answer.is_error, recalled(tool, answer), stored(tool, call, answer)))
         return answer
+
+
+def _latest_turns(messages: Sequence[Message], tokens: int) -> Sequence[Message]:
+    """The latest whole turns within the tokens. What is left out may be recalled."""
+    begins = len(messages)
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        tokens -= estimate_tokens(f"{message.text}{message.calls or ''}")
+        if tokens < 0:
+            break
+        if message.role == "user":
+            begins = place
+    return messages[begins:]
 
 
 def _whole(pieces: "list[AIMessageChunk]", model: str) -> "AIMessage":

@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memory_mcp.cli import japanese
-from memory_mcp.cli.options import AsJson, ConfigFile, DataDirectory, PersonaName, Url, connection, print_json, settings_or_defaults
-from memory_mcp.config.reading import language_of_machine
-from memory_mcp.errors import InvalidInput
+from memory_mcp.cli.options import (
+    AsJson,
+    ConfigFile,
+    DataDirectory,
+    PersonaName,
+    Url,
+    connection,
+    print_json,
+    settings_or_defaults,
+)
+from memory_mcp.cli.stdio import Here
+from memory_mcp.config.reading import default_server_url, language_of_machine, personal_data_directory
+from memory_mcp.errors import InvalidInput, ServerUnreachable
 
 if TYPE_CHECKING:
-    from memory_mcp.chat import Conversation
+    from memory_mcp.chat import Connection, Conversation
 
 STDIN = "-"
 
@@ -51,8 +61,9 @@ def chat(
     """
     from memory_mcp.chat.opening import Opening  # noqa: PLC0415  `--help` needs none of it
 
+    here = Here(data or personal_data_directory(), config)
     opening = Opening(
-        lambda name: connection(url, name or persona, data),
+        lambda name: _connection(here, url, name or persona, data),
         settings_or_defaults(config).chat,
         allowed=("*",) if yes else (),
         keep_transcript=transcript and not off,
@@ -60,17 +71,36 @@ def chat(
         servers=mcp,
         resume=resume,
     )
-    if once is None and sys.stdin.isatty():
-        from memory_mcp.chat.terminal import run  # noqa: PLC0415  as above
+    try:
+        if once is None and sys.stdin.isatty():
+            from memory_mcp.chat.terminal import run  # noqa: PLC0415  as above
 
-        language = language_of_machine()
-        refusal = japanese.error if language == "ja" else str
-        run(opening, model, language=language, refusal=refusal, off_record=off, summary=summary)
-        return
-    text = (sys.stdin.read() if once in (None, STDIN) else once or "").strip()
-    if not text:
-        raise InvalidInput("there is nothing to say", "", "Give the text with --once, or on stdin")
-    asyncio.run(_answer(opening.conversation(model), text, off_record=off, summary=summary, as_json=as_json))
+            language = language_of_machine()
+            refusal = japanese.error if language == "ja" else str
+            run(opening, model, language=language, refusal=refusal, off_record=off, summary=summary)
+            return
+        text = (sys.stdin.read() if once in (None, STDIN) else once or "").strip()
+        if not text:
+            raise InvalidInput("there is nothing to say", "", "Give the text with --once, or on stdin")
+        asyncio.run(_answer(opening.conversation(model), text, off_record=off, summary=summary, as_json=as_json))
+    finally:
+        here.stop()
+
+
+def _connection(here: Here, url: str | None, persona: str | None, data: Path | None) -> "Connection":
+    """The server that is named or runs, or else one that this process starts, as `memory-mcp stdio` does."""
+    from memory_mcp.client import discovery  # noqa: PLC0415  as above
+    from memory_mcp.client.connection import Connection  # noqa: PLC0415  as above
+
+    found = connection(url, persona, data)
+    try:
+        found.check()
+    except ServerUnreachable:
+        if url or default_server_url():
+            raise
+        discovery.running_or_started(here.directory, lambda address, secret: Connection(address, secret=secret), here.start)
+        return connection(url, persona, here.directory)
+    return found
 
 
 async def _answer(conversation: "Conversation", text: str, *, off_record: bool, summary: bool, as_json: bool) -> None:

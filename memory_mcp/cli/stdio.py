@@ -47,7 +47,7 @@ def stdio(persona: PersonaName = None, data: Data = None, config: ConfigFile = N
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="memory-mcp stdio: %(message)s")
     address = url or (None if data else default_server_url())
-    here = _Here(data or personal_data_directory(), config)
+    here = Here(data or personal_data_directory(), config)
     given = connect(address) if address else None
 
     def find() -> Connection:
@@ -62,7 +62,7 @@ def stdio(persona: PersonaName = None, data: Data = None, config: ConfigFile = N
             here.stop()
 
 
-class _Here:
+class Here:
     """The servers of a data directory that this process has started: one, unless that one has failed."""
 
     def __init__(self, directory: Path, config: Path | None) -> None:
@@ -70,6 +70,11 @@ class _Here:
         self._servers: list[InnerServer] = []
 
     def start(self) -> None:
+        """Starts one.
+
+        Raises:
+            DirectoryInUse: another server has the directory, or takes it over.
+        """
         from memory_mcp.app import InnerServer  # noqa: PLC0415  it takes a second to import
 
         if any(server.yielded_at and time.monotonic() < server.yielded_at + YIELD_SECONDS for server in self._servers):
@@ -77,5 +82,6 @@ class _Here:
         self._servers.append(InnerServer(self._config, self.directory))
 
     def stop(self) -> None:
+        """Stops those that this process has started."""
         for server in self._servers:
             server.stop()

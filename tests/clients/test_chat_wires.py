@@ -36,6 +36,7 @@ TOLD = "健太は苺が好き"
 FIXTURES = [
     {"match": {"userMessage": TOLD, "hasToolResult": False}, "response": {"toolCalls": [{"name": "remember", "arguments": json.dumps({"content": f"{TOLD}。"})}]}},
     {"match": {"userMessage": TOLD, "toolResultContains": "stored: yes"}, "response": {"content": "覚えたよ。いつでも聞いてね、ちゃんと覚えているから。"}},
+    {"match": {"userMessage": TOLD, "toolResultContains": "does not allow"}, "response": {"content": "わかった、覚えないでおくね。"}},
     {"match": {"userMessage": "好物は", "toolResultContains": TOLD}, "response": {"content": "苺だよ。"}},
     {
         "match": {"userMessage": "好物は"},
@@ -217,14 +218,12 @@ def said_once(memory, *arguments, stdin=None):
 
 def test_a_script_gets_the_answer_alone_on_stdout_and_writes_only_with_yes(memory):
     refused = said_once(memory, "-p", "script", "--once", TOLD)
-    assert (refused.returncode, refused.stdout) == (1, "")  # aimock answers to `stored: yes` alone
+    assert (refused.returncode, refused.stdout) == (0, "わかった、覚えないでおくね。\n")
     assert "memory-mcp: remember was not allowed: --yes allows it" in refused.stderr
-    stored = said_once(memory, "-p", "script", "--once", TOLD, "--yes")
-    assert (stored.returncode, stored.stdout) == (0, "覚えたよ。いつでも聞いてね、ちゃんと覚えているから。\n")
-    piped = said_once(memory, "-p", "script", "--json", stdin="健太の好物は？".encode())
+    piped = said_once(memory, "-p", "script", "--json", "--yes", stdin=TOLD.encode())
     answer = json.loads(piped.stdout)
-    assert answer["answer"] == "苺だよ。"
-    assert [tool["recalled"][0]["text"] for tool in answer["tools"]] == [f"{TOLD}。"] * 2
+    assert answer["answer"].startswith("覚えたよ。")
+    assert [tool["stored"]["text"] for tool in answer["tools"]] == [f"{TOLD}。"]
 
 
 def test_a_conversation_that_is_killed_leaves_no_half_of_a_turn(memory, eventually):

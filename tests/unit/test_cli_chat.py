@@ -33,7 +33,7 @@ def chat(capsys, monkeypatch, tmp_path):
         (["--once", "hi", "-m", "nobody:x"], "where VENDOR is openai, anthropic, google, ollama"),
         (["--once", "hi", "-m", "anthropic:claude-x"], "ANTHROPIC_API_KEY is not set"),
         (["--once", "hi", "-m", "google:gemini-x"], "GOOGLE_API_KEY is not set"),
-        (["--once", "hi", "-m", "ollama:x"], "the memory can't be used"),
+        (["--once", "hi", "-m", "ollama:x"], "no server answers at http://127.0.0.1:9"),
         (["--once", " ", "-m", "ollama:x"], "there is nothing to say"),
         (["--once", "hi", "-m", "ollama:x", "--mcp", "none.json"], "none.json can't be read"),
         (["--once", "hi", "-m", "ollama:x", "--instructions", "none.txt"], "none.txt can't be read"),
