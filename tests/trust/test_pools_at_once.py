@@ -133,11 +133,9 @@ class Member:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[RunningServer]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """By words alone: with models a call takes five times as long. What they share is heard in `test_many_personas_at_once`."""
     models = {"embeddings_model": None, "reranker_model": None}
-    if request.config.getoption("--thorough"):
-        directories = [str(request.getfixturevalue(f"{role}_directory")) for role in ("embedder", "reranker")]
-        models = {**dict(zip(models, directories, strict=True)), "embeddings_languages": ["ja", "en"], "reranker_languages": ["ja", "en"]}
     with serving(tmp_path_factory.mktemp("pools"), json.dumps({**models, "pools": roles(), "toolsets": ["core", "graph"]})) as server:
         yield server
 
