@@ -19,7 +19,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.files.signing_keys import is_signed_by
 from memory_mcp.text.privacy.redaction import KINDS, find
-from memory_mcp.transfer.line_fields import FIELDS
 from memory_mcp.upkeep.privacy_scan import leaves, masked
 
 FORMAT = 1
@@ -27,10 +26,12 @@ SUFFIX = ".memorypack"
 # Every pack that is signed begins with this: no signature for something else is one of a pack.
 _SIGNED_AS = b"memory-mcp pack\n"
 MANIFEST_BYTES = 64 * 1024
-_UNUSED = frozenset({"usage_count", "last_used_at", "deleted_at", "revision", "metadata", "vectors"})
 # The fields of each kind of line that a pack may have.
 _FIELDS: Mapping[str, frozenset[str]] = {
-    "content": frozenset(FIELDS) - _UNUSED,
+    "content": frozenset(
+        "key content created_at updated_at tags occurred_at importance source session_id kind state questions relations supersedes category "
+        "privacy_level expires_at".split()
+    ),
     "entity_type": frozenset({"entity_type", "display_name", "description", "color"}),
     "relation_type": frozenset({"relation_type", "display_name", "description", "directed"}),
     "entity": frozenset({"entity", "type", "subtype", "description", "aliases", "importance"}),
