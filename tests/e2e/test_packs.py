@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from processes import RunningServer, serving
 
+from memory_mcp.errors import InvalidInput
 from memory_mcp.store.files.signing_keys import own_key
 from memory_mcp.transfer.packs import Manifest, public_key_of, signed, verified
 
@@ -24,7 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run(server: RunningServer) -> Any:
     def run(*words: str, status: int = 0) -> str:
         done = server.memory_mcp(*words)
@@ -34,7 +35,7 @@ def run(server: RunningServer) -> Any:
     return run
 
 
-def imported(server: RunningServer, run: Any, tmp_path: Path, *where: str, rows: list[dict[str, Any]]) -> None:
+def imported(run: Any, tmp_path: Path, *where: str, rows: list[dict[str, Any]]) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     run("import", str(file), *where)
@@ -49,11 +50,12 @@ ROWS = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def pack(server: RunningServer, run: Any, tmp_path: Path) -> Path:
-    imported(server, run, tmp_path, "--pool", "京都案内", rows=ROWS)
-    file = tmp_path / "kyoto.memorypack"
-    run("pack", "make", str(file), "--pool", "京都案内", "--name", "kyoto-guide", "--signer", "さくら", "--data", str(tmp_path / "home"))
+@pytest.fixture(scope="module")
+def pack(run: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("author")
+    imported(run, directory, "--pool", "京都案内", rows=ROWS)
+    file = directory / "kyoto.memorypack"
+    run("pack", "make", str(file), "--pool", "京都案内", "--name", "kyoto-guide", "--signer", "さくら", "--data", str(directory))
     return file
 
 
@@ -82,12 +84,19 @@ def test_what_was_packed_is_recalled_where_it_is_installed_and_known_the_second_
 @pytest.mark.parametrize(
     "change", [("朝のうちに", "昼のうちに"), ('"signer": "さくら"', '"signer": "健太"'), ('"memories": 4', '"memories": 5'), ("\n", "\n\n")]
 )
-def test_a_pack_that_was_changed_is_refused(run: Any, pack: Path, tmp_path: Path, change: tuple[str, str]) -> None:
-    text = pack.read_text(encoding="utf-8")
+def test_a_pack_that_was_changed_is_no_good(pack: Path, tmp_path: Path, change: tuple[str, str]) -> None:
+    text, changed = pack.read_text(encoding="utf-8"), tmp_path / "changed.memorypack"
     assert change[0] in text
-    pack.write_text(text.replace(*change, 1), encoding="utf-8")
-    for command in (("inspect", str(pack)), ("install", str(pack), "-p", "careful")):
-        assert "changed after it was signed" in run("pack", *command, "--data", str(tmp_path / "home"), status=1)
+    changed.write_text(text.replace(*change, 1), encoding="utf-8")
+    with pytest.raises(InvalidInput, match="changed after it was signed"):
+        verified(changed)
+
+
+def test_nothing_of_a_changed_pack_is_installed(run: Any, pack: Path, tmp_path: Path) -> None:
+    changed = tmp_path / "changed.memorypack"
+    changed.write_bytes(pack.read_bytes() + b'{"content": "more"}\n')
+    refused = run("pack", "install", str(changed), "-p", "careful", "--data", str(tmp_path), status=1)
+    assert "changed after it was signed" in refused
     assert "no persona 'careful'" in run("export", "-p", "careful", status=1)
 
 
@@ -101,9 +110,9 @@ def test_another_key_under_a_known_name_is_refused_until_somebody_trusts_it(run:
     run("pack", "install", str(forged), "-p", "wary", "--data", home, "--trust", fingerprint)
 
 
-def test_private_data_are_shown_and_nothing_is_written_unless_told(server: RunningServer, run: Any, tmp_path: Path) -> None:
+def test_private_data_are_shown_and_nothing_is_written_unless_told(run: Any, tmp_path: Path) -> None:
     rows = [{"content": "連絡先は taro@example.co.jp"}, {"content": "体重の話", "privacy_level": "private"}]
-    imported(server, run, tmp_path, "-p", "open", rows=rows)
+    imported(run, tmp_path, "-p", "open", rows=rows)
     file = tmp_path / "open.memorypack"
     make = ("pack", "make", str(file), "-p", "open", "--name", "open", "--signer", "x", "--data", str(tmp_path / "home"))
     told = run(*make, status=1)
@@ -112,8 +121,8 @@ def test_private_data_are_shown_and_nothing_is_written_unless_told(server: Runni
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_strangers_pack_closes_forgets_and_overwrites_nothing(server: RunningServer, run: Any, tmp_path: Path) -> None:
-    imported(server, run, tmp_path, "-p", "owner", rows=[{"content": "大切な約束", "key": "mine"}, {"content": "日記", "key": "diary"}])
+def test_a_strangers_pack_closes_forgets_and_overwrites_nothing(run: Any, tmp_path: Path) -> None:
+    imported(run, tmp_path, "-p", "owner", rows=[{"content": "大切な約束", "key": "mine"}, {"content": "日記", "key": "diary"}])
     evil = [
         {"content": "偽の約束", "supersedes": "mine"},
         {"content": "書き換えた日記", "key": "diary"},
