@@ -63,6 +63,7 @@ def anothers_under_its_name(directory: Path, other: Path) -> None:
 # What is done to (vector_store of this persona, vector_store of another).
 HARMS: Mapping[str, Harm] = {
     "index-missing": lambda d, _: (d / "index.faiss").unlink(),
+    "both-missing": lambda d, _: shutil.rmtree(d),
     "index-empty": lambda d, _: (d / "index.faiss").write_bytes(b""),
     "index-truncated-to-half": lambda d, _: (d / "index.faiss").write_bytes((d / "index.faiss").read_bytes()[: 40 * MEMORIES]),
     "index-lacks-its-last-byte": lambda d, _: (d / "index.faiss").write_bytes((d / "index.faiss").read_bytes()[:-1]),
@@ -86,7 +87,7 @@ HARMS: Mapping[str, Harm] = {
     "both-are-directories": lambda d, _: [((d / name).unlink(), (d / name).mkdir()) for name in ("index.faiss", "manifest.json")],
 }
 # What needs no repair, or leaves nothing to set aside.
-QUIET = {"index-missing"}
+QUIET = {"index-missing", "both-missing"}
 
 
 def answers(server: RunningServer, persona: str) -> list[Any]:

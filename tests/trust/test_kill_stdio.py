@@ -17,7 +17,7 @@ from memory_mcp.personas.server_lock import read_note
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
 
-ROUNDS, THOROUGH_ROUNDS = 4, 40
+ROUNDS, THOROUGH_ROUNDS = 4, 30
 NO_MODELS = '{"embeddings_model": null, "reranker_model": null}'
 BEFORE_THE_ANSWER = ("inside a write", "after the commit, before the answer", "after the commit, before the log")
 

@@ -70,7 +70,7 @@ def settled(server: RunningServer) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def day(server: RunningServer, request: pytest.FixtureRequest) -> tuple[Overheard, set[str]]:
     """What was heard, and what was done, in the days of all callers."""
-    callers_each, rounds = (THOROUGH_CALLERS_EACH, 10) if request.config.getoption("--thorough") else (CALLERS_EACH, 1)
+    callers_each, rounds = (THOROUGH_CALLERS_EACH, 1) if request.config.getoption("--thorough") else (CALLERS_EACH, 1)
     overheard = Overheard()
     return overheard, asyncio.run(all_at_once(server, overheard, callers_each, rounds))
 

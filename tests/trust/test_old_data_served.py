@@ -65,7 +65,7 @@ def test_a_context_with_any_last_conversation_time_can_be_told(tmp_path):
 
 
 def test_a_large_older_store_does_not_keep_the_others_waiting(tmp_path, eventually, thorough):
-    count = 40_000 if thorough else 4_000
+    count = 20_000 if thorough else 4_000
     rows = [{**CURRY, "key": f"memory_{number:014d}", "content": f"{number}番目の話"} for number in range(count)]
     path = tmp_path / "memory" / "large" / "memory.sqlite"
     make_store(path, OlderStore(FIRST, rows))

@@ -64,7 +64,7 @@ def test_names_that_differ_have_directories_that_differ_also_where_case_and_widt
     for name in changed_names():
         claimed.claim(name)
 
-    @settings(max_examples=10_000 if thorough else 400, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=4_000 if thorough else 400, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(HOSTILE, min_size=20, max_size=20))
     def try_names(names: list[str]) -> None:
         for name in names:

@@ -139,7 +139,7 @@ def _write_fp32(model: Any, output: str, features: "dict[str, Tensor]", file: Pa
 
     names = list(features)
 
-    class Pipeline(torch.nn.Module):
+    class Pipeline(torch.nn.Module):  # type: ignore[misc]
         """All modules of the pipeline, with the server's postprocessing of their output."""
 
         def __init__(self) -> None:

@@ -159,8 +159,8 @@ def prepare_torch() -> None:
         from transformers.utils import logging as transformers_logging  # noqa: PLC0415
     torch.set_num_threads(1)  # the pool has a worker for each core
     tqdm.monitor_interval = 0  # otherwise hidden progress bars start a monitor thread
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
 
 
 def _trace_transformer(model: Any) -> None:

@@ -56,7 +56,7 @@ def _traced(model: "PreTrainedModel", features: "Features") -> Callable[..., Any
     names = sorted(features)
     outputs = list(model(**features, return_dict=True))
 
-    class TensorPass(torch.nn.Module):
+    class TensorPass(torch.nn.Module):  # type: ignore[misc]
         """The forward pass with tensors as arguments and as results."""
 
         def __init__(self) -> None:
@@ -67,7 +67,7 @@ def _traced(model: "PreTrainedModel", features: "Features") -> Callable[..., Any
             output = self.inner(**dict(zip(names, tensors, strict=True)), return_dict=True)
             return tuple(output[name] for name in outputs)
 
-    traced = torch.jit.trace(TensorPass().eval(), tuple(features[name] for name in names), check_trace=False)  # type: ignore[no-untyped-call]
+    traced = torch.jit.trace(TensorPass().eval(), tuple(features[name] for name in names), check_trace=False)
 
     def forward(**arguments: Any) -> Any:
         tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
@@ -79,9 +79,9 @@ def _traced(model: "PreTrainedModel", features: "Features") -> Callable[..., Any
 
 
 def _as_output(names: list[str], tensors: "tuple[Tensor, ...]") -> Any:
-    from transformers.utils import ModelOutput  # type: ignore[attr-defined]  # noqa: PLC0415  see `trace`
+    from transformers.utils import ModelOutput  # noqa: PLC0415  see `trace`
 
-    return ModelOutput(zip(names, tensors, strict=True))  # type: ignore[no-untyped-call]
+    return ModelOutput(zip(names, tensors, strict=True))
 
 
 def _results_equal(eager: Callable[..., Any], traced: Callable[..., Any], tokenize: Callable[[list[str]], "Features"]) -> bool:
