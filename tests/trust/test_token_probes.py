@@ -101,7 +101,8 @@ QUERIES: dict[str, dict[str, str]] = {
 # They are about a memory, an entity or a persona that has to be there.
 WANT_SOMEBODY = (
     *("/api/memory", "/api/history", "/api/restore", "/api/organize", "/api/backups", "/api/graph/entity", "/api/graph/merges"),
-    *("/api/graph/neighbors", "/api/graph/paths", "/api/graph/memory-links", "/api/persona", "/api/persona/"),
+    *("/api/graph/neighbors", "/api/graph/paths", "/api/graph/memory-links", "/api/conversation", "/api/conversation/export"),
+    *("/api/persona", "/api/persona/"),
 )
 NEEDS = scope_needs()
 TABLE: dict[str, Operation] = {
@@ -247,13 +248,15 @@ def sets(thorough: bool) -> list[frozenset[TokenScope]]:
 
 
 def _make_alice(server: Server) -> None:
-    """Alice begins to exist: a memory under the very key that is asked for, a context, two who know each other, and a backup."""
+    """Alice begins to exist: a memory and a conversation under the very key that is asked for, a context, two who know each other, a backup."""
     secret = server.token([ALICE])
     line = json.dumps({"content": SECRET, "key": KEY, "tags": ["a"], "source": "アリス"}).encode()
     imported = server.http.post("/api/import", content=line, headers={"Authorization": f"Bearer {secret}"})
     assert imported.json()["stored"] == 1
     assert server.ask(("update_context", ERAS[0]), secret, ALICE)[0] == 200
     assert b'"isError":false' in server.ask(("relate", ERAS[0]), secret, ALICE)[2]
+    turn = {"id": KEY, "number": 1, "model": "x:y", "messages": [{"role": "user", "text": SECRET}]}
+    assert server.http.post("/api/conversation", json=turn, headers={"Authorization": f"Bearer {secret}"}).status_code == 200
     assert server.http.post("/api/backups", headers={"Authorization": f"Bearer {secret}"}).json()["persona"] == ALICE
     _, _, recalled = server.ask(("read_memory", ERAS[0]), secret, ALICE)
     assert SECRET in recalled.decode()
