@@ -179,7 +179,10 @@ def _run(
         closing(Analyses()) as analyses,
         _index(config, personas, clock, caches) as (models, indexes, worker),
         _upkeep(
-            config, personas, clock, background_chores(personas, models.current, indexes, lambda: _forget_cached(caches), usage, chat)
+            config,
+            personas,
+            clock,
+            background_chores(personas, models.current, indexes, lambda: _forget_cached(caches, usage), usage, chat),
         ) as chores,
     ):
         worker.subscribe(chores.wake)
@@ -192,7 +195,7 @@ def _run(
             indexes=indexes,
             index=worker,
             chores=chores,
-            forget_cached=lambda: _forget_cached(caches),
+            forget_cached=lambda: _forget_cached(caches, usage),
             usage=usage,
             analyses=analyses,
             instance=instance_of(secret),
@@ -259,10 +262,11 @@ def _index(
         pool.close()
 
 
-def _forget_cached(caches: Caches) -> None:
-    """Empties, after memories have been erased, the caches of model results and of stems."""
+def _forget_cached(caches: Caches, usage: Usage) -> None:
+    """Empties, after memories have been erased, the caches of model results and of stems, and forgets what was asked."""
     caches.clear()
     forget_stems()
+    usage.forget_queries()
 
 
 @contextmanager

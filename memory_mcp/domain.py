@@ -13,6 +13,9 @@ Detail = Literal["full", "index", "why"]
 Clash = Literal["refuse", "keep", "revise"]
 TokenScope = Literal["read", "write", "delete", "export", "admin"]
 PrivacyLevel = Literal["public", "internal", "private", "secret"]
+# What became of using a memory: how a task went (`worked`, `failed`, `partly`), that it was `used`, or what somebody thinks of it. `contradicted`: what it
+# warns of has worked since.
+Verdict = Literal["worked", "failed", "partly", "used", "helped", "hurt", "stale", "contradicted"]
 # Where a memory stands in a list: current, replaced by another, or in the trash.
 Shelf = Literal["current", "superseded", "trash", "all"]
 
@@ -33,6 +36,7 @@ NEVER: Literal["never"] = "never"
 CLASHES: tuple[Clash, ...] = get_args(Clash)
 TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 PRIVACY_LEVELS: tuple[PrivacyLevel, ...] = get_args(PrivacyLevel)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 SHELVES: tuple[Shelf, ...] = get_args(Shelf)
 
 STATE_FIELDS = ("emotion", "physical_state", "mental_state", "environment", "relationship_status")
@@ -92,6 +96,24 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class Feedback:
+    """One verdict on a memory. `run`: the task, or the answer that showed it; the same verdict of a run counts once. `query`: what it was shown for."""
+
+    verdict: Verdict
+    at: datetime
+    run: str = ""
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """When a memory was last shown to a caller, and for which query, if that is known."""
+
+    at: datetime
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Embedded:
     """The vectors of a memory: of its chunks, then of its questions.
 
@@ -136,6 +158,7 @@ class Restored:
     deleted_at: datetime | None = None
     usage_count: int = 0
     last_used_at: datetime | None = None
+    feedback: tuple[Feedback, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +267,7 @@ class Candidate:
     without what all memories share, and with a part of the previous turn: it ranks. `rerank` is the
     cross-encoder's score. `session_share` is the ratio of the best other memory of its session to the best lexical score, 0 to 1.
     `date_share`: 1 if the query names its date, .5 if it names only the day on which it was told although its text names another; `by_named_speaker`: the query names its speaker. `graph_share` is its ratio to the best graph score,
-    0 to 1; `freshness` is what age, importance and use add to its score.
+    0 to 1; `freshness` is what age, importance and use add to its score, and `judged` what the judgements of it do.
     """
 
     memory_id: int
@@ -259,6 +282,7 @@ class Candidate:
     date_share: float = 0.0
     by_named_speaker: bool = False
     freshness: float = 0.0
+    judged: float = 0.0
     score: float = 0.0
 
 

@@ -33,6 +33,7 @@ class ExportFormat(StrEnum):
     MARKDOWN = "markdown"
     GRAPHML = "graphml"
     GRAPH_JSON = "graph-json"
+    PLAYBOOK = "playbook"
 
 
 # The values of `format` in the HTTP API.
@@ -89,7 +90,10 @@ def export_memories(
         Path, typer.Argument(help="The file to write; - for stdout. For markdown: a new directory or a .zip.")
     ] = STANDARD_STREAM,
     format_: Annotated[
-        ExportFormat, typer.Option("--format", help="markdown: an Obsidian vault. graphml, graph-json: the graph.")
+        ExportFormat,
+        typer.Option(
+            "--format", help="markdown: an Obsidian vault. graphml, graph-json: the graph. playbook: experiences in one Markdown file."
+        ),
     ] = ExportFormat.JSONL,
     include_deleted: Annotated[bool, typer.Option("--include-deleted", help="Include the trash.")] = False,
     include_secret: Annotated[bool, typer.Option("--include-secret", help="Include memories whose privacy_level is secret.")] = False,
@@ -118,6 +122,9 @@ def export_memories(
     if format_ is ExportFormat.MARKDOWN:
         _export_notes(server, path, include)
         return
+    if format_ is ExportFormat.PLAYBOOK:
+        _export_playbook(server, path, include, stats["persona"])
+        return
     # Earlier versions are lines too, and their number is unknown.
     total = (
         None
@@ -129,6 +136,14 @@ def export_memories(
         for line in server.export_lines(include, left_out=_report_left_out):
             file.write(line)
             advance(1)
+
+
+def _export_playbook(server: "Connection", path: Path, include: list[str], persona: str) -> None:
+    from memory_mcp.transfer.formats import playbook  # noqa: PLC0415  as the readers
+
+    with _destination(path) as file:
+        for part in playbook.write(server.export_lines(include, left_out=_report_left_out), persona):
+            file.write(part.encode())
 
 
 def _report_left_out(secret: int, graph: int) -> None:

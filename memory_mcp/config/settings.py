@@ -70,7 +70,7 @@ PoolName = Annotated[str, AfterValidator(_pool_name)]
 PoolRole = Literal["readers", "writers", "reader_tokens", "writer_tokens"]
 ModelName = Annotated[str, AfterValidator(_not_blank)]
 ServiceAddress = Annotated[str, AfterValidator(_address_of_service)]
-Toolset = Literal["core", "upkeep", "compat", "graph"]
+Toolset = Literal["core", "upkeep", "compat", "graph", "experience"]
 PrivacyMode = Literal["off", "flag", "redact"]
 
 
@@ -123,6 +123,12 @@ class Fusion(Group):
     )
     graph_weight_dense: float = Field(
         0.05, ge=0, le=2, description="The same in searches with an embedding, which finds much of that itself. 0 turns it off."
+    )
+    judged_weight: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="How much judgements (`helped`, `hurt`, `stale`) add to the score of a memory or take from it, at most. 0 turns it off.",
     )
     candidates_per_source: int = Field(50, ge=1, le=1000, description="How many candidates each source contributes to the fusion.")
 
@@ -380,6 +386,20 @@ class Decay(Group):
     )
 
 
+class Experience(Group):
+    """What `advise` advises."""
+
+    similar_from: dict[str, float] = Field(
+        {},
+        description="From which similarity to a task on its experience is advised, by embedding model, and by `words` for searches without one. "
+        "Of others: what suits the model, 0.6 for e5 and 0.7 for others; 0.36 for words.",
+    )
+    success_from: float = Field(
+        0.9, ge=0, le=1, description="The share of the tries that must have worked for steps to be advised; below, they are warned of."
+    )
+    half_life_days: float = Field(90, gt=0, le=36_500, description="After how many days without use an experience ranks half as high.")
+
+
 class Settings(Group):
     """All keys of config.json. Every key has a default; an empty file is valid."""
 
@@ -489,6 +509,7 @@ class Settings(Group):
     llm: Llm = Field(Llm(), description="An optional chat model for background work.")
     chat: Chat = Field(Chat(), description="Conversations with a chat model: `memory-mcp chat` and the dashboard's.")
     graph: Graph = Field(Graph(), description="What is added to the knowledge graph in the background.")
+    experience: Experience = Field(Experience(), description="What `advise` advises.")
     usage: Usage = Field(Usage(), description="Counting how often memories are used.")
     decay: Decay = Field(Decay(), description="How age, importance and use affect the order of `recall`.")
     cell: Cell = Field(Cell(), description="One of many servers that share the personas.")

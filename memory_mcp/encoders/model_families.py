@@ -33,12 +33,14 @@ class Prefixes:
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """`weight`: what the vectors count beside the words. `apart`: whether they are compared apart from the means of their language.
-    `alike` and `same`: the cosines from which two memories are linked as similar, and proposed for merging as of the same meaning."""
+    `alike` and `same`: the cosines from which two memories are linked as similar, and proposed for merging as of the same meaning; `same_task` that from
+    which two tasks are taken for the same (`experience/matches.py`)."""
 
     weight: float = 0.5
     apart: bool = False
     alike: float = 0.86
     same: float = 0.95
+    same_task: float = 0.7
 
 
 USUAL = Ranking()
@@ -82,8 +84,8 @@ _PREFIXES = (
     (r"(multilingual-)?e5-(small|base|large)(?!.*instruct)", Prefixes("query: ", "passage: ", "e5.1")),
 )
 
-# Only what was measured: docs/decisions/0025-what-vectors-count.md.
-_RANKINGS = ((r"(multilingual-)?e5-(small|base|large)(?!.*instruct)", Ranking(0.65, apart=True, alike=0.93, same=0.97)),)
+# Only what was measured: docs/decisions/0025-what-vectors-count.md, 0037-experience.md.
+_RANKINGS = ((r"(multilingual-)?e5-(small|base|large)(?!.*instruct)", Ranking(0.65, apart=True, alike=0.93, same=0.97, same_task=0.6)),)
 
 # None: all languages. So does a model that matches no pattern.
 _LANGUAGES = (

@@ -37,6 +37,10 @@ def redacted(draft: Draft, rules: Privacy) -> tuple[Draft, Redaction]:
         state=redaction.tree(draft.state),
         metadata=redaction.tree(draft.metadata),
         relations=relations_redacted(draft.relations, redaction),
+        restored=replace(
+            draft.restored,
+            feedback=tuple(replace(one, run=redaction.text(one.run), query=redaction.text(one.query)) for one in draft.restored.feedback),
+        ),
     )
     return replace(private, tags=with_flags(private.tags, redaction.flagged)), redaction
 

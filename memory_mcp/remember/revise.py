@@ -22,6 +22,7 @@ from memory_mcp.store.timestamps import to_text
 from memory_mcp.store.vectors import chunks, index_queue
 from memory_mcp.store.versions import Version
 from memory_mcp.text.chunk import split
+from memory_mcp.text.experience_text import read
 from memory_mcp.text.privacy.redaction import Redaction
 
 
@@ -163,8 +164,10 @@ def _change(
         privacy_level=revision.privacy_level,
         expires_at=revision.expires_at,
     )
-    if _searched(replace(base, content=content)) != _searched(memory):
-        chunks.replace(connection, memory.id, split(content), base.questions)
+    questions = read(content).matched_by if memory.kind == "experience" and memory.questions else base.questions
+    if _searched(replace(base, content=content, questions=questions)) != _searched(memory):
+        memories.set_questions(connection, memory.id, questions)
+        chunks.replace(connection, memory.id, split(content), questions)
         bm25_index.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
         if memory.kind != "summary":

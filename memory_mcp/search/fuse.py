@@ -1,6 +1,6 @@
 """The fusion formula: one score out of several.
 
-    role·(a·minmax(nearness) + (1−a)·(share + the session term) + the graph term) + the date term + the speaker term + the question term + freshness,    share = bm25/max(bm25)
+    role·(a·minmax(nearness) + (1−a)·(share + the session term) + the graph term) + the date term + the speaker term + the question term + freshness + judged,    share = bm25/max(bm25)
 
 over the union of the candidates, with both scores for every one of them. Why no reciprocal ranks, and what else was tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; vectors, questions and answers: docs/decisions/0025-what-vectors-count.md; the graph: docs/graph.md.
 """
@@ -16,7 +16,7 @@ from memory_mcp.config.settings import Decay, Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
 from memory_mcp.encoders.model_families import USUAL
 from memory_mcp.spans import spanned
-from memory_mcp.store import memory_usage
+from memory_mcp.store import feedback, memory_usage
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.forgetting_curve import forgetting_curve
 
@@ -31,7 +31,7 @@ ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
 @dataclass(frozen=True, slots=True)
 class Hints:
     """The dates and speakers that the query names; and by candidate id: its origin, the `times` that its text names, its share from the
-    graph, what `decay` adds, and the turn before it, if that asks something. What `assistants` said counts less."""
+    graph, what `decay` and judgements add, and the turn before it, if that asks something. What `assistants` said counts less."""
 
     dates: Sequence[TimeRange]
     speakers: Collection[str]
@@ -40,6 +40,7 @@ class Hints:
     times: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict)
     graph: Mapping[int, float] = field(default_factory=dict)
     freshness: Mapping[int, float] = field(default_factory=dict)
+    judged: Mapping[int, float] = field(default_factory=dict)
     questions: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -72,10 +73,11 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         candidate.date_share = max(counts * _date_share(since, until, origin, times) for since, until, counts in named) if named else 0.0
         candidate.by_named_speaker = origin.source in hints.speakers
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
+        candidate.judged = hints.judged.get(candidate.memory_id, 0.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)
         boost = settings.date_boost * candidate.date_share + settings.speaker_boost * candidate.by_named_speaker
         associated = role * graph_weight * candidate.graph_share
-        candidate.score = weight * meaning + (1 - weight) * words + boost + associated + candidate.freshness
+        candidate.score = weight * meaning + (1 - weight) * words + boost + associated + candidate.freshness + candidate.judged
         matches[candidate.memory_id] = weight * meaning + (1 - weight) * share
     _weigh_questions(candidates, hints, matches)
     return best_first(candidates, hints.origins)
@@ -101,6 +103,11 @@ def freshness(connection: apsw.Connection, memory_ids: Sequence[int], decay: Dec
         memory_id: decay.weight * forgetting_curve(touched, importance, uses, now, decay.half_life_days)
         for memory_id, (touched, importance, uses) in found.items()
     }
+
+
+def judged(connection: apsw.Connection, memory_ids: Sequence[int], weight: float) -> Mapping[int, float]:
+    """For each of these memories that was judged, what that adds: less than `weight` in both directions."""
+    return {memory_id: weight * balance for memory_id, balance in feedback.balances(connection, memory_ids).items()} if weight else {}
 
 
 def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:

@@ -123,6 +123,7 @@ def why(candidate: Candidate) -> dict[str, Any]:
         "dense": candidate.dense,
         "rerank": candidate.rerank,
         "freshness": candidate.freshness or None,
+        "judged": candidate.judged or None,
     }
     explained: dict[str, Any] = {name: round(value, 3) for name, value in shares.items() if value is not None}
     named = {"date": candidate.date_share > 0, "speaker": candidate.by_named_speaker}

@@ -21,7 +21,7 @@ from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning, entiti
 from memory_mcp.graph.query.retrieval import QueryEntities, entities_in_query, graph_evidence, memories_near_entities
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, union
-from memory_mcp.search.fuse import Hints, freshness, fuse
+from memory_mcp.search.fuse import Hints, freshness, fuse, judged
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.outdated import outdated
 from memory_mcp.search.page import Floor, floor_for, why, within_budget
@@ -252,7 +252,8 @@ def _with_associated(
     candidates = [*ranked, *union(connection, meaning, {}, added)]
     origins = {**hints.origins, **memories.origins(connection, added)}
     fresh = {**hints.freshness, **freshness(connection, added, settings.decay, now)}
-    hints = replace(hints, origins=origins, graph=associated, freshness=fresh)
+    judgements = {**hints.judged, **judged(connection, added, settings.fusion.judged_weight)}
+    hints = replace(hints, origins=origins, graph=associated, freshness=fresh, judged=judgements)
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=dense_weight(question, meaning, settings))
 
 
@@ -316,6 +317,7 @@ def _hints(
         assistants,
         times,
         freshness=freshness(connection, ids, settings.decay, now),
+        judged=judged(connection, ids, settings.fusion.judged_weight),
         questions=_questions(connection, origins),
     )
 

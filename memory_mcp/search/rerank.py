@@ -40,7 +40,7 @@ def rerank_deadline(settings: Settings, arrived: float) -> float | None:
 def rerank(
     pool: Sequence[Candidate], question: Question, passages: Mapping[int, str], models: Models, settings: Settings, deadline: float | None
 ) -> Reranked:
-    """The pool by the score of the cross-encoder plus the date term, which a model without a calendar must not undo."""
+    """The pool by the score of the cross-encoder plus the terms that it knows nothing of: the date, freshness and judgements."""
     reranker = models.reranker
     if reranker is None:
         state = models.reranker_state.state
@@ -56,7 +56,11 @@ def rerank(
     if scores is None:
         return Reranked(pool, skipped="rerank_deadline")
     scored = [
-        replace(candidate, rerank=score, score=score + settings.fusion.date_boost * candidate.date_share + candidate.freshness)
+        replace(
+            candidate,
+            rerank=score,
+            score=score + settings.fusion.date_boost * candidate.date_share + candidate.freshness + candidate.judged,
+        )
         for candidate, score in zip(pool, scores, strict=False)
     ]
     # Candidates that were not read are left out: their scores have another scale.

@@ -8,7 +8,7 @@ used is an error, never a reason to serve another persona.
 import logging
 import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from starlette.types import Scope
 
 from memory_mcp.config.settings import PoolRole, Settings
 from memory_mcp.dates.format import Language, language_of
-from memory_mcp.domain import Hit
+from memory_mcp.domain import Showing
 from memory_mcp.encoders.models import Models
 from memory_mcp.errors import (
     ClockUnusable,
@@ -37,6 +37,7 @@ from memory_mcp.errors import (
 )
 from memory_mcp.personas.names import NAME_LIMIT, canonical_name, pool_store, sent_name
 from memory_mcp.personas.registry import Persona
+from memory_mcp.search.own_weights import with_own_weights
 from memory_mcp.search.pooled import NO_POOLS, Pools
 from memory_mcp.search.rerank import rerank_deadline
 from memory_mcp.server.auth import ADMISSION, Admission
@@ -66,7 +67,8 @@ OnMissing = Literal["default", "error", "auto"]
 class Call:
     """One request: one settings snapshot, one moment, and the persona it may read and write.
 
-    With `pool` it reads and writes this pool instead, as far as its persona may. `is_pool_addressed`: the whole request is about the pool.
+    With `pool` it reads and writes this pool instead, as far as its persona may. `is_pool_addressed`: the whole request is about the pool. `is_trial`: its settings are
+    tried out, and count as they are.
     """
 
     runtime: Runtime
@@ -75,6 +77,7 @@ class Call:
     admission: Admission
     pool: str = ""
     is_pool_addressed: bool = False
+    is_trial: bool = False
     settings: Settings = field(init=False)
     _arrived_at: datetime = field(init=False)
     _noted: bool = field(init=False, default=False)
@@ -300,16 +303,32 @@ class Call:
         except MemoryMCPError as unrecorded:
             logger.debug("a failed %s isn't recorded: %s", operation, unrecorded)
 
+    def search_settings(self, persona: Persona) -> Settings:
+        """The settings of a search: with the weights that the persona has of its own, unless they are tried out."""
+        if self.is_trial or not persona.exists:
+            return self.settings
+        with persona.database.read_briefly() as connection:
+            return with_own_weights(connection, self.settings)
+
     def note_event(self, event: str, **facts: Any) -> None:
         """Puts a change of the server itself into the operations log: what was changed by whom, never a value."""
         self.runtime.personas.log.append_event(event, self.now, {"token": self.admission.token, "client": self.admission.client, **facts})
 
-    def note_use(self, persona: Persona, hits: Iterable[Hit]) -> None:
+    @property
+    def reader(self) -> str:
+        """Who is shown memories: the id of the request's token, whichever entry point it comes through."""
+        return self.admission.token or ""
+
+    def note_use(self, persona: Persona, keys: Sequence[str], query: str = "") -> None:
         """These memories answered the caller's question. Nothing is written here, and nothing is counted in a pool: its readers leave no trace."""
         if self.pool:
             return
         if self.runtime.usage and persona.exists and self.settings.usage.enabled:
-            self.runtime.usage.note(persona.name, (hit.memory.key for hit in hits if not hit.pool), self.now)
+            self.runtime.usage.note(persona.name, keys, self.now.astimezone(self.settings.zone), self.reader, query)
+
+    def shown(self, persona: Persona, keys: Sequence[str]) -> dict[str, Showing]:
+        """Those of these memories that the caller was shown."""
+        return self.runtime.usage.shown(persona, self.reader, keys) if self.runtime.usage else {}
 
     def _without_expired(self, persona: Persona) -> Persona:
         """The persona after what has expired was moved to the trash; where nothing can be written, it says that some has."""

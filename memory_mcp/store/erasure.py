@@ -15,7 +15,7 @@ import apsw
 
 from memory_mcp.domain import Kind, Memory
 from memory_mcp.errors import Overloaded
-from memory_mcp.store import conversations, memories, memory_merges, operations, summary_rows, tombstones
+from memory_mcp.store import conversations, feedback, memories, memory_merges, operations, summary_rows, tombstones
 from memory_mcp.store.graph import graph_erasure as graph_erasing
 from memory_mcp.store.legacy import foreign_tables
 from memory_mcp.store.lexical import bm25_index
@@ -113,6 +113,7 @@ def _delete_everywhere(connection: apsw.Connection, erased: Sequence[Memory], no
     graph_erasing.empty_notes(connection, texts)
     _empty_operations(connection, keys, texts)
     conversations.erase_turns(connection, keys, texts)
+    feedback.forget_queries(connection, [memory.content for memory in erased] + texts)
     return keys, foreign_tables.erase(connection, keys, texts)
 
 

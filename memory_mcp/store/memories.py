@@ -14,6 +14,7 @@ import apsw
 
 from memory_mcp.dates.statements import SPANS_LIMIT
 from memory_mcp.domain import Draft, Expiry, Filters, Memory, Origin, PrivacyLevel
+from memory_mcp.store import feedback
 from memory_mcp.store.expiry import expiry_text
 from memory_mcp.store.memory_dates import NAMED_IN
 from memory_mcp.store.memory_rows import COLUMNS, SUCCESSOR, memory_of, unreadable
@@ -85,6 +86,7 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
             optional_to_text(draft.expires_at),
         ),
     )
+    feedback.add(connection, memory_id, restored.feedback)
     return memory_id, key
 
 
@@ -120,6 +122,11 @@ def change(
         ),
     )
     return revision
+
+
+def set_questions(connection: apsw.Connection, memory_id: int, questions: Sequence[str]) -> None:
+    """Replace the questions that a memory answers."""
+    connection.execute("UPDATE memories SET questions = ? WHERE id = ?", (_json(questions) if questions else None, memory_id))
 
 
 def set_deleted(connection: apsw.Connection, memory_id: int, deleted_at: datetime | None) -> None:

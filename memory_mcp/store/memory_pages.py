@@ -53,6 +53,15 @@ def positions(
     return [Position(told, memory_id) for told, memory_id in rows]
 
 
+def stored_since(connection: apsw.Connection, since: datetime) -> list[tuple[datetime, int]]:
+    """How many memories outside the trash were stored in each minute from then on."""
+    rows: list[Any] = connection.execute(
+        "SELECT substr(created_at, 1, 16), count(*) FROM memories WHERE created_at >= ? AND deleted_at IS NULL GROUP BY 1",
+        (to_text(since),),
+    ).fetchall()
+    return [(from_text(f"{minute}:00+00:00"), count) for minute, count in rows]
+
+
 def told_since(connection: apsw.Connection, since: datetime) -> list[tuple[datetime, int]]:
     """How many memories outside the trash were told in each minute from then on."""
     rows: list[Any] = connection.execute(

@@ -324,6 +324,32 @@ def _conversations(connection: apsw.Connection) -> None:
     connection.execute(_CONVERSATIONS)
 
 
+_FEEDBACK = """
+CREATE TABLE feedback (
+    memory INTEGER NOT NULL REFERENCES memories(id) ON DELETE CASCADE,
+    verdict TEXT NOT NULL,
+    at TEXT NOT NULL,
+    caller TEXT NOT NULL,
+    run TEXT NOT NULL,
+    query TEXT
+);
+CREATE INDEX feedback_by_memory ON feedback(memory, verdict);
+CREATE INDEX feedback_by_run ON feedback(run) WHERE run <> '';
+CREATE TABLE showings (
+    memory INTEGER NOT NULL REFERENCES memories(id) ON DELETE CASCADE,
+    caller TEXT NOT NULL,
+    at TEXT NOT NULL,
+    PRIMARY KEY (memory, caller)
+) WITHOUT ROWID;
+CREATE TABLE searches (day TEXT PRIMARY KEY, asked INTEGER NOT NULL, answered INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+def _feedback(connection: apsw.Connection) -> None:
+    """Keep what became of using memories, to whom they were last shown, and how many searches found something."""
+    connection.execute(_FEEDBACK)
+
+
 MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
     ("0002 questions as chunks", _questions_as_chunks),
@@ -351,6 +377,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0024 callers", _callers),
     ("0025 conversations", _conversations),
     ("0026 stated relations by type", graph_schema.stated_indexes),
+    ("0027 feedback", _feedback),
 ]
 
 

@@ -53,6 +53,7 @@ def merge_into(here: apsw.Connection, there: apsw.Connection, name: str, now: da
     _copy_chunks(here, there, ids)
     conversations.merge_into(here, there, {key: known for key, known in known_keys.items() if key not in gone})
     conversations.erase_turns(here, [], [row["content"] for row in rows if row["key"] in gone])
+    _copy_feedback(here, there, ids)
     graph_queue.enqueue_unnamed(here, ids.values())
     graph_merge.merge_graph(here, there, ids, now)
     replaced = replacements.replaced_by(here, list(memories.by_ids(here, ids.values()).values()))
@@ -155,6 +156,14 @@ def _copy_chunks(here: apsw.Connection, there: apsw.Connection, ids: Mapping[int
         ((generation, chunks[chunk], blob) for generation, chunk, blob in vectors if chunk in chunks),
     )
     stored_vectors.note_change(here)
+
+
+def _copy_feedback(here: apsw.Connection, there: apsw.Connection, ids: Mapping[int, int]) -> None:
+    """Copy the verdicts on these memories, and to whom they were shown."""
+    for table in ("feedback", "showings"):
+        for row in _dicts(there.execute(f"SELECT * FROM {table}")):
+            if row["memory"] in ids:
+                _insert(here, table, {**row, "memory": ids[row["memory"]]})
 
 
 def _insert(here: apsw.Connection, table: str, row: Row, conflict: str = "") -> None:

@@ -15,12 +15,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Clash, Conversation, Draft, Memory, Outcome, StatedRelation, Version
+from memory_mcp.domain import Clash, Conversation, Draft, Feedback, Memory, Outcome, StatedRelation, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store import memories, versions
+from memory_mcp.store import feedback, memories, versions
 from memory_mcp.store.graph import relations, visibility
 from memory_mcp.store.timestamps import optional_to_text, to_text
 from memory_mcp.store.vectors import stored_vectors
@@ -196,11 +196,12 @@ def _memory_lines(persona: Persona, options: ExportOptions) -> Iterator[str]:
             current = [memory.id for memory in page if memory.deleted_at is None and memory.superseded_by is None]
             embedded = stored_vectors.embedded_of(connection, generation, current) if generation else {}
             stated = relations.stated_in(connection, [memory.id for memory in page], entity_names)
+            verdicts = feedback.of_memories(connection, [memory.id for memory in page])
         if not page:
             return
         for memory in page:
             vectors = {"vectors": as_json(embedded[memory.id])} if memory.id in embedded else {}
-            yield line_of(memory, stated.get(memory.id, ()), vectors)
+            yield line_of(memory, stated.get(memory.id, ()), vectors, verdicts.get(memory.id, ()))
             if options.versions and memory.revision > 1:
                 with persona.database.read() as connection:
                     earlier = versions.for_export(connection, memory.key, options.secret)
@@ -208,9 +209,14 @@ def _memory_lines(persona: Persona, options: ExportOptions) -> Iterator[str]:
         last = page[-1].id
 
 
-def line_of(memory: Memory, stated: Sequence[StatedRelation] = (), optional_fields: Mapping[str, Any] | None = None) -> str:
-    """The JSON line of a memory and the relations that it states. `optional_fields` are left out if they make the line too long."""
-    row = row_of(memory, stated)
+def line_of(
+    memory: Memory,
+    stated: Sequence[StatedRelation] = (),
+    optional_fields: Mapping[str, Any] | None = None,
+    verdicts: Sequence[Feedback] = (),
+) -> str:
+    """The JSON line of a memory, the relations that it states, and the verdicts on it. `optional_fields` are left out if they make the line too long."""
+    row = row_of(memory, stated, verdicts)
     if optional_fields:
         line = json.dumps({**row, **optional_fields}, ensure_ascii=False)
         if len(line.encode()) <= LINE_WITH_VECTORS_BYTES:
@@ -218,7 +224,7 @@ def line_of(memory: Memory, stated: Sequence[StatedRelation] = (), optional_fiel
     return json.dumps(row, ensure_ascii=False)
 
 
-def row_of(memory: Memory, stated: Sequence[StatedRelation] = ()) -> dict[str, Any]:
+def row_of(memory: Memory, stated: Sequence[StatedRelation] = (), verdicts: Sequence[Feedback] = ()) -> dict[str, Any]:
     """The object of a memory line: fields in the order of `FIELDS`, without unset ones; times in UTC."""
     values = {
         "key": memory.key,
@@ -243,8 +249,14 @@ def row_of(memory: Memory, stated: Sequence[StatedRelation] = ()) -> dict[str, A
         "category": memory.category,
         "privacy_level": memory.privacy_level,
         "expires_at": optional_to_text(memory.expires_at),
+        "feedback": list(map(_row_of_feedback, verdicts)) or None,
     }
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _row_of_feedback(one: Feedback) -> dict[str, str]:
+    values = {"verdict": one.verdict, "at": to_text(one.at), "run": one.run, "query": one.query}
+    return {name: value for name, value in values.items() if value}
 
 
 def line_of_version(version: Version) -> str:

@@ -8,15 +8,16 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memory_mcp.domain import Draft, Restored, Version
+from memory_mcp.domain import VERDICTS, Draft, Feedback, Restored, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.validation import checked_content, checked_importance, checked_privacy_level, draft
-from memory_mcp.text.labels import label, labels
+from memory_mcp.text.labels import LABEL_LIMIT, label, labels
 from memory_mcp.text.unstorable import storable
 from memory_mcp.transfer.line_vectors import Generations, embedded_in
 
 KEY_LIMIT = 200
 COUNT_LIMIT = 2**31
+FEEDBACK_LIMIT = 10_000
 
 
 def parsed(line: bytes) -> Mapping[str, Any] | None:
@@ -137,7 +138,19 @@ def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored
         deleted_at=moments.get("deleted_at"),
         usage_count=count("usage_count", row.get("usage_count", 0), 0),
         last_used_at=moments.get("last_used_at"),
+        feedback=tuple(_feedback(entry, zone) for entry in row.get("feedback", [])[:FEEDBACK_LIMIT]),
     )
+
+
+def _feedback(entry: Mapping[str, Any], zone: ZoneInfo) -> Feedback:
+    check_fields(entry, FEEDBACK_FIELDS)
+    verdict = next((known for known in VERDICTS if known == entry.get("verdict")), None)
+    if verdict is None or "at" not in entry:
+        raise InvalidInput(
+            "an entry of feedback has no verdict or no time", f"verdicts are {', '.join(VERDICTS)}", "Correct it, or omit it"
+        )
+    texts = {name: storable(entry.get(name, ""), name)[:LABEL_LIMIT] for name in ("run", "query")}
+    return Feedback(verdict, parse_time("at", entry["at"], zone), **texts)
 
 
 def _key(key: str) -> str:
@@ -240,6 +253,7 @@ FIELDS: Mapping[str, Check] = {
     "category": TEXT,
     "privacy_level": TEXT,
     "expires_at": TEXT,
+    "feedback": ("a list of objects", lambda value: isinstance(value, list) and all(isinstance(entry, dict) for entry in value)),
     "vectors": ("an object that an export wrote", _is_plain_object),
 }
 VERSION_FIELDS: Mapping[str, Check] = {
@@ -253,6 +267,7 @@ VERSION_FIELDS: Mapping[str, Check] = {
     "category": TEXT,
     "privacy_level": TEXT,
 }
+FEEDBACK_FIELDS: Mapping[str, Check] = {"verdict": TEXT, "at": TEXT, "run": TEXT, "query": TEXT}
 PIECES_FIELDS: Mapping[str, Check] = {"pieces_of": TEXT, "pieces": COUNT}
 VAULT_FIELDS: Mapping[str, Check] = {"notes_of": TEXT, "unread": TEXTS, "deleted": TEXT_BY_NAME, "forget": FLAG}
 _DRAFT_FIELDS = frozenset(

@@ -7,15 +7,15 @@ import io
 import re
 import unicodedata
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memory_mcp.domain import Memory, StatedRelation
+from memory_mcp.domain import Memory
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import memories, versions
+from memory_mcp.store import feedback, memories, versions
 from memory_mcp.store.graph import relations, visibility
 from memory_mcp.transfer.formats.obsidian_notes import INDEX, MARK, MEMORY, digest, format_note
 from memory_mcp.transfer.jsonlines import EXPORT_PAGE, ExportOptions, row_of, row_of_version
@@ -116,13 +116,15 @@ def files(persona: Persona, options: ExportOptions, zone: ZoneInfo) -> Iterator[
                 if options.versions and memory.revision > 1
             }
             stated = relations.stated_in(connection, [memory.id for memory in page], entity_names)
+            verdicts = feedback.of_memories(connection, [memory.id for memory in page])
         if not page:
             break
         # The name of a note contains its first words: a note must not link to a memory that is not exported.
         replaced = {key: memory for key, memory in former.items() if options.includes(memory)}
         for memory in page:
             name = _name(memory, zone)
-            yield File(_path(memory, name), _text(memory, stated.get(memory.id, ()), replaced, lists, zone), memory.updated_at)
+            row = row_of(memory, stated.get(memory.id, ()), verdicts.get(memory.id, ()))
+            yield File(_path(memory, name), _text(memory, row, replaced, lists, zone), memory.updated_at)
             for version in earlier.get(memory.key, []):
                 row = row_of_version(version)
                 body = row.pop("content")
@@ -132,8 +134,8 @@ def files(persona: Persona, options: ExportOptions, zone: ZoneInfo) -> Iterator[
     yield from lists.files(zone)
 
 
-def _text(memory: Memory, stated: Sequence[StatedRelation], replaced: Mapping[str, Memory], lists: _Lists, zone: ZoneInfo) -> str:
-    name, row = _name(memory, zone), row_of(memory, stated)
+def _text(memory: Memory, row: dict[str, Any], replaced: Mapping[str, Memory], lists: _Lists, zone: ZoneInfo) -> str:
+    name = _name(memory, zone)
     body = row.pop("content")
     day = memory.event_time.astimezone(zone).date()
     entry = (memory.event_time, name, _title(memory.content))

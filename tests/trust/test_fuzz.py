@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-TOOLSETS = ["core", "upkeep", "compat", "graph"]
+TOOLSETS = ["core", "upkeep", "compat", "graph", "experience"]
 METHODS = (
     "tools/call tools/list initialize ping server/discover resources/read resources/list resources/templates/list resources/subscribe prompts/get "
     "prompts/list completion/complete logging/setLevel subscriptions/listen notifications/initialized notifications/cancelled tasks/get nothing"

@@ -31,7 +31,7 @@ PERSONAS = ("a/b", "a_b", "a-b", "A-B", "..", "さくら", "がく", "con")
 NOBODY = "nobody-yet"
 CALLERS_EACH, THOROUGH_CALLERS_EACH = 2, 8  # one in either era; half of them by header and half by path
 REAL_CLIENTS_EACH = 2  # the others send what they would send
-TOOLSETS = ["core", "upkeep", "compat", "graph"]
+TOOLSETS = ["core", "upkeep", "compat", "graph", "experience"]
 SETTLE_SECONDS = 90
 
 

@@ -35,7 +35,7 @@ from memory_mcp.store.files.oauth_grants import Asked, exchange, grant, revoke_g
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-CONFIG = {"embeddings_model": None, "reranker_model": None, "toolsets": ["core", "upkeep", "compat", "graph"]}
+CONFIG = {"embeddings_model": None, "reranker_model": None, "toolsets": ["core", "upkeep", "compat", "graph", "experience"]}
 SECRET = "アリスだけが知っている合言葉は睡蓮"
 ALICE, OWN = "alice", "nilou"
 KEY = "memory_20251030120000_aaaaaaaa"

@@ -59,7 +59,7 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
             pools,
             max_tokens=budget,
             models=call.models,
-            settings=call.settings,
+            settings=call.search_settings(persona),
             now=call.now,
             indexes=call.runtime.indexes,
             deadline=call.rerank_deadline(),

@@ -199,13 +199,13 @@ def recall(call: Call, arguments: RecallArguments) -> Json:
             asked,
             pools,
             models=call.models,
-            settings=call.settings,
+            settings=call.search_settings(persona),
             now=call.now,
             indexes=call.runtime.indexes,
             deadline=call.rerank_deadline(),
         )
         if asked.detail != "index":  # an index of one line each is a list to choose from, which is no use yet
-            call.note_use(persona, recalled.hits)
+            call.note_use(persona, [hit.memory.key for hit in recalled.hits if not hit.pool], asked.query)
         return {**heading(call, persona), **recalled_view(recalled, persona, call, arguments.query, asked.detail)}
 
 

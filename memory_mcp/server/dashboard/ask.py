@@ -9,7 +9,7 @@ from starlette.responses import Response
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import MODES
 from memory_mcp.errors import InvalidInput
-from memory_mcp.server.actions import configuration
+from memory_mcp.server.actions import configuration, experience
 from memory_mcp.server.actions.context import DEFAULT_TOKENS, get_context
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.answer_text import answer_text, tokens_of
@@ -25,16 +25,18 @@ ANSWER_TOKENS = 20_000
 # What may be tried: the keys of config.json that order hits or leave some out.
 TRIED = (
     *("fusion.dense_weight", "fusion.session_weight", "fusion.graph_weight", "fusion.graph_weight_dense", "fusion.date_boost"),
-    *("fusion.speaker_boost", "fusion.assistant_weight", "decay.weight", "min_score"),
+    *("fusion.speaker_boost", "fusion.assistant_weight", "fusion.judged_weight", "decay.weight", "min_score"),
 )
 # The parts of a score in the order in which they come about.
-PARTS = ("lexical", "dense", "session", "graph", "date", "speaker", "freshness", "rerank")
+PARTS = ("lexical", "dense", "session", "graph", "date", "speaker", "freshness", "judged", "rerank")
 
 
 def question(visit: Visit) -> Response:
     """Show what a question finds and why; beside it the same under other settings, if some were chosen."""
     settings = visit.call.settings
     in_force = {key: _value(settings, key) for key in TRIED}
+    own = visit.perform(experience.recall_figures, days=1, limit=1).get("weights", {})
+    in_force |= {f"fusion.{name}": f"{value:g}" for name, value in own.items()}
     wanted = {key: visit.field(key) or in_force[key] for key in TRIED}
     shown = visit.field("top_k") or str(settings.reranker_top_n)
     answers, error = [], None
@@ -117,6 +119,18 @@ def _number(key: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise InvalidInput(f"{key} is {text[:20]!r}", "it is a number", "Leave it empty for the one in force") from None
+
+
+def figures(visit: Visit) -> Response:
+    """Show how recall does: what is found, what is never shown or used, and what hurt."""
+    found = visit.perform(experience.recall_figures)
+    return visit.page(
+        "figures.html",
+        found=found,
+        searches=[(day["day"], day["asked"]) for day in found["searches"]],
+        growth=[(day["day"], day["stored"]) for day in found["growth"]],
+        lists=("never_shown", "shown_and_unused", "hurt"),
+    )
 
 
 def context(visit: Visit) -> Response:

@@ -142,7 +142,7 @@ class Visit:
 
     def trying(self, settings: Settings) -> "Visit":
         """The same visit under other settings."""
-        call = replace(self.call)
+        call = replace(self.call, is_trial=True)
         call.settings = settings
         return replace(self, call=call)
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, SHELVES
 from memory_mcp.errors import InvalidInput, MemoryNotFound
-from memory_mcp.server.actions import browse, graph, upkeep
+from memory_mcp.server.actions import browse, experience, graph, upkeep
 from memory_mcp.server.actions import memories as actions
 from memory_mcp.server.actions.memories import RecallArguments
 from memory_mcp.server.dashboard.diff import changes
@@ -24,7 +24,7 @@ EDITED = ("content", "tags", "importance", "category", "privacy_level", "expires
 ADDED = ("content", "source", "occurred_at", "expires_at", "kind", "tags", "importance", "session_id", "category", "privacy_level")
 CHOICES: Mapping[str, Any] = {"kinds": KINDS, "privacy_levels": PRIVACY_LEVELS, "shelves": SHELVES}
 # What a page may say that it has done, after a redirect.
-DONE = ("revised", "restored")
+DONE = ("revised", "restored", "judged")
 
 
 def listing(visit: Visit) -> Response:
@@ -134,6 +134,12 @@ def _as_written(memory: Json) -> dict[str, str]:
     """The fields of a memory as the form has them."""
     fields = {**memory, "tags": "、".join(memory.get("tags", [])), "importance": f"{memory['importance']:g}"}
     return {name: str(fields.get(name, "")).replace("\r\n", "\n").strip() for name in EDITED}
+
+
+def judge(visit: Visit) -> Response:
+    """Say what a memory that a page shows was worth."""
+    visit.perform(experience.judge, keys=[visit.field("key")], verdict=visit.field("verdict"))
+    return visit.redirect("/memory", key=visit.field("key"), done="judged")
 
 
 def restore_version(visit: Visit) -> Response:

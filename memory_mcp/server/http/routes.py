@@ -18,6 +18,7 @@ from memory_mcp.server.actions import (
     context,
     conversations,
     entities,
+    experience,
     graph,
     imports,
     memories,
@@ -85,7 +86,7 @@ OPERATIONS = (
     *(
         action
         for action in operations_of(
-            *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges),
+            *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges, experience),
             *(conversations, tokens, configuration, records, private_data),
         )
         if action.route is not None

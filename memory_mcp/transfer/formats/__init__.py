@@ -20,3 +20,6 @@ class Format(StrEnum):
     MEMORY_SERVICE = "mcp-memory-service"
     DATABASE = "database"
     TRANSCRIPT = "transcript"
+    PLAYBOOK = "playbook"
+    SKILLBOOK = "skillbook"
+    CLAUDE_MEM = "claude-mem"

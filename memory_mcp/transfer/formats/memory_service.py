@@ -1,20 +1,27 @@
-"""Reads the JSON export of mcp-memory-service, or what its API lists: each memory as a fact, its type as the category.
+"""Reads the JSON export of mcp-memory-service, or what its API lists: each memory as a fact, its type as the category; each mistake note as an
+experience.
 
 langchain-community has no loader for it.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.text.experience_text import Experience
 from memory_mcp.text.labels import LABEL_LIMIT
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, moment, text_in
 from memory_mcp.transfer.formats.json_stream import items
+from memory_mcp.transfer.formats.lessons import verdicts
+from memory_mcp.transfer.formats.playbook import experience_fields
 from memory_mcp.transfer.formats.sources import Source, blocks
 
 FORM = "mcp-memory-service"
 LIST, HASH = "memories", "content_hash"
+# As `mistake_note_add` writes them.
+_MISTAKE = re.compile(r"Pattern: (.*?)\nContext: (.*?)\nWrong: (.*?)\nRight: (.*)", re.DOTALL)
 _READ = frozenset(
     {"content", HASH, "tags", "memory_type", "metadata", "created_at", "created_at_iso", "updated_at", "updated_at_iso", "embedding"}
 )
@@ -54,16 +61,23 @@ def _memory(memory: Any, where: str, machine: str) -> Iterator[ImportItem]:
         yield ImportItem(where, left_out="vectors")
     told, hash_ = memory.get("metadata"), text_in(memory.get(HASH))
     further = {**import_rows.unread(memory, _READ), **(told if isinstance(told, dict) else {})}
+    mistake = _MISTAKE.fullmatch(memory["content"].strip())
+    if mistake:
+        pattern, context, wrong, right = (part.strip() for part in mistake.groups())
+        said = Experience(" ".join((context or pattern).split()), sign=pattern, lesson=wrong, instead=right)
+        seen = moment(memory.get("updated_at")) or moment(memory.get("created_at")) or "1970-01-01T00:00:00+00:00"
+        fields: dict[str, Any] = {**experience_fields(said), "feedback": verdicts({"failed": further.pop("failure_count", 1)}, seen, FORM)}
+    else:
+        fields = {"content": memory["content"], "kind": "fact"}
     listed = memory.get("tags")
     created = moment(memory.get("created_at")) or moment(memory.get("created_at_iso"))
     yield from import_rows.memory_rows(
         where,
         FORM,
         (hash_ or memory["content"],),
-        memory["content"],
         created_at=created,
         updated_at=(moment(memory.get("updated_at")) or moment(memory.get("updated_at_iso"))) if created else None,
-        kind="fact",
+        **fields,
         category=text_in(memory.get("memory_type")).strip()[:LABEL_LIMIT],
         tags=listed if isinstance(listed, list) else text_in(listed).split(","),
         metadata={FORM: further} if further else None,

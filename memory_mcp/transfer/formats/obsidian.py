@@ -12,7 +12,7 @@ from typing import Any
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.deduplication import NOTES, ORIGIN
-from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats import import_rows, playbook
 from memory_mcp.transfer.formats.import_rows import ImportItem, Report, Row, storable
 from memory_mcp.transfer.formats.obsidian_notes import (
     INDEX,
@@ -65,6 +65,8 @@ def read(source: Source, report: Report) -> Iterator[ImportItem]:
             report(f"{name}: its front matter can't be read and stays in the text")
         if note.mark is None:
             yield from _other_note(source, name, note)
+        elif note.mark == playbook.FORM:
+            yield from playbook.sections(text, name)
         elif note.mark == INDEX:
             listed |= digests_in(note.body)
         else:

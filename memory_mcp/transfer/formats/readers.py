@@ -17,9 +17,11 @@ from memory_mcp.transfer.formats import (
     chatgpt,
     claude,
     knowledge_graph,
+    lessons,
     mem0,
     memory_service,
     obsidian,
+    playbook,
     slack,
     text_files,
     transcripts,
@@ -93,6 +95,9 @@ READERS = {
     Format.MCP_MEMORY: Reader(_of_source(knowledge_graph.read), "keep"),
     Format.MEMORY_SERVICE: Reader(_of_source(memory_service.read), "keep"),
     Format.TRANSCRIPT: Reader(_of_source(transcripts.read), "keep"),
+    Format.PLAYBOOK: Reader(_of_source(playbook.read_file), "revise"),
+    Format.SKILLBOOK: Reader(_of_source(lessons.read), "keep"),
+    Format.CLAUDE_MEM: Reader(_of_source(lessons.read), "keep"),
     Format.DATABASE: Reader(lambda path, me, report: database(path), "refuse"),
 }
 
@@ -160,7 +165,7 @@ def _of_file(path: Path) -> Format | None:
         return Format.DATABASE
     suffix = path.suffix.lower()
     if suffix in text_files.TEXT_SUFFIXES:
-        return Format.TEXT
+        return Format.PLAYBOOK if playbook.is_playbook(head) else Format.TEXT
     if _is_graph(head):
         return Format.MCP_MEMORY
     if suffix in {*JSON_LINES_SUFFIXES, ".json"} and transcripts.is_transcript(head):
@@ -178,21 +183,22 @@ def _is_graph(head: bytes) -> bool:
 def _of_json(source: Source, name: str) -> Format | None:
     """The format of the first entry; raises InvalidInput if the file is not JSON."""
     first = next(items(blocks(source, name), name), None)
-    if not isinstance(first, dict):
-        return None
-    if "chat_messages" in first or claude.MEMORY_FIELDS & first.keys() or claude.is_project(first):
-        return Format.CLAUDE
-    if memory_service.is_export(first):
-        return Format.MEMORY_SERVICE
-    if "mapping" in first or ("messages" in first and "title" in first):
-        return Format.CHATGPT
-    if any(isinstance(first.get(name), list) for name in mem0.LISTS) or _is_memory(first):
-        return Format.MEM0
-    return None
+    return next((kind for kind, is_one in _JSON_FORMATS if is_one(first)), None) if isinstance(first, dict) else None
 
 
 def _is_memory(first: dict[str, Any]) -> bool:
     return any(isinstance(first.get(name), str) for name in ("memory", "content")) and "id" in first
+
+
+# The first that fits.
+_JSON_FORMATS: tuple[tuple[Format, Callable[[dict[str, Any]], bool]], ...] = (
+    (Format.CLAUDE, lambda first: "chat_messages" in first or bool(claude.MEMORY_FIELDS & first.keys()) or claude.is_project(first)),
+    (Format.SKILLBOOK, lessons.is_skillbook),
+    (Format.CLAUDE_MEM, lessons.is_claude_mem),
+    (Format.MEMORY_SERVICE, memory_service.is_export),
+    (Format.CHATGPT, lambda first: "mapping" in first or ("messages" in first and "title" in first)),
+    (Format.MEM0, lambda first: any(isinstance(first.get(name), list) for name in mem0.LISTS) or _is_memory(first)),
+)
 
 
 def forgetting(items_read: Iterator[ImportItem]) -> Iterator[ImportItem]:

@@ -1,0 +1,169 @@
+"""Which experiences of a persona are about a task like this one: by meaning and words where a model is loaded, else by words.
+
+Task is compared with task, both embedded as stored texts, apart from what the statements of all languages share: so one limit fits Japanese and English
+(docs/decisions/0037-experience.md).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import apsw
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.domain import Filters, Memory
+from memory_mcp.encoders.model_families import own_name, ranking_of
+from memory_mcp.encoders.models import Embedder, Models, Vectors
+from memory_mcp.encoders.worker_pool import on_behalf_of
+from memory_mcp.errors import EncoderFailed
+from memory_mcp.personas.names import key_in, pool_of
+from memory_mcp.personas.registry import Persona
+from memory_mcp.spans import spanned
+from memory_mcp.store import feedback, memories
+from memory_mcp.store.feedback import Counts
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.vectors import chunks, stored_vectors
+from memory_mcp.store.vectors.faiss_index import VectorIndex, normalised
+from memory_mcp.store.vectors.index_cache import IndexCache
+from memory_mcp.text.experience_text import Experience, read
+from memory_mcp.text.tokens import is_grammar, query_tokens
+
+KIND = Filters(kind="experience")
+# How many experiences are compared, of each source.
+CANDIDATES = 20
+# What meaning counts beside the words.
+MEANING_WEIGHT = 0.7
+BY_WORDS: Literal["words"] = "words"
+LEAST_BY_WORDS = 0.36
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An experience and how similar its task is, from 0 to 1 on the scale of what judged it: a model or the words. `is_near`: similar enough."""
+
+    memory: Memory
+    experience: Experience
+    counts: Counts
+    similarity: float
+    by: Literal["meaning", "words"]
+    is_near: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The experiences compared with a task, the most similar first. `skipped`: why no model compared them, unless none is wanted."""
+
+    all: tuple[Match, ...] = ()
+    skipped: str | None = None
+
+    @property
+    def near(self) -> list[Match]:
+        """Those that are similar enough."""
+        return [match for match in self.all if match.is_near]
+
+
+@dataclass(frozen=True, slots=True)
+class _Vector:
+    """A task as a vector of the generation that serves the persona, with the index to compare it with."""
+
+    vector: Vectors
+    index: VectorIndex
+    embedder: Embedder
+
+
+@spanned("experience")
+def matches(persona: Persona, task: str, *, models: Models, settings: Settings, indexes: IndexCache | None) -> Matches:
+    """The experiences of this persona whose tasks are most like this one."""
+    if not persona.exists:
+        return Matches()
+    with on_behalf_of(persona.name):
+        vector, skipped = _embedded(persona, task, models, indexes)
+    with persona.database.read_briefly() as connection:
+        by_words = [id_ for id_, _ in bm25_index.search(connection, query_tokens(task), KIND, CANDIDATES, counts=persona.words)]
+        by_meaning = _similar_tasks(connection, vector) if vector else {}
+        nearest = sorted(by_meaning, key=by_meaning.__getitem__, reverse=True)[:CANDIDATES]
+        known = memories.by_ids(connection, dict.fromkeys([*nearest, *by_words]))
+        counted = feedback.counts(connection, known)
+    least = _least(settings, vector.embedder.name if vector else None)
+    found = [_match(memory, task, by_meaning, counted.get(id_, Counts()), least) for id_, memory in known.items()]
+    # Of equals the one that more of its words are in: its text says the very task.
+    return Matches(tuple(sorted(filter(None, found), key=lambda match: match.similarity, reverse=True)), skipped)
+
+
+def of_pool(match: Match, store: str) -> Match:
+    """An experience of a pool, whose key says so."""
+    return replace(match, memory=replace(match.memory, key=key_in(pool_of(store), match.memory.key)))
+
+
+def word_similarity(one: str, other: str) -> float:
+    """The cosine of the sets of words of two texts, without grammar."""
+    first, second = _content(one), _content(other)
+    return len(first & second) / math.sqrt(len(first) * len(second)) if first and second else 0.0
+
+
+def _match(memory: Memory, task: str, by_meaning: Mapping[int, float], counted: Counts, least: Mapping[str, float]) -> Match | None:
+    experience = read(memory.content)
+    if not (experience.steps or experience.is_pitfall or experience.lesson or counted.tried) or memory.superseded_by:
+        return None
+    words = max((word_similarity(task, text) for text in experience.matched_by), default=0.0)
+    if memory.id in by_meaning:
+        similarity = MEANING_WEIGHT * by_meaning[memory.id] + (1 - MEANING_WEIGHT) * words
+        return Match(memory, experience, counted, similarity, "meaning", similarity >= least["meaning"])
+    return Match(memory, experience, counted, words, BY_WORDS, words >= least[BY_WORDS])
+
+
+def _least(settings: Settings, model: str | None) -> dict[str, float]:
+    told = settings.experience.similar_from
+    named = next((least for name, least in told.items() if model and own_name(name) == own_name(model)), None)
+    of_model = named if named is not None else ranking_of(model or "").same_task
+    return {"meaning": of_model, BY_WORDS: told.get(BY_WORDS, LEAST_BY_WORDS)}
+
+
+def _embedded(persona: Persona, task: str, models: Models, indexes: IndexCache | None) -> tuple[_Vector | None, str | None]:
+    """The task as a vector; else why there is none, if a model is wanted."""
+    state = models.embedder_state.state
+    if state == "off" or indexes is None:
+        return None, None
+    with persona.database.read_briefly() as connection:
+        serving = stored_vectors.serving_generation(connection)
+    embedder = models.of_generation(serving)
+    if embedder is None:
+        return None, f"embedder_{state}" if state != "loaded" else None if serving is None else "reembedding"
+    if not embedder.covers(task):
+        return None, "embedder_language"
+    index = indexes.get(persona.database, embedder.generation)
+    if index is None or not index.count:
+        return None, "nothing_embedded_yet"
+    try:
+        return _Vector(embedder.embed_documents([task])[0], index, embedder), None
+    except EncoderFailed:
+        return None, "embedder_failed"
+
+
+def _similar_tasks(connection: apsw.Connection, task: _Vector) -> dict[int, float]:
+    """Experience → the similarity of the most similar of the texts that it is matched by; of one without such texts, that of its content."""
+    among = chunks.passing_filters(connection, KIND)
+    nearest = [chunk for chunk, _ in task.index.search(task.vector, CANDIDATES * 3, among)]
+    owners = chunks.pieces_and_questions(connection, chunks.owners(connection, nearest).values())
+    known, vectors = task.index.reconstruct(owners)
+    if not known:
+        return {}
+    similar = _cosines(vectors, task)
+    best: dict[tuple[int, bool], float] = {}
+    for chunk, similarity in zip(known, similar, strict=True):
+        best[owners[chunk]] = max(similarity, best.get(owners[chunk], -1.0))
+    return {memory_id: best.get((memory_id, True), similarity) for (memory_id, _), similarity in best.items()}
+
+
+def _cosines(vectors: Vectors, task: _Vector) -> list[float]:
+    """The cosine of each of these vectors with the task, apart from what all statements share."""
+    centers = task.embedder.centers
+    shared = centers.statements.mean(axis=0) if centers else 0.0
+    cosines: list[float] = (normalised(vectors - shared) @ normalised(task.vector[None] - shared)[0]).tolist()
+    return cosines
+
+
+def _content(text: str) -> set[str]:
+    words: Sequence[str] = query_tokens(text)
+    return {word for word in words if not is_grammar(word)} or set(words)

@@ -1,0 +1,154 @@
+"""How a task went: what was used is counted, and what is new becomes a memory. What only resembles it is named, and never merged by itself.
+
+A retry with the same run id changes nothing. A kill between the memory and its count leaves an experience without tries, which the retry counts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import apsw
+
+from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import Draft, Feedback, Verdict
+from memory_mcp.experience.matches import Match, word_similarity
+from memory_mcp.personas.registry import Persona
+from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.validation import checked_content
+from memory_mcp.store import feedback, memories
+from memory_mcp.text.experience_text import Experience, read
+from memory_mcp.text.privacy.redaction import Redaction
+
+NEAR_SHOWN = 3
+# Two tasks in nearly the same words are the same task.
+SAME_TASK = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a task went. `used` are the keys of the experiences that were followed, of those that the caller was shown."""
+
+    said: Experience
+    outcome: Verdict
+    run: str = ""
+    used: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What a report made and counted (key → verdicts); the experiences near it; and what was left out of the count, with the reason."""
+
+    made: tuple[str, ...] = ()
+    counted: Mapping[str, Sequence[Verdict]] = field(default_factory=dict)
+    near: tuple[Match, ...] = ()
+    not_counted: Mapping[str, str] = field(default_factory=dict)
+    repeated: bool = False
+    note: str = ""
+
+
+def report(
+    persona: Persona, told: Report, found: Sequence[Match], caller: str, *, now: datetime, zone: ZoneInfo, privacy: Privacy
+) -> Reported:
+    """Count a report and store what is new in it. `found`: the experiences compared with its task, the most similar first.
+
+    Raises:
+        InvalidInput: it can't be stored.
+        StoreError: it could not be stored.
+    """
+    told = replace(told, run=Redaction(privacy).text(told.run))
+    if told.run:
+        with persona.database.read_briefly() as connection:
+            if counted := feedback.of_run(connection, told.run, caller):
+                return Reported(counted=counted, repeated=True)
+    known = {match.experience.identity: match for match in found}
+    made: list[str] = []
+    verdicts: dict[str, list[Verdict]] = {}
+    notes: list[str] = []
+    with persona.database.read_briefly() as connection:
+        used = [key for key in told.used if key in memories.by_keys(connection, told.used)]
+    for part, verdict in _parts(told, has_used=bool(used)):
+        if same := known.get(_private(part, privacy).identity):
+            key = same.memory.key
+            notes += [f"{key} says it already; revise adds what is new in it"] if _is_more(part, same.experience) else []
+        else:
+            key = _stored(persona, part, now, zone, privacy)
+            made.append(key)
+        verdicts.setdefault(key, []).append(verdict)
+    for key in used:
+        verdicts[key] = ["used", *verdicts.get(key, _verdicts_on_used(persona, key, told.outcome))]
+    contradicted = _contradicted(told, found, used)
+    for key in contradicted:
+        verdicts.setdefault(key, []).append("contradicted")
+    near = tuple(match for match in found if match.is_near and match.memory.key not in verdicts)[:NEAR_SHOWN]
+    if not _count(persona, verdicts, told.run, caller, now):
+        return Reported(counted=verdicts, repeated=True)
+    return Reported(tuple(made), verdicts, near, note="; ".join(notes))
+
+
+def _parts(told: Report, *, has_used: bool) -> list[tuple[Experience, Verdict]]:
+    """The experiences that a report tells: a way to do the task, and a pitfall. What was only used needs no other one."""
+    said = told.said
+    pitfall = replace(said, when="", not_when="", strategy="", steps=said.steps if told.outcome == "failed" else ())
+    if said.is_pitfall and told.outcome == "failed":
+        return [(pitfall, "failed")]
+    way = replace(said, sign="", instead="", severity=0)
+    is_told = bool(way.steps or way.strategy or way.when or way.not_when or (way.lesson and not said.is_pitfall))
+    parts: list[tuple[Experience, Verdict]] = [(way, told.outcome)] if is_told or not (has_used or said.is_pitfall) else []
+    return [*parts, (replace(pitfall, lesson="" if parts else said.lesson), "failed")] if said.is_pitfall else parts
+
+
+def _verdicts_on_used(persona: Persona, key: str, outcome: Verdict) -> list[Verdict]:
+    """A way to do the task shares its outcome. Whoever heeds a pitfall and fails has not seen it again."""
+    with persona.database.read_briefly() as connection:
+        memory = memories.by_keys(connection, [key])[key]
+    if memory.kind != "experience" or (read(memory.content).is_pitfall and outcome == "failed"):
+        return []
+    return [outcome]
+
+
+def _contradicted(told: Report, found: Sequence[Match], used: Sequence[str]) -> list[str]:
+    """The pitfalls of this very task that a success contradicts: what failed has worked, or nothing said what to do instead."""
+    if told.outcome != "worked":
+        return []
+    return [
+        match.memory.key
+        for match in found
+        if match.experience.is_pitfall
+        and match.memory.key not in used
+        and word_similarity(match.experience.task, told.said.task) >= SAME_TASK
+        and (not match.experience.instead if not match.experience.steps else match.experience.steps == told.said.steps)
+        and not told.said.is_pitfall
+    ]
+
+
+def _stored(persona: Persona, part: Experience, now: datetime, zone: ZoneInfo, privacy: Privacy) -> str:
+    draft = Draft(checked_content(part.text()), kind="experience", questions=part.matched_by)
+    return remember(persona, draft, now=now, zone=zone, privacy=privacy).key
+
+
+def _private(part: Experience, privacy: Privacy) -> Experience:
+    """The experience as its stored text says it."""
+    return read(Redaction(privacy).text(part.text()))
+
+
+def _is_more(part: Experience, known: Experience) -> bool:
+    """Whether a report says more than the known experience."""
+    return any(
+        getattr(part, name) and getattr(part, name) != getattr(known, name)
+        for name in ("when", "not_when", "strategy", "lesson", "instead", "severity")
+    )
+
+
+def _count(persona: Persona, verdicts: Mapping[str, Sequence[Verdict]], run: str, caller: str, now: datetime) -> bool:
+    """Store the verdicts in one transaction, unless the run was counted meanwhile. Returns whether they were stored."""
+
+    def count(connection: apsw.Connection) -> bool:
+        if run and feedback.of_run(connection, run, caller):
+            return False
+        known = memories.by_keys(connection, list(verdicts))
+        for key, memory in known.items():
+            feedback.add(connection, memory.id, [Feedback(verdict, now, run) for verdict in dict.fromkeys(verdicts[key])], caller)
+        return True
+
+    return persona.database.write(count)

@@ -1,0 +1,36 @@
+"""The weights of the fusion that a persona has of its own, fitted to its judgements (`memory-mcp weights`)."""
+
+import json
+from collections.abc import Mapping
+
+import apsw
+
+from memory_mcp.config.settings import Settings
+
+_PROPERTY = "fusion_weights"
+# What may be fitted. None of it is seen by a cross-encoder.
+FITTED = ("dense_weight", "session_weight", "graph_weight", "graph_weight_dense")
+
+
+def own_weights(connection: apsw.Connection) -> dict[str, float]:
+    """The weights that the persona has instead of those of config.json; usually none."""
+    stored: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_PROPERTY,)).get
+    return {name: value for name, value in json.loads(stored).items() if name in FITTED} if stored else {}
+
+
+def set_own_weights(connection: apsw.Connection, weights: Mapping[str, float]) -> None:
+    """Give the persona weights of its own; without any it has those of config.json again."""
+    connection.execute("DELETE FROM properties WHERE name = ?", (_PROPERTY,))
+    if weights:
+        connection.execute("INSERT INTO properties VALUES (?, ?)", (_PROPERTY, json.dumps(dict(weights))))
+
+
+def with_own_weights(connection: apsw.Connection, settings: Settings) -> Settings:
+    """The settings with the persona's own weights."""
+    own = own_weights(connection)
+    return with_weights(settings, own) if own else settings
+
+
+def with_weights(settings: Settings, weights: Mapping[str, float]) -> Settings:
+    """The settings with other weights of the fusion."""
+    return settings.model_copy(update={"fusion": settings.fusion.model_copy(update=dict(weights))})

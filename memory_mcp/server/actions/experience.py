@@ -1,0 +1,319 @@
+"""What worked and what failed: the tools advise, report and judge, how recall does, and weights fitted to one's own judgements."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from memory_mcp.domain import Showing, Verdict
+from memory_mcp.errors import InvalidInput
+from memory_mcp.experience.advice import advice
+from memory_mcp.experience.judging import judge as judge_memories
+from memory_mcp.experience.matches import Match, Matches, matches, of_pool
+from memory_mcp.experience.reports import Report
+from memory_mcp.experience.reports import report as count_report
+from memory_mcp.experience.weights import fit
+from memory_mcp.personas.registry import Persona
+from memory_mcp.search.own_weights import own_weights, set_own_weights
+from memory_mcp.search.validation import QUERY_LIMIT
+from memory_mcp.server.actions.organize import brief
+from memory_mcp.server.arguments import Arguments, Between, Flag, OneOf, Text, TextList, WholeNumber, http
+from memory_mcp.server.call import Call
+from memory_mcp.server.operation import Json, Route, Tool, operation
+from memory_mcp.server.sessions import is_dashboard
+from memory_mcp.server.views import Count, Fraction, PersonaAnswer, ReadingAnswer, heading, omit_empty
+from memory_mcp.store import feedback, memories, memory_pages
+from memory_mcp.store.feedback import JUDGEMENTS, OUTCOMES
+from memory_mcp.text.experience_text import STRATEGIES, Experience
+from memory_mcp.text.labels import few, label
+from memory_mcp.text.names import normalized_length
+from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.unstorable import storable
+
+KEYS_LIMIT = 100
+# From so many showings on, a memory that was never used is listed. How many of each list, and how many days.
+OFTEN, LISTED, DAYS, DAYS_LIMIT = 5, 10, 30, 366
+
+
+class AdviseArguments(Arguments):
+    task: Annotated[Text, Field(description="what you are about to do, in your own words"), http("The task.", minLength=1)]
+    limit: Annotated[int, Between(1, 10), Field(description="1..10 of each kind"), http("How many of each kind.")] = 3
+
+
+# Written so because of the word `try`.
+Advice = TypedDict("Advice", {"try": list[dict[str, Any]]})
+
+
+class Advised(ReadingAnswer, Advice):
+    unknown: bool
+    beware: list[dict[str, Any]]
+    degraded: NotRequired[list[str]]
+    more: NotRequired[Count]
+
+
+@operation(
+    needs=["read"],
+    tool=Tool("advise", "Advise", read_only=True, idempotent=True),
+    route=Route("GET", "/api/advise", "What worked and what failed for a task like this one."),
+    answer=Advised,
+)
+def advise(call: Call, arguments: AdviseArguments) -> Json:
+    """What worked and what failed for such a task before. Call before you start one with several steps; report afterwards. `unknown`: nothing is near."""
+    task = _task(call, arguments.task)
+    with call.reading() as persona, call.reading_pools() as pools:
+        found = _matches(call, persona, task)
+        near = [*found.near, *(of_pool(match, store.name) for store in pools.stores for match in _matches(call, store, task).near)]
+        advised = advice(near, settings=call.settings, now=call.now, limit=arguments.limit)
+        own = {match.memory.key for match in found.near}
+        call.note_use(persona, [key for key in advised.keys if key in own], task)
+        return {
+            **heading(call, persona),
+            "unknown": not near,
+            "try": list(advised.to_try),
+            "beware": list(advised.beware),
+            **omit_empty(degraded=[found.skipped] if found.skipped else None, more=advised.left_out or None),
+        }
+
+
+class ReportArguments(Arguments):
+    task: Annotated[Text, http("The task, as advise gets it.", minLength=1)]
+    outcome: Annotated[Text, OneOf(OUTCOMES), Field(description="worked, failed or partly")]
+    run: Annotated[Text, Field(description="any id; a retry with it counts once")] = ""
+    used: Annotated[TextList, Field(description="keys of advice that you followed")] = []
+    steps: Annotated[TextList, Field(description="what you did, one step each")] = []
+    strategy: Annotated[Text, OneOf(STRATEGIES), Field(description="parallel or sequential")] = ""
+    when: Annotated[Text, Field(description="when it fits")] = ""
+    not_when: Text = ""
+    lesson: Annotated[Text, Field(description="what you learned, or what happened")] = ""
+    sign: Annotated[Text, Field(description="by what to notice the failure")] = ""
+    instead: Annotated[Text, Field(description="what to do instead")] = ""
+    severity: Annotated[WholeNumber, Field(description="1..5")] = None
+
+
+class Reported(PersonaAnswer):
+    made: list[str]
+    counted: dict[str, list[Verdict]]
+    near: list[dict[str, Any]]
+    not_counted: NotRequired[dict[str, str]]
+    repeated: NotRequired[Literal[True]]
+    note: NotRequired[str]
+
+
+@operation(
+    needs=["read", "write"],
+    tool=Tool("report", "Report how a task went"),
+    route=Route("POST", "/api/report", "Say how a task went; the next advice knows it."),
+    answer=Reported,
+)
+def report(call: Call, arguments: ReportArguments) -> Json:
+    """Say how a task went, also that it failed: steps that worked, or sign and instead of a pitfall. The next advise knows it."""
+    told = _told(call, arguments)
+    with call.writing() as persona:
+        shown = call.shown(persona, arguments.used)
+        used = tuple(key for key in arguments.used if key in shown)
+        found = _matches(call, persona, told.task)
+        counted = count_report(
+            persona,
+            Report(told, _verdict(arguments.outcome), label(arguments.run, "run") or "", used),
+            found.all,
+            call.reader,
+            now=call.now,
+            zone=call.settings.zone,
+            privacy=call.settings.privacy,
+        )
+    not_shown = dict.fromkeys((key for key in arguments.used if key not in used), "you were not shown it lately")
+    return {
+        "persona": persona.name,
+        "made": list(counted.made),
+        "counted": {key: list(verdicts) for key, verdicts in counted.counted.items()},
+        "near": [_near_view(match) for match in counted.near],
+        **omit_empty(
+            not_counted=not_shown,
+            repeated=counted.repeated or None,
+            note="; ".join(filter(None, [counted.note, _NEAR_NOTE if counted.near and counted.made else ""])),
+        ),
+    }
+
+
+_NEAR_NOTE = "those near may be the same: organize merges them if they are"
+
+
+class JudgeArguments(Arguments):
+    keys: Annotated[TextList, Field(description="of memories that you were shown")]
+    verdict: Annotated[Text, OneOf(JUDGEMENTS), Field(description="helped, hurt or stale")]
+
+
+class JudgedOutcome(TypedDict):
+    key: str
+    outcome: Literal["judged", "not_shown", "not_found"]
+    reason: NotRequired[str]
+
+
+class Judged(ReadingAnswer):
+    outcomes: list[JudgedOutcome]
+
+
+@operation(
+    needs=["read", "write"],
+    tool=Tool("judge", "Judge memories", idempotent=True),
+    route=Route("POST", "/api/judge", "Say whether memories that were shown helped."),
+    answer=Judged,
+)
+def judge(call: Call, arguments: JudgeArguments) -> Json:
+    """Say whether memories that you were shown helped, misled (hurt), or no longer hold (stale). What hurts sinks in later answers."""
+    return _judged(call, arguments.keys, _verdict(arguments.verdict))
+
+
+def _judged(call: Call, keys: Sequence[str], verdict: Verdict) -> Json:
+    if not 0 < len(keys) <= KEYS_LIMIT:
+        raise InvalidInput(f"keys has {len(keys)} entries", f"judge takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
+    keys = [storable(key, "keys").strip() for key in dict.fromkeys(keys)]
+    with call.changing() as persona:
+        head = heading(call, persona)
+        if not persona.exists:
+            return {**head, "outcomes": [{"key": key, "outcome": "not_found"} for key in keys]}
+        shown = (dict.fromkeys(keys, _ON_PAGE) if is_dashboard(call.scope["path"]) else {}) | call.shown(persona, keys)
+        outcomes = judge_memories(persona, keys, verdict, shown, call.reader, now=call.now, privacy=call.settings.privacy)
+        return {
+            **head,
+            "outcomes": [{"key": one.key, "outcome": one.outcome, **omit_empty(reason=one.reason)} for one in outcomes],
+        }
+
+
+# Whoever sees a memory on a page of the dashboard has one opinion of it.
+_ON_PAGE = Showing(datetime.fromtimestamp(0, UTC))
+
+
+class FiguresArguments(Arguments):
+    days: Annotated[int, Between(1, DAYS_LIMIT), http("How many days on which somebody searched.")] = DAYS
+    limit: Annotated[int, Between(1, 50), http("How many memories of each list.")] = LISTED
+
+
+class SearchDay(TypedDict):
+    day: Annotated[str, Field(json_schema_extra={"format": "date"})]
+    asked: Count
+    answered: Count
+
+
+class DayOfGrowth(TypedDict):
+    day: Annotated[str, Field(json_schema_extra={"format": "date"})]
+    stored: Count
+
+
+class RecallFigures(ReadingAnswer):
+    """`success`: the share of the searches that found something. `precision`: the share of the judgements that say it helped."""
+
+    searches: list[SearchDay]
+    success: NotRequired[Fraction]
+    verdicts: dict[str, Count]
+    precision: NotRequired[Fraction]
+    memories: Count
+    shown: Count
+    growth: list[DayOfGrowth]
+    unused: Count
+    never_shown: list[dict[str, Any]]
+    shown_and_unused: list[dict[str, Any]]
+    hurt: list[dict[str, Any]]
+    weights: NotRequired[dict[str, float]]
+
+
+@operation(needs=["read"], route=Route("GET", "/api/recall/figures"), answer=RecallFigures)
+def recall_figures(call: Call, arguments: FiguresArguments) -> Json:
+    """Return how recall does: how often it finds something, what is never shown, what is shown and never used, and what hurt."""
+    with call.reading() as persona, persona.database.read() as connection:
+        found = feedback.overview(connection, arguments.days, OFTEN)
+        lists = {which: feedback.listed(connection, which, arguments.limit, OFTEN) for which in ("never_shown", "shown_and_unused", "hurt")}
+        known = memories.by_ids(connection, {memory_id for ids in lists.values() for memory_id in ids})
+        own = own_weights(connection)
+        stored = memory_pages.stored_since(connection, call.now - timedelta(days=arguments.days))
+    grown = Counter[str]()
+    for moment, count in stored:
+        grown[moment.astimezone(call.settings.zone).date().isoformat()] += count
+    asked, answered = sum(day[1] for day in found.searches), sum(day[2] for day in found.searches)
+    against = found.verdicts.get("hurt", 0) + found.verdicts.get("stale", 0)
+    judged = found.verdicts.get("helped", 0) + against
+    return {
+        **heading(call, persona),
+        "searches": [{"day": day, "asked": all_, "answered": with_hits} for day, all_, with_hits in found.searches],
+        **omit_empty(success=_share(answered, asked), precision=_share(judged - against, judged), weights=own),
+        "verdicts": dict(found.verdicts),
+        "memories": found.memories,
+        "shown": found.shown,
+        "growth": [{"day": day, "stored": count} for day, count in sorted(grown.items())],
+        "unused": found.unused,
+        **{which: [brief(known[id_], call) for id_ in ids if id_ in known] for which, ids in lists.items()},
+    }
+
+
+class WeightsArguments(Arguments):
+    apply: Annotated[Flag, http("Use them from now on, if they are better.")] = False
+    reset: Annotated[Flag, http("Use the weights of config.json again.")] = False
+
+
+class FittedWeights(ReadingAnswer):
+    """`held_out`: how well the judged queries that had no say in the choice are answered, from 0 to 1, before and after."""
+
+    weights: dict[str, float]
+    queries: NotRequired[Count]
+    fitted: NotRequired[list[Fraction]]
+    held_out: NotRequired[list[Fraction]]
+    better: NotRequired[bool]
+    applied: bool
+
+
+@operation(needs=["read", "write", "admin"], route=Route("POST", "/api/recall/weights", body_required=True), answer=FittedWeights)
+def fit_weights(call: Call, arguments: WeightsArguments) -> Json:
+    """Fit the weights of the fusion to a persona's own judgements. They are shown, and applied only on request and if the other half confirms them."""
+    with call.changing() as persona:
+        head = heading(call, persona)
+        if arguments.reset:
+            if persona.exists:
+                persona.database.write(lambda connection: set_own_weights(connection, {}))
+            return {**head, "weights": {}, "applied": False}
+        fitted = fit(persona, models=call.models, settings=call.settings, indexes=call.runtime.indexes, now=call.now)
+        applied = arguments.apply and fitted.is_better
+        if applied:
+            persona.database.write(lambda connection: set_own_weights(connection, fitted.weights))
+        return {**head, **asdict(fitted), "better": fitted.is_better, "applied": applied}
+
+
+def _matches(call: Call, persona: Persona, task: str) -> Matches:
+    return matches(persona, task, models=call.models, settings=call.settings, indexes=call.runtime.indexes)
+
+
+def _near_view(match: Match) -> Json:
+    return {"key": match.memory.key, "title": match.experience.task, "similarity": round(match.similarity, 2)}
+
+
+def _task(call: Call, text: str) -> str:
+    task = " ".join(Redaction(call.settings.privacy).text(storable(text, "task")).split())
+    if not task:
+        raise InvalidInput("task is empty", "there is nothing to advise on", "Say in a sentence what is to be done")
+    if (length := normalized_length(task)) > QUERY_LIMIT:
+        raise InvalidInput(f"task has {length:,} characters", f"{QUERY_LIMIT:,} are the limit", "Say it in a sentence or two")
+    return task
+
+
+def _told(call: Call, arguments: ReportArguments) -> Experience:
+    severity = arguments.severity or 0
+    if arguments.severity is not None and not 1 <= severity <= 5:
+        raise InvalidInput(f"severity is {severity}", "it runs from 1 to 5", "Send 5 for what must never happen again, or leave it out")
+    if few(arguments.used, "used") and len(arguments.used) > KEYS_LIMIT:
+        raise InvalidInput(f"used has {len(arguments.used)} entries", f"{KEYS_LIMIT} are the limit", "Send fewer")
+    texts = {
+        name: storable(getattr(arguments, name), name).strip() for name in ("when", "not_when", "strategy", "lesson", "sign", "instead")
+    }
+    steps = tuple(storable(step, "steps").strip() for step in few(arguments.steps, "steps") if step.strip())
+    return Experience(_task(call, arguments.task), **texts, steps=steps, severity=severity)
+
+
+def _verdict(word: str) -> Verdict:
+    return next(verdict for verdict in (*OUTCOMES, *JUDGEMENTS) if verdict == word)
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 3) if whole else None

@@ -1,0 +1,124 @@
+"""Reads what other programs learned: skillbooks of ACE (agentic-context-engine, schema 2 and before), and exports of claude-mem.
+
+A skill is an experience, whose counters become judgements. A summary of claude-mem is an experience, an observation a fact.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.text.experience_text import Experience
+from memory_mcp.text.labels import LABEL_LIMIT
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, Row, memory_rows, moment, objects, text_in
+from memory_mcp.transfer.formats.json_stream import items
+from memory_mcp.transfer.formats.playbook import experience_fields
+from memory_mcp.transfer.formats.sources import Source, blocks
+
+SKILLBOOK, CLAUDE_MEM = "skillbook", "claude-mem"
+# More of one verdict say nothing more.
+COUNTED_LIMIT = 200
+_BEGINNING = "1970-01-01T00:00:00+00:00"
+
+
+def is_skillbook(first: Mapping[str, Any]) -> bool:
+    """Whether this is the JSON of a skillbook, or of a playbook, as it was called before."""
+    return "next_id" in first and any(isinstance(first.get(name), dict) for name in ("skills", "bullets"))
+
+
+def is_claude_mem(first: Mapping[str, Any]) -> bool:
+    """Whether this is an export of claude-mem."""
+    return isinstance(first.get("observations"), list) and isinstance(first.get("summaries"), list)
+
+
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  neither has authors
+    """Yields a row for each skill, summary and observation."""
+    for name in source.names():
+        try:
+            for value in items(blocks(source, name), name):
+                if isinstance(value, dict):
+                    yield from _skills(value, name) if is_skillbook(value) else _claude_mem(value, name)
+        except InvalidInput as error:
+            yield ImportItem(name, refused=str(error))
+
+
+def _skills(book: Mapping[str, Any], name: str) -> Iterator[ImportItem]:
+    skills = book.get("skills") or book.get("bullets")
+    for id_, skill in (skills if isinstance(skills, dict) else {}).items():
+        where = f"{name}, skill {id_}"
+        if not isinstance(skill, dict):
+            yield ImportItem(where, refused="It is no object.")
+        elif skill.get("active") is False:
+            yield ImportItem(where, left_out="inactive skills")
+        else:
+            yield from _skill(str(id_), skill, where)
+
+
+def _skill(id_: str, skill: Mapping[str, Any], where: str) -> Iterator[ImportItem]:
+    issue = text_in(skill.get("issue")) or text_in(skill.get("section"))
+    insight = text_in(skill.get("insight")) or text_in(skill.get("content"))
+    if not issue.strip():
+        yield ImportItem(where, refused="It says no issue.")
+        return
+    at = moment(skill.get("updated_at")) or moment(skill.get("created_at")) or _BEGINNING
+    counts = {verdict: skill.get(f"{name}_count", skill.get(name)) for verdict, name in (("helped", "helpful"), ("hurt", "harmful"))}
+    keywords = skill.get("keywords")
+    yield from memory_rows(
+        where,
+        SKILLBOOK,
+        (id_, issue),
+        **experience_fields(Experience(_one_line(issue), lesson=insight.strip())),
+        created_at=moment(skill.get("created_at")),
+        tags=keywords if isinstance(keywords, list) else [],
+        feedback=verdicts(counts, at, SKILLBOOK),
+        origin={"id": id_},
+    )
+
+
+def verdicts(counts: Mapping[str, Any], at: str, form: str) -> list[Row]:
+    """As many verdicts as a counter of another program says."""
+    return [
+        {"verdict": verdict, "at": at, "run": f"{form} {number}"}
+        for verdict, count in counts.items()
+        if isinstance(count, int)
+        for number in range(min(count, COUNTED_LIMIT))
+    ]
+
+
+def _claude_mem(export: Mapping[str, Any], name: str) -> Iterator[ImportItem]:
+    for number, summary in enumerate(objects(export.get("summaries")), start=1):
+        where, request = f"{name}, summary {number}", text_in(summary.get("request"))
+        learned = "\n".join(filter(None, (text_in(summary.get(part)).strip() for part in ("learned", "completed", "notes"))))
+        if request.strip() and learned:
+            fields = experience_fields(Experience(_one_line(request), lesson=learned))
+            yield from memory_rows(where, CLAUDE_MEM, _identity("summary", summary), **fields, **_of_both(summary))
+        else:
+            yield ImportItem(where, left_out="summaries without a request or what was learned")
+    for number, told in enumerate(objects(export.get("observations")), start=1):
+        where = f"{name}, observation {number}"
+        texts = [text_in(told.get(part)).strip() for part in ("title", "subtitle", "narrative", "text")]
+        content = "\n".join(dict.fromkeys(filter(None, texts)))
+        if not content:
+            yield ImportItem(where, refused="It has no text.")
+            continue
+        category = text_in(told.get("type")).strip()[:LABEL_LIMIT]
+        yield from memory_rows(where, CLAUDE_MEM, _identity("observation", told), content, kind="fact", category=category, **_of_both(told))
+    for kind in ("sessions", "prompts"):
+        yield from [ImportItem(name, left_out=kind)] * len(objects(export.get(kind)))
+
+
+def _identity(kind: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
+    return kind, str(entry.get("memory_session_id")), str(entry.get("id")), str(entry.get("created_at_epoch"))
+
+
+def _of_both(entry: Mapping[str, Any]) -> dict[str, Any]:
+    project = text_in(entry.get("project")).strip()
+    return {
+        "created_at": moment(entry.get("created_at_epoch")) or moment(entry.get("created_at")),
+        "tags": [project] if project else [],
+        "origin": {"session": text_in(entry.get("memory_session_id"))},
+    }
+
+
+def _one_line(text: str) -> str:
+    return " ".join(import_rows.storable(text).split())

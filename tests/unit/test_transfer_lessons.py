@@ -1,0 +1,104 @@
+"""What other programs learned, and a playbook that was edited by hand, become experiences with their counts."""
+
+import json
+
+import pytest
+
+from memory_mcp.text.experience_text import Experience, read
+from memory_mcp.transfer.formats import Format, lessons, memory_service, obsidian, playbook
+from memory_mcp.transfer.formats.readers import detect_format
+from memory_mcp.transfer.formats.sources import source_of
+
+SKILL = {
+    "id": "context-00001",
+    "section": "context",
+    "keywords": ["api"],
+    "issue": "Rate limits on\nbulk calls",
+    "insight": "Batch by 50",
+    "active": True,
+    "used_count": 4,
+    "helpful_count": 2,
+    "harmful_count": 1,
+    "neutral_count": 1,
+    "created_at": "2026-01-01T00:00:00+00:00",
+    "updated_at": "2026-02-01T00:00:00+00:00",
+}
+BOOK = {"schema_version": "2", "skills": {"a": SKILL, "b": {**SKILL, "active": False}}, "sections": {}, "next_id": 2}
+SUMMARY = {
+    "id": 3,
+    "memory_session_id": "s",
+    "project": "shop",
+    "request": "Fix login",
+    "learned": "Cookies expire",
+    "completed": "Done",
+    "created_at_epoch": 1767225600000,
+}
+OBSERVATION = {
+    "id": 1,
+    "memory_session_id": "s",
+    "project": "shop",
+    "type": "bugfix",
+    "title": "Login fixed",
+    "narrative": "The cookie",
+    "created_at_epoch": 1767225600000,
+}
+EXPORT = {"observations": [OBSERVATION], "summaries": [SUMMARY, {"request": "x"}], "sessions": [{}], "prompts": []}
+
+
+def found(reader, path, value):
+    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+    items = list(reader(source_of(path), None))
+    return [item.row for item in items if item.row], [item.left_out or item.refused for item in items if not item.row]
+
+
+def test_a_skill_is_an_experience_and_its_counters_are_judgements(tmp_path):
+    rows, left = found(lessons.read, tmp_path / "skillbook.json", BOOK)
+    assert detect_format(tmp_path / "skillbook.json") is Format.SKILLBOOK
+    (row,) = rows
+    assert read(row["content"]) == Experience("Rate limits on bulk calls", lesson="Batch by 50")
+    assert [entry["verdict"] for entry in row["feedback"]] == ["helped", "helped", "hurt"]
+    assert (row["kind"], row["tags"], left) == ("experience", ["api"], ["inactive skills"])
+
+
+def test_a_bullet_of_an_earlier_playbook_is_read_too(tmp_path):
+    rows, _ = found(
+        lessons.read, tmp_path / "old.json", {"bullets": {"1": {"section": "retries", "content": "Wait first", "helpful": 1}}, "next_id": 1}
+    )
+    assert read(rows[0]["content"]) == Experience("retries", lesson="Wait first")
+    assert len(rows[0]["feedback"]) == 1
+
+
+def test_summaries_of_claude_mem_are_experiences_and_observations_facts(tmp_path):
+    rows, left = found(lessons.read, tmp_path / "mem.json", EXPORT)
+    assert detect_format(tmp_path / "mem.json") is Format.CLAUDE_MEM
+    assert read(rows[0]["content"]) == Experience("Fix login", lesson="Cookies expire\nDone")
+    assert (rows[1]["kind"], rows[1]["content"], rows[1]["category"]) == ("fact", "Login fixed\nThe cookie", "bugfix")
+    assert rows[0]["created_at"].startswith("2026-01-01")
+    assert left == ["summaries without a request or what was learned", "sessions"]
+
+
+def test_a_mistake_note_is_a_pitfall_that_was_seen_as_often_as_it_says(tmp_path):
+    content = "Pattern: TimeoutError\nContext: bulk import\nWrong: retried at once\nRight: wait a minute"
+    note = {"content": content, "content_hash": "h", "memory_type": "mistake", "metadata": {"failure_count": 3}, "created_at": 1767225600}
+    rows, _ = found(memory_service.read, tmp_path / "notes.json", {"memories": [note], "export_metadata": {}})
+    assert read(rows[0]["content"]) == Experience("bulk import", sign="TimeoutError", lesson="retried at once", instead="wait a minute")
+    assert [entry["verdict"] for entry in rows[0]["feedback"]] == ["failed"] * 3
+
+
+@pytest.mark.parametrize("reader", [playbook.read_file, lambda source, me: obsidian.read(source, print)])
+def test_a_playbook_reads_as_it_was_written_and_edited(tmp_path, reader):
+    said = Experience("請求書を出す", when="月末", steps=("頼む\n## 見出し", "出す"))
+    lines = [
+        json.dumps({"key": "k1", "kind": "experience", "content": said.text(), "feedback": [{"verdict": "worked"}, {"verdict": "used"}]})
+    ]
+    text = "".join(playbook.write([*lines, json.dumps({"key": "k2", "kind": "fact", "content": "苺"})], "nilou"))
+    assert "tried 1, worked 1" in text
+    edited = text.replace("出す\n", "朝に出す\n") + "\n## New task\n1. Ask\n\n## \n"
+    rows, refused = found(reader, tmp_path / "playbook.md", edited)
+    assert detect_format(tmp_path / "playbook.md") is Format.PLAYBOOK
+    experiences = [row for row in rows if row.get("kind") == "experience"]
+    assert experiences[0]["key"] == "k1"
+    assert read(experiences[0]["content"]).steps == ("頼む\n## 見出し", "朝に出す")
+    assert experiences[1]["key"].startswith("playbook_")
+    assert read(experiences[1]["content"]) == Experience("New task", steps=("Ask",))
+    assert refused in ([], ["It has no task."])
