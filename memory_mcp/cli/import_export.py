@@ -141,7 +141,7 @@ def export_memories(
 def _export_playbook(server: "Connection", path: Path, include: list[str], persona: str) -> None:
     from memory_mcp.transfer.formats import playbook  # noqa: PLC0415  as the readers
 
-    with _destination(path) as file:
+    with written_to(path) as file:
         for part in playbook.write(server.export_lines(include, left_out=_report_left_out), persona):
             file.write(part.encode())
 
