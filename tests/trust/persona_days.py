@@ -19,22 +19,36 @@ ROUTES = (
     "/api/graph/statistics", "/api/graph/analytics", "/api/graph/communities", "/api/graph/growth", "/api/graph/snapshot", "/api/graph/neighbors",
     "/api/graph/paths", "/api/graph/memory-links", "/api/graph/export", "/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges",
     "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase", "/api/session/expire",
-    "/api/import/file", "/api/tokens", "/api/config", "/api/operations", "/api/events", "/api/privacy", "/api/recall", "/api/context", "/api/conversations", "/api/conversation", "/api/conversation/export", "/metrics",
+    "/api/import/file", "/api/tokens", "/api/config", "/api/operations", "/api/events", "/api/privacy", "/api/recall", "/api/context", "/api/advise", "/api/report", "/api/judge", "/api/recall/figures", "/api/recall/weights", "/api/conversations", "/api/conversation", "/api/conversation/export", "/metrics",
 )  # fmt: skip
 RESOURCES = (
     *("memory://info", "memory://stats", "memory://status"),
     *(f"ui://memory-mcp/{name}.html" for name in ("graph", "history", "why")),
 )
-ASKED = {"/api/export": {"include_deleted": "true"}, "/api/recall": {"query": QUESTIONS[0]}}
+ASKED = {"/api/export": {"include_deleted": "true"}, "/api/recall": {"query": QUESTIONS[0]}, "/api/advise": {"task": QUESTIONS[0]}}
 # These are about a memory, or a persona, that is there.
 OF_SOMEBODY = frozenset(
     {
         *("/api/import", "/api/memory", "/api/history", "/api/restore", "/api/purge", "/api/graph/neighbors", "/api/graph/paths"),
-        *("/api/graph/memory-links", "/api/session/expire", "/api/conversations", "/api/conversation", "/api/conversation/export"),
+        *(
+            "/api/graph/memory-links",
+            "/api/session/expire",
+            "/api/report",
+            "/api/conversations",
+            "/api/conversation",
+            "/api/conversation/export",
+        ),
         *("/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges"),
         *(route for route in ROUTES if "/persona" in route),
     }
 ) - {"/api/personas"}
+
+# What is sent to a route that is asked by POST alone.
+POSTED: dict[str, Callable[["Caller"], dict[str, Any]]] = {
+    "/api/report": lambda caller: {"task": f"{caller.mark}の仕事", "outcome": "partly", "lesson": caller.mark},
+    "/api/judge": lambda caller: {"keys": [caller.key(), caller.foreign_key()], "verdict": "helped"},
+    "/api/recall/weights": lambda _: {"reset": True},
+}
 
 WHOLE_GRAPH = frozenset(f"/api/graph/{what}" for what in "statistics analytics communities growth snapshot neighbors paths export".split())
 
@@ -135,6 +149,10 @@ def tool_calls(caller: Caller) -> list[Call]:
         ("restore_version", {"key": caller.foreign_key(), "revision": 1}),
         ("purge", {"keys": [caller.key(), caller.foreign_key()]}),
         ("purge", {}),
+        ("advise", {"task": text}),
+        ("report", {"task": text, "outcome": "worked", "steps": [own], "used": [caller.key(), caller.foreign_key()], "run": mark}),
+        ("report", {"task": f"{mark}の仕事", "outcome": "failed", "sign": own, "instead": mark}),
+        ("judge", {"keys": [caller.key(), caller.foreign_key()], "verdict": chance.choice(["helped", "hurt", "stale"])}),
         ("organize", {}),
         ("organize", {"merge": [caller.key()], "into": caller.key(), "reason": mark}),
         ("organize", {"merge": [caller.foreign_key()], "into": caller.key()}),
@@ -143,7 +161,7 @@ def tool_calls(caller: Caller) -> list[Call]:
     ]
 
 
-READING = ("recall", "explain_recall", "get_context", "search_memories", "build_context", "read_memory", "list_memory", "search_memory", "search_memory_rag",
+READING = ("recall", "advise", "judge", "explain_recall", "get_context", "search_memories", "build_context", "read_memory", "list_memory", "search_memory", "search_memory_rag",
            "get_persona_context", "rebuild_vector_store", "entity_neighbors", "find_path", "graph_snapshot", "unrelate", "merge_entities", "forget", "delete_memory", "revise", "update_memory", "history", "restore_version", "purge", "organize")  # fmt: skip
 
 
@@ -195,7 +213,8 @@ async def visit(caller: Caller, route: str) -> None:
     else:
         if route == "/api/persona":  # it is of somebody who is there
             await visit(caller, "/api/import")
-        answer = await caller.http.get(caller.prefix + route, params=ASKED.get(route))
+        sent = {"json": POSTED[route](caller)} if route in POSTED else {"params": ASKED.get(route)}
+        answer = await caller.http.request("POST" if route in POSTED else "GET", caller.prefix + route, **sent)
     assert answer.status_code == 200, (route, answer.text)
     if route in ("/api/stats", "/api/memories", "/api/organize", "/api/import", "/api/persona", "/api/session/expire"):
         assert answer.json()["persona"] == caller.persona

@@ -48,6 +48,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "forget": {"keys": [KEY]},
     "update_context": {"emotion": "x"},
     "organize": {"merge": [KEY], "into": "memory_none"},
+    "advise": {"task": "合言葉を言う"},
+    "report": {"task": "合言葉を言う", "outcome": "worked"},
+    "judge": {"keys": [KEY], "verdict": "helped"},
     "ingest": {"text": "x"},
     "save_memory": {"content": "x"},
     "search_memories": {"query": "合言葉"},
@@ -75,6 +78,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 # What is sent to a route. None of it would change a persona that exists: the other name is always somebody else's.
 BODIES: dict[str, dict[str, Any]] = {
     "/api/organize": {"merge": [KEY], "into": "memory_none"},
+    "/api/report": {"task": "合言葉を言う", "outcome": "worked"},
+    "/api/judge": {"keys": [KEY], "verdict": "helped"},
     "/api/backups": {},
     "/api/import": {"content": "x"},
     "/api/restore": {"key": KEY, "revision": 1},
@@ -90,6 +95,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 QUERIES: dict[str, dict[str, str]] = {
     "/api/history": {"key": KEY},
+    "/api/advise": {"task": "合言葉を言う"},
     "/api/memory": {"key": KEY},
     "/api/graph/memory-links": {"key": KEY},
     "/api/graph/entity": {"entity": "睡蓮"},

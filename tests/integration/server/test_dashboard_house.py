@@ -442,3 +442,16 @@ def test_a_memory_gets_a_time_to_expire_and_loses_it_in_the_form(own_http, brows
     assert "Not found any more from" not in visitor.show("memory?key=a")[1]
     writer = browser().sign_in(token("nilou", scopes=["read", "write"]))
     assert "Not found any more from" not in writer.show("memory/edit?key=a")[1]
+
+
+def test_a_judgement_on_a_page_is_one_opinion_and_the_figures_have_a_page(own_http, browser):
+    own_http.post("/api/import", content=LINE, headers={"X-Persona": "nilou"})
+    visitor = browser("ja")
+    for verdict in ("helped", "hurt"):
+        _, page = visitor.submit("memory/judge", page="memories/new", key="a", verdict=verdict)
+    assert "記録しました" in page
+    assert own_http.get("/api/recall/figures", headers={"X-Persona": "nilou"}).json()["verdicts"] == {"hurt": 1}
+    status, page = visitor.show("ask/figures")
+    assert status == 200
+    assert "検索の成績" in page
+    assert page.count("苺が好き") == 2

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.text.budget import estimate_tokens
 
 INVOICES = "請求書を月末にまとめて発行する"
@@ -231,3 +232,25 @@ def test_the_figures_say_what_is_found_shown_and_used(persona, http, name):
 )
 def test_what_can_not_be_used_is_refused(persona, tool, arguments, words):
     assert words in persona.refusal(tool, **arguments)
+
+
+def test_an_experience_of_another_persona_is_never_advised_nor_judged(persona, worked, connect, server, name):
+    key = worked()
+    other = connect(server, f"{name} other")
+    other("remember", content="苺")
+    assert other("advise", task=INVOICES)["unknown"] is True
+    assert other("judge", keys=[key], verdict="hurt")["outcomes"] == [{"key": key, "outcome": "not_found"}]
+    reported = other("report", task=INVOICES, outcome="worked", used=[key])
+    assert (list(reported["not_counted"]), reported["near"]) == ([key], [])
+    assert persona("advise", task=INVOICES)["try"][0]["tried"] == 1
+
+
+def test_whom_a_memory_was_shown_is_known_after_a_restart_of_the_server(persona, worked, server, name):
+    key = worked()
+    persona("advise", task=INVOICES)
+    usage = server.runtime.usage
+    with server.runtime.personas.writing(name) as opened:
+        assert Usage().shown(opened, "", [key]) == {}
+        usage.step(opened, server.runtime.clock(), server.runtime.config.current())
+        assert list(Usage().shown(opened, "", [key])) == [key]
+        assert Usage().shown(opened, "somebody else", [key]) == {}
