@@ -14,7 +14,7 @@ from typing import Literal
 
 from memory_mcp.app import serve
 from memory_mcp.encoders.reranking import PooledReranker
-from memory_mcp.search.rerank import BEGINNING_CHARACTERS
+from memory_mcp.search.rerank import PART_CHARACTERS
 
 Hurry = Literal["shortened", "cut"]
 
@@ -35,7 +35,7 @@ def hurry_up(how: Hurry) -> None:
         self: PooledReranker, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None
     ) -> list[float] | None:
         enough = texts[:at_least]
-        if how == "cut" and at_least is not None and any(len(text) > BEGINNING_CHARACTERS for text in enough):
+        if how == "cut" and at_least is not None and any(len(text) > PART_CHARACTERS for text in enough):
             return None  # the caller retries with the beginnings
         return unhurried(self, query, enough, deadline, at_least)
 

@@ -1,9 +1,10 @@
 """Embedding texts with a model: through the worker pool, in small batches, with a cache."""
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +85,8 @@ class PooledEmbedder:
         self._batch_limits = batch, characters
         self._log = LogThrottle()
         self.backend: str | None = None
+        self._under_way: dict[bytes, Future[Any]] = {}
+        self._guard = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -134,19 +137,36 @@ class PooledEmbedder:
         if cached is not None:
             return cached
         self._breaker.check(self.name)
-        shortened = model_input(text, self.max_tokens)
-        if self._embed_queries:
-            job = self._pool.submit_item(self._embed_queries, shortened, Urgency.QUERY)
-        else:
-            job = self._pool.submit(lambda: self._model.embed_query(shortened), Urgency.QUERY)
+        job = self._query_job(key, text)
         try:
             vector: Vectors = self._checked([self._result(job, Urgency.QUERY)])[0]
         except EncoderFailed as error:
+            with self._guard:
+                self._under_way.pop(key, None)
             if not isinstance(error.__cause__, CancelledError):
                 self._log.warn(error)
             raise
         self._caches.query_vectors.put(key, vector)
+        with self._guard:
+            self._under_way.pop(key, None)
         return vector
+
+    def _query_job(self, key: bytes, text: str) -> Future[Any]:
+        """The job that embeds a query: the one that another call waits for, if there is one."""
+        with self._guard:
+            job = self._under_way.get(key)
+            cached = self._caches.query_vectors.get(key)
+            if job is None and cached is not None:  # another call ended just now
+                job = Future()
+                job.set_result(cached)
+            elif job is None or (job.done() and (job.cancelled() or job.exception())):
+                shortened = model_input(text, self.max_tokens)
+                if self._embed_queries:
+                    job = self._pool.submit_item(self._embed_queries, shortened, Urgency.QUERY)
+                else:
+                    job = self._pool.submit(lambda: self._model.embed_query(shortened), Urgency.QUERY)
+                self._under_way[key] = job
+            return job
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Vectors of length 1, in the order of the texts. Batches hold texts of similar length and run in parallel.

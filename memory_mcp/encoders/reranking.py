@@ -1,8 +1,9 @@
 """Reranking with a cross-encoder: pairs of similar length in small batches that run in parallel, within a deadline, with a cache."""
 
 import math
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from itertools import islice
@@ -22,7 +23,19 @@ BATCH_PAIRS, MIN_BATCH_PAIRS = 4, 2
 # Work that ends after its deadline delays others past theirs, so an estimate must leave room for error.
 SAFETY_FACTOR = 1.5
 
+# Where all is expected to take more than this share of the time left, what is shown goes first, and counts if the rest comes too late.
+TIGHT_FACTOR = 4.0
+
 Pair = tuple[str, str]
+
+
+@dataclass(slots=True, eq=False)
+class _UnderWay:
+    """A batch that is being scored, and how many calls wait for it."""
+
+    future: Future[dict[bytes, float]]
+    keys: tuple[bytes, ...]
+    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +73,8 @@ class PooledReranker:
         self._limits = limits
         self._breaker = breaker or CircuitBreaker()
         self._log = LogThrottle()
+        self._under_way: dict[bytes, _UnderWay] = {}
+        self._guard = threading.Lock()
         self.backend: str | None = None
         self.improvable: Callable[[], bool] | None = None
 
@@ -78,18 +93,25 @@ class PooledReranker:
         """
         keys = [digest(self._identity, query, text) for text in texts]
         scores = {key: self._caches.scores.get(key) for key in keys}
-        uncached = [(key, text) if scores[key] is None else None for key, text in zip(keys, texts, strict=True)]
+        # What another call has asked for just now takes no time either.
+        uncached = [
+            (key, text) if scores[key] is None and key not in self._under_way else None for key, text in zip(keys, texts, strict=True)
+        ]
         count = self._affordable(query, uncached, deadline, at_least)
         if count is None:
             return None
-        wanted = dict(filter(None, uncached[:count]))
+        wanted = {key: text for key, text in zip(keys[:count], texts, strict=False) if scores[key] is None}
         if wanted:
             self._breaker.check(self.name)
-        new_scores = self._scored(query, wanted, deadline)
-        if new_scores is None:
+        minimum = count if at_least is None else min(at_least, count)
+        is_tight = minimum < count and not self._in_time(query, uncached[:count], deadline, TIGHT_FACTOR)
+        first = set(keys[:minimum]) if is_tight else set(keys[:count])
+        found = self._scored(query, wanted, first, deadline)
+        if found is None:
             return None
-        scores.update(new_scores)
-        return [score for key in keys[:count] if (score := scores[key]) is not None]
+        scores.update(found)
+        enough = count if all(scores[key] is not None for key in keys[:count]) else minimum
+        return [score for key in keys[:enough] if (score := scores[key]) is not None]
 
     def _affordable(
         self, query: str, uncached: Sequence[tuple[bytes, str] | None], deadline: float | None, at_least: int | None
@@ -106,24 +128,65 @@ class PooledReranker:
         larger = range(len(uncached), minimum, -1)
         return next((count for count in larger if self._in_time(query, uncached[:count], deadline)), minimum)
 
-    def _in_time(self, query: str, uncached: Sequence[tuple[bytes, str] | None], deadline: float | None) -> bool:
-        """Whether these are likely to be scored by the deadline."""
+    def _in_time(
+        self, query: str, uncached: Sequence[tuple[bytes, str] | None], deadline: float | None, factor: float = SAFETY_FACTOR
+    ) -> bool:
+        """Whether these are likely to be scored by the deadline, even if they take `factor` times as long as expected."""
         texts = dict(filter(None, uncached))
         if deadline is None or not texts:
             return True
         if _is_past(deadline):
             return False
         weights = [_weight(query, texts, batch) for batch in self._batches(texts)]
-        return time.monotonic() + SAFETY_FACTOR * self._pool.expected_seconds(Urgency.RERANK, weights) < deadline
+        return time.monotonic() + factor * self._pool.expected_seconds(Urgency.RERANK, weights) < deadline
 
-    def _scored(self, query: str, texts: dict[bytes, str], deadline: float | None) -> dict[bytes, float] | None:
-        jobs = [
-            self._pool.submit(
-                self._score_batch(query, {key: texts[key] for key in batch}), Urgency.RERANK, deadline, _weight(query, texts, batch)
-            )
-            for batch in self._batches(texts)
-        ]
-        return self._collected(jobs, deadline)
+    def _scored(self, query: str, texts: dict[bytes, str], first: set[bytes], deadline: float | None) -> dict[bytes, float] | None:
+        """The scores by the deadline; None if those of `first`, which are asked for before the others, are not all among them."""
+        parts = [{key: text for key, text in texts.items() if (key in first) is is_first} for is_first in (True, False)]
+        jobs = [job for part in parts for job in self._jobs(query, part, deadline)]
+        wait([job.future for job in jobs], None if deadline is None else max(0.0, deadline - time.monotonic()))
+        self._leave(jobs)
+        scores: dict[bytes, float] = {}
+        for job in jobs:
+            if not job.future.done() or job.future.cancelled():
+                continue
+            failure = job.future.exception()
+            if failure is not None:
+                error = self._encoder_failed(failure)
+                self._log.warn(error)
+                raise error
+            scores |= job.future.result()
+        missing = {key: text for key, text in texts.items() if key in first and key not in scores}
+        if missing and not _is_past(deadline):  # the call that had begun it had less time than this one
+            more = self._scored(query, missing, first, deadline)
+            return None if more is None else scores | more
+        return None if missing else scores
+
+    def _jobs(self, query: str, texts: dict[bytes, str], deadline: float | None) -> list[_UnderWay]:
+        """The jobs that score these texts: those that other calls have begun, and new ones for the rest."""
+        with self._guard:
+            jobs = list({id(job): job for key in texts if (job := self._under_way.get(key))}.values())
+            missing = {key: text for key, text in texts.items() if key not in self._under_way}
+            for batch in self._batches(missing):
+                work = self._score_batch(query, {key: missing[key] for key in batch})
+                future = self._pool.submit(work, Urgency.RERANK, deadline, _weight(query, missing, batch))
+                job = _UnderWay(future, tuple(batch))
+                self._under_way.update(dict.fromkeys(batch, job))
+                jobs.append(job)
+            for job in jobs:
+                job.waiting += 1
+        return jobs
+
+    def _leave(self, jobs: Iterable[_UnderWay]) -> None:
+        """Forgets jobs that have ended, and cancels those that have not started and that no other call waits for."""
+        with self._guard:
+            for job in jobs:
+                job.waiting -= 1
+                if job.waiting <= 0:
+                    job.future.cancel()
+                    for key in job.keys:
+                        if self._under_way.get(key) is job:
+                            del self._under_way[key]
 
     def _batches(self, texts: dict[bytes, str]) -> list[list[bytes]]:
         """The keys in batches, longest texts first, so that short ones fill the gaps at the end. If no other call waits, all workers
@@ -150,22 +213,6 @@ class PooledReranker:
             return scores
 
         return run
-
-    def _collected(self, jobs: list[Future[dict[bytes, float]]], deadline: float | None) -> dict[bytes, float] | None:
-        wait(jobs, None if deadline is None else max(0.0, deadline - time.monotonic()))
-        for job in jobs:
-            job.cancel()  # those that have not started; finished jobs are unaffected
-        if not all(job.done() and not job.cancelled() for job in jobs):
-            return None
-        scores: dict[bytes, float] = {}
-        for job in jobs:
-            failure = job.exception()
-            if failure is not None:
-                error = self._encoder_failed(failure)
-                self._log.warn(error)
-                raise error
-            scores.update(job.result())
-        return scores
 
     def _encoder_failed(self, failure: BaseException) -> EncoderFailed:
         if isinstance(failure, EncoderFailed):

@@ -25,7 +25,7 @@ from memory_mcp.search.fuse import Hints, freshness, fuse, judged
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.outdated import outdated
 from memory_mcp.search.page import Floor, floor_for, why, within_budget
-from memory_mcp.search.rerank import Reranked, passage, rerank
+from memory_mcp.search.rerank import Reranked, part, passage, rerank
 from memory_mcp.search.support import supported
 from memory_mcp.search.time_asked import TimeAsked, time_asked
 from memory_mcp.search.unmatched import unmatched
@@ -377,7 +377,13 @@ def _reranked(ranked: Ranked, question: Question, models: Models, settings: Sett
         return Reranked(ranked.pool)
     best_part = ranked.best_part(question.query)
     passages = {memory_id: passage(memory, best_part) for memory_id, memory in ranked.memories.items()} if models.reranker else {}
-    return rerank(ranked.pool, question, passages, models, settings, deadline)
+    words = query_tokens(question.query)
+
+    def part_of(memory_id: int) -> str:
+        memory = ranked.memories[memory_id]
+        return part(memory, words, best_part(memory))
+
+    return rerank(ranked.pool, question, passages, part_of, models, settings, deadline)
 
 
 def _answer(

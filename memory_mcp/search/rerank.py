@@ -13,13 +13,13 @@ from memory_mcp.encoders.models import Models, Reranker
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.spans import spanned
 from memory_mcp.text.budget import estimate_tokens
-from memory_mcp.text.excerpt import Span, excerpt
+from memory_mcp.text.excerpt import Span, best_window, excerpt
 
 # The 512 tokens of a cross-encoder without those of a query of usual length.
 PASSAGE_TOKENS = 480
 
-# Characters of a memory that are read where there is no time for more. Most memories are shorter.
-BEGINNING_CHARACTERS = 160
+# Characters of a memory that are read where there is no time for more: those that share most words with the query. Most memories are shorter.
+PART_CHARACTERS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,13 @@ def rerank_deadline(settings: Settings, arrived: float) -> float | None:
 
 @spanned("rerank")
 def rerank(
-    pool: Sequence[Candidate], question: Question, passages: Mapping[int, str], models: Models, settings: Settings, deadline: float | None
+    pool: Sequence[Candidate],
+    question: Question,
+    passages: Mapping[int, str],
+    part_of: Callable[[int], str],
+    models: Models,
+    settings: Settings,
+    deadline: float | None,
 ) -> Reranked:
     """The pool by the score of the cross-encoder plus the terms that it knows nothing of: the date, freshness and judgements."""
     reranker = models.reranker
@@ -50,7 +56,9 @@ def rerank(
     if not reranker.covers(question.query):
         return Reranked(pool, skipped="reranker_language")
     try:
-        scores, cut = _scores(reranker, question, [passages[candidate.memory_id] for candidate in pool], deadline)
+        scores, cut = _scores(
+            reranker, question, {candidate.memory_id: passages[candidate.memory_id] for candidate in pool}, part_of, deadline
+        )
     except EncoderFailed:
         return Reranked(pool, skipped="reranker_failed")
     if scores is None:
@@ -68,14 +76,22 @@ def rerank(
     return Reranked(sorted(scored, key=lambda candidate: -candidate.score), done=True, skipped=shortened)
 
 
-def _scores(reranker: Reranker, question: Question, texts: Sequence[str], deadline: float | None) -> tuple[list[float] | None, bool]:
-    """The scores of all candidates, or, without time for all, of those that the page can show; and whether only beginnings were read."""
-    scores = reranker.score(question.query, texts, deadline, question.top_k)
-    shown = texts[: question.top_k]
-    beginnings = [text[:BEGINNING_CHARACTERS] for text in shown]
-    if scores is not None or beginnings == shown:
+def _scores(
+    reranker: Reranker, question: Question, texts: Mapping[int, str], part_of: Callable[[int], str], deadline: float | None
+) -> tuple[list[float] | None, bool]:
+    """The scores of all candidates, or, without time for all, of those that the page can show; and whether only a part of each was read."""
+    scores = reranker.score(question.query, list(texts.values()), deadline, question.top_k)
+    shown = list(texts)[: question.top_k]
+    if scores is not None or all(len(texts[memory_id]) <= PART_CHARACTERS for memory_id in shown):
         return scores, False
-    return reranker.score(question.query, beginnings, deadline), True
+    parts = [texts[memory_id] if len(texts[memory_id]) <= PART_CHARACTERS else part_of(memory_id) for memory_id in shown]
+    return reranker.score(question.query, parts, deadline), True
+
+
+def part(memory: Memory, words: Sequence[str], best_part: Span) -> str:
+    """The `PART_CHARACTERS` of a memory's best part that contain most of the words, or its beginning if it contains none."""
+    start, end = best_window(memory.content, words, best_part, PART_CHARACTERS)
+    return memory.content[start : min(end, start + PART_CHARACTERS)].strip()
 
 
 def passage(memory: Memory, best_part: Callable[[Memory], Span]) -> str:

@@ -190,3 +190,17 @@ def test_a_closed_pool_is_a_failure_too(service: Service):
     pool.close()
     with pytest.raises(EncoderFailed, match="shutting down"):
         embedder(service, pool).embed_query("words")
+
+
+def test_a_question_that_several_ask_at_once_is_embedded_once(service: Service, pool: ModelPool, eventually):
+    service.gate = threading.Event()
+    asking = embedder(service, pool)
+    threads = [threading.Thread(target=asking.embed_query, args=("猫",)) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: len(service.asked) == 1)
+    service.gate.set()
+    for thread in threads:
+        thread.join()
+    assert service.asked == [["猫"]]
+    assert not asking._under_way

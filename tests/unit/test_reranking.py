@@ -220,3 +220,88 @@ def test_numbers_that_are_none_are_a_failure(reranker: PooledReranker, judge: Ju
 def test_a_text_far_beyond_the_limit_is_not_sent_whole(judge: Judge, pool: ModelPool):
     PooledReranker(judge, "judge", pool, Caches(), max_tokens=10).score("q" * 1_000, ["a" * 1_000])
     assert judge.asked == [[("q" * 80, "a" * 80)]]
+
+
+def at_once(calls: list, judge: Judge) -> tuple[list[threading.Thread], list]:
+    """What calls get that begin while the judge reads for the first of them."""
+    judge.gate = threading.Event()
+    answers: list = [None] * len(calls)
+    waiting = threading.Semaphore(0)
+
+    def call(number: int) -> None:
+        waiting.release()
+        answers[number] = calls[number]()
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(len(calls))]
+    threads[0].start()
+    judge.begun.wait()
+    for thread in threads[1:]:
+        thread.start()
+    for _ in threads:
+        waiting.acquire()
+    return threads, answers
+
+
+def test_calls_that_ask_the_same_at_once_share_the_work(reranker: PooledReranker, judge: Judge, eventually):
+    asked = texts(6)
+    threads, answers = at_once([lambda: reranker.score("q", asked) for _ in range(5)], judge)
+    eventually(lambda: all(job.waiting == 5 for job in reranker._under_way.values()))
+    judge.gate.set()
+    for thread in threads:
+        thread.join()
+    assert all(answer == answers[0] for answer in answers)
+    assert sorted(text for batch in judge.asked for _, text in batch) == sorted(asked)
+    assert not reranker._under_way
+
+
+def test_who_waits_longer_gets_the_work_that_another_gave_up(reranker: PooledReranker, judge: Judge):
+    asked = texts(3)
+    calls = [
+        lambda: reranker.score("busy", ["x"]),
+        lambda: reranker.score("q", asked, time.monotonic() + 0.3),
+        lambda: reranker.score("q", asked),
+    ]
+    threads, answers = at_once(calls, judge)
+    threads[1].join()
+    judge.gate.set()
+    for thread in threads:
+        thread.join()
+    assert answers == [[0.01], None, [len(text) / 100 for text in asked]]
+    assert not reranker._under_way
+
+
+def test_what_is_shown_counts_where_the_rest_comes_too_late(judge: Judge):
+    class Slowing(Judge):
+        def __call__(self, pairs: list[Pair]) -> list[float]:
+            if self.asked:
+                begun.set()
+                stuck.wait()
+            return super().__call__(pairs)
+
+    stuck, begun = threading.Event(), threading.Event()
+    with ModelPool(1) as pool:
+        pool._queues[Urgency.RERANK].record(1, 0.1, 1.0, 20.0)  # pairs took long of late
+        asked = ["short", "ab", *("x" * (50 + number) for number in range(4))]
+        scores = PooledReranker(Slowing(), "judge", pool, Caches()).score("q", asked, time.monotonic() + 2, at_least=2)
+        stuck.set()
+    assert begun.is_set()
+    assert scores == [0.05, 0.02]
+
+
+def test_a_failure_is_one_for_all_who_wait_and_for_nobody_later(reranker: PooledReranker, judge: Judge, eventually):
+    failed: list[EncoderFailed] = []
+
+    def failing() -> None:
+        with pytest.raises(EncoderFailed) as failure:
+            reranker.score("q", ["x"])
+        failed.append(failure.value)
+
+    judge.error = RuntimeError("no memory left on the device")
+    threads, _ = at_once([failing, failing], judge)
+    eventually(lambda: all(job.waiting == 2 for job in reranker._under_way.values()))
+    judge.gate.set()
+    for thread in threads:
+        thread.join()
+    judge.error = None
+    assert len(failed) == 2
+    assert reranker.score("q", ["x"]) == [0.01]
