@@ -1,7 +1,9 @@
-"""Configurations for programs that work with cells: HAProxy routes calls to them, and Litestream copies them."""
+"""Configurations for programs that work with cells: HAProxy leads calls to them, and Litestream copies them."""
 
 import ipaddress
+import json
 import re
+from pathlib import Path
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.cells import PLACE
@@ -40,6 +42,17 @@ frontend memory
 backend none
 
 {backends}"""
+_LITESTREAM = """\
+# Copies every plain persona as it is written: made by memory-mcp cell litestream. Encrypted ones have backups instead.
+logging: {{level: warn}}
+snapshot: {{interval: 1h, retention: 24h}}
+dbs:
+  - dir: {data}
+    pattern: memory.sqlite
+    recursive: true
+    watch: true
+    replica: {replica}
+"""
 _RESOLVERS = """
 resolvers dns
     parse-resolv-conf
@@ -70,6 +83,15 @@ def haproxy(of: int, server: str, bind: str, claim: str | None) -> str:
         resolvers=_RESOLVERS if named else "",
         backends="\n".join(backends),
     )
+
+
+def litestream(data: Path, to: str) -> str:
+    """The configuration with which Litestream copies the plain personas of a data directory. `to`: a directory, or a URL such as s3://….
+
+    What is erased is gone from the copies, too, once the snapshots from before it are over `retention` old.
+    """
+    replica = {"url": to} if "://" in to else {"type": "file", "path": str(Path(to).absolute())}
+    return _LITESTREAM.format(data=json.dumps(str(data.absolute()), ensure_ascii=False), replica=json.dumps(replica, ensure_ascii=False))
 
 
 def _is_name(address: str) -> bool:

@@ -1,12 +1,16 @@
-"""`memory-mcp cell`: many servers that share the personas. Which cell a persona belongs to, splitting cells, and files for a router."""
+"""`memory-mcp cell`: many servers that share the personas. Splitting and restoring cells, and configurations of a router and of copies."""
 
+from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from memory_mcp.cli.options import DataDirectory, existing_data_directory
+from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_directory, settings_or_defaults
 from memory_mcp.cli.progress import steps
+from memory_mcp.config.master_key import earlier_key, master_key
+from memory_mcp.config.reading import default_data_directory
 
 group = typer.Typer(help="Many servers that share the personas: docs/scale.md.", no_args_is_help=True)
 
@@ -18,6 +22,8 @@ def register(app: typer.Typer) -> None:
     group.command()(owner)
     group.command()(split)
     group.command()(haproxy)
+    group.command()(litestream)
+    group.command()(restore)
     app.add_typer(group, name="cell")
 
 
@@ -39,6 +45,60 @@ def haproxy(
     from memory_mcp.cli.cell_files import haproxy as made  # noqa: PLC0415  `--help` doesn't need it
 
     typer.echo(made(of, server, bind, claim), nl=False)
+
+
+def litestream(
+    to: Annotated[str, typer.Option("--to", help="A directory of another disk, or a URL such as s3://bucket/memory.", metavar="PLACE")],
+    data: DataDirectory = None,
+) -> None:
+    """Print a configuration of Litestream, which copies plain personas within seconds."""
+    from memory_mcp.cli.cell_files import litestream as made  # noqa: PLC0415  as above
+
+    typer.echo(made(existing_data_directory(data), to), nl=False)
+
+
+def restore(
+    copies: Annotated[Path | None, typer.Option("--copies", help="Where Litestream has copied to.", metavar="DIR")] = None,
+    backups: Annotated[
+        Path | None,
+        typer.Option("--backups", help="The directory of the backups. Default: backup.directory in config.json.", metavar="DIR"),
+    ] = None,
+    config: ConfigFile = None,
+    data: DataDirectory = None,
+) -> None:
+    """Restore a lost cell into an empty data directory: each persona from its newest backup or copy. Exit status 1: one was not."""
+    from memory_mcp.personas.cells import Cell  # noqa: PLC0415  as above
+    from memory_mcp.personas.registry import Personas  # noqa: PLC0415  as above
+    from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415  as above
+    from memory_mcp.upkeep.cell_restore import restore_cell  # noqa: PLC0415  as above
+
+    settings = settings_or_defaults(config)
+    if backups:
+        settings = settings.model_copy(update={"backup": settings.backup.model_copy(update={"directory": str(backups)})})
+    master = master_key(settings.encryption)
+
+    def find_key(wanted: str) -> bytes | None:
+        known = [master, earlier_key(settings.encryption, wanted)]
+        return next((key.secret for key in known if key and key.id == wanted), None)
+
+    cell, keys = Cell.configured(settings.cell), Keys(master, settings.encryption.enabled)
+    personas = Personas(data or default_data_directory(), open_limit=0, keys=keys, cell=cell)
+    try:
+        done = []
+        for one in restore_cell(personas, copies, find_key, datetime.now(UTC), settings):
+            done.append(one)
+            if one.refused:
+                typer.echo(f"{one.persona}: {one.refused}", err=True)
+    finally:
+        personas.close()
+    there = [one for one in done if not one.refused]
+    counts = Counter(one.source for one in there)
+    typer.echo(f"{cell}: {len(there):,} personas, {counts['copy']:,} from copies and {counts['backup']:,} from backups")
+    if known := [one.until for one in there if one.until]:
+        latest = max(known).astimezone(settings.zone).isoformat(sep=" ", timespec="seconds")
+        typer.echo(f"The latest change is of {latest}. What was acknowledged after the last copy or backup of a persona is lost.")
+    if len(there) < len(done):
+        raise typer.Exit(1)
 
 
 def split(

@@ -193,6 +193,12 @@ class Backup(Group):
         description="Where backups are kept, preferably on another disk. `null`: in `.backups` inside the data directory.",
     )
     hour: int = Field(4, ge=0, le=23, description="The hour of the day after which backups are made, in `timezone`.")
+    interval_minutes: float | None = Field(
+        None,
+        ge=1,
+        le=1440,
+        description="The least time between two backups of a persona that is written to, instead of a day. Of days that are over, the last is kept.",
+    )
     keep_days: int = Field(30, ge=1, le=36_500, description="How long a backup is kept, in days. A persona's newest backup is always kept.")
 
 

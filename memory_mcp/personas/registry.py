@@ -27,7 +27,7 @@ from memory_mcp.personas.directories import (
 from memory_mcp.personas.names import directory_name, fold, pool_of, sent_name
 from memory_mcp.personas.recovery import finish_unfinished
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, locked
-from memory_mcp.store import migrations
+from memory_mcp.store import migrations, operations
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, sync_directory
 from memory_mcp.store.files.encryption_keys import Keys, PersonaKey, is_encrypted
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
@@ -292,6 +292,7 @@ class Personas:
             try:
                 database.prepare(lambda connection: self._migrate(connection, name, directory))
                 if not database.unwritable:
+                    database.prepare(lambda connection: operations.note_name(connection, name))
                     complete(directory, stored_name, name)
             except BaseException:
                 database.close()

@@ -26,6 +26,7 @@ import apsw
 from memory_mcp.store.timestamps import from_text, to_text
 
 LOG_NAME = "memory_operations.log"
+_NAME = "name"  # among the properties
 LOG_BYTES = 10 * 1024 * 1024
 LOGS_KEPT = 5
 # Of the log so much is read to find the last events.
@@ -140,6 +141,24 @@ def former_names(connection: apsw.Connection) -> set[str]:
     """The earlier names of this persona."""
     rows = connection.execute("SELECT metadata ->> '$.from' FROM operations WHERE operation = 'rename_persona' AND json_valid(metadata)")
     return {row[0] for row in rows}
+
+
+def note_name(connection: apsw.Connection, name: str) -> None:
+    """Let the database say whose it is, for a copy of it without the files beside it. One that does so already isn't written to."""
+    if stated_name(connection) != name:
+        connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_NAME, name))
+
+
+def stated_name(connection: apsw.Connection) -> str | None:
+    """The name of the persona that the database belonged to when it was last opened, None if it says none."""
+    name: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_NAME,)).get
+    return name
+
+
+def latest_time(connection: apsw.Connection) -> datetime | None:
+    """When the last operation was."""
+    text: str | None = connection.execute("SELECT max(timestamp) FROM operations").get
+    return from_text(text) if text else None
 
 
 def is_recorded(connection: apsw.Connection, operation_id: str) -> bool:

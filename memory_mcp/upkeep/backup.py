@@ -76,7 +76,7 @@ class Backups:
         return sorted(backups, key=lambda backup: (backup.made_at, backup.path.name), reverse=True)
 
     def step(self, persona: Persona, now: datetime, settings: Settings) -> bool:
-        """Once a day: make a backup if anything changed since the last one, and prune old backups."""
+        """Once a day, or interval: make a backup if anything changed since the last one, and prune old backups."""
         folder = persona.database.path.parent.name
         # One of a day to come was made under a wrong clock, and is no reason to make none until then.
         made = [backup for backup in self.listed(settings, folder) if backup.made_at <= now]
@@ -116,8 +116,17 @@ class Backups:
         return Backup(path, folder, now, path.stat().st_size, secret is not None), manifest
 
     def prune(self, folder: str, now: datetime, settings: Settings) -> list[Path]:
-        """Remove backups of a persona older than `backup.keep_days`, but never the newest. Returns the removed ones."""
-        old = [backup for backup in self.listed(settings, folder)[1:] if backup.made_at < now - timedelta(days=settings.backup.keep_days)]
+        """Remove backups of a persona older than `backup.keep_days`, and of earlier days all but the last, but never the newest. Returns the
+        removed ones."""
+        listed = self.listed(settings, folder)
+        days = [backup.made_at.astimezone(settings.zone).date() for backup in listed]
+        today, oldest = now.astimezone(settings.zone).date(), now - timedelta(days=settings.backup.keep_days)
+        is_thinned = settings.backup.interval_minutes is not None
+        old = [
+            backup
+            for backup, day, later_day in zip(listed[1:], days[1:], days[:-1], strict=True)
+            if backup.made_at < oldest or (is_thinned and day == later_day != today)
+        ]
         for backup in old:
             backup.path.unlink()
         return [backup.path for backup in old]
@@ -215,6 +224,8 @@ def _gather(persona: Persona, now: datetime, copy: tuple[Path, bytes | None], pr
 
 def _due(now: datetime, settings: Settings) -> datetime:
     """The latest time at which a backup was due."""
+    if settings.backup.interval_minutes is not None:
+        return now - timedelta(minutes=settings.backup.interval_minutes, seconds=-1)  # names of backups have whole seconds
     local = now.astimezone(settings.zone)
     due = local.replace(hour=settings.backup.hour, minute=0, second=0, microsecond=0)
     return due if due <= local else due - timedelta(days=1)
@@ -222,6 +233,8 @@ def _due(now: datetime, settings: Settings) -> datetime:
 
 def next_due(persona: Persona, now: datetime, settings: Settings) -> datetime:  # noqa: ARG001  as a chore is asked
     """When the next check for a backup, or for old backups, is due."""
+    if settings.backup.interval_minutes is not None:
+        return now + timedelta(minutes=settings.backup.interval_minutes)
     return _due(now, settings) + timedelta(days=1)
 
 

@@ -24,8 +24,10 @@ from memory_mcp.store.sqlite import snapshots
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.store.vectors.index_files import DIRECTORY_NAME as INDEX_DIRECTORY
 
-# Rewritten instead of copied.
-_NOT_COPIED = frozenset({KEY_NAME, CONTEXT_NAME, INDEX_DIRECTORY})
+# What Litestream keeps of a plain database.
+COPIER_DIRECTORY = f".{DATABASE_NAME}-litestream"
+# Rewritten instead of copied, or left behind.
+_NOT_COPIED = frozenset({KEY_NAME, CONTEXT_NAME, INDEX_DIRECTORY, COPIER_DIRECTORY})
 
 Done = Callable[[str, str], None]
 

