@@ -233,6 +233,17 @@ def test_a_key_comes_from_the_environment_and_is_in_no_error(monkeypatch: pytest
             pass
 
 
+def test_no_proxy_of_the_environment_reads_what_is_sent_in_ones_own_network(monkeypatch: pytest.MonkeyPatch):
+    with model_server("tei", RURI) as server, model_server("tei", RURI) as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        with embedder_at(server) as embedder:
+            embedder.embed_query("猫")
+        assert not proxy.bodies
+
+
 @pytest.mark.parametrize("change", ["salt", "dimension"])
 def test_no_vector_of_another_model_gets_into_an_index(change: str):
     with model_server("tei", RURI) as server, embedder_at(server) as embedder:

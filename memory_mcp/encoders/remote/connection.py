@@ -41,9 +41,10 @@ class Connection:
         self.url = url.removesuffix("/v1")  # what some servers have beside it is asked for, too
         self._key_variable = key_variable
         self._breaker = breaker
-        self._http = httpx2.Client(
-            verify=_certificates(), headers={"Authorization": f"Bearer {key}"} if key else {}, follow_redirects=False
-        )
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        # No proxy of the environment for an unencrypted address: it is in one's own network, and the proxy would read everything.
+        uses_proxies = url.startswith("https://")
+        self._http = httpx2.Client(verify=_certificates(), headers=headers, follow_redirects=False, trust_env=uses_proxies)
 
     def get(self, path: str, seconds: float) -> Reply:
         """What a path of the server answers."""
