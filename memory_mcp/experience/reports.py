@@ -80,7 +80,8 @@ def report(
     contradicted = _contradicted(told, found, used)
     for key in contradicted:
         verdicts.setdefault(key, []).append("contradicted")
-    near = tuple(match for match in found if match.is_near and match.memory.key not in verdicts)[:NEAR_SHOWN]
+    # Where nothing is new, there is nothing to decide.
+    near = tuple(match for match in found if made and match.is_near and match.memory.key not in verdicts)[:NEAR_SHOWN]
     if not _count(persona, verdicts, told.run, caller, now):
         return Reported(counted=verdicts, repeated=True)
     return Reported(tuple(made), verdicts, near, note="; ".join(notes))

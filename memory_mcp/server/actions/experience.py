@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NotRequired
@@ -10,7 +11,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from memory_mcp.domain import Showing, Verdict
-from memory_mcp.errors import InvalidInput
+from memory_mcp.errors import InvalidInput, Overloaded, StoreError
 from memory_mcp.experience.advice import advice
 from memory_mcp.experience.judging import judge as judge_memories
 from memory_mcp.experience.matches import Match, Matches, matches, of_pool
@@ -134,7 +135,7 @@ def report(call: Call, arguments: ReportArguments) -> Json:
         **omit_empty(
             not_counted=not_shown,
             repeated=counted.repeated or None,
-            note="; ".join(filter(None, [counted.note, _NEAR_NOTE if counted.near and counted.made else ""])),
+            note="; ".join(filter(None, [counted.note, _NEAR_NOTE if counted.near else ""])),
         ),
     }
 
@@ -224,7 +225,7 @@ class RecallFigures(ReadingAnswer):
 @operation(needs=["read"], route=Route("GET", "/api/recall/figures"), answer=RecallFigures)
 def recall_figures(call: Call, arguments: FiguresArguments) -> Json:
     """Return how recall does: how often it finds something, what is never shown, what is shown and never used, and what hurt."""
-    with call.reading() as persona, persona.database.read() as connection:
+    with call.reading() as persona, _counted(call, persona).database.read() as connection:
         found = feedback.overview(connection, arguments.days, OFTEN)
         lists = {which: feedback.listed(connection, which, arguments.limit, OFTEN) for which in ("never_shown", "shown_and_unused", "hurt")}
         known = memories.by_ids(connection, {memory_id for ids in lists.values() for memory_id in ids})
@@ -279,6 +280,14 @@ def fit_weights(call: Call, arguments: WeightsArguments) -> Json:
         if applied:
             persona.database.write(lambda connection: set_own_weights(connection, fitted.weights))
         return {**head, **asdict(fitted), "better": fitted.is_better, "applied": applied}
+
+
+def _counted(call: Call, persona: Persona) -> Persona:
+    """The persona, after what was counted lately is written; where nothing can be written, that is missing."""
+    if call.runtime.usage and not call.pool:
+        with suppress(StoreError, Overloaded):
+            call.runtime.usage.step(persona, call.now, call.settings)
+    return persona
 
 
 def _matches(call: Call, persona: Persona, task: str) -> Matches:

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from memory_mcp.jobs.usage_counts import Usage
+from memory_mcp.server.mcp.tools import tools_of
 from memory_mcp.text.budget import estimate_tokens
 
 INVOICES = "請求書を月末にまとめて発行する"
@@ -216,7 +217,25 @@ def test_the_figures_say_what_is_found_shown_and_used(persona, http, name):
     persona("recall", query="量子コンピュータ")
     figures = http.get("/api/recall/figures", headers={"X-Persona": name}).json()
     assert (figures["memories"], figures["growth"]) == (2, [{"day": "2025-10-30", "stored": 2}])
-    assert {memory["key"] for memory in figures["never_shown"]} <= set(keys)
+    assert figures["searches"] == [{"day": "2025-10-30", "asked": 2, "answered": 1}]
+    assert (figures["success"], figures["shown"]) == (0.5, 1)
+    assert [memory["key"] for memory in figures["never_shown"]] == keys[1:]
+
+
+def test_the_tools_of_the_toolset_are_cheap_for_a_model_to_read():
+    listed = [tool.to_mcp_tool().model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools_of(["experience"])]
+    assert [tool["name"] for tool in listed] == ["advise", "report", "judge"]
+    assert estimate_tokens(json.dumps(listed, ensure_ascii=False, separators=(",", ":"))) <= 650
+
+
+def test_experience_is_shared_in_a_pool_and_its_keys_say_so(serving, tmp_path, connect):
+    pools = {"team": {"readers": ["nilou"], "writers": ["dori"]}}
+    with serving(tmp_path, toolsets=["core", "experience"], pools=pools) as served:
+        dori = connect(served, headers={"X-Persona": "dori", "X-Pool": "team"})
+        (key,) = dori("report", task=INVOICES, outcome="worked", steps=STEPS)["made"]
+        (advised,) = connect(served, "nilou")("advise", task=INVOICES)["try"]
+        assert (advised["key"], advised["steps"]) == (f"{key}@team", STEPS)
+        assert connect(served, "dehya")("advise", task=INVOICES)["unknown"] is True
 
 
 @pytest.mark.parametrize(
