@@ -76,3 +76,14 @@ def test_the_graph_is_measured_with_its_analyses_and_recalls_beside_them(tmp_pat
     assert {line["of"] for line in found if line["what"] == "analysis"} >= {"communities", "statistics"}
     assert {line["clients"] for line in found if line["what"] in ("floor", "neighbors")} == {1, 2}
     assert {"neighbors", "path", "snapshot", "recall at rest", "recall beside analyses", "ratio"} <= {line["what"] for line in found}
+
+
+def test_advice_halves_the_corrections_that_a_japanese_task_needs_by_words_alone(tmp_path: Path):
+    out = tmp_path / "out.jsonl"
+    run("benchmarks.experience", "--half", "test", "--out", str(out))
+    found = list(lines(out))
+    needed = {line["memory"]: line["per_task"] for line in found if line["what"] == "corrections" and line["language"] == "ja"}
+    assert needed["advise"] <= needed["none"] / 2
+    matched = [line for line in found if line["what"] == "matched"]
+    assert matched[0]["right_first"] >= 0.6
+    assert sum(line["wrong_advice_with_own_removed"] * line["n"] for line in matched) / sum(line["n"] for line in matched) < 0.03
