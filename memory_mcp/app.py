@@ -49,6 +49,7 @@ from memory_mcp.upkeep import encryption, legacy_adoption
 if TYPE_CHECKING:
     import uvicorn
 
+CHAT_EXTRAS = ("chat-openai", "chat-anthropic", "chat-google", "chat-ollama")
 GRACE_SECONDS = 10
 # Clients close an idle connection after 4 to 60 seconds, and the client must do so first: a call sent while the server closes
 # the connection is lost. With uvicorn's default of 5 seconds that happens to httpx, which has the same limit.
@@ -167,6 +168,7 @@ def _run(
 ) -> None:
     import uvicorn  # noqa: PLC0415  see the comment in `serve`
 
+    from memory_mcp.chat.web import WebChat  # noqa: PLC0415
     from memory_mcp.server.application import http_application, mcp_server  # noqa: PLC0415
     from memory_mcp.server.edge import Connection  # noqa: PLC0415
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
@@ -201,6 +203,7 @@ def _run(
             instance=instance_of(secret),
             secret=secret if inner else None,
             yield_lock=inner.yield_lock if inner else None,
+            conversing=WebChat() if any(map(is_installed, CHAT_EXTRAS)) else None,
         )
         server = mcp_server(settings, on_started=lambda: _start_background(config, models, worker, chores, adopt))
         application = http_application(server, runtime, settings)

@@ -26,6 +26,8 @@ from memory_mcp.server.sessions import COOKIE, STATIC, Sessions, cookie_of, is_d
 from memory_mcp.store.files.access_tokens import LiveTokens, Token, Tokens, id_of, matching
 
 ADMISSION = "memory_mcp.admission"  # where the edge leaves it in the ASGI scope
+# Where a conversation in this process leaves the id of its token; nobody outside can write there.
+ON_BEHALF = "memory_mcp.on_behalf"
 ALWAYS_OPEN = "/health"
 # "/" says where the dashboard is, which asks strangers to sign in.
 OPEN_TO_STRANGERS = frozenset({ALWAYS_OPEN, "/ready", "/"})
@@ -118,7 +120,10 @@ class Authenticator:
         self._check_secret(scope)
         tokens, admission = self._tokens_in_use(), None
         try:
-            admission = await self._admission(scope, tokens, client)
+            if tokens is not None and ON_BEHALF in scope:
+                admission = self._admitted(self._in_force_by_id(tokens, scope[ON_BEHALF]), client)
+            else:
+                admission = await self._admission(scope, tokens, client)
         finally:  # a guess counts as a call
             caller = admission.token if admission else None
             self._limits.take(caller or client, self._runtime.config.current().rate_limit, time.monotonic())
@@ -161,7 +166,7 @@ class Authenticator:
         """Raises TokenRefused where a server of `memory-mcp stdio` is called by somebody who can't read its data directory."""
         secret, name = self._runtime.secret, NOTE_HEADER.lower().encode()
         sent = next((value for header, value in scope["headers"] if header == name), b"")
-        if secret and not hmac.compare_digest(sent, secret.encode()):
+        if secret and ON_BEHALF not in scope and not hmac.compare_digest(sent, secret.encode()):
             raise TokenRefused(
                 "this server answers only to `memory-mcp` commands of its owner",
                 "`memory-mcp stdio` has started it",
@@ -206,6 +211,15 @@ class Authenticator:
         token = matching(tokens, secret)
         if token is None:
             raise TokenRefused("this token is not one of this server's", "the Authorization header holds none that is known here", _DO)
+        return self._usable(token)
+
+    def _in_force_by_id(self, tokens: Tokens, identity: str | None) -> Token:
+        token = tokens.get(identity or "")
+        if token is None:
+            raise TokenRefused("this token is not good any more", "there is none with its id", "Sign in again")
+        return self._usable(token)
+
+    def _usable(self, token: Token) -> Token:
         state = token.state(self._runtime.clock())
         if state != "in force":
             raise TokenRefused("this token is not good any more", f"it is {state}", "Ask the server's owner for another")

@@ -40,6 +40,8 @@ from memory_mcp.server.sessions import DASHBOARD, STATIC, is_dashboard
 
 # Bodies of any size: lines and files to import, and the form that sends one.
 STREAMED = frozenset({"/api/import", "/api/import/file", f"{DASHBOARD}/house/import"})
+# Answers that last as long as a model talks.
+CONVERSATION = f"{DASHBOARD}/chat/say"
 BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
 # A call that stops arriving, as from a laptop that sleeps, is given up.
 SILENCE_SECONDS = 20.0
@@ -101,6 +103,7 @@ class Edge:
         self._metrics = metrics
         self._places = places
         self._streams = places.without_waiting()
+        self._conversations = places.without_waiting()
         self._buffered = 0  # bytes of the large bodies that are arriving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -146,7 +149,9 @@ class Edge:
         try:
             require_own(scope, admission, self._door.runtime)
             if scope["path"] in STREAMED and scope["method"] == "POST":
-                await self._stream(scope, receive, send)
+                await self._stream(scope, receive, send, self._streams)
+            elif scope["path"] == CONVERSATION and scope["method"] == "POST":
+                await self._stream(scope, receive, send, self._conversations)
             else:
                 await self._answer(scope, receive, send)
         except (BodyLate, Overloaded, PersonaElsewhere) as error:
@@ -165,10 +170,10 @@ class Edge:
             async with self._places.turn(*caller):
                 await self._app(scope, _replayed(messages, receive), send)
 
-    async def _stream(self, scope: Scope, receive: "_InTime", send: Send) -> None:
-        """Answer a call that reads its body bit by bit. It has places of its own, and takes a turn for each bit."""
+    async def _stream(self, scope: Scope, receive: "_InTime", send: Send, places: ConcurrencyLimiter) -> None:
+        """Answer a call that reads its body, or answers, bit by bit. It has places of its own, and takes a turn for each bit."""
         caller = callers_of(scope)
-        with self._streams.place(*caller):
+        with places.place(*caller):
             await self._app({**scope, TURN: partial(self._places.turn, *caller)}, receive, send)
 
     async def _arrived(self, scope: Scope, receive: "_InTime") -> list[Message]:

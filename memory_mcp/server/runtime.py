@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.settings import Settings
@@ -16,6 +17,9 @@ from memory_mcp.server.import_jobs import ImportJobs
 from memory_mcp.server.oauth.clients import fetch_public
 from memory_mcp.store.vectors.index_cache import IndexCache
 
+if TYPE_CHECKING:  # it imports this module
+    from memory_mcp.server.conversing import Conversing
+
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
@@ -23,6 +27,7 @@ class Runtime:
     without `chores` there is no upkeep in the background, and without `usage` nothing is counted. `forget_cached` drops what models
     have answered. `token_uses`: when each token was last used since the start, by its id. `instance` names this start of the server; with
     `secret`, only callers that send it are let in. `yield_lock` stops it for another server.
+    `conversing` runs the conversations of the chat room, if what they need is installed.
     `fetch_document` reads what an OAuth client says of itself on the web."""
 
     config: LiveConfig
@@ -41,4 +46,5 @@ class Runtime:
     instance: str = ""
     secret: str | None = None
     yield_lock: Callable[[], None] | None = None
+    conversing: "Conversing | None" = None
     fetch_document: Callable[[str], Awaitable[bytes]] = fetch_public

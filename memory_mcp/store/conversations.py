@@ -42,11 +42,11 @@ def turns(connection: apsw.Connection, conversation: str, after: int = 0, limit:
     return [_turn(*row) for row in rows]
 
 
-def last_turns(connection: apsw.Connection, conversation: str, limit: int, before: int | None = None) -> list[Turn]:
-    """The last turns of a conversation, or the last before a number, in order."""
+def last_turns(connection: apsw.Connection, conversation: str, limit: int, before: int) -> list[Turn]:
+    """The last turns of a conversation before a number, in order."""
     rows = connection.execute(
         "SELECT number, ended_at, model, messages, recalled, stored FROM conversation_turns "
-        "WHERE conversation = ? AND (?2 IS NULL OR number < ?2) ORDER BY number DESC LIMIT ?3",
+        "WHERE conversation = ? AND number < ? ORDER BY number DESC LIMIT ?",
         (conversation, before, limit),
     )
     return [_turn(*row) for row in rows][::-1]

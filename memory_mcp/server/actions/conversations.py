@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import ConversationNotFound, InvalidInput
-from memory_mcp.server.arguments import Arguments, Between, Flag, ObjectList, OneOf, Text, TextList, http
+from memory_mcp.server.arguments import Arguments, Between, Flag, ObjectList, OneOf, Text, TextList, WholeNumber, http
 from memory_mcp.server.call import Call, call_of
 from memory_mcp.server.operation import JSON, Json, Route, operation
 from memory_mcp.server.views import Count, Moment, PersonaAnswer, ReadingAnswer, heading, local, omit_empty
@@ -79,6 +79,7 @@ class IdArguments(Arguments):
 
 class ReadArguments(IdArguments):
     after: Annotated[int, Between(0, NUMBER_LIMIT), http("`next` of the page before.")] = 0
+    before: Annotated[WholeNumber, http("Instead of `after`: the last turns before this number.")] = None
     limit: Annotated[int, Between(1, TURNS_LIMIT), http("How many turns.")] = TURNS
 
 
@@ -97,6 +98,7 @@ class OneConversation(ReadingAnswer):
     conversation: ConversationView
     turns: list[TurnView]
     next: NotRequired[Count]
+    earlier: NotRequired[Count]
 
 
 @operation(needs=["read"], route=Route("GET", "/api/conversation"), answer=OneConversation)
@@ -104,11 +106,16 @@ def read_conversation(call: Call, arguments: ReadArguments) -> Json:
     """Return a conversation with its turns in order, page by page."""
     with call.reading() as persona, persona.database.read() as connection:
         known = _known(conversations.by_id(connection, arguments.id), arguments.id)
+        answer = {**heading(call, persona), "conversation": _view(call, known)}
+        if arguments.before is not None:
+            found = conversations.last_turns(connection, known.id, arguments.limit + 1, arguments.before)
+            last = found[-arguments.limit :]
+            earlier = last[0].number if len(found) > len(last) else None
+            return {**answer, "turns": [_turn_view(call, turn) for turn in last], **omit_empty(earlier=earlier)}
         found = conversations.turns(connection, known.id, arguments.after, arguments.limit + 1)
         shown = found[: arguments.limit]
         following = shown[-1].number if len(found) > len(shown) else None
-        turns = [_turn_view(call, turn) for turn in shown]
-        return {**heading(call, persona), "conversation": _view(call, known), "turns": turns, **omit_empty(next=following)}
+        return {**answer, "turns": [_turn_view(call, turn) for turn in shown], **omit_empty(next=following)}
 
 
 class TurnArguments(IdArguments):
@@ -132,6 +139,8 @@ def add_turn(call: Call, arguments: TurnArguments) -> Json:
     """Store an ended turn of a conversation, redacted as memories are. A turn is stored as a whole or not at all."""
     if not _ID.fullmatch(arguments.id):
         raise InvalidInput("id can't be used", "it has 1 to 64 letters, digits, - and _", "Choose another")
+    if not arguments.messages:
+        raise InvalidInput("messages are missing", "a turn has at least what the user said", "Send them in order")
     redaction = Redaction(call.settings.privacy)
     messages = redaction.tree(arguments.messages)
     text = storable(json.dumps(messages, ensure_ascii=False), "messages")

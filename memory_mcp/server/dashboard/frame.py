@@ -63,6 +63,7 @@ ROOMS: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
     ("/memories", "memories", ("read",)),
     ("/ask", "ask", ("read",)),
     ("/people", "people", ("read",)),
+    ("/chat", "chat", ("read",)),
     ("/house", "house", ("admin", "export", "write")),
 )
 # The same for the pages of the house.
@@ -117,6 +118,18 @@ class Visit:
             MemoryMCPError: what the operation raises.
         """
         return action(self.call, self._checked(action, arguments))
+
+    def of_persona(self, name: str) -> "Visit":
+        """The same visit, now, of another persona.
+
+        Raises:
+            NotAllowed: that one is not the token's.
+        """
+        call = replace(self.call, scope={**self.call.scope, PATH_PERSONA: name}, headers=())
+        if not self.admission.reaches(call.persona_name()):
+            self.admission.note("persona", persona=name)
+            raise self.admission.foreign(name)
+        return replace(self, call=call)
 
     def stream(self, action: Operation, body: str | UploadFile = "", **arguments: Any) -> Response:
         """The same of an operation that reads a body or answers with a file: its response."""

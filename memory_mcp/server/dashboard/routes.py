@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from memory_mcp.server.dashboard import ask, configuration, front, house, imports, memories, people, records, today, tokens
+from memory_mcp.server.dashboard import ask, chat, configuration, front, house, imports, memories, people, records, today, tokens
 from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, room
 from memory_mcp.server.sessions import DASHBOARD, STATIC
 
@@ -42,6 +42,13 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/people/statistics": (people.statistics, None),
     "/people/twice": (people.twice, None),
     "/people/merge": (None, people.merge),
+    "/chat": (chat.listing, None),
+    "/chat/one": (chat.one, None),
+    "/chat/say": (None, chat.say),
+    "/chat/answer": (None, chat.answer),
+    "/chat/rename": (None, chat.rename),
+    "/chat/delete": (None, chat.delete),
+    "/chat/export": (chat.export, None),
     "/house": (house.overview, None),
     "/house/export": (house.export, None),
     "/house/import": (imports.overview, imports.start),

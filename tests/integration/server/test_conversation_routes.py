@@ -102,6 +102,7 @@ def test_a_conversation_is_renamed_exported_and_deleted(chats):
     [
         ({"id": "../x"}, "id can't be used"),
         ({"number": 0}, "number is 0"),
+        ({"messages": []}, "messages are missing"),
         ({"messages": ["x"]}, "messages.0 "),
         ({"title": "\x00"}, "title holds a NUL character"),
         ({"model": "x" * 600}, "model has 600 characters"),
