@@ -203,7 +203,7 @@ def _run(
             instance=instance_of(secret),
             secret=secret if inner else None,
             yield_lock=inner.yield_lock if inner else None,
-            conversing=WebChat() if any(map(is_installed, CHAT_EXTRAS)) else None,
+            conversing=WebChat(lambda: config.current().chat) if any(map(is_installed, CHAT_EXTRAS)) else None,
         )
         server = mcp_server(settings, on_started=lambda: _start_background(config, models, worker, chores, adopt))
         application = http_application(server, runtime, settings)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
@@ -148,11 +149,14 @@ class Turn:
             pieces: list[AIMessageChunk] = []
             shown = False
             try:
-                async for piece in self._bound.astream(said):
-                    pieces.append(piece)
-                    if piece.text:
-                        shown = True
-                        self._emit(TextPiece(str(piece.text)))
+                async with aclosing(self._bound.astream(said)) as stream:
+                    async for piece in stream:
+                        _heed_cancellation()
+                        pieces.append(piece)
+                        if piece.text:
+                            shown = True
+                            self._emit(TextPiece(str(piece.text)))
+                _heed_cancellation()
                 return _whole(pieces, self._model_name)
             except Exception as error:  # each vendor's library has errors of its own, without a common base
                 failure = failure_of(error, self._model_name)
@@ -227,6 +231,13 @@ def _latest_turns(messages: Sequence[Message], tokens: int) -> Sequence[Message]
         if message.role == "user":
             begins = place
     return messages[begins:]
+
+
+def _heed_cancellation() -> None:
+    """Raises CancelledError where a vendor's library has lost one, as `asyncio.wait_for` of Python 3.11 may."""
+    task = asyncio.current_task()
+    if task and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def _whole(pieces: "list[AIMessageChunk]", model: str) -> "AIMessage":

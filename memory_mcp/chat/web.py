@@ -12,7 +12,9 @@ from memory_mcp.chat.events import Heard, ToolResult, TurnEnded, event_json
 from memory_mcp.chat.group import GroupConversation
 from memory_mcp.chat.messages import messages_from_json, messages_json
 from memory_mcp.chat.models import VENDORS, obstacle
+from memory_mcp.chat.opening import limits_of, prices_of
 from memory_mcp.chat.tools import MEMORY, ToolServer
+from memory_mcp.config.settings import Chat
 
 if TYPE_CHECKING:
     from fastmcp.client.transports import ClientTransport
@@ -23,11 +25,21 @@ OLLAMA = "http://127.0.0.1:11434"
 
 
 class WebChat:
-    """One for the process."""
+    """One for the process. `settings` is asked anew for each turn."""
+
+    def __init__(self, settings: Callable[[], Chat] = Chat) -> None:
+        self._settings = settings
 
     def vendors(self) -> list[Json]:
-        """Each vendor with its models, where they can be listed without a key, and why it can't be asked, if it can't."""
-        return [{"name": name, **_state(name)} for name in VENDORS]
+        """Each vendor with its models, where they are configured or can be listed without a key, and why it can't be asked, if it can't."""
+        settings = self._settings()
+        configured = dict.fromkeys(filter(None, [settings.model, *settings.prices]))
+        found = []
+        for name in VENDORS:
+            state = _state(name)
+            own = [model for model in configured if model.startswith(f"{name}:")]
+            found.append({"name": name, "models": list(dict.fromkeys([*own, *state["models"]])), "why": state["why"]})
+        return found
 
     def turn(
         self, model: str, transports: "Mapping[str, Callable[[], ClientTransport]]", messages: Mapping[str, Sequence[Json]], **options: Any
@@ -42,7 +54,9 @@ class WebChat:
         """
         memories = {name: ToolServer(MEMORY, transport) for name, transport in transports.items()}
         known = {name: messages_from_json(trees) for name, trees in messages.items()}
-        return WebTurn(GroupConversation.of(model, memories, messages=known, **options))
+        settings = self._settings()
+        bounds: Json = {"limits": limits_of(settings), "prices": prices_of(settings)}
+        return WebTurn(GroupConversation.of(model, memories, messages=known, **bounds, **options))
 
 
 class WebTurn:

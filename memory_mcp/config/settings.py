@@ -356,6 +356,10 @@ class Chat(Group):
     prices: dict[ModelName, dict[Literal["input", "output"], Annotated[float, Field(ge=0)]]] = Field(
         {}, description="What a million tokens of a model cost, `input` and `output`, in your currency."
     )
+    dashboard_scope: Literal["admin", "write"] = Field(
+        "admin",
+        description="The scope that a token needs, beside `read` and `write`, to chat in the dashboard, which spends the server's keys.",
+    )
 
 
 class Graph(Group):

@@ -25,8 +25,6 @@ TURNS = 40
 MEMBERS = 8
 # A proxy closes a connection on which nothing comes; a model may think for minutes.
 SILENCE_SECONDS = 15.0
-# Whoever talks here spends what the server's keys pay for.
-NEEDED: tuple[TokenScope, ...] = ("read", "write", "admin")
 STREAM_HEADERS = {**HEADERS, "X-Accel-Buffering": "no"}
 
 
@@ -51,7 +49,9 @@ def one(visit: Visit) -> Response:
         members=known["conversation"].get("members", [own]) if known else [own],
         others=[name for name in visit.call.visible_personas() if name != own],
         vendors=vendors,
-        model=last["model"] if last else next((model for vendor in vendors for model in vendor["models"]), ""),
+        model=last["model"]
+        if last
+        else visit.call.settings.chat.model or next((name for found in vendors for name in found["models"]), ""),
         may_talk=_may_talk(visit),
         missing=_missing(visit),
     )
@@ -76,6 +76,7 @@ def export(visit: Visit) -> Response:
 
 def answer(visit: Visit) -> Response:
     """Answer the question whether a tool may run."""
+    visit.admission.require(_needed(visit), "the chat")
     runs: Runs = visit.request.app.state.runs
     allowed = visit.field("allow") == "yes"
     is_known = from_thread.run_sync(
@@ -103,10 +104,10 @@ class _Asked:
 
 def say(visit: Visit) -> Response:
     """Begin a turn, and stream its events. The turn ends with the connection."""
+    visit.admission.require(_needed(visit), "the chat")
     host = visit.call.runtime.conversing
     if host is None:
         raise NotInstalled("no conversations can be held here", "chat")
-    visit.admission.require(NEEDED, "the chat")
     asked, heard = _asked(visit)
     turn = host.turn(
         asked.model,
@@ -199,7 +200,12 @@ def _store(visit: Visit, asked: _Asked, members: Mapping[str, Json]) -> Json:
 
 
 def _may_talk(visit: Visit) -> bool:
-    return visit.may(*NEEDED)
+    return visit.may(*_needed(visit))
+
+
+def _needed(visit: Visit) -> tuple[TokenScope, ...]:
+    """Whoever talks here spends what the server's keys pay for."""
+    return ("read", "write", visit.call.settings.chat.dashboard_scope)
 
 
 def _missing(visit: Visit) -> str | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from urllib.parse import quote
 
 import pytest
 from chat_models import ScriptedModel, forever
@@ -23,6 +24,17 @@ def group(server, name):
         return GroupConversation(members, **options), models
 
     return group
+
+
+@pytest.fixture
+def memories(http, name):
+    """memories("さくら"): what a persona of this test has stored."""
+
+    def memories(persona):
+        found = http.get("/api/memories", headers={"X-Persona": quote(f"{name}-{persona}")}).json()["memories"]
+        return [memory["content"] for memory in found]
+
+    return memories
 
 
 def run(group, *texts, until=None):
@@ -84,9 +96,9 @@ def test_who_was_not_addressed_has_heard_it_the_next_time(group):
     assert texts(room.members["さくら"])[-2:] == [("user", "nilou?"), ("nilou", "I heard")]
 
 
-def test_each_recalls_and_stores_in_its_own_memory_alone(group, connect, server, name):
-    sakura = connect(server, f"{name}-さくら")
-    sakura("remember", content="合言葉は睡蓮")
+def test_each_recalls_and_stores_in_its_own_memory_alone(group, memories, http, name):
+    sent = {"headers": {"X-Persona": quote(f"{name}-さくら")}, "json": {"content": "合言葉は睡蓮"}}
+    http.post("/api/memories", **sent).raise_for_status()
     ask = {"name": "recall", "args": json.dumps({"query": "合言葉"})}
     keep = {"name": "remember", "args": json.dumps({"content": "旅人は苺が好き"})}
     room, models = group({"さくら": [ask, "睡蓮"], "nilou": [ask, keep, "I do not know"]})
@@ -94,28 +106,25 @@ def test_each_recalls_and_stores_in_its_own_memory_alone(group, connect, server,
     assert "睡蓮" in models["さくら"].asked[1][-1].text
     told = [message.text for round_ in models["nilou"].asked for message in round_]
     assert not [text for text in told if "睡蓮" in text and "さくら: 睡蓮" not in text]
-    assert connect(server, f"{name}-nilou")("recall", mode="recent")["hits"][0]["content"] == "旅人は苺が好き"
-    assert [hit["content"] for hit in sakura("recall", mode="recent")["hits"]] == ["合言葉は睡蓮"]
+    assert (memories("さくら"), memories("nilou")) == (["合言葉は睡蓮"], ["旅人は苺が好き"])
 
 
-def test_what_was_said_is_stored_to_all_who_are_there_where_that_is_wanted(group, connect, server, name):
+def test_what_was_said_is_stored_to_all_who_are_there_where_that_is_wanted(group, memories):
     room, _ = group({"さくら": ["うん"], "nilou": []}, hear=True)
     heard = run(room, "さくら、明日は海だよ")
     assert [speaker for speaker, event in heard if isinstance(event, Heard)] == ["さくら", "nilou"]
-    for persona in ("さくら", "nilou"):
-        (hit,) = connect(server, f"{name}-{persona}")("recall", mode="recent")["hits"]
-        assert hit["content"] == "user: さくら、明日は海だよ\nさくら: うん"
+    assert memories("さくら") == memories("nilou") == ["user: さくら、明日は海だよ さくら: うん"]
 
 
-@pytest.mark.parametrize("second", [forever, ValueError("broken")])
-def test_of_a_turn_that_was_not_finished_by_all_nobody_has_heard_anything(group, second, connect, server, name):
+@pytest.mark.parametrize("second", [forever, PermissionError("broken")])
+def test_of_a_turn_that_was_not_finished_by_all_nobody_has_heard_anything(group, second, memories):
     room, _ = group({"さくら": ["うん"], "nilou": [second] * 3}, hear=True)
-    until = None if isinstance(second, ValueError) else ("さくら", TurnEnded)
+    until = None if isinstance(second, PermissionError) else ("さくら", TurnEnded)
     room.members["nilou"].messages.append(Message("user", "前から"))
     heard = run(room, "みんな、元気？", until=until)
     assert [texts(member) for member in room.members.values()] == [[], [("", "前から")]]
     assert not [event for _, event in heard if isinstance(event, Heard)]
-    assert connect(server, f"{name}-さくら")("recall", mode="recent")["hits"] == []
+    assert memories("さくら") == []
 
 
 def test_a_turn_that_is_cancelled_while_somebody_thinks_ends(group):

@@ -38,8 +38,8 @@ const BLOCKS = [
     code.textContent = inside.join("\n");
   }],
   [/^ {0,3}#{1,6}\s/, (lines, parent) => {
-    const [, level, text] = lines.shift().trim().match(/^(#+)\s+(.*?)\s*#*$/) ?? [null, "#", ""];
-    inline(text, make(`h${Math.min(6, level.length + 2)}`, parent));
+    // No heading of the page: its outline is ours.
+    inline(lines.shift().trim().replace(/^#+\s*|\s*#*$/g, ""), make("strong", make("p", parent)));
   }],
   [/^\s*(?:[-*+]|\d{1,9}[.)])\s+/, (lines, parent) => {
     const item = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)/;
