@@ -221,6 +221,7 @@ def _run(
         _log_start(listener, config, personas, is_inner=inner is not None)
         config.start()
         uvicorn_server = uvicorn.Server(options)
+        _end_first(uvicorn_server, runtime.runs.end)
         if inner:
             inner.running(uvicorn_server)
         try:
@@ -232,6 +233,17 @@ def _run(
             chat.close()
             usage.write_all(personas)
             logger.info("stopped")
+
+
+def _end_first(server: "uvicorn.Server", end: Callable[[], None]) -> None:
+    """Ends what would otherwise keep a server from stopping for as long as a model talks."""
+    shutdown = server.shutdown
+
+    async def ending(sockets: list[socket.socket] | None = None) -> None:
+        end()
+        await shutdown(sockets)
+
+    server.shutdown = ending  # type: ignore[method-assign]
 
 
 def _spans() -> AbstractContextManager[None]:

@@ -19,7 +19,6 @@ from memory_mcp.extras import is_installed
 from memory_mcp.personas.server_lock import YIELD_PATH
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
-from memory_mcp.server.conversing import Runs
 from memory_mcp.server.dashboard import routes as dashboard
 from memory_mcp.server.edge import Edge
 from memory_mcp.server.http import routes
@@ -89,7 +88,6 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGI
         app.router.routes.append(Route(YIELD_PATH, leave, methods=["POST"]))
     places = ConcurrencyLimiter(lambda: runtime.config.current().calls)
     app.state.metrics = Metrics(runtime, places, authenticator.refusals) if is_installed("metrics") else None
-    app.state.runs = Runs()
     app.state.edge = edge = Edge(app, authenticator, places, app.state.metrics)
     return edge
 

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.settings import Settings
@@ -13,12 +12,10 @@ from memory_mcp.jobs.chore_worker import ChoreWorker
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.personas.registry import Personas
+from memory_mcp.server.conversing import Conversing, Runs
 from memory_mcp.server.import_jobs import ImportJobs
 from memory_mcp.server.oauth.clients import fetch_public
 from memory_mcp.store.vectors.index_cache import IndexCache
-
-if TYPE_CHECKING:  # it imports this module
-    from memory_mcp.server.conversing import Conversing
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,7 @@ class Runtime:
     without `chores` there is no upkeep in the background, and without `usage` nothing is counted. `forget_cached` drops what models
     have answered. `token_uses`: when each token was last used since the start, by its id. `instance` names this start of the server; with
     `secret`, only callers that send it are let in. `yield_lock` stops it for another server.
-    `conversing` runs the conversations of the chat room, if what they need is installed.
+    `conversing` runs the conversations of the chat room, if what they need is installed; `runs` are their turns.
     `fetch_document` reads what an OAuth client says of itself on the web."""
 
     config: LiveConfig
@@ -46,5 +43,6 @@ class Runtime:
     instance: str = ""
     secret: str | None = None
     yield_lock: Callable[[], None] | None = None
-    conversing: "Conversing | None" = None
+    conversing: Conversing | None = None
+    runs: Runs = field(default_factory=Runs)
     fetch_document: Callable[[str], Awaitable[bytes]] = fetch_public

@@ -16,9 +16,10 @@ from memory_mcp.domain import TokenScope
 from memory_mcp.errors import ChatFailed, ConversationNotFound, InvalidInput, MemoryMCPError, NotInstalled
 from memory_mcp.server.actions import conversations
 from memory_mcp.server.call import TURN
-from memory_mcp.server.conversing import RunningTurn, Runs, admitted_now, transports
+from memory_mcp.server.conversing import RunningTurn
 from memory_mcp.server.dashboard.frame import HEADERS, Visit
 from memory_mcp.server.operation import Json
+from memory_mcp.server.own_calls import admitted_now, transports
 
 # Of the turns of a conversation so many are shown, and told to a model.
 TURNS = 40
@@ -77,7 +78,7 @@ def export(visit: Visit) -> Response:
 def answer(visit: Visit) -> Response:
     """Answer the question whether a tool may run."""
     visit.admission.require(_needed(visit), "the chat")
-    runs: Runs = visit.request.app.state.runs
+    runs = visit.call.runtime.runs
     allowed = visit.field("allow") == "yes"
     is_known = from_thread.run_sync(
         lambda: runs.answer(visit.field("run"), visit.admission.token, visit.field("call"), allowed=allowed),
@@ -149,8 +150,9 @@ def _turns(visit: Visit, identity: str, before: int) -> list[Json]:
 async def _stream(visit: Visit, asked: _Asked, turn: RunningTurn) -> AsyncGenerator[str]:
     """The events as the browser gets them. The turn runs in a task of its own, which cleans up after itself when the browser is gone."""
     events: asyncio.Queue[Json | None] = asyncio.Queue()
-    runs: Runs = visit.request.app.state.runs
-    task = runs.begin(turn, visit.admission.token, lambda identity: _run(visit, asked, turn, identity, events.put_nowait))
+    task = visit.call.runtime.runs.begin(
+        turn, visit.admission.token, lambda identity: _run(visit, asked, turn, identity, events.put_nowait)
+    )
     try:
         while True:
             try:
