@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.errors import MemoryMCPError, StoreDamaged, StoreError
+from memory_mcp.errors import InvalidInput, MemoryMCPError, StoreDamaged, StoreError
 from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import write_identity
 from memory_mcp.personas.names import store_name
@@ -57,9 +57,32 @@ class _Copied:
 
 
 def restore_cell(personas: Personas, copies: Path | None, find_key: FindKey, now: datetime, settings: Settings) -> Iterator[Restored]:
-    """Restore every persona of this cell that isn't there yet, one after another."""
-    backups = dict(_newest_backups(personas, find_key, settings))
-    for folder in _copied_folders(copies) if copies else ():
+    """Restore every persona of this cell that isn't there yet, one after another.
+
+    Raises:
+        InvalidInput: `copies` is no directory.
+    """
+    if copies and not copies.is_dir():
+        raise InvalidInput(f"there are no copies in {copies}", "it is not a directory", "Name the directory to which Litestream has copied")
+    backups, damaged = _newest_backups(personas, find_key, settings)
+    if copies:
+        yield from _from_copies(personas, copies, backups, find_key)
+    for name, (backup_file, manifest) in backups.items():
+        if not personas.cell.owns(name) or personas.exists(name):
+            continue
+        try:
+            restore(personas, backup_file.path, find_key, now)
+            yield Restored(name, "backup", manifest.created_at, manifest.contents.memories)
+        except MemoryMCPError as error:
+            yield Restored(name, "backup", refused=str(error))
+    for folder_name, why in damaged.items():
+        if not (personas.directory / folder_name).exists():
+            yield Restored(folder_name, "backup", refused=why)
+
+
+def _from_copies(personas: Personas, copies: Path, backups: dict[str, tuple[Backup, Manifest]], find_key: FindKey) -> Iterator[Restored]:
+    """Restore what has a later copy than its backup, and take it out of `backups`."""
+    for folder in _copied_folders(copies):
         with atomic_replace.scratch(personas.directory, folder.name) as scratch:
             try:
                 copied = _copy_of(folder, scratch / DATABASE_NAME)
@@ -73,29 +96,24 @@ def restore_cell(personas: Personas, copies: Path | None, find_key: FindKey, now
                 yield _placed(personas, copied, backups.pop(copied.name, None), find_key)
             except MemoryMCPError as error:
                 yield Restored(folder.name, "copy", refused=str(error))
-    for name, (backup_file, manifest) in backups.items():
-        if not personas.cell.owns(name) or personas.exists(name):
-            continue
-        try:
-            restore(personas, backup_file.path, find_key, now)
-            yield Restored(name, "backup", manifest.created_at, manifest.contents.memories)
-        except MemoryMCPError as error:
-            yield Restored(name, "backup", refused=str(error))
 
 
-def _newest_backups(personas: Personas, find_key: FindKey, settings: Settings) -> Iterator[tuple[str, tuple[Backup, Manifest]]]:
-    """The newest readable backup of each persona, with its manifest, by name."""
-    found: set[str] = set()
+def _newest_backups(personas: Personas, find_key: FindKey, settings: Settings) -> tuple[dict[str, tuple[Backup, Manifest]], dict[str, str]]:
+    """The newest backup of each persona whose beginning can be read, with its manifest, by name; and why none can, by directory."""
+    found: dict[str, tuple[Backup, Manifest]] = {}
+    damaged: dict[str, str] = {}
+    folders: set[str] = set()
     for backup in Backups(personas.directory, personas.keys).listed(settings):
-        if backup.folder in found:
+        if backup.folder in folders:
             continue
         try:
             with backup_archive.opened(backup.path, find_key) as (manifest, _):
-                name = manifest.persona
-        except StoreDamaged:  # an earlier one may be readable
+                found[manifest.persona] = backup, manifest
+        except StoreDamaged as error:  # an earlier one may be readable
+            damaged[backup.folder] = str(error)
             continue
-        found.add(backup.folder)
-        yield name, (backup, manifest)
+        folders.add(backup.folder)
+    return found, {folder: why for folder, why in damaged.items() if folder not in folders}
 
 
 def _copied_folders(copies: Path) -> list[Path]:

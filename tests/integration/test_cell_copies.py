@@ -16,6 +16,7 @@ import pytest
 from memory_mcp.cli.cell_files import litestream
 from memory_mcp.config.master_key import new_key
 from memory_mcp.config.settings import Privacy, Settings
+from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import NO_KEYS, Personas
 from memory_mcp.remember.forget import forget
@@ -82,6 +83,7 @@ def lost(tmp_path):
 @pytest.mark.slow
 def test_a_lost_cell_comes_back_with_all_that_was_copied_and_a_beginning_of_the_rest(lost, tmp_path, eventually, figure):
     copies = tmp_path / "copies"
+    copies.mkdir()
     with copying(lost.directory, copies, tmp_path):
         with lost.writing("さくら") as persona:
             said = [f"記憶 {number}" for number in range(20)]
@@ -167,16 +169,24 @@ def test_encrypted_personas_come_back_from_backups_and_only_those_of_the_cell(tm
     assert sorted(there) == sorted(names)
 
 
-def test_a_backup_that_can_not_be_opened_is_told_and_the_others_are_restored(tmp_path, lost):
+@pytest.mark.parametrize("beginning_of", [lambda whole: whole[:20], lambda whole: whole[:-200]], ids=["nothing", "most"])
+def test_a_damaged_backup_is_told_and_the_others_are_restored(tmp_path, lost, beginning_of):
     settings = Settings.model_validate({"backup": {"directory": str(tmp_path / "backups")}})
     for name in NAMES:
         with lost.writing(name) as persona:
             made, _ = Backups(lost.directory, lost.keys).make(persona, datetime.now(UTC), settings)
             if name == "nilou":
-                made.path.write_bytes(made.path.read_bytes()[:-200])
+                made.path.write_bytes(beginning_of(made.path.read_bytes()))
     personas, done = restored(tmp_path / "new", None, settings)
     assert sorted(personas.names()) == sorted(set(NAMES) - {"nilou"})
-    assert [one.persona for one in done.values() if one.refused] in ([], ["nilou"])
+    assert [one.persona for one in done.values() if one.refused] == ["nilou"]
+    personas.close()
+
+
+def test_copies_in_a_place_that_is_not_there_are_no_empty_cell(tmp_path):
+    personas = Personas(tmp_path / "new")
+    with pytest.raises(InvalidInput, match="there are no copies in"):
+        list(restore_cell(personas, tmp_path / "nowhere", {}.get, datetime.now(UTC), Settings()))
     personas.close()
 
 
