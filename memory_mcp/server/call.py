@@ -8,7 +8,7 @@ used is an error, never a reason to serve another persona.
 import logging
 import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -244,6 +244,20 @@ class Call:
             return self, key
         with self.reading() as persona, persona.database.read_briefly() as connection:
             return (self, key) if memories.by_keys(connection, [key]) else (self.within(pool), bare)
+
+    def by_place(self, keys: Iterable[str]) -> list[tuple["Call", list[str]]]:
+        """`place_of` each key, together by store, before anything in a pool is changed.
+
+        Raises:
+            NotAllowed: the caller may not write to one of the pools.
+        """
+        places: dict[str, tuple[Call, list[str]]] = {}
+        for place, key in map(self.place_of, keys):
+            places.setdefault(place.pool, (place, []))[1].append(key)
+        for place, _ in places.values():
+            if place.pool:
+                place.writable_name()
+        return list(places.values())
 
     def _pool_store(self, *, to_write: bool = False) -> str:
         """The name of the store of the call's pool.

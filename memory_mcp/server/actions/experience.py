@@ -1,7 +1,7 @@
 """What worked and what failed: the tools advise, report and judge, how recall does, and weights fitted to one's own judgements."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -18,6 +18,7 @@ from memory_mcp.experience.matches import Match, Matches, matches, of_pool
 from memory_mcp.experience.reports import Report
 from memory_mcp.experience.reports import report as count_report
 from memory_mcp.experience.weights import fit
+from memory_mcp.personas.names import key_in
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.own_weights import own_weights, set_own_weights
 from memory_mcp.search.validation import QUERY_LIMIT
@@ -93,6 +94,7 @@ class ReportArguments(Arguments):
     sign: Annotated[Text, Field(description="by what to notice the failure")] = ""
     instead: Annotated[Text, Field(description="what to do instead")] = ""
     severity: Annotated[WholeNumber, Field(description="1..5")] = None
+    pool: Annotated[Text, Field(description="share it in this pool")] = ""
 
 
 class Reported(PersonaAnswer):
@@ -113,9 +115,11 @@ class Reported(PersonaAnswer):
 def report(call: Call, arguments: ReportArguments) -> Json:
     """Say how a task went, also that it failed: steps that worked, or sign and instead of a pitfall. The next advise knows it."""
     told = _told(call, arguments)
-    with call.writing() as persona:
-        shown = call.shown(persona, arguments.used)
-        used = tuple(key for key in arguments.used if key in shown)
+    place = call.within(arguments.pool.strip()) if arguments.pool.strip() else call
+    with place.writing() as persona:
+        keys = {place.place_of(key)[1] if place.pool else key: key for key in arguments.used}
+        shown = keys if place.pool else call.shown(persona, arguments.used)  # who writes to a pool is believed
+        used = tuple(key for key in keys if key in shown)
         found = _matches(call, persona, told.task)
         counted = count_report(
             persona,
@@ -126,16 +130,17 @@ def report(call: Call, arguments: ReportArguments) -> Json:
             zone=call.settings.zone,
             privacy=call.settings.privacy,
         )
-    not_shown = dict.fromkeys((key for key in arguments.used if key not in used), "you were not shown it lately")
+    not_shown = dict.fromkeys((key for bare, key in keys.items() if bare not in used), "you were not shown it lately")
+    pool = place.foreign_pool
     return {
-        "persona": persona.name,
-        "made": list(counted.made),
-        "counted": {key: list(verdicts) for key, verdicts in counted.counted.items()},
-        "near": [_near_view(match) for match in counted.near],
+        **(heading(place, persona) if pool else {"persona": persona.name}),
+        "made": [_seen(key, pool) for key in counted.made],
+        "counted": {_seen(key, pool): list(verdicts) for key, verdicts in counted.counted.items()},
+        "near": [_near_view(match, pool) for match in counted.near],
         **omit_empty(
             not_counted=not_shown,
             repeated=counted.repeated or None,
-            note="; ".join(filter(None, [counted.note, _NEAR_NOTE if counted.near else ""])),
+            note="; ".join(filter(None, [_seen_in(counted.note, counted.counted, pool), _NEAR_NOTE if counted.near else ""])),
         ),
     }
 
@@ -172,16 +177,27 @@ def judge(call: Call, arguments: JudgeArguments) -> Json:
 def _judged(call: Call, keys: Sequence[str], verdict: Verdict) -> Json:
     if not 0 < len(keys) <= KEYS_LIMIT:
         raise InvalidInput(f"keys has {len(keys)} entries", f"judge takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
-    keys = [storable(key, "keys").strip() for key in dict.fromkeys(keys)]
+    answers = [
+        _judged_in(place, of_store, verdict)
+        for place, of_store in call.by_place(storable(key, "keys").strip() for key in dict.fromkeys(keys))
+    ]
+    return {**answers[0], "outcomes": [outcome for answer in answers for outcome in answer["outcomes"]]}
+
+
+def _judged_in(call: Call, keys: Sequence[str], verdict: Verdict) -> Json:
+    """Judge memories of one store. Who writes to a pool is believed: what its readers are shown is not kept."""
     with call.changing() as persona:
         head = heading(call, persona)
         if not persona.exists:
-            return {**head, "outcomes": [{"key": key, "outcome": "not_found"} for key in keys]}
-        shown = (dict.fromkeys(keys, _ON_PAGE) if is_dashboard(call.scope["path"]) else {}) | call.shown(persona, keys)
+            return {**head, "outcomes": [{"key": _seen(key, call.foreign_pool), "outcome": "not_found"} for key in keys]}
+        is_believed = bool(call.pool) or is_dashboard(call.scope["path"])
+        shown = (dict.fromkeys(keys, _ON_PAGE) if is_believed else {}) | call.shown(persona, keys)
         outcomes = judge_memories(persona, keys, verdict, shown, call.reader, now=call.now, privacy=call.settings.privacy)
         return {
             **head,
-            "outcomes": [{"key": one.key, "outcome": one.outcome, **omit_empty(reason=one.reason)} for one in outcomes],
+            "outcomes": [
+                {"key": _seen(one.key, call.foreign_pool), "outcome": one.outcome, **omit_empty(reason=one.reason)} for one in outcomes
+            ],
         }
 
 
@@ -294,8 +310,18 @@ def _matches(call: Call, persona: Persona, task: str) -> Matches:
     return matches(persona, task, models=call.models, settings=call.settings, indexes=call.runtime.indexes)
 
 
-def _near_view(match: Match) -> Json:
-    return {"key": match.memory.key, "title": match.experience.task, "similarity": round(match.similarity, 2)}
+def _seen(key: str, pool: str) -> str:
+    return key_in(pool, key) if pool else key
+
+
+def _seen_in(note: str, keys: Iterable[str], pool: str) -> str:
+    for key in keys:
+        note = note.replace(key, _seen(key, pool))
+    return note
+
+
+def _near_view(match: Match, pool: str) -> Json:
+    return {"key": _seen(match.memory.key, pool), "title": match.experience.task, "similarity": round(match.similarity, 2)}
 
 
 def _task(call: Call, text: str) -> str:

@@ -338,13 +338,7 @@ def forget(call: Call, arguments: ForgetArguments) -> Json:
     keys = arguments.keys
     if not 0 < len(keys) <= KEYS_LIMIT:
         raise InvalidInput(f"keys has {len(keys)} entries", f"forget takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
-    places: dict[str, tuple[Call, list[str]]] = {}
-    for place, key in map(call.place_of, keys):
-        places.setdefault(place.pool, (place, []))[1].append(key)
-    for place, _ in places.values():
-        if place.pool:
-            place.writable_name()  # before anything is forgotten
-    answers = [_forgotten(place, of_store, arguments) for place, of_store in places.values()]
+    answers = [_forgotten(place, of_store, arguments) for place, of_store in call.by_place(keys)]
     return {**answers[0], "outcomes": [outcome for answer in answers for outcome in answer["outcomes"]]}
 
 

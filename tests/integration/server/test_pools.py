@@ -24,7 +24,7 @@ def era():
 
 @pytest.fixture
 def server(serving, tmp_path):
-    with serving(tmp_path, pools=POOLS) as server:
+    with serving(tmp_path, pools=POOLS, toolsets=["core", "experience"]) as server:
         yield server
 
 
@@ -250,3 +250,25 @@ def test_only_a_server_with_pools_tells_models_of_them(server, serving, tmp_path
     (tmp_path / "other").mkdir()
     with serving(tmp_path / "other") as without:
         assert arguments(server) - arguments(without) == {"pool"}
+
+
+def test_a_team_learns_from_the_reports_of_those_who_write_to_its_pool(server, connect, reader, writer, http):
+    task, steps = "請求書を月末にまとめて発行する", ["締め番号をもらう", "控えを青フォルダに入れる"]
+    made = writer("report", task=task, outcome="worked", steps=steps, sign="印影が薄い", instead="300dpiで貼る", pool="team")
+    assert (made["persona"], made["pool"], {key.rpartition("@")[2] for key in made["made"]}) == ("writer", "team", {"team"})
+    advised = reader("advise", task=task)
+    assert [(entry["key"], entry["steps"], entry["tried"]) for entry in advised["try"]] == [(made["made"][0], steps, 1)]
+    assert [entry["key"] for entry in advised["beware"]] == made["made"][1:]
+    assert connect(server, "stranger")("advise", task=task)["unknown"] is True
+    assert "may not write to" in reader.refusal("report", task=task, outcome="failed", steps=steps, pool="team")
+    assert "may not write to" in reader.refusal("judge", keys=made["made"], verdict="hurt")
+    again = writer("report", task="今月の請求書", outcome="worked", used=made["made"], pool="team")
+    assert again["counted"][made["made"][0]] == ["used", "worked"]
+    judged = writer("judge", keys=[made["made"][0], "memory_0"], verdict="helped")["outcomes"]
+    assert [outcome["outcome"] for outcome in judged] == ["judged", "not_found"]
+    assert (reader("advise", task=task)["try"][0]["tried"], reader("advise", task=task)["try"][0]["worked"]) == (2, 2)
+    own = reader("report", task=task, outcome="worked", used=made["made"])
+    assert set(own["not_counted"]) == set(made["made"])
+    server.runtime.usage.write_all(server.runtime.personas)
+    assert not [name for name, content in bytes_of(server.directory_of("reader")).items() if "青フォルダ".encode() in content]
+    assert http.get("/api/stats", headers={"X-Persona": "writer"}).json()["memories"] == 0
