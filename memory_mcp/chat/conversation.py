@@ -15,6 +15,7 @@ from memory_mcp.chat.tools import MEMORY, Answer, Tool, Toolbox, ToolServer, fin
 from memory_mcp.chat.turn import Approvals, Limits, Price, Turn
 from memory_mcp.client.connection import Connection
 from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
+from memory_mcp.text.unstorable import storable
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -50,7 +51,7 @@ class Conversation:
     ) -> None:
         own = memory_server(memory) if isinstance(memory, Connection) else memory
         self._servers = [*([own] if own else []), *servers]
-        self._instructions, self._system, self._context = instructions, "", ""
+        self._instructions, self._system = instructions, ""
         self.messages = list(messages)
         self.session_id = session_id or f"chat-{uuid4().hex[:12]}"
         self.keep_transcript, self.user = keep_transcript, user
@@ -59,6 +60,7 @@ class Conversation:
         self.toolbox, self.approvals = Toolbox(), Approvals(allowed, self.limits.seconds)
         self.usage = Usage(0, 0)
         self.stored: list[Stored] = []
+        self._is_open = False
         self._running: asyncio.Task[None] | None = None
         self.switch(model)
 
@@ -76,18 +78,27 @@ class Conversation:
 
     async def __aenter__(self) -> Self:
         """Raises: ServerUnreachable: the memory's server can't be reached. Of the others, `toolbox.missing` says so."""
-        await self.toolbox.open(self._servers)
-        if MEMORY in self.toolbox.missing:
+        try:
+            await self._begin()
+        except BaseException:
             await self.toolbox.close()
-            raise ServerUnreachable("the memory can't be used", self.toolbox.missing[MEMORY], "Check its address and the token")
-        if tool := self._memory_tool("get_context"):
-            answer = await self.toolbox.call(tool, {})
-            self._context = "" if answer.is_error else answer.text
-            self.persona = str((answer.tree or {}).get("persona", ""))
-        self._system = system_message(self._instructions, self.toolbox.instructions, self._context)
+            raise
+        self._is_open = True
         return self
 
+    async def _begin(self) -> None:
+        await self.toolbox.open(self._servers)
+        why, context = self.toolbox.missing.get(MEMORY, ""), ""
+        if tool := self._memory_tool("get_context"):
+            answer = await self.toolbox.call(tool, {})
+            why, context = (answer.text.removesuffix("."), "") if answer.is_error else ("", answer.text)
+            self.persona = str((answer.tree or {}).get("persona", ""))
+        if why:
+            raise ServerUnreachable("the memory can't be used", why, "Check its address and the token")
+        self._system = system_message(self._instructions, self.toolbox.instructions, context)
+
     async def __aexit__(self, *_: object) -> None:
+        self._is_open = False
         await self._stopped()
         await self.toolbox.close()
 
@@ -98,10 +109,15 @@ class Conversation:
         With `replacing`, the index of a message of the user, the turn takes the place of that message and of all after it.
 
         Raises:
-            InvalidInput: a turn is running, or `replacing` is no message of the user.
+            InvalidInput: the conversation is not open, a turn is running, the text is empty or can't be stored, or `replacing` is no message
+                of the user.
         """
+        if not self._is_open:
+            raise InvalidInput("the conversation is not open", "", "Use it with `async with`")
         if self._running:
             raise InvalidInput("a turn is running", "", "Wait for its end, or cancel it")
+        if not storable(text, "text").strip():
+            raise InvalidInput("there is nothing to say", "", "Say something")
         begins = len(self.messages) if replacing is None else self._user_message(replacing)
         events: asyncio.Queue[Event] = asyncio.Queue()
         asked = Message("user", text, speaker=speaker, off_record=off_record)

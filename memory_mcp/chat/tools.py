@@ -88,7 +88,7 @@ class Toolbox:
         offered: list[tuple[ToolServer, Sequence[McpTool]]] = []
         for server in servers:
             try:
-                client = Client(server.transport(), timeout=ANSWER_SECONDS)
+                client = Client(server.transport(), timeout=ANSWER_SECONDS, init_timeout=ANSWER_SECONDS)
                 await self._open.enter_async_context(client)
                 offered.append((server, await client.list_tools()))
             except Exception as error:  # noqa: BLE001  each transport has its own errors, a program of somebody else any

@@ -110,8 +110,7 @@ class Turn:
         self._model, self._model_name, self._toolbox, self._approvals, self._emit = model, model_name, toolbox, approvals, emit
         self._system, self._off_record, self._limits, self._price, self._before = system, off_record, limits, price, used_before
         self._tools = {name: tool for name, tool in toolbox.tools.items() if tool.reads_only or not off_record}
-        specified = specifications(self._tools.values(), vendor)
-        self._bound: Any = model.bind_tools(specified) if specified else model
+        self._specified = specifications(self._tools.values(), vendor)
         self.usage = Usage(0, 0, 0.0 if price else None)
 
     async def run(self, earlier: Sequence[Message], asked: Message) -> list[Message]:
@@ -149,7 +148,8 @@ class Turn:
             pieces: list[AIMessageChunk] = []
             shown = False
             try:
-                async with aclosing(self._bound.astream(said)) as stream:
+                bound: Any = self._model.bind_tools(self._specified) if self._specified else self._model
+                async with aclosing(bound.astream(said)) as stream:
                     async for piece in stream:
                         _heed_cancellation()
                         pieces.append(piece)
