@@ -93,7 +93,7 @@ def read(text: str) -> Experience:
         else:
             open_part = fields.setdefault("lesson", [])
         mark = named or step
-        open_part.append((line[mark.end() :] if mark else line).strip())
+        open_part.append((line[mark.end() :] if mark else line).lstrip())
     said = {name: "\n".join(part).strip() for name, part in fields.items()}
     severity = said.pop("severity", "")
     return Experience(

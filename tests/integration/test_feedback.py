@@ -97,7 +97,7 @@ def test_an_experience_that_is_revised_is_found_by_what_it_says_now(say, nilou, 
             "DBを移す", when="夜", not_when="月末", strategy="sequential", steps=("写す\n\n  そして\n1. 数える", "消す"), lesson="遅い"
         ),
         Experience("Ship it", sign="Friday:\nevening", instead="- wait", severity=5, lesson="2. it broke"),
-        Experience("Strategy: x", steps=("When: now",)),
+        Experience("Strategy: x", steps=("When: now \n then",)),
     ],
 )
 def test_an_experience_reads_as_it_was_written(said):
