@@ -388,8 +388,8 @@ def _adopting(personas: Personas) -> Iterator[Callable[[], None]]:
 
 def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas, *, is_inner: bool) -> None:
     """Logs where the server is and what it found, for users and for scripts that wait for it."""
-    names = personas.names()
-    logger.info("data in %s: %d persona(s)%s", personas.directory.resolve(), len(names), f" ({', '.join(names[:10])})" if names else "")
+    names, count = personas.names(limit=10), personas.count()
+    logger.info("data in %s: %d persona(s)%s", personas.directory.resolve(), count, f" ({', '.join(names)})" if names else "")
     if not personas.cell.is_whole:
         logger.info("this is %s", personas.cell)
     logger.info("settings from %s%s", config.path.resolve(), "" if config.path.exists() else " (missing: defaults)")

@@ -128,7 +128,11 @@ def expire_session(
 
 def personas(url: Url = None, as_json: AsJson = False) -> None:
     """List the personas of a server."""
-    answer = connection(url, None).get_json("/api/personas")
+    server = connection(url, None)
+    answer = page = server.get_json("/api/personas")
+    while "next" in page:
+        page = server.get_json("/api/personas", after=page["next"])
+        answer = {"personas": [*answer["personas"], *page["personas"]]}
     if as_json:
         print_json(answer)
         return

@@ -1,12 +1,14 @@
 """When each chore runs, for which persona, and what happens if it fails. `chores` lists the chores and their intervals.
 
 `ChoreWorker.step` does one small piece for one persona and returns how long to wait before the next; the thread only repeats it.
-This state is lost at a restart: every chore then checks every persona again, and finds in the store what is done already.
+This state is lost at a restart: every chore then checks every persona again, some at a time, and finds in the store what is done already.
+What is neither due nor waits for a time is not kept, so that personas which nobody writes to cost nothing.
 """
 
+import heapq
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -17,6 +19,8 @@ from memory_mcp.personas.registry import Persona, Personas
 
 # On a server that is never idle, a chore that has been due for so long runs between two calls.
 OVERDUE_SECONDS = 3600.0
+# So many personas at a time are looked at after a start.
+LOOKED_AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class Chore:
 
     A persona should not be opened only to find that there is nothing to do: with `only_after_writes`, a persona without writes since
     its last round is skipped until the time that `next_due` gave at the end of that round, or until config.json changes. With
-    `has_work`, only personas for which it returns true have a round. A chore with `changes_memories` may create work for the others.
+    `has_work`, only personas for which it returns true have a round; `with_work` names all of them. A chore with `changes_memories` may create work for the others.
     """
 
     name: str
@@ -38,6 +42,7 @@ class Chore:
     only_after_writes: bool = False
     next_due: Callable[[Persona, datetime, Settings], datetime | None] | None = None
     has_work: Callable[[str], bool] | None = None
+    with_work: Callable[[], Iterable[str]] | None = None
     changes_memories: bool = True
 
 
@@ -67,6 +72,7 @@ class _Round:
     next_due: datetime | None = None
     settings: Settings | None = None  # the settings that `next_due` was computed from
     backoff: Backoff = field(default_factory=Backoff)
+    rests_until: datetime | None = None  # of one that is put aside
 
     def is_due(self, chore: Chore, name: str, now: datetime, settings: Settings) -> bool:
         if self.started_at is not None:
@@ -80,6 +86,14 @@ class _Round:
         same_settings = self.settings is settings or self.settings == settings
         return not same_settings or (self.next_due is not None and self.next_due <= now)
 
+    def may_be_due_at(self, chore: Chore, settings: Settings) -> datetime | None:
+        """For a round that is not due: when to look at it again; None if only a write or a request makes it due."""
+        was_written_to = self.writes > 1 or not chore.only_after_writes
+        if self.done_at is None or not was_written_to:
+            return self.next_due
+        earliest = self.done_at + chore.interval(settings)
+        return max(earliest, self.next_due) if self.next_due and self.writes == self.handled_writes else earliest
+
 
 class ChoreWorker:
     """Does the chores of all personas, one small piece at a time, in turns, while the server is idle."""
@@ -89,31 +103,41 @@ class ChoreWorker:
     ) -> None:
         self._personas, self._chores, self._settings, self._clock = personas, tuple(chores), settings, clock
         self._rounds: dict[tuple[str, str], _Round] = {}
+        # Rounds that are not due before a time, and these times; a round that is back in the line leaves its time until then.
+        self._resting: dict[tuple[str, str], _Round] = {}
+        self._alarms: list[tuple[datetime, tuple[str, str]]] = []
+        self._looked_until: str | None = None  # the name up to which personas were looked at since the start; None for all
+        self._seen: tuple[Settings, tuple[str, ...]] | None = None  # the settings, and the chores that are turned on
         self._guard = threading.Lock()
         self._last_done: dict[str, datetime] = {}
         self._last_error: dict[str, str] = {}
         self._failing: set[tuple[str, str]] = set()  # (chore, persona)
-        self._called_at = clock()
+        self._called_at = self._seen_now = clock()
         self._thread = StepThread("upkeep worker", lambda: self.step(clock()))
 
     def wake(self, persona_name: str) -> None:
         """Call it after a write of this persona has been committed."""
         with self._guard:
             for chore in self._chores:
-                self._rounds.setdefault((chore.name, persona_name), _Round()).writes += 1
+                self._round((chore.name, persona_name)).writes += 1
+
+    def _round(self, key: tuple[str, str]) -> _Round:
+        """The round of a chore and a persona, in the line; a new one if there is none."""
+        if key not in self._rounds:
+            self._rounds[key] = self._resting.pop(key) if key in self._resting else _Round()
+        return self._rounds[key]
 
     def _wake_others(self, chore: Chore, persona_name: str) -> None:
         """Makes the other chores of a persona due after one has changed memories: forgetting, for example, changes summaries."""
         with self._guard:
             for other in self._chores:
-                round_ = self._rounds.get((other.name, persona_name))
-                if round_ and other is not chore:
-                    round_.writes += 1
+                if other is not chore:
+                    self._round((other.name, persona_name)).writes += 1
 
     def request(self, chore_name: str, persona_name: str) -> None:
         """Runs this chore for this persona next, regardless of its interval and of calls."""
         with self._guard:
-            self._rounds.setdefault((chore_name, persona_name), _Round()).requests += 1
+            self._round((chore_name, persona_name)).requests += 1
         self._thread.wake()
 
     def forget(self, persona_name: str) -> None:
@@ -121,6 +145,7 @@ class ChoreWorker:
         with self._guard:
             for chore in self._chores:
                 self._rounds.pop((chore.name, persona_name), None)
+                self._resting.pop((chore.name, persona_name), None)
                 self._failing.discard((chore.name, persona_name))
 
     def note_call(self) -> None:
@@ -128,10 +153,7 @@ class ChoreWorker:
         self._called_at = self._clock()
 
     def start(self) -> None:
-        with self._guard:
-            for name in self._personas.stores():
-                for chore in self._chores:
-                    self._rounds.setdefault((chore.name, name), _Round())
+        self._looked_until = ""
         self._thread.start()
 
     def stop(self) -> None:
@@ -143,6 +165,8 @@ class ChoreWorker:
         settings, now = self._settings(), self._clock()
         enabled = {chore.name: chore for chore in self._chores if chore.enabled(settings)}
         with self._guard:
+            self._take_rested(now)
+            waiting = () if self._looked_until is None else self._personas.stores(self._looked_until)
             due = [
                 (chore, name)
                 for (chore, name), round_ in self._rounds.items()
@@ -152,7 +176,9 @@ class ChoreWorker:
         return {
             chore.name: ChoreStatus(
                 enabled=chore.name in enabled,
-                due=tuple(sorted(name for due_chore, name in due if due_chore == chore.name)),
+                due=tuple(
+                    sorted({*(name for due_chore, name in due if due_chore == chore.name), *(waiting if chore.name in enabled else ())})
+                ),
                 last_done=self._last_done.get(chore.name),
                 failing=tuple(sorted(name for failed_chore, name in failing if failed_chore == chore.name)),
                 last_error=self._last_error.get(chore.name),
@@ -181,13 +207,18 @@ class ChoreWorker:
         idle = elapsed(self._called_at, now, settings.upkeep.idle_seconds)
         enabled = {chore.name: chore for chore in self._chores if chore.enabled(settings)}
         with self._guard:
-            for key, round_ in self._rounds.items():
+            self._take_more(enabled, now, settings, idle=idle)
+            for key, round_ in list(self._rounds.items()):
                 chore = enabled.get(key[0])
-                if chore is None or not round_.backoff.over(now):
+                if chore is None:
+                    self._forgo(key, round_)
+                    continue
+                if not round_.backoff.over(now):
                     continue
                 if round_.requests == round_.handled_requests:
                     if not round_.is_due(chore, key[1], now, settings):
                         round_.due_since = None
+                        self._put_aside(key, round_, chore, settings)
                         continue
                     round_.due_since = round_.due_since or now
                     if not idle and not elapsed(round_.due_since, now, OVERDUE_SECONDS):
@@ -196,6 +227,48 @@ class ChoreWorker:
                 round_.started_at = round_.started_at or (round_.writes, round_.requests)
                 return chore, key[1], round_
         return None
+
+    def _take_more(self, enabled: Mapping[str, Chore], now: datetime, settings: Settings, *, idle: bool) -> None:
+        """Takes into the line what a time has come for, who has work, and after a start or a change of the settings the next personas."""
+        seen = (settings, tuple(enabled))
+        if self._seen is not None and self._seen != seen:
+            self._looked_until = ""
+        self._seen = seen
+        self._take_rested(now)
+        for chore in enabled.values():
+            for name in chore.with_work() if chore.with_work else ():
+                self._round((chore.name, name))
+        if self._looked_until is not None and idle and len(self._rounds) < LOOKED_AT_ONCE:
+            names = self._personas.stores(self._looked_until, LOOKED_AT_ONCE)
+            for key in [(chore.name, name) for name in names for chore in enabled.values()]:
+                self._round(key)
+            self._looked_until = names[-1] if len(names) == LOOKED_AT_ONCE else None
+
+    def _take_rested(self, now: datetime) -> None:
+        if now < self._seen_now:  # the clock was set back: what rests until a time that is far off now
+            for key in list(self._resting):
+                self._round(key)
+            self._alarms.clear()
+        self._seen_now = now
+        while self._alarms and self._alarms[0][0] <= now:
+            until, key = heapq.heappop(self._alarms)
+            if key in self._resting and self._resting[key].rests_until == until:
+                self._round(key)
+
+    def _forgo(self, key: tuple[str, str], round_: _Round) -> None:
+        """Drops the round of a chore that is turned off: turning it on has it look at everybody."""
+        if round_.requests == round_.handled_requests and not round_.backoff.failures:
+            del self._rounds[key]
+
+    def _put_aside(self, key: tuple[str, str], round_: _Round, chore: Chore, settings: Settings) -> None:
+        """Takes a round that is not due out of the line, to be looked at again when it may be."""
+        if round_.backoff.failures or (chore.has_work and not chore.with_work):
+            return
+        del self._rounds[key]
+        round_.rests_until = round_.may_be_due_at(chore, settings)
+        if round_.rests_until:
+            self._resting[key] = round_
+            heapq.heappush(self._alarms, (round_.rests_until, key))
 
     def _attempt(self, chore: Chore, name: str, round_: _Round, now: datetime, settings: Settings) -> None:
         """Does one piece for one persona. If it fails, that persona is paused, and the others go on."""

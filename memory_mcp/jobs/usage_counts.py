@@ -127,7 +127,18 @@ class Usage:
 
     def chore(self, interval: timedelta) -> Chore:
         """The chore that calls `step`."""
-        return Chore("usage", self.step, lambda settings: settings.usage.enabled, lambda _: interval, has_work=self._has_counts)
+        return Chore(
+            "usage",
+            self.step,
+            lambda settings: settings.usage.enabled,
+            lambda _: interval,
+            has_work=self._has_counts,
+            with_work=self._names,
+        )
+
+    def _names(self) -> list[str]:
+        with self._guard:
+            return list(self._counts)
 
     def _has_counts(self, persona_name: str) -> bool:
         return persona_name in self._counts

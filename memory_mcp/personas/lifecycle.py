@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.errors import InvalidInput, PersonaUnknown
 from memory_mcp.personas.directories import write_identity
-from memory_mcp.personas.names import canonical_name, fold
+from memory_mcp.personas.names import canonical_name
 from memory_mcp.personas.recovery import COPY_PREFIX, ERASE_PREFIX, Renaming, destroy, make_absolute, move, recorded, unfinished_path
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store import operations, persona_merge
@@ -133,7 +133,8 @@ def free_name(personas: Personas, to: str, others: Collection[str] | None = None
     wanted = canonical_name(to)
     if personas.exists(wanted):
         raise InvalidInput(f"there is a persona {wanted!r} already", "", "Choose another name, or merge the two")
-    if any(known != instead_of and fold(known) == fold(wanted) for known in (personas.names() if others is None else others)):
+    similar = personas.index.folded_as(wanted)
+    if any(known != instead_of for known in similar if others is None or known in others):
         raise InvalidInput(
             f"{wanted!r} is too similar to the name of another persona",
             "they differ in case or width only, and would be confused",

@@ -15,6 +15,8 @@ from memory_mcp.errors import InvalidPersonaName
 NAME_LIMIT = 200
 # What the store of a pool is called among the stores of personas: no persona's name begins with a blank, and no persona's directory with @.
 POOL_MARK = " @"
+# After the names of all pools' stores, and before those of all personas.
+LAST_POOL = f"{POOL_MARK}\U0010ffff"
 
 _PLAIN = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _RESERVED_ON_WINDOWS = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))])

@@ -24,7 +24,8 @@ from memory_mcp.personas.directories import (
     refuse_shared_database,
     remove_incomplete,
 )
-from memory_mcp.personas.names import directory_name, fold, pool_of, sent_name
+from memory_mcp.personas.names import LAST_POOL, directory_name, fold, pool_of, sent_name
+from memory_mcp.personas.persona_index import PersonaIndex
 from memory_mcp.personas.recovery import finish_unfinished
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, locked
 from memory_mcp.store import migrations, operations
@@ -115,6 +116,7 @@ class Personas:
         except BaseException:
             self._server_lock.release()
             raise
+        self.index = PersonaIndex(directory)
         self.log = OperationsLog(directory, log_rotation)
 
     @contextmanager
@@ -170,18 +172,25 @@ class Personas:
         self.cell.require(name)
         return self.directory / directory_name(name) / DATABASE_NAME
 
-    def names(self) -> list[str]:
-        """The names of all personas, sorted."""
-        return [name for name in self.stores() if not pool_of(name)]
+    def names(self, after: str = "", limit: int | None = None) -> list[str]:
+        """The names of all personas, sorted; only those after a name, and at most so many."""
+        return self.stores(max(after, LAST_POOL), limit)
 
-    def stores(self) -> list[str]:
-        """The names of all stores, those of pools first."""
-        return [name for name in names_in(self.directory) if self.cell.owns(name)]
+    def count(self) -> int:
+        """How many personas there are."""
+        return self.index.count(LAST_POOL)
+
+    def stores(self, after: str = "", limit: int | None = None) -> list[str]:
+        """The names of all stores, those of pools first; only those after a name, and at most so many."""
+        if self.cell.is_whole:
+            return self.index.names(after, limit)
+        return [name for name in self.index.names(after) if self.cell.owns(name)][:limit]
 
     def similar_names(self, name: str, among: Iterable[str] | None = None) -> list[str]:
         """Existing names (of those in `among`, if given) that `name` may be a misspelling of, the most similar first: by their letters, then by
         their reading in kana or Latin letters."""
-        others = [known for known in (self.names() if among is None else among) if known != name]
+        near = (known for known in self.index.near(name) if not pool_of(known) and self.cell.owns(known))
+        others = [known for known in (near if among is None else among) if known != name]
         folded = {fold(known): known for known in others} | {fold(_decoded(known)): known for known in others if _decoded(known)}
         read = {reading(spelling): known for spelling, known in folded.items()}
         alike = [folded[near] for near in difflib.get_close_matches(fold(name), folded, n=3, cutoff=0.6)]
@@ -225,6 +234,7 @@ class Personas:
             if entry.persona:
                 entry.persona.database.close()
         self.log.close()
+        self.index.close()
         (self.directory / LOCK_OWNER_NAME).unlink(missing_ok=True)
         self._server_lock.release()
 
@@ -282,8 +292,9 @@ class Personas:
         is_new = not directory.exists()
         try:
             if is_new:
-                directory.mkdir(mode=PRIVATE_DIRECTORY)
-                sync_directory(self.directory)
+                with self.index.creating(directory.name):
+                    directory.mkdir(mode=PRIVATE_DIRECTORY)
+                    sync_directory(self.directory)
             refuse_shared_database(directory, DATABASE_NAME, IDENTITY_NAME)
             stored_name = checked_identity(directory, name)
             key = self._key(directory)

@@ -131,19 +131,22 @@ class Call:
             path=self.scope.get(PATH_PERSONA),
             headers=self.headers,
             on_missing=self.settings.on_missing_persona,
-            existing=self.visible_personas,
+            existing=lambda: self.visible_personas(limit=2),
             token_personas=self.admission.personas,
         )
         self.runtime.personas.cell.require(name)
         return name
 
-    def visible_personas(self) -> list[str]:
-        """The existing personas that the caller may hear of, sorted."""
-        return self.admission.among(self.runtime.personas.names())
+    def visible_personas(self, after: str = "", limit: int | None = None) -> list[str]:
+        """The existing personas that the caller may hear of, sorted: those after a name, at most so many."""
+        personas = self.runtime.personas
+        if self.admission.personas is None:
+            return personas.names(after, limit)
+        return [name for name in sorted(self.admission.personas) if name > after and personas.exists(name)][:limit]
 
     def near(self, name: str) -> list[str]:
         """Whom the caller may have meant, of those that it may hear of."""
-        return self.runtime.personas.similar_names(name, self.visible_personas())
+        return self.runtime.personas.similar_names(name, None if self.admission.personas is None else self.visible_personas())
 
     @contextmanager
     def reading(self) -> Iterator[Persona]:

@@ -38,7 +38,7 @@ def move_into_place(personas: Personas, now: datetime) -> list[LegacyItem]:
     """
     items: list[LegacyItem] = []
     kept = original_files.adoption_directory(personas.directory, now)
-    for item in legacy_items(personas.directory):
+    for item in legacy_items(personas.directory, personas.index.adopted()):
         done = item if item.refused else _attempt(personas.directory, item, kept, personas.cell)
         items.append(done)
         logger.log(logging.WARNING if done.refused else logging.INFO, "%s", done.sentence(done=True))
@@ -77,10 +77,11 @@ def take_over_tables(personas: Personas, stopping: threading.Event) -> dict[str,
     with an empty text or the reason of the failure.
     """
     taken: dict[str, str] = {}
-    for name in personas.names():
+    for name in personas.index.names_not_adopted():
         if stopping.is_set():
             break
         if not is_from_older_server(personas.path_of(name)):
+            personas.index.note_adopted(name)
             continue
         try:
             with personas.writing(name):

@@ -14,7 +14,7 @@ from memory_mcp.personas import lifecycle
 from memory_mcp.personas.lifecycle import merge
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server.actions.upkeep import backups_of, index_cache, remains_of_persona
-from memory_mcp.server.arguments import Arguments, Flag, NoArguments, Text, http
+from memory_mcp.server.arguments import Arguments, Between, Flag, NoArguments, Text, http
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.status import Statistics, StoredCounts, statistics
@@ -27,6 +27,8 @@ from memory_mcp.upkeep import adopted_originals
 from memory_mcp.upkeep.backup import Backups
 
 logger = logging.getLogger(__name__)
+
+LISTED = 1_000
 
 _COUNTED_TABLES = {"versions": "memory_versions", "operations": "operations", "vectors": "vectors"}
 
@@ -43,19 +45,26 @@ class Persona(TypedDict):
 
 class Personas(TypedDict):
     personas: list[Persona]
+    next: NotRequired[str]
+
+
+class PersonasArguments(Arguments):
+    after: Annotated[Text, http("`next` of the page before: the personas after this name.")] = ""
+    limit: Annotated[int, Between(1, LISTED), http("How many at most.")] = LISTED
 
 
 @operation(route=Route("GET", "/api/personas", of_persona=False), answer=Personas)
-def list_personas(call: Call, _arguments: NoArguments) -> Json:
-    """List every persona that the caller may see, with its counts."""
+def list_personas(call: Call, arguments: PersonasArguments) -> Json:
+    """List the personas that the caller may see, with their counts, sorted by name; of very many page by page."""
+    names = call.visible_personas(arguments.after, arguments.limit + 1)
     listed: list[Json] = []
-    for name in call.visible_personas():
+    for name in names[: arguments.limit]:
         try:
             with call.reading_of(name) as persona, persona.database.read() as connection:
                 listed.append({"name": name, **memories.counts(connection)})
         except MemoryMCPError as error:
             listed.append({"name": name, "error": str(error)})
-    return {"personas": listed}
+    return {"personas": listed, **omit_empty(next=names[arguments.limit - 1] if len(names) > arguments.limit else None)}
 
 
 @operation(route=Route("GET", "/api/stats"), answer=Statistics)
@@ -126,7 +135,7 @@ def rename(call: Call, arguments: NewName) -> Json:
     name, personas = _existing(call), call.runtime.personas
     to = _other(call, arguments.to, "to")
     directory = personas.path_of(name).parent.name
-    new = lifecycle.rename(personas, name, to, index_cache(call), call.now, call.visible_personas())
+    new = lifecycle.rename(personas, name, to, index_cache(call), call.now, call.admission.personas)
     _notify_workers(call, gone=name, new=new)
     left = _move_backups(call, directory, personas.path_of(new).parent.name)
     tokens = _tokens_of(call, name)
@@ -153,7 +162,7 @@ def copy(call: Call, arguments: NewName) -> Json:
     """Copy a persona with everything that it has."""
     name = _existing(call)
     to = _other(call, arguments.to, "to")
-    new = lifecycle.copy(call.runtime.personas, name, to, call.now, call.visible_personas())
+    new = lifecycle.copy(call.runtime.personas, name, to, call.now, call.admission.personas)
     _notify_workers(call, new=new)
     return {"persona": new, "copied_from": name}
 

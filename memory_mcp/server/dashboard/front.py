@@ -47,9 +47,10 @@ def nowhere(visit: Visit) -> Response:
 def personas(visit: Visit) -> Response:
     """List the personas that the visitor may see. An only one is opened at once, unless they come to choose."""
     named = visit.field("persona")
-    listed = visit.perform(list_personas)["personas"]
+    answer = visit.perform(list_personas, after=visit.field("after"))
+    listed = answer["personas"]
     if not (named or visit.field("choose")) and len(listed) == 1 and "error" not in listed[0]:
         named = listed[0]["name"]
     if named:
         return RedirectResponse(f"/p/{quote(named, safe='')}{DASHBOARD}/today", status_code=303)
-    return visit.page("personas.html", personas=listed)
+    return visit.page("personas.html", personas=listed, following=answer.get("next"))

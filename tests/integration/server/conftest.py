@@ -75,7 +75,7 @@ class Served:
         return self.data / directory_name(persona)
 
     def directories(self) -> set[str]:
-        return {entry.name for entry in self.data.iterdir() if entry.is_dir()}
+        return {entry.name for entry in self.data.iterdir() if entry.is_dir() and not entry.name.startswith(".")}
 
 
 class Caller:

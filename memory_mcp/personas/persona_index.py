@@ -1,0 +1,198 @@
+"""An index of the personas of a data directory, so that neither a call nor a start reads every one of them.
+
+The directories are the truth: the index is compared with their list whenever the data directory has changed, which one `stat` tells, and at a start with
+the identity file of each. Where it is missing or damaged, it is made again; where none can be kept, it is in memory.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from memory_mcp.errors import StoreDamaged
+from memory_mcp.personas.directories import IDENTITY_NAME, identity, is_persona
+from memory_mcp.personas.names import directory_name, fold
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, PRIVATE_FILE
+from memory_mcp.store.sqlite.network_drives import is_on_network_drive
+from memory_mcp.text.romaji import reading
+
+# A directory of its own: SQLite makes and removes files beside a database, which would change the data directory.
+DIRECTORY_NAME, FILE_NAME = ".personas", "index.sqlite"
+# Changes with the table, and with what `fold` and `reading` return.
+VERSION = 1
+# So many are compared with a misspelled name; of more, those before and after it in the order of letters and of sounds.
+COMPARED = 1_000
+
+_SCHEMA = f"""
+DROP TABLE IF EXISTS personas;
+CREATE TABLE personas (
+    directory TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, folded TEXT NOT NULL, sound TEXT NOT NULL,
+    adopted INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX personas_by_letters ON personas(folded);
+CREATE INDEX personas_by_sound ON personas(sound);
+PRAGMA user_version = {VERSION};
+"""
+_BESIDE = " UNION ".join(
+    f"SELECT name FROM (SELECT name FROM personas WHERE {column} {beside} ?{number} ORDER BY {column} {order} LIMIT {COMPARED // 4})"
+    for number, column in enumerate(("folded", "sound"), 1)
+    for beside, order in ((">=", "ASC"), ("<", "DESC"))
+)
+
+logger = logging.getLogger(__name__)
+
+
+class PersonaIndex:
+    """The names of all personas and pools of a data directory. Thread-safe."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lock = threading.RLock()
+        self._seen: int | None = None
+        self._others: set[str] = set()  # what is no persona, and may become one
+        self._connection = _opened(directory)
+        self._compare(with_identities=True)
+
+    def names(self, after: str = "", limit: int | None = None) -> list[str]:
+        """The names in order, those of pools first: those after one, at most so many."""
+        return self._column("SELECT name FROM personas WHERE name > ? ORDER BY name LIMIT ?", (after, -1 if limit is None else limit))
+
+    def count(self, after: str = "") -> int:
+        """How many there are after a name."""
+        return int(self._column("SELECT count(*) FROM personas WHERE name > ?", (after,))[0])
+
+    def folded_as(self, name: str) -> list[str]:
+        """The names that differ from this one in case or width only, itself included."""
+        return self._column("SELECT name FROM personas WHERE folded = ?", (fold(name),))
+
+    def near(self, name: str) -> list[str]:
+        """The names that this one may be a misspelling of, among others."""
+        return self.names() if self.count() <= COMPARED else self._column(_BESIDE, (fold(name), reading(fold(name))))
+
+    def adopted(self) -> set[str]:
+        """The directories in which nothing of an older server is left."""
+        return set(self._column("SELECT directory FROM personas WHERE adopted", ()))
+
+    def names_not_adopted(self) -> list[str]:
+        """The names of those that may have something of an older server."""
+        return self._column("SELECT name FROM personas WHERE NOT adopted ORDER BY name", ())
+
+    def note_adopted(self, name: str) -> None:
+        """Notes that nothing of an older server is left of a persona, for as long as its identity file is the same."""
+        with self._lock:
+            self._connection.execute("UPDATE personas SET adopted = stamp <> '' WHERE name = ?", (name,))
+
+    @contextmanager
+    def creating(self, folder: str) -> Iterator[None]:
+        """Notes a directory that is made in the block, so that the others aren't compared again. It is read when somebody asks for names."""
+        with self._lock:
+            was_current = self._seen == _changed_at(self._directory)
+            yield
+            self._others.add(folder)
+            if was_current:
+                self._seen = _changed_at(self._directory)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def _column(self, query: str, values: tuple[Any, ...]) -> list[Any]:
+        with self._lock:
+            if self._seen is None or self._seen != _changed_at(self._directory):
+                self._compare()
+            elif self._others:
+                self._note(set(self._others))
+            return [row[0] for row in self._connection.execute(query, values)]
+
+    def _compare(self, *, with_identities: bool = False) -> None:
+        """Add and remove what was added and removed in the data directory, and with `with_identities` read what has another identity file."""
+        seen = _changed_at(self._directory)
+        with os.scandir(self._directory) as entries:
+            present = {entry.name for entry in entries if not entry.name.startswith(".")}
+        known: dict[str, str] = dict(self._connection.execute("SELECT directory, stamp FROM personas").fetchall())  # type: ignore[arg-type]
+        changed = {name for name, stamp in known.items() if stamp != _stamp(f"{self._directory}/{name}")} if with_identities else set()
+        with self._connection:
+            gone = (known.keys() - present) | changed
+            self._connection.executemany("DELETE FROM personas WHERE directory = ?", [(name,) for name in gone])
+        self._others = set()
+        self._note(present - known.keys() | changed)
+        self._seen = seen
+
+    def _note(self, directories: set[str]) -> None:
+        """Read the identities of these directories, and add those that are personas."""
+        rows = []
+        for folder in directories:
+            name = _name_in(self._directory / folder)
+            if name is None:
+                self._others.add(folder)
+            else:
+                self._others.discard(folder)
+                rows.append((folder, name, _stamp(self._directory / folder), fold(name), reading(fold(name))))
+        if rows:
+            with self._connection:
+                self._connection.executemany(
+                    "INSERT OR REPLACE INTO personas(directory, name, stamp, folded, sound) VALUES (?, ?, ?, ?, ?)", rows
+                )
+
+
+def _name_in(directory: Path) -> str | None:
+    """The name of the persona in a directory, None if it is none of ours. One with an unreadable name is logged."""
+    if not is_persona(directory):
+        return None
+    try:
+        name = identity(directory) or directory.name
+    except StoreDamaged as error:
+        logger.error("%s", error)
+        return None
+    return name if directory_name(name) == directory.name else None
+
+
+def _stamp(directory: Path | str) -> str:
+    """Which state of the identity file this is; empty without one."""
+    with suppress(OSError):
+        stat = os.stat(f"{directory}/{IDENTITY_NAME}")  # noqa: PTH116  a path object costs as much again as the call
+        return f"{stat.st_mtime_ns} {stat.st_size} {stat.st_ino}"
+    return ""
+
+
+def _changed_at(directory: Path) -> int:
+    return directory.stat().st_mtime_ns
+
+
+def _opened(directory: Path) -> apsw.Connection:
+    """The index file; a new one if there is none that can be used."""
+    path = directory / DIRECTORY_NAME / FILE_NAME
+    if not is_on_network_drive(directory):
+        for attempt in (1, 2):
+            try:
+                path.parent.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+                return _prepared(apsw.Connection(str(path)), path)
+            except (apsw.Error, OSError) as error:
+                logger.debug("the index of personas is made again: %s", error)
+                if attempt == 1:
+                    for file in path.parent.glob(f"{FILE_NAME}*"):
+                        with suppress(OSError):
+                            file.unlink()
+    return _prepared(apsw.Connection(":memory:"))
+
+
+def _prepared(connection: apsw.Connection, path: Path | None = None) -> apsw.Connection:
+    try:
+        connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON; PRAGMA cache_size=-512")
+        if connection.pragma("user_version") != VERSION:
+            with connection:
+                connection.execute(_SCHEMA)
+        connection.execute("DELETE FROM personas WHERE directory = ''")  # fails where nothing can be written
+        connection.execute("SELECT count(name), count(folded), count(sound) FROM personas").fetchall()
+        if path:
+            path.chmod(PRIVATE_FILE)
+    except BaseException:
+        connection.close()
+        raise
+    return connection

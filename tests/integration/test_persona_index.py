@@ -1,0 +1,125 @@
+"""The index of personas: what it lists is what the directories say, however they came to be."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from multiprocessing import get_context
+
+import pytest
+
+from memory_mcp.personas import persona_index
+from memory_mcp.personas.directories import IDENTITY_NAME
+from memory_mcp.personas.lifecycle import erase, rename
+from memory_mcp.personas.names import directory_name
+from memory_mcp.personas.persona_index import DIRECTORY_NAME, FILE_NAME
+from memory_mcp.personas.registry import Personas, names_in
+from memory_mcp.store.sqlite.database import DATABASE_NAME
+from memory_mcp.store.vectors.index_cache import IndexCache
+
+NAMES = ["nilou", "さくら", "ケン"]
+
+
+@pytest.fixture
+def known(personas):
+    for name in NAMES:
+        with personas.writing(name):
+            pass
+    return personas
+
+
+def counted_identities(monkeypatch):
+    read = []
+    monkeypatch.setattr(
+        persona_index, "_name_in", lambda directory, name_in=persona_index._name_in: read.append(directory.name) or name_in(directory)
+    )
+    return read
+
+
+def test_a_persona_is_listed_once_it_is_created_renamed_or_erased(known, now):
+    assert known.names() == sorted(NAMES)
+    rename(known, "ケン", "ゆい", IndexCache(), now)
+    assert known.names() == sorted(["nilou", "さくら", "ゆい"])
+    erase(known, "さくら", IndexCache(), now)
+    assert known.names() == ["nilou", "ゆい"]
+    assert known.count() == 2
+
+
+def test_a_directory_that_comes_or_goes_by_hand_is_noticed(known, data_directory):
+    shutil.copytree(data_directory / "nilou", data_directory / "mio")
+    (data_directory / "mio" / IDENTITY_NAME).write_text(json.dumps({"name": "mio"}))
+    shutil.rmtree(data_directory / directory_name("さくら"))
+    assert known.names() == names_in(data_directory) == ["mio", "nilou", "ケン"]
+
+
+def test_a_directory_that_becomes_a_persona_later_is_noticed(known, data_directory):
+    (data_directory / "mio").mkdir()
+    assert "mio" not in known.names()
+    shutil.copy(data_directory / "nilou" / DATABASE_NAME, data_directory / "mio")
+    assert "mio" in known.names()
+
+
+@pytest.mark.parametrize("damage", [b"", b"no database", None])
+def test_an_index_that_is_missing_or_damaged_is_made_again(known, data_directory, damage):
+    known.close()
+    index = data_directory / DIRECTORY_NAME / FILE_NAME
+    index.unlink()
+    if damage is not None:
+        index.write_bytes(damage)
+    again = Personas(data_directory)
+    assert again.names() == sorted(NAMES)
+    again.close()
+
+
+def test_an_identity_that_was_changed_while_no_server_ran_is_read_again(known, data_directory):
+    known.close()
+    (data_directory / "nilou" / IDENTITY_NAME).write_text("{")
+    again = Personas(data_directory)
+    assert again.names() == ["さくら", "ケン"]
+    again.close()
+
+
+def test_a_start_reads_no_identity_that_is_the_same(known, data_directory, monkeypatch):
+    known.names()
+    known.close()
+    read = counted_identities(monkeypatch)
+    again = Personas(data_directory)
+    assert again.names() == sorted(NAMES)
+    assert read == []
+    with again.writing("mio"):
+        pass
+    assert "mio" in again.names()
+    assert read == ["mio"]
+    again.close()
+
+
+def test_of_very_many_the_personas_with_the_nearest_letters_or_sounds_are_offered(known, monkeypatch):
+    monkeypatch.setattr(persona_index, "COMPARED", 1)
+    assert known.similar_names("サクラ") == ["さくら"]
+    assert known.similar_names("nillou") == ["nilou"]
+
+
+def _create(data_directory, begun):
+    personas = Personas(data_directory)
+    begun.set()
+    for number in range(10_000):
+        with personas.writing(f"persona {number}"):
+            personas.names(limit=1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are killed by a signal")
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.2])
+def test_a_server_that_is_killed_while_it_creates_personas_lists_them_all_afterwards(data_directory, seconds):
+    context = get_context("spawn")
+    begun = context.Event()
+    process = context.Process(target=_create, args=(data_directory, begun))
+    process.start()
+    assert begun.wait(60)
+    process.join(seconds)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    again = Personas(data_directory)
+    assert again.names() == names_in(data_directory)
+    again.close()
