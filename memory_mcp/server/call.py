@@ -142,7 +142,8 @@ class Call:
         personas = self.runtime.personas
         if self.admission.personas is None:
             return personas.names(after, limit)
-        return [name for name in sorted(self.admission.personas) if name > after and personas.exists(name)][:limit]
+        owned = (name for name in sorted(self.admission.personas) if name > after and personas.cell.owns(name))
+        return [name for name in owned if personas.exists(name)][:limit]
 
     def near(self, name: str) -> list[str]:
         """Whom the caller may have meant, of those that it may hear of."""

@@ -112,9 +112,9 @@ def rows_left(path):
 
 
 def snapshot(directory):
-    """Every file that lasts, with its bytes and its time."""
+    """Every file that lasts and is not made again from others, with its bytes and its time."""
     passing = {".server.lock", ".server.json"}
-    files = [path for path in directory.rglob("*") if path.is_file() and path.name not in passing]
+    files = [path for path in directory.rglob("*") if path.is_file() and path.name not in passing and path.parent.name != ".personas"]
     return {path.relative_to(directory).as_posix(): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
 
