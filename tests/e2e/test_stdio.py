@@ -46,12 +46,12 @@ def test_one_line_of_a_client_is_a_whole_installation(data: Path, mode: str) -> 
         sys.executable, ["-m", "memory_mcp", "stdio", "--data", str(data)], env=environment, cwd=str(ROOT), keep_alive=False
     )
 
-    async def talked() -> tuple[list[str], list[str], dict[str, Any], dict[str, Any], Any]:
+    async def talked() -> tuple[list[dict[str, Any]], list[str], dict[str, Any], dict[str, Any], Any]:
         async with Client(transport, mode=mode) as client:
             await client.call_tool("remember", {"content": "舞台で踊った"})
             recalled = await client.call_tool("recall", {"query": "舞台"})
             refused = await client.call_tool("recall", {"query": ""}, raise_on_error=False)
-            tools = [tool.model_dump_json() for tool in await client.list_tools()]
+            tools = [tool.model_dump(mode="json") for tool in await client.list_tools()]
             about = [str(listed) for listed in (await client.list_resources(), await client.list_prompts())]
             note = read_note(data)
             assert note
@@ -59,9 +59,9 @@ def test_one_line_of_a_client_is_a_whole_installation(data: Path, mode: str) -> 
                 assert (await stranger.get(f"{note.url}/api/personas")).status_code == 401
             return tools, about, recalled.structured_content or {}, {"url": note.url}, refused
 
-    async def by_http(url: str) -> tuple[list[str], list[str]]:
+    async def by_http(url: str) -> tuple[list[dict[str, Any]], list[str]]:
         async with Client(f"{url}/mcp", mode=mode) as client:
-            tools = [tool.model_dump_json() for tool in await client.list_tools()]
+            tools = [tool.model_dump(mode="json") for tool in await client.list_tools()]
             return tools, [str(listed) for listed in (await client.list_resources(), await client.list_prompts())]
 
     tools, about, recalled, _, refused = asyncio.run(talked())
