@@ -34,7 +34,7 @@ async def call(http: httpx2.AsyncClient, what: str, persona: str, number: int, k
     elif what == "revise":
         answer = await http.patch("/api/memory", json={"key": keys[persona], "content": f"{sentence(number)}訂正。"}, headers=headers)
     elif what == "forget":
-        answer = await http.request("DELETE", "/api/memories", json={"keys": [keys.pop(persona)]}, headers=headers)
+        answer = await http.request("DELETE", "/api/memories", params={"keys": [keys.pop(persona)]}, headers=headers)
     elif what == "page":
         answer = await http.get(f"/p/{persona}/ui/today")
     else:
