@@ -20,6 +20,8 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
+# A bound that only a failure reaches: on a busy machine the first answer of a language model waits for a vendor's library, and a page for its turn.
+PATIENCE_MS = 120_000
 HOW = "install one (Debian: `apt-get install chromium fonts-noto-cjk`)"
 
 
@@ -49,10 +51,18 @@ def executable() -> str | None:
 
 @contextmanager
 def opened() -> Iterator[Any]:
-    """The browser, running."""
+    """The browser, running. Its contexts wait for `PATIENCE_MS`."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  it takes a while, and most tests want no browser
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=list(FLAGS))
+        new_context = browser.new_context
+
+        def patient_context(**options: Any) -> Any:
+            context = new_context(**options)
+            context.set_default_timeout(PATIENCE_MS)
+            return context
+
+        browser.new_context = patient_context  # type: ignore[method-assign]
         yield browser
         browser.close()
