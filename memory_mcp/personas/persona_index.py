@@ -1,16 +1,16 @@
 """An index of the personas of a data directory, so that neither a call nor a start reads every one of them.
 
 The directories are the truth: the index is compared with their list whenever the data directory has changed, which one `stat` tells, and at a start with
-the identity file of each. Where it is missing or damaged, it is made again; where none can be kept, it is in memory.
+the identity file of each. Where it is missing or damaged, it is made again; where none can be kept, as on a full disk, it is in memory.
 """
 
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
@@ -45,6 +45,7 @@ _BESIDE = " UNION ".join(
 )
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class PersonaIndex:
@@ -55,8 +56,8 @@ class PersonaIndex:
         self._lock = threading.RLock()
         self._seen: int | None = None
         self._others: set[str] = set()  # what is no persona, and may become one
-        self._connection = _opened(directory)
-        self._compare(with_identities=True)
+        self._connection: apsw.Connection | None = None
+        self._read(lambda _: None)
 
     def names(self, after: str = "", limit: int | None = None) -> list[str]:
         """The names in order, those of pools first: those after one, at most so many."""
@@ -84,8 +85,7 @@ class PersonaIndex:
 
     def note_adopted(self, name: str) -> None:
         """Notes that nothing of an older server is left of a persona, for as long as its identity file is the same."""
-        with self._lock:
-            self._connection.execute("UPDATE personas SET adopted = stamp <> '' WHERE name = ?", (name,))
+        self._read(lambda index: index.execute("UPDATE personas SET adopted = stamp <> '' WHERE name = ?", (name,)))
 
     @contextmanager
     def creating(self, folder: str) -> Iterator[None]:
@@ -98,33 +98,49 @@ class PersonaIndex:
                 self._seen = _changed_at(self._directory)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. The next call opens it again."""
         with self._lock:
-            self._connection.close()
+            if self._connection:
+                self._connection.close()
+            self._connection = None
 
     def _column(self, query: str, values: tuple[Any, ...]) -> list[Any]:
-        with self._lock:
-            if self._seen is None or self._seen != _changed_at(self._directory):
-                self._compare()
-            elif self._others:
-                self._note(set(self._others))
-            return [row[0] for row in self._connection.execute(query, values)]
+        return self._read(lambda index: [row[0] for row in index.execute(query, values)])
 
-    def _compare(self, *, with_identities: bool = False) -> None:
+    def _read(self, work: Callable[[apsw.Connection], T]) -> T:
+        """The result of `work` with the index as it is now. Where its file can't be used any more, it goes on in memory."""
+        with self._lock:
+            try:
+                if self._connection is None:
+                    self._connection = _opened(self._directory)
+                    self._compare(self._connection, with_identities=True)
+                elif self._seen != _changed_at(self._directory):
+                    self._compare(self._connection)
+                elif self._others:
+                    self._note(self._connection, set(self._others))
+                return work(self._connection)
+            except apsw.Error as error:
+                logger.warning("the index of personas goes on in memory until the next start: %s", error)
+                self.close()
+                self._connection = _in_memory()
+                self._compare(self._connection, with_identities=True)
+                return work(self._connection)
+
+    def _compare(self, index: apsw.Connection, *, with_identities: bool = False) -> None:
         """Add and remove what was added and removed in the data directory, and with `with_identities` read what has another identity file."""
         seen = _changed_at(self._directory)
         with os.scandir(self._directory) as entries:
             present = {entry.name for entry in entries if not entry.name.startswith(".")}
-        known: dict[str, str] = dict(self._connection.execute("SELECT directory, stamp FROM personas").fetchall())  # type: ignore[arg-type]
+        known: dict[str, str] = dict(index.execute("SELECT directory, stamp FROM personas").fetchall())  # type: ignore[arg-type]
         changed = {name for name, stamp in known.items() if stamp != _stamp(f"{self._directory}/{name}")} if with_identities else set()
-        with self._connection:
+        with index:
             gone = (known.keys() - present) | changed
-            self._connection.executemany("DELETE FROM personas WHERE directory = ?", [(name,) for name in gone])
+            index.executemany("DELETE FROM personas WHERE directory = ?", [(name,) for name in gone])
         self._others = set()
-        self._note(present - known.keys() | changed)
+        self._note(index, present - known.keys() | changed)
         self._seen = seen
 
-    def _note(self, directories: set[str]) -> None:
+    def _note(self, index: apsw.Connection, directories: set[str]) -> None:
         """Read the identities of these directories, and add those that are personas."""
         rows = []
         for folder in directories:
@@ -135,10 +151,8 @@ class PersonaIndex:
                 self._others.discard(folder)
                 rows.append((folder, name, _stamp(self._directory / folder), fold(name), reading(fold(name))))
         if rows:
-            with self._connection:
-                self._connection.executemany(
-                    "INSERT OR REPLACE INTO personas(directory, name, stamp, folded, sound) VALUES (?, ?, ?, ?, ?)", rows
-                )
+            with index:
+                index.executemany("INSERT OR REPLACE INTO personas(directory, name, stamp, folded, sound) VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def _name_in(directory: Path) -> str | None:
@@ -179,6 +193,10 @@ def _opened(directory: Path) -> apsw.Connection:
                     for file in path.parent.glob(f"{FILE_NAME}*"):
                         with suppress(OSError):
                             file.unlink()
+    return _in_memory()
+
+
+def _in_memory() -> apsw.Connection:
     return _prepared(apsw.Connection(":memory:"))
 
 

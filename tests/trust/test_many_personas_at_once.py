@@ -189,7 +189,7 @@ def test_the_models_and_the_worker_took_part_and_what_was_cached_for_one_is_righ
 def test_the_files_of_a_persona_and_the_logs_hold_nothing_of_another(server: RunningServer, day: tuple[Overheard, set[str]]) -> None:
     assert server.stop() == 0
     directories = {directory_name(persona): persona for persona in PERSONAS}
-    assert {entry.name for entry in server.data.iterdir() if entry.is_dir()} == {*directories, ".unfinished"}
+    assert {entry.name for entry in server.data.iterdir() if entry.is_dir()} == {*directories, ".unfinished", ".personas"}
     assert list((server.data / ".unfinished").iterdir()) == []
     for directory, persona in directories.items():
         files = [file for file in (server.data / directory).rglob("*") if file.is_file()]

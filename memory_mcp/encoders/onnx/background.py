@@ -65,12 +65,11 @@ class BackgroundExport:
         _refuse_again(name, refused, marks)
         logger.info("%s %s is being exported for onnxruntime, once, in a process beside the server", role, name)
         started = time.monotonic()
-        try:
-            self._run({"name": name, "role": role, "source": str(source), "target": str(target)}, name)
-        except _Lasting as error:
+        failure = self._run({"name": name, "role": role, "source": str(source), "target": str(target)}, name)
+        if failure["lasting"]:
             with suppress(OSError):
-                refused.write_text(json.dumps({**marks, "reason": error.why}), encoding="utf-8")
-            raise
+                refused.write_text(json.dumps({**marks, "reason": failure["failure"]}), encoding="utf-8")
+        _raise(failure, name)
         logger.info("%s %s was exported (%.0f s)", role, name, time.monotonic() - started)
 
     def measure(self, name: str, directory: Path, texts: Sequence[str]) -> None:
@@ -79,7 +78,7 @@ class BackgroundExport:
         Raises:
             EncoderFailed: it can't be measured.
         """
-        self._run({"target": str(directory), "texts": list(texts)}, name)
+        _raise(self._run({"target": str(directory), "texts": list(texts)}, name), name)
 
     @property
     def closed(self) -> bool:
@@ -93,7 +92,8 @@ class BackgroundExport:
             if self._process:
                 self._process.kill()
 
-    def _run(self, request: dict[str, Any], name: str) -> None:
+    def _run(self, request: dict[str, Any], name: str) -> dict[str, Any]:
+        """What the process answers: `failure`, None where all went well, and whether that is `lasting`, however often it is tried."""
         what = f"{name} can't be exported"
         try:
             process = self._started(what)
@@ -116,8 +116,7 @@ class BackgroundExport:
                 self._process = None
         if not answer:
             raise EncoderFailed(what, "the server stops" if self._closed else "its process was ended, as where memory runs out")
-        if failure := json.loads(answer)["failure"]:
-            raise (_Lasting if json.loads(answer)["lasting"] else EncoderFailed)(what, failure)
+        return dict(json.loads(answer))
 
     def _started(self, what: str) -> subprocess.Popen[bytes]:
         with self._guard:
@@ -134,8 +133,9 @@ class BackgroundExport:
             return self._process
 
 
-class _Lasting(EncoderFailed):
-    """The model can't be exported by this version, however often it is tried."""
+def _raise(answer: dict[str, Any], name: str) -> None:
+    if answer["failure"]:
+        raise EncoderFailed(f"{name} can't be exported", answer["failure"])
 
 
 def _refuse_again(name: str, refused: Path, marks: dict[str, str]) -> None:
