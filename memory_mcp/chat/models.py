@@ -4,8 +4,10 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from memory_mcp.config.master_key import KEYRING_SERVICE, keyring
 from memory_mcp.config.reading import variable
 from memory_mcp.errors import ChatFailed, NotInstalled
 from memory_mcp.extras import is_installed, require
@@ -20,7 +22,7 @@ ANSWER_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """`keys` and `address` are the environment's usual variables; without a key variable it needs no key. `base` names the argument for an
+    """`keys` and `address` are the environment's usual variables, under whose names keys are in the system's keyring, too; without a key variable it needs no key. `base` names the argument for an
     address, and `arguments` are what the class is given besides."""
 
     module: str
@@ -32,8 +34,8 @@ class Vendor:
     of_address: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self) -> str | None:
-        """The key of the environment."""
-        return next(filter(None, map(variable, self.keys)), None)
+        """The key of the environment, or else of the system's keyring."""
+        return next(filter(None, chain(map(variable, self.keys), map(_in_keyring, self.keys))), None)
 
     def base_url(self) -> str | None:
         """The address of the environment; None for the vendor's own."""
@@ -69,6 +71,16 @@ VENDORS: Mapping[str, Vendor] = {
 _OTHER_NAMES = {"google_genai": "google", "gemini": "google", "claude": "anthropic", "gpt": "openai"}
 
 
+def _in_keyring(name: str) -> str | None:
+    if not is_installed("keyring"):
+        return None
+    try:
+        key: str | None = keyring().get_password(KEYRING_SERVICE, name)
+    except Exception:  # noqa: BLE001  each keyring raises its own errors: one that is not there or is locked has no key
+        return None
+    return key
+
+
 def parsed(name: str) -> tuple[str, str]:
     """The vendor and the model of a name such as `anthropic:claude-x`.
 
@@ -83,7 +95,7 @@ def parsed(name: str) -> tuple[str, str]:
 
 
 def chat_model(name: str, *, key: str | None = None, base_url: str | None = None) -> "BaseChatModel":
-    """The model of a name such as `anthropic:claude-x`, with a key and an address, or those of the environment.
+    """The model of a name such as `anthropic:claude-x`, with a key and an address, or those of the environment (or the keyring).
 
     Imports only this vendor's package.
 

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from keyring.errors import KeyringLocked
 
 from memory_mcp import cli
+from memory_mcp.chat.models import chat_model, obstacle
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -50,3 +52,20 @@ def test_what_is_missing_is_one_line_on_stderr_and_status_1(chat, arguments, wor
 def test_the_model_of_config_json_is_asked_where_none_is_named(chat, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"chat": {"model": "openai:of-config"}}), encoding="utf-8")
     assert "openai:of-config can't be asked: OPENAI_API_KEY is not set" in chat("--once", "hi")[1]
+
+
+def test_a_key_may_be_in_the_keyring_of_the_system_and_the_environment_goes_before(chat, drawer, monkeypatch):
+    assert "OPENAI_API_KEY is not set" in obstacle("openai")
+    drawer.set_password("memory-mcp", "OPENAI_API_KEY", "of-the-keyring")
+    assert obstacle("openai") == ""
+    assert chat_model("openai:x").openai_api_key.get_secret_value() == "of-the-keyring"
+    monkeypatch.setenv("OPENAI_API_KEY", "of-the-environment")
+    assert chat_model("openai:x").openai_api_key.get_secret_value() == "of-the-environment"
+
+
+def test_a_keyring_that_is_locked_has_no_key(chat, drawer, monkeypatch):
+    def locked(service, name):
+        raise KeyringLocked
+
+    monkeypatch.setattr(drawer, "get_password", locked)
+    assert "OPENAI_API_KEY is not set" in obstacle("openai")

@@ -2,12 +2,11 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import keyring
-import keyring.backend
 import pytest
+from keyrings_in_memory import Drawer
 
 from memory_mcp import cli
 from memory_mcp.config.master_key import MasterKey, key_in_file, master_key
@@ -20,33 +19,6 @@ from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 Run = Callable[..., tuple[int, str]]
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
-
-
-class Drawer(keyring.backend.KeyringBackend):
-    """A keyring in memory."""
-
-    priority = 1
-
-    def __init__(self) -> None:
-        self.held: dict[tuple[str, str], str] = {}
-
-    def get_password(self, service: str, username: str) -> str | None:
-        return self.held.get((service, username))
-
-    def set_password(self, service: str, username: str, password: str) -> None:
-        self.held[service, username] = password
-
-    def delete_password(self, service: str, username: str) -> None:
-        del self.held[service, username]
-
-
-@pytest.fixture
-def drawer() -> Iterator[Drawer]:
-    before = keyring.get_keyring()
-    mine = Drawer()
-    keyring.set_keyring(mine)
-    yield mine
-    keyring.set_keyring(before)
 
 
 @pytest.fixture
