@@ -179,6 +179,7 @@ def test_a_better_choice_takes_over_while_the_first_one_answers():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # the process beside the server comes last on a busy machine
 def test_a_model_is_exported_beside_the_server_with_the_generation_of_torch(embedder_directory: Path, tmp_path: Path):
     settings = Settings(embeddings_model=str(embedder_directory))
     exporter = BackgroundExport(list)
@@ -197,6 +198,7 @@ def test_a_model_is_exported_beside_the_server_with_the_generation_of_torch(embe
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(900)
 def test_an_export_that_is_killed_leaves_nothing_half_and_the_next_one_cleans_up(embedder_directory: Path, tmp_path: Path, eventually):
     target, exporter = tmp_path / "embedder", BackgroundExport(list)
     ended: list[EncoderFailed] = []
@@ -220,6 +222,7 @@ def test_an_export_that_is_killed_leaves_nothing_half_and_the_next_one_cleans_up
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(900)
 def test_a_model_that_no_export_can_hold_is_tried_once(tmp_path: Path, embedder_directory: Path):
     source = Path(shutil.copytree(embedder_directory, tmp_path / "model"))
     (source / "tokenizer.json").unlink()
