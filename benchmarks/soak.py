@@ -1,6 +1,6 @@
 """Hours of mixed work on one server: whether its memory, files and threads stay flat, said as a slope.
 
-    python -m benchmarks.soak [--hours 2] [--personas 300] [--callers 4] [--out results.jsonl]
+    python -m benchmarks.soak [--hours 2] [--personas 300] [--callers 4] [--rate 0] [--out results.jsonl]
 
 Callers save, search, read the context, correct, forget, export and visit the dashboard of many personas, more than stay open at once. A look each
 minute (each 5 s in a run of minutes) is one JSON line; the last line has the slopes over the second half of the run, by least squares, per hour.
@@ -71,6 +71,8 @@ async def soak(server: Server, arguments: argparse.Namespace, report: Report) ->
     async def caller(http: httpx2.AsyncClient, seed: int) -> None:
         pick = random.Random(seed)
         while time.monotonic() - began < seconds:
+            if arguments.rate:
+                await asyncio.sleep(pick.uniform(0, 2 * arguments.callers / arguments.rate))
             number = counts["calls"] = counts["calls"] + 1
             answer = await call(http, pick.choice(CALLS), f"soak-{pick.randrange(arguments.personas)}", number, keys)
             counts["refused"] += answer.status_code >= 400
@@ -97,6 +99,7 @@ if __name__ == "__main__":
     parser.add_argument("--hours", type=float, default=2.0)
     parser.add_argument("--personas", type=int, default=300, help="more than stay open at once (128)")
     parser.add_argument("--callers", type=int, default=4)
+    parser.add_argument("--rate", type=float, default=0, help="calls a second, at most; 0: as many as it answers")
     parser.add_argument("--out", type=Path, help="also append the lines to this file")
     asked = parser.parse_args()
     results = Report(asked.out)

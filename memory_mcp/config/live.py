@@ -74,21 +74,24 @@ class LiveConfig:
     def refresh(self) -> None:
         """Reads the file and applies its text if it changed and is valid. Never raises: after an invalid edit, the last valid settings stay."""
         with self._lock:
-            self._stamp = self._read_stamp()
+            stamp = self._read_stamp()
             try:
                 text = self._read_text()
                 if self._is_being_saved(text):
-                    self._stamp = None  # so that the next check reads it again
+                    stamp = None  # so that the next check reads it again
                     return
                 if text == self._text and self.error is None:
                     return
                 loaded = load(text, str(self.path))
+                changed = loaded.settings != self._loaded.settings
+                self._text, self._loaded, self.error = text, loaded, None
+                self.restart_pending = restart_needed(self._at_start.settings, loaded.settings)
             except ConfigError as error:
                 self._reject(str(error))
                 return
-            changed = loaded.settings != self._loaded.settings
-            self._text, self._loaded, self.error = text, loaded, None
-            self.restart_pending = restart_needed(self._at_start.settings, loaded.settings)
+            finally:
+                # Last: a call that comes while the text is read here waits for the lock, and starts with what it says.
+                self._stamp = stamp
         self._log_warnings(loaded)
         if changed and self._on_change:
             self._on_change(loaded.settings)

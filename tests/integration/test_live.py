@@ -3,11 +3,13 @@
 import json
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from memory_mcp.config import live
 from memory_mcp.config.live import LiveConfig
+from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import ConfigError
 
@@ -233,6 +235,28 @@ class CountingConfig(LiveConfig):
         else:
             self.others += 1
         super().refresh()
+
+
+def test_a_call_waits_for_an_edit_that_another_thread_is_reading(path, monkeypatch):
+    reading, release = threading.Event(), threading.Event()
+    config = LiveConfig(path)
+
+    def slowly(text, name):
+        reading.set()
+        assert release.wait(60)
+        return load(text, name)
+
+    monkeypatch.setattr(live, "load", slowly)
+    write_in_place(path, {"reranker_top_n": 7})
+    with ThreadPoolExecutor() as pool:
+        watcher = pool.submit(config.refresh)
+        assert reading.wait(60)
+        call = pool.submit(config.current)
+        with pytest.raises(TimeoutError):
+            call.result(0.2)
+        release.set()
+        assert call.result(60).reranker_top_n == 7
+        watcher.result(60)
 
 
 def test_reading_the_file_is_no_change_that_makes_it_be_read_again(path, eventually, monkeypatch):
