@@ -6,16 +6,16 @@ from collections.abc import Mapping
 import apsw
 
 from memory_mcp.config.settings import Settings
+from memory_mcp.store.sqlite.database import Database
 
 _PROPERTY = "fusion_weights"
 # What may be fitted. None of it is seen by a cross-encoder.
 FITTED = ("dense_weight", "session_weight", "graph_weight", "graph_weight_dense")
 
 
-def own_weights(connection: apsw.Connection) -> dict[str, float]:
-    """The weights that the persona has instead of those of config.json; usually none."""
-    stored: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_PROPERTY,)).get
-    return {name: value for name, value in json.loads(stored).items() if name in FITTED} if stored else {}
+def own_weights(database: Database) -> Mapping[str, float]:
+    """The weights that the persona has instead of those of config.json; usually none. Each search asks for them."""
+    return database.kept("own weights", lambda: _read(database))
 
 
 def set_own_weights(connection: apsw.Connection, weights: Mapping[str, float]) -> None:
@@ -25,12 +25,18 @@ def set_own_weights(connection: apsw.Connection, weights: Mapping[str, float]) -
         connection.execute("INSERT INTO properties VALUES (?, ?)", (_PROPERTY, json.dumps(dict(weights))))
 
 
-def with_own_weights(connection: apsw.Connection, settings: Settings) -> Settings:
+def with_own_weights(database: Database, settings: Settings) -> Settings:
     """The settings with the persona's own weights."""
-    own = own_weights(connection)
+    own = own_weights(database)
     return with_weights(settings, own) if own else settings
 
 
 def with_weights(settings: Settings, weights: Mapping[str, float]) -> Settings:
     """The settings with other weights of the fusion."""
     return settings.model_copy(update={"fusion": settings.fusion.model_copy(update=dict(weights))})
+
+
+def _read(database: Database) -> Mapping[str, float]:
+    with database.read_statement() as connection:
+        stored: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_PROPERTY,)).get
+    return {name: value for name, value in json.loads(stored).items() if name in FITTED} if stored else {}

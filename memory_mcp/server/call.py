@@ -325,8 +325,7 @@ class Call:
         """The settings of a search: with the weights that the persona has of its own, unless they are tried out."""
         if self.is_trial or not persona.exists:
             return self.settings
-        with persona.database.read_briefly() as connection:
-            return with_own_weights(connection, self.settings)
+        return with_own_weights(persona.database, self.settings)
 
     def note_event(self, event: str, **facts: Any) -> None:
         """Puts a change of the server itself into the operations log: what was changed by whom, never a value."""

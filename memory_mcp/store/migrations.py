@@ -350,6 +350,11 @@ def _feedback(connection: apsw.Connection) -> None:
     connection.execute(_FEEDBACK)
 
 
+def _judged_feedback(connection: apsw.Connection) -> None:
+    """Find judgements among the outcomes: each search asks whether there are any."""
+    connection.execute("CREATE INDEX feedback_judged ON feedback(verdict) WHERE verdict IN ('helped', 'hurt', 'stale')")
+
+
 MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
     ("0002 questions as chunks", _questions_as_chunks),
@@ -378,6 +383,7 @@ MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0025 conversations", _conversations),
     ("0026 stated relations by type", graph_schema.stated_indexes),
     ("0027 feedback", _feedback),
+    ("0028 judged feedback", _judged_feedback),
 ]
 
 

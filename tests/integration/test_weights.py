@@ -42,15 +42,12 @@ def test_weights_that_rank_what_helped_first_are_found_and_confirmed_and_not_app
     assert found.queries == 24
     assert found.fitted[1] >= found.fitted[0]
     assert found.is_better == (found.held_out[1] > found.held_out[0])
-    with nilou.database.read() as connection:
-        assert own_weights(connection) == {}
+    assert own_weights(nilou.database) == {}
 
 
 def test_a_personas_own_weights_count_for_it_alone_until_they_are_taken_back(nilou, settings):
     nilou.database.write(lambda connection: set_own_weights(connection, {"session_weight": 0.0, "nonsense": 1.0}))
-    with nilou.database.read() as connection:
-        assert with_own_weights(connection, settings).fusion.session_weight == 0.0
+    assert with_own_weights(nilou.database, settings).fusion.session_weight == 0.0
     assert settings.fusion.session_weight == 0.3
     nilou.database.write(lambda connection: set_own_weights(connection, {}))
-    with nilou.database.read() as connection:
-        assert with_own_weights(connection, settings) is settings
+    assert with_own_weights(nilou.database, settings) is settings

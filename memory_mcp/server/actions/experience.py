@@ -22,6 +22,7 @@ from memory_mcp.personas.names import key_in
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.own_weights import own_weights, set_own_weights
 from memory_mcp.search.validation import QUERY_LIMIT
+from memory_mcp.server.actions.memories import KEYS_LIMIT
 from memory_mcp.server.actions.organize import brief
 from memory_mcp.server.arguments import Arguments, Between, Flag, OneOf, Text, TextList, WholeNumber, http
 from memory_mcp.server.call import Call
@@ -36,7 +37,6 @@ from memory_mcp.text.names import normalized_length
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
 
-KEYS_LIMIT = 100
 # From so many showings on, a memory that was never used is listed. How many of each list, and how many days.
 OFTEN, LISTED, DAYS, DAYS_LIMIT = 5, 10, 30, 366
 
@@ -245,7 +245,7 @@ def recall_figures(call: Call, arguments: FiguresArguments) -> Json:
         found = feedback.overview(connection, arguments.days, OFTEN)
         lists = {which: feedback.listed(connection, which, arguments.limit, OFTEN) for which in ("never_shown", "shown_and_unused", "hurt")}
         known = memories.by_ids(connection, {memory_id for ids in lists.values() for memory_id in ids})
-        own = own_weights(connection)
+        own = dict(own_weights(persona.database))
         stored = memory_pages.stored_since(connection, call.now - timedelta(days=arguments.days))
     grown = Counter[str]()
     for moment, count in stored:

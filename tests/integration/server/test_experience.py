@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 
+import apsw
 import pytest
 
 from memory_mcp.jobs.usage_counts import Usage
@@ -209,6 +210,19 @@ def test_judgements_move_a_hit_and_say_so_and_nothing_changes_where_nobody_judge
     untouched = other("recall", query="苺を買う", detail="why")["hits"]
     assert [hit["score"] for hit in untouched] == [hit["score"] for hit in before]
     assert set(keys[2:]) == {hit["key"] for hit in untouched}
+
+
+def test_a_search_where_nobody_judged_neither_asks_for_weights_again_nor_reads_what_became_of_reports(persona, worked):
+    worked(9)
+    persona("recall", query="請求書")
+    asked = []
+    for connection in apsw.connections():
+        connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, asked.append, id="statements")
+    assert persona("recall", query="月末の請求書")["hits"]
+    for connection in apsw.connections():
+        connection.trace_v2(0, None, id="statements")
+    assert [event["sql"] for event in asked if "FROM properties" in event["sql"]] == []
+    assert [event["stmt_status"]["SQLITE_STMTSTATUS_FULLSCAN_STEP"] for event in asked if "FROM feedback" in event["sql"]] == [0]
 
 
 def test_the_figures_say_what_is_found_shown_and_used(persona, http, name):
