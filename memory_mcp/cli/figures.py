@@ -35,6 +35,7 @@ def figures(
     typer.echo(f"judged: {verdicts or 'nothing'}{_percent(answer, 'precision')}")
     stored = sum(day["stored"] for day in answer["growth"])
     typer.echo(f"{stored} stored in {days} days, {stored / days:.1f} a day")
+    _show_own(answer.get("weights", {}))
     for name, words in _LISTS.items():
         if answer[name]:
             typer.echo(f"\n{words}:")
@@ -61,6 +62,7 @@ def weights(
 
 def _show_weights(answer: Mapping[str, Any], url: str | None) -> None:
     typer.echo(f"{answer['persona']}: {answer['queries']} judged queries")
+    _show_own({} if answer["applied"] else answer.get("own", {}))
     for name, value in answer["weights"].items():
         typer.echo(f"  fusion.{name}: {value}")
     for part, words in (("fitted", "the half that chose them"), ("held_out", "the half that had no say")):
@@ -72,6 +74,11 @@ def _show_weights(answer: Mapping[str, Any], url: str | None) -> None:
         typer.echo(f"apply them with: {command_line('weights', '--apply', persona=answer['persona'], url=url)}")
     else:
         typer.echo("no better weights than those in force")
+
+
+def _show_own(weights: Mapping[str, float]) -> None:
+    if weights:
+        typer.echo(f"weights of its own: {', '.join(f'fusion.{name} {value:g}' for name, value in weights.items())}")
 
 
 def _percent(answer: Mapping[str, Any], name: str) -> str:

@@ -1,6 +1,6 @@
 """How a task went: what was used is counted, and what is new becomes a memory. What only resembles it is named, and never merged by itself.
 
-A retry with the same run id changes nothing. A kill between the memory and its count leaves an experience without tries, which the retry counts.
+All of a report is one commit: a kill leaves no experience without what became of it. A retry with the same run id changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Draft, Feedback, Verdict
+from memory_mcp.domain import Draft, Feedback, Outcome, Verdict
 from memory_mcp.experience.matches import Match, word_similarity
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.pipeline import remember
+from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.validation import checked_content
 from memory_mcp.store import feedback, memories
 from memory_mcp.text.experience_text import Experience, read
@@ -62,7 +62,7 @@ def report(
             if counted := feedback.of_run(connection, told.run, caller):
                 return Reported(counted=counted, repeated=True)
     known = {match.experience.identity: match for match in found}
-    made: list[str] = []
+    new: list[tuple[Draft, Verdict]] = []
     verdicts: dict[str, list[Verdict]] = {}
     notes: list[str] = []
     with persona.database.read_briefly() as connection:
@@ -71,20 +71,29 @@ def report(
         if same := known.get(_private(part, privacy).identity):
             key = same.memory.key
             notes += [f"{key} says it already; revise adds what is new in it"] if _is_more(part, same.experience) else []
+            verdicts.setdefault(key, []).append(verdict)
         else:
-            key = _stored(persona, part, now, zone, privacy)
-            made.append(key)
-        verdicts.setdefault(key, []).append(verdict)
+            new.append((Draft(checked_content(part.text()), kind="experience", questions=part.matched_by), verdict))
     for key in used:
         verdicts[key] = ["used", *verdicts.get(key, _verdicts_on_used(persona, key, told.outcome))]
-    contradicted = _contradicted(told, found, used)
-    for key in contradicted:
+    for key in _contradicted(told, found, used):
         verdicts.setdefault(key, []).append("contradicted")
+
+    repeated = False
+
+    def count(connection: apsw.Connection, stored: Sequence[Outcome]) -> None:
+        nonlocal repeated
+        for outcome, (_, verdict) in zip(stored, new, strict=True):
+            verdicts.setdefault(outcome.key, []).append(verdict)
+        repeated = bool(told.run and feedback.of_run(connection, told.run, caller))
+        for key, memory in {} if repeated else memories.by_keys(connection, list(verdicts)).items():
+            feedback.add(connection, memory.id, [Feedback(verdict, now, told.run) for verdict in dict.fromkeys(verdicts[key])], caller)
+
+    stored = remember_many(persona, [draft for draft, _ in new], now=now, zone=zone, privacy=privacy, then=count)
+    made = tuple(outcome.key for outcome in stored if outcome.outcome == "stored" and not repeated)
     # Where nothing is new, there is nothing to decide.
     near = tuple(match for match in found if made and match.is_near and match.memory.key not in verdicts)[:NEAR_SHOWN]
-    if not _count(persona, verdicts, told.run, caller, now):
-        return Reported(counted=verdicts, repeated=True)
-    return Reported(tuple(made), verdicts, near, note="; ".join(notes))
+    return Reported(made, verdicts, near, repeated=repeated, note="; ".join(notes))
 
 
 def _parts(told: Report, *, has_used: bool) -> list[tuple[Experience, Verdict]]:
@@ -123,11 +132,6 @@ def _contradicted(told: Report, found: Sequence[Match], used: Sequence[str]) -> 
     ]
 
 
-def _stored(persona: Persona, part: Experience, now: datetime, zone: ZoneInfo, privacy: Privacy) -> str:
-    draft = Draft(checked_content(part.text()), kind="experience", questions=part.matched_by)
-    return remember(persona, draft, now=now, zone=zone, privacy=privacy).key
-
-
 def _private(part: Experience, privacy: Privacy) -> Experience:
     """The experience as its stored text says it."""
     return read(Redaction(privacy).text(part.text()))
@@ -139,17 +143,3 @@ def _is_more(part: Experience, known: Experience) -> bool:
         getattr(part, name) and getattr(part, name) != getattr(known, name)
         for name in ("when", "not_when", "strategy", "lesson", "instead", "severity")
     )
-
-
-def _count(persona: Persona, verdicts: Mapping[str, Sequence[Verdict]], run: str, caller: str, now: datetime) -> bool:
-    """Store the verdicts in one transaction, unless the run was counted meanwhile. Returns whether they were stored."""
-
-    def count(connection: apsw.Connection) -> bool:
-        if run and feedback.of_run(connection, run, caller):
-            return False
-        known = memories.by_keys(connection, list(verdicts))
-        for key, memory in known.items():
-            feedback.add(connection, memory.id, [Feedback(verdict, now, run) for verdict in dict.fromkeys(verdicts[key])], caller)
-        return True
-
-    return persona.database.write(count)

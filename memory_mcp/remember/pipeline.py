@@ -5,7 +5,7 @@ An answer means that the memory is on the disk and can be found.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -133,20 +133,33 @@ def _near(connection: apsw.Connection, content: str, except_key: str, least: flo
 
 
 def remember_many(
-    persona: Persona, drafts: Sequence[Draft], *, now: datetime, zone: ZoneInfo, privacy: Privacy, clash: Clash = "refuse"
+    persona: Persona,
+    drafts: Sequence[Draft],
+    *,
+    now: datetime,
+    zone: ZoneInfo,
+    privacy: Privacy,
+    clash: Clash = "refuse",
+    then: Callable[[apsw.Connection, Sequence[Outcome]], None] = lambda *_: None,
 ) -> list[Outcome]:
-    """Stores many drafts in one commit, each with an outcome of its own: `stored`, `already_known`, `revised` or `refused`."""
+    """Stores many drafts in one commit, each with an outcome of its own: `stored`, `already_known`, `revised` or `refused`.
+
+    `then` runs in the same commit, with the outcomes: what it raises undoes all of it.
+    """
     private = [_private(draft, privacy) for draft in drafts]
     wanted = [(draft, split(draft.content)) for draft, _ in private if draft]
 
     def store(connection: apsw.Connection) -> tuple[list[Outcome], list[Operation]]:
-        return _store_many(connection, persona.names, wanted, now, zone, privacy, clash)
+        stored, done = _store_many(connection, persona.names, wanted, now, zone, privacy, clash)
+        found = iter(stored)
+        outcomes = [result if isinstance(result, Outcome) else _with_counts(next(found), result) for _, result in private]
+        then(connection, outcomes)
+        return outcomes, done
 
-    stored, done = persona.database.write(store)
+    outcomes, done = persona.database.write(store)
     for operation in done:
         persona.log.append(persona.name, operation)
-    outcomes = iter(stored)
-    return [result if isinstance(result, Outcome) else _with_counts(next(outcomes), result) for _, result in private]
+    return outcomes
 
 
 def _private(draft: Draft, privacy: Privacy) -> tuple[Draft, Redaction] | tuple[None, Outcome]:

@@ -42,6 +42,12 @@ WOVEN: Mapping[str, Any] = {
     "upkeep": {"idle_seconds": 0},
     "summaries": {"enabled": False},
 }
+TAUGHT: Mapping[str, Any] = {
+    "embeddings_model": None,
+    "reranker_model": None,
+    "toolsets": ["core", "experience"],
+    "pools": {"team": {"writers": ["nilou"]}},
+}
 BY_WORDS: Mapping[str, Any] = {"embeddings_model": None, "reranker_model": None}
 
 Holds = Callable[..., bool]
@@ -112,6 +118,8 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "inside an unrelate": ("memory_mcp.store.graph.relations:reject", "after", lambda *_: True),
     "inside a merge of entities": ("memory_mcp.store.graph.entities.entity_merges:merge", "after", lambda *_: True),
     "inside the lines of a graph": ("memory_mcp.store.graph.transfer.graph_import:GraphImport.finish", "before", lambda *_: True),
+    "before what became of a memory is counted": ("memory_mcp.store.feedback:add", "before", lambda _, __, verdicts, *___: bool(verdicts)),
+    "after what became of a memory is counted": ("memory_mcp.store.feedback:add", "after", lambda _, __, verdicts, *___: bool(verdicts)),
     "before a new persona's identity": (
         "memory_mcp.personas.directories:write_atomically",
         "before",

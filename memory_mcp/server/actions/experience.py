@@ -272,8 +272,10 @@ class WeightsArguments(Arguments):
 
 
 class FittedWeights(ReadingAnswer):
-    """`held_out`: how well the judged queries that had no say in the choice are answered, from 0 to 1, before and after."""
+    """`held_out`: how well the judged queries that had no say in the choice are answered, from 0 to 1, before and after. `own`: the persona's own
+    weights, where it has any."""
 
+    own: NotRequired[dict[str, float]]
     weights: dict[str, float]
     queries: NotRequired[Count]
     fitted: NotRequired[list[Fraction]]
@@ -291,11 +293,13 @@ def fit_weights(call: Call, arguments: WeightsArguments) -> Json:
             if persona.exists:
                 persona.database.write(lambda connection: set_own_weights(connection, {}))
             return {**head, "weights": {}, "applied": False}
-        fitted = fit(persona, models=call.models, settings=call.settings, indexes=call.runtime.indexes, now=call.now)
+        own = own_weights(persona.database) if persona.exists else {}
+        fitted = fit(persona, models=call.models, settings=call.search_settings(persona), indexes=call.runtime.indexes, now=call.now)
         applied = arguments.apply and fitted.is_better
         if applied:
-            persona.database.write(lambda connection: set_own_weights(connection, fitted.weights))
-        return {**head, **asdict(fitted), "better": fitted.is_better, "applied": applied}
+            own = {**own, **fitted.weights}
+            persona.database.write(lambda connection: set_own_weights(connection, own))
+        return {**head, **omit_empty(own=dict(own)), **asdict(fitted), "better": fitted.is_better, "applied": applied}
 
 
 def _counted(call: Call, persona: Persona) -> Persona:
