@@ -71,6 +71,8 @@ def _show_remains(answer: Mapping[str, Any]) -> None:
     ):
         for entry in answer.get(name, []):
             typer.echo(f"{words} {entry}")
+    if answer.get("turns"):
+        typer.echo(f"turns of conversations that go with it: {answer['turns']}")
     if answer.get("in_context"):
         typer.echo(f"{answer['in_context']} contains it, or can't be read: check it, and change it with update_context or by hand")
     for sentence in answer.get("remains", []):

@@ -315,7 +315,7 @@ class Call:
             return failed
 
         try:
-            with self.reading() as persona:
+            with called_by(self.caller), self.reading() as persona:
                 if persona.exists:
                     persona.log.append(persona.name, persona.database.write(record))
         except MemoryMCPError as unrecorded:

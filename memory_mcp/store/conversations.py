@@ -12,8 +12,15 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.store import tombstones
 from memory_mcp.store.legacy.foreign_tables import spellings
 from memory_mcp.store.timestamps import from_text, to_text
+from memory_mcp.text.low_value import low_value
 
 _COLUMNS = "c.id, c.title, c.created_at, c.updated_at, c.members, (SELECT count(*) FROM conversation_turns t WHERE t.conversation = c.id)"
+# Turns in which one of these memories was read or written, or that quote one of these texts.
+_ABOUT = (
+    "EXISTS (SELECT 1 FROM json_each(?1) t WHERE instr(messages, t.value)) "
+    "OR EXISTS (SELECT 1 FROM json_each(recalled) k WHERE k.value IN (SELECT value FROM json_each(?2))) "
+    "OR EXISTS (SELECT 1 FROM json_each(stored) k WHERE k.value IN (SELECT value FROM json_each(?2)))"
+)
 
 
 def page(connection: apsw.Connection, limit: int, after: tuple[str, str] | None = None) -> list[Conversation]:
@@ -114,21 +121,27 @@ def tombstone(conversation: str) -> str:
     return f"conversation {conversation}"
 
 
+def count_turns_about(connection: apsw.Connection, keys: Iterable[str], texts: Iterable[str]) -> int:
+    """The number of turns that `erase_turns` would delete."""
+    return int(connection.execute(f"SELECT count(*) FROM conversation_turns WHERE {_ABOUT}", _about(keys, texts)).get)
+
+
 def erase_turns(connection: apsw.Connection, keys: Sequence[str], texts: Iterable[str]) -> None:
     """Delete the turns in which these memories were read or written, or that quote one of the texts; conversations without a turn go with them."""
-    # What a tool answers may be JSON, in the JSON of a message.
-    quotations = [inner for text in texts for spelling in spellings(text) for inner in spellings(spelling)]
-    connection.execute(
-        "DELETE FROM conversation_turns WHERE EXISTS (SELECT 1 FROM json_each(?1) t WHERE instr(messages, t.value)) "
-        "OR EXISTS (SELECT 1 FROM json_each(recalled) k WHERE k.value IN (SELECT value FROM json_each(?2))) "
-        "OR EXISTS (SELECT 1 FROM json_each(stored) k WHERE k.value IN (SELECT value FROM json_each(?2)))",
-        (json.dumps(quotations), json.dumps(list(keys))),
-    )
+    connection.execute(f"DELETE FROM conversation_turns WHERE {_ABOUT}", _about(keys, texts))
     # The title is the beginning of the first turn.
     connection.execute(
         "UPDATE conversations SET title = '' WHERE NOT EXISTS (SELECT 1 FROM conversation_turns t WHERE t.conversation = id AND t.number = 1);"
         "DELETE FROM conversations WHERE NOT EXISTS (SELECT 1 FROM conversation_turns t WHERE t.conversation = id)"
     )
+
+
+def _about(keys: Iterable[str], texts: Iterable[str]) -> tuple[str, str]:
+    """The values of `_ABOUT`. Greetings and nods, which stand in any conversation, quote no memory."""
+    quoted = [text for text in texts if low_value(text) not in ("greeting", "nod")]
+    # What a tool answers may be JSON, in the JSON of a message.
+    quotations = [inner for text in quoted for spelling in spellings(text) for inner in spellings(spelling)]
+    return json.dumps(quotations), json.dumps(list(keys))
 
 
 def merge_into(here: apsw.Connection, there: apsw.Connection, keys: Mapping[str, str]) -> None:

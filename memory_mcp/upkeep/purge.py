@@ -16,7 +16,7 @@ import apsw
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import erasure, memories, summary_rows
+from memory_mcp.store import conversations, erasure, memories, summary_rows
 from memory_mcp.store.files.persona_context import STATE_KEYS
 from memory_mcp.store.graph import relations
 from memory_mcp.store.operations import Operation
@@ -36,6 +36,7 @@ class Plan:
 
     `quoted_in`: other memories with the same text. `stated`: relations stated outside of any memory, of entities that no other memory
     mentions. `in_context`: persona_context.json quotes a memory, or can't be read. `kept_in`: files of older servers with a memory.
+    `turns`: how many turns of conversations go with them.
     """
 
     erased: tuple[Memory, ...]
@@ -45,6 +46,7 @@ class Plan:
     stated: tuple[str, ...] = ()
     in_context: bool = False
     kept_in: tuple[str, ...] = ()
+    turns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ def plan(persona: Persona, keys: Sequence[str], *, every_persona: bool = True) -
         erased_keys = {memory.key for memory in erased}.union(summary_rows.citing(connection, [memory.key for memory in erased]))
         quoted = [key for key in erasure.quoting(connection, erased) if key not in erased_keys] if erased else []
         texts = erasure.texts_of(connection, erased)
+        with_summaries = erasure.texts_of(connection, list(memories.by_keys(connection, list(erased_keys)).values()))
+        turns = conversations.count_turns_about(connection, erased_keys, with_summaries)
         stated = relations.stated_by_hand_about(connection, [memory.id for memory in erased])
     outcomes = tuple(_outcome(key, stored.get(key)) for key in wanted)
     if not erased:
@@ -79,6 +83,7 @@ def plan(persona: Persona, keys: Sequence[str], *, every_persona: bool = True) -
         tuple(text for text in map(format_relation, stated) if text),
         _is_in_context(persona, texts),
         tuple(adopted_originals.holding(persona.database.path.parent, [memory.key for memory in erased], texts, shared=every_persona)),
+        turns,
     )
 
 

@@ -84,6 +84,17 @@ def test_turns_that_quote_an_erased_memory_are_erased_with_it_to_the_last_byte(n
     assert "鰻".encode() not in bytes_of(nilou)
 
 
+def test_a_greeting_that_is_erased_takes_only_the_turns_that_it_came_from(nilou, say, talk, read, erase, now):
+    for text in ("はい", "ありがとうございます"):
+        key = say(text).key
+        talk(nilou, text, 1, f"{text}。覚えて", stored=(key,))
+        talk(nilou, text, 2, f"{text}、また明日")
+        forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
+        assert purge.plan(nilou, [key]).turns == 1
+        erase(nilou, key)
+    assert read(nilou) == {"はい": ["はい、また明日"], "ありがとうございます": ["ありがとうございます、また明日"]}
+
+
 def test_a_deleted_conversation_leaves_no_byte_and_no_import_or_merge_brings_it_back(nilou, personas, talk, read, now, zone):
     talk(nilou, "c-1", 1, SECRET)
     talk(nilou, "c-2", 1, "海辺")

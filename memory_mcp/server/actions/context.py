@@ -1,13 +1,13 @@
 """The tools get_context and update_context: the context file, the layers of memories, and the time since the last conversation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
 
 from memory_mcp.dates.format import Language, elapsed, language_of
 from memory_mcp.dates.resolve import parse_moment
-from memory_mcp.domain import STATE_FIELDS
+from memory_mcp.domain import STATE_FIELDS, Memory
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
@@ -16,8 +16,9 @@ from memory_mcp.server.arguments import Arguments, Text, TextOrNone, TextsByName
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.views import Count, Moment, ReadingAnswer, brief, heading, hit_views, local, omit_empty, privacy_view, without_blanks
-from memory_mcp.store import memories
+from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, conversation_at
+from memory_mcp.store.timestamps import from_text
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
 
@@ -67,6 +68,7 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
         people, failure = _people_and_state(call, persona, language or language_of(layers.hits[0][1].text if layers.hits else ""))
         counts = persona.database.kept("counts", lambda: _counts(persona))
         views = hit_views([hit for _, hit in layers.hits], persona, call, language)
+        days = _upcoming_days(persona, call, [hit.memory for layer, hit in layers.hits if layer == "upcoming"])
         unread = layers.recalled.degraded if layers.recalled else [f"pool_unavailable: {name}" for name in pools.unavailable]
         degraded = [*unread, *([failure] if failure else [])]
         return {
@@ -75,8 +77,25 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
             "now": local(call.now, call.settings.zone),
             **people,
             **omit_empty(degraded=degraded, mode=layers.recalled.mode if layers.recalled else None),
-            "hits": [{"_source": layer, **_without_score(brief(view))} for (layer, _), view in zip(layers.hits, views, strict=True)],
+            "hits": [
+                {"_source": layer, **_without_score(brief(view)), **days.get(hit.memory.id, {})}
+                for (layer, hit), view in zip(layers.hits, views, strict=True)
+            ],
         }
+
+
+def _upcoming_days(persona: Persona, call: Call, upcoming: Sequence[Memory]) -> dict[int, dict[str, str]]:
+    """The first day from now on that each of these happens on or names, by the memory's id."""
+    if not upcoming:
+        return {}
+    with persona.database.read_briefly() as connection:
+        named = memory_dates.of_memories(connection, [memory.id for memory in upcoming])
+    days: dict[int, dict[str, str]] = {}
+    for memory in upcoming:
+        times = [*(from_text(start) for start, _ in named.get(memory.id, ())), *filter(None, [memory.occurred_at])]
+        if ahead := [time for time in times if time >= call.now]:
+            days[memory.id] = {"upcoming_on": min(ahead).astimezone(call.settings.zone).date().isoformat()}
+    return days
 
 
 def _counts(persona: Persona) -> dict[str, int]:

@@ -173,6 +173,7 @@ class Purged(PersonaAnswer):
     trashed: NotRequired[Count]
     erased: NotRequired[Count]
     swept: NotRequired[bool]
+    turns: NotRequired[Count]
     also_in: NotRequired[list[str]]
     stated: NotRequired[list[str]]
     in_context: NotRequired[str]
@@ -302,7 +303,7 @@ def _elsewhere(call: Call, plan: purge.Plan, removed: Sequence[str] = ()) -> Jso
     kept = [name for name in plan.kept_in if name not in removed]
     in_context = FILE_NAME if plan.in_context else None
     return {
-        **omit_empty(also_in=list(plan.quoted_in), stated=list(plan.stated), in_context=in_context, kept_in=kept),
+        **omit_empty(turns=plan.turns or None, also_in=list(plan.quoted_in), stated=list(plan.stated), in_context=in_context, kept_in=kept),
         "remains": remains(call),
     }
 

@@ -79,6 +79,8 @@ HOUSE: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
 OF_SERVER = frozenset({"/house/settings"})
 
 _CODE = re.compile("`([^`]+)`")
+# What a writer says of a name, [[健太|Person]]; not the [[ -f x ]] of a shell.
+_MARKED = re.compile(r"\[\[([^\[\]|\s][^\[\]|]*)\|\w+\]\]")
 _OURS = re.compile(rf"(/p/[^/?#\\]+)?{DASHBOARD}([/?][^\\]*)?")
 
 
@@ -389,6 +391,7 @@ def _environment() -> jinja2.Environment:
     environment.globals.update(static=static_address, version=__version__, choices=CHOICES)
     environment.filters["minute"] = lambda moment: moment[:16].replace("T", " ")
     environment.filters["coded"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped before
+    environment.filters["unmarked"] = lambda text: _MARKED.sub(r"\1", text)
     environment.filters["pretty"] = lambda tree: json.dumps(tree, ensure_ascii=False, indent=2)
     return environment
 

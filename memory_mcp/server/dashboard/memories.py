@@ -15,6 +15,7 @@ from memory_mcp.server.actions.memories import RecallArguments
 from memory_mcp.server.dashboard.diff import changes
 from memory_mcp.server.dashboard.fields import commas
 from memory_mcp.server.dashboard.frame import Visit
+from memory_mcp.server.dashboard.people import types
 from memory_mcp.server.dashboard.refusals import Refused
 from memory_mcp.server.operation import Json
 
@@ -78,6 +79,7 @@ def reader(visit: Visit) -> Response:
         done=done if done in DONE else None,
         as_of=visit.field("as_of"),
         problem=problem,
+        **types(visit),
     )
 
 

@@ -61,7 +61,7 @@ def listing(visit: Visit) -> Response:
         400 if error else 200,
         q=visit.field("q"),
         type=visit.field("type"),
-        **_types(visit),
+        **types(visit),
         found=found,
         following=start + PAGE if found and start + PAGE < found["in_all"] else None,
         start=start,
@@ -83,7 +83,7 @@ def picture(visit: Visit) -> Response:
         graph=_graph(visit, found, kept) if found and found["nodes"] else None,
         asked={**kept, "limit": asked["limit"]},
         depths=DEPTHS,
-        **_types(visit),
+        **types(visit),
         error=error,
     )
 
@@ -102,7 +102,7 @@ def one(visit: Visit) -> Response:
         depth=depth,
         depths=DEPTHS,
         memories=mentioning["hits"],
-        **_types(visit),
+        **types(visit),
     )
 
 
@@ -119,7 +119,7 @@ def path(visit: Visit) -> Response:
         target=target,
         found=found,
         graph=_ways(visit, found["paths"]) if found and found["paths"] else None,
-        **_types(visit),
+        **types(visit),
         error=error,
     )
 
@@ -166,13 +166,13 @@ def statistics(visit: Visit) -> Response:
         growth=[(step["begins"][:7], step["entities"]) for step in grown],
         found=found,
         install=install_command("graph"),
-        **_types(visit),
+        **types(visit),
     )
 
 
 def twice(visit: Visit) -> Response:
     """Show who may be one under two names, and the merges so far."""
-    return visit.page("twice.html", found=visit.perform(merges.list_merges), may_merge=visit.may(*merges.merge.needs))
+    return visit.page("twice.html", found=visit.perform(merges.list_merges), may_merge=visit.may(*merges.merge.needs), **types(visit))
 
 
 def merge(visit: Visit) -> Response:
@@ -182,7 +182,7 @@ def merge(visit: Visit) -> Response:
     return visit.redirect("/people/twice")
 
 
-def _types(visit: Visit) -> dict[str, Any]:
+def types(visit: Visit) -> dict[str, Any]:
     """The types of entities and relations that are in use, and how the page calls each."""
     listed = visit.perform(entities.list_types)
     shown = "display_name" if visit.language == "ja" else "name"

@@ -145,6 +145,7 @@ def test_a_conversation_is_resumed_edited_answered_again_renamed_and_deleted(pag
 
 def test_a_turn_is_cancelled_and_one_of_a_page_that_is_left_ends(page, site, asked):
     begin(page, "cancel")
+    assert not page.get_by_role("button", name="中止").is_visible()
     asked.steps = [itertools.repeat("…", 3_000)]
     say(page, "長い話をして", until=None)
     page.locator(".assistant .words").wait_for()

@@ -432,16 +432,16 @@ def test_a_memory_gets_a_time_to_expire_and_loses_it_in_the_form(own_http, brows
     own_http.post("/api/import", content=LINE, headers={"X-Persona": "nilou"})
     visitor = browser()
     assert "Saved." in visitor.submit("memory/edit", key="a", revision="1", expires_at="30d")[1]
-    assert "Not found any more from 2025-11-29" in visitor.show("memory?key=a")[1]
+    assert "Expires (not found from then on) 2025-11-29" in visitor.show("memory?key=a")[1]
     page = visitor.show("memory/edit?key=a")[1]
     assert "2025-11-29" in page
     revision = re.search(r"Revision (\d+)", visitor.show("memory?key=a")[1])[1]
     status, page = visitor.submit("memory/edit", key="a", revision=revision, expires_at="someday", content="苺がとても好き。")
     assert (status, "苺がとても好き。" in page) == (400, True)
     assert "Saved." in visitor.submit("memory/edit", key="a", revision=revision, expires_at="")[1]
-    assert "Not found any more from" not in visitor.show("memory?key=a")[1]
+    assert "Expires (not found from then on)" not in visitor.show("memory?key=a")[1]
     writer = browser().sign_in(token("nilou", scopes=["read", "write"]))
-    assert "Not found any more from" not in writer.show("memory/edit?key=a")[1]
+    assert "Expires (not found from then on)" not in writer.show("memory/edit?key=a")[1]
 
 
 def test_a_judgement_on_a_page_is_one_opinion_and_the_figures_have_a_page(own_http, browser):

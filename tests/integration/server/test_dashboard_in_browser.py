@@ -124,6 +124,12 @@ def test_every_page_is_accessible_in_both_languages_light_and_dark_on_a_desk_and
         assert page.evaluate("() => window.broken") is None, path
 
 
+def test_the_first_page_keeps_its_title_when_what_to_decide_arrives(page):
+    page.goto(f"{AT}/today")
+    page.locator("#decide[hx-get]").wait_for(state="detached")
+    assert page.title().startswith("今日")
+
+
 def test_a_memory_is_found_read_and_corrected_by_keyboard_alone(page, site):
     send(site, "keys", {"key": "memory_k", "content": "明日は歯医者。"}, {"key": "memory_l", "content": "苺を買う。"})
     keys = page.keyboard

@@ -107,7 +107,7 @@ def test_today_shows_what_was_learned_and_what_is_to_come(send, show):
     page = show("today")
     latest, upcoming = page.split("Upcoming")
     assert "苺を買った" in latest
-    assert "歯医者" in upcoming.partition("For you to decide")[0]
+    assert "11月2日に歯医者へ行く。 2025-11-02 told 2025-10-30" in upcoming.partition("For you to decide")[0]
     assert "off: config.json wants none" in page
 
 
@@ -253,8 +253,16 @@ def test_whom_memories_name_is_listed_by_name_and_type_and_each_has_a_page(send,
     assert "Take one of them" in show("people?type=Dragon", 400)
     page = show("people/one?entity=美咲")
     assert "健太 sibling_of 美咲" in page
-    assert "[[美咲|Person]]は健太の妹。" in page
+    assert "美咲は健太の妹。" in page
     show("people/one?entity=誰か", 404)
+
+
+def test_lists_show_a_marked_name_as_a_name_and_the_reader_the_text_as_it_is(send, show):
+    send({"key": "a", "content": "[[美咲|Person]]は [[ -f x ]] と書く。"})
+    assert "美咲は [[ -f x ]] と書く。" in show("memories")
+    page = show("memory?key=a")
+    assert "[[美咲|Person]]は [[ -f x ]] と書く。" in page
+    assert "美咲 Person" in page
 
 
 def drawn(http, name, path):

@@ -73,6 +73,13 @@ def test_the_server_itself_is_no_caller(own_server, own_http, listed):
     assert made["through"] == "import"
 
 
+def test_what_failed_says_through_which_entry_point_it_was_called(own_http, listed):
+    headers = {"X-Persona": "nilou"}
+    send(own_http, headers, {"key": "a", "content": "苺"})
+    own_http.post("/api/memories", json={"content": "桃", "supersedes": "b"}, headers=headers)
+    assert [(done["what"], done.get("error"), done["through"]) for done in listed()][:1] == [("remember", "MemoryNotFound", "http")]
+
+
 def test_of_what_was_erased_nothing_is_told_but_that_it_was(own_http, listed):
     headers = {"X-Persona": "nilou"}
     send(own_http, headers, {"key": "a", "content": "睡蓮の話", "deleted_at": "2025-10-29T00:00:00+00:00"})

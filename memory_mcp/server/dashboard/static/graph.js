@@ -9,7 +9,9 @@ const LABELED = 40;
 const NAMED = 60;
 // More entities are drawn smaller.
 const ROOMY = 40;
-const PADDING = 48;
+const PADDING = 64;
+// A longer name runs out of the picture; the table beside it has it whole.
+const LONGEST = 16;
 const CLOSER = 1.3;
 
 // A picture in a container. `show` draws what graph_snapshot answers with `positions`; `opened` are the ids to mark, `path` the relations to mark as
@@ -47,7 +49,7 @@ function showGraph(cy, { nodes, edges, opened = [], path = [] }) {
   const few = edges.length <= LABELED ? "few named" : "";
   const shown = {
     nodes: nodes.map((node, index) => ({
-      data: { id: node.id, label: node.label, color: node.color, size: size(node) },
+      data: { id: node.id, label: shortened(node.label), color: node.color, size: size(node) },
       position: places.get(node.id),
       classes: [opened.includes(node.id) ? "opened" : "", index >= NAMED ? "minor unnamed" : ""].join(" "),
     })),
@@ -70,6 +72,8 @@ function showGraph(cy, { nodes, edges, opened = [], path = [] }) {
   }
   fitPicture(cy);
 }
+
+const shortened = (name) => ([...name].length > LONGEST ? `${[...name].slice(0, LONGEST - 1).join("")}…` : name);
 
 // Where each entity is on the screen, by its id: so that names have their size, whatever the frame of the positions is.
 function placesOn(cy, nodes) {
@@ -103,7 +107,8 @@ function graphStyle(container) {
     { selector: "node.unnamed", style: { label: "", "z-index": 1 } },
     { selector: "node.opened", style: { "border-width": 4, "border-color": outlineColor, "border-opacity": 1, "font-weight": "bold" } },
     { selector: "edge", style: { width: "data(width)", "line-color": borderTopColor, "curve-style": "haystack", "haystack-radius": 0 } },
-    { selector: "edge.directed.few", style: { "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": borderTopColor } },
+    { selector: "edge.few", style: { "curve-style": "bezier" } },
+    { selector: "edge.directed.few", style: { "target-arrow-shape": "triangle", "target-arrow-color": borderTopColor } },
     { selector: "edge.path", style: { "line-color": outlineColor, "target-arrow-color": outlineColor, "z-index": 1 } },
     { selector: "edge.named", style: {
       label: "data(label)", color, "font-family": fontFamily, "font-size": 11, "text-rotation": "autorotate", "text-outline-color": backgroundColor,
