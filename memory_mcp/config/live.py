@@ -64,7 +64,7 @@ class LiveConfig:
         return self._loaded.settings
 
     def subscribe(self, on_change: Callable[[Settings], None]) -> None:
-        """Has `on_change` called with the new settings after each change, on the thread that noticed it."""
+        """Has `on_change` called with the new settings after each change, in their order, on the thread that noticed it. Calls wait for its end."""
         self._on_change = on_change
 
     @property
@@ -86,15 +86,15 @@ class LiveConfig:
                 changed = loaded.settings != self._loaded.settings
                 self._text, self._loaded, self.error = text, loaded, None
                 self.restart_pending = restart_needed(self._at_start.settings, loaded.settings)
+                self._log_warnings(loaded)
+                if changed and self._on_change:
+                    self._on_change(loaded.settings)
             except ConfigError as error:
                 self._reject(str(error))
                 return
             finally:
                 # Last: a call that comes while the text is read here waits for the lock, and starts with what it says.
                 self._stamp = stamp
-        self._log_warnings(loaded)
-        if changed and self._on_change:
-            self._on_change(loaded.settings)
 
     def start(self) -> None:
         """Follows the file until `stop`. If file events are not available, polling alone does it."""

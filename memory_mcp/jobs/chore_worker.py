@@ -143,10 +143,13 @@ class ChoreWorker:
     def forget(self, persona_name: str) -> None:
         """Call it after a persona was deleted."""
         with self._guard:
-            for chore in self._chores:
-                self._rounds.pop((chore.name, persona_name), None)
-                self._resting.pop((chore.name, persona_name), None)
-                self._failing.discard((chore.name, persona_name))
+            self._forget(persona_name)
+
+    def _forget(self, persona_name: str) -> None:
+        for chore in self._chores:
+            self._rounds.pop((chore.name, persona_name), None)
+            self._resting.pop((chore.name, persona_name), None)
+            self._failing.discard((chore.name, persona_name))
 
     def note_call(self) -> None:
         """Call it for each call of the server: chores have to wait."""
@@ -272,10 +275,13 @@ class ChoreWorker:
 
     def _attempt(self, chore: Chore, name: str, round_: _Round, now: datetime, settings: Settings) -> None:
         """Does one piece for one persona. If it fails, that persona is paused, and the others go on."""
+        asked = round_.writes, round_.requests
         try:
             with self._personas.reading(name) as persona:
                 if not persona.exists:
-                    self.forget(name)
+                    with self._guard:
+                        if asked == (round_.writes, round_.requests):  # else it was made just now
+                            self._forget(name)
                     return
                 more = chore.step(persona, now, settings)
                 next_due = chore.next_due(persona, now, settings) if chore.next_due and not more else None

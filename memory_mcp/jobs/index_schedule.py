@@ -74,9 +74,11 @@ class IndexSchedule:
         with self._guard:
             return self._tasks.setdefault(name, Task())
 
-    def forget(self, name: str) -> None:
+    def forget(self, name: str, writes: int) -> None:
+        """Forgets a persona that did not exist after so many writes, unless one has made it since."""
         with self._guard:
-            self._tasks.pop(name, None)
+            if name in self._tasks and self._tasks[name].writes == writes:
+                del self._tasks[name]
 
     def next_to_index(self, now: datetime, loaded: tuple[str, ...]) -> str | None:
         """The next persona with something to index. It moves to the end of the line."""

@@ -52,9 +52,9 @@ class IndexWorker:
         indexes: IndexCache,
         clock: Callable[[], datetime],
         *,
-        earlier_unneeded: Callable[[], None] = lambda: None,
+        earlier_unneeded: Callable[[Embedder], None] = lambda _: None,
     ) -> None:
-        """`earlier_unneeded` is called once every persona uses the newer of two models."""
+        """`earlier_unneeded` is called with the earlier of two models once every persona uses the newer one."""
         self._personas, self._models, self._settings, self._indexes, self._clock = personas, models, settings, indexes, clock
         self._earlier_unneeded = earlier_unneeded
         self._schedule = IndexSchedule()
@@ -136,7 +136,7 @@ class IndexWorker:
                 self._attempt(name, now, lambda persona, task: self._index(persona, task, models, embedder))
                 return 0
             if models.embedder and models.earlier:
-                self._earlier_unneeded()
+                self._earlier_unneeded(models.earlier)
         rules = self._settings().vector_rebuild
         name = self._schedule.next_to_save(now, self._unsaved(), rules)
         if name is not None:
@@ -151,12 +151,13 @@ class IndexWorker:
     def _attempt(self, name: str, now: datetime, action: Callable[[Persona, Task], None]) -> None:
         """Runs an action for one persona. If it fails, that persona is paused, and the others go on."""
         task = self._schedule.of(name)
+        writes = task.writes
         try:
             with self._personas.reading(name) as persona:
                 if persona.exists:
                     action(persona, task)
                 else:
-                    self._schedule.forget(name)
+                    self._schedule.forget(name, writes)
         except EncoderFailed as error:
             self._model_backoff.failed(now)
             self._last_error = record_failure(f"the index of {name}", task.backoff, error, now)

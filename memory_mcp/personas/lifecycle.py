@@ -42,7 +42,7 @@ def rename(personas: Personas, name: str, to: str, indexes: IndexCache, now: dat
     target_name = free_name(personas, to, others, instead_of=name)
     source, target = _directory(personas, name), personas.path_of(target_name).parent
     renaming = Renaming(source.name, target.name, name, target_name)
-    with personas.exclusive(name, target_name), _translated(f"{name!r} can't be renamed"), recorded(personas.directory, renaming):
+    with _alone(personas, name, target_name), _translated(f"{name!r} can't be renamed"), recorded(personas.directory, renaming):
         shutil.rmtree(source / VECTORS_NAME, ignore_errors=True)  # its manifest contains the directory's name
         if source != target:
             move(source, target)
@@ -59,7 +59,7 @@ def copy(personas: Personas, name: str, to: str, now: datetime, others: Collecti
     """
     target_name = free_name(personas, to, others)
     source, target = _directory(personas, name), personas.path_of(target_name).parent
-    with personas.exclusive(name, target_name), _translated(f"{name!r} can't be copied"):
+    with _alone(personas, name, target_name), _translated(f"{name!r} can't be copied"):
         copied = unfinished_path(personas.directory, COPY_PREFIX)
         copied.mkdir(mode=PRIVATE_DIRECTORY)
         try:
@@ -107,7 +107,7 @@ def erase(personas: Personas, name: str, indexes: IndexCache, now: datetime, fir
         StoreError: its directory can't be moved or removed. Once moved, the next start removes it.
     """
     source = _directory(personas, name)
-    with personas.exclusive(name), _translated(f"{name!r} can't be erased"):
+    with _alone(personas, name), _translated(f"{name!r} can't be erased"):
         first()
         remove_files(personas, name, lambda: indexes.forget(source))
     personas.log.append(name, Operation("erase_persona", None, now))
@@ -132,7 +132,7 @@ def free_name(personas: Personas, to: str, others: Collection[str] | None = None
     """
     wanted = canonical_name(to)
     if personas.exists(wanted):
-        raise InvalidInput(f"there is a persona {wanted!r} already", "", "Choose another name, or merge the two")
+        raise _in_use(wanted)
     similar = personas.index.folded_as(wanted)
     if any(known != instead_of for known in similar if others is None or known in others):
         raise InvalidInput(
@@ -151,12 +151,27 @@ def _directory(personas: Personas, name: str) -> Path:
     return personas.path_of(name).parent
 
 
+@contextmanager
+def _alone(personas: Personas, name: str, target_name: str | None = None) -> Iterator[None]:
+    """Exclusive access to a persona that is still there, and to a directory that is still free."""
+    with personas.exclusive(*filter(None, (name, target_name))):
+        source = _directory(personas, name)
+        if target_name is not None and (target := personas.path_of(target_name).parent) != source and target.exists():
+            raise _in_use(target_name)
+        yield
+
+
+def _in_use(name: str) -> InvalidInput:
+    return InvalidInput(f"there is a persona {name!r} already", "", "Choose another name, or merge the two")
+
+
 def _record(personas: Personas, name: str, operation: Operation) -> None:
     def record(connection: Any) -> None:
         operations.record(connection, operation)
 
-    with personas.writing(name) as persona:
-        persona.database.write(record)
+    with personas.reading(name) as persona:
+        if persona.exists:  # else another call has moved or erased it just now
+            persona.database.write(record)
     personas.log.append(name, operation)
 
 

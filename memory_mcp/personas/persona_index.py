@@ -7,6 +7,7 @@ the identity file of each. Where it is missing or damaged, it is made again; whe
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +26,9 @@ from memory_mcp.text.romaji import reading
 DIRECTORY_NAME, FILE_NAME = ".personas", "index.sqlite"
 # Changes with the table, and with what `fold` and `reading` return.
 VERSION = 1
+# The time of a directory moves in steps of some milliseconds: what another program changes in the step in which it was read leaves its time as
+# it is. So a directory that had just changed is read once more, a little later.
+STEP_SECONDS, SETTLING_SECONDS = 0.05, 2.0
 # So many are compared with a misspelled name; of more, those before and after it in the order of letters and of sounds.
 COMPARED = 1_000
 
@@ -55,6 +59,7 @@ class PersonaIndex:
         self._directory = directory
         self._lock = threading.RLock()
         self._seen: int | None = None
+        self._read_again_at = float("inf")
         self._others: set[str] = set()  # what is no persona, and may become one
         self._connection: apsw.Connection | None = None
         self._read(lambda _: None)
@@ -95,7 +100,12 @@ class PersonaIndex:
             yield
             self._others.add(folder)
             if was_current:
-                self._seen = _changed_at(self._directory)
+                self._note_seen(_changed_at(self._directory))
+
+    def changed(self) -> None:
+        """Call it after a persona's directory was moved here, so that it is noticed at once."""
+        with self._lock:
+            self._seen = None
 
     def close(self) -> None:
         """Close the file. The next call opens it again."""
@@ -114,7 +124,7 @@ class PersonaIndex:
                 if self._connection is None:
                     self._connection = _opened(self._directory)
                     self._compare(self._connection, with_identities=True)
-                elif self._seen != _changed_at(self._directory):
+                elif self._seen != _changed_at(self._directory) or time.monotonic() >= self._read_again_at:
                     self._compare(self._connection)
                 elif self._others:
                     self._note(self._connection, set(self._others))
@@ -138,7 +148,13 @@ class PersonaIndex:
             index.executemany("DELETE FROM personas WHERE directory = ?", [(name,) for name in gone])
         self._others = set()
         self._note(index, present - known.keys() | changed)
+        self._read_again_at = float("inf")
+        self._note_seen(seen)
+
+    def _note_seen(self, seen: int) -> None:
         self._seen = seen
+        if abs(time.time_ns() - seen) < STEP_SECONDS * 1e9:
+            self._read_again_at = min(self._read_again_at, time.monotonic() + SETTLING_SECONDS)
 
     def _note(self, index: apsw.Connection, directories: set[str]) -> None:
         """Read the identities of these directories, and add those that are personas."""

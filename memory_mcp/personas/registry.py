@@ -218,6 +218,7 @@ class Personas:
                     entry.persona.database.close()
             yield
         finally:
+            self.index.changed()
             with self._changed:
                 self._shut.difference_update(names)
                 self._changed.notify_all()

@@ -90,7 +90,8 @@ class ImportJobs:
         try:
             yield own / safe_name(name)
         finally:
-            if not any(job.id == identity and not job.is_over for job in self._jobs.values()):
+            job = self._jobs.get(identity)
+            if job is None or job.is_over:
                 self._remove(own)
 
     def start(self, path: Path, persona: str, work: Work, *, dry_run: bool) -> ImportJob:

@@ -43,6 +43,7 @@ def move_into_place(personas: Personas, now: datetime) -> list[LegacyItem]:
         items.append(done)
         logger.log(logging.WARNING if done.refused else logging.INFO, "%s", done.sentence(done=True))
         if not done.refused:
+            personas.index.changed()
             personas.log.append(done.persona, Operation("adopt", done.source, now))
     return items
 
@@ -84,7 +85,7 @@ def take_over_tables(personas: Personas, stopping: threading.Event) -> dict[str,
             personas.index.note_adopted(name)
             continue
         try:
-            with personas.writing(name):
+            with personas.reading(name):
                 taken[name] = ""
         except MemoryMCPError as error:
             logger.error("the older memories of %s can't be taken over: %s", name, error)

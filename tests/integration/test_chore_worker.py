@@ -1,6 +1,7 @@
 """The chores by their steps, with a clock that jumps: idle and overdue, turns, failures, requests. Once as a thread."""
 
 import threading
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -80,6 +81,23 @@ def test_what_has_been_due_for_an_hour_is_done_although_somebody_calls(world):
     assert world.work() == []
     world.later(OVERDUE_SECONDS)
     world.worker.note_call()
+    assert world.work() == ["mio"]
+
+
+def test_a_persona_that_is_made_as_it_is_found_to_be_gone_has_its_turn(world, monkeypatch):
+    reading = world.personas.reading
+
+    @contextmanager
+    def finding_none(name):
+        with reading(name) as persona:
+            if not persona.exists:
+                monkeypatch.undo()
+                world.write(name)
+            yield persona
+
+    monkeypatch.setattr(world.personas, "reading", finding_none)
+    world.worker.wake("mio")
+    world.later(IDLE_SECONDS)
     assert world.work() == ["mio"]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from contextlib import contextmanager
 from datetime import timedelta
 
 import numpy as np
@@ -48,7 +49,8 @@ class World:
     def settings(self):
         return Settings(embeddings_model=None, reranker_model=None, vector_rebuild=self.rules)
 
-    def retire(self):
+    def retire(self, unneeded):
+        assert unneeded is self.earlier
         self.earlier = None
         self.retired += 1
 
@@ -402,6 +404,28 @@ def test_a_persona_that_is_gone_is_forgotten(world):
     world.work()
     assert world.worker.status().waiting == {}
     assert not world.personas.exists("nobody")
+
+
+def made_just_now(world, monkeypatch, name):
+    """Has a persona made at the moment in which the worker finds that there is none."""
+    reading = world.personas.reading
+
+    @contextmanager
+    def finding_none(of):
+        with reading(of) as persona:
+            if of == name and not persona.exists:
+                monkeypatch.undo()
+                world.write(name, "京都")
+            yield persona
+
+    monkeypatch.setattr(world.personas, "reading", finding_none)
+
+
+def test_a_persona_that_is_made_as_it_is_found_to_be_gone_is_indexed(world, monkeypatch):
+    world.worker.wake("mio")
+    made_just_now(world, monkeypatch, "mio")
+    world.work()
+    assert (world.open("mio").count, world.waiting("mio")) == (1, 0)
 
 
 def test_a_model_that_is_changed_while_it_runs_is_swapped_for_every_persona(world):

@@ -259,6 +259,30 @@ def test_a_call_waits_for_an_edit_that_another_thread_is_reading(path, monkeypat
         watcher.result(60)
 
 
+def test_edits_are_told_in_their_order(path):
+    told, telling, release = [], threading.Event(), threading.Event()
+
+    def tell(settings):
+        if settings.reranker_top_n == 7:
+            telling.set()
+            assert release.wait(60)
+        told.append(settings.reranker_top_n)
+
+    config = LiveConfig(path, on_change=tell)
+    write_in_place(path, {"reranker_top_n": 7})
+    with ThreadPoolExecutor() as pool:
+        watcher = pool.submit(config.refresh)
+        assert telling.wait(60)
+        write_in_place(path, {"reranker_top_n": 17})
+        call = pool.submit(config.current)
+        with pytest.raises(TimeoutError):
+            call.result(0.2)
+        release.set()
+        assert call.result(60).reranker_top_n == 17
+        watcher.result(60)
+    assert told == [7, 17]
+
+
 def test_reading_the_file_is_no_change_that_makes_it_be_read_again(path, eventually, monkeypatch):
     monkeypatch.setattr(live, "POLL_SECONDS", 0.05)
     config = CountingConfig(path)

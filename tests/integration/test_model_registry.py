@@ -211,7 +211,9 @@ def test_after_a_change_the_earlier_model_goes_on_until_it_is_retired(registry: 
     assert models.embedder.dimension == 128
     assert models.of_generation(before.generation) is before
     assert models.of_generation(models.embedder.generation) is models.embedder
-    registry.retire_earlier()
+    registry.retire_earlier(models.embedder)
+    assert registry.current(new).earlier is before
+    registry.retire_earlier(before)
     assert registry.current(new).earlier is None
     assert workshop.closed == ["old"]
 

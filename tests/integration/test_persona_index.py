@@ -53,6 +53,36 @@ def test_a_directory_that_comes_or_goes_by_hand_is_noticed(known, data_directory
     assert known.names() == names_in(data_directory) == ["mio", "nilou", "ケン"]
 
 
+def put_by_another_program(directory, name):
+    """What a program makes in the moment in which the directory was changed last."""
+    moment = directory.stat().st_mtime_ns
+    (directory / name).mkdir()
+    (directory / name / IDENTITY_NAME).write_text(json.dumps({"name": name}))
+    os.utime(directory, ns=(moment, moment))
+
+
+def test_a_directory_of_the_moment_in_which_the_others_were_read_is_noticed(known, data_directory, monkeypatch):
+    monkeypatch.setattr(persona_index, "STEP_SECONDS", 3_600)
+    monkeypatch.setattr(persona_index, "SETTLING_SECONDS", 0)
+    known.index.changed()
+    assert known.names() == sorted(NAMES)
+    put_by_another_program(data_directory, "mio")
+    assert "mio" in known.names()
+    with known.index.creating("leo"):
+        put_by_another_program(data_directory, "ema")
+    assert "ema" in known.names()
+
+
+def test_a_persona_that_is_erased_in_the_moment_in_which_another_was_made_is_gone(known, data_directory, now):
+    with known.writing("mio"):
+        pass
+    moment = data_directory.stat().st_mtime_ns
+    assert "ケン" in known.names()
+    erase(known, "ケン", IndexCache(), now)
+    os.utime(data_directory, ns=(moment, moment))
+    assert "ケン" not in known.names()
+
+
 def test_a_directory_that_becomes_a_persona_later_is_noticed(known, data_directory):
     (data_directory / "mio").mkdir()
     assert "mio" not in known.names()

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import threading
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -464,3 +465,50 @@ def test_a_copy_that_finds_no_room_leaves_nothing_behind(personas, says, content
     assert personas.names() == ["nilou"]
     assert lifecycle.copy(personas, "nilou", "collei", now) == "collei"
     assert contents("collei") == ["苺が好き"]
+
+
+def overtaken(personas, monkeypatch, what, *, after):
+    """Has somebody else do something just before, or just after, the next operation has a persona for itself."""
+    exclusive = personas.exclusive
+
+    @contextmanager
+    def alone(*names):
+        monkeypatch.undo()
+        if not after:
+            what()
+        with exclusive(*names):
+            yield
+        if after:
+            what()
+
+    monkeypatch.setattr(personas, "exclusive", alone)
+
+
+def test_who_is_erased_just_after_a_renaming_does_not_come_back(personas, says, now, monkeypatch):
+    says("nilou", "京都")
+    overtaken(personas, monkeypatch, lambda: lifecycle.erase(personas, "mio", IndexCache(), now), after=True)
+    lifecycle.rename(personas, "nilou", "mio", IndexCache(), now)
+    assert personas.names() == []
+
+
+def test_of_two_erasures_at_once_the_second_finds_nobody(personas, says, now, monkeypatch):
+    says("nilou", "京都")
+    overtaken(personas, monkeypatch, lambda: lifecycle.erase(personas, "nilou", IndexCache(), now), after=False)
+    with pytest.raises(PersonaUnknown):
+        lifecycle.erase(personas, "nilou", IndexCache(), now)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda personas, now: lifecycle.rename(personas, "nilou", "mio", IndexCache(), now),
+        lambda personas, now: lifecycle.copy(personas, "nilou", "mio", now),
+    ],
+    ids=["rename", "copy"],
+)
+def test_a_name_that_is_taken_meanwhile_stays_its_owner_s(personas, says, contents, now, monkeypatch, operation):
+    says("nilou", "京都")
+    overtaken(personas, monkeypatch, lambda: says("mio", "大阪"), after=False)
+    with pytest.raises(InvalidInput, match="there is a persona 'mio' already"):
+        operation(personas, now)
+    assert (contents("nilou"), contents("mio")) == (["京都"], ["大阪"])

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -148,6 +149,20 @@ def test_vectors_of_all_generations_the_open_index_and_its_file_lose_it(say, nil
     assert isinstance(fresh, VectorIndex)
     assert fresh.ids().tolist() == index.ids().tolist()
     assert history.of(nilou, other).memory.content == "別の話"
+
+
+def test_an_index_that_is_being_made_meanwhile_loses_it_too(nilou, indexes):
+    generation = "one"
+    made = VectorIndex(generation)
+    made.add([1, 2], np.eye(2, 4, dtype=np.float32))
+    with ThreadPoolExecutor() as pool:
+        with indexes.making(nilou.database):
+            erasing = pool.submit(indexes.erase, nilou.database, [1])
+            with pytest.raises(TimeoutError):
+                erasing.result(0.2)
+            indexes.put(nilou.database, made)
+        erasing.result(60)
+    assert made.ids().tolist() == [2]
 
 
 def test_the_fact_that_something_was_done_stays_and_what_it_was_done_to_goes(say, nilou, erased, now):

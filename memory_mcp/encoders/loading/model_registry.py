@@ -84,12 +84,13 @@ class ModelRegistry:
         with self._changed:
             self._configure(settings)
 
-    def retire_earlier(self) -> None:
-        """Releases the earlier embedder, once every persona's vectors exist in the new generation."""
+    def retire_earlier(self, unneeded: Embedder) -> None:
+        """Releases this earlier embedder, once every persona's vectors exist in the new generation. Another may have taken its place."""
         with self._changed:
-            earlier, self._earlier = self._earlier, None
-        if earlier:
-            release(earlier[1])
+            if self._earlier is None or self._earlier[1] is not unneeded:
+                return
+            self._earlier = None
+        release(unneeded)
 
     def _configure(self, settings: Settings) -> None:
         if settings is self._settings:

@@ -99,7 +99,8 @@ def _require_everyone(call: Call) -> None:
 
 
 def _view(config: LiveConfig) -> Json:
-    settings, text = config.current(), _text(config)
+    text = _text(config)  # first: the revision is never that of a later edit than the values
+    settings = config.current()
     try:
         in_file = editing.keys_in(text, config.path.name)
     except ConfigError:  # `error` says so

@@ -220,6 +220,7 @@ def _check_token(call: Call) -> None:
 
 
 def _view(call: Call, job: ImportJob) -> Json:
+    state = job.state  # first: what is counted when an import is over is all of it
     counted = transfer.counted(job.result)
     counts = {name: counted.pop(name) for name in ("stored", "already_known")}
     del counted["errors"]
@@ -229,7 +230,7 @@ def _view(call: Call, job: ImportJob) -> Json:
         "persona": job.persona.strip(),
         "id": job.id,
         "file": job.file,
-        "state": job.state,
+        "state": state,
         "done": job.done,
         **counts,
         "refused": refused,

@@ -186,9 +186,9 @@ def merge_into(call: Call, arguments: MergeTarget) -> Json:
     into = canonical_name(_other(call, arguments.into, "into"))
     if into == name:
         raise InvalidInput("a persona can't be merged into itself", "", "Name another one in `into`")
-    if not personas.exists(into):
-        raise PersonaUnknown(f"there is no persona {into!r}", "", "Rename or copy the one that there is")
-    with call.reading_of(name) as source, personas.writing(into) as target:
+    with call.reading_of(name) as source, personas.reading(into) as target:
+        if not target.exists:
+            raise PersonaUnknown(f"there is no persona {into!r}", "", "Rename or copy the one that there is")
         merged = merge(source, target, call.now)
     _notify_workers(call, new=into)
     counts = {"taken": merged.taken, "known": merged.known, "erased_before": merged.erased_before}

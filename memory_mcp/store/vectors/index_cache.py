@@ -105,10 +105,10 @@ class IndexCache:
         Raises:
             StoreReadOnly: the directory can't be written.
         """
-        with self._guard:
-            entries = {key: entry for key, entry in self._entries.items() if key[0] == database.path.parent}
         with self.making(database):
-            for entry in entries.values():
+            with self._guard:
+                entries = [entry for key, entry in self._entries.items() if key[0] == database.path.parent]
+            for entry in entries:
                 with entry.lock:  # a load in progress reads the file that is deleted below
                     if entry.index is not None:
                         entry.index.remove(chunks)

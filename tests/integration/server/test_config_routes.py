@@ -7,6 +7,7 @@ import pytest
 
 from memory_mcp.config.settings import ONLY_IN_THE_FILE, documented_keys
 from memory_mcp.domain import TOKEN_SCOPES
+from memory_mcp.server.actions import configuration
 from memory_mcp.store.files.access_tokens import create_token
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
@@ -56,6 +57,23 @@ def test_a_change_takes_effect_at_once_and_keeps_what_else_stands_in_the_file(co
     config(reset=["retention.keep_tags", "fusion.date_boost", "fusion.dense_weight", "server_port"])
     tree = json.loads(own_server.config.read_text(encoding="utf-8"))
     assert list(tree) == ["my_note", "embeddings_model", "reranker_model", "fusion"]
+
+
+def test_a_change_after_an_edit_that_came_while_the_settings_were_shown_is_refused(config, own_server, monkeypatch):
+    config()
+    current = own_server.runtime.config.current
+
+    def as_somebody_edits():
+        settings = current()
+        own_server.config.write_text(FILE.replace('"reranker_model"', '"reranker_top_n": 3,  "reranker_model"'), encoding="utf-8")
+        return settings
+
+    monkeypatch.setattr(own_server.runtime.config, "current", as_somebody_edits)
+    shown = configuration._view(own_server.runtime.config)
+    monkeypatch.undo()
+    assert by_key(shown)["reranker_top_n"]["value"] != 3
+    status, answer = config(values={"reranker_top_n": 5}, revision=shown["revision"])
+    assert (status, "was changed meanwhile" in str(answer)) == (400, True)
 
 
 def test_a_setting_that_needs_a_restart_is_written_and_said_to_wait(config):

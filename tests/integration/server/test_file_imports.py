@@ -105,6 +105,26 @@ def test_nothing_is_left_of_a_file_once_its_import_is_seen_to_be_over(tmp_path):
     jobs.close()
 
 
+def test_an_import_that_is_seen_to_be_over_is_seen_with_all_that_it_stored(own_server, own_http, paused, eventually, monkeypatch):
+    begun, go = paused
+    identity = own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=b'{"content": "a"}', headers=NILOU).json()["id"]
+    assert begun.wait(60)
+    (job,) = own_server.runtime.imports.of_persona("nilou")
+    counted = transfer.counted
+
+    def slowly(result):
+        counts = counted(result)
+        go.set()
+        eventually(lambda: job.is_over)
+        return counts
+
+    monkeypatch.setattr(transfer, "counted", slowly)
+    (seen,) = own_http.get("/api/import/file", headers=NILOU).json()["imports"]
+    assert (seen["id"], seen["state"], seen["stored"]) == (identity, "storing", 0)
+    (seen,) = own_http.get("/api/import/file", headers=NILOU).json()["imports"]
+    assert (seen["state"], seen["stored"]) == ("done", 1)
+
+
 def test_lines_that_are_refused_are_named_with_their_places(send):
     job = send("a.jsonl", b'{"content": "a"}\n{broken\n{"content": ""}\n')
     assert (job["stored"], job["refused"]) == (1, 2)
