@@ -146,16 +146,16 @@ class ModelPool:
     def _run(self, jobs: list[Job]) -> None:
         started = time.monotonic()
         try:
-            results = jobs[0].work([job.item for job in jobs])
+            done = list(zip(jobs, jobs[0].work([job.item for job in jobs]), strict=True))
         except BaseException as error:  # noqa: BLE001  the top of a worker: the caller gets the error
             for job in jobs:
                 job.future.set_exception(error)
             return
-        for job, result in zip(jobs, results, strict=True):
-            job.future.set_result(result)
         ended = time.monotonic()
-        with self._changed:
+        with self._changed:  # before anybody has a result: the next call reckons with this one's pace
             self._queues[jobs[0].urgency].record(len(jobs), ended - started, ended, sum(job.weight for job in jobs))
+        for job, result in done:
+            job.future.set_result(result)
 
     def _next(self) -> list[Job]:
         """Waits for jobs and returns those that the next call runs; empty once the pool is closed."""

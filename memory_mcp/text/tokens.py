@@ -7,6 +7,7 @@ Japanese memories: docs/decisions/0002-lexical-tokens.md.
 """
 
 import re
+import threading
 import unicodedata
 from collections.abc import Set
 from functools import lru_cache
@@ -52,7 +53,14 @@ _GRAMMAR_TOKENS = (
 )
 _BEFORE_OTHER_SCRIPT = re.compile(rf"[{HIRAGANA}][{KATAKANA}{HAN}]|[{KATAKANA}{HAN}][{_PARTICLES}]")
 
-_stem = lru_cache(maxsize=65_536)(snowballstemmer.stemmer("english").stemWord)
+_stemmer, _stemming = snowballstemmer.stemmer("english"), threading.Lock()
+
+
+@lru_cache(maxsize=65_536)
+def _stem(word: str) -> str:
+    # The stemmer holds the word that it works on: the words of two threads would get into each other.
+    with _stemming:
+        return str(_stemmer.stemWord(word))
 
 
 def forget_stems() -> None:

@@ -77,7 +77,7 @@ def vendors(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ve
         yield Vendors(found[1])
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")

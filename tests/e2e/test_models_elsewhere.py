@@ -10,7 +10,7 @@ from processes import serving
 
 @pytest.fixture
 def http():
-    with httpx2.Client(headers={"X-Persona": "nilou"}, trust_env=False, timeout=30) as client:
+    with httpx2.Client(headers={"X-Persona": "nilou"}, trust_env=False, timeout=60) as client:
         yield client
 
 

@@ -168,11 +168,11 @@ def test_a_better_choice_takes_over_while_the_first_one_answers():
     registry.start(settings)
     try:
         while registry.current(settings).reranker is None:
-            assert answered.acquire(timeout=20)
+            assert answered.acquire(timeout=60)
         assert registry.current(settings).reranker is made[0]
         enough.set()
         while registry.current(settings).reranker is made[0]:
-            assert answered.acquire(timeout=20)
+            assert answered.acquire(timeout=60)
         assert registry.current(settings).reranker is made[1]
     finally:
         registry.close()

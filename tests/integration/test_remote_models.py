@@ -280,15 +280,15 @@ def test_a_changed_model_is_loaded_again_as_another_generation(tmp_path: Path):
         registry = build_registry(pool, Caches(), changed.release, Exports(tmp_path))
         registry.start(settings)
         try:
-            assert changed.acquire(timeout=20)
+            assert changed.acquire(timeout=60)
             while (first := registry.current(settings).embedder) is None:
-                assert changed.acquire(timeout=20)
+                assert changed.acquire(timeout=60)
             assert registry.current(settings).embedder_state.backend == "vLLM"
             server.salt = "other weights"
             with pytest.raises(EncoderFailed):
                 first.embed_documents(["猫"])
             while (second := registry.current(settings).embedder) is None or second is first:
-                assert changed.acquire(timeout=20)
+                assert changed.acquire(timeout=60)
             assert second.generation != first.generation
             assert second.embed_documents(["猫"]).shape == (1, 48)
         finally:

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, Future, wait
 
 import pytest
 
-from memory_mcp.encoders.scheduler import Urgency
+from memory_mcp.encoders.scheduler import JobQueue, Urgency
 from memory_mcp.encoders.worker_pool import MAX_JOBS_PER_CALL, ModelPool, on_behalf_of
 from memory_mcp.errors import EncoderFailed
 
@@ -160,6 +160,26 @@ def test_the_time_expected_grows_with_what_waits(eventually: Callable[[Callable[
         line.add("two", Urgency.RERANK)
         assert 0 < one < pool.expected_seconds(Urgency.RERANK, [1])
         line.go()
+
+
+def test_whoever_has_a_result_finds_it_in_the_pace(monkeypatch: pytest.MonkeyPatch):
+    recorded = []
+
+    def slowly(*_: object) -> None:
+        threading.Event().wait(0.1)
+        recorded.append(True)
+
+    monkeypatch.setattr(JobQueue, "record", slowly)
+    with ModelPool(1) as pool:
+        pool.submit(lambda: None, Urgency.RERANK).result()
+        assert recorded
+
+
+def test_a_model_that_answers_for_fewer_items_fails_and_the_next_call_is_answered():
+    with ModelPool(1) as pool:
+        with pytest.raises(ValueError, match="shorter"):
+            pool.submit_item(lambda _: [], "item", Urgency.QUERY).result(60)
+        assert pool.submit(lambda: "here", Urgency.QUERY).result(60) == "here"
 
 
 def test_lighter_jobs_are_expected_to_take_less():

@@ -1,11 +1,16 @@
 """Text to lexical tokens: what is found by which query hangs on this alone."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from snowballstemmer.english_stemmer import EnglishStemmer
 
 from memory_mcp.characters import is_japanese
-from memory_mcp.text.tokens import is_single_kanji, jaccard, normalise, query_tokens, tokens
+from memory_mcp.text import tokens as text_tokens
+from memory_mcp.text.tokens import forget_stems, is_single_kanji, jaccard, normalise, query_tokens, tokens
 
 
 def test_a_japanese_run_becomes_its_kanji_and_all_overlapping_pairs():
@@ -42,6 +47,28 @@ def test_marks_of_latin_letters_make_no_difference(one, other):
 @pytest.mark.parametrize(("one", "other"), [("が", "か"), ("ポ", "ホ"), ("й", "и"), ("ば", "は")])
 def test_marks_of_other_letters_make_another_letter(one, other):
     assert tokens(one) != tokens(other)
+
+
+def test_words_of_two_threads_do_not_get_into_each_other(monkeypatch):
+    begun, release = threading.Event(), threading.Event()
+
+    class Slow(EnglishStemmer):
+        def _stem(self):
+            if self.current == "running":
+                begun.set()
+                assert release.wait(60)
+            return super()._stem()
+
+    monkeypatch.setattr(text_tokens, "_stemmer", Slow())
+    forget_stems()
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(tokens, "running")
+        assert begun.wait(60)
+        second = threads.submit(tokens, "generously")
+        with pytest.raises(TimeoutError):
+            second.result(0.2)
+        release.set()
+        assert (first.result(60), second.result(60)) == (["run"], ["generous"])
 
 
 def test_an_apostrophe_is_no_boundary_straight_or_curled():

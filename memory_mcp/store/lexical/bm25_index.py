@@ -42,8 +42,8 @@ MERGED_PAGES = 100
 FEW_SEGMENTS = 4
 
 _VERSION_PROPERTY = "lexical_version"
-# Changes with the tokens and with the content of the columns.
-ROWS_VERSION = f"{TOKENS_VERSION}.4"
+# Changes with the tokens and with the content of the columns. Until .5, words that were stored at the same time could get into each other.
+ROWS_VERSION = f"{TOKENS_VERSION}.5"
 
 
 def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:

@@ -46,7 +46,7 @@ def test_every_door_names_the_owner_of_a_persona_and_makes_nothing(cell, name):
     prefix = "/p/" + quote(name, safe="").replace(".", "%2E")  # clients resolve dots
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "remember", "arguments": {"content": "x"}}}
     accept = {"accept": "application/json, text/event-stream"}
-    with httpx2.Client(base_url=cell.url, timeout=30, trust_env=False) as http:
+    with httpx2.Client(base_url=cell.url, timeout=60, trust_env=False) as http:
         answers = [
             http.get("/api/stats", headers=header),
             http.get(f"{prefix}/api/stats"),
@@ -72,7 +72,7 @@ def test_a_persona_of_this_cell_is_served(cell, connect):
 
 def test_no_operation_makes_a_persona_of_another_cell(cell, connect):
     connect(cell, OWN)("remember", content="x")
-    with httpx2.Client(base_url=cell.url, timeout=30, trust_env=False, headers={"X-Persona": OWN}) as http:
+    with httpx2.Client(base_url=cell.url, timeout=60, trust_env=False, headers={"X-Persona": OWN}) as http:
         for path, body in (("rename", {"to": FOREIGN[0]}), ("copy", {"to": FOREIGN[0]}), ("merge", {"into": FOREIGN[0]})):
             assert http.post(f"/api/persona/{path}", json=body).status_code == 421
         assert [listed["name"] for listed in http.get("/api/personas").json()["personas"]] == [OWN]
@@ -93,7 +93,7 @@ def test_the_registry_itself_lets_no_name_of_another_cell_become_a_persona(tmp_p
 
 def test_a_token_of_one_persona_leads_to_its_cell_without_a_name(cell):
     secret = create_token(cell.data, name="one", personas=[FOREIGN[0]], scopes=["read"], now=cell.clock())[1]
-    with httpx2.Client(base_url=cell.url, timeout=30, trust_env=False, headers={"Authorization": f"Bearer {secret}"}) as http:
+    with httpx2.Client(base_url=cell.url, timeout=60, trust_env=False, headers={"Authorization": f"Bearer {secret}"}) as http:
         answer = http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, headers={"accept": "application/json"})
         assert (answer.status_code, answer.headers["x-persona-cell"]) == (421, str(owner_of(FOREIGN[0], OF)))
         assert http.get("/health").status_code == 200

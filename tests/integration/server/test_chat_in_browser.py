@@ -146,19 +146,19 @@ def test_a_conversation_is_resumed_edited_answered_again_renamed_and_deleted(pag
 def test_a_turn_is_cancelled_and_one_of_a_page_that_is_left_ends(page, site, asked):
     begin(page, "cancel")
     assert not page.get_by_role("button", name="中止").is_visible()
-    asked.steps = [itertools.repeat("…", 3_000)]
+    asked.steps = [itertools.repeat("…", 20_000)]
     say(page, "長い話をして", until=None)
     page.locator(".assistant .words").wait_for()
     page.get_by_role("button", name="中止").click()
     page.locator("#state", has_text="中止しました").wait_for()
-    assert asked.gone.wait(30)
+    assert asked.gone.wait(60)
     assert page.get_by_label("メッセージ").input_value() == "長い話をして"
     asked.gone.clear()
-    asked.steps = [itertools.repeat("…", 3_000)]
+    asked.steps = [itertools.repeat("…", 20_000)]
     say(page, "長い話をして", until=None)
     page.locator(".turn:not(.ended) .assistant .words").wait_for()
     page.goto("/p/cancel/ui/chat")
-    assert asked.gone.wait(30)
+    assert asked.gone.wait(60)
     assert "保存された会話はまだありません。" in page.locator("main").inner_text()
 
 

@@ -62,7 +62,7 @@ def routed(serving, directory):
         (directory / "haproxy.cfg").write_text(made, encoding="utf-8")
         # As a daemon it returns when it listens.
         command = ["haproxy", "-D", "-f", str(directory / "haproxy.cfg"), "-p", str(directory / "pid")]
-        subprocess.run(command, check=True, pass_fds=[listener.fileno()], timeout=30)
+        subprocess.run(command, check=True, pass_fds=[listener.fileno()], timeout=60)
         stack.callback(lambda: os.kill(int((directory / "pid").read_text()), signal.SIGTERM))
         yield Cells(servers, stops, url)
 
