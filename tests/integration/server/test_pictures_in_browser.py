@@ -58,8 +58,9 @@ def drawn(page, count):
 
 def test_the_picture_shows_what_the_tables_beside_it_say(page):
     page.goto(f"{AT}/picture?lang=ja")
-    assert drawn(page, 5) == sorted([MARKUP, "健太", "桜高校", "美咲", "鎌倉"])
-    assert sorted(page.locator("[data-node] th").all_inner_texts()) == page.evaluate(NAMES)
+    names = [MARKUP, "健太", "桜高校", "美咲", "鎌倉"]
+    assert drawn(page, 5) == sorted([f"{MARKUP[:15]}…", *names[1:]])  # of a long name what there is room for
+    assert sorted(page.locator("[data-node] th").all_inner_texts()) == sorted(names)
     assert "人物" in page.locator(".legend").inner_text()
     assert page.evaluate("() => window.broken") is None
 
