@@ -64,8 +64,11 @@ class LiveConfig:
         return self._loaded.settings
 
     def subscribe(self, on_change: Callable[[Settings], None]) -> None:
-        """Has `on_change` called with the new settings after each change, in their order, on the thread that noticed it. Calls wait for its end."""
-        self._on_change = on_change
+        """Has `on_change` called with the settings of now, and with the new ones after each change, in their order, on the thread that noticed it.
+        Calls wait for its end."""
+        with self._lock:
+            self._on_change = on_change
+            on_change(self._loaded.settings)
 
     @property
     def warnings(self) -> tuple[str, ...]:

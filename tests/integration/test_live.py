@@ -259,6 +259,16 @@ def test_a_call_waits_for_an_edit_that_another_thread_is_reading(path, monkeypat
         watcher.result(60)
 
 
+def test_who_wants_to_know_from_now_on_is_told_of_what_has_changed_before(config, path):
+    told = []
+    write_in_place(path, {"reranker_top_n": 7})
+    config.refresh()
+    config.subscribe(lambda settings: told.append(settings.reranker_top_n))
+    write_in_place(path, {"reranker_top_n": 17})
+    config.refresh()
+    assert told == [7, 17]
+
+
 def test_edits_are_told_in_their_order(path):
     told, telling, release = [], threading.Event(), threading.Event()
 
