@@ -60,8 +60,11 @@ def union(connection: apsw.Connection, meaning: Meaning, words: Mapping[int, flo
     dense = similarities(connection, meaning, list(scores))
     candidates = []
     for memory_id, score in scores.items():
-        cosine, nearness, chunk = dense.get(memory_id, (None, None, None))
-        candidates.append(Candidate(memory_id, lexical=score, dense=cosine, nearness=nearness, best_chunk=chunk))
+        candidate = Candidate(memory_id, lexical=score)
+        if near := dense.get(memory_id):
+            candidate.dense, candidate.nearness, candidate.best_chunk = near.cosine, near.nearness, near.chunk
+            candidate.in_other_language = near.in_other_language
+        candidates.append(candidate)
     return candidates
 
 

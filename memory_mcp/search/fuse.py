@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import apsw
 
@@ -26,6 +27,11 @@ WITNESSES = 5
 DECISIVE, LONG_TIME_SHARE = timedelta(days=35), 0.5
 # A short turn that asks something says little. The turn after it answers it: it gets this share of how well that question matches.
 ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
+# Of what is in another language than the question, this share of its meaning counts as its words.
+OTHER_LANGUAGE_SHARE = 0.7
+# Two memories match equally well whose scores and words differ by less, if they have at least `LEAST_SHARE` of the best one's words. A fact that changed
+# is told twice in nearly the same words.
+EQUAL_SCORE, EQUAL_SHARE, LEAST_SHARE = 0.03, 0.1, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,9 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
     for candidate, share, session_share, origin, role in zip(candidates, shares, session_shares, origins, role_weights, strict=True):
         # A share has the weight of its role already.
         meaning = share if candidate.nearness is None else role * (candidate.nearness - low) / span
-        words = share + role * settings.session_weight * session_share
+        # A memory in another language than the question can't have its words.
+        own_words = max(share, OTHER_LANGUAGE_SHARE * meaning) if candidate.in_other_language else share
+        words = own_words + role * settings.session_weight * session_share
         candidate.lexical_share, candidate.session_share = share, session_share
         times = hints.times.get(candidate.memory_id, ())
         candidate.date_share = max(counts * _date_share(since, until, origin, times) for since, until, counts in named) if named else 0.0
@@ -78,9 +86,21 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         boost = settings.date_boost * candidate.date_share + settings.speaker_boost * candidate.by_named_speaker
         associated = role * graph_weight * candidate.graph_share
         candidate.score = weight * meaning + (1 - weight) * words + boost + associated + candidate.freshness + candidate.judged
-        matches[candidate.memory_id] = weight * meaning + (1 - weight) * share
+        matches[candidate.memory_id] = weight * meaning + (1 - weight) * own_words
     _weigh_questions(candidates, hints, matches)
-    return best_first(candidates, hints.origins)
+    return _later_of_equals(best_first(candidates, hints.origins), hints.origins)
+
+
+def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
+    """The candidates with the later one first where two in a row match equally well. The turns of one session belong together."""
+    scores = [candidate.score for candidate in ranked]
+    for (above, candidate), (score, own) in zip(pairwise(ranked), pairwise(scores), strict=True):
+        earlier, later = origins[above.memory_id], origins[candidate.memory_id]
+        is_later = later.happened > earlier.happened and not later.asks and (not later.session_id or later.session_id != earlier.session_id)
+        difference = abs((above.lexical_share or 0.0) - (candidate.lexical_share or 0.0))
+        if is_later and score - own < EQUAL_SCORE and difference < EQUAL_SHARE and (candidate.lexical_share or 0.0) > LEAST_SHARE:
+            candidate.score = above.score
+    return best_first(ranked, origins)
 
 
 def _weigh_questions(candidates: Sequence[Candidate], hints: Hints, matches: Mapping[int, float]) -> None:

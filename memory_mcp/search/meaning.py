@@ -1,7 +1,7 @@
 """The query as vectors, and the memories with near vectors: the candidates that need a model."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -107,8 +107,18 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
     return list(memory_ids)[:limit]
 
 
-def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, tuple[float, float, int]]:
-    """The cosine, the nearness, and the nearest chunk of each of these memories. A memory without vectors is left out.
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """The cosine, the nearness and the nearest chunk of a memory, and whether that is in another language than the query."""
+
+    cosine: float
+    nearness: float
+    chunk: int
+    in_other_language: bool
+
+
+def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, Similarity]:
+    """How similar each of these memories is. A memory without vectors is left out.
 
     The cosine is the mean with the vectors of the query and of the guess. Nearness is the same between vectors apart from their centers, a
     short turn with `PREVIOUS_SHARE` of the short turn before it. Both are raised by `QUESTION_WEIGHT` of what the memory's own questions
@@ -126,6 +136,7 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
     contextual = _with_previous(_apart(vectors, own), [owners[chunk] for chunk in known], previous)
     nearness = (contextual @ meaning.turned(own).mean(axis=0)).tolist()
     wanted = set(memory_ids)
+    foreign = {known[row] for row in _in_other_languages(meaning, vectors, own)}
     by_content: dict[int, tuple[float, float, int]] = {}
     by_question: dict[int, tuple[float, float]] = {}
     for chunk, cosine, near in zip(known, cosines, nearness, strict=True):
@@ -141,8 +152,16 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
     similar = {}
     for memory_id, (cosine, near, chunk) in by_content.items():
         question_cosine, question_near = by_question.get(memory_id, (cosine, near))
-        similar[memory_id] = _raised(cosine, question_cosine), _raised(near, question_near), chunk
+        similar[memory_id] = Similarity(_raised(cosine, question_cosine), _raised(near, question_near), chunk, chunk in foreign)
     return similar
+
+
+def _in_other_languages(meaning: Meaning, vectors: Vectors, own: Vectors | None) -> Iterable[int]:
+    """The rows whose language is another than the query's; none where the languages of vectors are not known."""
+    if meaning.centers is None or own is None:
+        return ()
+    language = nearest_rows(meaning.vectors[0][None], meaning.centers.questions)[0]
+    return map(int, np.flatnonzero(nearest_rows(vectors, own) != language))
 
 
 def _apart(vectors: Vectors, centers: Vectors | None) -> Vectors:

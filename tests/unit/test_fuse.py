@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_mcp.config.settings import Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
-from memory_mcp.search.fuse import ANSWER_SHARE, ASKING_PENALTY, WITNESSES, Hints, fuse
+from memory_mcp.search.fuse import ANSWER_SHARE, ASKING_PENALTY, OTHER_LANGUAGE_SHARE, WITNESSES, Hints, fuse
 from memory_mcp.store.timestamps import to_text
 
 ANY_TIME = datetime(2025, 10, 30, tzinfo=UTC)
@@ -118,6 +118,28 @@ def test_the_graph_weighs_less_beside_an_embedding(origins):
 def test_of_equals_the_later_comes_first(no_hints):
     ranked = fuse([Candidate(number, lexical=1.0) for number in (3, 7, 5)], Fusion(), no_hints)
     assert [candidate.memory_id for candidate in ranked] == [7, 5, 3]
+
+
+def test_of_two_that_match_equally_well_the_later_comes_first(no_hints):
+    ranked = fuse([Candidate(1, lexical=1.0), Candidate(2, lexical=0.98), Candidate(3, lexical=0.5)], Fusion(), no_hints)
+    assert [candidate.memory_id for candidate in ranked] == [2, 1, 3]
+
+
+def test_what_matches_less_well_stays_behind_though_it_is_later(no_hints):
+    ranked = fuse([Candidate(1, lexical=1.0), Candidate(2, lexical=0.95)], Fusion(), no_hints)
+    assert [candidate.memory_id for candidate in ranked] == [1, 2]
+
+
+def test_the_later_of_two_turns_of_a_session_is_not_preferred(origins):
+    of_one_session = Hints([], (), {number: replace(origin, session_id="evening") for number, origin in origins.items()})
+    ranked = fuse([Candidate(1, lexical=1.0), Candidate(2, lexical=0.98)], Fusion(session_weight=0), of_one_session)
+    assert [candidate.memory_id for candidate in ranked] == [1, 2]
+
+
+def test_what_is_in_another_language_is_judged_by_its_meaning(no_hints):
+    candidates = [Candidate(1, lexical=2.0, nearness=0.5), Candidate(2, nearness=0.9, in_other_language=True), Candidate(3, nearness=0.1)]
+    scores = {candidate.memory_id: candidate.score for candidate in fuse(candidates, Fusion(), no_hints, dense_weight=0.5)}
+    assert scores == pytest.approx({1: 0.25 + 0.5, 2: 0.5 + 0.5 * OTHER_LANGUAGE_SHARE, 3: 0.0})
 
 
 def test_nothing_fused_is_nothing(no_hints):
