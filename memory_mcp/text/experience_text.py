@@ -28,7 +28,9 @@ _NAMES = {
 }
 _FIELD_OF = {normalise(name): field for field, names in _NAMES.items() for name in names}
 _FIELD = re.compile(rf"({'|'.join(map(re.escape, _FIELD_OF))}) ?[:：]", re.IGNORECASE)
-_STEP = re.compile(r"(?:\d{1,3}[.)．、]|[-*+])\s+")
+# As people write lists: Japanese ones have no blank after the mark.
+_STEP = re.compile(r"(?:\d{1,3}[.)]|[-*+])\s+|(?:\d{1,3}[．、）]|[・①-⑳])\s*")
+_STEPS = re.compile(r"(?:steps|手順) ?[:：]\s*", re.IGNORECASE)
 _INDENT = "   "
 _STRATEGY_OF = {"並列": "parallel", "並行": "parallel", "順番": "sequential", "順次": "sequential"}
 
@@ -82,6 +84,9 @@ def read(text: str) -> Experience:
     open_part: list[str] | None = None
     for line in lines:
         named, step = _FIELD.match(line), _STEP.match(line)
+        if _STEPS.fullmatch(line):
+            open_part = None
+            continue
         if open_part is not None and (line.startswith(_INDENT) or not line.strip()):
             open_part.append(line.removeprefix(_INDENT).rstrip("\r"))
             continue
@@ -96,11 +101,14 @@ def read(text: str) -> Experience:
         open_part.append((line[mark.end() :] if mark else line).lstrip())
     said = {name: "\n".join(part).strip() for name, part in fields.items()}
     severity = said.pop("severity", "")
+    is_number = severity.isdecimal() and 1 <= int(severity) <= 5
+    if severity and not is_number:
+        said["lesson"] = "\n".join(filter(None, [said.get("lesson"), f"{_NAMES['severity'][is_japanese(first)]}: {severity}"]))
     return Experience(
         _one_line(first.lstrip("#")),
         **{**said, "strategy": _strategy(said.get("strategy", ""))},
         steps=tuple(step for step in ("\n".join(part).strip() for part in steps) if step),
-        severity=int(severity) if severity.isdecimal() and 1 <= int(severity) <= 5 else 0,
+        severity=int(severity) if is_number else 0,
     )
 
 

@@ -107,7 +107,7 @@ def test_an_experience_reads_as_it_was_written(said):
 def test_what_a_person_writes_by_hand_is_read_too():
     text = "## 請求書を出す\n使うとき： 月末\n\n- 頼む\n* 出す\nよく遅れる\n代わりに: 待つ\n重大さ: 9\n進め方: 並列で"
     assert read(text) == Experience(
-        "請求書を出す", when="月末", steps=("頼む", "出す"), lesson="よく遅れる", instead="待つ", strategy="parallel"
+        "請求書を出す", when="月末", steps=("頼む", "出す"), lesson="よく遅れる\n重大さ: 9", instead="待つ", strategy="parallel"
     )
 
 

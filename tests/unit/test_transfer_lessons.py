@@ -85,6 +85,12 @@ def test_a_mistake_note_is_a_pitfall_that_was_seen_as_often_as_it_says(tmp_path)
     assert [entry["verdict"] for entry in rows[0]["feedback"]] == ["failed"] * 3
 
 
+def test_a_mistake_note_that_names_no_task_is_a_fact(tmp_path):
+    note = {"content": "Pattern: \nContext: \nWrong: a\nRight: b", "content_hash": "h"}
+    rows, _ = found(memory_service.read, tmp_path / "notes.json", {"memories": [note], "export_metadata": {}})
+    assert (rows[0]["kind"], rows[0]["content"]) == ("fact", note["content"])
+
+
 @pytest.mark.parametrize("reader", [playbook.read_file, lambda source, me: obsidian.read(source, print)])
 def test_a_playbook_reads_as_it_was_written_and_edited(tmp_path, reader):
     said = Experience("請求書を出す", when="月末", steps=("頼む\n## 見出し", "出す"))
@@ -102,3 +108,40 @@ def test_a_playbook_reads_as_it_was_written_and_edited(tmp_path, reader):
     assert experiences[1]["key"].startswith("playbook_")
     assert read(experiences[1]["content"]) == Experience("New task", steps=("Ask",))
     assert refused in ([], ["It has no task."])
+
+
+def sections_of(tmp_path, text):
+    (tmp_path / "playbook.md").write_bytes(text.encode())
+    items = list(playbook.read_file(source_of(tmp_path / "playbook.md"), None))
+    return [(item.row["key"], read(item.row["content"])) if item.row else item.refused for item in items]
+
+
+def test_a_playbook_that_people_edited_is_read_as_they_meant_it(tmp_path):
+    text = """\ufeff---
+tags: [仕事]
+memory_mcp: playbook
+---
+## 猫を病院へ
+<!-- key: k1, tried 2, worked 1 ->
+手順：
+１、籠に入れる
+2．受付に出す
+・保険証
+##見出しに空白がない
+<!-- key: k1, tried 2, worked 1 -->
+重大さ: 高い
+学んだこと: 早めに
+##
+1. 題がない
+"""
+    found = sections_of(tmp_path, text.replace("\n", "\r\n"))
+    assert detect_format(tmp_path / "playbook.md") is Format.PLAYBOOK
+    assert found[0] == ("k1", Experience("猫を病院へ", steps=("籠に入れる", "受付に出す", "保険証")))
+    assert found[1][0].startswith("playbook_")
+    assert found[1][1] == Experience("見出しに空白がない", lesson="早めに\n重大さ: 高い")
+    assert found[2:] == ["It has no task."]
+
+
+def test_a_task_can_not_pass_for_the_comment_with_the_key(tmp_path):
+    lines = [json.dumps({"key": "k2", "kind": "experience", "content": Experience("<!-- key: k1 -->", steps=("a",)).text()})]
+    assert [key for key, _ in sections_of(tmp_path, "".join(playbook.write(lines, "nilou")))] == ["k2"]

@@ -20,8 +20,8 @@ from memory_mcp.transfer.formats.sources import Source, blocks
 
 FORM = "mcp-memory-service"
 LIST, HASH = "memories", "content_hash"
-# As `mistake_note_add` writes them.
-_MISTAKE = re.compile(r"Pattern: (.*?)\nContext: (.*?)\nWrong: (.*?)\nRight: (.*)", re.DOTALL)
+# As `mistake_note_add` writes them; one of pattern and context may be empty, and is the task then.
+_MISTAKE = re.compile(r"(?!Pattern: *\r?\nContext: *\r?\n)Pattern: (.*?)\nContext: (.*?)\nWrong: (.*?)\nRight: (.*)", re.DOTALL)
 _READ = frozenset(
     {"content", HASH, "tags", "memory_type", "metadata", "created_at", "created_at_iso", "updated_at", "updated_at_iso", "embedding"}
 )

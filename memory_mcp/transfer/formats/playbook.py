@@ -1,6 +1,7 @@
 """Experiences as one Markdown file, to read and edit by hand, also in Obsidian; and back.
 
-Each is a section: its task as the heading, a comment with its key and its numbers, and its text. A section without a comment is a new experience.
+Each is a section: its task as the heading, a comment with its key and its numbers, and its text. A section without a comment is a new experience, and
+so is the second one with the same comment: a copy that somebody made to write another one.
 """
 
 import json
@@ -17,8 +18,9 @@ from memory_mcp.transfer.formats.text_files import decoded
 
 FORM = "playbook"
 HEADING = f"---\n{MARK}: {FORM}\n---\n"
-_SECTION = re.compile(r"^## +", re.MULTILINE)
-_COMMENT = re.compile(r"^<!-- key: (\S+)[^\n]*-->\n?", re.MULTILINE)
+_SECTION = re.compile(r"^##(?!#)", re.MULTILINE)
+_COMMENT = re.compile(r"^<!-- *key: *([^\s,>]+)[^\n]*\n?", re.MULTILINE)
+_FRONT = re.compile(rf"\A---\n(?:(?!---\n).*\n)*?{MARK}: *{FORM} *\n")
 
 
 def write(lines: Iterable[bytes | str], persona: str) -> Iterator[str]:
@@ -35,7 +37,7 @@ def write(lines: Iterable[bytes | str], persona: str) -> Iterator[str]:
 
 def is_playbook(head: bytes) -> bool:
     """Whether a file begins as a playbook does."""
-    return head.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").startswith(HEADING.encode())
+    return _FRONT.match(head.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")) is not None
 
 
 def read_file(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  a playbook has no authors
@@ -46,13 +48,17 @@ def read_file(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: 
 
 def sections(text: str, where: str) -> Iterator[ImportItem]:
     """Yields a row for each section of a playbook's text."""
+    seen: set[str] = set()
     for number, section in enumerate(_SECTION.split(text.replace("\r\n", "\n"))[1:], start=1):
-        comment = _COMMENT.search(section)
-        said = read(storable(_COMMENT.sub("", section)).strip())
-        if not said.task:
+        task, _, rest = section.partition("\n")
+        comment = _COMMENT.search(rest)
+        said = read(storable(f"{task.strip()}\n{_COMMENT.sub('', rest)}").rstrip())
+        if not task.strip() or not said.task:
             yield ImportItem(f"{where}, section {number}", refused="It has no task.")
             continue
-        key = comment[1].rstrip(",") if comment else import_rows.key_of(FORM, repr(said.identity))
+        is_known = comment is not None and comment[1] not in seen
+        key = comment[1] if comment and is_known else import_rows.key_of(FORM, repr(said.identity))
+        seen.add(key)
         yield ImportItem(f"{where}, section {number}", {"key": key, **experience_fields(said)})
 
 
