@@ -5,12 +5,13 @@ Task is compared with task, both embedded as stored texts, apart from what the s
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import apsw
 
+from memory_mcp.characters import is_japanese
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Filters, Memory
 from memory_mcp.encoders.model_families import own_name, ranking_of
@@ -27,15 +28,16 @@ from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.faiss_index import VectorIndex, normalised
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.experience_text import Experience, read
-from memory_mcp.text.tokens import is_grammar, query_tokens
+from memory_mcp.text.tokens import is_grammar, normalise, query_tokens
 
 KIND = Filters(kind="experience")
 # How many experiences are compared, of each source.
 CANDIDATES = 20
 # What meaning counts beside the words.
-MEANING_WEIGHT = 0.7
+MEANING_WEIGHT = 0.8
+VERB_WEIGHT = 0.5
 BY_WORDS: Literal["words"] = "words"
-LEAST_BY_WORDS = 0.36
+LEAST_BY_WORDS = 0.43
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ def matches(persona: Persona, task: str, *, models: Models, settings: Settings, 
         known = memories.by_ids(connection, dict.fromkeys([*nearest, *by_words]))
         counted = feedback.counts(connection, known)
     least = _least(settings, vector.embedder.name if vector else None)
-    found = [_match(memory, task, by_meaning, counted.get(id_, Counts()), least) for id_, memory in known.items()]
+    asked = _words(task)
+    found = [_match(memory, asked, by_meaning, counted.get(id_, Counts()), least) for id_, memory in known.items()]
     # Of equals the one that more of its words are in: its text says the very task.
     return Matches(tuple(sorted(filter(None, found), key=lambda match: match.similarity, reverse=True)), skipped)
 
@@ -97,16 +100,22 @@ def of_pool(match: Match, store: str) -> Match:
 
 
 def word_similarity(one: str, other: str) -> float:
-    """The cosine of the sets of words of two texts, without grammar."""
-    first, second = _content(one), _content(other)
-    return len(first & second) / math.sqrt(len(first) * len(second)) if first and second else 0.0
+    """The cosine of the words of two tasks, without grammar."""
+    return _cosine(_words(one), _words(other))
 
 
-def _match(memory: Memory, task: str, by_meaning: Mapping[int, float], counted: Counts, least: Mapping[str, float]) -> Match | None:
+def _cosine(first: Mapping[str, float], second: Mapping[str, float]) -> float:
+    shared = sum(math.sqrt(first[word] * second[word]) for word in first.keys() & second.keys())
+    return shared / math.sqrt(sum(first.values()) * sum(second.values())) if shared else 0.0
+
+
+def _match(
+    memory: Memory, asked: Mapping[str, float], by_meaning: Mapping[int, float], counted: Counts, least: Mapping[str, float]
+) -> Match | None:
     experience = read(memory.content)
     if not (experience.steps or experience.is_pitfall or experience.lesson or counted.tried) or memory.superseded_by:
         return None
-    words = max((word_similarity(task, text) for text in experience.matched_by), default=0.0)
+    words = max((_cosine(asked, _words(text)) for text in experience.matched_by), default=0.0)
     if memory.id in by_meaning:
         similarity = MEANING_WEIGHT * by_meaning[memory.id] + (1 - MEANING_WEIGHT) * words
         return Match(memory, experience, counted, similarity, "meaning", similarity >= least["meaning"])
@@ -164,6 +173,28 @@ def _cosines(vectors: Vectors, task: _Vector) -> list[float]:
     return cosines
 
 
-def _content(text: str) -> set[str]:
+def _words(task: str) -> dict[str, float]:
+    """The words of a task and what each counts. Verbs are those of many tasks, and count half: the first word of an English one, what follows the last を
+    of a Japanese one."""
+    done_to, _, what = normalise(task).rpartition("を")
+    if done_to and what:
+        objects, verbs = _content(done_to), _content(what)
+    else:
+        words = _content(task)
+        first = 0 if is_japanese(task) or len(words) == 1 else 1
+        objects, verbs = words[first:], words[:first]
+    return dict.fromkeys(_parts(verbs), VERB_WEIGHT) | dict.fromkeys(_parts(objects), 1.0)
+
+
+def _content(text: str) -> Sequence[str]:
     words: Sequence[str] = query_tokens(text)
-    return {word for word in words if not is_grammar(word)} or set(words)
+    return [word for word in words if not is_grammar(word)] or words
+
+
+def _parts(words: Sequence[str]) -> Iterator[str]:
+    """The words, and the triples of letters of Latin ones, which a family shares: reconcile, reconciliation."""
+    for word in words:
+        yield word
+        if word.isascii():
+            edged = f" {word} "
+            yield from (edged[start : start + 3] for start in range(len(word)))
