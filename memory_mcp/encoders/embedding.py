@@ -168,8 +168,9 @@ class PooledEmbedder:
                 self._under_way[key] = job
             return job
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of length 1, in the order of the texts. Batches hold texts of similar length and run in parallel.
+    def embed_documents(self, texts: Sequence[str], *, is_awaited: bool = False) -> Vectors:
+        """Vectors of length 1, in the order of the texts. Batches hold texts of similar length and run in parallel; if they are awaited by a call, with
+        the urgency of queries.
 
         Raises:
             EncoderFailed: the model failed.
@@ -180,10 +181,11 @@ class PooledEmbedder:
         batches = list(batches_by_length(uncached, *self._batch_limits))
         if batches:
             self._breaker.check(self.name)
-        jobs = [self._pool.submit(self._batch([uncached[key] for key in batch]), Urgency.BULK) for batch in batches]
+        urgency = Urgency.QUERY if is_awaited else Urgency.BULK
+        jobs = [self._pool.submit(self._batch([uncached[key] for key in batch]), urgency) for batch in batches]
         try:
             for batch, job in zip(batches, jobs, strict=True):
-                for key, vector in zip(batch, self._checked(self._result(job, Urgency.BULK)), strict=True):
+                for key, vector in zip(batch, self._checked(self._result(job, urgency)), strict=True):
                     vectors[key] = vector
                     self._caches.document_vectors.put(key, vector)
         finally:

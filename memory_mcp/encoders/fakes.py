@@ -71,7 +71,7 @@ class HashingEmbedder:
             self.queries_asked += 1
         return self._vector(text)
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    def embed_documents(self, texts: Sequence[str], *, is_awaited: bool = False) -> Vectors:  # noqa: ARG002  nothing waits here
         """The same vectors as for queries.
 
         Raises:

@@ -74,9 +74,9 @@ class LanguageLimitedEmbedder:
         """Same as the wrapped model."""
         return self._embedder.embed_query(text)
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    def embed_documents(self, texts: Sequence[str], *, is_awaited: bool = False) -> Vectors:
         """Same as the wrapped model."""
-        return self._embedder.embed_documents(texts)
+        return self._embedder.embed_documents(texts, is_awaited=is_awaited)
 
 
 class LanguageLimitedReranker:

@@ -69,8 +69,8 @@ class Embedder(Protocol):
         """
         ...
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of shape (len(texts), dimension), each of length 1. Bulk work: queries have priority.
+    def embed_documents(self, texts: Sequence[str], *, is_awaited: bool = False) -> Vectors:
+        """Vectors of shape (len(texts), dimension), each of length 1. Bulk work: queries have priority, unless a call waits for it (`is_awaited`).
 
         Raises:
             EncoderFailed: the model failed.

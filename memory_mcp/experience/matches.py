@@ -145,7 +145,7 @@ def _embedded(persona: Persona, task: str, models: Models, indexes: IndexCache |
     if index is None or not index.count:
         return None, "nothing_embedded_yet"
     try:
-        return _Vector(embedder.embed_documents([task])[0], index, embedder), None
+        return _Vector(embedder.embed_documents([task], is_awaited=True)[0], index, embedder), None
     except EncoderFailed:
         return None, "embedder_failed"
 

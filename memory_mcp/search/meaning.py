@@ -76,7 +76,7 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
     try:
         vectors = [embedder.embed_query(question.query)]
         if question.hypothetical:
-            vectors.append(embedder.embed_documents([question.hypothetical])[0])
+            vectors.append(embedder.embed_documents([question.hypothetical], is_awaited=True)[0])
     except EncoderFailed:
         return Meaning(skipped="embedder_failed", generation=embedder.generation)
     return Meaning(tuple(vectors), index, generation=embedder.generation, weight=ranking_of(embedder.name).weight, centers=embedder.centers)

@@ -204,3 +204,13 @@ def test_a_question_that_several_ask_at_once_is_embedded_once(service: Service, 
         thread.join()
     assert service.asked == [["猫"]]
     assert not asking._under_way
+
+
+def test_a_stored_text_that_a_call_waits_for_has_the_urgency_of_a_query(service: Service, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("memory_mcp.encoders.worker_pool.RECENT_CALL_SECONDS", AN_HOUR)
+    with ModelPool(1, bulk_share=1e-9) as pool:  # after a job of bulk work the next one rests for long
+        asking = embedder(service, pool)
+        asking.embed_query("鳥")
+        asking.embed_documents(["犬"])
+        assert asking.embed_documents(["猫"], is_awaited=True).shape == (1, 2)
+        assert service.asked == [["鳥"], ["犬"], ["猫"]]

@@ -68,5 +68,5 @@ def _cosines(embedder: Embedder, text: str, vectors: Vectors) -> tuple[Vectors, 
     """The cosine of each vector with the text, and the mean cosine of all entities and unrelated texts."""
     query = embedder.embed_query(text)
     cosines = vectors @ query
-    unrelated = embedder.embed_documents(UNRELATED) @ query
+    unrelated = embedder.embed_documents(UNRELATED, is_awaited=True) @ query
     return cosines, float(np.concatenate([cosines, unrelated]).mean())
