@@ -74,6 +74,21 @@ def test_another_task_gets_no_advice(persona, worked):
     assert persona("advise", task="猫を動物病院に連れて行く")["unknown"] is True
 
 
+@pytest.mark.parametrize(
+    ("told", "asked", "is_known"),
+    [
+        ("Reconcile the ledger", "Do the reconciliation of our ledgers", True),
+        ("Translate the handbook", "Translation of the handbook", True),
+        ("Plan the budget", "Plan a picnic", False),
+        ("年賀状を印刷する", "契約書を印刷する", False),
+        ("年賀状を印刷する", "年賀状の印刷をお願い", True),
+    ],
+)
+def test_a_task_is_known_by_what_it_is_about_and_not_by_its_verb(persona, worked, told, asked, is_known):
+    worked(task=told)
+    assert persona("advise", task=asked)["unknown"] is not is_known
+
+
 def test_a_call_without_a_run_counts_anew_and_one_with_the_same_run_does_not(persona, worked):
     key = worked(2)
     for _ in range(3):
