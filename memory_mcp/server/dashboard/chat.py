@@ -4,7 +4,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from memory_mcp.server.actions import conversations
 from memory_mcp.server.call import TURN
 from memory_mcp.server.conversing import RunningTurn
 from memory_mcp.server.dashboard.frame import HEADERS, Visit
+from memory_mcp.server.dashboard.records import contents
 from memory_mcp.server.operation import Json
 from memory_mcp.server.own_calls import admitted_now, transports
 
@@ -41,17 +42,19 @@ def one(visit: Visit) -> Response:
     known = visit.perform(conversations.read_conversation, id=identity, before=before, limit=TURNS) if identity else None
     host = visit.call.runtime.conversing
     vendors = host.vendors() if host and _may_talk(visit) else []
-    last = known["turns"][-1] if known and known["turns"] else None
     own = visit.call.persona_name()
+    turns = known["turns"] if known else []
+    keys = [key for turn in reversed(turns) for name in ("stored", "recalled") for key in turn.get(name, ())]
     return visit.page(
         "chat.html",
         known=known,
+        contents=contents(visit, keys),
         own=own,
         members=known["conversation"].get("members", [own]) if known else [own],
         others=[name for name in visit.call.visible_personas() if name != own],
         vendors=vendors,
-        model=last["model"]
-        if last
+        model=turns[-1]["model"]
+        if turns
         else visit.call.settings.chat.model or next((name for found in vendors for name in found["models"]), ""),
         may_talk=_may_talk(visit),
         missing=_missing(visit),
@@ -134,17 +137,21 @@ def _asked(visit: Visit) -> tuple[_Asked, Mapping[str, Sequence[Json]]]:
         raise InvalidInput(f"{len(visits)} personas are too many for a room", f"{MEMBERS} are the limit", "Choose fewer")
     identity = visit.field("id") or uuid.uuid4().hex
     before = int(replaced) if replaced else conversations.NUMBER_LIMIT
-    turns = {name: _turns(member, identity, before) for name, member in visits.items()}
+    # A conversation that was deleted meanwhile, or whose persona was renamed, does not begin anew.
+    turns = {name: _turns(member, identity, before, is_known=bool(visit.field("id")) and name == own) for name, member in visits.items()}
     number = int(replaced) if replaced else 1 + max((turn["number"] for known in turns.values() for turn in known), default=0)
     asked = _Asked(identity, number, text, visit.field("model"), tuple(visits), bool(replaced), bool(visit.field("off_record")))
     return asked, {name: [message for turn in known for message in turn["messages"]] for name, known in turns.items()}
 
 
-def _turns(visit: Visit, identity: str, before: int) -> list[Json]:
-    with suppress(ConversationNotFound):
+def _turns(visit: Visit, identity: str, before: int, *, is_known: bool) -> list[Json]:
+    try:
         known: list[Json] = visit.perform(conversations.read_conversation, id=identity, before=before, limit=TURNS)["turns"]
-        return known
-    return []
+    except ConversationNotFound:
+        if is_known:
+            raise
+        return []
+    return known
 
 
 async def _stream(visit: Visit, asked: _Asked, turn: RunningTurn) -> AsyncGenerator[str]:

@@ -7,7 +7,6 @@ from starlette.responses import Response
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.server.actions import browse, memories, private_data, records
 from memory_mcp.server.dashboard.frame import Visit
-from memory_mcp.server.operation import Json
 
 # Memories of usual length that a page looks through in a fifth of a second.
 SCANNED = 500
@@ -19,15 +18,20 @@ def log(visit: Visit) -> Response:
     chosen = visit.field("operation")
     listed = visit.perform(records.list_operations, operation=chosen, before=visit.field("before"))
     events = visit.perform(records.list_events)["events"] if visit.admission.personas is None else []
-    return visit.page("log.html", listed=listed, chosen=chosen, events=events, said=_said(visit, listed["operations"]))
+    return visit.page(
+        "log.html",
+        listed=listed,
+        chosen=chosen,
+        events=events,
+        said=contents(visit, [done["key"] for done in listed["operations"] if "key" in done]),
+    )
 
 
-def _said(visit: Visit, operations: Sequence[Json]) -> Mapping[str, str]:
-    """What the memories say now, by key, to whoever may read them; those that were erased are not there."""
-    keys = list(dict.fromkeys(done["key"] for done in operations if "key" in done))
+def contents(visit: Visit, keys: Sequence[str]) -> Mapping[str, str]:
+    """What the first of these memories say now, by key, to whoever may read them; those that were erased are not there."""
     if not keys or not visit.may("read"):
         return {}
-    found = visit.perform(memories.recall, keys=keys, detail="index", max_tokens=SHOWN_TOKENS)
+    found = visit.perform(memories.recall, keys=list(dict.fromkeys(keys))[: memories.KEYS_LIMIT], detail="index", max_tokens=SHOWN_TOKENS)
     return {hit["key"]: hit["content"] for hit in found["hits"]}
 
 

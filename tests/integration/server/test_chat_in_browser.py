@@ -26,6 +26,10 @@ HOSTILE = """<script>window.broken = true</script><img src=x onerror='window.bro
 ```
 <b>no</b>
 ```
+
+| 食べ物 | 可否 |
+|---|:-:|
+| **卵** | <b>×</b> |
 """
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
@@ -114,6 +118,10 @@ def test_a_memory_is_stored_after_a_question_shown_and_undone(page, site, asked)
     page.locator(".tool", has_text="recall").locator("summary").click()
     assert "健太は苺が好き。" in page.locator(".tool", has_text="recall").locator("ul a").inner_text()
     assert page.locator(".tool", has_text="recall").locator(".why li").count() > 0
+    page.reload()
+    page.locator("summary", has_text="思い出した記憶").click()
+    assert page.locator("details[open] li a").all_inner_texts() == ["健太は苺が好き。"]
+    assert page.locator(".stored a").last.inner_text() == "健太は苺が好き。"
 
 
 def test_a_conversation_is_resumed_edited_answered_again_renamed_and_deleted(page, site, asked):
@@ -162,6 +170,27 @@ def test_a_turn_is_cancelled_and_one_of_a_page_that_is_left_ends(page, site, ask
     assert "保存された会話はまだありません。" in page.locator("main").inner_text()
 
 
+def test_a_conversation_that_went_on_or_was_deleted_in_another_tab_says_so(page, asked):
+    begin(page, "tabs")
+    say(page, "一")
+    other = page.context.new_page()
+    other.goto(page.url)
+    asked.steps = [REMEMBER, "二つ目の画面", "覚えました。"]
+    say(page, "覚えて", until=None)
+    page.get_by_role("alertdialog").wait_for()
+    say(other, "二")
+    page.get_by_role("button", name="許可しない").click()
+    page.locator("#state", has_text="この会話は別の画面で先に進んでいます。").wait_for()
+    page.reload()
+    assert texts(page) == ["一", "echo: 一", "二", "二つ目の画面"]
+    page.locator("summary", has_text="題名の変更").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="完全に削除").click()
+    say(other, "三", until="この会話はもうありません。")
+    page.reload()
+    assert "保存された会話はまだありません。" in page.locator("main").inner_text()
+
+
 def test_off_the_record_is_shown_and_nothing_is_kept(page, site, asked):
     begin(page, "secret")
     page.get_by_label("オフレコ").check()
@@ -205,7 +234,8 @@ def test_what_a_model_says_is_markdown_without_html_pictures_or_scripts_and_page
         words = page.locator(".said.assistant .words").last
         assert "<script>window.broken = true</script>" in words.inner_text()
         assert words.locator("li").count() == 2
-        assert words.locator("strong").all_inner_texts() == ["見出し", "太字"]
+        assert words.locator("strong").all_inner_texts() == ["見出し", "太字", "卵"]
+        assert words.locator("tr").all_inner_texts() == ["食べ物\t可否", "卵\t<b>×</b>"]
         assert words.locator("pre").inner_text() == "<b>no</b>"
         assert [link.get_attribute("href") for link in words.locator("a").all()] == ["https://example.com/"]
         assert page.locator("main img, main script").count() == 0
@@ -228,3 +258,8 @@ def test_a_failure_is_said_and_the_message_stays_to_be_sent_again(page, site, as
     assert answer.value.status == 503
     page.locator("#state.error").wait_for()
     assert page.get_by_label("メッセージ").input_value() == "ねえ"
+    page.get_by_label("モデル").fill("openai:gpt-x")
+    asked.steps = [REMEMBER]
+    say(page, "健太は苺が好き", until=None)
+    page.get_by_role("alertdialog").wait_for()
+    assert page.locator("#state.error").count() == 0

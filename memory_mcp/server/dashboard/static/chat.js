@@ -59,16 +59,27 @@ if (form) {
     }
   };
 
+  // A long answer comes in thousands of pieces: they are shown once for each frame of the screen.
+  const draw = (run) => {
+    cancelAnimationFrame(run.due);
+    run.due = 0;
+    if (run.words) showMarkdown(run.words, run.text);
+  };
+  const finish = (run) => {
+    draw(run);
+    Object.assign(run, { words: null, text: "" });
+  };
+
   // What becomes of each event. `run` holds the turn's element, its answers so far, and its tools by the ids of their calls.
   const handlers = {
     begun: (run, event) => Object.assign(run, { id: event.run, conversation: event.id, number: event.number }),
     text_piece: (run, event) => {
       run.words ??= said(run.turn, "assistant", event.persona, run.model);
       run.text += event.text;
-      showMarkdown(run.words, run.text);
+      run.due ||= requestAnimationFrame(() => draw(run));
     },
     tool_call_started: (run, event) => {
-      Object.assign(run, { words: null, text: "" });
+      finish(run);
       const tool = add(run.turn, clone("tool"));
       tool.querySelector("code").textContent = event.call.name;
       tool.querySelector("pre").textContent = JSON.stringify(event.call.arguments, null, 2);
@@ -96,7 +107,7 @@ if (form) {
     },
     heard: (run, event) => showStored(run.turn, event.persona, event.stored),
     retrying: (_run, event) => { state.textContent = `${texts.retrying} ${event.why}`; },
-    turn_ended: (run) => { Object.assign(run, { words: null, text: "" }); },
+    turn_ended: (run) => finish(run),
     failed: (run, event) => { run.failed = event.text; },
     saved: (run, event) => {
       run.saved = true;
@@ -141,6 +152,7 @@ if (form) {
     running = new AbortController();
     cancel.hidden = false;
     state.textContent = texts.running;
+    state.classList.remove("error");
     offer();
     try {
       const answer = await fetch(form.action, { method: "POST", body, signal: running.signal });
@@ -155,6 +167,7 @@ if (form) {
   };
 
   const end = (run, old, text) => {
+    finish(run);
     const isKept = run.saved || (form.elements.off_record.checked && !run.failed);
     for (const turn of old) isKept && run.saved ? turn.remove() : (turn.hidden = false);
     state.textContent = run.failed ?? (run.saved ? texts.saved : texts.unsaved);
@@ -165,7 +178,12 @@ if (form) {
       if (!value("text")) set("text", text);
     }
     // Whoever is in the room stays in it.
-    if (run.saved) form.querySelectorAll("input[type=checkbox][name=member]").forEach((box) => { box.disabled = false; box.closest("label").hidden = true; });
+    const group = form.querySelector("[data-group]");
+    if (run.saved && group) {
+      const members = [...group.querySelectorAll("[name=member]")];
+      members.forEach((box) => { box.closest("label").hidden = true; });
+      group.hidden = !members.some((box) => box.checked);
+    }
     set("replace", "");
     offer();
   };

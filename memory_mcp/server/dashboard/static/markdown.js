@@ -56,6 +56,15 @@ const BLOCKS = [
     while (lines.length && /^ {0,3}>/.test(lines[0])) inside.push(lines.shift().replace(/^ {0,3}> ?/, ""));
     blocks(inside, make("blockquote", parent));
   }],
+  [/^ {0,3}\|.*\|\s*$/, (lines, parent) => {
+    const cells = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/);
+    const table = make("table", parent);
+    for (let tag = "th"; lines.length && /^ {0,3}\|/.test(lines[0]); tag = "td") {
+      const row = make("tr", table);
+      for (const cell of cells(lines.shift())) inline(cell.trim().replaceAll("\\|", "|"), make(tag, row));
+      if (tag === "th" && /^ {0,3}\|[\s|:-]+$/.test(lines[0] ?? "")) lines.shift();
+    }
+  }],
 ];
 
 const blocks = (lines, parent, isItem = false) => {
