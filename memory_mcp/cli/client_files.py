@@ -20,12 +20,12 @@ from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.store.files.durable_files import write_atomically
 
 Tree = dict[str, Any]
-_YAML_COMMENT = re.compile(r"(?m)(^|\s)#")
+_COMMENT = re.compile(r"(?m)(^|\s)#")
 _INDENT = re.compile(r"(?m)^([ \t]+)\S")
 
 
 def changed_settings(text: str, form: Form, change: Callable[[Tree], None], where: Path) -> str:
-    """The settings file `text` after `change`.
+    """The settings file `text` after `change`; empty if nothing is left in it.
 
     Raises:
         InvalidInput: it can't be read, or has comments that would be lost.
@@ -33,8 +33,8 @@ def changed_settings(text: str, form: Form, change: Callable[[Tree], None], wher
     if form is Form.TOML:
         document = _parsed(lambda: tomlkit.parse(text), where)
         change(document)
-        return tomlkit.dumps(document)
-    if form is Form.YAML and _YAML_COMMENT.search(text):
+        return "" if _holds_nothing(document) and not _COMMENT.search(text) else tomlkit.dumps(document)
+    if form is Form.YAML and _COMMENT.search(text):
         raise InvalidInput(f"{where} has comments", "writing it would lose them", "Paste the settings yourself, as printed without --write")
     tree = _parsed(lambda: yaml.safe_load(text) if form is Form.YAML else json.loads(text), where) if text.strip() else {}
     if not isinstance(tree, dict):
@@ -43,8 +43,14 @@ def changed_settings(text: str, form: Form, change: Callable[[Tree], None], wher
     change(tree)
     if json.dumps(tree) == before:
         return text
+    if _holds_nothing(tree):
+        return ""
     found = _INDENT.search(text)
     return dumped(tree, form, found[1] if found else 2) + "\n"
+
+
+def _holds_nothing(tree: Mapping[str, Any]) -> bool:
+    return all(value in ({}, []) for value in tree.values())
 
 
 def put(tree: Tree, addition: Mapping[str, Any]) -> None:
@@ -117,7 +123,7 @@ def with_block(text: str, name: str, block: str | None) -> str:
 def replaced(path: Path, change: Callable[[str], str], now: datetime) -> tuple[str, Path | None]:
     """Change a text file. Returns the lines that changed, and where the earlier file is kept (None: there was none, or nothing changed).
 
-    A link is followed, and the file keeps its permissions.
+    A link is followed, and the file keeps its permissions. One in which nothing is left is removed: all that it held was ours.
 
     Raises:
         InvalidInput: `change` refuses, or the file is not UTF-8.
@@ -130,6 +136,9 @@ def replaced(path: Path, change: Callable[[str], str], now: datetime) -> tuple[s
         new = change(text)
         if new == text:
             return "", None
+        if not new.strip():
+            path.unlink()
+            return _difference(text, ""), None
         kept = path.with_name(f"{path.name}.{now:%Y%m%d-%H%M%S}.bak") if present else None
         if kept:
             kept.write_bytes(path.read_bytes())
