@@ -17,6 +17,7 @@ from memory_mcp.errors import ChatFailed, ConversationNotFound, InvalidInput, Me
 from memory_mcp.server.actions import conversations
 from memory_mcp.server.call import TURN
 from memory_mcp.server.conversing import RunningTurn
+from memory_mcp.server.dashboard.ask import PARTS
 from memory_mcp.server.dashboard.frame import HEADERS, Visit
 from memory_mcp.server.dashboard.records import contents
 from memory_mcp.server.operation import Json
@@ -49,6 +50,7 @@ def one(visit: Visit) -> Response:
         "chat.html",
         known=known,
         contents=contents(visit, keys),
+        terms=PARTS,
         own=own,
         members=known["conversation"].get("members", [own]) if known else [own],
         others=[name for name in visit.call.visible_personas() if name != own],

@@ -53,7 +53,7 @@ if (form) {
       Object.assign(element.querySelector("a"), { href: memory(persona, one.key), textContent: one.text || one.key });
       element.querySelector(".hint").textContent = [one.when, one.score].filter((part) => part !== null && part !== "").join(" · ");
       for (const [name, part] of Object.entries(one.why ?? {})) {
-        element.querySelector(".why").appendChild(document.createElement("li")).textContent = `${name}: ${typeof part === "number" ? part.toFixed(3) : part}`;
+        element.querySelector(".why").appendChild(document.createElement("li")).textContent = `${texts[`part_${name}`] ?? name}: ${typeof part === "number" ? part.toFixed(3) : part}`;
       }
       list.append(element);
     }
