@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.files.signing_keys import is_signed_by
+from memory_mcp.text.experience_text import read
 from memory_mcp.text.privacy.redaction import KINDS, find
 from memory_mcp.upkeep.privacy_scan import leaves, masked
 
@@ -102,10 +103,16 @@ class Packing:
 
 def packed(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """What a pack has of a line; None for a line that has no place in one."""
-    if any(kind in row for kind in _NOT_PACKED) or row.get("deleted_at") or row.get("privacy_level") == "secret":
+    if any(kind in row for kind in _NOT_PACKED) or row.get("deleted_at") or row.get("privacy_level") == "secret" or _has_failed(row):
         return None
     kind = next((kind for kind in ("entity_type", "relation_type", "entity", "relation", "content") if kind in row), None)
     return {name: value for name, value in row.items() if name in _FIELDS[kind]} if kind else None
+
+
+def _has_failed(row: Mapping[str, Any]) -> bool:
+    """Whether this is a way to do a task that mostly failed: without its counts it would be advised."""
+    verdicts = [entry["verdict"] for entry in row.get("feedback") or ()] if row.get("kind") == "experience" else []
+    return verdicts.count("failed") > verdicts.count("worked") and not read(str(row.get("content"))).is_pitfall
 
 
 def findings_in(row: Mapping[str, Any]) -> Iterator[PrivateFinding]:
@@ -161,8 +168,8 @@ def rows_of(path: Path, manifest: Manifest) -> Iterator[bytes]:
         InvalidInput: a line is no JSON object.
     """
     keys = {row["key"] for row in _rows(path) if isinstance(row.get("key"), str)}
-    for read in _rows(path):
-        row = packed(read)
+    for line in _rows(path):
+        row = packed(line)
         if row is None:
             continue
         if row.get("supersedes") not in keys:

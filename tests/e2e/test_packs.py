@@ -11,7 +11,7 @@ from processes import RunningServer, serving
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.files.signing_keys import own_key
-from memory_mcp.transfer.packs import Manifest, public_key_of, signed, verified
+from memory_mcp.transfer.packs import Manifest, packed, public_key_of, signed, verified
 
 pytestmark = pytest.mark.slow
 
@@ -143,3 +143,17 @@ def test_a_strangers_pack_closes_forgets_and_overwrites_nothing(run: Any, tmp_pa
     exported = [json.loads(line) for line in run("export", "-p", "owner").splitlines() if line.startswith("{")]
     assert {row["content"] for row in exported} == {"大切な約束", "日記", "偽の約束"}
     assert not [row for row in exported if row.get("supersedes")]
+
+
+@pytest.mark.parametrize(
+    ("content", "verdicts", "is_packed"),
+    [
+        ("Deploy\n1. Skip the tests", ("failed", "failed", "worked"), False),
+        ("Deploy\n1. Run the tests", ("worked", "failed"), True),
+        ("Deploy\nSign: the cache is stale", ("failed",), True),
+    ],
+)
+def test_a_way_to_do_a_task_that_mostly_failed_is_not_given_away(content: str, verdicts: tuple[str, ...], is_packed: bool) -> None:
+    row = {"kind": "experience", "content": content, "feedback": [{"verdict": verdict} for verdict in verdicts]}
+    assert (packed(row) == {"kind": "experience", "content": content}) is is_packed
+    assert (packed(row) is None) is not is_packed

@@ -95,10 +95,17 @@ def test_a_mistake_note_that_names_no_task_is_a_fact(tmp_path):
 def test_a_playbook_reads_as_it_was_written_and_edited(tmp_path, reader):
     said = Experience("請求書を出す", when="月末", steps=("頼む\n## 見出し", "出す"))
     lines = [
-        json.dumps({"key": "k1", "kind": "experience", "content": said.text(), "feedback": [{"verdict": "worked"}, {"verdict": "used"}]})
+        json.dumps(
+            {
+                "key": "k1",
+                "kind": "experience",
+                "content": said.text(),
+                "feedback": [{"verdict": "worked", "at": "2026-11-23T00:00:00Z"}, {"verdict": "used", "at": "2026-11-24T00:00:00Z"}],
+            }
+        )
     ]
     text = "".join(playbook.write([*lines, json.dumps({"key": "k2", "kind": "fact", "content": "苺"})], "nilou"))
-    assert "tried 1, worked 1" in text
+    assert "tried 1, worked 1, last 2026-11-23" in text
     edited = text.replace("出す\n", "朝に出す\n") + "\n## New task\n1. Ask\n\n## \n"
     rows, refused = found(reader, tmp_path / "playbook.md", edited)
     assert detect_format(tmp_path / "playbook.md") is Format.PLAYBOOK
@@ -140,6 +147,18 @@ memory_mcp: playbook
     assert found[1][0].startswith("playbook_")
     assert found[1][1] == Experience("見出しに空白がない", lesson="早めに\n重大さ: 高い")
     assert found[2:] == ["It has no task."]
+
+
+def test_another_persona_learns_from_a_playbook_what_failed(tmp_path):
+    outcomes = [
+        {"verdict": verdict, "at": f"2026-11-2{day}T09:00:00Z"} for day, verdict in enumerate(("worked", "failed", "partly", "failed"))
+    ]
+    line = json.dumps({"key": "k1", "kind": "experience", "content": Experience("a", steps=("b",)).text(), "feedback": outcomes})
+    rows, _ = found(playbook.read_file, tmp_path / "playbook.md", "".join(playbook.write([line], "nilou")))
+    assert sorted(entry["verdict"] for entry in rows[0]["feedback"]) == ["failed", "failed", "partly", "worked"]
+    assert {entry["at"][:10] for entry in rows[0]["feedback"]} == {"2026-11-23"}
+    spoiled = "".join(playbook.write([line], "nilou")).replace("last 2026-11-23", "last 2026-02-31")
+    assert found(playbook.read_file, tmp_path / "playbook.md", spoiled)[0][0]["feedback"] == []
 
 
 def test_a_task_can_not_pass_for_the_comment_with_the_key(tmp_path):

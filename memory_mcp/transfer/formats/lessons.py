@@ -10,14 +10,12 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.text.experience_text import Experience
 from memory_mcp.text.labels import LABEL_LIMIT
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import ImportItem, Row, memory_rows, moment, objects, text_in
+from memory_mcp.transfer.formats.import_rows import ImportItem, memory_rows, moment, objects, text_in
 from memory_mcp.transfer.formats.json_stream import items
-from memory_mcp.transfer.formats.playbook import experience_fields
+from memory_mcp.transfer.formats.playbook import experience_fields, verdicts
 from memory_mcp.transfer.formats.sources import Source, blocks
 
 SKILLBOOK, CLAUDE_MEM = "skillbook", "claude-mem"
-# More of one verdict say nothing more.
-COUNTED_LIMIT = 200
 _BEGINNING = "1970-01-01T00:00:00+00:00"
 
 
@@ -73,16 +71,6 @@ def _skill(id_: str, skill: Mapping[str, Any], where: str) -> Iterator[ImportIte
         feedback=verdicts(counts, at, SKILLBOOK),
         origin={"id": id_},
     )
-
-
-def verdicts(counts: Mapping[str, Any], at: str, form: str) -> list[Row]:
-    """As many verdicts as a counter of another program says."""
-    return [
-        {"verdict": verdict, "at": at, "run": f"{form} {number}"}
-        for verdict, count in counts.items()
-        if isinstance(count, int)
-        for number in range(min(count, COUNTED_LIMIT))
-    ]
 
 
 def _claude_mem(export: Mapping[str, Any], name: str) -> Iterator[ImportItem]:

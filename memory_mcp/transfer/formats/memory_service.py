@@ -14,8 +14,7 @@ from memory_mcp.text.labels import LABEL_LIMIT
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, moment, text_in
 from memory_mcp.transfer.formats.json_stream import items
-from memory_mcp.transfer.formats.lessons import verdicts
-from memory_mcp.transfer.formats.playbook import experience_fields
+from memory_mcp.transfer.formats.playbook import experience_fields, verdicts
 from memory_mcp.transfer.formats.sources import Source, blocks
 
 FORM = "mcp-memory-service"

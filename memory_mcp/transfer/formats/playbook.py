@@ -6,7 +6,9 @@ so is the second one with the same comment: a copy that somebody made to write a
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from memory_mcp.store.feedback import OUTCOMES
 from memory_mcp.text.experience_text import Experience, read
@@ -20,6 +22,10 @@ FORM = "playbook"
 HEADING = f"---\n{MARK}: {FORM}\n---\n"
 _SECTION = re.compile(r"^##(?!#)", re.MULTILINE)
 _COMMENT = re.compile(r"^<!-- *key: *([^\s,>]+)[^\n]*\n?", re.MULTILINE)
+_NUMBER = re.compile(r"(tried|worked|partly) (\d{1,9})", re.ASCII)
+_LAST = re.compile(r"last (\d{4}-\d\d-\d\d)", re.ASCII)
+# More of one verdict say nothing more.
+COUNTED_LIMIT = 200
 _FRONT = re.compile(rf"\A---\n(?:(?!---\n).*\n)*?{MARK}: *{FORM} *\n")
 
 
@@ -29,10 +35,13 @@ def write(lines: Iterable[bytes | str], persona: str) -> Iterator[str]:
     for row in map(json.loads, lines):
         if row.get("kind") != "experience" or "content" not in row:
             continue
-        verdicts = [entry["verdict"] for entry in row.get("feedback", ())]
-        tried, worked = sum(verdict in OUTCOMES for verdict in verdicts), verdicts.count("worked")
+        outcomes = [entry for entry in row.get("feedback", ()) if entry["verdict"] in OUTCOMES]
+        times = Counter(entry["verdict"] for entry in outcomes)
+        numbers = [f"key: {row['key']}", f"tried {len(outcomes)}", f"worked {times['worked']}"]
+        numbers += [f"partly {times['partly']}"] if times["partly"] else []
+        numbers += [f"last {max(entry['at'] for entry in outcomes)[:10]}"] if outcomes else []
         task, _, rest = read(row["content"]).text().partition("\n")
-        yield "\n" + "\n".join(filter(None, [f"## {task}", f"<!-- key: {row['key']}, tried {tried}, worked {worked} -->", rest])) + "\n"
+        yield "\n" + "\n".join(filter(None, [f"## {task}", f"<!-- {', '.join(numbers)} -->", rest])) + "\n"
 
 
 def is_playbook(head: bytes) -> bool:
@@ -59,7 +68,30 @@ def sections(text: str, where: str) -> Iterator[ImportItem]:
         is_known = comment is not None and comment[1] not in seen
         key = comment[1] if comment and is_known else import_rows.key_of(FORM, repr(said.identity))
         seen.add(key)
-        yield ImportItem(f"{where}, section {number}", {"key": key, **experience_fields(said)})
+        counted = {"feedback": _outcomes(comment[0])} if comment and is_known else {}
+        yield ImportItem(f"{where}, section {number}", {"key": key, **experience_fields(said), **counted})
+
+
+def _outcomes(comment: str) -> list[Row]:
+    """What a comment says became of an experience. It counts where the memory is not known yet, such as for another persona."""
+    told = {name: min(int(number), COUNTED_LIMIT) for name, number in _NUMBER.findall(comment)}
+    last = _LAST.search(comment)
+    at = import_rows.moment(last[1]) if last else None
+    if at is None:
+        return []
+    worked, partly = told.get("worked", 0), told.get("partly", 0)
+    times: dict[str, int] = {"worked": worked, "partly": partly, "failed": max(told.get("tried", 0) - worked - partly, 0)}
+    return verdicts(times, at, FORM)
+
+
+def verdicts(counts: Mapping[str, Any], at: str, form: str) -> list[Row]:
+    """As many verdicts as a counter of another program, or file, says."""
+    return [
+        {"verdict": verdict, "at": at, "run": f"{form} {number}"}
+        for verdict, count in counts.items()
+        if isinstance(count, int)
+        for number in range(min(count, COUNTED_LIMIT))
+    ]
 
 
 def experience_fields(said: Experience) -> Row:
