@@ -58,6 +58,8 @@ _PERSON_AFTER = re.compile(
 )
 # Characters around a name that are examined: the whole text for each name would take seconds for a long one.
 _REACH = 60
+_SPACED, _LETTER = re.compile(r"\S+"), re.compile(r"\w")
+_SENTENCE_BEGINS = re.compile(r"(?:^|[.!?:\n。！？「『（(\"“•*-])\s*[\"“'(]*$")
 _BY_NAME = (
     (_PLACE_END, "Location"),
     (_ORGANIZATION_END, "Organization"),
@@ -102,7 +104,7 @@ def _before(text: str, start: int) -> str:
 
 def _name_in(text: str, match: re.Match[str], is_inside: Callable[[str], bool]) -> tuple[str, int] | None:
     """The run without the common words at its ends; None where it is only the first word of a sentence."""
-    words = list(re.finditer(r"\S+", match[0]))
+    words = list(_SPACED.finditer(match[0]))
     while words and words[0][0].casefold() in _COMMON:
         words.pop(0)
     while words and (words[-1][0].casefold() in _COMMON or (words[-1][0].isdigit() and len(words) == 1)):
@@ -123,7 +125,7 @@ def _name_in(text: str, match: re.Match[str], is_inside: Callable[[str], bool]) 
 
 
 def _begins_sentence(text: str, start: int) -> bool:
-    return re.search(r"(?:^|[.!?:\n。！？「『（(\"“•*-])\s*[\"“'(]*$", _before(text, start)) is not None
+    return _SENTENCE_BEGINS.search(_before(text, start)) is not None
 
 
 def _is_name_at_start(name: str, text: str, start: int) -> bool:
@@ -133,7 +135,14 @@ def _is_name_at_start(name: str, text: str, start: int) -> bool:
 
 def _is_inside_a_sentence(text: str, name: str) -> bool:
     """Whether a name occurs elsewhere than at the beginning of a sentence."""
-    return any(not _begins_sentence(text, other.start()) for other in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text))
+    start = text.find(name)
+    while start >= 0:
+        end = start + len(name)
+        is_whole = not (_LETTER.match(text[start - 1 : start]) or _LETTER.match(text, end))
+        if is_whole and not _begins_sentence(text, start):
+            return True
+        start = text.find(name, start + 1)
+    return False
 
 
 def _type_of(name: str, before: str, after: str) -> str | None:

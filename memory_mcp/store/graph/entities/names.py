@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import apsw
@@ -40,6 +40,8 @@ SELECT DISTINCT l.id, k.id FROM alike l JOIN entities e ON e.id = l.entity JOIN 
 WHERE k.type = 'Person' AND k.id <> l.id ORDER BY 1, 2
 """
 
+# An entity; its own name without an honorific, and the id, name and type of what it is merged into, or of itself.
+_Row = tuple[int, tuple[str, int, str, str]]
 
 _PAGE_OF_TEXTS = "SELECT id, content FROM memories WHERE id > ? AND kind <> 'summary' ORDER BY id LIMIT ?"
 _UNMENTIONED = (
@@ -74,7 +76,8 @@ class KnownNames:
         rows: list[tuple[Any, ...]] = connection.execute(
             _ENTITIES, (json.dumps(sorted({entity for entities in spans.values() for entity in entities})),)
         ).fetchall()
-        return [Match(*span, _likely(connection, rows, entities, text[slice(*span)])) for span, entities in spans.items()]
+        by_entity = [(entity, (bare(own_name), root, name, type_)) for entity, own_name, root, name, type_ in rows]
+        return [Match(*span, _likely(connection, by_entity, set(entities), text[slice(*span)])) for span, entities in spans.items()]
 
     def _ready(self, connection: apsw.Connection) -> tuple[Gazetteer, Gazetteer]:
         changed, number, mark = connection.execute(_STATE).fetchone() or ("", 0, 0)
@@ -158,19 +161,20 @@ def memories_containing(connection: apsw.Connection, learned: Iterable[tuple[int
     return memories
 
 
-def _likely(connection: apsw.Connection, rows: Sequence[tuple[Any, ...]], entities: Sequence[int], written: str) -> tuple[Candidate, ...]:
+def _likely(connection: apsw.Connection, rows: Sequence[_Row], entities: Set[int], written: str) -> tuple[Candidate, ...]:
     """The entities that a name may mean; of several that have it as a further name, those that a person gave it, if there are any."""
     candidates = _candidates([row for row in rows if row[0] in entities], written)
     if len(candidates) == 1 or any(candidate.is_own for candidate in candidates):
         return candidates
     by_hand = {row[0] for row in connection.execute("SELECT entity FROM entity_aliases WHERE folded = ? AND by_hand", (fold(written),))}
-    return _candidates([row for row in rows if row[0] in by_hand.intersection(entities)], written) or candidates
+    return _candidates([row for row in rows if row[0] in by_hand & entities], written) or candidates
 
 
-def _candidates(rows: Iterable[tuple[Any, ...]], written: str) -> tuple[Candidate, ...]:
+def _candidates(rows: Iterable[_Row], written: str) -> tuple[Candidate, ...]:
     by_root: dict[int, Candidate] = {}
-    for entity, own_name, root, name, type_ in rows:
-        is_own = bare(own_name) == bare(written)
+    plain = bare(written)
+    for entity, (own_name, root, name, type_) in rows:
+        is_own = own_name == plain
         if root not in by_root or (is_own and not by_root[root].is_own):
             by_root[root] = Candidate(entity, name, type_, is_own)
     return tuple(by_root.values())
