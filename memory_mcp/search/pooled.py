@@ -47,6 +47,11 @@ class Pools:
     def __bool__(self) -> bool:
         return bool(self.stores or self.unavailable)
 
+    @property
+    def degraded(self) -> list[str]:
+        """What an answer says of those that can't be read."""
+        return [f"pool_unavailable: {name}" for name in self.unavailable]
+
 
 NO_POOLS = Pools()
 
@@ -153,7 +158,7 @@ class _Stores:
 
     def shown(self, recalled: Recalled) -> Recalled:
         """The answer with the numbers that the memories have in their stores."""
-        missing = [f"pool_unavailable: {name}" for name in self._unavailable]
+        missing = Pools(unavailable=tuple(self._unavailable)).degraded
         return replace(recalled, hits=tuple(map(self._shown, recalled.hits)), degraded=(*recalled.degraded, *missing))
 
     def _shown(self, hit: Hit) -> Hit:

@@ -69,7 +69,7 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
         counts = persona.database.kept("counts", lambda: _counts(persona))
         views = hit_views([hit for _, hit in layers.hits], persona, call, language)
         days = _upcoming_days(persona, call, [hit.memory for layer, hit in layers.hits if layer == "upcoming"])
-        unread = layers.recalled.degraded if layers.recalled else [f"pool_unavailable: {name}" for name in pools.unavailable]
+        unread = layers.recalled.degraded if layers.recalled else pools.degraded
         degraded = [*unread, *([failure] if failure else [])]
         return {
             **heading(call, persona),

@@ -1,9 +1,10 @@
 """What worked and what failed: the tools advise, report and judge, how recall does, and weights fitted to one's own judgements."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -18,9 +19,10 @@ from memory_mcp.experience.matches import Match, Matches, matches, of_pool
 from memory_mcp.experience.reports import Report
 from memory_mcp.experience.reports import report as count_report
 from memory_mcp.experience.weights import fit
-from memory_mcp.personas.names import key_in
+from memory_mcp.personas.names import key_in, pool_of
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.own_weights import own_weights, set_own_weights
+from memory_mcp.search.pooled import Pools
 from memory_mcp.search.validation import QUERY_LIMIT
 from memory_mcp.server.actions.memories import KEYS_LIMIT
 from memory_mcp.server.actions.organize import brief
@@ -36,6 +38,8 @@ from memory_mcp.text.labels import few, label
 from memory_mcp.text.names import normalized_length
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
+
+logger = logging.getLogger(__name__)
 
 # From so many showings on, a memory that was never used is listed. How many of each list, and how many days.
 OFTEN, LISTED, DAYS, DAYS_LIMIT = 5, 10, 30, 366
@@ -68,7 +72,8 @@ def advise(call: Call, arguments: AdviseArguments) -> Json:
     task = _task(call, arguments.task)
     with call.reading() as persona, call.reading_pools() as pools:
         found = _matches(call, persona, task)
-        near = [*found.near, *(of_pool(match, store.name) for store in pools.stores for match in _matches(call, store, task).near)]
+        shared, unavailable = _in_pools(call, pools, task)
+        near = [*found.near, *shared]
         advised = advice(near, settings=call.settings, now=call.now, limit=arguments.limit)
         own = {match.memory.key for match in found.near}
         call.note_use(persona, [key for key in advised.keys if key in own], task)
@@ -77,7 +82,7 @@ def advise(call: Call, arguments: AdviseArguments) -> Json:
             "unknown": not near,
             "try": list(advised.to_try),
             "beware": list(advised.beware),
-            **omit_empty(degraded=[found.skipped] if found.skipped else None, more=advised.left_out or None),
+            **omit_empty(degraded=[*filter(None, [found.skipped]), *unavailable], more=advised.left_out or None),
         }
 
 
@@ -130,7 +135,7 @@ def report(call: Call, arguments: ReportArguments) -> Json:
             zone=call.settings.zone,
             privacy=call.settings.privacy,
         )
-    not_shown = dict.fromkeys((key for bare, key in keys.items() if bare not in used), "you were not shown it lately")
+    not_counted = {key: _why_not(place, key) for bare, key in keys.items() if bare not in used}
     pool = place.foreign_pool
     return {
         **(heading(place, persona) if pool else {"persona": persona.name}),
@@ -138,11 +143,20 @@ def report(call: Call, arguments: ReportArguments) -> Json:
         "counted": {_seen(key, pool): list(verdicts) for key, verdicts in counted.counted.items()},
         "near": [_near_view(match, pool) for match in counted.near],
         **omit_empty(
-            not_counted=not_shown,
+            not_counted=not_counted,
             repeated=counted.repeated or None,
             note="; ".join(filter(None, [_seen_in(counted.note, counted.counted, pool), _NEAR_NOTE if counted.near else ""])),
         ),
     }
+
+
+def _why_not(call: Call, key: str) -> str:
+    """Why a key that was used doesn't count."""
+    pools = {} if call.pool else call.pools()
+    pool = next((pool for pool in pools if key.endswith(f"@{pool}")), "")
+    if not pool:
+        return "you were not shown it lately"
+    return f"it is of a pool: a report with pool {pool!r} counts there" if pools[pool] else "it is of a pool to which you don't write"
 
 
 _NEAR_NOTE = "those near may be the same: organize merges them if they are"
@@ -312,6 +326,19 @@ def _counted(call: Call, persona: Persona) -> Persona:
 
 def _matches(call: Call, persona: Persona, task: str) -> Matches:
     return matches(persona, task, models=call.models, settings=call.settings, indexes=call.runtime.indexes)
+
+
+def _in_pools(call: Call, pools: Pools, task: str) -> tuple[list[Match], list[str]]:
+    """What is near in the pools, and what an answer says of those that can't be read, of which one may turn out so only now."""
+    near: list[Match] = []
+    unavailable = list(pools.unavailable)
+    for store in pools.stores:
+        try:
+            near += [of_pool(match, store.name) for match in _matches(call, store, task).near]
+        except StoreError as error:
+            logger.warning("%s is left out of an advice: %s", store.name, error)
+            unavailable.append(pool_of(store.name))
+    return near, replace(pools, unavailable=tuple(unavailable)).degraded
 
 
 def _seen(key: str, pool: str) -> str:

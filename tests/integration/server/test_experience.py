@@ -265,6 +265,11 @@ def test_experience_is_shared_in_a_pool_and_its_keys_say_so(serving, tmp_path, c
         (advised,) = connect(served, "nilou")("advise", task=INVOICES)["try"]
         assert (advised["key"], advised["steps"]) == (f"{key}@team", STEPS)
         assert connect(served, "dehya")("advise", task=INVOICES)["unknown"] is True
+        shared = {"task": INVOICES, "outcome": "worked", "used": [f"{key}@team"]}
+        own = connect(served, "dori")
+        assert own("report", **shared)["not_counted"] == {f"{key}@team": "it is of a pool: a report with pool 'team' counts there"}
+        assert "don't write" in connect(served, "nilou")("report", **shared)["not_counted"][f"{key}@team"]
+        assert own("report", **shared, pool="team")["counted"] == {f"{key}@team": ["used", "worked"]}
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,9 @@ def test_a_pool_that_can_not_be_read_takes_nothing_from_the_own_answer(server, r
     for tool in ("recall", "get_context"):
         answer = reader(tool, query="配布")
         assert (contents(answer), answer["degraded"]) == (["配布の予定表は机の上"], ["pool_unavailable: team"])
+    reader("report", task="配布する", outcome="worked", steps=["火曜に"])
+    advised = reader("advise", task="配布する")
+    assert (len(advised["try"]), advised["degraded"]) == (1, ["pool_unavailable: team"])
 
 
 def test_hits_of_a_small_pool_and_of_a_large_store_stand_where_they_would_in_one_store(writer, reader, connect, server, http):
