@@ -19,9 +19,10 @@ TORCH_INDEX ?=
 
 # How many processes share the tests. A file's tests stay in one of them, and so do the servers that its tests share.
 WORKERS ?= 2
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=30
+# With bytecode: pytest rewrites every test module otherwise, in each process and in each run.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=30
 
-.PHONY: setup run demo clients test check trust bench packages site clean
+.PHONY: setup run demo clients test check types fast-tests trust bench packages site clean
 
 setup: $(READY)
 
@@ -69,11 +70,17 @@ test: $(READY_DEV) $(if $(filter required,$(CLIENTS)),$(READY_CLIENTS))
 	@$(if $(filter required,$(BROWSER)),,echo "There is no Chromium: the tests of the dashboard in a browser are left out. Debian: apt-get install chromium fonts-noto-cjk")
 	$(PYTEST) $(if $(filter required,$(CLIENTS)),--require-node) $(if $(filter required,$(BROWSER)),--require-browser)
 
+# The types beside the tests: whatever one of the two waits for, the other has the processor.
 check: $(READY_DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	@$(MAKE) --no-print-directory --jobs=2 fast-tests types
+
+types: $(READY_DEV)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+fast-tests: $(READY_DEV)
 	$(PYTEST) -q -m "not slow"
 
 # More of what is behind the README's promises: names tried, rounds killed, calls and foreign rows, faults, fuzz cases, scenarios of the

@@ -21,7 +21,8 @@ COMMAND = re.compile(r"`(memory-mcp [^`]+)`")
 def printed() -> Iterator[str]:
     """The commands in the strings of the program; what is filled in at run time is VALUE, and may stand for a name or a file."""
     for path in sorted(ROOT.rglob("*.py")):
-        module = ast.parse(path.read_text(encoding="utf-8"))
+        source = path.read_text(encoding="utf-8")
+        module = ast.parse(source if "`memory-mcp " in source else "")
         for node in (inner for statement in module.body[1:] for inner in ast.walk(statement)):  # without the module's docstring
             if isinstance(node, ast.JoinedStr):
                 text = "".join(str(part.value) if isinstance(part, ast.Constant) else "VALUE" for part in node.values)
