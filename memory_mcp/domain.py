@@ -34,6 +34,8 @@ DETAILS: tuple[Detail, ...] = get_args(Detail)
 Expiry = datetime | Literal["never"]
 NEVER: Literal["never"] = "never"
 CLASHES: tuple[Clash, ...] = get_args(Clash)
+# How many memories a call may name.
+KEYS_LIMIT = 100
 TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 PRIVACY_LEVELS: tuple[PrivacyLevel, ...] = get_args(PrivacyLevel)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

@@ -22,7 +22,7 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store import feedback, memory_usage
 
 # Keys of one persona between two writes; further ones are not counted.
-KEYS_LIMIT = 10_000
+COUNTED_LIMIT = 10_000
 # How many showings are known with their query. For how long it is known at all to whom a memory was shown.
 SHOWN_LIMIT, SHOWN_DAYS = 20_000, timedelta(days=30)
 
@@ -54,7 +54,7 @@ class Usage:
         with self._guard:
             counts = self._counts.setdefault(persona_name, _Counts())
             for key in keys:
-                if key in counts.uses or len(counts.uses) < KEYS_LIMIT:
+                if key in counts.uses or len(counts.uses) < COUNTED_LIMIT:
                     counts.uses[key] = counts.uses.get(key, (0, now))[0] + 1, now
                     counts.shown[caller, key] = now
                 self._lately[persona_name, caller, key] = Showing(now, query)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.dates.resolve import parse_range
-from memory_mcp.domain import DETAILS, KINDS, MODE_ALIASES, MODES, Filters, Question
+from memory_mcp.domain import DETAILS, KEYS_LIMIT, KINDS, MODE_ALIASES, MODES, Filters, Question
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.labels import few
 from memory_mcp.text.names import normalized_length
@@ -17,7 +17,6 @@ from memory_mcp.text.unstorable import storable
 TOP_K_LIMIT = 50
 TOKENS_LIMIT = 100_000
 TOKENS_FLOOR = 50
-KEYS_LIMIT = 100
 QUERY_LIMIT = 10_000
 
 Word = TypeVar("Word", bound=str)

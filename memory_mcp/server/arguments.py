@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandle
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticUseDefault, core_schema
 
+from memory_mcp.domain import KEYS_LIMIT
 from memory_mcp.errors import InvalidInput
 
 # A description takes a sentence or two, and every known name is compared with it.
@@ -137,6 +138,12 @@ def entity_name(value: str, argument: str) -> str:
     if len(value) > ENTITY_NAME_LIMIT:
         raise InvalidInput(f"{argument} has {len(value):,} characters", f"{ENTITY_NAME_LIMIT:,} are the limit", "Send a name or an id")
     return value.strip()
+
+
+def require_keys(keys: Sequence[str], tool: str) -> None:
+    """Raises InvalidInput unless there is a key, and not too many."""
+    if not 0 < len(keys) <= KEYS_LIMIT:
+        raise InvalidInput(f"keys has {len(keys)} entries", f"{tool} takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
 
 
 def kind_of(annotation: Any) -> type:

@@ -1,19 +1,17 @@
 """The call that a request makes: its settings, its moment, its persona, its language.
 
-Only this module turns a request into a persona's open handle. The persona comes from the URL (`/p/{persona}/mcp`), else the `X-Persona`
-header, else the token if it allows exactly one, else from `on_missing_persona`. No tool has a persona argument, and a name that can't be
-used is an error, never a reason to serve another persona.
+Only this module turns a request into a persona's open handle; `addressing` says which persona that is.
 """
 
 import logging
 import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import apsw
 from fastmcp.server.dependencies import get_http_request
@@ -21,25 +19,23 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import Scope
 
-from memory_mcp.config.settings import PoolRole, Settings
+from memory_mcp.config.settings import Settings
 from memory_mcp.dates.format import Language, language_of
 from memory_mcp.domain import Showing
 from memory_mcp.encoders.models import Models
 from memory_mcp.errors import (
     ClockUnusable,
-    InvalidPersonaName,
     MemoryMCPError,
     NotAllowed,
     Overloaded,
-    PersonaConflict,
-    PersonaRequired,
     StoreError,
 )
-from memory_mcp.personas.names import NAME_LIMIT, canonical_name, pool_store, sent_name
+from memory_mcp.personas.names import NAME_LIMIT, pool_store
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.own_weights import with_own_weights
 from memory_mcp.search.pooled import NO_POOLS, Pools
 from memory_mcp.search.rerank import rerank_deadline
+from memory_mcp.server.addressing import HEADER, PATH_PERSONA, POOL_HEADER, pool_in, pool_rights, resolve
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.sessions import is_dashboard
@@ -47,20 +43,14 @@ from memory_mcp.store import memories, operations
 from memory_mcp.store.operations import Operation, called_by
 from memory_mcp.upkeep import retention_rules
 
-HEADER = "x-persona"
-POOL_HEADER = "x-pool"
-PATH_PERSONA = "memory_mcp.path_persona"  # where the edge leaves the persona of the URL in the ASGI scope
-ARRIVED = "memory_mcp.arrived"  # and the moment at which the request came in, by `time.monotonic`
+# What the edge leaves in the ASGI scope: the moment at which the request came in, by `time.monotonic`, …
+ARRIVED = "memory_mcp.arrived"
 TURN = "memory_mcp.turn"  # … and what a call that streams its body waits for before each part of its work
-DEFAULT_PERSONA = "default"
 FIRST_YEAR, LAST_YEAR = 2, 9998  # `datetime` ends a year earlier and later
 
 logger = logging.getLogger(__name__)
 
 _LANGUAGES: tuple[Language, ...] = ("ja", "en")
-
-PoolRoles = Mapping[str, Mapping[PoolRole, list[str] | Literal["all"]]]
-OnMissing = Literal["default", "error", "auto"]
 
 
 @dataclass(slots=True)
@@ -239,7 +229,7 @@ class Call:
                     unavailable.append(pool)
             yield Pools(tuple(stores), tuple(unavailable))
 
-    def place_of(self, key: str) -> tuple["Call", str]:
+    def locate(self, key: str) -> tuple["Call", str]:
         """The call about the store that has this key, and the key there: the persona's own, else the pool that the key names."""
         bare, _, pool = key.rpartition("@")
         if self.pool:
@@ -249,14 +239,14 @@ class Call:
         with self.reading() as persona, persona.database.read_briefly() as connection:
             return (self, key) if memories.by_keys(connection, [key]) else (self.within(pool), bare)
 
-    def by_place(self, keys: Iterable[str]) -> list[tuple["Call", list[str]]]:
-        """`place_of` each key, together by store, before anything in a pool is changed.
+    def group_by_store(self, keys: Iterable[str]) -> list[tuple["Call", list[str]]]:
+        """`locate` each key, together by store, before anything in a pool is changed.
 
         Raises:
             NotAllowed: the caller may not write to one of the pools.
         """
         places: dict[str, tuple[Call, list[str]]] = {}
-        for place, key in map(self.place_of, keys):
+        for place, key in map(self.locate, keys):
             places.setdefault(place.pool, (place, []))[1].append(key)
         for place, _ in places.values():
             if place.pool:
@@ -389,90 +379,9 @@ def call_of(request: Request) -> Call:
     call = Call(request.app.state.runtime, request.scope, request.headers.getlist(HEADER), request.scope[ADMISSION])
     if POOL_HEADER in request.headers:
         # No pool has the name of an empty header, of one that can't be read, or of two.
-        call.pool = _pool_in(request.headers.getlist(POOL_HEADER)) or " "
+        call.pool = pool_in(request.headers.getlist(POOL_HEADER)) or " "
         call.is_pool_addressed = True
     return call
-
-
-def _pool_in(headers: Sequence[str]) -> str:
-    try:
-        return unicodedata.normalize("NFC", from_header(headers[0])) if len(headers) == 1 else ""
-    except InvalidPersonaName:
-        return ""
-
-
-def resolve(
-    *,
-    path: str | None,
-    headers: Sequence[str],
-    on_missing: OnMissing,
-    existing: Callable[[], Collection[str]],
-    token_personas: Collection[str] | None = None,
-) -> str:
-    """The canonical name that a request means. `token_personas`: whom its token allows, None where tokens are not in use."""
-    named = {canonical_name(from_header(header)) for header in headers}
-    if len(named) > 1:
-        raise PersonaConflict(
-            f"the request has {len(named)} different X-Persona headers", "one call is for one persona", "Send the header once"
-        )
-    if path is not None:
-        named.add(canonical_name(path))
-        if len(named) > 1:
-            raise PersonaConflict(
-                "the URL and the X-Persona header name different personas", "one call is for one persona", "Send only one of them"
-            )
-    if named:
-        return named.pop()
-    if token_personas is not None and len(token_personas) == 1:
-        return next(iter(token_personas))
-    if token_personas is not None and DEFAULT_PERSONA not in token_personas:
-        raise PersonaRequired(
-            "no persona is named", "the token is for several", "Send one of them as X-Persona, or use the URL /p/{persona}/mcp"
-        )
-    if on_missing == "error":
-        raise PersonaRequired(
-            "no persona is named", "this server serves none by default", "Send an X-Persona header, or use the URL /p/{persona}/mcp"
-        )
-    if on_missing == "auto" and set(existing()) - {DEFAULT_PERSONA}:
-        raise PersonaRequired(
-            "no persona is named",
-            "this server has several, and must not guess",
-            "Send an X-Persona header, or use the URL /p/{persona}/mcp",
-        )
-    return DEFAULT_PERSONA
-
-
-def pool_rights(pools: PoolRoles, persona: str, token: str | None) -> Mapping[str, bool]:
-    """The pools that a persona, or a token of it, may read, each with whether it may write to it."""
-
-    def may(roles: Mapping[PoolRole, list[str] | Literal["all"]], personas: PoolRole, tokens: PoolRole) -> bool:
-        named, ids = roles.get(personas, []), roles.get(tokens, [])
-        return named == "all" or persona in named or (token is not None and (ids == "all" or token in ids))
-
-    writable = {name: may(roles, "writers", "writer_tokens") for name, roles in pools.items()}
-    return {name: writes for name, writes in writable.items() if writes or may(pools[name], "readers", "reader_tokens")}
-
-
-def require_own(scope: Scope, admission: Admission, runtime: Runtime) -> None:
-    """Raises PersonaElsewhere for a request that names a persona of another cell, and for any of MCP that means one: a client learns so
-    before it sends a tool's arguments."""
-    cell, path = runtime.personas.cell, scope.get(PATH_PERSONA)
-    headers = Headers(scope=scope).getlist(HEADER)
-    if cell.is_whole or not (headers or path is not None or scope["path"] == "/mcp"):
-        return
-    on_missing = runtime.config.current().on_missing_persona
-    with suppress(InvalidPersonaName, PersonaConflict, PersonaRequired):  # refused later, in their own words
-        cell.require(resolve(path=path, headers=headers, on_missing=on_missing, existing=list, token_personas=admission.personas))
-
-
-def from_header(value: str) -> str:
-    """The name in a header's value as Starlette hands it over (latin-1): UTF-8 bytes or percent-encoding, blanks around it dropped."""
-    try:
-        return sent_name(value.strip(" \t"))
-    except UnicodeDecodeError:
-        raise InvalidPersonaName(
-            "the X-Persona header is not UTF-8", "", "Send the name as UTF-8 or percent-encoded: さくら is %E3%81%95%E3%81%8F%E3%82%89"
-        ) from None
 
 
 def client_language(call: Call, text: str = "") -> Language | None:

@@ -28,8 +28,9 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import BodyLate, InvalidPersonaName, MemoryMCPError, Overloaded, PersonaElsewhere, TokenRefused
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server import call_record
+from memory_mcp.server.addressing import HEADER, PATH_PERSONA, from_header, require_own
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
-from memory_mcp.server.call import ARRIVED, HEADER, PATH_PERSONA, TURN, from_header, require_own
+from memory_mcp.server.call import ARRIVED, TURN
 from memory_mcp.server.call_record import CallRecord
 from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.dashboard.frame import refusal_page

@@ -9,8 +9,8 @@ from fastmcp.client.transports import StreamableHttpTransport
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from memory_mcp.server.addressing import HEADER
 from memory_mcp.server.auth import ON_BEHALF, Admission, Authenticator
-from memory_mcp.server.call import HEADER
 from memory_mcp.server.conversing import Transports
 
 # Longer than any call takes.

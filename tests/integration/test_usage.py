@@ -7,7 +7,7 @@ import pytest
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import StoreFull
-from memory_mcp.jobs.usage_counts import KEYS_LIMIT, Usage
+from memory_mcp.jobs.usage_counts import COUNTED_LIMIT, Usage
 from memory_mcp.store import memory_usage
 from memory_mcp.text.forgetting_curve import forgetting_curve
 from memory_mcp.transfer.jsonlines import export_lines
@@ -72,7 +72,7 @@ def test_what_could_not_be_written_down_is_counted_by_the_next_try(say, nilou, n
 def test_there_is_a_limit_to_what_is_noted(nilou, now, settings, say):
     key = say("苺が好き").key
     usage = Usage()
-    usage.note("nilou", (str(number) for number in range(KEYS_LIMIT)), now)
+    usage.note("nilou", (str(number) for number in range(COUNTED_LIMIT)), now)
     usage.note("nilou", [key], now)
     usage.step(nilou, now, settings)
     assert "usage_count" not in fields(nilou)[key]

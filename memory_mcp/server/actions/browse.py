@@ -154,7 +154,7 @@ def get_memory(call: Call, arguments: MemoryArguments) -> Json:
     if key is None:
         raise InvalidInput("key is missing", "", "Take one from GET /api/memories")
     as_of = parse_range(arguments.as_of, call.now, call.settings.zone).end if arguments.as_of.strip() else None
-    call, key = call.place_of(key)
+    call, key = call.locate(key)
     with call.reading() as persona, persona.database.read() as connection:
         memory = memories.by_keys(connection, [key]).get(key)
         if memory is None:

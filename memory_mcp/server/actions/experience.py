@@ -26,7 +26,7 @@ from memory_mcp.search.pooled import Pools
 from memory_mcp.search.validation import QUERY_LIMIT
 from memory_mcp.server.actions.memories import KEYS_LIMIT
 from memory_mcp.server.actions.organize import brief
-from memory_mcp.server.arguments import Arguments, Between, Flag, OneOf, Text, TextList, WholeNumber, http
+from memory_mcp.server.arguments import Arguments, Between, Flag, OneOf, Text, TextList, WholeNumber, http, require_keys
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.sessions import is_dashboard
@@ -122,7 +122,7 @@ def report(call: Call, arguments: ReportArguments) -> Json:
     told = _told(call, arguments)
     place = call.within(arguments.pool.strip()) if arguments.pool.strip() else call
     with place.writing() as persona:
-        keys = {place.place_of(key)[1] if place.pool else key: key for key in arguments.used}
+        keys = {place.locate(key)[1] if place.pool else key: key for key in arguments.used}
         shown = keys if place.pool else call.shown(persona, arguments.used)  # who writes to a pool is believed
         used = tuple(key for key in keys if key in shown)
         found = _matches(call, persona, told.task)
@@ -189,11 +189,10 @@ def judge(call: Call, arguments: JudgeArguments) -> Json:
 
 
 def _judged(call: Call, keys: Sequence[str], verdict: Verdict) -> Json:
-    if not 0 < len(keys) <= KEYS_LIMIT:
-        raise InvalidInput(f"keys has {len(keys)} entries", f"judge takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
+    require_keys(keys, "judge")
     answers = [
         _judged_in(place, of_store, verdict)
-        for place, of_store in call.by_place(storable(key, "keys").strip() for key in dict.fromkeys(keys))
+        for place, of_store in call.group_by_store(storable(key, "keys").strip() for key in dict.fromkeys(keys))
     ]
     return {**answers[0], "outcomes": [outcome for answer in answers for outcome in answer["outcomes"]]}
 
@@ -368,8 +367,7 @@ def _told(call: Call, arguments: ReportArguments) -> Experience:
     severity = arguments.severity or 0
     if arguments.severity is not None and not 1 <= severity <= 5:
         raise InvalidInput(f"severity is {severity}", "it runs from 1 to 5", "Send 5 for what must never happen again, or leave it out")
-    if few(arguments.used, "used") and len(arguments.used) > KEYS_LIMIT:
-        raise InvalidInput(f"used has {len(arguments.used)} entries", f"{KEYS_LIMIT} are the limit", "Send fewer")
+    few(arguments.used, "used")
     texts = {
         name: storable(getattr(arguments, name), name).strip() for name in ("when", "not_when", "strategy", "lesson", "sign", "instead")
     }

@@ -246,7 +246,7 @@ def memory_links(call: Call, arguments: LinksArguments) -> Json:
     key = label(arguments.key, "key")
     if key is None:
         raise InvalidInput("key is missing", "", "Take one from a recall")
-    call, key = call.place_of(key)
+    call, key = call.locate(key)
     with call.reading() as persona, persona.database.read() as connection:
         memory = memories.by_keys(connection, [key]).get(key)
         if memory is None or memory.deleted_at:

@@ -34,6 +34,7 @@ from memory_mcp.server.arguments import (
     TextsByName,
     WholeNumber,
     http,
+    require_keys,
 )
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Route, Tool, operation
@@ -56,7 +57,6 @@ from memory_mcp.text.low_value import low_value
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
 
-KEYS_LIMIT = 100
 # How many relations a note names.
 RELATIONS_SHOWN = 5
 
@@ -96,7 +96,7 @@ class Stored(ReadingAnswer):
 def remember(call: Call, arguments: RememberArguments) -> Json:
     """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
     place = call.within(arguments.pool.strip()) if arguments.pool.strip() else call
-    supersedes = place.place_of(arguments.supersedes.strip())[1] if place.pool else arguments.supersedes
+    supersedes = place.locate(arguments.supersedes.strip())[1] if place.pool else arguments.supersedes
     fields = arguments.model_dump(exclude={"pool"}) | {"supersedes": supersedes}
     draft = validation.draft(**fields, now=call.now, zone=call.settings.zone)
     with place.reading() as persona:
@@ -260,7 +260,7 @@ def revise(call: Call, arguments: ReviseArguments) -> Json:
     )
     _, redaction = private(revision, call.settings.privacy)
     now = call.now.astimezone(call.settings.zone)
-    place, key = call.place_of(arguments.key)
+    place, key = call.locate(arguments.key)
     with place.changing() as persona:
         memory = revise_memory(persona, key, revision, now=now, privacy=call.settings.privacy)
         note = _note_of_relations(relations_left(persona, memory) if content else [])
@@ -335,10 +335,8 @@ class Forgotten(ReadingAnswer):
 )
 def forget(call: Call, arguments: ForgetArguments) -> Json:
     """Put memories in the trash when the user asks; revise with restore=true brings them back."""
-    keys = arguments.keys
-    if not 0 < len(keys) <= KEYS_LIMIT:
-        raise InvalidInput(f"keys has {len(keys)} entries", f"forget takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
-    answers = [_forgotten(place, of_store, arguments) for place, of_store in call.by_place(keys)]
+    require_keys(arguments.keys, "forget")
+    answers = [_forgotten(target, keys, arguments) for target, keys in call.group_by_store(arguments.keys)]
     return {**answers[0], "outcomes": [outcome for answer in answers for outcome in answer["outcomes"]]}
 
 

@@ -19,11 +19,10 @@ from memory_mcp.store import memories, memory_merges
 from memory_mcp.store.graph import consistency, memory_links
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.text.budget import preview
-from memory_mcp.text.labels import label
+from memory_mcp.text.labels import few, label
 from memory_mcp.upkeep.memory_proposals import proposals
 
 SHOWN, SHOWN_LIMIT = 10, 50
-KEYS_LIMIT = 100
 NOTHING_TO_DO = InvalidInput("nothing to do", "neither merge nor undo was given", 'Send {"merge": ["…"], "into": "…"} or {"undo": "…"}')
 
 
@@ -163,8 +162,7 @@ def _of_graph(connection: apsw.Connection, call: Call, limit: int) -> tuple[dict
 
 
 def _merged(call: Call, persona: Persona, keys: Sequence[str], into: str, reason: str) -> Merged:
-    if len(keys) > KEYS_LIMIT:
-        raise InvalidInput(f"merge has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Send fewer")
+    few(keys, "merge")
     if not into:
         raise InvalidInput("into is missing", "one of them has to stay", "Name its key with into")
     return merge(persona, [key.strip() for key in keys], into, reason=label(reason, "reason"), now=call.now, privacy=call.settings.privacy)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 
+from memory_mcp.domain import KEYS_LIMIT
 from memory_mcp.errors import InvalidInput, PersonaUnknown, StoreError
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona
@@ -30,7 +31,6 @@ from memory_mcp.upkeep.backup import Backups as BackupStore
 
 logger = logging.getLogger(__name__)
 
-KEYS_LIMIT = 100
 HISTORY_TOKENS = 1_500
 VERSION_OVERHEAD_TOKENS = 40
 PURGE_RULE = "asked for"
@@ -59,7 +59,7 @@ class History(PersonaAnswer):
 @operation(needs=["read"], tool=Tool("history", "History of a memory", read_only=True, idempotent=True, app="history"))
 def history(call: Call, arguments: HistoryArguments) -> Json:
     """What a memory said before, and what was done to it when and why."""
-    call, key = call.place_of(arguments.key)
+    call, key = call.locate(arguments.key)
     with call.reading() as persona:
         return _history(call, persona, key, token_budget(arguments.max_tokens, HISTORY_TOKENS))
 
@@ -67,7 +67,7 @@ def history(call: Call, arguments: HistoryArguments) -> Json:
 @operation(needs=["read"], route=Route("GET", "/api/history"), answer=History)
 def whole_history(call: Call, arguments: MemoryArguments) -> Json:
     """Return what a memory said before, and what was done to it."""
-    call, key = call.place_of(arguments.key)
+    call, key = call.locate(arguments.key)
     with call.reading() as persona:
         return _history(call, persona, key, TOKENS_LIMIT)
 

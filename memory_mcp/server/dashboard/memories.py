@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from memory_mcp.domain import KINDS, PRIVACY_LEVELS, SHELVES
+from memory_mcp.domain import KEYS_LIMIT, KINDS, PRIVACY_LEVELS, SHELVES
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.server.actions import browse, experience, graph, upkeep
 from memory_mcp.server.actions import memories as actions
@@ -159,7 +159,7 @@ def forget_selected(visit: Visit) -> Response:
 
 def restore_selected(visit: Visit) -> Response:
     """Take memories out of the trash."""
-    keys = visit.fields.get("key", [])[: actions.KEYS_LIMIT]
+    keys = visit.fields.get("key", [])[:KEYS_LIMIT]
     for key in keys:
         with suppress(MemoryNotFound, InvalidInput):  # the next page shows which are still in the trash
             visit.perform(actions.revise, key=key, restore=True)

@@ -6,7 +6,8 @@ import pytest
 import typer.testing
 
 from memory_mcp.cli import app as command_line
-from memory_mcp.server.actions.organize import KEYS_LIMIT, SHOWN_LIMIT
+from memory_mcp.server.actions.organize import SHOWN_LIMIT
+from memory_mcp.text.labels import LIST_LIMIT
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ def test_what_nobody_touched_for_years_is_suggested_unless_it_is_important(perso
         ({"merge": ["a"], "into": "b"}, "no memory has the key"),
         ({"undo": "0" * 32}, "no merge has the operation_id"),
         ({"top_k": SHOWN_LIMIT + 1}, "top_k is 51"),
-        ({"merge": [str(number) for number in range(KEYS_LIMIT + 1)], "into": "b"}, "merge has 101 entries"),
+        ({"merge": [str(number) for number in range(LIST_LIMIT + 1)], "into": "b"}, "merge has 101 entries"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_what_to_do(persona, arguments, words):

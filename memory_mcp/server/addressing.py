@@ -1,0 +1,109 @@
+"""Which persona or pool a request is for: by its URL, its headers, its token, and the settings.
+
+The persona comes from the URL (`/p/{persona}/mcp`), else the `X-Persona` header, else the token if it allows exactly one, else from
+`on_missing_persona`. No tool has a persona argument, and a name that can't be used is an error, never a reason to serve another persona.
+"""
+
+import unicodedata
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Literal
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from memory_mcp.config.settings import PoolRole
+from memory_mcp.errors import InvalidPersonaName, PersonaConflict, PersonaRequired
+from memory_mcp.personas.names import canonical_name, sent_name
+from memory_mcp.server.auth import Admission
+from memory_mcp.server.runtime import Runtime
+
+HEADER = "x-persona"
+POOL_HEADER = "x-pool"
+PATH_PERSONA = "memory_mcp.path_persona"  # where the edge leaves the persona of the URL in the ASGI scope
+DEFAULT_PERSONA = "default"
+
+PoolRoles = Mapping[str, Mapping[PoolRole, list[str] | Literal["all"]]]
+OnMissing = Literal["default", "error", "auto"]
+
+
+def resolve(
+    *,
+    path: str | None,
+    headers: Sequence[str],
+    on_missing: OnMissing,
+    existing: Callable[[], Collection[str]],
+    token_personas: Collection[str] | None = None,
+) -> str:
+    """The canonical name that a request means. `token_personas`: whom its token allows, None where tokens are not in use."""
+    named = {canonical_name(from_header(header)) for header in headers}
+    if len(named) > 1:
+        raise PersonaConflict(
+            f"the request has {len(named)} different X-Persona headers", "one call is for one persona", "Send the header once"
+        )
+    if path is not None:
+        named.add(canonical_name(path))
+        if len(named) > 1:
+            raise PersonaConflict(
+                "the URL and the X-Persona header name different personas", "one call is for one persona", "Send only one of them"
+            )
+    if named:
+        return named.pop()
+    if token_personas is not None and len(token_personas) == 1:
+        return next(iter(token_personas))
+    if token_personas is not None and DEFAULT_PERSONA not in token_personas:
+        raise PersonaRequired(
+            "no persona is named", "the token is for several", "Send one of them as X-Persona, or use the URL /p/{persona}/mcp"
+        )
+    if on_missing == "error":
+        raise PersonaRequired(
+            "no persona is named", "this server serves none by default", "Send an X-Persona header, or use the URL /p/{persona}/mcp"
+        )
+    if on_missing == "auto" and set(existing()) - {DEFAULT_PERSONA}:
+        raise PersonaRequired(
+            "no persona is named",
+            "this server has several, and must not guess",
+            "Send an X-Persona header, or use the URL /p/{persona}/mcp",
+        )
+    return DEFAULT_PERSONA
+
+
+def require_own(scope: Scope, admission: Admission, runtime: Runtime) -> None:
+    """Raises PersonaElsewhere for a request that names a persona of another cell, and for any of MCP that means one: a client learns so
+    before it sends a tool's arguments."""
+    cell, path = runtime.personas.cell, scope.get(PATH_PERSONA)
+    headers = Headers(scope=scope).getlist(HEADER)
+    if cell.is_whole or not (headers or path is not None or scope["path"] == "/mcp"):
+        return
+    on_missing = runtime.config.current().on_missing_persona
+    with suppress(InvalidPersonaName, PersonaConflict, PersonaRequired):  # refused later, in their own words
+        cell.require(resolve(path=path, headers=headers, on_missing=on_missing, existing=list, token_personas=admission.personas))
+
+
+def from_header(value: str) -> str:
+    """The name in a header's value as Starlette hands it over (latin-1): UTF-8 bytes or percent-encoding, blanks around it dropped."""
+    try:
+        return sent_name(value.strip(" \t"))
+    except UnicodeDecodeError:
+        raise InvalidPersonaName(
+            "the X-Persona header is not UTF-8", "", "Send the name as UTF-8 or percent-encoded: さくら is %E3%81%95%E3%81%8F%E3%82%89"
+        ) from None
+
+
+def pool_in(headers: Sequence[str]) -> str:
+    """The pool that the values of the header name; empty for a value that can't be read, and for more than one."""
+    try:
+        return unicodedata.normalize("NFC", from_header(headers[0])) if len(headers) == 1 else ""
+    except InvalidPersonaName:
+        return ""
+
+
+def pool_rights(pools: PoolRoles, persona: str, token: str | None) -> Mapping[str, bool]:
+    """The pools that a persona, or a token of it, may read, each with whether it may write to it."""
+
+    def may(roles: Mapping[PoolRole, list[str] | Literal["all"]], personas: PoolRole, tokens: PoolRole) -> bool:
+        named, ids = roles.get(personas, []), roles.get(tokens, [])
+        return named == "all" or persona in named or (token is not None and (ids == "all" or token in ids))
+
+    writable = {name: may(roles, "writers", "writer_tokens") for name, roles in pools.items()}
+    return {name: writes for name, writes in writable.items() if writes or may(pools[name], "readers", "reader_tokens")}
