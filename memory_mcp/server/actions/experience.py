@@ -24,7 +24,6 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.own_weights import own_weights, set_own_weights
 from memory_mcp.search.pooled import Pools
 from memory_mcp.search.validation import QUERY_LIMIT
-from memory_mcp.server.actions.memories import KEYS_LIMIT
 from memory_mcp.server.actions.organize import brief
 from memory_mcp.server.arguments import Arguments, Between, Flag, OneOf, Text, TextList, WholeNumber, http, require_keys
 from memory_mcp.server.call import Call
