@@ -7,6 +7,8 @@ import pytest
 from model_servers import model_server
 from processes import serving
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def http():

@@ -21,6 +21,8 @@ from memory_mcp.remember.validation import draft
 from memory_mcp.upkeep.backup import Backups
 from memory_mcp.upkeep.cell_split import split
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["nilou", "dehya", "さくら", "a/b", "..", "con", "100%", "ＡＢＣ", "が", "名前 と 空白"]
 BEFORE = Cell(1, 3)
 MINE = [name for name in (f"{stem}{number}" for number in range(3) for stem in NAMES) if BEFORE.owns(name)][:8]

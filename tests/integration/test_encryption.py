@@ -31,6 +31,8 @@ from memory_mcp.store.vectors.faiss_index import VectorIndex
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import encryption
 
+pytestmark = pytest.mark.slow
+
 SECRET = "xylophonic"
 VECTOR = np.array([[0.5, -0.5, 0.5, -0.5]], np.float32)  # of length 1: stored as it is
 NAMES = ("nilou", "さくら")

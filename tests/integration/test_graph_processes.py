@@ -18,6 +18,8 @@ from memory_mcp.graph.analytics.processes import Processes
 from memory_mcp.graph.analytics.statistics import communities, statistics
 from memory_mcp.store.graph.network import Network
 
+pytestmark = pytest.mark.slow
+
 EDGES = np.array(sorted(networkx.barabasi_albert_graph(50, 3, seed=1).edges))
 GRAPH = Network(np.arange(50), EDGES[:, 0].copy(), EDGES[:, 1].copy(), np.full(len(EDGES), 0.5), len(EDGES))
 
@@ -37,7 +39,6 @@ def lives(pid):
     return True
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("analysis", [*MEASURES.values(), statistics, communities])
 def test_the_same_is_found_beside_the_server_as_in_it(processes, analysis):
     here, beside = analysis(GRAPH), processes.run(analysis, GRAPH)

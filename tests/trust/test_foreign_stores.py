@@ -21,6 +21,8 @@ from memory_mcp.transfer.formats.readers import by_persona, database, detect_for
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 from memory_mcp.upkeep.legacy_layout import legacy_items
 
+pytestmark = pytest.mark.slow
+
 IN_PLACE = [name for name, store in FOREIGN.items() if store.in_place]
 NAME = "kept"
 
@@ -193,7 +195,6 @@ def test_an_entity_with_values_that_can_not_be_stored_loses_those_or_is_refused(
     assert kept or "about the graph could not be adopted: entity" in caplog.text
 
 
-@pytest.mark.slow
 def test_killed_at_any_step_of_a_split_the_next_start_goes_on(tmp_path, figure):
     store = FOREIGN["long_memory_MCP"]
     make_foreign(tmp_path / "whole" / "long_memory.sqlite", store)

@@ -51,6 +51,8 @@ from memory_mcp.transfer.jsonlines import ImportOptions, import_lines
 from memory_mcp.upkeep import legacy_adoption
 from memory_mcp.upkeep.legacy_layout import legacy_items
 
+pytestmark = pytest.mark.slow
+
 
 def leaves(value):
     """Every text, number and mark in JSON, however deep."""
@@ -593,7 +595,6 @@ def run_until(data, number):
     return subprocess.run([sys.executable, "-c", code, str(data), str(number)], capture_output=True, text=True, check=False, timeout=110)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_killed_at_any_step_the_next_start_goes_on_and_nothing_is_lost(tmp_path, figure, thorough):
     sprung = tmp_path / "sprung"

@@ -12,6 +12,8 @@ from memory_mcp.personas.names import directory_name
 from memory_mcp.transfer.formats import Format
 from memory_mcp.transfer.formats.readers import READERS
 
+pytestmark = pytest.mark.slow
+
 # Tables as other programs make them, each with a row that nobody may lose.
 UNKNOWN = {
     "fact": "CREATE TABLE memories (id INTEGER PRIMARY KEY, project_id TEXT, subject TEXT, fact TEXT, created_at INTEGER);"

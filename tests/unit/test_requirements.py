@@ -16,6 +16,8 @@ from packaging.utils import canonicalize_name
 
 from memory_mcp.extras import EXTRAS
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads(ROOT.joinpath("pyproject.toml").read_text(encoding="utf-8"))["project"]
 # Packages that only require the package with their module.

@@ -15,6 +15,8 @@ from memory_mcp.server.arguments import NoArguments
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.call import Call
 
+pytestmark = pytest.mark.slow
+
 NAMES = [
     "ingest", "save_memory", "search_memories", "build_context", "create_memory", "read_memory", "update_memory", "delete_memory",
     "list_memory", "search_memory", "search_memory_rag", "get_persona_context", "rebuild_vector_store",

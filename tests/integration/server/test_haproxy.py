@@ -23,6 +23,8 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.cells import owner_of
 from memory_mcp.store import memories
 
+pytestmark = pytest.mark.slow
+
 OF = 4
 CALLERS = 6
 needs_haproxy = pytest.mark.skipif(shutil.which("haproxy") is None, reason="HAProxy is not installed: apt-get install haproxy")
@@ -170,7 +172,6 @@ def hostile_calls(count):
 
 
 @needs_haproxy
-@pytest.mark.slow
 @pytest.mark.timeout(3_600)
 def test_no_hostile_name_makes_a_foreign_or_an_empty_persona(own_cells, thorough):
     calls = list(hostile_calls(100_000 if thorough else 600))

@@ -14,6 +14,8 @@ from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
 from memory_mcp.store.files.oauth_grants import CLIENTS_KEPT, register_client
 
+pytestmark = pytest.mark.slow
+
 ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "x"}}}
 MCP = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 

@@ -13,6 +13,8 @@ import pytest
 from joserfc import jwk, jwt
 from oauth_person import TLS
 
+pytestmark = pytest.mark.slow
+
 ISSUER = "https://login.example.org"
 
 

@@ -12,6 +12,8 @@ from oauth_sdk import SdkClient
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.store.files.access_tokens import create_token
 
+pytestmark = pytest.mark.slow
+
 DOCUMENT = "https://client.example/oauth/metadata.json"
 
 
