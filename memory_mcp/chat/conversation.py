@@ -30,7 +30,7 @@ class Conversation:
 
     `model` is a name such as `openai:gpt-x`, or a LangChain chat model. `memory` is our server as a persona, or a ToolServer with the name
     `memory`. `servers` are further MCP servers. `instructions` say who the persona is. `messages` are those of an earlier conversation.
-    `allowed` are tools that may change something without a question; `*` stands for all. `keep_transcript` stores each turn as a memory
+    `allowed` are tools that may change something without a question; `*` means all. `keep_transcript` stores each turn as a memory
     with the `session_id`.
     """
 
@@ -77,7 +77,7 @@ class Conversation:
             self._model, self.model, self._vendor = model, type(model).__name__, ""
 
     async def __aenter__(self) -> Self:
-        """Raises: ServerUnreachable: the memory's server can't be reached. Of the others, `toolbox.missing` says so."""
+        """Raises: ServerUnreachable: the memory's server can't be reached. Others that can't be reached are in `toolbox.missing`."""
         try:
             await self._begin()
         except BaseException:
@@ -135,14 +135,14 @@ class Conversation:
 
     async def regenerate(self, index: int | None = None) -> AsyncGenerator[Event]:
         """Answers the user's message at the index again, or the last one. Drops what came after it, when the new answer is there."""
-        places = [place for place, message in enumerate(self.messages) if message.role == "user"]
-        place = places[-1] if index is None and places else self._user_message(index if index is not None else -1)
-        old = self.messages[place]
-        async for event in self.say(old.text, speaker=old.speaker, off_record=old.off_record, replacing=place):
+        indexes = [index_of_user for index_of_user, message in enumerate(self.messages) if message.role == "user"]
+        index_of_user = indexes[-1] if index is None and indexes else self._user_message(index if index is not None else -1)
+        old = self.messages[index_of_user]
+        async for event in self.say(old.text, speaker=old.speaker, off_record=old.off_record, replacing=index_of_user):
             yield event
 
     async def reply(self, text: str, **how: Any) -> str:
-        """The answer as text, for callers that show nothing else. Tools run as far as they are `allowed`: nobody is asked.
+        """The answer as text, for callers that show nothing else. Tools run as far as they are `allowed`, without a question.
 
         Raises:
             ChatFailed: there is none.
@@ -173,23 +173,23 @@ class Conversation:
         Raises:
             MemoryMCPError: the memory's server refuses, or does not answer.
         """
-        found = next((one for one in reversed(self.stored) if key in (None, one.key)), None)
-        if found:
-            await self._memory("forget", {"keys": [found.key], "reason": "undone in the conversation"})
-            self.stored.remove(found)
-        return found
+        memory = next((stored for stored in reversed(self.stored) if key in (None, stored.key)), None)
+        if memory:
+            await self._memory("forget", {"keys": [memory.key], "reason": "undone in the conversation"})
+            self.stored.remove(memory)
+        return memory
 
     async def summarize(self) -> Stored | None:
-        """Lets the model summarize the conversation, and stores that. None: nothing was said on the record.
+        """Lets the model summarize the conversation, and stores that. None: there is nothing on the record.
 
         Raises:
             MemoryMCPError: the model failed, or the memory's server did.
         """
         if not any(message.role == "assistant" and not message.off_record for message in self.messages):
             return None
-        said = transcript([message for message in self.messages if not message.off_record], self.user, self.persona)
+        lines = transcript([message for message in self.messages if not message.off_record], self.user, self.persona)
         turn = self._turn(lambda _: None, off_record=False, with_tools=False)
-        (*_, answer) = await turn.run([], Message("user", f"{SUMMARIZE}\n---\n{said}\n---"))
+        (*_, answer) = await turn.run([], Message("user", f"{SUMMARIZE}\n---\n{lines}\n---"))
         return await self.remember(answer.text)
 
     async def remember(self, content: str) -> Stored:

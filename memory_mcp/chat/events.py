@@ -67,7 +67,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The model failed before it said anything, and is asked again after `seconds`."""
+    """The model failed before its first word, and is asked again after `seconds`."""
 
     why: str
     seconds: float
@@ -108,7 +108,7 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What was said in a turn of a group was stored as a memory of the persona who heard it."""
+    """A turn of a group was stored as a memory of the persona who heard it."""
 
     stored: Stored
 

@@ -36,13 +36,13 @@ def failure_of(error: Exception, model: str) -> Failure:
     status = next(filter(None, map(_status, chain)), None)
     if status:
         return _of_status(status, _quoted(error), model, next(filter(None, map(_retry_after, chain)), None))
-    classes = {kind.__name__ for one in chain for kind in type(one).__mro__}
+    classes = {kind.__name__ for cause in chain for kind in type(cause).__mro__}
     if "Event loop is closed" in str(error):  # a connection that the vendor's class has kept from an earlier asyncio.run
         classes.add("ConnectionError")
     return _of_classes(classes, f"{type(error).__name__}: {_quoted(error)}", model)
 
 
-def _of_status(status: int, said: str, model: str, after: float | None) -> Failure:
+def _of_status(status: int, reason: str, model: str, after: float | None) -> Failure:
     if status == TOO_MANY:
         wait = f"in {after:.0f} s" if after else "later"
         error = ChatFailed(
@@ -54,15 +54,17 @@ def _of_status(status: int, said: str, model: str, after: float | None) -> Failu
     if status in (401, 403):
         return Failure(ChatFailed(f"{model} failed", f"it refuses the key ({status})", "Check the key"))
     if status == 404:
-        return Failure(ChatFailed(f"{model} failed", f"its vendor does not know it ({said})", "Correct its name, or choose another model"))
+        return Failure(
+            ChatFailed(f"{model} failed", f"its vendor does not know it ({reason})", "Correct its name, or choose another model")
+        )
     if status < 500 and status != 408:
-        error = ChatFailed(f"{model} failed", f"it refuses the conversation ({status}: {said})", "Begin another, or choose another model")
+        error = ChatFailed(f"{model} failed", f"it refuses the conversation ({status}: {reason})", "Begin another, or choose another model")
         return Failure(error)
     error = ChatFailed(f"{model} failed", f"its vendor has a problem ({status})", "Try again later, or choose another model")
     return Failure(error, retry=True, after=after)
 
 
-def _of_classes(classes: set[str], said: str, model: str) -> Failure:
+def _of_classes(classes: set[str], reason: str, model: str) -> Failure:
     if classes & _UNREACHABLE:
         error = ChatFailed(f"{model} failed", "nobody answers at its address", "Check the network, and the address if you have set one")
     elif classes & _LATE:
@@ -72,7 +74,7 @@ def _of_classes(classes: set[str], said: str, model: str) -> Failure:
     elif classes & _UNREADABLE:
         error = ChatFailed(f"{model} failed", "its answer can't be read", "Try again later, or choose another model")
     else:
-        return Failure(ChatFailed(f"{model} failed", said, "Try again later, or choose another model"))
+        return Failure(ChatFailed(f"{model} failed", reason, "Try again later, or choose another model"))
     return Failure(error, retry=True)
 
 
@@ -83,7 +85,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _status(error: BaseException) -> int | None:
-    """The HTTP status that an exception of any vendor's library tells of."""
+    """The HTTP status in an exception of any vendor's library."""
     for name in ("status_code", "code"):
         status = getattr(error, name, None)
         if isinstance(status, int) and status >= 400:

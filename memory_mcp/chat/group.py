@@ -30,7 +30,7 @@ class GroupConversation:
             async for speaker, event in group.say("みんな、元気？"):
                 ...
 
-    `members` have a conversation each, by name, in the order in which they speak. With `hear`, each stores what was said in a turn as a
+    `members` have a conversation each, by name, in their order of speaking. With `hear`, each stores a turn as a
     memory of its own (`Heard`).
     """
 
@@ -53,7 +53,7 @@ class GroupConversation:
         messages: Mapping[str, list[Message]] | None = None,
         **options: Any,
     ) -> Self:
-        """A group whose members answer by the same model. `memories`: the server of each as this persona; `messages`: what each has heard before;
+        """A group of members with the same model. `memories`: the server of each as this persona; `messages`: what each has heard before;
         `options` are those of `Conversation`."""
         user = options.get("user", "user")
         members = {
@@ -76,14 +76,14 @@ class GroupConversation:
         await self._open.aclose()
 
     def speakers(self, text: str) -> list[str]:
-        """Who answers: those whom the text names, in that order, or else all."""
+        """The members that answer: those named in the text, in that order, or else all."""
         names = "|".join(re.escape(name) for name in sorted(self.members, key=len, reverse=True))
         by_folded = {name.casefold(): name for name in self.members}
         named = re.findall(rf"(?<![A-Za-z0-9])(?:{names})(?![A-Za-z0-9])", text, re.IGNORECASE)
         return list(dict.fromkeys(by_folded[name.casefold()] for name in named)) or list(self.members)
 
     async def say(self, text: str, *, off_record: bool = False) -> AsyncGenerator[tuple[str, Event]]:
-        """Who speaks, and the events of its turn; each has its own TurnEnded. Unless all are done, nobody has heard anything.
+        """Each member that answers, and the events of its turn; each has its own TurnEnded. Unless all are done, no member has heard anything.
 
         Raises:
             InvalidInput: a turn is running.
@@ -108,7 +108,7 @@ class GroupConversation:
                     member.messages[:] = before[name]
 
     async def _round(self, text: str, *, off_record: bool) -> AsyncGenerator[tuple[str, Event]]:
-        """The turns of those who speak, one after the other; the last event is a TurnEnded."""
+        """The turns of the members that answer, one after the other; the last event is a TurnEnded."""
         asked = Message("user", text, speaker=self._user if len(self.members) > 1 else "", off_record=off_record)
         unheard = {name: [asked] for name in self.members}
         for name in self.speakers(text):
@@ -138,7 +138,7 @@ class GroupConversation:
             self._speaking.answer(call_id, allowed)
 
     def cancel(self) -> None:
-        """Ends the running turn, of which nobody has heard anything then."""
+        """Ends the running turn; then no member has heard anything of it."""
         self._is_cancelled = True
         if self._speaking:
             self._speaking.cancel()
@@ -151,6 +151,6 @@ class GroupConversation:
 
 
 def room(name: str, names: Mapping[str, object]) -> str:
-    """What a member is told of the room; nothing where it is alone."""
+    """The instructions of a member about the room; empty where it is alone."""
     others = ", ".join(other for other in names if other != name)
     return ROOM.format(name=name, others=others) if others else ""

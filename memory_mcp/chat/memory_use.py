@@ -16,8 +16,8 @@ SUMMARIZE = """Summarize this conversation in at most five sentences, in its lan
 
 
 def system_message(instructions: str, memory_instructions: str, context: str) -> str:
-    """What a model is told before a conversation: who it is, how to use its memory, and what the memory says."""
-    # No memory can end the data before its end: nobody who stored one knew the mark.
+    """The system prompt of a conversation: who the model is, how to use its memory, and the contents of that."""
+    # No memory can end the data before its end: the mark is unknown when memories are stored.
     data = DATA.format(context=context, mark=token_hex(4)) if context else ""
     return "\n\n".join(filter(None, [instructions, memory_instructions, data]))
 
@@ -55,7 +55,7 @@ def stored(tool: Tool, call: ToolCall, answer: Answer) -> Stored | None:
 
 
 def transcript(messages: Sequence[Message], user: str, persona: str) -> str:
-    """What was said in a turn, a line each. Tools are left out."""
+    """The messages of a turn, a line each. Tools are left out."""
     names = {"user": user, "assistant": persona}
-    said = [message for message in messages if message.role in names and message.text.strip()]
-    return "\n".join(f"{message.speaker or names[message.role]}: {message.text.strip()}" for message in said)
+    spoken = [message for message in messages if message.role in names and message.text.strip()]
+    return "\n".join(f"{message.speaker or names[message.role]}: {message.text.strip()}" for message in spoken)

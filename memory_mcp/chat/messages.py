@@ -27,7 +27,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. `speaker` is who says it, where several take part; `model` which model answered; `call_id` and `is_error` are a tool's.
+    """One message. `speaker` is its author, where several take part; `model` which model answered; `call_id` and `is_error` are a tool's.
 
     `off_record` messages are shown to the model only while the user stays off the record, and are in no JSON. `memory` is the key of the
     transcript that holds the turn that ends here.
@@ -68,21 +68,21 @@ def for_model(system: str, messages: Iterable[Message], *, off_record: bool = Fa
     """The messages as LangChain's, which each vendor's class translates. What was off the record is left out on the record."""
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage  # noqa: PLC0415  it takes half a second
 
-    said: list[BaseMessage] = [SystemMessage(system)] if system else []
+    converted: list[BaseMessage] = [SystemMessage(system)] if system else []
     for message in messages:
         if message.off_record and not off_record:
             continue
         if message.role == "user":
             text = f"{message.speaker}: {message.text}" if message.speaker else message.text
-            # Some vendors want the user and the model to take turns; in a group several speak between two answers.
-            earlier = said.pop().text if said and isinstance(said[-1], HumanMessage) else ""
-            said.append(HumanMessage(f"{earlier}\n\n{text}" if earlier else text))
+            # Some vendors want the user and the model to take turns; in a group several answer between two messages.
+            earlier = converted.pop().text if converted and isinstance(converted[-1], HumanMessage) else ""
+            converted.append(HumanMessage(f"{earlier}\n\n{text}" if earlier else text))
         elif message.role == "assistant":
             calls = [{"name": call.name, "args": dict(call.arguments), "id": call.id, "type": "tool_call"} for call in message.calls]
-            said.append(AIMessage(message.text, tool_calls=calls))
+            converted.append(AIMessage(message.text, tool_calls=calls))
         else:
-            said.append(ToolMessage(message.text, tool_call_id=message.call_id, status="error" if message.is_error else "success"))
-    return said
+            converted.append(ToolMessage(message.text, tool_call_id=message.call_id, status="error" if message.is_error else "success"))
+    return converted
 
 
 def from_model(answer: "AIMessage", model: str, *, off_record: bool) -> Message:

@@ -1,4 +1,4 @@
-"""The vendors of chat models: which LangChain class speaks with each, and where its key and its address come from."""
+"""The vendors of chat models: the LangChain class of each, and where its key and its address come from."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -127,11 +127,11 @@ def _built(name: str, vendor_name: str, model: str, key: str | None, base_url: s
 
 
 def obstacle(vendor: str) -> str:
-    """Why a vendor can't be asked as things stand; empty if it can. Imports nothing."""
+    """Why a vendor can't be asked now; empty if it can. Imports nothing."""
     if not is_installed(f"chat-{vendor}"):
         return str(NotInstalled(f"{vendor} can't be asked", f"chat-{vendor}"))
-    found = VENDORS[vendor]
-    return "" if found.key() or found.base_url() or not found.keys else str(_key_missing(vendor, vendor))
+    known = VENDORS[vendor]
+    return "" if known.key() or known.base_url() or not known.keys else str(_key_missing(vendor, vendor))
 
 
 def _key_missing(name: str, vendor: str) -> ChatFailed:

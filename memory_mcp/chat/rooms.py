@@ -1,4 +1,4 @@
-"""Many conversations at once, for bots: one for each room, such as a channel, begun when somebody speaks there."""
+"""Many conversations at once, for bots: one for each room, such as a channel, begun by the first message there."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ class Rooms:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def reply(self, room: str, text: str, speaker: str = "") -> str:
-        """The answer to what somebody says in a room. Of several at once, each waits for the one before.
+        """The answer to a message in a room. Of several at once, each waits for the one before.
 
         Raises:
             MemoryMCPError: the memory can't be reached, or the model failed.
@@ -23,7 +23,7 @@ class Rooms:
         async with self._locks.setdefault(room, asyncio.Lock()):
             conversation = self._rooms.pop(room, None)
             if conversation is None:
-                await self._make_place()
+                await self._make_room()
                 conversation = await self._begin(room).__aenter__()
             self._rooms[room] = conversation  # behind those that were silent longer
             return await conversation.reply(text, speaker=speaker)
@@ -33,7 +33,7 @@ class Rooms:
         for room in list(self._rooms):
             await self._end(room)
 
-    async def _make_place(self) -> None:
+    async def _make_room(self) -> None:
         silent = [room for room in self._rooms if not self._locks[room].locked()]
         for room in silent[: max(len(self._rooms) - self._most + 1, 0)]:
             await self._end(room)

@@ -21,7 +21,7 @@ def specifications(tools: Iterable[Tool], vendor: str) -> list[dict[str, Any]]:
 def _fitting(schema: Mapping[str, Any], vendor: str) -> dict[str, Any]:
     """The schema as an object with all its properties: no vendor takes alternatives at the top. The server checks what is given anyway."""
     properties = dict(schema.get("properties", {}))
-    for alternative in (one for name in _ALTERNATIVES for one in schema.get(name, ())):
+    for alternative in (part for name in _ALTERNATIVES for part in schema.get(name, ())):
         properties = {**alternative.get("properties", {}), **properties}
     rest = {name: value for name, value in schema.items() if name not in _ALTERNATIVES}
     whole = {"type": "object", **rest, "properties": properties}
@@ -37,5 +37,5 @@ def _for_gemini(schema: Any, *, is_properties: bool = False) -> Any:
     return {
         name: _for_gemini(value, is_properties=name == "properties" and not is_properties)
         for name, value in schema.items()
-        if is_properties or not (name in _NOT_FOR_GEMINI or (name == "enum" and not all(isinstance(one, str) for one in value)))
+        if is_properties or not (name in _NOT_FOR_GEMINI or (name == "enum" and not all(isinstance(choice, str) for choice in value)))
     }

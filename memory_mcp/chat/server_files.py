@@ -19,7 +19,7 @@ _PLACEHOLDER = re.compile(r"\$\{(?:(env|input):)?([^}:]+)(?::-([^}]*))?\}")
 
 
 def servers_of(path: Path) -> list[ToolServer]:
-    """The servers of a file. What is wrong with one of them is said when it is connected to.
+    """The servers of a file. Faults of one of them are reported when it is connected to.
 
     Raises:
         InvalidInput: the file can't be read, or has another form.
@@ -68,8 +68,8 @@ def _filled(value: Any, server: str) -> Any:
 
 def _value(match: re.Match[str], server: str) -> str:
     kind, name, default = match.groups()
-    found = variable(name) if kind != "input" else None
-    if found is None and default is None:
+    value = variable(name) if kind != "input" else None
+    if value is None and default is None:
         why = f"{name} is not set" if kind != "input" else f"it asks for the input {name}"
         raise InvalidInput(f"the server {server} can't be reached", why, f"Set it in the environment, and write it as ${{env:{name}}}")
-    return found if found is not None else default
+    return value if value is not None else default

@@ -179,7 +179,7 @@ class Terminal(App[None]):
             await conversation.summarize()
 
     async def _do(self, line: str) -> bool:
-        """Does what a line says. False ends the conversation."""
+        """Runs a line of input. False ends the conversation."""
         name, _, rest = line.partition(" ")
         command = self._commands.get(name)
         try:
@@ -232,8 +232,8 @@ class Terminal(App[None]):
             await self._stream.stop()
             self._stream = None
         arguments = json.dumps(event.call.arguments, ensure_ascii=False)
-        found = self._words["recalled"].format(count=len(event.recalled)) if event.recalled else ""
-        title = " · ".join(filter(None, ["✗" if event.is_error else "", event.call.name, _shortened(arguments, 60), found]))
+        recalled = self._words["recalled"].format(count=len(event.recalled)) if event.recalled else ""
+        title = " · ".join(filter(None, ["✗" if event.is_error else "", event.call.name, _shortened(arguments, 60), recalled]))
         text = Static(f"{arguments}\n{event.text}", markup=False)
         folded = Collapsible(text, title="")
         folded.title = Content(title).markup
@@ -296,13 +296,13 @@ class Terminal(App[None]):
         await self._say_note("off" if self._off_record else "on")
 
     async def _again(self, text: str) -> None:
-        said = [(place, one) for place, one in enumerate(self.conversation.messages) if one.role == "user"]
-        if not said:
+        asked = [(index, message) for index, message in enumerate(self.conversation.messages) if message.role == "user"]
+        if not asked:
             await self._say_note("nothing_to_repeat")
             return
-        place, old = said[-1]
+        index, old = asked[-1]
         line = text or old.text
-        await self._turn(line, self.conversation.say(line, off_record=old.off_record, replacing=place))
+        await self._turn(line, self.conversation.say(line, off_record=old.off_record, replacing=index))
 
     async def _save(self, name: str) -> None:
         path = _written(name or f"{self.conversation.session_id}.json", self.conversation.json())

@@ -72,7 +72,7 @@ class Answer:
 
 
 class Toolbox:
-    """The connected servers. `missing` says of those that can't be reached why; `instructions` are those of the memory's server."""
+    """The connected servers. `missing` has the reasons why others can't be reached; `instructions` are those of the memory's server."""
 
     def __init__(self) -> None:
         self.tools: dict[str, Tool] = {}
@@ -91,7 +91,7 @@ class Toolbox:
                 client = Client(server.transport(), timeout=ANSWER_SECONDS, init_timeout=ANSWER_SECONDS)
                 await self._open.enter_async_context(client)
                 offered.append((server, await client.list_tools()))
-            except Exception as error:  # noqa: BLE001  each transport has its own errors, a program of somebody else any
+            except Exception as error:  # noqa: BLE001  each transport has its own errors, a foreign program any
                 self.missing[server.name] = str(error) or type(error).__name__
                 continue
             self._clients[server.name] = client
@@ -130,16 +130,16 @@ def _named(offered: Sequence[tuple[ToolServer, Sequence["McpTool"]]]) -> dict[st
     wanted = [(server, tool, _NOT_IN_NAME.sub("_", tool.name)[:_NAME_LENGTH]) for server, tools in offered for tool in tools]
     wanted = [(server, tool, name) for server, tool, name in wanted if server.offers(tool.name)]
     names = [name for _, _, name in wanted]
-    found: dict[str, Tool] = {}
+    by_name: dict[str, Tool] = {}
     for server, tool, plain in wanted:
         clashes = names.count(plain) > 1 and server.name != MEMORY
         name = _NOT_IN_NAME.sub("_", f"{server.name}__{tool.name}")[:_NAME_LENGTH] if clashes else plain
         hints = tool.annotations
         reads_only = bool(hints and hints.read_only_hint)
-        found[_unused(name, found)] = Tool(
-            _unused(name, found), tool.name, server.name, tool.description or "", tool.input_schema, reads_only
+        by_name[_unused(name, by_name)] = Tool(
+            _unused(name, by_name), tool.name, server.name, tool.description or "", tool.input_schema, reads_only
         )
-    return found
+    return by_name
 
 
 def _unused(name: str, taken: Mapping[str, object]) -> str:

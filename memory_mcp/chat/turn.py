@@ -51,9 +51,9 @@ class Limits:
 class Approvals:
     """Which tools may change something. Each is asked for once, one after the other."""
 
-    def __init__(self, allowed: Sequence[str], patience_seconds: float) -> None:
+    def __init__(self, allowed: Sequence[str], approval_seconds: float) -> None:
         self.allowed = set(allowed)
-        self._patience_seconds = patience_seconds
+        self._approval_seconds = approval_seconds
         self._waiting: dict[str, asyncio.Future[bool]] = {}
         self._one_question = asyncio.Lock()
 
@@ -68,7 +68,7 @@ class Approvals:
         return bool({tool, EVERYTHING} & self.allowed)
 
     async def may_run(self, tool: Tool, call: ToolCall, emit: Callable[[Event], None], clock: asyncio.Timeout) -> bool:
-        """Whether the call is allowed, which the user may be asked. Meanwhile the clock of the turn stands still."""
+        """Whether the call is allowed, which the user may be asked. Meanwhile the clock of the turn is stopped."""
         async with self._one_question:
             if tool.reads_only or self.allows(tool.name):
                 return True
@@ -78,7 +78,7 @@ class Approvals:
             clock.reschedule(None)
             emit(ApprovalNeeded(call, tool.server))
             try:
-                allowed = await asyncio.wait_for(self._waiting[call.id], self._patience_seconds)
+                allowed = await asyncio.wait_for(self._waiting[call.id], self._approval_seconds)
             except TimeoutError:
                 allowed = False
             finally:
@@ -127,29 +127,29 @@ class Turn:
 
     async def _answered(self, earlier: Sequence[Message], asked: Message) -> list[Message]:
         shown = _latest_turns(earlier, self._limits.shown)
-        said = for_model(self._system, [*shown, asked], off_record=self._off_record)
+        history = for_model(self._system, [*shown, asked], off_record=self._off_record)
         new = [asked]
         for _ in range(self._limits.rounds):
             self._check_spending()
-            answer = await self._asked(said)
-            self._count(said, answer)
-            said.append(answer)
+            answer = await self._asked(history)
+            self._count(history, answer)
+            history.append(answer)
             new.append(from_model(answer, self._model_name, off_record=self._off_record))
             results = await self._called(answer)
-            said += [told for told, _ in results]
+            history += [sent for sent, _ in results]
             new += [kept for _, kept in results]
             if not results:
                 return new
         raise ChatFailed("the turn was ended", f"the model has called tools {self._limits.rounds} times in a row", "Ask for less at once")
 
-    async def _asked(self, said: "list[BaseMessage]") -> "AIMessage":
+    async def _asked(self, history: "list[BaseMessage]") -> "AIMessage":
         """The model's next answer. Asks again after a failure that may pass, unless the user has seen a part of the answer."""
         for attempt in range(RETRIES + 1):
             pieces: list[AIMessageChunk] = []
             shown = False
             try:
                 bound: Any = self._model.bind_tools(self._specified) if self._specified else self._model
-                async with aclosing(bound.astream(said)) as stream:
+                async with aclosing(bound.astream(history)) as stream:
                     async for piece in stream:
                         _heed_cancellation()
                         pieces.append(piece)
@@ -177,13 +177,13 @@ class Turn:
         if self._limits.cost is not None and cost >= self._limits.cost:
             raise ChatFailed("the turn was ended", f"the conversation has cost {cost:.2f} of {self._limits.cost:.2f}", "Begin another")
 
-    def _count(self, said: "Sequence[BaseMessage]", answer: "AIMessage") -> None:
-        told = answer.usage_metadata if answer.usage_metadata and answer.usage_metadata["total_tokens"] else None
-        read = told["input_tokens"] if told else sum(estimate_tokens(str(message.text)) for message in said)
-        written = told["output_tokens"] if told else estimate_tokens(str(answer.text))
+    def _count(self, history: "Sequence[BaseMessage]", answer: "AIMessage") -> None:
+        counted = answer.usage_metadata if answer.usage_metadata and answer.usage_metadata["total_tokens"] else None
+        read = counted["input_tokens"] if counted else sum(estimate_tokens(str(message.text)) for message in history)
+        written = counted["output_tokens"] if counted else estimate_tokens(str(answer.text))
         read, written = self.usage.input_tokens + read, self.usage.output_tokens + written
         cost = (read * self._price.input + written * self._price.output) / 1_000_000 if self._price else None
-        self.usage = Usage(read, written, cost, self.usage.estimated or not told)
+        self.usage = Usage(read, written, cost, self.usage.estimated or not counted)
         self._emit(self.usage)
 
     async def _called(self, answer: "AIMessage") -> "list[tuple[BaseMessage, Message]]":
@@ -223,13 +223,13 @@ class Turn:
 def _latest_turns(messages: Sequence[Message], tokens: int) -> Sequence[Message]:
     """The latest whole turns within the tokens. What is left out may be recalled."""
     begins = len(messages)
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
         tokens -= estimate_tokens(f"{message.text}{message.calls or ''}")
         if tokens < 0:
             break
         if message.role == "user":
-            begins = place
+            begins = index
     return messages[begins:]
 
 
@@ -241,7 +241,7 @@ def _heed_cancellation() -> None:
 
 
 def _whole(pieces: "list[AIMessageChunk]", model: str) -> "AIMessage":
-    """The answer that came in these pieces, whose calls all have an id, and of which those that can't be read have a mark."""
+    """The answer that came in these pieces. All its calls have an id, and unreadable ones a mark."""
     from langchain_core.messages import AIMessage  # noqa: PLC0415  it takes half a second
 
     if not pieces:

@@ -34,12 +34,12 @@ class WebChat:
         """Each vendor with its models, where they are configured or can be listed without a key, and why it can't be asked, if it can't."""
         settings = self._settings()
         configured = dict.fromkeys(filter(None, [settings.model, *settings.prices]))
-        found = []
+        vendors = []
         for name in VENDORS:
             state = _state(name)
             own = [model for model in configured if model.startswith(f"{name}:")]
-            found.append({"name": name, "models": list(dict.fromkeys([*own, *state["models"]])), "why": state["why"]})
-        return found
+            vendors.append({"name": name, "models": list(dict.fromkeys([*own, *state["models"]])), "why": state["why"]})
+        return vendors
 
     def turn(
         self, model: str, transports: "Mapping[str, Callable[[], ClientTransport]]", messages: Mapping[str, Sequence[Json]], **options: Any
@@ -70,7 +70,7 @@ class WebTurn:
         self._group.answer(call_id, allowed)
 
     async def events(self, text: str, *, off_record: bool = False) -> AsyncGenerator[Json]:
-        """The events, each with the `persona` that it is of. Where all has ended well, the last is `said`, with what each has heard."""
+        """The events, each with the `persona` that it is of. Where all has ended well, the last is `said`, with the new messages of each."""
         async with self._group as group:
             begins = {name: len(member.messages) for name, member in group.members.items()}
             keys: dict[str, dict[str, list[str]]] = {name: {"recalled": [], "stored": []} for name in begins}
@@ -85,8 +85,8 @@ class WebTurn:
                         keys[name]["stored"].append(event.stored.key)
                     yield {**event_json(event), "persona": name}
             if is_done:
-                said = {name: messages_json(member.messages[begins[name] :]) for name, member in group.members.items()}
-                yield {"event": "said", "members": {name: {"messages": said[name], **keys[name]} for name in begins}}
+                messages = {name: messages_json(member.messages[begins[name] :]) for name, member in group.members.items()}
+                yield {"event": "said", "members": {name: {"messages": messages[name], **keys[name]} for name in begins}}
 
 
 def _state(vendor: str) -> Json:

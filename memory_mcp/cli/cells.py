@@ -85,16 +85,16 @@ def restore(
     personas = Personas(data or default_data_directory(), open_limit=0, keys=keys, cell=cell)
     try:
         done = []
-        for one in restore_cell(personas, copies, find_key, datetime.now(UTC), settings):
-            done.append(one)
-            if one.refused:
-                typer.echo(f"{one.persona}: {one.refused}", err=True)
+        for persona in restore_cell(personas, copies, find_key, datetime.now(UTC), settings):
+            done.append(persona)
+            if persona.refused:
+                typer.echo(f"{persona.persona}: {persona.refused}", err=True)
     finally:
         personas.close()
-    there = [one for one in done if not one.refused]
-    counts = Counter(one.source for one in there)
+    there = [persona for persona in done if not persona.refused]
+    counts = Counter(persona.source for persona in there)
     typer.echo(f"{cell}: {len(there):,} personas, {counts['copy']:,} from copies and {counts['backup']:,} from backups")
-    if known := [one.until for one in there if one.until]:
+    if known := [persona.until for persona in there if persona.until]:
         latest = max(known).astimezone(settings.zone).isoformat(sep=" ", timespec="seconds")
         typer.echo(f"The latest change is of {latest}. What was acknowledged after the last copy or backup of a persona is lost.")
     if len(there) < len(done):

@@ -1,6 +1,6 @@
 """Puts a server into the settings file of a client, and its instructions into a Markdown file, and takes both out again.
 
-Everything else in these files stays: a file whose comments would be lost is not written.
+Everything else in these files stays: a file that would lose its comments is not written.
 """
 
 import difflib
@@ -45,8 +45,8 @@ def changed_settings(text: str, form: Form, change: Callable[[Tree], None], wher
         return text
     if _holds_nothing(tree):
         return ""
-    found = _INDENT.search(text)
-    return dumped(tree, form, found[1] if found else 2) + "\n"
+    indent = _INDENT.search(text)
+    return dumped(tree, form, indent[1] if indent else 2) + "\n"
 
 
 def _holds_nothing(tree: Mapping[str, Any]) -> bool:
@@ -85,7 +85,7 @@ def take_out(tree: Tree, keys: tuple[str, ...], name: str, question: str) -> Non
 
 
 def replace_hooks(tree: Tree, known_by: str, addition: Mapping[str, Any]) -> None:
-    """Take out the hooks whose command has the words `known_by`, in place, and put those of the addition behind the others.
+    """Take out the hooks with the words `known_by` in their command, in place, and put those of the addition behind the others.
 
     Raises:
         InvalidInput: the hooks of the file have another form.
@@ -113,10 +113,10 @@ def _commands(group: object) -> list[object]:
 def with_block(text: str, name: str, block: str | None) -> str:
     """A Markdown text with the instructions of a server, between two comments that name it; None takes them out."""
     begin, end = f"<!-- {name}: instructions of memory-mcp -->", f"<!-- end of {name} -->"
-    found = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}\n?", re.DOTALL)
+    present = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}\n?", re.DOTALL)
     written = f"{begin}\n{block.rstrip()}\n{end}\n" if block is not None else ""
-    if found.search(text):
-        return found.sub(lambda _: written, text, count=1)
+    if present.search(text):
+        return present.sub(lambda _: written, text, count=1)
     return f"{text.rstrip()}\n\n{written}".lstrip() if written else text
 
 

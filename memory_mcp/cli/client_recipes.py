@@ -88,7 +88,7 @@ class Target:
         return {**persona, "Authorization": f"Bearer {token}"} if self.with_token and token else persona
 
     def command(self) -> list[str]:
-        """The command that speaks MCP on stdin and stdout, with its full path, since desktop programs don't see the commands of a virtual
+        """The command for MCP on stdin and stdout, with its full path, since desktop programs don't see the commands of a virtual
         environment."""
         return [*self._program(), "stdio", "--persona", self.persona, *self.stdio_arguments]
 

@@ -94,7 +94,7 @@ def connect(
 
 
 def _stdio_arguments(server: str | None) -> tuple[str, ...]:
-    """What `memory-mcp stdio` must be told to find the same memories as here: clients start it in another directory and environment."""
+    """The options by which `memory-mcp stdio` finds the same memories as here: clients start it in another directory and environment."""
     if address := server or default_server_url():
         return "--url", address
     directory = personal_data_directory()
@@ -102,13 +102,13 @@ def _stdio_arguments(server: str | None) -> tuple[str, ...]:
 
 
 def instructions(language: Language, name: str = "memory") -> str:
-    """What a model is told about the memory, as Markdown."""
+    """The instructions for a model about the memory, as Markdown."""
     text = (Path(__file__).parent / "instructions" / f"{language}.md").read_text(encoding="utf-8")
     return Template(text).substitute(name=name)
 
 
 def _change_files(recipe: Recipe, target: Target, guide: str | None, parts: Sequence[Part], file: Path | None) -> None:
-    """Writes these parts, or takes them out where `guide` is None, and says what changed."""
+    """Writes these parts, or takes them out where `guide` is None, and prints what changed."""
     if Part.SNIPPET in parts:
         settings = file or (recipe.file() if recipe.file else None)
         if settings is None:

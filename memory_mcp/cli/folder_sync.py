@@ -116,21 +116,21 @@ class Differences:
 
     @classmethod
     def between(cls, ours: Store, theirs: Store) -> "Differences":
-        found = cls()
+        differences = cls()
         for key, their in theirs.memories.items():
             our = ours.memories.get(key)
             if our is None:
                 if not their.row.get("deleted_at"):
-                    found.new.append(their)
+                    differences.new.append(their)
             elif their.deleted_after(our):
-                found.forgotten.append(key)
+                differences.forgotten.append(key)
             elif not (our.row.get("deleted_at") or their.row.get("deleted_at") or their.state in our.states):
                 is_conflict = our.state not in their.states
                 if is_conflict:
-                    found.conflicts.append((our, their))
+                    differences.conflicts.append((our, their))
                 if not is_conflict or str(their.row["updated_at"]) > str(our.row["updated_at"]):
-                    found.changed.append(their)
-        return found
+                    differences.changed.append(their)
+        return differences
 
     def lines(self) -> Iterator[bytes]:
         for memory in self.new:
@@ -140,16 +140,16 @@ class Differences:
 
 def _take_over(server: "Connection", path: Path, ours: Store, *, dry_run: bool) -> None:
     theirs = Store.of(path.read_bytes().splitlines())
-    found = Differences.between(ours, theirs)
+    differences = Differences.between(ours, theirs)
     counts: dict[str, Any] = {"refused": 0, "errors": []}
-    if found.new or found.changed:
-        counts = server.import_rows(found.lines(), on_known="revise", dry_run=dry_run)
-    for begin in range(0, 0 if dry_run else len(found.forgotten), FORGOTTEN_AT_ONCE):
-        server.delete_json("/api/memories", keys=found.forgotten[begin : begin + FORGOTTEN_AT_ONCE])
-    summary = f"{path.stem}: {len(found.new)} new, {len(found.changed)} changed, {len(found.forgotten)} forgotten, {len(found.conflicts)} changed on both"
+    if differences.new or differences.changed:
+        counts = server.import_rows(differences.lines(), on_known="revise", dry_run=dry_run)
+    for begin in range(0, 0 if dry_run else len(differences.forgotten), FORGOTTEN_AT_ONCE):
+        server.delete_json("/api/memories", keys=differences.forgotten[begin : begin + FORGOTTEN_AT_ONCE])
+    summary = f"{path.stem}: {len(differences.new)} new, {len(differences.changed)} changed, {len(differences.forgotten)} forgotten, {len(differences.conflicts)} changed on both"
     typer.echo(summary)
-    for our, their in found.conflicts:
-        is_theirs = their in found.changed
+    for our, their in differences.conflicts:
+        is_theirs = their in differences.changed
         shown, kept = (their, our) if is_theirs else (our, their)
         typer.echo(f"  {our.row['key']}: {_short(shown)}, not {_short(kept)}{'' if is_theirs else f', of {path.stem}'}")
     for error in counts["errors"]:

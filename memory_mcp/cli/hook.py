@@ -1,7 +1,7 @@
 """`memory-mcp hook`: what an agent runs by itself when a conversation begins, is compacted, or ends.
 
-At the beginning the model is told what `get_context` says, once; at the end the transcript is imported. No model is called. Whatever goes
-wrong, the agent works on: it is said on stderr, and the exit status is 0.
+At the beginning the model gets the answer of `get_context`, once; at the end the transcript is imported. No model is called. Whatever goes
+wrong, the agent works on: it is printed to stderr, and the exit status is 0.
 """
 
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # By the names of Claude Code, Codex, VS Code, Gemini CLI and Copilot CLI.
 BEGINNINGS = frozenset({"SessionStart", "sessionStart"})
 ENDINGS = frozenset({"SessionEnd", "sessionEnd", "PreCompact", "preCompact", "PreCompress", "Stop", "agentStop"})
-# The model still has what it was told before.
+# The model still has the earlier answer.
 CONTINUED = "resume"
 INPUT_LIMIT = 1024 * 1024
 MAX_TOKENS = 1_000

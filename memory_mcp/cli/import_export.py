@@ -188,7 +188,7 @@ def _import_rows(server: "Connection", path: Path, kind: Format, rows: Iterator[
 
 
 def report(counts: dict[str, Any], origins: Iterable[str]) -> None:
-    """Prints what became of the lines of an import; `origins` says where each refused one is from."""
+    """Prints the outcome of an import; `origins` has the origin of each refused line."""
     would = "would be " if counts.get("dry_run") else ""
     summary = f"{counts['persona']}: {counts['stored']} {would}stored, {counts['already_known']} known already, {counts['refused']} {would}refused"
     further = {
@@ -286,7 +286,7 @@ def _line_count(path: Path) -> int | None:
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file that nobody else may read: an export holds everything."""
+    """Open a file that only its owner may read: an export holds everything."""
     return os.open(path, flags, 0o600)
 
 

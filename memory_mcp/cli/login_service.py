@@ -173,12 +173,12 @@ def _quoted(word: str) -> str:
 
 
 def _run(*command: str) -> None:
-    """Raises MemoryMCPError if the command is missing, fails, or hangs."""
-    found = shutil.which(command[0])
-    if found is None:
+    """Raises MemoryMCPError if the command is missing, fails, or takes too long."""
+    executable = shutil.which(command[0])
+    if executable is None:
         raise MemoryMCPError(f"{command[0]} is not there", "this machine starts programs at login in another way", "See docs/operations.md")
     try:
-        done = subprocess.run([found, *command[1:]], capture_output=True, text=True, timeout=RUN_SECONDS, check=False)  # noqa: S603  words of our own
+        done = subprocess.run([executable, *command[1:]], capture_output=True, text=True, timeout=RUN_SECONDS, check=False)  # noqa: S603  words of our own
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MemoryMCPError(f"`{' '.join(command)}` doesn't answer", str(error), "Try again") from error
     if done.returncode:

@@ -77,8 +77,8 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
         languages = set_languages if set_languages is not None else traits.languages
         where = elsewhere or _where(location)
         typer.echo(f"{role}: {name}\n  where: {where}\n  languages: {', '.join(languages) if languages else 'all'}")
-        told = traits.with_prefixes_told() if role == "reranker" or settings.embeddings_class else traits
-        if guess := told.guess(languages_set=set_languages is not None):
+        known_traits = traits.with_prefixes_told() if role == "reranker" or settings.embeddings_class else traits
+        if guess := known_traits.guess(languages_set=set_languages is not None):
             typer.echo(f"  guessed: {guess}")
 
 

@@ -80,7 +80,7 @@ def existing_data_directory(data: Path | None) -> Path:
 
 
 def command_line(*words: str, persona: str, url: str | None) -> str:
-    """A command about a persona as somebody can paste it, on the same server."""
+    """A command about a persona, ready to be pasted, on the same server."""
     return shlex.join(["memory-mcp", *words, "--persona", persona, *(["--url", url] if url else [])])
 
 

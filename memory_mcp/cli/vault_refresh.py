@@ -36,11 +36,11 @@ def refresh(server: "Connection", vault: Path, notes: Path) -> str:
         InvalidInput: the vault has edits that were not imported, or notes of another persona.
         MemoryMCPError: a note can't be written.
     """
-    found = list(_exported_notes(Folder(vault)))
-    _check_imported(server, vault, [(name, note) for name, note in found if note.mark != INDEX])
-    ours = {name for name, _ in found}
+    exported = list(_exported_notes(Folder(vault)))
+    _check_imported(server, vault, [(name, note) for name, note in exported if note.mark != INDEX])
+    ours = {name for name, _ in exported}
     there: dict[Identity, list[str]] = {}
-    for name, note in found:
+    for name, note in exported:
         there.setdefault(_identity(name, note), []).append(name)
     archive = Archive(notes)
     new = {_identity(name, note): name for name, note in _exported_notes(archive)}
@@ -88,16 +88,16 @@ def _check_imported(server: "Connection", vault: Path, notes: list[tuple[str, No
     items = (exported_note(name, note) for name, note in notes if (note.fields or {}).keys() & {"key"})
     refused: list[ImportItem] = []
     lines = json_lines(items, refused.append, lambda _: None, lambda _: None)
-    told = server.import_rows(lines, on_known="revise", dry_run=True)
-    if told["stored"]:
+    result = server.import_rows(lines, on_known="revise", dry_run=True)
+    if result["stored"]:
         raise InvalidInput(
-            f"{vault} has notes of memories that {told['persona']} doesn't have ({told['stored']})",
+            f"{vault} has notes of memories that {result['persona']} doesn't have ({result['stored']})",
             "it may be another persona's",
             "Name the persona with -p, or a new directory",
         )
-    if told.get("revised") or refused:
+    if result.get("revised") or refused:
         raise InvalidInput(
-            f"notes of {vault} were edited ({told.get('revised', 0) + len(refused)})",
+            f"notes of {vault} were edited ({result.get('revised', 0) + len(refused)})",
             "their edits would be lost",
             "Import it first, then export again",
         )
@@ -108,7 +108,7 @@ def _stem(name: str) -> str:
 
 
 def _relinked(text: str, moved: Mapping[str, str], *, is_list: bool) -> str:
-    """The text of a note with links to notes by the names that they have now; what its memory says is not changed."""
+    """The text of a note with links to notes by the names that they have now; its memory is not changed."""
 
     def renamed(links: str) -> str:
         return _LINK_NAME.sub(lambda match: f"[[{moved.get(match[1], match[1])}", links)
@@ -119,7 +119,7 @@ def _relinked(text: str, moved: Mapping[str, str], *, is_list: bool) -> str:
 
 
 def _write(vault: Path, name: str, content: bytes, *, is_ours: bool) -> bool:
-    """Writes a note unless it is so already; one of somebody else at this place is refused."""
+    """Writes a note unless it is so already; a foreign note at this path is refused."""
     path = vault / name
     if leads_out(vault, path):
         raise refused_link(name)

@@ -1,4 +1,4 @@
-"""What confirms or changes memories: when they were told again, and what they replaced."""
+"""What confirms or changes memories: when they were stored again, and what they replaced."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ FROM memories m WHERE m.id IN (SELECT value FROM json_each(?2))
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """`confirmed_at` is when a memory was last told again in the same words; `replaced` what the one before it said.
+    """`confirmed_at` is when a memory was last stored again in the same words; `replaced` is the text of the one before it.
 
     `replaced` is None where that one is in the trash or has expired.
     """

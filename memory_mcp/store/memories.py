@@ -22,11 +22,11 @@ from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 from memory_mcp.text.micro_summary import micro_summary
 
-# A longer turn that ends in a question says something, too.
+# A longer turn that ends in a question is a statement, too.
 QUESTION_CHARACTERS = 100.0
 
 EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
-# When a memory was told, or happened, if that was earlier: a plan stands where it was told, an imported diary at its own days.
+# The memory's place in the timeline: when it was stored, or when it happened if that was earlier. So a plan is listed on the day of planning, an imported diary on its own days.
 TOLD_TIME = "min(coalesce(m.occurred_at, m.created_at), m.created_at)"
 # A current memory: neither in the trash nor replaced by another.
 CURRENT = f"m.deleted_at IS NULL AND {SUCCESSOR} IS NULL"
@@ -163,7 +163,7 @@ def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Memory]
 
 
 def recent(connection: apsw.Connection, filters: Filters, limit: int, *, without_summaries: bool = False) -> list[Memory]:
-    """The current memories that match the filters, the latest told or happened first."""
+    """The current memories that match the filters, the latest in the timeline first."""
     condition, values = where(filters)
     condition += " AND m.kind <> 'summary'" if without_summaries else ""
     rows = connection.execute(

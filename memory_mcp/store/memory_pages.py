@@ -21,7 +21,7 @@ _ON_SHELF: Mapping[Shelf, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in the list: when the memory there was told, in the format of the store, and its id."""
+    """A position in the list: the memory's time in the timeline, in the format of the store, and its id."""
 
     told: str
     id: int
@@ -36,7 +36,7 @@ def positions(
     privacy_level: PrivacyLevel | None = None,
     after: Position | None = None,
 ) -> list[Position]:
-    """The memories that match, from the one told last back; those after a position if one is given."""
+    """The memories that match, the latest in the timeline first; those after a position if one is given."""
     conditions, values = ["TRUE"], list[Any]()
     if after:  # the time is also compared alone, because SQLite uses no index for a row value
         conditions.append(f"{TOLD_TIME} <= ? AND ({TOLD_TIME}, m.id) < (?, ?)")
@@ -63,7 +63,7 @@ def stored_since(connection: apsw.Connection, since: datetime) -> list[tuple[dat
 
 
 def told_since(connection: apsw.Connection, since: datetime) -> list[tuple[datetime, int]]:
-    """How many memories outside the trash were told in each minute from then on."""
+    """How many memories outside the trash have their time in each minute from then on."""
     rows: list[Any] = connection.execute(
         f"SELECT substr({TOLD_TIME}, 1, 16), count(*) FROM memories m WHERE {TOLD_TIME} >= ? AND m.deleted_at IS NULL GROUP BY 1",
         (to_text(since),),

@@ -31,7 +31,7 @@ COLUMNS = (
 
 
 def memory_of(row: tuple[Any, ...]) -> Memory:
-    """The memory of a row. What can't be read of one that somebody has changed is left out: a slip by hand hides no memory."""
+    """The memory of a row. Unreadable values of a row edited by hand are left out: a slip hides no memory."""
     try:
         memory = _as_memory(row)
         if isinstance(row[2], str) and isinstance(memory.state, dict) and isinstance(memory.metadata, dict) and memory.created_at.tzinfo:
@@ -108,7 +108,7 @@ def _nothing(_row: tuple[Any, ...]) -> None:
     return None
 
 
-# By the place of a column in COLUMNS: its name, whether a value can be read, and what stands in for one that can't.
+# By the position of a column in COLUMNS: its name, whether a value can be read, and the replacement for one that can't.
 _NAMES = tuple(column.strip().removeprefix("m.") for column in COLUMNS.replace(SUCCESSOR, "superseded_by").split(","))
 _READABLE: Mapping[int, Callable[[object], bool]] = {
     2: _is_text,

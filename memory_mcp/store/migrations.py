@@ -249,7 +249,7 @@ def _more_of_a_memory(connection: apsw.Connection) -> None:
 
 
 def _trash(connection: apsw.Connection) -> None:
-    """Index the trash, whose size and oldest entry are read often."""
+    """Index the trash: its size and oldest entry are read often."""
     connection.execute("CREATE INDEX memories_in_trash ON memories(deleted_at) WHERE deleted_at IS NOT NULL")
 
 
@@ -258,7 +258,7 @@ def _few_segments(connection: apsw.Connection) -> None:
     connection.execute("INSERT INTO lexical(lexical, rank) VALUES ('usermerge', 2)")
 
 
-# Older memories get their dates in the background, when they are searched for names again: those in whose text a date may stand.
+# Older memories get their dates in the background, when they are searched for names again: those that may contain a date.
 _TIMES = """
 CREATE TABLE memory_dates (
     memory INTEGER NOT NULL REFERENCES memories(id) ON DELETE CASCADE,
@@ -274,7 +274,7 @@ INSERT OR REPLACE INTO graph_queue(memory, named) SELECT id, 0 FROM memories
 
 
 def _times(connection: apsw.Connection) -> None:
-    """Keep the times that texts name, and order memories by when they were told."""
+    """Keep the times that texts name, and order memories by their place in the timeline."""
     connection.execute(_TIMES)
 
 
@@ -346,7 +346,7 @@ CREATE TABLE searches (day TEXT PRIMARY KEY, asked INTEGER NOT NULL, answered IN
 
 
 def _feedback(connection: apsw.Connection) -> None:
-    """Keep what became of using memories, to whom they were last shown, and how many searches found something."""
+    """Keep the verdicts on memories, their latest showings by caller, and how many searches found something."""
     connection.execute(_FEEDBACK)
 
 

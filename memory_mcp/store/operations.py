@@ -32,7 +32,7 @@ LOGS_KEPT = 5
 # Of the log so much is read to find the last events.
 EVENTS_READ_BYTES = 1024 * 1024
 
-# The operation on a memory that was told again.
+# The operation on a memory that was stored again.
 CONFIRM = "confirm"
 
 # What becomes of a full log: files beyond LOGS_KEPT are dropped, each is compressed and kept, or it is never full.
@@ -144,13 +144,13 @@ def former_names(connection: apsw.Connection) -> set[str]:
 
 
 def note_name(connection: apsw.Connection, name: str) -> None:
-    """Let the database say whose it is, for a copy of it without the files beside it. One that does so already isn't written to."""
+    """Store the persona's name in the database, for copies of the file alone. A database that has it isn't written to."""
     if stated_name(connection) != name:
         connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_NAME, name))
 
 
 def stated_name(connection: apsw.Connection) -> str | None:
-    """The name of the persona that the database belonged to when it was last opened, None if it says none."""
+    """The name of the persona that the database belonged to when it was last opened, None if it has none."""
     name: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_NAME,)).get
     return name
 

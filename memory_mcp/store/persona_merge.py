@@ -39,7 +39,7 @@ class Merged:
 
 
 def merge_into(here: apsw.Connection, there: apsw.Connection, name: str, now: datetime) -> Merged:
-    """Copy everything from the persona `name`, whose database is `there`. Call it in a transaction of `here`."""
+    """Copy everything from the persona `name` with the database `there`. Call it in a transaction of `here`."""
     rows = list(_dicts(there.execute("SELECT * FROM memories ORDER BY id")))
     keys, gone, merged = _keys(here, there, rows, name)
     fresh = [row for row in rows if row["key"] in keys]
@@ -105,7 +105,7 @@ def _merged_before(here: apsw.Connection, name: str) -> dict[str, str]:
 
 
 def _sessions(here: apsw.Connection, rows: Sequence[Row], name: str) -> dict[str, str]:
-    """Session → new name, for sessions whose id both personas use: they stay separate."""
+    """Session → new name, for session ids that both personas use: they stay separate."""
     wanted = {row["session_id"] for row in rows if row["session_id"] is not None}
     existing = here.execute(
         f"SELECT DISTINCT session_id FROM memories WHERE session_id IS NOT NULL AND json_extract(metadata, '$.{NOTE}.persona') IS NOT ?",
@@ -159,7 +159,7 @@ def _copy_chunks(here: apsw.Connection, there: apsw.Connection, ids: Mapping[int
 
 
 def _copy_feedback(here: apsw.Connection, there: apsw.Connection, ids: Mapping[int, int]) -> None:
-    """Copy the verdicts on these memories, and to whom they were shown."""
+    """Copy the verdicts on these memories, and their showings."""
     for table in ("feedback", "showings"):
         for row in _dicts(there.execute(f"SELECT * FROM {table}")):
             if row["memory"] in ids:

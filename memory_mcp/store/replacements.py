@@ -1,4 +1,4 @@
-"""Which memories replace others, and what those said."""
+"""Which memories replace others, and the texts of those."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from memory_mcp.store.memories import TOLD_TIME
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What a memory says, and what the one that it replaced said, and by whom. `told`: when it was told, and its id, in the order of telling."""
+    """The texts of a memory and of the one that it replaced, and the source of that one. `told`: its time in the timeline, and its id."""
 
     content: str
     told: tuple[str, int]

@@ -1,4 +1,4 @@
-"""The order of the memories of a session, and the turns beside a turn."""
+"""The order of the memories of a session, and a turn's neighbors."""
 
 import json
 from collections.abc import Iterable

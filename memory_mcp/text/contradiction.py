@@ -37,7 +37,7 @@ _ENGLISH_VALUE = re.compile(
     r"(?:is|was) (?P<value>[^.,]{1,40}?)\.?$"
 )
 _WORD = re.compile(r"[a-z0-9'-]+")
-# 苺が好き and 苺は嫌い are about the same, whichever particle stands there; 海老を食べる and 海老は食べない, too: は may stand for が or を.
+# 苺が好き and 苺は嫌い are about the same, whatever the particle; 海老を食べる and 海老は食べない, too: は may replace が or を.
 _BEFORE_OPPOSITE = re.compile(rf"[がはをも]、?(?={_OPPOSITES.pattern})")
 _CASE = re.compile(r"(?<=[^\u3041-\u3096\W])[はがを](?=.)")
 _SPEAKER = re.compile("^(?:私|僕|俺|わたし|ぼく)は、?")
@@ -87,7 +87,7 @@ def _alike_without_negation(text: str, other_text: str) -> bool:
         return False
     first, second = first.rstrip("。!"), second.rstrip("。!")
     cases = list(zip(_CASE.findall(first), _CASE.findall(second), strict=False))
-    if all(one == other or "は" in (one, other) for one, other in cases):
+    if all(case == other or "は" in (case, other) for case, other in cases):
         first, second = _CASE.sub("", first), _CASE.sub("", second)
     return first == second or _jaccard(_pairs(first), _pairs(second)) >= ALIKE
 

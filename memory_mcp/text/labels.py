@@ -1,4 +1,4 @@
-"""Checks of the short texts, lists and JSON objects that a caller sends beside a content."""
+"""Checks of the short texts, lists and JSON objects that a caller sends with a content."""
 
 import json
 from collections.abc import Mapping, Sequence

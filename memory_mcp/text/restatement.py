@@ -1,4 +1,4 @@
-"""Whether a text says again what another said: nearly the same words, and the same names and numbers.
+"""Whether a text repeats another one: nearly the same words, and the same names and numbers.
 
 「健太は苺が好き。」 and 「健太は苺が好きなんだ」 say the same, 「美咲は苺が好き。」 and 「健太は苺が好きではない。」 do not.
 """
@@ -12,12 +12,12 @@ from memory_mcp.text.tokens import is_function_word, jaccard, normalise, tokens
 
 # The least Jaccard index of the tokens.
 ALIKE = 0.6
-# What tells two statements of the same form apart. A Latin word in lower case is no name.
+# What distinguishes two statements of the same form. A Latin word in lower case is no name.
 _TELLING = re.compile(rf"[{HAN}]+|[{KATAKANA}]+|[a-z]*[A-Z0-9][A-Za-z0-9]*")
 
 
 def restates(text: str, other: str) -> bool:
-    """Whether `text` says what `other` says."""
+    """Whether `text` repeats `other`."""
     if telling(text) != telling(other) or is_negated(normalise(text)) != is_negated(normalise(other)):
         return False
     return jaccard(set(tokens(text)), set(tokens(other))) >= ALIKE

@@ -1,4 +1,4 @@
-"""Finds the speakers that a question asks about: 「健太は何が好き？」 asks for what 健太 said, "What did you recommend?" for what the assistant did."""
+"""Finds the speakers that a question asks about: 「健太は何が好き？」 asks for statements of 健太, "What did you recommend?" for what the assistant did."""
 
 import re
 from collections.abc import Iterable
@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from memory_mcp.text.tokens import UNSPACED, normalise
 
 LEAST_CHARACTERS = 2
-# The roles of what is no person. Such texts are long and repeat what a person said.
+# The roles of what is no person. Such texts are long and repeat a person's.
 ASSISTANT_ROLES = frozenset("assistant system tool ai bot function model アシスタント システム".split())
 # Names of the roles in a conversation, which don't name a person.
 _ROLES = ASSISTANT_ROLES | frozenset(
     "user me myself you i we they human agent self partner other developer admin "
     "ユーザー ユーザ 私 わたし 僕 ぼく 俺 おれ あなた 君 自分 相手 本人 人間".split()
 )
-# What was said, not what is asked for: "Can you suggest a film?" is a request.
+# A past statement, not a request: "Can you suggest a film?" is a request.
 _SAID = "said|told|suggested|recommended|mentioned|advised|gave|explained|wrote|promised|proposed|listed|showed|described|answered|outlined|provided"
 _ASKS_ASSISTANT = re.compile(
     rf"\b(?:did|had|have|were)\s+you\b|\byou\s+(?:\w+\s+)?(?:{_SAID})\b|"
@@ -34,7 +34,7 @@ def named_speakers(question: str, sources: Iterable[str | None]) -> frozenset[st
 
 
 def asks_assistant(question: str) -> bool:
-    """Whether a question asks for what the assistant itself said: "What did you recommend?", 「あなたは何て言った？」."""
+    """Whether a question asks for the assistant's own statements: "What did you recommend?", 「あなたは何て言った？」."""
     return _ASKS_ASSISTANT.search(normalise(question)) is not None
 
 

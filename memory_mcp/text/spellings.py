@@ -1,7 +1,7 @@
 """Other ways to write the words of a query: ケンカ as けんか, ごきぶり as ゴキブリ, and either as 喧嘩 where a dictionary is installed.
 
 Each is a phrase of tokens, all of which must follow each other: a pair of kana alone is in too many words. Katakana is a word by itself. Words of
-hiragana can't be told from grammar, so any three characters of it count.
+hiragana can't be distinguished from grammar, so any three characters of it count.
 """
 
 import re

@@ -39,7 +39,7 @@ _STOPWORDS = frozenset(
     "as s t".split()
 )
 
-# What stands between the words of a Japanese question. The pairs within these, and of their ends with a particle, say nothing of what is asked for.
+# What separates the words of a Japanese question. The pairs within these, and of their ends with a particle, say nothing of what is asked for.
 _PARTICLES = "はがをにでともへのかやねよ"
 _GRAMMAR = (
     "です ます でした ました ません ですか ますか でしょう だった だったっけ っけ した して する され れた れて いた いて いる ている てた てる たい なる なった になる ない なかった ある あった あり "

@@ -97,7 +97,7 @@ class ImportResult:
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
     """Options of an import. Times without an offset are in `zone`. With `dry_run` nothing is stored; without `may_delete` nothing is moved
-    to the trash, and without `may_read` nothing is told of what is stored. `notes` collects the key prefixes of the notes of this import, and the
+    to the trash, and without `may_read` the result reveals nothing that is stored. `notes` collects the key prefixes of the notes of this import, and the
     keys by which renamed ones were recognized."""
 
     now: datetime
@@ -254,8 +254,8 @@ def row_of(memory: Memory, stated: Sequence[StatedRelation] = (), verdicts: Sequ
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _row_of_feedback(one: Feedback) -> dict[str, str]:
-    values = {"verdict": one.verdict, "at": to_text(one.at), "run": one.run, "query": one.query}
+def _row_of_feedback(verdict: Feedback) -> dict[str, str]:
+    values = {"verdict": verdict.verdict, "at": to_text(verdict.at), "run": verdict.run, "query": verdict.query}
     return {name: value for name, value in values.items() if value}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from memory_mcp.domain import Chunk, Draft, Embedded
 from memory_mcp.errors import InvalidInput
 
-# The dimension of each generation whose model is loaded.
+# The dimension of each generation with a loaded model.
 Generations = Mapping[str, int]
 
 FLOAT = np.dtype("<f4")

@@ -1,4 +1,4 @@
-"""A pack: memories to give away, as one signed file of JSON lines. The first line says what the rest is, and is signed; the rest are lines of an
+"""A pack: memories to give away, as one signed file of JSON lines. The first line describes the rest, and is signed; the rest are lines of an
 export.
 
 What is packed, and what is taken out of a pack, is the same: what memories and the graph say, and nothing of how they were used or of what was done
@@ -53,7 +53,7 @@ _NOT_PACKED = (
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a pack says of itself. `sha256`: of all bytes after the first line; `signer`: the name that the owner of `public_key` gives itself."""
+    """The first line of a pack. `sha256`: of all bytes after the first line; `signer`: the name that the owner of `public_key` gives itself."""
 
     name: str
     signer: str
@@ -132,12 +132,12 @@ def signed(manifest: Manifest, key: Ed25519PrivateKey) -> bytes:
 
 
 def public_key_of(key: Ed25519PrivateKey) -> str:
-    """The public half as it stands in a manifest."""
+    """The public half as in a manifest."""
     return base64.b64encode(key.public_key().public_bytes_raw()).decode()
 
 
 def verified(path: Path) -> Manifest:
-    """What a pack says of itself, after its signature and every byte of it were checked.
+    """The first line of a pack, after its signature and every byte of it were checked.
 
     Raises:
         InvalidInput: it is no pack, or it was changed after it was signed.

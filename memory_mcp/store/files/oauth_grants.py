@@ -27,7 +27,7 @@ CODE, ACCESS, REFRESH = "mmcc", "mmca", "mmcr"
 CODE_LIFE, ACCESS_LIFE, REFRESH_LIFE = timedelta(minutes=2), timedelta(hours=1), timedelta(days=30)
 # How long a grant stays listed after its end.
 LISTED = timedelta(days=30)
-# Registering is open to strangers: of the clients that nobody has granted anything, the oldest make room.
+# Registering is open to strangers: of the clients without a grant, the oldest make room.
 CLIENTS_KEPT = 100
 
 _SECRET = re.compile(rf"({CODE}|{ACCESS}|{REFRESH})_([0-9a-f]{{10}})_([0-9a-f]{{32}})([0-9a-f]{{64}})")
@@ -35,7 +35,7 @@ _SECRET = re.compile(rf"({CODE}|{ACCESS}|{REFRESH})_([0-9a-f]{{10}})_([0-9a-f]{{
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client that has registered itself, by its id. Nothing of what it says of itself is proven."""
+    """A client that has registered itself, by its id. None of its statements about itself is proven."""
 
     id: str
     name: str
@@ -177,7 +177,7 @@ def grant(directory: Path, asked: Asked, now: datetime) -> str:
 def exchange(
     directory: Path, code: str, *, client_id: str, redirect_uri: str, verifier: str, resource: str | None, now: datetime
 ) -> Issued:
-    """The tokens for a code. A code that is shown again, or by somebody who is not the client, was stolen: its grant ends.
+    """The tokens for a code. A code that is shown twice, or by another client, was stolen: its grant ends.
 
     Raises:
         GrantRefused: the code is unknown, used or expired, or not of this client, redirect address and verifier.

@@ -1,6 +1,6 @@
-"""The key that signs one's packs, and the signers that were seen so far. Both stand in a directory of the data directory.
+"""The key that signs your packs, and the signers seen so far. Both are files in a directory of the data directory.
 
-Nobody vouches for a signer: a key that was seen before is the same one again, and that is all a signature says.
+No authority vouches for a signer: a signature only proves that the same key signed before.
 """
 
 import json

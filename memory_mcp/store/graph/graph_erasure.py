@@ -31,7 +31,7 @@ UNION ALL SELECT coalesce(v.target_said, e.name) FROM relation_evidence v JOIN e
 WHERE v.target = ?1 AND v.memory IS NOT NULL AND v.method = 'stated'
 """
 
-# Operations whose log entries contain names of entities.
+# Operations with names of entities in their log entries.
 _ABOUT_NAMES = (
     *("relate", "unrelate", "create_entity", "change_entity", "delete_entity"),
     *("merge_entities", "unmerge_entities", "distinguish_entities"),

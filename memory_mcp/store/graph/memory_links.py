@@ -12,7 +12,7 @@ from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.session_order import nearest_in_session
 from memory_mcp.store.timestamps import to_text
 
-# Methods whose links follow from the memories, and are derived again when those change.
+# Methods that derive links from the memories, again when those change.
 DERIVED = ("rule", "vectors", "contradiction")
 MADE = ("temporal_sequence", "same_session", "reference", "semantic_similarity", "contradiction")
 NAMED_LIMIT = 8
@@ -30,7 +30,7 @@ _IN_SESSION = "m.session_id IS NOT NULL AND m.id IN (SELECT value FROM json_each
 _STORED = f"{_IN_SESSION} AND m.deleted_at IS NULL"
 # The memory before each of these in its session, without the trash.
 _BEFORE = f"SELECT o.id, m.id FROM memories m JOIN memories o ON o.id = ({nearest_in_session('<')}) WHERE {_STORED}"
-# The memory after each of these, whose predecessor changed.
+# The memory after each of these: its predecessor changed.
 _AFTER = f"SELECT o.id FROM memories m JOIN memories o ON o.id = ({nearest_in_session('>')}) WHERE {_IN_SESSION}"
 # The next few memories of the same session before and after each of these, as (earlier, later).
 _TOGETHER = f"""

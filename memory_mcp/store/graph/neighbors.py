@@ -13,7 +13,7 @@ HOPS_LIMIT = 6
 TYPES_LIMIT = 20
 # The nearness that remains after a hop along a relation of weight 1.
 DECAY = 0.8
-# An entity that is related to everything says little: only its strongest relations are followed.
+# An entity that is related to everything is no evidence: only its strongest relations are followed.
 DEGREE_LIMIT = 200
 # The same for entities that `nearest` only passes.
 PASSING_DEGREE_LIMIT = 50

@@ -1,4 +1,4 @@
-"""The queue of memories whose relations are still to be derived in the background."""
+"""The queue of memories to derive relations from in the background."""
 
 import json
 from collections.abc import Iterable

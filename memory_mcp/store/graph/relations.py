@@ -20,7 +20,7 @@ from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.relation_notation import validity
 
 Pair = tuple[int, int]
-# Methods whose relations follow from a memory's text, and are derived again when it changes.
+# Methods that derive relations from a memory's text, again when it changes.
 FROM_TEXT = ("co_occurrence", "model")
 REJECTED = "rejected"
 STATED = "stated"

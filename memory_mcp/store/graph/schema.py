@@ -261,7 +261,7 @@ def relevance_in_index(connection: apsw.Connection) -> None:
 
 
 def names_compared_anew(connection: apsw.Connection) -> None:
-    """Computes the form for comparison again, whose rules changed: あっくん is no longer あっ."""
+    """Computes the form for comparison again by changed rules: あっくん is no longer あっ."""
     known = connection.execute("SELECT id, alias, bare FROM entity_aliases").fetchall()
     changed = [(current, id_) for id_, alias, stored in known if (current := bare(str(alias))) != stored]
     connection.executemany("UPDATE entity_aliases SET bare = ? WHERE id = ?", changed)

@@ -123,8 +123,10 @@ def hidden_entities(connection: apsw.Connection, entities: Iterable[int], *, alo
     names: dict[int, set[str]] = {root: set() for root in unsupported}
     for root, name in _rows(connection, _NAMES.format(members=members.format("?1")), list(unsupported)):
         names[root].add(name)
-    trashed = _labels_among(connection, _union(names[root] for root, in_trash in unsupported.items() if not in_trash), _LABELS_IN_TRASH)
-    hidden = {root for root, in_trash in unsupported.items() if in_trash or names[root] & trashed}
+    in_trash_labels = _labels_among(
+        connection, _union(names[root] for root, in_trash in unsupported.items() if not in_trash), _LABELS_IN_TRASH
+    )
+    hidden = {root for root, in_trash in unsupported.items() if in_trash or names[root] & in_trash_labels}
     current = _labels_among(connection, _union(names[root] for root in hidden), _LABELS_OUTSIDE_TRASH)
     return {root for root in hidden if current.isdisjoint(names[root])}
 
@@ -170,7 +172,7 @@ def names_withheld_from_export(connection: apsw.Connection, deleted: bool, secre
 
 
 def replacement_names(connection: apsw.Connection, hidden: Mapping[int, Set[str]]) -> dict[int, str]:
-    """For entities whose own name is `hidden`, the first of their names that is not. An entity without another name has none here."""
+    """For entities with a `hidden` own name, the first of their names that is not hidden. An entity without another name has none here."""
     rows = connection.execute(
         "SELECT a.entity, a.alias, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity "
         "WHERE e.id IN (SELECT value FROM json_each(?)) ORDER BY a.id",
@@ -190,7 +192,7 @@ def export_names(connection: apsw.Connection, deleted: bool, secret: bool) -> di
 
 def labels_of(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[tuple[str, str | None]]:
     """What these memories are filed under: their sources, as a Person, and their tags, without a type. The source of a note or of a text file is its
-    title, which names nobody by itself."""
+    title, which is no mention of a person."""
     wanted = json.dumps(list(memory_ids))
     sources = connection.execute(
         "SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.id IN (SELECT value FROM json_each(?)) "

@@ -1,4 +1,4 @@
-"""What another program's database knows beside the memories: entities, who is mentioned where, relations, links, earlier versions.
+"""What another program's database contains besides the memories: entities, mentions, relations, links, earlier versions.
 
 Each row has the fields of a JSON line of its kind, which is named by its first field.
 """

@@ -23,7 +23,7 @@ Line = dict[str, Any]
 
 
 def owners(path: Path) -> tuple[str, ...]:
-    """Whose memories a database contains, if it names their owners; empty for one that can't be read."""
+    """The owners of a database's memories, if it names them; empty for a file that can't be read."""
     try:
         with original_files.unchanged(path) as connection:
             return schemas.recognize(connection, path.name).owners
@@ -81,10 +81,10 @@ def _lines(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, L
 def _unread(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, int]]:
     """The tables of another program that are left out."""
     if migrations.is_migrated(connection):
-        return  # a database of ours, whose further tables follow from the memories
-    found = schemas.columns_of(connection)
+        return  # in a database of ours, the further tables are derived from the memories
+    tables = schemas.columns_of(connection)
     used = {schema.table, *(column.partition(".")[0] for further in schema.further for column in further.needs)}
-    for table in found.keys() - used - schema.unread:
+    for table in tables.keys() - used - schema.unread:
         if count := connection.execute(f"SELECT count(*) FROM {quoted(table)}").get:
             yield f"table {table}", int(count)
 

@@ -119,7 +119,7 @@ def recognize(path: Path) -> tuple[Recognized, str]:
 
 
 def digest(path: Path) -> str:
-    """What tells a file from others."""
+    """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -11,7 +11,7 @@ POINT_LIMIT_BYTES = 16 * 1024 * 1024
 
 
 class _Inert:
-    """Stands for whatever class or function a pickle names: it does nothing with what it is given."""
+    """Replaces any class or function that a pickle names, and ignores its arguments."""
 
     def __init__(self, *_arguments: object, **_named: object) -> None:
         self.state: object = None

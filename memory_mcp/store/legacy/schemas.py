@@ -38,7 +38,7 @@ class Schema:
     """How a program stores memories: a table, its columns with the names of our fields for them, and queries for the rest.
 
     `needs`: further columns that tell the table from others of this name. `id`: the number of a memory, which distinguishes the keys of
-    memories without one. `owner`: whose memory it is; each owner becomes a persona. `select` replaces the plain reading of the table.
+    memories without one. `owner`: the column with a memory's owner; each owner becomes a persona. `select` replaces the plain reading of the table.
     `left_out` are columns with vectors, or with values that other columns have too. `zone` is that of times without an offset.
     `in_place`: the server converts such a database when it finds it; others have to be imported.
     """
@@ -72,7 +72,7 @@ class Schema:
 
 OURS = Schema("Memory MCP", "memories", {"content": "content"}, zone=OLDER_SERVERS_ZONE)
 
-# Whose memories they are must not be lost, whatever server wrote them.
+# The owners of memories must not be lost, whatever server wrote them.
 _WITH_USERS = Schema(
     "a server with users",
     "memories",
@@ -295,8 +295,8 @@ class Recognized:
 
 def schema_of(connection: apsw.Connection) -> Schema | None:
     """The schema of the memories in a database; None if no table is known to contain any."""
-    found = columns_of(connection)
-    return next((schema for schema in SCHEMAS if schema.all_columns <= set(found.get(schema.table, ()))), None)
+    tables = columns_of(connection)
+    return next((schema for schema in SCHEMAS if schema.all_columns <= set(tables.get(schema.table, ()))), None)
 
 
 def columns_of(connection: apsw.Connection) -> Mapping[str, list[str]]:
@@ -312,14 +312,14 @@ def columns_of(connection: apsw.Connection) -> Mapping[str, list[str]]:
 
 
 def recognize(connection: apsw.Connection, file_name: str) -> Recognized:
-    """What a database is. A refusal says which tables and columns it has, and what to do."""
+    """The schema of a database. A refusal lists its tables and columns, and what to do."""
     schema = schema_of(connection)
     if schema:
         return Recognized(schema, owners_of(connection, schema))
-    found = columns_of(connection)
-    if not found:
+    tables = columns_of(connection)
+    if not tables:
         return Recognized()
-    chosen = {"memories": found["memories"]} if "memories" in found else dict(list(found.items())[:TABLES_LISTED])
+    chosen = {"memories": tables["memories"]} if "memories" in tables else dict(list(tables.items())[:TABLES_LISTED])
     listed = "; ".join(f"{table} ({', '.join(columns[:COLUMNS_LISTED])})" for table, columns in chosen.items())
     return Recognized(
         refusal=StoreError(

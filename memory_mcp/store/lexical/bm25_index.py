@@ -150,7 +150,7 @@ def _selected(
 
 
 def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:
-    """Ids of the latest memories whose content contains `text` literally: for a query without tokens (「…」, ！？)."""
+    """Ids of the latest memories that contain `text` literally: for a query without tokens (「…」, ！？)."""
     if not text.strip():
         return []
     condition, values = where(filters)

@@ -18,7 +18,7 @@ COUNTED_ROWS = 1_000
 SAMPLED_PART = 10
 # A token in more than this share of all rows is common.
 COMMON_SHARE, COMMON_KANJI_SHARE = 0.2, 0.1
-# The same in a store that is small enough to count all rows: only what nearly everything says, such as the user's name.
+# The same in a store that is small enough to count all rows: only words in nearly every memory, such as the user's name.
 COMMON_SHARE_OF_FEW = 0.5
 
 KEPT_SECONDS = 600.0

@@ -62,7 +62,7 @@ class PlainPages(io.RawIOBase):
 
 
 class EncryptedPages:
-    """Encrypts the plain database file written to it, whose pages must have the reserved bytes."""
+    """Encrypts the plain database file written to it; its pages must have the reserved bytes."""
 
     def __init__(self, file: BinaryIO, key: bytes) -> None:
         self._file, self._key, self._salt = file, key, os.urandom(SALT_BYTES)

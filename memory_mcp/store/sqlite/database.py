@@ -1,4 +1,4 @@
-"""One persona's SQLite file: many readers, and one writer thread whose group commit serves all waiting writes.
+"""One persona's SQLite file: many readers, and one writer thread that commits all waiting writes together.
 
 Competing connections starve each other (worst wait 4 s); one thread that takes all waiting writes into one transaction
 makes twice the commits and waits 22 ms at worst. Measured: docs/decisions/0003-one-writer-group-commit.md.
@@ -328,7 +328,7 @@ def immediate(connection: apsw.Connection) -> Iterator[None]:
 
 
 def disable_memory_statistics() -> None:
-    """Turn off SQLite's count of allocated memory, whose global lock caused a third of all lock waits with fifty callers.
+    """Turn off SQLite's count of allocated memory: its global lock caused a third of all lock waits with fifty callers.
 
     Has no effect after the first connection is opened.
     """

@@ -28,7 +28,7 @@ def translated_errors(path: Path) -> Iterator[None]:
 def translate(error: apsw.Error, path: Path) -> StoreError | Overloaded | None:
     """Our error for an SQLite error of the database at `path`; None for a bug, such as wrong SQL.
 
-    A table that isn't there and JSON that is none are no bugs: somebody has changed the file.
+    A table that isn't there and JSON that is none are no bugs: the file was edited by hand.
     """
     name = path.parent.name
     no_file = isinstance(error, apsw.CantOpenError | apsw.IOError)

@@ -95,7 +95,7 @@ def _pieces(connection: apsw.Connection, memory_id: int, generation: str | None)
 
 
 def owners(connection: apsw.Connection, chunks: Sequence[int]) -> dict[int, int]:
-    """Chunk → memory, for those of these chunks whose memory is searchable. An index may be a moment ahead of the snapshot, or behind."""
+    """Chunk → memory, for those of these chunks with a searchable memory. An index may be a moment ahead of the snapshot, or behind."""
     sql = (
         f"SELECT c.id AS chunk, c.memory_id AS owner FROM chunks c JOIN memories m ON m.id = c.memory_id "
         f"WHERE c.id IN (SELECT value FROM json_each(?)) AND {SEARCHABLE}"

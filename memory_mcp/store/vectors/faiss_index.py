@@ -17,7 +17,7 @@ from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
 
 # Besides its components, each vector costs an id in three tables: two of FAISS, one of ours.
 OVERHEAD_BYTES = 150
-# How many vectors a given point counts as beside those near it, how many of those are looked at, and by which share the index may grow
+# How many vectors a given point counts as compared with those near it, how many of those are looked at, and by which share the index may grow
 # until they are looked at again.
 POINT_WEIGHT, SAMPLE, SAME_GROWTH = 100, 2_000, 0.05
 IO_BYTES = 1 << 20

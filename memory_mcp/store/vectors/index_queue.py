@@ -1,4 +1,4 @@
-"""The queue of memories whose vectors must be updated, written in the same transaction as the memory."""
+"""The queue of memories that need new vectors, written in the same transaction as the memory."""
 
 from collections.abc import Iterable, Mapping
 

@@ -16,7 +16,7 @@ _ASCII = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dict.fromkeys
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u30fc\uff70-"
 # Placeholders contain words such as PHONE or KEY, which must not make the following number a finding.
 _PLACEHOLDER = re.compile(rf"(?<=\[)REDACTED_(?:{'|'.join(map(str.upper, Privacy.model_fields))})(?=\])")
-# Zero-width characters, soft hyphens, marks of direction and of byte order: they are seen by nobody, and may be inside a secret.
+# Zero-width characters, soft hyphens, marks of direction and of byte order: they are invisible, and may be inside a secret.
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 

@@ -19,9 +19,9 @@ _RUN = re.compile(rf"\(?[0-9]+(?:(?:[ .{DASHES}]|\) ?| ?\()[0-9]+)*")
 _GROUP = re.compile("[0-9]+")
 
 _CARD_SHAPES = frozenset({(4, 4, 4, 4), (8, 8), (4, 6, 5), (4, 6, 4), (14,), (15,), (16,), (19,), (6, 13), (4, 4, 4, 4, 3)})
-# As printed, copied out of a table, or wrapped: two spaces or the end of a line may stand between the groups of a card number.
+# As printed, copied out of a table, or wrapped: two spaces or the end of a line may separate the groups of a card number.
 _CARD_RUN = re.compile(rf"(?<![0-9])[2-6][0-9]{{3,}}(?:(?:[ ._{DASHES}]|  | [{DASHES}] | ?\r?\n ?)[0-9]{{2,}})*")
-# How long the code on the back is that is told with the number, by the number's length.
+# The length of the security code that follows a card number, by the number's length.
 _CARD_CODE_LENGTH = {15: 4, 16: 3}
 # A number may follow these without a space: VISA4532…, card_4532…
 _CARD_WORD = re.compile(
@@ -76,8 +76,8 @@ class _Window:
 
 def credit_cards(text: str) -> Iterator[Span]:
     """Numbers in the range and length of an issuer with a valid check digit (ISO/IEC 7812-1), with the code that follows."""
-    found = (_GROUP.finditer(text, *run.span()) for run in _CARD_RUN.finditer(text))
-    for window in _windows(text, ([group.span() for group in groups] for groups in found), (5, 4, 2, 3, 1), (14, 15, 16, 19), _begins_card):
+    runs = (_GROUP.finditer(text, *run.span()) for run in _CARD_RUN.finditer(text))
+    for window in _windows(text, ([group.span() for group in run] for run in runs), (5, 4, 2, 3, 1), (14, 15, 16, 19), _begins_card):
         code = window.after.strip() and len(window.after_digits) == _CARD_CODE_LENGTH.get(len(window.digits))
         alone = not window.before.strip() and (code or not window.after.strip(" \r\n."))
         if not alone or window.shape not in _CARD_SHAPES or not _may_be_card(text, window):

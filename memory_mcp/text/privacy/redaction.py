@@ -19,7 +19,7 @@ _PRIVATE_DIGITS = 10
 # Few texts need a second pass; texts that people write never need a third.
 _FURTHER_PASSES = 8
 
-# Fields of an object whose text says what its other fields are.
+# Fields of an object that name what its other fields are.
 _NAMING = frozenset({"name", "key", "field", "label", "title"})
 
 Span = tuple[int, int]
@@ -65,7 +65,7 @@ def find(text: str, kinds: Collection[str]) -> list[Finding]:
         Finding(kind, *span, certain=False) for kind, spans in _UNCERTAIN_PATTERNS.items() if kind in kinds for span in spans(normalized)
     ]
     if len(visible) < len(text):
-        findings = [replace(one, start=offsets[one.start], end=offsets[one.end - 1] + 1) for one in findings]
+        findings = [replace(finding, start=offsets[finding.start], end=offsets[finding.end - 1] + 1) for finding in findings]
     return _without_overlaps(findings) if len(findings) > 1 else findings
 
 

@@ -49,10 +49,10 @@ _SENTENCE_ENDS = ".!,;:?*"
 
 def api_keys(text: str) -> Iterator[Span]:
     """API keys, tokens, passwords that look random, and PEM blocks of private keys. Where two overlap, the first is the better one."""
-    found = list(_keys(text))
+    spans = list(_keys(text))
     if "\n" in text:
-        yield from _across_lines(text, found)
-    yield from found
+        yield from _across_lines(text, spans)
+    yield from spans
 
 
 def _keys(text: str) -> Iterator[Span]:
@@ -63,7 +63,7 @@ def _keys(text: str) -> Iterator[Span]:
     yield from _named_secrets(text, list(_SECRET_WORDS.finditer(lower)))
 
 
-def _across_lines(text: str, found: Sequence[Span]) -> Iterator[Span]:
+def _across_lines(text: str, spans: Sequence[Span]) -> Iterator[Span]:
     """Keys with a line end inside them, as a terminal or a mail program wraps them."""
     line_ends = [match.span() for match in _LINE_END.finditer(text)]
     if not line_ends:
@@ -73,7 +73,7 @@ def _across_lines(text: str, found: Sequence[Span]) -> Iterator[Span]:
     for start, end in line_ends:
         begins.append(start - further_on[-1])
         further_on.append(further_on[-1] + end - start)
-    keys_alone = {start for start, _ in found}
+    keys_alone = {start for start, _ in spans}
     for start, end in _keys(_LINE_END.sub("", text)):
         first_line, last_line = bisect_right(begins, start) - 1, bisect_left(begins, end) - 1
         key = start + further_on[first_line], end + further_on[last_line]
@@ -82,7 +82,7 @@ def _across_lines(text: str, found: Sequence[Span]) -> Iterator[Span]:
 
 
 def memorable_passwords(text: str) -> Iterator[Span]:
-    """Words with a number that are told as a password. Some are only said beside that word, so they may be flagged and not replaced."""
+    """Words with a number that follow a word such as password. Some only occur near that word, so they may be flagged and not replaced."""
     for word in _PASSWORD_WORDS.finditer(lowered(text)):
         between = _BETWEEN.match(text, word.end())
         value = _MEMORABLE.match(text, between.end()) if between and between[0].strip() else None
@@ -107,8 +107,8 @@ def _named_secrets(text: str, words: Sequence[re.Match[str]]) -> Iterator[Span]:
         if between is None or between.end() == word.end():
             continue
         value = _VALUE.match(text, between.end())
-        if value and is_random(found := value.group().rstrip(_SENTENCE_ENDS)):
-            yield value.start(), value.start() + len(found)
+        if value and is_random(candidate := value.group().rstrip(_SENTENCE_ENDS)):
+            yield value.start(), value.start() + len(candidate)
     for match in _VALUE_BEFORE.finditer(text) if words else ():
         if is_random(match["value"]):
             yield match.span("value")

@@ -1,6 +1,6 @@
 """Keys of services by their forms: the rules of gitleaks (`rules/gitleaks.toml`, not ours) and a few more (`rules/further.toml`).
 
-A rule is tried only where one of its keywords stands; one Aho-Corasick automaton finds the keywords of all rules in one pass.
+A rule is tried only where one of its keywords occurs; one Aho-Corasick automaton finds the keywords of all rules in one pass.
 """
 
 import math
@@ -33,7 +33,7 @@ _LEAST_ALTERNATIONS = 3
 _ANY_BEFORE = r"[\w.-]{0,50}?"
 _KEY_ENDS, _NO_MORE_OF_IT = r"""(?:[\x60'"\s;]|\\[nr]|$)""", r"(?![A-Za-z0-9_(-]|\.[A-Za-z0-9])"
 _ENDS_BEFORE = re.compile(r"\(\?:\[\^([^]]+)\]\|\\z\)\Z")
-# An underscore may stand before a key, as in `_AKIA…`: only a letter or digit makes it a part of a word.
+# An underscore may precede a key, as in `_AKIA…`: only a letter or digit makes it a part of a word.
 _NOT_IN_A_WORD = "(?<![A-Za-z0-9])"
 # A repetition without an end gets one, so that no place of a text is visited more than this often by one attempt.
 _LONGEST = 4_000
@@ -95,10 +95,10 @@ class _Rules:
 
 def service_keys(text: str, lower: str) -> Iterator[Span]:
     """Keys in the form of a service; `lower` is the text as `lowered` gives it. Of keys that overlap, the longest comes first."""
-    yield from sorted(set(_found(text, lower)), key=lambda span: (span[0] - span[1], span[0]))
+    yield from sorted(set(_spans(text, lower)), key=lambda span: (span[0] - span[1], span[0]))
 
 
-def _found(text: str, lower: str) -> Iterator[Span]:
+def _spans(text: str, lower: str) -> Iterator[Span]:
     rules = _rules()
     searched = dict.fromkeys(rules.everywhere)
     ends: dict[Rule, int] = {}
@@ -132,9 +132,9 @@ def _rules() -> _Rules:
     return _Rules([rule for rule in rules if not rule.keywords], list(of_keyword.values()), automaton)
 
 
-def _read(told: Mapping[str, Any]) -> Iterator[Rule]:
+def _read(table: Mapping[str, Any]) -> Iterator[Rule]:
     """The rules of a file that can tell a secret in a sentence. A rule with a path is for files of that name."""
-    for rule in told["rules"]:
+    for rule in table["rules"]:
         if "path" not in rule and rule["id"] not in _FOR_CODE | _READ_ELSEWHERE and not _NOT_SECRET.search(rule["id"]):
             keywords = tuple(keyword.lower() for keyword in rule.get("keywords", ()))
             examples = tuple(regex for allowed in rule.get("allowlists", ()) for regex in allowed.get("regexes", ()))
@@ -144,28 +144,28 @@ def _read(told: Mapping[str, Any]) -> Iterator[Rule]:
 def translated(regex: str) -> str:
     """An expression of Go's RE2 as one of Python's `re`, for a sentence instead of source code, with an end to each repetition."""
     parts: list[str] = []
-    closing = [""]  # for each open group what closes it beside its own parenthesis
+    closing = [""]  # for each open group what closes it besides its own parenthesis
     for token in _TOKENS.finditer(_ENDS_BEFORE.sub(r"(?![\1])", regex.replace(_ANY_BEFORE, "").replace(_KEY_ENDS, _NO_MORE_OF_IT))):
-        found = token[0]
+        part = token[0]
         match token.lastgroup:
             case "escape":
                 leads = not _OPENING.sub("", "".join(parts))
-                parts.append(_NOT_IN_A_WORD if found == "\\b" and leads else {"\\z": "\\Z"}.get(found, found))
+                parts.append(_NOT_IN_A_WORD if part == "\\b" and leads else {"\\z": "\\Z"}.get(part, part))
             case "set":
-                parts.append(found.replace("[:alnum:]", "A-Za-z0-9"))
+                parts.append(part.replace("[:alnum:]", "A-Za-z0-9"))
             case "flag":  # it holds to the end of the group that it is in
                 parts.append("(?i:")
                 closing[-1] += ")"
             case "open":
-                parts.append(found)
+                parts.append(part)
                 closing.append("")
             case "close":
-                parts.append(closing.pop() + found)
+                parts.append(closing.pop() + part)
             case "open_ended":
-                least = token["least"] or ("1" if found == "+" else "0")
+                least = token["least"] or ("1" if part == "+" else "0")
                 parts.append(f"{{{least},{_LONGEST}}}")
             case _:
-                parts.append(found)
+                parts.append(part)
     return "".join(parts) + closing.pop()
 
 

@@ -69,13 +69,13 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
 
 def _memory(memory: Mapping[str, Any], where: str, projects: Mapping[str, str]) -> Iterator[ImportItem]:
     by_project = memory.get("project_memories")
-    told = [("", text_in(memory.get("conversations_memory")))]
-    told += [(str(uuid), text_in(text)) for uuid, text in by_project.items()] if isinstance(by_project, dict) else []
-    told += [
+    texts = [("", text_in(memory.get("conversations_memory")))]
+    texts += [(str(uuid), text_in(text)) for uuid, text in by_project.items()] if isinstance(by_project, dict) else []
+    texts += [
         (text_in(file.get("path")) or text_in(file.get("name")), text_in(file.get("content")))
         for file in objects(memory.get("memory_files"))
     ]
-    for about, text in told:
+    for about, text in texts:
         if about and not text:
             yield ImportItem(where, left_out="memories without a text")
         name = projects.get(about, about)

@@ -43,14 +43,17 @@ class LeftOut:
         self._kinds: dict[str, tuple[int, list[str]]] = {}
 
     def add(self, item: ImportItem) -> None:
-        count, places = self._kinds.get(item.left_out, (0, []))
-        self._kinds[item.left_out] = (count + 1, places if len(places) == PLACES_NAMED or item.where in places else [*places, item.where])
+        count, positions = self._kinds.get(item.left_out, (0, []))
+        self._kinds[item.left_out] = (
+            count + 1,
+            positions if len(positions) == PLACES_NAMED or item.where in positions else [*positions, item.where],
+        )
 
     def sentence(self) -> str:
         """Such as `left out: templates: 2 (a.md; b.md), thoughts: 14 (…)`; empty where nothing is left out."""
         kinds = [
-            f"{kind}: {count} ({'; '.join(places)}{'; …' if count > len(places) else ''})"
-            for kind, (count, places) in sorted(self._kinds.items())
+            f"{kind}: {count} ({'; '.join(positions)}{'; …' if count > len(positions) else ''})"
+            for kind, (count, positions) in sorted(self._kinds.items())
         ]
         return f"left out: {', '.join(kinds)}" if kinds else ""
 

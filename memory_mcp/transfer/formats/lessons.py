@@ -1,6 +1,6 @@
 """Reads what other programs learned: skillbooks of ACE (agentic-context-engine, schema 2 and before), and exports of claude-mem.
 
-A skill is an experience, whose counters become judgements. A summary of claude-mem is an experience, an observation a fact.
+A skill is an experience, and its counters become judgements. A summary of claude-mem is an experience, an observation a fact.
 """
 
 from collections.abc import Iterator, Mapping
@@ -65,7 +65,7 @@ def _skill(id_: str, skill: Mapping[str, Any], where: str) -> Iterator[ImportIte
         where,
         SKILLBOOK,
         (id_, issue),
-        **experience_fields(Experience(_one_line(issue), lesson=insight.strip())),
+        **experience_fields(Experience(_on_one_line(issue), lesson=insight.strip())),
         created_at=moment(skill.get("created_at")),
         tags=keywords if isinstance(keywords, list) else [],
         feedback=verdicts(counts, at, SKILLBOOK),
@@ -78,19 +78,21 @@ def _claude_mem(export: Mapping[str, Any], name: str) -> Iterator[ImportItem]:
         where, request = f"{name}, summary {number}", text_in(summary.get("request"))
         learned = "\n".join(filter(None, (text_in(summary.get(part)).strip() for part in ("learned", "completed", "notes"))))
         if request.strip() and learned:
-            fields = experience_fields(Experience(_one_line(request), lesson=learned))
+            fields = experience_fields(Experience(_on_one_line(request), lesson=learned))
             yield from memory_rows(where, CLAUDE_MEM, _identity("summary", summary), **fields, **_of_both(summary))
         else:
             yield ImportItem(where, left_out="summaries without a request or what was learned")
-    for number, told in enumerate(objects(export.get("observations")), start=1):
+    for number, observation in enumerate(objects(export.get("observations")), start=1):
         where = f"{name}, observation {number}"
-        texts = [text_in(told.get(part)).strip() for part in ("title", "subtitle", "narrative", "text")]
+        texts = [text_in(observation.get(part)).strip() for part in ("title", "subtitle", "narrative", "text")]
         content = "\n".join(dict.fromkeys(filter(None, texts)))
         if not content:
             yield ImportItem(where, refused="It has no text.")
             continue
-        category = text_in(told.get("type")).strip()[:LABEL_LIMIT]
-        yield from memory_rows(where, CLAUDE_MEM, _identity("observation", told), content, kind="fact", category=category, **_of_both(told))
+        category = text_in(observation.get("type")).strip()[:LABEL_LIMIT]
+        yield from memory_rows(
+            where, CLAUDE_MEM, _identity("observation", observation), content, kind="fact", category=category, **_of_both(observation)
+        )
     for kind in ("sessions", "prompts"):
         yield from [ImportItem(name, left_out=kind)] * len(objects(export.get(kind)))
 
@@ -108,5 +110,5 @@ def _of_both(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _one_line(text: str) -> str:
+def _on_one_line(text: str) -> str:
     return " ".join(import_rows.storable(text).split())

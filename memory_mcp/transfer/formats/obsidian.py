@@ -103,7 +103,7 @@ def _other_note(source: Source, name: str, note: Note) -> Iterator[ImportItem]:
     links = links_in(body)[:LINKS_KEPT]
     origin = {"format": NOTES, "vault": source.label, "note": name, **({"links": links} if links else {})}
     index = 0
-    for piece in pieces(with_short_links("\n\n".join(part for part in (body.strip("\n"), _said(fields)) if part))):
+    for piece in pieces(with_short_links("\n\n".join(part for part in (body.strip("\n"), _front_matter_text(fields)) if part))):
         if piece.strip():
             row: Row = {
                 "key": f"{stem}_{index}",
@@ -120,8 +120,8 @@ def _stem(source: Source, name: str) -> str:
     return import_rows.key_of(NOTES, source.label, name)
 
 
-def _said(fields: Mapping[str, Any]) -> str:
-    """The front matter that says something, as text: what is said there is found like what the note says."""
+def _front_matter_text(fields: Mapping[str, Any]) -> str:
+    """The statements of the front matter as text, to be found like those of the note."""
     lines = []
     for name, value in fields.items():
         values = value if isinstance(value, list) else [value]

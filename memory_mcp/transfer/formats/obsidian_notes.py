@@ -103,7 +103,7 @@ def links_in(body: str) -> list[str]:
 
 
 def digest(text: str) -> str:
-    """What tells names of notes apart that are otherwise alike."""
+    """The suffix that distinguishes notes of the same name."""
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
 
 
@@ -124,7 +124,7 @@ def without_comments(body: str) -> tuple[str, int]:
 
 
 def with_short_links(body: str) -> str:
-    """A text whose links name notes without their folders: [[人/母|母]] → [[母]]. Embedded files become plain names."""
+    """A text with links that name notes without their folders: [[人/母|母]] → [[母]]. Embedded files become plain names."""
     return _NOTE_LINK.sub(_short_link, body)
 
 

@@ -37,7 +37,7 @@ HEAD_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How a format is read, and what an import does with a memory whose key is already stored."""
+    """How a format is read, and what an import does with a key that is already stored."""
 
     read: Callable[[Path, str | None, Report], Iterator[ImportItem]]
     clash: Clash
@@ -137,10 +137,10 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
 def _of_many(source: Source, path: Path) -> Format | None:
     names = source.names()
     base_names = {PurePosixPath(name).name for name in names}
-    told = [name for name in names if CONVERSATIONS.fullmatch(name)]
-    for name in (*told[:1], *(name for name in names if told and claude.FILES.fullmatch(name))):
-        if found := _of_json(source, name):
-            return found
+    conversations = [name for name in names if CONVERSATIONS.fullmatch(name)]
+    for name in (*conversations[:1], *(name for name in names if conversations and claude.FILES.fullmatch(name))):
+        if format_ := _of_json(source, name):
+            return format_
     if "users.json" in base_names and any(slack.DAY_FILE.fullmatch(name) for name in names):
         return Format.SLACK
     if mem0.PACKED in base_names:
@@ -149,8 +149,8 @@ def _of_many(source: Source, path: Path) -> Format | None:
     if obsidian.SUFFIX in suffixes:
         return Format.OBSIDIAN
     for name in names:
-        if (PurePosixPath(name).name == mem0.PLAIN or claude.FILES.fullmatch(name)) and (found := _of_json(source, name)):
-            return found
+        if (PurePosixPath(name).name == mem0.PLAIN or claude.FILES.fullmatch(name)) and (format_ := _of_json(source, name)):
+            return format_
     # Text files are read only from disk, where they have modification times.
     return Format.TEXT if suffixes & text_files.TEXT_SUFFIXES and path.is_dir() else None
 
@@ -183,7 +183,7 @@ def _is_graph(head: bytes) -> bool:
 def _of_json(source: Source, name: str) -> Format | None:
     """The format of the first entry; raises InvalidInput if the file is not JSON."""
     first = next(items(blocks(source, name), name), None)
-    return next((kind for kind, is_one in _JSON_FORMATS if is_one(first)), None) if isinstance(first, dict) else None
+    return next((kind for kind, matches in _JSON_FORMATS if matches(first)), None) if isinstance(first, dict) else None
 
 
 def _is_memory(first: dict[str, Any]) -> bool:

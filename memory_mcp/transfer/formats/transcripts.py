@@ -1,6 +1,6 @@
-"""Reads the transcripts that coding agents keep: Claude Code, Codex, Gemini CLI, Copilot. What was said is imported, nothing else.
+"""Reads the transcripts that coding agents keep: Claude Code, Codex, Gemini CLI, Copilot. Only messages are imported.
 
-None of these forms is promised by its vendor: a line of an unknown form is left out, and said.
+None of these forms is promised by its vendor: a line of an unknown form is left out, and reported.
 """
 
 import json
@@ -16,20 +16,20 @@ from memory_mcp.transfer.formats.sources import Source
 FORM = "transcript"
 FILES = re.compile(r".*\.jsonl?")
 LINE_LIMIT_BYTES = 64 * 1024**2
-# What a client writes into a message: elements at its beginning, whose names have a - or _ as no HTML has, and notes of its own.
+# What a client writes into a message: elements at its beginning, with a - or _ in their names as no HTML has, and notes of its own.
 _ELEMENT = re.compile(r"\s*<([a-z]+(?:[-_][a-z]+)+)[^>]*>.*?</\1>\s*", re.DOTALL)
 _NOTE = re.compile(r"\s*(?:# AGENTS\.md instructions|Caveat: The messages below|\[Request interrupted)")
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Something that was said: by the user, or by the agent of this name."""
+    """A message of the user, or of the agent of this name."""
 
     client: str
     by_user: bool
     text: str
     turn_id: str = ""
-    said_at: str | None = None
+    spoken_at: str | None = None
 
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:
@@ -68,7 +68,7 @@ def _file(source: Source, name: str, me: str | None) -> Iterator[ImportItem]:
             turn.text,
             source=(me or "user") if turn.by_user else turn.client,
             session_id=session,
-            occurred_at=turn.said_at,
+            occurred_at=turn.spoken_at,
             kind="conversation",
             tags=[turn.client],
             origin={"conversation": session, "message": turn.turn_id},
@@ -104,39 +104,39 @@ def _session(entry: Mapping[str, Any]) -> str:
 
 
 def _turns(entry: Mapping[str, Any]) -> Iterator[Turn]:
-    """What was said in a line, or in all the messages of an older file of Gemini CLI."""
+    """The messages of a line, or those of an older file of Gemini CLI."""
     for message in (entry, *objects(entry.get("messages"))):
         if (turn := _turn(message)) and turn.text:
             yield turn
 
 
 def _turn(entry: Mapping[str, Any]) -> Turn | None:
-    kind, said_at = entry.get("type"), moment(entry.get("timestamp"))
+    kind, spoken_at = entry.get("type"), moment(entry.get("timestamp"))
     message, payload, data = entry.get("message"), entry.get("payload"), entry.get("data")
     if kind in ("user", "assistant") and isinstance(message, dict):
         text = "" if entry.get("isSidechain") or entry.get("isMeta") or entry.get("isCompactSummary") else _text(message.get("content"))
-        return Turn("Claude Code", kind == "user", text, text_in(entry.get("uuid")), said_at)
+        return Turn("Claude Code", kind == "user", text, text_in(entry.get("uuid")), spoken_at)
     if kind == "response_item" and isinstance(payload, dict) and payload.get("type") == "message":
         role = payload.get("role")
         text = _text(payload.get("content")) if role in ("user", "assistant") else ""
-        return Turn("Codex", role == "user", text, text_in(payload.get("id")), said_at)
+        return Turn("Codex", role == "user", text, text_in(payload.get("id")), spoken_at)
     if kind in ("user", "gemini") and "content" in entry:
-        return Turn("Gemini CLI", kind == "user", _text(entry.get("content")), text_in(entry.get("id")), said_at)
+        return Turn("Gemini CLI", kind == "user", _text(entry.get("content")), text_in(entry.get("id")), spoken_at)
     if kind in ("user.message", "assistant.message") and isinstance(data, dict):
-        return Turn("Copilot", kind == "user.message", _text(data.get("content")), text_in(entry.get("id")), said_at)
+        return Turn("Copilot", kind == "user.message", _text(data.get("content")), text_in(entry.get("id")), spoken_at)
     return None
 
 
 def _text(content: object) -> str:
     """The text of a message without tools, their results, thoughts and pictures."""
     if isinstance(content, str):
-        return _said(content)
+        return _spoken_text(content)
     parts = [part for part in objects(content) if part.get("type", "text") in ("text", "input_text", "output_text")]
-    return "\n\n".join(filter(None, (_said(text_in(part.get("text"))) for part in parts)))
+    return "\n\n".join(filter(None, (_spoken_text(text_in(part.get("text"))) for part in parts)))
 
 
-def _said(text: str) -> str:
+def _spoken_text(text: str) -> str:
     """A text without what the client wrote into it."""
-    while found := _ELEMENT.match(text):
-        text = text[found.end() :]
+    while element := _ELEMENT.match(text):
+        text = text[element.end() :]
     return "" if _NOTE.match(text) else text.strip()

@@ -68,7 +68,7 @@ def visible_and_hidden(connection: apsw.Connection, name: str) -> tuple[list[Ent
 
 
 def find_all(connection: apsw.Connection, name: str) -> Sequence[Entity]:
-    """The entities with this name or id: those whose own name it is before those that have it as a further name, then the most mentioned.
+    """The entities with this name or id: as their own name before as a further name, then the most mentioned.
 
     Raises:
         EntityNotFound: there is none; the error suggests similar names.
@@ -138,7 +138,7 @@ def listed(connection: apsw.Connection, query: str, type_: str, limit: int, offs
 
 
 def _matched_by_hidden_names(connection: apsw.Connection, query: str) -> list[int]:
-    """The entities whose names that contain `query` are all hidden."""
+    """The entities of which only hidden names contain `query`."""
     folded, bared = fold(query), bare(query)
     rows = connection.execute(_MAY_MATCH_BY_HIDDEN_NAMES, ("", folded, bared)) if query else ()
     candidates = list(records.by_ids(connection, [row[0] for row in rows]).values())

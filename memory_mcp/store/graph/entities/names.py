@@ -16,7 +16,7 @@ RECENT_LIMIT = 300
 # Texts that are searched for new names at once.
 TEXTS_AT_ONCE = 500
 
-# Not relatives, who are the writer's or somebody else's, nor dates such as 10月17日, another day each year: only the rules can tell.
+# Not relatives, which are relative to the writer, nor dates such as 10月17日, another day each year: only the rules can tell.
 _NAMES = (
     "SELECT a.alias, e.id FROM entity_aliases a JOIN entities e ON e.id = a.entity "
     "JOIN entities k ON k.id = coalesce(e.merged_into, e.id) WHERE a.id > ? AND coalesce(k.subtype, '') NOT IN ('family', 'day') "

@@ -184,13 +184,13 @@ class GraphImport:
         return self._connection.changes() > 0
 
     def _memories(self, kind: str, *keys: str) -> Mapping[str, Memory]:
-        found = memories.by_keys(self._connection, keys)
-        missing = set(keys) - found.keys()
+        stored = memories.by_keys(self._connection, keys)
+        missing = set(keys) - stored.keys()
         if missing:
             raise InvalidInput(
                 f"the {kind} can't be stored", f"this persona has no memory with the key {min(missing)}", "Import the memories with it"
             )
-        return found
+        return stored
 
     def _link(self, row: Row) -> bool:
         ends = self._memories("link", row["source"], row["target"])
