@@ -35,7 +35,7 @@ def resolve(
     existing: Callable[[], Collection[str]],
     token_personas: Collection[str] | None = None,
 ) -> str:
-    """The canonical name that a request means. `token_personas`: whom its token allows, None where tokens are not in use."""
+    """The canonical name that a request means. `token_personas`: the personas of its token, None where tokens are not in use."""
     named = {canonical_name(from_header(header)) for header in headers}
     if len(named) > 1:
         raise PersonaConflict(

@@ -1,4 +1,4 @@
-"""How a tool's answer looks as text: what the structured answer says, in as few tokens as a model needs to read it.
+"""A tool's answer as text: the contents of the structured answer, in as few tokens as a model needs to read it.
 
 A host gives its model either the text or the structured answer, so both must be enough by themselves. An answer without memories stays JSON.
 """
@@ -10,7 +10,7 @@ from typing import Any
 from memory_mcp.text.budget import estimate_tokens
 
 MEMORY_LISTS = ("hits", "similar")
-# What stands at the beginning of a memory's line, without its name.
+# The fields at the beginning of a memory's line, without their names.
 _UNNAMED = ("key", "content", "score", "_source", "occurred_at", "created_at", "ago", "source", "tags")
 
 
@@ -30,7 +30,7 @@ def tokens_of(text: str) -> int:
 
 
 def memory_line(memory: Mapping[str, Any]) -> str:
-    """A memory as its key and score, when it was and who said it, what else is known of it, and what it says.
+    """A memory as its key and score, its time and source, its further fields, and its text.
 
     Further lines of it are indented, so that it can't look like another one.
     """

@@ -86,9 +86,9 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGI
             return Response(status_code=202)
 
         app.router.routes.append(Route(YIELD_PATH, leave, methods=["POST"]))
-    places = ConcurrencyLimiter(lambda: runtime.config.current().calls)
-    app.state.metrics = Metrics(runtime, places, authenticator.refusals) if is_installed("metrics") else None
-    app.state.edge = edge = Edge(app, authenticator, places, app.state.metrics)
+    limiter = ConcurrencyLimiter(lambda: runtime.config.current().calls)
+    app.state.metrics = Metrics(runtime, limiter, authenticator.refusals) if is_installed("metrics") else None
+    app.state.edge = edge = Edge(app, authenticator, limiter, app.state.metrics)
     return edge
 
 

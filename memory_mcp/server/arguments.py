@@ -37,7 +37,7 @@ class NoArguments(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Http:
-    """What the OpenAPI document says of an argument: a description, where the tool's isn't enough, and further JSON schema keywords."""
+    """The OpenAPI entry of an argument: a description, where the tool's isn't enough, and further JSON schema keywords."""
 
     description: str = ""
     schema: tuple[tuple[str, Any], ...] = ()
@@ -291,7 +291,7 @@ def _flat(schema: dict[str, Any]) -> dict[str, Any]:
 
 def tool_schema(model: type[Arguments]) -> dict[str, Any]:
     """Return the JSON schema of a tool's arguments, which every model that may call it reads: nothing in it but types and descriptions, and
-    a default only where it says something: not an empty one, and not of a range or a choice, whose descriptions do."""
+    a default only where it informs: not an empty one, and not of a range or a choice, which their descriptions explain."""
     properties = flat_properties(model)
     for name, field in model.model_fields.items():
         if not field.is_required() and field.default and not any(isinstance(part, Between | OneOf) for part in field.metadata):
@@ -302,7 +302,7 @@ def tool_schema(model: type[Arguments]) -> dict[str, Any]:
 
 
 def _without_values(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema without the type of an object's values, which Gemini refuses and a description tells."""
+    """Return a schema without the type of an object's values, which Gemini refuses and a description replaces."""
     return {keyword: value for keyword, value in schema.items() if keyword != "additionalProperties"}
 
 

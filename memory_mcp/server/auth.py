@@ -1,6 +1,6 @@
 """Who is let in: from a request's token to what it may do, before anybody reads its body.
 
-fastmcp's own `auth=` covers MCP alone; this stands before MCP and every route alike. Where no tokens are in use everybody
+fastmcp's own `auth=` covers MCP alone; this guards MCP and every route alike. Where no tokens are in use everybody
 is let in to everything, as far as the address that is listened on lets them reach it.
 """
 
@@ -26,15 +26,15 @@ from memory_mcp.server.sessions import COOKIE, STATIC, Sessions, cookie_of, is_d
 from memory_mcp.store.files.access_tokens import LiveTokens, Token, Tokens, id_of, matching
 
 ADMISSION = "memory_mcp.admission"  # where the edge leaves it in the ASGI scope
-# Where a conversation in this process leaves the id of its token; nobody outside can write there.
+# Where a conversation in this process leaves the id of its token; no request can write there.
 ON_BEHALF = "memory_mcp.on_behalf"
 ALWAYS_OPEN = "/health"
-# "/" says where the dashboard is, which asks strangers to sign in.
+# "/" leads to the dashboard, which asks strangers to sign in.
 OPEN_TO_STRANGERS = frozenset({ALWAYS_OPEN, "/ready", "/"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-# Clients that get a 401 look here for a service that hands out tokens. Without OAuth there is none, and only a plain 404 says so.
+# Clients that get a 401 look here for a service that hands out tokens. Without OAuth there is none, and only a plain 404 tells them.
 WELL_KNOWN = "/.well-known/"
-# Tokens can't be guessed; this bounds what guessing costs, whatever `rate_limit` says. Counted for each address.
+# Tokens can't be guessed; this bounds what guessing costs, whatever `rate_limit` is. Counted for each address.
 WRONG_SIGN_INS = RateLimit(per_minute=10, burst=10)
 
 _DO = "Send `Authorization: Bearer` with a token; `memory-mcp token create --persona NAME` makes one, and our own commands read it from MEMORY_MCP_TOKEN"
@@ -163,7 +163,7 @@ class Authenticator:
         )
 
     def _check_secret(self, scope: Scope) -> None:
-        """Raises TokenRefused where a server of `memory-mcp stdio` is called by somebody who can't read its data directory."""
+        """Raises TokenRefused where a server of `memory-mcp stdio` is called by a user who can't read its data directory."""
         secret, name = self._runtime.secret, NOTE_HEADER.lower().encode()
         sent = next((value for header, value in scope["headers"] if header == name), b"")
         if secret and ON_BEHALF not in scope and not hmac.compare_digest(sent, secret.encode()):
@@ -275,7 +275,7 @@ def _secret_in(header: bytes) -> str:
 
 
 def _network(scope: Scope) -> str:
-    """Whom a caller without a token counts as: its address; of IPv6 the first half, the other is the caller's to choose."""
+    """What a caller without a token counts as: its address; of IPv6 the first half, the other is the caller's to choose."""
     try:
         address = ipaddress.ip_address((scope.get("client") or ("",))[0])
     except ValueError:

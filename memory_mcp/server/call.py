@@ -136,7 +136,7 @@ class Call:
         return [name for name in owned if personas.exists(name)][:limit]
 
     def near(self, name: str) -> list[str]:
-        """Whom the caller may have meant, of those that it may hear of."""
+        """The personas with similar names, of those that the caller may hear of."""
         return self.runtime.personas.similar_names(name, None if self.admission.personas is None else self.visible_personas())
 
     @contextmanager
@@ -164,7 +164,7 @@ class Call:
         """The persona's handle, the persona created if need be. What was written is indexed afterwards.
 
         Raises:
-            NotAllowed: the persona is not the token's. Nothing says whether it exists.
+            NotAllowed: the persona is not the token's. The refusal doesn't reveal whether it exists.
         """
         name = self.writable_name()
         with self.runtime.personas.writing(name) as opened:
@@ -245,19 +245,19 @@ class Call:
         Raises:
             NotAllowed: the caller may not write to one of the pools.
         """
-        places: dict[str, tuple[Call, list[str]]] = {}
-        for place, key in map(self.locate, keys):
-            places.setdefault(place.pool, (place, []))[1].append(key)
-        for place, _ in places.values():
-            if place.pool:
-                place.writable_name()
-        return list(places.values())
+        by_store: dict[str, tuple[Call, list[str]]] = {}
+        for target, key in map(self.locate, keys):
+            by_store.setdefault(target.pool, (target, []))[1].append(key)
+        for target, _ in by_store.values():
+            if target.pool:
+                target.writable_name()
+        return list(by_store.values())
 
     def _pool_store(self, *, to_write: bool = False) -> str:
         """The name of the store of the call's pool.
 
         Raises:
-            NotAllowed: the caller may not read it, or write to it. Nothing says whether it exists.
+            NotAllowed: the caller may not read it, or write to it. The refusal doesn't reveal whether it exists.
         """
         rights = self.pools()
         if rights.get(self.pool, False) or (self.pool in rights and not to_write):
@@ -279,7 +279,7 @@ class Call:
         """The name of the store that the caller may write to.
 
         Raises:
-            NotAllowed: the persona is not the token's, or the persona doesn't write to the pool. Nothing says whether either exists.
+            NotAllowed: the persona is not the token's, or the persona doesn't write to the pool. The refusal doesn't reveal whether either exists.
         """
         if self.pool:
             return self._pool_store(to_write=True)
@@ -318,7 +318,7 @@ class Call:
         return with_own_weights(persona.database, self.settings)
 
     def note_event(self, event: str, **facts: Any) -> None:
-        """Puts a change of the server itself into the operations log: what was changed by whom, never a value."""
+        """Puts a change of the server itself into the operations log: what was changed with which token, never a value."""
         self.runtime.personas.log.append_event(event, self.now, {"token": self.admission.token, "client": self.admission.client, **facts})
 
     @property
@@ -338,7 +338,7 @@ class Call:
         return self.runtime.usage.shown(persona, self.reader, keys) if self.runtime.usage else {}
 
     def _without_expired(self, persona: Persona) -> Persona:
-        """The persona after what has expired was moved to the trash; where nothing can be written, it says that some has."""
+        """The persona after what has expired was moved to the trash; where nothing can be written, it is marked `has_expired`."""
         try:
             with called_by(""):
                 if persona.exists and retention_rules.trash_expired(persona, self.now):
@@ -354,7 +354,7 @@ class Call:
             self.admission.note("persona", persona=name)
 
     def _note_call(self) -> None:
-        """Somebody uses the server; of a call that takes long, such as an import, each write says so again."""
+        """The server is in use; during a long call, such as an import, each write notes it again."""
         if self.runtime.index:
             self.runtime.index.note_call()
         if self.runtime.chores:
@@ -387,7 +387,7 @@ def call_of(request: Request) -> Call:
 def client_language(call: Call, text: str = "") -> Language | None:
     """Return the language in which the caller gets what we word: `ago`, and the time since the last conversation.
 
-    It is `language` in config.json, else the request's Accept-Language, else the language of `text`. None where nothing tells: use that of
+    It is `language` in config.json, else the request's Accept-Language, else the language of `text`. None where none is known: use that of
     each memory.
     """
     if call.settings.language != "auto":

@@ -11,7 +11,7 @@ from typing import Literal
 
 Outcome = Literal["ok", "degraded", "refused", "busy", "failed"]
 
-# What a server says that has more to do than it can, to everybody or to one caller.
+# The answers of a server that is overloaded, by all callers or by one.
 BUSY = (429, 503)
 
 _numbers = itertools.count(1)

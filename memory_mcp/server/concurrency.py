@@ -25,17 +25,17 @@ logger = logging.getLogger(__name__)
 
 
 class ConcurrencyLimiter:
-    """The places and turns of one server.
+    """The calls that one server admits, and their turns.
 
     A caller is one name or several: of the persona that is called and of the token that calls. Each of its names has a bound of its own,
-    so that neither one persona nor one token for many takes all places. Turns go round among the first names.
+    so that neither one persona nor one token for many takes all of them. Turns go round among the first names.
     """
 
     def __init__(self, limits: Callable[[], Calls]) -> None:
         """`limits` is asked anew for each call that comes: an edit of config.json counts from the next one on."""
         self._limits = limits
         self._latest = limits()
-        self._places = self._turns = 0
+        self._admitted = self._turns = 0
         self._present: Counter[str] = Counter()
         self._running: Counter[str] = Counter()
         self._queues: OrderedDict[str, deque[_Waiting]] = OrderedDict()
@@ -50,14 +50,14 @@ class ConcurrencyLimiter:
     @property
     def waiting(self) -> int:
         """How many calls wait for their turn."""
-        return max(self._places - self._turns, 0)  # calls that stream take turns without a place here
+        return max(self._admitted - self._turns, 0)  # calls that stream take turns without being admitted here
 
     def without_waiting(self) -> "ConcurrencyLimiter":
-        """Other places, as many as calls may run at once."""
+        """Another limiter, for as many calls as may run at once."""
         return ConcurrencyLimiter(lambda: self._limits().model_copy(update={"waiting": 0, "waiting_per_persona": 0}))
 
     @contextmanager
-    def place(self, *caller: str) -> Iterator[None]:
+    def admitted(self, *caller: str) -> Iterator[None]:
         """Room for one more call, running or waiting.
 
         Raises:
@@ -65,7 +65,7 @@ class ConcurrencyLimiter:
             Overloaded: there are as many as there may be.
         """
         limits = self._latest = self._limits()
-        if self._places >= limits.at_once + limits.waiting:
+        if self._admitted >= limits.at_once + limits.waiting:
             self._complain()
             raise Overloaded("too many calls are waiting", "the server answers as fast as it can", "Try again in a moment")
         if any(self._present[name] >= limits.at_once_per_persona + limits.waiting_per_persona for name in caller):
@@ -75,12 +75,12 @@ class ConcurrencyLimiter:
                 "one persona may not keep the others waiting",
                 "Send fewer at once, or try again in a moment",
             )
-        self._places += 1
+        self._admitted += 1
         self._present.update(caller)
         try:
             yield
         finally:
-            self._places -= 1
+            self._admitted -= 1
             _count_down(self._present, caller)
 
     @asynccontextmanager

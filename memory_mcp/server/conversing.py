@@ -17,7 +17,7 @@ class RunningTurn(Protocol):
     """A turn of a conversation. Closing its events ends it."""
 
     def events(self, text: str, *, off_record: bool = False) -> AsyncGenerator[Json]:
-        """What happens; if all has ended well, the last event is `said`."""
+        """The events of the turn; if all has ended well, the last is `said`."""
 
     def answer(self, call_id: str, allowed: bool) -> None:
         """Answer the question whether a tool may run. Call it on the event loop."""

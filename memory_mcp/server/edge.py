@@ -46,7 +46,7 @@ CONVERSATION = f"{DASHBOARD}/chat/say"
 BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
 # A call that stops arriving, as from a laptop that sleeps, is given up.
 SILENCE_SECONDS = 20.0
-# Bodies that are arriving take no place. Small ones need none: a thousand connections have as much in their buffers anyway.
+# Bodies that are arriving are not limited. Small ones need none: a thousand connections have as much in their buffers anyway.
 SMALL_BODY, BUFFERED_LIMIT = 64 * 1024, 256 * 1024 * 1024
 PARSE_ERROR, INVALID_REQUEST, OVERLOADED = -32700, -32600, -32000
 
@@ -98,13 +98,13 @@ class Connection(H11Protocol):
 class Edge:
     """ASGI middleware around everything else."""
 
-    def __init__(self, app: ASGIApp, door: Authenticator, places: ConcurrencyLimiter, metrics: Metrics | None = None) -> None:
+    def __init__(self, app: ASGIApp, door: Authenticator, limiter: ConcurrencyLimiter, metrics: Metrics | None = None) -> None:
         self._app = app
         self._door = door
         self._metrics = metrics
-        self._places = places
-        self._streams = places.without_waiting()
-        self._conversations = places.without_waiting()
+        self._limiter = limiter
+        self._streams = limiter.without_waiting()
+        self._conversations = limiter.without_waiting()
         self._buffered = 0  # bytes of the large bodies that are arriving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -120,7 +120,7 @@ class Edge:
             self._end(record)
 
     def _end(self, record: CallRecord) -> None:
-        """The one place that measures calls: before the last byte goes out, so that whoever has an answer finds it counted."""
+        """The one place that measures calls: before the last byte goes out, so that a call is counted once its answer is there."""
         if record.is_over:
             return
         record.is_over = True
@@ -161,21 +161,21 @@ class Edge:
             await _turned_away(scope, error)(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: "_InTime", send: Send) -> None:
-        """Answer a call, which takes a place once its body is there: one that never comes keeps nobody waiting."""
+        """Answer a call, which takes its turn once its body is there: one that never comes delays no other."""
         messages = await self._arrived(scope, receive)
         caller = callers_of(scope)
-        with self._places.place(*caller):
+        with self._limiter.admitted(*caller):
             if scope["path"] == "/mcp" and scope["method"] == "POST" and (refusal := _refused_body(scope, messages)):
                 await refusal(scope, receive, send)
                 return
-            async with self._places.turn(*caller):
+            async with self._limiter.turn(*caller):
                 await self._app(scope, _replayed(messages, receive), send)
 
-    async def _stream(self, scope: Scope, receive: "_InTime", send: Send, places: ConcurrencyLimiter) -> None:
-        """Answer a call that reads its body, or answers, bit by bit. It has places of its own, and takes a turn for each bit."""
+    async def _stream(self, scope: Scope, receive: "_InTime", send: Send, limiter: ConcurrencyLimiter) -> None:
+        """Answer a call that reads its body, or answers, bit by bit. It has a limiter of its own, and takes a turn for each bit."""
         caller = callers_of(scope)
-        with places.place(*caller):
-            await self._app({**scope, TURN: partial(self._places.turn, *caller)}, receive, send)
+        with limiter.admitted(*caller):
+            await self._app({**scope, TURN: partial(self._limiter.turn, *caller)}, receive, send)
 
     async def _arrived(self, scope: Scope, receive: "_InTime") -> list[Message]:
         """The messages with the body of a call, or with as much of it as shows that it is too long.
@@ -204,7 +204,7 @@ class Edge:
 
 
 def callers_of(scope: Scope) -> tuple[str, ...]:
-    """Whose places a call takes: those of the persona that it names, if its token reaches that one, and those of its token; or strangers'."""
+    """The callers that a call counts for: the persona that it names, if its token reaches that one, and those of its token; or strangers'."""
     headers = Headers(scope=scope)
     named = scope.get(PATH_PERSONA)
     try:
@@ -221,7 +221,7 @@ def callers_of(scope: Scope) -> tuple[str, ...]:
 
 
 def _is_work(scope: Scope) -> bool:
-    """Whether it is a call that waits for its turn. What tells how the server is must be answered when nothing else is."""
+    """Whether it is a call that waits for its turn. Health must be answered when nothing else is."""
     path: str = scope["path"]
     return path == "/mcp" or path.startswith(("/api/", ENDPOINTS)) or (is_dashboard(path) and not path.startswith(STATIC))
 
@@ -256,7 +256,7 @@ def _without_last_slash(scope: Scope) -> Scope:
 
 
 def _refused_body(scope: Scope, messages: Sequence[Message]) -> JSONResponse | None:
-    """The refusal of an MCP call whose body nobody could use."""
+    """The refusal of an MCP call with an unusable body."""
     body = _body_of(messages)
     size = max(_declared_length(scope) or 0, len(body))
     if size > BODY_LIMIT:
@@ -297,7 +297,7 @@ def _unreadable(body: bytes) -> JSONResponse | None:
 def _is_json_rpc(call: Any) -> bool:
     """Whether the SDK will take it for a message: what it refuses here, it refuses in the words of its validator.
 
-    A call whose id is no string and no whole number it takes for a notification: acknowledged, and never done.
+    A call with an id that is no string and no whole number it takes for a notification: acknowledged, and never done.
     """
     if isinstance(call, dict) and "id" in call and "method" in call and not _is_request_id(call["id"]):
         return False
@@ -313,10 +313,10 @@ def _is_request_id(value: object) -> bool:
 
 
 def _identity(call: Any) -> Any:
-    found = call.get("id") if isinstance(call, dict) else None
-    if isinstance(found, str):
-        return None if _is_half(found) else found  # half a character can't be sent back
-    return found if _is_request_id(found) else None
+    identity = call.get("id") if isinstance(call, dict) else None
+    if isinstance(identity, str):
+        return None if _is_half(identity) else identity  # half a character can't be sent back
+    return identity if _is_request_id(identity) else None
 
 
 def _texts(tree: Any) -> Iterator[str]:
@@ -340,7 +340,7 @@ def _refusal(status: int, code: int, message: str, identity: Any = None) -> JSON
 
 
 def _turned_away(scope: Scope, error: MemoryMCPError) -> Response:
-    """The refusal of a caller who is not let in. Its body was not read: nobody knows the id of the call."""
+    """The refusal of a caller who is not let in. Its body was not read: the id of the call is unknown."""
     if is_dashboard(scope["path"]):
         return refusal_page(scope, error)
     if scope["path"] != "/mcp":
@@ -396,7 +396,7 @@ def _late() -> BodyLate:
 
 
 class _Rewording:
-    """Replaces a library's plain-text refusal by ours, as JSON, tells a client of OAuth which scopes it lacks, and notes the status."""
+    """Replaces a library's plain-text refusal by ours, as JSON, adds the missing scopes for a client of OAuth, and notes the status."""
 
     def __init__(self, send: Send, record: CallRecord, end: Callable[[], None]) -> None:
         self._send = send

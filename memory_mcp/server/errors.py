@@ -76,7 +76,7 @@ def status_of(error: MemoryMCPError) -> int:
 
 
 def wording(words: str, rules: Privacy) -> str:
-    """Return an error's words with private data redacted. Very long ones keep their beginning and their end, which says what to do."""
+    """Return an error's words with private data redacted. Very long ones keep their beginning and their end with the advice."""
     private = Redaction(rules)
     if len(words) <= REFUSAL_LIMIT + QUOTED_LIMIT:
         words = private.text(words)

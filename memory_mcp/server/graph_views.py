@@ -48,7 +48,7 @@ def step_view(step: Step, named: Mapping[int, str]) -> str:
 
 
 def neighborhood_view(around: Neighborhood, zone: ZoneInfo, note: str | None = None) -> dict[str, Any]:
-    """Return an entity and its neighbors; `note` says why it has none."""
+    """Return an entity and its neighbors; `note` gives the reason where it has none."""
     return {
         "entity": entity_view(around.entity, zone),
         "neighbors": [_neighbor_view(neighbor, around.named) for neighbor in around.neighbors],
@@ -79,19 +79,19 @@ def why_no_neighbors(connection: apsw.Connection, types: Sequence[str], name: st
     return f"{asked}; those of {name} are of {_counted(there)}" if there else f"{asked}; {name} has no relations yet"
 
 
-def why_no_path(connection: apsw.Connection, found: Paths, types: Sequence[str], max_depth: int) -> str:
+def why_no_path(connection: apsw.Connection, paths: Paths, types: Sequence[str], max_depth: int) -> str:
     """Say why there is no path of so many hops along relations of these `types`, of any type if none is named."""
-    if found.alone:
-        why = f"{' and '.join(found.alone)} {'has' if len(found.alone) == 1 else 'have'} no relations yet"
+    if paths.alone:
+        why = f"{' and '.join(paths.alone)} {'has' if len(paths.alone) == 1 else 'have'} no relations yet"
     else:
         along = f" along relations of the type {' or '.join(types)[:200]}" if types else ""
         why = (
-            f"no path of at most {max_depth} hop{'s' if max_depth > 1 else ''} leads from {found.source.name} to {found.target.name}{along}"
+            f"no path of at most {max_depth} hop{'s' if max_depth > 1 else ''} leads from {paths.source.name} to {paths.target.name}{along}"
         )
         if max_depth < HOPS_LIMIT:
             why += f"; a larger max_depth, up to {HOPS_LIMIT}, may find one"
-    if types and found.types_there:
-        why += f"; the relations of {found.source.name} are of {_counted(found.types_there)}"
+    if types and paths.types_there:
+        why += f"; the relations of {paths.source.name} are of {_counted(paths.types_there)}"
     waiting = unread_note(connection) if not types or "co_occurrence" in types else None
     return f"{why}; {waiting}" if waiting else why
 
@@ -109,39 +109,39 @@ def unread_note(connection: apsw.Connection) -> str | None:
     return f"{memories} to be read for names that occur together, which is done while nobody calls: more may come of it"
 
 
-def paths_view(found: Paths, note: str | None = None) -> dict[str, Any]:
-    """Return the paths between two entities, step by step; `note` says why there is none."""
+def paths_view(paths: Paths, note: str | None = None) -> dict[str, Any]:
+    """Return the paths between two entities, step by step; `note` gives the reason where there is none."""
     return {
-        "source": found.source.name,
-        "target": found.target.name,
+        "source": paths.source.name,
+        "target": paths.target.name,
         "paths": [
             {
                 "length": len(path.steps),
                 "strength": path.strength,
-                "entities": [found.source.name, *(found.named[step.there] for step in path.steps)],
-                "steps": [f"{step_view(step, found.named)}{validity(step.valid_from, step.valid_to)}" for step in path.steps],
+                "entities": [paths.source.name, *(paths.named[step.there] for step in path.steps)],
+                "steps": [f"{step_view(step, paths.named)}{validity(step.valid_from, step.valid_to)}" for step in path.steps],
             }
-            for path in found.paths
+            for path in paths.paths
         ],
-        **omit_empty(namesakes=[{"id": entity.entity_id, "name": entity.name, "type": entity.type} for entity in found.namesakes]),
-        **omit_empty(note=note if found.complete else "the search ended before it had seen all paths"),
+        **omit_empty(namesakes=[{"id": entity.entity_id, "name": entity.name, "type": entity.type} for entity in paths.namesakes]),
+        **omit_empty(note=note if paths.complete else "the search ended before it had seen all paths"),
     }
 
 
-def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo, places: Places | None = None) -> dict[str, Any]:
+def snapshot_view(snapshot: Snapshot, form: str, zone: ZoneInfo, positions: Places | None = None) -> dict[str, Any]:
     """Return the snapshot, as `vis` (nodes and edges for vis.js) or `json` (entities and relations with all that is known); `places` are where its
     entities are drawn."""
-    ids = {entity.id: entity.entity_id for entity in found.entities}
+    ids = {entity.id: entity.entity_id for entity in snapshot.entities}
     totals = {
-        **omit_empty(around=[ids[entity] for entity in found.around if entity in ids]),
-        "entities_in_all": found.entities_in_all,
-        "relations_in_all": found.relations_in_all,
+        **omit_empty(around=[ids[entity] for entity in snapshot.around if entity in ids]),
+        "entities_in_all": snapshot.entities_in_all,
+        "relations_in_all": snapshot.relations_in_all,
     }
     if form == "json":
-        named = {entity.id: entity.name for entity in found.entities}
+        named = {entity.id: entity.name for entity in snapshot.entities}
         return {
-            "entities": [{**entity_view(entity, zone), **_place(entity, places)} for entity in found.entities],
-            "relations": [relation_view(relation, named) for relation in found.relations],
+            "entities": [{**entity_view(entity, zone), **_position(entity, positions)} for entity in snapshot.entities],
+            "relations": [relation_view(relation, named) for relation in snapshot.relations],
             **totals,
         }
     return {
@@ -150,11 +150,11 @@ def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo, places: Places | N
                 "id": entity.entity_id,
                 "label": entity.name,
                 "group": entity.type,
-                "color": found.colors.get(entity.type, DEFAULT_COLOR),
+                "color": snapshot.colors.get(entity.type, DEFAULT_COLOR),
                 "value": entity.extraction_count,
-                **_place(entity, places),
+                **_position(entity, positions),
             }
-            for entity in found.entities
+            for entity in snapshot.entities
         ],
         "edges": [
             {
@@ -165,14 +165,14 @@ def snapshot_view(found: Snapshot, form: str, zone: ZoneInfo, places: Places | N
                 **({"arrows": "to"} if relation.directed else {}),
                 **omit_empty(valid_from=relation.valid_from, valid_to=relation.valid_to),
             }
-            for relation in found.relations
+            for relation in snapshot.relations
         ],
         **totals,
     }
 
 
-def _place(entity: Entity, places: Places | None) -> dict[str, int]:
-    return dict(zip(("x", "y"), places[entity.id], strict=True)) if places else {}
+def _position(entity: Entity, positions: Places | None) -> dict[str, int]:
+    return dict(zip(("x", "y"), positions[entity.id], strict=True)) if positions else {}
 
 
 def relation_view(relation: Relation, named: Mapping[int, str]) -> dict[str, Any]:

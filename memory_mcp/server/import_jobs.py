@@ -60,7 +60,7 @@ Work = Callable[[ImportJob, Path], None]
 
 
 class Canceled(Exception):
-    """The import was ended by somebody."""
+    """The import was canceled."""
 
 
 class ImportJobs:
@@ -134,7 +134,7 @@ class ImportJobs:
             job, path, work = following
             state, error = _outcome(job, path, work)
             self._remove(path.parent)
-            job.error, job.state = error, state  # last: whoever reads that an import is over finds nothing left of its file
+            job.error, job.state = error, state  # last: when an import is over, nothing of its file is left
 
     def _remove(self, directory: Path) -> None:
         shutil.rmtree(directory, ignore_errors=True)

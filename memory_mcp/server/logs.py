@@ -17,12 +17,12 @@ LogFormat = Literal["text", "json"]
 PRODUCT = logging.getLogger("memory_mcp")
 LIBRARIES = ("fastmcp", "uvicorn", "mcp")
 HELD_LIMIT = 1_000
-# What a line may say beside its message: of a call that has ended, the status and the duration.
+# The fields of a line besides its message: of a call that has ended, the status and the duration.
 FACTS = ("status", "duration_ms")
 
 
 class JsonLines(logging.Formatter):
-    """Writes each event as one JSON object. It says what the line of text would say, and which call it belongs to."""
+    """Writes each event as one JSON object. It has what the line of text would have, and which call it belongs to."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of an event."""
@@ -53,7 +53,7 @@ class _TextLines(logging.Formatter):
 
 
 def hold() -> None:
-    """Keep what is logged until `configure` says how it is written: reading the settings may log warnings."""
+    """Keep what is logged until `configure` sets how it is written: reading the settings may log warnings."""
     logging.root.handlers[:] = [MemoryHandler(capacity=HELD_LIMIT, flushLevel=logging.CRITICAL + 1)]
 
 

@@ -34,7 +34,7 @@ BACKUPS_SECONDS, COUNTING_SECONDS = 300.0, 0.05
 class Metrics:
     """The metrics of one server."""
 
-    def __init__(self, runtime: Runtime, places: ConcurrencyLimiter, refusals: RefusalLog) -> None:
+    def __init__(self, runtime: Runtime, limiter: ConcurrencyLimiter, refusals: RefusalLog) -> None:
         from prometheus_client import CollectorRegistry, Histogram, ProcessCollector  # noqa: PLC0415  it may be missing
 
         self._registry = CollectorRegistry()
@@ -46,7 +46,7 @@ class Metrics:
             registry=self._registry,
         )
         ProcessCollector(registry=self._registry)
-        self._registry.register(_State(runtime, places, refusals))
+        self._registry.register(_State(runtime, limiter, refusals))
 
     def observe(self, record: CallRecord) -> None:
         """Count a call that has ended."""
@@ -85,16 +85,16 @@ def answer(request: Request) -> Response:
 
 
 class _State:
-    """What is read from the server's parts when somebody asks. Its names of chores, models and reasons are the product's own."""
+    """What is read from the server's parts on each request. Its names of chores, models and reasons are the product's own."""
 
-    def __init__(self, runtime: Runtime, places: ConcurrencyLimiter, refusals: RefusalLog) -> None:
-        self._runtime, self._places, self._refusals = runtime, places, refusals
+    def __init__(self, runtime: Runtime, limiter: ConcurrencyLimiter, refusals: RefusalLog) -> None:
+        self._runtime, self._limiter, self._refusals = runtime, limiter, refusals
         self._newest_backup = _Remembered(self._look_for_backup, BACKUPS_SECONDS)
 
     def collect(self) -> Iterator["Metric"]:
         yield _gauge("info", "The version of the server.", ("version",), {(__version__,): 1.0})
-        yield _gauge("calls_running", "Calls that are being answered.", value=self._places.running)
-        yield _gauge("calls_waiting", "Calls that wait for their turn.", value=self._places.waiting)
+        yield _gauge("calls_running", "Calls that are being answered.", value=self._limiter.running)
+        yield _gauge("calls_waiting", "Calls that wait for their turn.", value=self._limiter.waiting)
         yield self._refused()
         yield _gauge(
             "config_error", "1 while config.json can't be used, and its last valid state is.", value=bool(self._runtime.config.error)
@@ -108,7 +108,7 @@ class _State:
         from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415  it may be missing
 
         family = CounterMetricFamily("memory_mcp_refusals", "Calls that were turned away, by reason.", labels=("reason",))
-        for reason, count in sorted({**self._refusals.refused(), "busy": self._places.refused}.items()):
+        for reason, count in sorted({**self._refusals.refused(), "busy": self._limiter.refused}.items()):
             family.add_metric((reason,), count)
         return family
 
@@ -161,6 +161,6 @@ def _gauge(
     from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415  it may be missing
 
     family = GaugeMetricFamily(f"memory_mcp_{name}", meaning, labels=labels)
-    for told, each in (values if values is not None else {(): value}).items():
-        family.add_metric(told, each)
+    for label_values, each in (values if values is not None else {(): value}).items():
+        family.add_metric(label_values, each)
     return family

@@ -30,7 +30,7 @@ JSON = "application/json"
 @dataclass(frozen=True, slots=True)
 class Tool:
     """The MCP tool of an operation. The hints tell clients which tools they may call without asking. `app`: the name of the page in `mcp/apps.py` that
-    hosts with MCP Apps show beside the answer."""
+    hosts with MCP Apps show with the answer."""
 
     name: str
     title: str
@@ -122,7 +122,7 @@ def operation(
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare a function as an operation; the annotation of its second parameter is the model of its arguments.
 
-    `needs` are the scopes that a token must have: `read` for an answer that says what memories say, `write` and `delete` to change them.
+    `needs` are the scopes that a token must have: `read` for an answer with the contents of memories, `write` and `delete` to change them.
     `answer` is a TypedDict of the answer of the route.
     """
 

@@ -13,7 +13,7 @@ class RateLimits:
     """The buckets of all callers. One thread at a time may use it."""
 
     def __init__(self) -> None:
-        # Calls left, and as of when. The least recently used is dropped: whoever comes back after it begins with a full one.
+        # Calls left, and as of when. The least recently used is dropped: a caller that comes back after it begins with a full one.
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def require(self, caller: str, limit: RateLimit, now: float) -> None:

@@ -34,14 +34,14 @@ class RefusalLog:
             return dict(self._refused)
 
     def note(self, *, reason: str, token: str | None, client: str, **facts: Any) -> None:
-        """Writes a line, or counts what is not written: the next line that is says how many there were (`suppressed`)."""
+        """Writes a line, or counts it: the next line that is written has their number (`suppressed`)."""
         with self._lock:
             self._refused[reason] += 1
             suppressed = self._take(token is not None, token or client, reason)
         if suppressed is None:
             return
-        told = {"reason": reason, "token": token, "client": client, **facts}
-        self._log.append_event("refused", self._clock(), {**told, **({"suppressed": suppressed} if suppressed else {})})
+        fields = {"reason": reason, "token": token, "client": client, **facts}
+        self._log.append_event("refused", self._clock(), {**fields, **({"suppressed": suppressed} if suppressed else {})})
 
     def _take(self, has_token: bool, caller: str, reason: str) -> int | None:
         """How many were suppressed before a line that may be written now; None where it may not."""
@@ -50,7 +50,7 @@ class RefusalLog:
             self._since = now
             self._written.clear()
         lines = self._written.get((has_token, caller, reason), 0)
-        # Counted apart: a flood from outside must not hide what somebody tries with a token.
+        # Counted apart: a flood from outside must not hide attempts with a token.
         of_all = sum(count for (kind, _, _), count in self._written.items() if kind == has_token)
         if lines >= LINES_OF_ONE or of_all >= LINES_OF_ALL:
             self._suppressed += 1

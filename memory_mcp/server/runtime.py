@@ -25,7 +25,7 @@ class Runtime:
     have answered. `token_uses`: when each token was last used since the start, by its id. `instance` names this start of the server; with
     `secret`, only callers that send it are let in. `yield_lock` stops it for another server.
     `conversing` runs the conversations of the chat room, if what they need is installed; `runs` are their turns.
-    `fetch_document` reads what an OAuth client says of itself on the web."""
+    `fetch_document` reads an OAuth client's metadata from the web."""
 
     config: LiveConfig
     personas: Personas

@@ -53,7 +53,7 @@ class Sessions:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        # By the digest of the cookie: what is in memory signs nobody in. The least recently used is dropped.
+        # By the digest of the cookie: no cookie can be made from what is in memory. The least recently used is dropped.
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
@@ -82,7 +82,7 @@ class Sessions:
             return session.token
 
     def is_fresh(self, cookie: str | None) -> bool:
-        """Whether somebody has just signed in. What outlasts a session needs more than its cookie, which may have been stolen."""
+        """Whether the session has just begun. What outlasts a session needs more than its cookie, which may have been stolen."""
         with self._lock:
             session = self._sessions.get(_digest(cookie or ""))
         return session is not None and self._monotonic() - session.began <= FRESH_SECONDS

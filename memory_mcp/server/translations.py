@@ -9,7 +9,7 @@ _PLACE = re.compile(r"\\\{(\d)\\\}")
 
 @dataclass(frozen=True, slots=True)
 class Translations:
-    """A table of sentences, and of what stands in their places."""
+    """A table of sentences, and of the values of their placeholders."""
 
     patterns: Mapping[re.Pattern[str], str]
     parts: Mapping[str, str]
@@ -22,8 +22,8 @@ class Translations:
     def find(self, words: str) -> str | None:
         """The sentence with its values, or None if the table doesn't have it."""
         for pattern, translated in self.patterns.items():
-            if found := pattern.fullmatch(words):
-                return translated.format(*(self.parts.get(part, part) for part in found.groups()))
+            if match := pattern.fullmatch(words):
+                return translated.format(*(self.parts.get(part, part) for part in match.groups()))
         return None
 
 

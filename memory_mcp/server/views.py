@@ -22,7 +22,7 @@ Count = Annotated[int, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
-# What a list to choose from says of each memory.
+# The fields of each memory in a list to choose from.
 INDEX_FIELDS = frozenset({"key", "content", "source", "occurred_at", "created_at", "ago", "confirmed_at", "deleted_at"})
 # The length of what a memory replaced.
 REPLACED_TOKENS = 12

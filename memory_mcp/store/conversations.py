@@ -62,7 +62,7 @@ def last_turns(connection: apsw.Connection, conversation: str, limit: int, befor
 def add_turn(connection: apsw.Connection, conversation: Conversation, turn: Turn, *, replacing: bool = False) -> Conversation:
     """Store an ended turn in one step, and the conversation with its first one. With `replacing` it takes the place of the turns from its number on.
 
-    A conversation that was deleted may be begun again, by somebody who still has it open.
+    A deleted conversation begins again where a page still has it open.
 
     Raises:
         InvalidInput: the conversation has gone on meanwhile.
@@ -117,7 +117,7 @@ def delete(connection: apsw.Connection, conversation: str) -> bool:
 
 
 def tombstone(conversation: str) -> str:
-    """What stands for a deleted conversation among the keys of erased memories."""
+    """The entry for a deleted conversation among the keys of erased memories."""
     return f"conversation {conversation}"
 
 

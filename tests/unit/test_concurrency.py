@@ -116,28 +116,28 @@ def test_one_call_too_many_is_refused_at_once_and_a_place_that_is_left_is_free()
     full = limited(at_once=2, waiting=1)
     with ExitStack() as places:
         for caller in "abc":
-            places.enter_context(full.place(caller))
-        with pytest.raises(Overloaded, match="too many calls are waiting"), full.place("d"):
+            places.enter_context(full.admitted(caller))
+        with pytest.raises(Overloaded, match="too many calls are waiting"), full.admitted("d"):
             pass
-    with full.place("d"):
+    with full.admitted("d"):
         pass
 
 
 def test_the_calls_of_one_persona_never_take_the_last_places() -> None:
     shared = limited(at_once_per_persona=1, waiting_per_persona=1)
-    with shared.place("a"), shared.place("a"):
-        with pytest.raises(PersonaOverloaded, match="of this persona"), shared.place("a"):
+    with shared.admitted("a"), shared.place("a"):
+        with pytest.raises(PersonaOverloaded, match="of this persona"), shared.admitted("a"):
             pass
-        with shared.place("b"):
+        with shared.admitted("b"):
             pass
 
 
 def test_other_limits_count_from_the_next_call_on() -> None:
     limits = [Calls(at_once=1, waiting=0)]
     edited = ConcurrencyLimiter(lambda: limits[0])
-    with edited.place("a"):
-        with pytest.raises(Overloaded), edited.place("b"):
+    with edited.admitted("a"):
+        with pytest.raises(Overloaded), edited.admitted("b"):
             pass
         limits[0] = Calls(at_once=2, waiting=0)
-        with edited.place("b"):
+        with edited.admitted("b"):
             pass

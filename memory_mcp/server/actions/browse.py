@@ -64,16 +64,16 @@ def list_memories(call: Call, arguments: ListArguments) -> Json:
     with call.reading() as persona, persona.database.read() as connection:
         if persona.has_expired and arguments.shelf == "current":
             filters = replace(filters, unexpired_at=call.now)
-        found = memory_pages.positions(
+        page = memory_pages.positions(
             connection, filters, arguments.limit + 1, shelf=arguments.shelf, privacy_level=privacy_level, after=after
         )
-        shown = found[: arguments.limit]
+        shown = page[: arguments.limit]
         by_id = memories.by_ids(connection, [position.id for position in shown])
         listed = [
             memory_view(by_id[position.id], preview(by_id[position.id].content, PREVIEW_CHARACTERS), call.settings.zone, call.now, language)
             for position in shown
         ]
-        following = f"{shown[-1].told}/{shown[-1].id}" if len(found) > len(shown) else None
+        following = f"{shown[-1].told}/{shown[-1].id}" if len(page) > len(shown) else None
         return {**heading(call, persona), "memories": listed, **omit_empty(next=following)}
 
 
@@ -92,10 +92,10 @@ def _filters(call: Call, arguments: ListArguments) -> Filters:
 
 
 def _position(text: str) -> Position:
-    told, _, number = text.strip().partition("/")
+    timestamp, _, number = text.strip().partition("/")
     try:
-        from_text(told)
-        return Position(told, int(number))
+        from_text(timestamp)
+        return Position(timestamp, int(number))
     except ValueError:
         raise InvalidInput(f"after is {text[:80]!r}", "it is `next` of the page before", "Leave it out for the first page") from None
 
@@ -120,10 +120,10 @@ def memories_per_day(call: Call, arguments: DaysArguments) -> Json:
     days = [today - timedelta(days=back) for back in reversed(range(arguments.days))]
     since = datetime.combine(days[0], time(), call.settings.zone)
     with call.reading() as persona, persona.database.read() as connection:
-        told = Counter[date]()
+        counts = Counter[date]()
         for moment, count in memory_pages.told_since(connection, since):
-            told[moment.astimezone(call.settings.zone).date()] += count
-        return {**heading(call, persona), "days": [{"day": day.isoformat(), "memories": told[day]} for day in days]}
+            counts[moment.astimezone(call.settings.zone).date()] += count
+        return {**heading(call, persona), "days": [{"day": day.isoformat(), "memories": counts[day]} for day in days]}
 
 
 class KeyArguments(Arguments):
@@ -188,12 +188,12 @@ def _entities(connection: apsw.Connection, memory: Memory) -> list[Json]:
 
 
 def _as_of(connection: apsw.Connection, chain: Sequence[Memory], memory: Memory, end: datetime, zone: ZoneInfo) -> Json:
-    """Return what a memory said before `end`, and which memory of its chain, the latest first, was the current one."""
+    """Return the text of a memory before `end`, and which memory of its chain, the latest first, was the current one."""
     states = [(memory.updated_at, memory.revision, memory.content)]
     states += [(version.since, version.revision, version.content) for version in versions.of_key(connection, memory.key)]
-    said = next(((revision, content) for since, revision, content in states if since < end), None) if memory.created_at < end else None
+    text = next(((revision, content) for since, revision, content in states if since < end), None) if memory.created_at < end else None
     current = next((other.key for other in chain if other.created_at < end), None)
-    return {"until": local(end, zone), **(omit_empty(revision=said[0], content=said[1]) if said else {}), **omit_empty(current=current)}
+    return {"until": local(end, zone), **(omit_empty(revision=text[0], content=text[1]) if text else {}), **omit_empty(current=current)}
 
 
 def _replaced(connection: apsw.Connection, memory: Memory) -> list[Memory]:

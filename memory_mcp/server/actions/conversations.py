@@ -59,9 +59,9 @@ def list_conversations(call: Call, arguments: ListArguments) -> Json:
     """List the conversations of a persona, the latest first, page by page."""
     after = _position(arguments.after) if arguments.after.strip() else None
     with call.reading() as persona, persona.database.read() as connection:
-        found = conversations.page(connection, arguments.limit + 1, after)
-        shown = found[: arguments.limit]
-        following = f"{to_text(shown[-1].updated_at)}/{shown[-1].id}" if len(found) > len(shown) else None
+        page = conversations.page(connection, arguments.limit + 1, after)
+        shown = page[: arguments.limit]
+        following = f"{to_text(shown[-1].updated_at)}/{shown[-1].id}" if len(page) > len(shown) else None
         return {**heading(call, persona), "conversations": [_view(call, known) for known in shown], **omit_empty(next=following)}
 
 
@@ -108,13 +108,13 @@ def read_conversation(call: Call, arguments: ReadArguments) -> Json:
         known = _known(conversations.by_id(connection, arguments.id), arguments.id)
         answer = {**heading(call, persona), "conversation": _view(call, known)}
         if arguments.before is not None:
-            found = conversations.last_turns(connection, known.id, arguments.limit + 1, arguments.before)
-            last = found[-arguments.limit :]
-            earlier = last[0].number if len(found) > len(last) else None
+            turns = conversations.last_turns(connection, known.id, arguments.limit + 1, arguments.before)
+            last = turns[-arguments.limit :]
+            earlier = last[0].number if len(turns) > len(last) else None
             return {**answer, "turns": [_turn_view(call, turn) for turn in last], **omit_empty(earlier=earlier)}
-        found = conversations.turns(connection, known.id, arguments.after, arguments.limit + 1)
-        shown = found[: arguments.limit]
-        following = shown[-1].number if len(found) > len(shown) else None
+        turns = conversations.turns(connection, known.id, arguments.after, arguments.limit + 1)
+        shown = turns[: arguments.limit]
+        following = shown[-1].number if len(turns) > len(shown) else None
         return {**answer, "turns": [_turn_view(call, turn) for turn in shown], **omit_empty(next=following)}
 
 
@@ -248,10 +248,10 @@ def _as_markdown(answer: Json) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _known(found: Conversation | None, identity: str) -> Conversation:
-    if found is None:
+def _known(conversation: Conversation | None, identity: str) -> Conversation:
+    if conversation is None:
         raise ConversationNotFound(f"no conversation has the id {identity[:80]}", "", "Take one from GET /api/conversations")
-    return found
+    return conversation
 
 
 def _view(call: Call, known: Conversation) -> Json:

@@ -223,7 +223,7 @@ def delete_type(call: Call, arguments: TypeArguments) -> Json:
 
 
 def seen_by_name(call: Call, persona: Persona, name: str, view: Callable[[apsw.Connection, str], View]) -> tuple[View, Json]:
-    """Return the `view` of the entity with this name, or else of the nearest one by meaning; and the field that says so.
+    """Return the `view` of the entity with this name, or else of the nearest one by meaning; and the field that marks that.
 
     Raises:
         EntityNotFound: no entity has the name, and none is near; it says so too where no model could be asked.

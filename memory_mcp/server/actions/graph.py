@@ -170,8 +170,8 @@ def graph_snapshot(call: Call, arguments: SnapshotArguments) -> Json:
         types = known_types(arguments.types, records.entity_types(connection))
         section = Section(types, arguments.relation_types, arguments.min_weight, around, arguments.depth)
         picture = snapshot(connection, arguments.limit, section)
-    places = layout.places(picture) if arguments.positions else None
-    return {**heading(call, persona), **snapshot_view(picture, arguments.format, call.settings.zone, places)}
+    positions = layout.places(picture) if arguments.positions else None
+    return {**heading(call, persona), **snapshot_view(picture, arguments.format, call.settings.zone, positions)}
 
 
 class RelateArguments(Arguments):

@@ -95,18 +95,18 @@ class Stored(ReadingAnswer):
 )
 def remember(call: Call, arguments: RememberArguments) -> Json:
     """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
-    place = call.within(arguments.pool.strip()) if arguments.pool.strip() else call
-    supersedes = place.locate(arguments.supersedes.strip())[1] if place.pool else arguments.supersedes
+    target = call.within(arguments.pool.strip()) if arguments.pool.strip() else call
+    supersedes = target.locate(arguments.supersedes.strip())[1] if target.pool else arguments.supersedes
     fields = arguments.model_dump(exclude={"pool"}) | {"supersedes": supersedes}
     draft = validation.draft(**fields, now=call.now, zone=call.settings.zone)
-    with place.reading() as persona:
-        head = heading(place, persona)
+    with target.reading() as persona:
+        head = heading(target, persona)
         if draft.supersedes and not persona.exists:  # before opening the persona for writing, which would create it
             raise unknown_predecessor(draft.supersedes)
-    with place.writing() as persona:
+    with target.writing() as persona:
         stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone, privacy=call.settings.privacy)
-        context_failure = note_conversation(persona, call, draft.state) if stored.stored and not place.pool else None
-    stored = _as_seen(stored, place.foreign_pool)
+        context_failure = note_conversation(persona, call, draft.state) if stored.stored and not target.pool else None
+    stored = _as_seen(stored, target.foreign_pool)
     may_read = "read" in call.admission.scopes
     return {
         **head,
@@ -132,7 +132,7 @@ def _as_seen(stored: Remembered, pool: str) -> Remembered:
         return stored
 
     def of_pool(similar: Sequence[Similar]) -> tuple[Similar, ...]:
-        return tuple(replace(one, key=key_in(pool, one.key)) for one in similar)
+        return tuple(replace(memory, key=key_in(pool, memory.key)) for memory in similar)
 
     return replace(
         stored,
@@ -260,17 +260,17 @@ def revise(call: Call, arguments: ReviseArguments) -> Json:
     )
     _, redaction = private(revision, call.settings.privacy)
     now = call.now.astimezone(call.settings.zone)
-    place, key = call.locate(arguments.key)
-    with place.changing() as persona:
+    target, key = call.locate(arguments.key)
+    with target.changing() as persona:
         memory = revise_memory(persona, key, revision, now=now, privacy=call.settings.privacy)
         note = _note_of_relations(relations_left(persona, memory) if content else [])
-        memory = in_pool(place.foreign_pool, memory)
+        memory = in_pool(target.foreign_pool, memory)
         view = memory_view(memory, memory.content, call.settings.zone, call.now, client_language(call, content))
-        return {**heading(place, persona), **view, "revision": memory.revision, **omit_empty(note=note), **privacy_view(redaction)}
+        return {**heading(target, persona), **view, "revision": memory.revision, **omit_empty(note=note), **privacy_view(redaction)}
 
 
 def _expiry(call: Call, text: str) -> Expiry | None:
-    """When memories that exist are to expire; None where nothing is said. To forget later needs the same scope as to forget now."""
+    """When memories that exist are to expire; None where none is given. To forget later needs the same scope as to forget now."""
     if not text.strip():
         return None
     expires_at = validation.checked_expiry(text, call.now, call.settings.zone)
@@ -340,18 +340,18 @@ def forget(call: Call, arguments: ForgetArguments) -> Json:
     return {**answers[0], "outcomes": [outcome for answer in answers for outcome in answer["outcomes"]]}
 
 
-def _forgotten(place: Call, keys: Sequence[str], arguments: ForgetArguments) -> Json:
+def _forgotten(target: Call, keys: Sequence[str], arguments: ForgetArguments) -> Json:
     """Put memories of one store in the trash."""
-    with place.changing() as persona:
-        head = heading(place, persona)
+    with target.changing() as persona:
+        head = heading(target, persona)
         outcomes = forget_memories(
             persona,
             keys,
             reason=label(arguments.reason, "reason"),
             dry_run=arguments.dry_run,
-            now=place.now,
-            privacy=place.settings.privacy,
+            now=target.now,
+            privacy=target.settings.privacy,
         )
-    pool = place.foreign_pool
+    pool = target.foreign_pool
     shown = [replace(outcome, key=key_in(pool, outcome.key)) for outcome in outcomes] if pool else outcomes
     return {**head, "outcomes": [outcome_view(outcome) for outcome in shown]}

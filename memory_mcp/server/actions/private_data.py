@@ -48,25 +48,25 @@ class PrivacyScan(ReadingAnswer):
 def scan(call: Call, arguments: ScanArguments) -> Json:
     """Look for private data in stored memories, the last stored first: what was replaced, what stands there, and what may be private."""
     with call.reading() as persona, persona.database.read() as connection:
-        found = memories.page_back(connection, arguments.before, arguments.limit)
+        page = memories.page_back(connection, arguments.before, arguments.limit)
         head = heading(call, persona)
     counts: dict[str, Counter[str]] = {}
     findings: list[Json] = []
-    for memory in found:
+    for memory in page:
         for data in private_data(memory):
             counts.setdefault(data.kind, Counter())[data.how] += 1
-            place = {
+            item = {
                 "stored_at": local(memory.created_at, call.settings.zone),
                 **omit_empty(in_trash=memory.deleted_at is not None or None),
             }
             findings.append(
-                {"key": memory.key, "kind": data.kind, "how": data.how, "count": data.count, **omit_empty(sample=data.sample), **place}
+                {"key": memory.key, "kind": data.kind, "how": data.how, "count": data.count, **omit_empty(sample=data.sample), **item}
             )
     return {
         **head,
-        "looked_through": len(found),
+        "looked_through": len(page),
         "counts": {kind: dict(how) for kind, how in sorted(counts.items())},
         "rules": call.settings.privacy.model_dump(),
         "findings": findings[:LISTED],
-        **omit_empty(next=found[-1].id if len(found) == arguments.limit else None),
+        **omit_empty(next=page[-1].id if len(page) == arguments.limit else None),
     }

@@ -1,4 +1,4 @@
-"""What was done: the recorded operations of a persona, and the events of the server. Never what a memory said."""
+"""What was done: the recorded operations of a persona, and the events of the server. Never the text of a memory."""
 
 from typing import Annotated, Any, NotRequired
 
@@ -18,9 +18,9 @@ from memory_mcp.store.timestamps import from_text
 
 PAGE, PAGE_LIMIT = 50, 500
 EVENTS = 100
-# What may be told of an operation to whoever may not read memories: counts, names of rules and of personas.
+# The fields of an operation that callers without the scope `read` see: counts, names of rules and of personas.
 _FACTS = frozenset({"rule", "by", "from_revision", "from", "to", "taken", "known", "erased_before", "memories", "in_trash", "made_at"})
-# These quote what somebody wrote.
+# These quote callers.
 _WORDS = frozenset({"reason", "into"})
 _EVENT_FACTS = ("reason", "token", "client", "asked", "why", "persona", "suppressed", "made", "revoked", "settings")
 
@@ -56,9 +56,9 @@ def list_operations(call: Call, arguments: OperationsArguments) -> Json:
     tokens = read_tokens(call.runtime.personas.directory) or {}
     names = {token.id: token.name for token in visible(call, tokens).values()}
     with call.reading() as persona, persona.database.read() as connection:
-        found = operations.latest(connection, arguments.limit + 1, arguments.before, arguments.operation.strip() or None)
-        shown = found[: arguments.limit]
-        following = shown[-1].id if len(found) > len(shown) else None
+        entries = operations.latest(connection, arguments.limit + 1, arguments.before, arguments.operation.strip() or None)
+        shown = entries[: arguments.limit]
+        following = shown[-1].id if len(entries) > len(shown) else None
         return {
             **heading(call, persona),
             "operations": [_recorded(call, done, names) for done in shown],
@@ -69,8 +69,8 @@ def list_operations(call: Call, arguments: OperationsArguments) -> Json:
 
 def _recorded(call: Call, done: Done, names: dict[str, str]) -> Json:
     through, _, token = done.caller.partition(" ")
-    told = _FACTS | _WORDS if "read" in call.admission.scopes else _FACTS
-    facts = {name: value for name, value in done.metadata.items() if name in told and value not in (None, "", [], {})}
+    visible = _FACTS | _WORDS if "read" in call.admission.scopes else _FACTS
+    facts = {name: value for name, value in done.metadata.items() if name in visible and value not in (None, "", [], {})}
     further = omit_empty(key=done.key, through=through, token=token, token_name=names.get(token), error=done.error, facts=facts)
     return {"what": done.operation, "at": local(done.timestamp, call.settings.zone), **further}
 
@@ -102,8 +102,8 @@ def list_events(call: Call, _arguments: NoArguments) -> Json:
     if call.admission.personas is not None:
         call.admission.note("scope", asked="the events of the server")
         raise NotAllowed("these events are the whole server's", "this token is for some personas", "Use a token for all personas")
-    found = operations.latest_events(call.runtime.personas.directory, EVENTS)
-    return {"events": [_event(call, event) for event in found]}
+    events = operations.latest_events(call.runtime.personas.directory, EVENTS)
+    return {"events": [_event(call, event) for event in events]}
 
 
 def _event(call: Call, event: Json) -> Json:

@@ -129,7 +129,7 @@ def _own(call: Call) -> Token | None:
 
 
 def _check_first(call: Call, *, turn_on: bool) -> None:
-    """Raises NotAllowed or InvalidInput unless the first token may be created: at the machine itself, by somebody who knows what follows."""
+    """Raises NotAllowed or InvalidInput unless the first token may be created: at the machine itself, and confirmed."""
     host = Headers(scope=call.scope).get("host", "").rpartition(":")
     if not is_loopback(host[0] or host[2]):
         raise NotAllowed(

@@ -1,1 +1,1 @@
-"""The HTTP API beside MCP: its routes and its OpenAPI document, both made from the operations."""
+"""The HTTP API besides MCP: its routes and its OpenAPI document, both made from the operations."""

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the routes beside MCP, generated from the operations: their routes, arguments and answers."""
+"""The OpenAPI document of the HTTP routes, generated from the operations: their routes, arguments and answers."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -150,12 +150,12 @@ class _AnswerSchema(GenerateJsonSchema):
         return _without(super().literal_schema(schema), "type")
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
-        found = super().dict_schema(schema)
-        return _without(found, "additionalProperties") if found.get("additionalProperties") is True else found
+        schema_of_dict = super().dict_schema(schema)
+        return _without(schema_of_dict, "additionalProperties") if schema_of_dict.get("additionalProperties") is True else schema_of_dict
 
     def list_schema(self, schema: core_schema.ListSchema) -> JsonSchemaValue:
-        found = super().list_schema(schema)
-        return found if found.get("items") else _without(found, "items")
+        schema_of_list = super().list_schema(schema)
+        return schema_of_list if schema_of_list.get("items") else _without(schema_of_list, "items")
 
 
 def _without(schema: JsonSchemaValue, keyword: str) -> JsonSchemaValue:

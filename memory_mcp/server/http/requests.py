@@ -138,7 +138,7 @@ def _is_of_kind(value: object, kind: type) -> bool:
     if isinstance(value, bool):
         return kind is bool
     if kind is list:
-        return isinstance(value, list) and all(isinstance(entry, str | dict) for entry in value)  # which of them, the model says
+        return isinstance(value, list) and all(isinstance(entry, str | dict) for entry in value)  # the model checks which
     return isinstance(value, int | float if kind is float else kind)
 
 

@@ -1,4 +1,4 @@
-"""The HTTP routes beside MCP, made from the operations, and those of the server itself: is it alive, is it ready, its OpenAPI document."""
+"""The HTTP routes made from the operations, and those of the server itself: health, readiness, its OpenAPI document."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -113,7 +113,7 @@ def _handler(action: Operation, route: Route) -> Callable[[Request], Awaitable[R
             return http_refusal(error, rules=request.app.state.runtime.config.current().privacy)
         except ClientDisconnect:
             logger.info("%s: the client hung up before it had sent everything", request.url.path)
-            return Response(status_code=400)  # nobody reads it
+            return Response(status_code=400)  # it is not read
 
     handle.__name__ = action.function.__name__
     return handle

@@ -1,4 +1,4 @@
-"""MCP Apps: pages that a host shows beside the answer of a tool (extension `io.modelcontextprotocol/ui`, 2026-01-26).
+"""MCP Apps: pages that a host shows with the answer of a tool (extension `io.modelcontextprotocol/ui`, 2026-01-26).
 
 Each is one HTML file, assembled of the dashboard's scripts and texts and of `app_pages/`. The pages are public and hold no data: those come with
 the answer of the tool, from the host.
@@ -28,7 +28,7 @@ CLOSED = ResourceCSP(connect_domains=[], resource_domains=[], frame_domains=[], 
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A page: what it shows, and its scripts in their order after that which speaks with the host."""
+    """A page: what it shows, and its scripts in their order, after the one for messages with the host."""
 
     description: str
     scripts: tuple[Path, ...]

@@ -39,7 +39,7 @@ TOOLSETS: Mapping[str, tuple[Operation, ...]] = {
 
 
 class OperationTool(Tool):
-    """The tool of an operation. It answers with structured content and a text that says the same, or with a refusal in our words."""
+    """The tool of an operation. It answers with structured content and the same as text, or with a refusal in our words."""
 
     operation: SkipJsonSchema[SkipValidation[Operation]] = Field(exclude=True)
 
@@ -63,7 +63,7 @@ class OperationTool(Tool):
 
 
 def tools_of(toolsets: Iterable[str], *, with_pools: bool = False) -> list[OperationTool]:
-    """Return the tools of these toolsets, each toolset once. Without pools no tool says that it could write to one: every word costs tokens."""
+    """Return the tools of these toolsets, each toolset once. Without pools no tool has an argument for one: every word costs tokens."""
     return [_tool(action, with_pools=with_pools) for toolset in dict.fromkeys(toolsets) for action in TOOLSETS[toolset]]
 
 

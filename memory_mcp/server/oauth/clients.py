@@ -1,4 +1,4 @@
-"""Who a client of OAuth is: what its metadata document on the web says, or what it registered; and where it may be sent back to."""
+"""Who a client of OAuth is, by its metadata document on the web or its registration; and where it may be sent back to."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _HOST = re.compile(r"[A-Za-z0-9.:_-]+")
 
 @dataclass(frozen=True, slots=True)
 class KnownClient:
-    """A client that may ask. `host`: who vouches for what it says of itself, None if nobody does."""
+    """A client that may ask. `host`: the host that vouches for its metadata, None if there is none."""
 
     id: str
     name: str
@@ -97,7 +97,7 @@ def _documented(address: str, content: bytes) -> KnownClient:
         document = CIMDDocument.model_validate(tree)
     except (ValueError, RecursionError, pydantic.ValidationError) as error:
         raise wrong from error
-    # Otherwise anybody's document could speak for this client. Compared as text: a parser would take different ones for equal.
+    # Otherwise any document could claim to be this client's. Compared as text: a parser would take different ones for equal.
     is_public = document.token_endpoint_auth_method == "none"  # noqa: S105  the name of a method
     if tree["client_id"] != address or not is_public or not all(map(is_usable, document.redirect_uris)):
         raise wrong

@@ -28,7 +28,7 @@ _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a client asks for. `wrong`: why it is refused, as an error of RFC 6749, once it is known whom to tell."""
+    """What a client asks for. `wrong`: why it is refused, as an error of RFC 6749, once the client is known."""
 
     client: KnownClient
     return_to: str
@@ -84,7 +84,7 @@ def _request(visit: Visit) -> _Request:
     """What the client asks for.
 
     Raises:
-        InvalidInput: it is not known who asks, or whether this is the client's address: then nobody is sent anywhere.
+        InvalidInput: it is not known who asks, or whether this is the client's address: then there is no redirect.
         NotAllowed: the visitor can grant nothing of it.
     """
     for name in PARAMETERS:
@@ -108,7 +108,7 @@ def _detailed(visit: Visit, asked: _Request) -> _Request:
     """The same with what is asked for, or with what is wrong with that."""
     if visit.field("response_type") != "code":
         return replace(asked, wrong="unsupported_response_type")
-    # Without a method a client means `plain`, which whoever reads the request can answer.
+    # Without a method a client means `plain`, which any reader of the request can answer.
     challenge = visit.field("code_challenge")
     if visit.field("code_challenge_method") != "S256" or not _CHALLENGE.fullmatch(challenge):
         return replace(asked, wrong="invalid_request")

@@ -34,7 +34,7 @@ SERVER_METADATA = "/.well-known/oauth-authorization-server"
 PATHS = (TOKEN, REGISTER, REVOKE, consent.AUTHORIZE)
 BODY_BYTES = 32 * 1024
 ADDRESSES_LIMIT = 10
-# Each writes to the disk. Counted for each address, whatever `rate_limit` says.
+# Each writes to the disk. Counted for each address, whatever `rate_limit` is.
 REGISTRATIONS = RateLimit(per_minute=10, burst=10)
 NEVER_STORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
@@ -42,7 +42,7 @@ Endpoint = Callable[[Request, OAuth], Awaitable[Response]]
 
 
 def routes() -> list[BaseRoute]:
-    """The routes of OAuth. They stand before those of the dashboard, whose last one takes every path."""
+    """The routes of OAuth. They come before those of the dashboard, of which the last takes every path."""
     registrations = RateLimits()
     return [
         Route(RESOURCE_METADATA + "{path:path}", _resource_metadata),
@@ -65,7 +65,7 @@ def _built_in(answer: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         try:
             return await answer(request, oauth)
         except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
+            return Response(status_code=400)  # it is not read
         except MemoryMCPError as error:
             if isinstance(error, GrantRefused):
                 await run_in_threadpool(request.scope[ADMISSION].note, "grant", asked=f"POST {request.url.path}", why=error.what)
@@ -138,7 +138,7 @@ async def _token(request: Request, _oauth: OAuth) -> Response:
 
 
 async def _revoke(request: Request, _oauth: OAuth) -> Response:
-    """RFC 7009: whether there was such a token is not told."""
+    """RFC 7009: the answer doesn't reveal whether there was such a token."""
     form, runtime = await _form(request), _runtime(request)
     ended = await run_in_threadpool(
         oauth_grants.revoke_secret, runtime.personas.directory, _field(form, "token"), _field(form, "client_id"), runtime.clock()
@@ -158,7 +158,7 @@ async def _register(registrations: RateLimits, request: Request, oauth: OAuth) -
     try:
         # The texts as they were sent: parsed addresses would be other texts.
         tree: Any = json.loads(body)
-        told = OAuthClientMetadata.model_validate(tree)
+        metadata = OAuthClientMetadata.model_validate(tree)
         addresses: list[str] = tree["redirect_uris"]
     except (ValueError, RecursionError, pydantic.ValidationError, KeyError, TypeError) as error:
         raise GrantRefused("the client's metadata can't be used", code="invalid_client_metadata") from error
@@ -166,7 +166,7 @@ async def _register(registrations: RateLimits, request: Request, oauth: OAuth) -
         why = "they are https, http on the user's machine, or a scheme of the client's own"
         raise GrantRefused("one of the redirect addresses can't be used", why, code="invalid_redirect_uri")
     runtime = _runtime(request)
-    name = (told.client_name or "").strip()[:NAME_LIMIT]
+    name = (metadata.client_name or "").strip()[:NAME_LIMIT]
     client = await run_in_threadpool(
         oauth_grants.register_client, runtime.personas.directory, name=name, redirect_uris=addresses, now=runtime.clock()
     )

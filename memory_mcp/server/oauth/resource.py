@@ -21,7 +21,7 @@ OAUTH_SCOPES: tuple[TokenScope, ...] = tuple(scope for scope in TOKEN_SCOPES if 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a token of OAuth allows. `id`: as whom the log names it; `personas`: canonical names, None for all."""
+    """What a token of OAuth allows. `id`: its name in the log; `personas`: canonical names, None for all."""
 
     id: str
     personas: frozenset[str] | None
@@ -42,7 +42,7 @@ def persona_in(path: str) -> str | None:
     """The canonical persona of the path `/p/{persona}/mcp`; None for any other path.
 
     Raises:
-        InvalidPersonaName: nobody can have this name.
+        InvalidPersonaName: no persona can have this name.
     """
     parts = path.split("/")
     if len(parts) != 4 or parts[:2] != ["", "p"] or f"/{parts[3]}" != MCP:
@@ -51,7 +51,7 @@ def persona_in(path: str) -> str | None:
 
 
 def metadata(oauth: OAuth, path: str) -> dict[str, Any] | None:
-    """The metadata of the resource at a path, None where there is none. It says nothing about which personas exist."""
+    """The metadata of the resource at a path, None where there is none. It doesn't reveal which personas exist."""
     try:
         if path not in ("", MCP) and persona_in(path) is None:
             return None
@@ -96,8 +96,8 @@ def personas_of_audience(oauth: OAuth, audiences: Iterable[str]) -> frozenset[st
     return frozenset(named)
 
 
-def shared(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
+def shared(first: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
     """The personas of both sets, None meaning all."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
+    if first is None or other is None:
+        return other if first is None else first
+    return first & other
