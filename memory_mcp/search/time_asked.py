@@ -57,11 +57,6 @@ class TimeAsked:
     looks_ahead: bool = False
     is_vague: bool = False
 
-    @property
-    def is_latest(self) -> bool:
-        """Whether the latest memories are the answer."""
-        return self.is_vague and not self.dates
-
 
 def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
     """What the query says about time. A question for plans that names no date means the time from now on."""

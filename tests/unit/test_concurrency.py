@@ -125,7 +125,7 @@ def test_one_call_too_many_is_refused_at_once_and_a_place_that_is_left_is_free()
 
 def test_the_calls_of_one_persona_never_take_the_last_places() -> None:
     shared = limited(at_once_per_persona=1, waiting_per_persona=1)
-    with shared.admitted("a"), shared.place("a"):
+    with shared.admitted("a"), shared.admitted("a"):
         with pytest.raises(PersonaOverloaded, match="of this persona"), shared.admitted("a"):
             pass
         with shared.admitted("b"):
