@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli.options import MEBIBYTE, ConfigFile, DataDirectory, existing_data_directory, settings_or_defaults
+from memory_mcp.cli.options import MEBIBYTE, ConfigFile, DataDirectory, existing_data_directory, memories_in_words, settings_or_defaults
 from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import MasterKey, earlier_key, key_in_file, master_key
 from memory_mcp.config.reading import default_data_directory
@@ -55,7 +55,7 @@ def backup(
             with steps(name) as progress, open_read_only(directory, name, keys) as persona:
                 made, manifest = Backups(directory, keys).make(persona, datetime.now(UTC), settings, progress)
             counts = manifest.contents
-            typer.echo(f"{name}: {counts.memories:,} memories, {made.size_bytes / MEBIBYTE:.1f} MiB: {made.path}")
+            typer.echo(f"{name}: {memories_in_words(counts.memories)}, {made.size_bytes / MEBIBYTE:.1f} MiB: {made.path}")
         except MemoryMCPError as error:
             failed += 1
             typer.echo(f"{name}: {error}", err=True)
@@ -127,9 +127,9 @@ def _master(settings: Settings, given_key: MasterKey | None) -> MasterKey | None
 
 def _report(done: "Restored", settings: Settings, *, given: bool) -> None:
     at = done.made_at.astimezone(settings.zone).isoformat(sep=" ", timespec="minutes")
-    typer.echo(f"{done.persona}: as it was {at}, {done.contents.memories:,} memories{', encrypted' if done.encrypted else ''}")
+    typer.echo(f"{done.persona}: as it was {at}, {memories_in_words(done.contents.memories)}{', encrypted' if done.encrypted else ''}")
     if done.erased_again:
-        typer.echo(f"{done.erased_again:,} memories erased since then were left out")
+        typer.echo(f"{memories_in_words(done.erased_again)} erased since then left out")
     if done.unknown_erased:
         typer.echo("There is no record of what was erased since then: erased memories may be back, and must be purged again.", err=True)
     if given and done.encrypted:

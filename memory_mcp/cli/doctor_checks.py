@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from memory_mcp.cli.options import MEBIBYTE
+from memory_mcp.cli.options import MEBIBYTE, memories_in_words
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Settings
@@ -265,7 +265,9 @@ def _database(name: str, inspection: Inspection) -> list[Finding]:
     if inspection.is_behind:
         return [Finding("wrong", name, f"the last operation in {LOG_NAME} is not in {DATABASE_NAME}. {LOST}. {RESTORE}.")]
     if inspection.outdated:
-        return [Finding("note", name, f"{inspection.memories:,} memories in an older format: the server migrates it when it opens it.")]
+        return [
+            Finding("note", name, f"{memories_in_words(inspection.memories)} in an older format: the server migrates it when it opens it.")
+        ]
     trash = f", {inspection.in_trash:,} in the trash" if inspection.in_trash else ""
     waiting = f", {inspection.waiting:,} waiting for a vector" if inspection.waiting else ""
-    return [Finding("ok", name, f"{inspection.memories:,} memories{trash}{waiting}; database and lexical index are sound")]
+    return [Finding("ok", name, f"{memories_in_words(inspection.memories)}{trash}{waiting}; database and lexical index are sound")]

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, print_json
+from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, memories_in_words, print_json
 
 _LISTS = {"never_shown": "never shown, the oldest first", "shown_and_unused": "often shown and never used", "hurt": "judged as misleading"}
 
@@ -29,8 +29,8 @@ def figures(
         print_json(answer)
         return
     asked, answered = (sum(day[name] for day in answer["searches"]) for name in ("asked", "answered"))
-    typer.echo(f"{answer['persona']}: {answer['memories']} memories, {answer['shown']} of them were ever shown")
-    typer.echo(f"{asked} searches, {answered} found something{_percent(answer, 'success')}")
+    typer.echo(f"{answer['persona']}: {memories_in_words(answer['memories'])}, {answer['shown']} ever shown")
+    typer.echo(f"{asked} {'search' if asked == 1 else 'searches'}, {answered} found something{_percent(answer, 'success')}")
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in answer["verdicts"].items())
     typer.echo(f"judged: {verdicts or 'nothing'}{_percent(answer, 'precision')}")
     stored = sum(day["stored"] for day in answer["growth"])

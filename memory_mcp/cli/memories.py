@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, print_json
+from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, memories_in_words, print_json
 from memory_mcp.domain import KINDS, MODES
 
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.", metavar="TAG")]
@@ -98,7 +98,7 @@ def context(
     if as_json:
         print_json(answer)
         return
-    typer.echo(f"{answer['persona']}: {answer['memories']} memories")
+    typer.echo(f"{answer['persona']}: {memories_in_words(answer['memories'])}")
     if last := answer.get("last_conversation_time"):
         typer.echo(f"last conversation: {last} ({answer['since_last_conversation']})")
     for name in ("persona_info", "user_info", "state"):
@@ -122,8 +122,8 @@ def expire_session(
     if as_json:
         print_json(answer)
         return
-    until = f"expire at {answer['expires_at']}" if "expires_at" in answer else "don't expire"
-    typer.echo(f"{answer['persona']}: {answer['memories']} memories of {answer['session_id']} {until}")
+    until = f"expiring at {answer['expires_at']}" if "expires_at" in answer else "never expiring"
+    typer.echo(f"{answer['persona']}: {memories_in_words(answer['memories'])} of {answer['session_id']}, {until}")
 
 
 def personas(url: Url = None, as_json: AsJson = False) -> None:

@@ -84,6 +84,11 @@ def command_line(*words: str, persona: str, url: str | None) -> str:
     return shlex.join(["memory-mcp", *words, "--persona", persona, *(["--url", url] if url else [])])
 
 
+def memories_in_words(count: int) -> str:
+    """`1 memory`, `2,000 memories`."""
+    return f"{count:,} {'memory' if count == 1 else 'memories'}"
+
+
 def print_json(value: Mapping[str, Any]) -> None:
     """Prints an object as indented JSON."""
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))

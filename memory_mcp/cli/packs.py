@@ -12,7 +12,7 @@ import typer
 
 from memory_mcp import __version__
 from memory_mcp.cli.import_export import report, written_to
-from memory_mcp.cli.options import DataDirectory, PersonaName, PoolName, Url, connection
+from memory_mcp.cli.options import DataDirectory, PersonaName, PoolName, Url, connection, memories_in_words
 from memory_mcp.cli.progress import progress
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.errors import InvalidInput
@@ -75,7 +75,7 @@ def make(
             target.write(signed(manifest, key))
             for block in iter(lambda: body.read(1 << 20), b""):
                 target.write(block)
-    typer.echo(f"{file}: {manifest.memories} memories, signed by {manifest.signer} ({manifest.fingerprint})")
+    typer.echo(f"{file}: {memories_in_words(manifest.memories)}, signed by {manifest.signer} ({manifest.fingerprint})")
 
 
 def inspect(file: PackFile, data: DataDirectory = None) -> None:
@@ -83,7 +83,9 @@ def inspect(file: PackFile, data: DataDirectory = None) -> None:
     from memory_mcp.transfer.packs import findings_in, rows_of, verified  # noqa: PLC0415  as above
 
     manifest = verified(file)
-    typer.echo(f"{manifest.name}: {manifest.memories} memories in {manifest.lines} lines, made at {manifest.made_at} by {manifest.made_by}")
+    typer.echo(
+        f"{manifest.name}: {memories_in_words(manifest.memories)} in {manifest.lines} lines, made at {manifest.made_at} by {manifest.made_by}"
+    )
     typer.echo(_signer(manifest, data or default_data_directory()))
     rows = [json.loads(line) for line in rows_of(file, manifest)]
     for row in rows[:3]:

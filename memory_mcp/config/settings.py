@@ -1,75 +1,17 @@
 """The keys of config.json: one frozen tree, each key with a default, a range and a description."""
 
-import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache
-from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from memory_mcp.config.values import HostAddress, ModelName, PoolName, SecureAddress, ServiceAddress, Timezone
 
-def _known_timezone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError("an IANA time zone such as Asia/Tokyo or UTC") from error
-    return name
-
-
-def _not_blank(name: str) -> str:
-    if not name.strip():
-        raise ValueError("a model name or a directory; null for none")
-    return name
-
-
-def _secure_address(url: str) -> str:
-    """Tokens and keys travel to this address: only on this machine they may do so unencrypted."""
-    parts = urlsplit(url)
-    is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
-    if not (parts.scheme == "https" or is_local) or not parts.hostname or parts.username is not None or parts.fragment:
-        raise ValueError("an https:// address; http:// only on this machine")
-    return url
-
-
-def _address_of_service(url: str) -> str:
-    """Memories travel to this address, and a key may: unencrypted only to a machine that the internet doesn't know by this name."""
-    parts = urlsplit(url)
-    host = (parts.hostname or "").rstrip(".")
-    try:
-        known_outside = ip_address(host).is_global
-    except ValueError:
-        known_outside = "." in host and host.rpartition(".")[2] not in _LOCAL_DOMAINS
-    if parts.scheme not in ("http", "https") or not host or (parts.scheme == "http" and known_outside):
-        raise ValueError("an https:// address; http:// only on this machine or in your own network")
-    if parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("an address without a user, a password or anything after ? or #; a key belongs into the environment")
-    return url.rstrip("/")
-
-
-def _address_of_host(url: str) -> str:
-    if urlsplit(_secure_address(url))._replace(scheme="", netloc="").geturl():
-        raise ValueError("an address without a path, such as https://memory.example.org")
-    return url
-
-
-_LOCAL_DOMAINS = frozenset({"local", "internal", "lan", "svc", "home", "localhost"})
-
-
-def _pool_name(name: str) -> str:
-    name = unicodedata.normalize("NFC", name)
-    if not name or name != name.strip() or "@" in name or not name.isprintable() or len(name) > 100:
-        raise ValueError("the name of a pool, of at most 100 visible characters without @")
-    return name
-
-
-PoolName = Annotated[str, AfterValidator(_pool_name)]
 PoolRole = Literal["readers", "writers", "reader_tokens", "writer_tokens"]
-ModelName = Annotated[str, AfterValidator(_not_blank)]
-ServiceAddress = Annotated[str, AfterValidator(_address_of_service)]
 Toolset = Literal["core", "upkeep", "compat", "graph", "experience"]
 PrivacyMode = Literal["off", "flag", "redact"]
 
@@ -234,22 +176,18 @@ class OAuth(Group):
     authorization_server: Literal["none", "built_in", "external"] = Field(
         "none", description="Who issues the tokens of OAuth: nobody, this server, or another one (`oauth.issuer`)."
     )
-    public_url: Annotated[str, AfterValidator(_address_of_host)] | None = Field(
+    public_url: HostAddress | None = Field(
         None, description="The address by which clients reach this server, such as `https://memory.example.org`. Required for OAuth."
     )
     dynamic_registration: bool = Field(
         True, description="`built_in`: whether clients that have no metadata document of their own may register themselves."
     )
-    issuer: Annotated[str, AfterValidator(_secure_address)] | None = Field(
-        None, description="`external`: the issuer, exactly as its tokens and its metadata name it."
-    )
-    jwks_url: Annotated[str, AfterValidator(_secure_address)] | None = Field(
-        None, description="`external`: where the keys are that sign its tokens (JWT)."
-    )
+    issuer: SecureAddress | None = Field(None, description="`external`: the issuer, exactly as its tokens and its metadata name it.")
+    jwks_url: SecureAddress | None = Field(None, description="`external`: where the keys are that sign its tokens (JWT).")
     algorithm: Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519"] = Field(
         "RS256", description="`external`: the only algorithm of a signature that is accepted."
     )
-    introspection_url: Annotated[str, AfterValidator(_secure_address)] | None = Field(
+    introspection_url: SecureAddress | None = Field(
         None, description="`external`: where it is asked about a token, instead of `oauth.jwks_url`."
     )
     client_id: str | None = Field(None, min_length=1, description="`oauth.introspection_url`: as whom this server asks there.")
@@ -471,9 +409,7 @@ class Settings(Group):
     vector_rebuild: VectorRebuild = Field(VectorRebuild(), description="Background rebuilding of vector indexes.")
     upkeep: Upkeep = Field(Upkeep(), description="When the background chores run.")
     retention: Retention = Field(Retention(), description="How long memories are kept. By default, only the trash is emptied.")
-    timezone: Annotated[str, AfterValidator(_known_timezone)] = Field(
-        "Asia/Tokyo", description="IANA time zone in which times are shown and words such as 昨日 are interpreted."
-    )
+    timezone: Timezone = Field("Asia/Tokyo", description="IANA time zone in which times are shown and words such as 昨日 are interpreted.")
     language: Literal["auto", "ja", "en"] = Field(
         "auto",
         description="Language of `ago` and similar texts. `auto`: the client's `Accept-Language`, or else that of the query, or else of the memory.",

@@ -50,8 +50,8 @@ def test_a_memory_and_a_whole_conversation_expire(shared_server: RunningServer) 
     assert "  expires at 2" in ok(memory_mcp("remember", "番号は4711", "-p", "host", "--expires", "30d"))
     line = json.dumps({"content": "窓際の席", "session_id": "会議", "source": "健太", "kind": "fact"}).encode()
     ok(memory_mcp("import", "-", "-p", "host", stdin=line))
-    assert re.fullmatch(r"host: 1 memories of 会議 expire at \d{4}.+\n", ok(memory_mcp("expire-session", "会議", "2 weeks", "-p", "host")))
-    assert ok(memory_mcp("expire-session", "会議", "never", "-p", "host")) == "host: 1 memories of 会議 don't expire\n"
+    assert re.fullmatch(r"host: 1 memory of 会議, expiring at \d{4}.+\n", ok(memory_mcp("expire-session", "会議", "2 weeks", "-p", "host")))
+    assert ok(memory_mcp("expire-session", "会議", "never", "-p", "host")) == "host: 1 memory of 会議, never expiring\n"
     for option, value in (("--session", "会議"), ("--source", "健太"), ("--kind", "fact")):
         assert "窓際の席" in ok(memory_mcp("recall", "-p", "host", option, value))
     assert ok(memory_mcp("recall", "-p", "host", "--session", "雑談")) == ""
@@ -200,7 +200,7 @@ def test_doctor_works_beside_the_server(shared_server: RunningServer) -> None:
     ok(shared_server.memory_mcp("remember", "x", "-p", "patient"))
     told = ok(command("doctor", "--config", str(shared_server.config), "--data", str(shared_server.data)))
     assert f"process {shared_server.process.pid} is serving this data" in told
-    assert "patient: 1 memories" in told
+    assert "patient: 1 memory" in told
     ok(shared_server.memory_mcp("remember", "y", "-p", "patient"))
 
 

@@ -81,7 +81,7 @@ def test_the_context_is_what_a_model_is_told(shared_server: RunningServer) -> No
     memory_mcp = shared_server.memory_mcp
     ok(memory_mcp("remember", "金曜は鍋", "--source", "健太", "-p", "cook"))
     told = ok(memory_mcp("context", "夕飯", "-p", "cook"))
-    assert told.startswith("cook: 1 memories\nlast conversation: ")
+    assert told.startswith("cook: 1 memory\nlast conversation: ")
     assert re.search(r"^\[\w+\] 健太: 金曜は鍋$", told, re.MULTILINE)
     assert json.loads(ok(memory_mcp("context", "--json", "-p", "cook")))["memories"] == 1
     assert memory_mcp("context", "-p", "nobody").stderr == "this persona does not exist yet\n"

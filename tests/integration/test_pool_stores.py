@@ -71,7 +71,7 @@ def test_doctor_checks_every_pool(run):
     told = run("doctor")
     assert "Nothing is wrong." in told
     for pool in POOLS:
-        assert f" @{pool}: 1 memories" in told
+        assert f" @{pool}: 1 memory" in told
 
 
 def test_a_pool_is_backed_up_and_restored(run, filled, now):

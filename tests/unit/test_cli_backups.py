@@ -45,7 +45,7 @@ def backup_of(directory: Path) -> Path:
 def test_beside_a_server_a_backup_is_made_listed_and_restored_when_it_has_stopped(run: Run, served: Personas, data_directory: Path) -> None:
     status, said = run("backup")
     made = backup_of(data_directory / ".backups" / "nilou")
-    assert (status, said.splitlines()[0].startswith("nilou: 1 memories, 0.0 MiB: "), str(made) in said) == (0, True, True)
+    assert (status, said.splitlines()[0].startswith("nilou: 1 memory, 0.0 MiB: "), str(made) in said) == (0, True, True)
     assert "the backups are not encrypted" in said
     assert run("backup", "list")[1].endswith(f"0.0 MiB  plain  {made}\n")
     assert "another server uses the data directory" in run("restore", str(made), "--replace")[1]
@@ -53,7 +53,7 @@ def test_beside_a_server_a_backup_is_made_listed_and_restored_when_it_has_stoppe
     status, said = run("restore", str(made))
     assert (status, "Say --replace" in said) == (1, True)
     status, said = run("restore", str(made), "--replace")
-    assert (status, said.startswith("nilou: as it was 20"), said.endswith("1 memories\n")) == (0, True, True)
+    assert (status, said.startswith("nilou: as it was 20"), said.endswith("1 memory\n")) == (0, True, True)
     assert run("doctor", "--quiet", embeddings_model=None, reranker_model=None)[0] == 0
 
 
@@ -94,7 +94,7 @@ def test_on_another_machine_a_sealed_backup_wants_its_key_and_is_encrypted_there
     assert (status, f"the master key {key_in_file(key).id} is not there" in said) == (1, True)
     assert list(Path(there).glob("*/memory.sqlite")) == []
     status, said = run("restore", str(made), "--data", there, "--key-file", str(key))
-    assert (status, "1 memories, encrypted" in said, "Name the key file in encryption.key_file" in said) == (0, True, True)
+    assert (status, "1 memory, encrypted" in said, "Name the key file in encryption.key_file" in said) == (0, True, True)
     status, said = run("doctor", "--data", there, encryption=encryption, embeddings_model=None, reranker_model=None)
     assert (status, "1 of 1 persona(s) are encrypted" in said) == (0, True)
 

@@ -75,7 +75,7 @@ def test_a_healthy_store_is_well_and_untouched(examine: Examine, left: Personas,
     before = snapshot(data_directory)
     status, text = examine()
     assert (status, wrong(text)) == (0, [])
-    assert "nilou: 1 memories, 1 waiting for a vector; database and lexical index are sound" in text
+    assert "nilou: 1 memory, 1 waiting for a vector; database and lexical index are sound" in text
     assert "none is serving this data" in text
     assert snapshot(data_directory) == before
 
@@ -253,7 +253,7 @@ def test_a_store_of_an_older_server_is_noted(examine: Examine, data_directory: P
     connection.close()
     status, text = examine()
     assert status == 0
-    assert "old: 1 memories in an older format" in text
+    assert "old: 1 memory in an older format" in text
 
 
 def test_quiet_says_only_what_is_wrong(examine: Examine, tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""Kinds of values in config.json: addresses, names, time zones. Each error says what is allowed."""
+
+import unicodedata
+from ipaddress import ip_address
+from typing import Annotated
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator
+
+
+def _known_timezone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError("an IANA time zone such as Asia/Tokyo or UTC") from error
+    return name
+
+
+def _not_blank(name: str) -> str:
+    if not name.strip():
+        raise ValueError("a model name or a directory; null for none")
+    return name
+
+
+def _secure_address(url: str) -> str:
+    """Tokens and keys travel to this address: only on this machine they may do so unencrypted."""
+    parts = urlsplit(url)
+    is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
+    if not (parts.scheme == "https" or is_local) or not parts.hostname or parts.username is not None or parts.fragment:
+        raise ValueError("an https:// address; http:// only on this machine")
+    return url
+
+
+def _address_of_service(url: str) -> str:
+    """Memories travel to this address, and a key may: unencrypted only to a machine that the internet doesn't know by this name."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    try:
+        known_outside = ip_address(host).is_global
+    except ValueError:
+        known_outside = "." in host and host.rpartition(".")[2] not in _LOCAL_DOMAINS
+    if parts.scheme not in ("http", "https") or not host or (parts.scheme == "http" and known_outside):
+        raise ValueError("an https:// address; http:// only on this machine or in your own network")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("an address without a user, a password or anything after ? or #; a key belongs into the environment")
+    return url.rstrip("/")
+
+
+def _address_of_host(url: str) -> str:
+    if urlsplit(_secure_address(url))._replace(scheme="", netloc="").geturl():
+        raise ValueError("an address without a path, such as https://memory.example.org")
+    return url
+
+
+_LOCAL_DOMAINS = frozenset({"local", "internal", "lan", "svc", "home", "localhost"})
+
+
+def _pool_name(name: str) -> str:
+    name = unicodedata.normalize("NFC", name)
+    if not name or name != name.strip() or "@" in name or not name.isprintable() or len(name) > 100:
+        raise ValueError("the name of a pool, of at most 100 visible characters without @")
+    return name
+
+
+Timezone = Annotated[str, AfterValidator(_known_timezone)]
+PoolName = Annotated[str, AfterValidator(_pool_name)]
+ModelName = Annotated[str, AfterValidator(_not_blank)]
+SecureAddress = Annotated[str, AfterValidator(_secure_address)]
+ServiceAddress = Annotated[str, AfterValidator(_address_of_service)]
+HostAddress = Annotated[str, AfterValidator(_address_of_host)]
