@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from starlette.responses import Response
 
+from memory_mcp.domain import KEYS_LIMIT
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.server.actions import browse, memories, private_data, records
 from memory_mcp.server.dashboard.frame import Visit
@@ -31,7 +32,7 @@ def contents(visit: Visit, keys: Sequence[str]) -> Mapping[str, str]:
     """What the first of these memories say now, by key, to whoever may read them; those that were erased are not there."""
     if not keys or not visit.may("read"):
         return {}
-    found = visit.perform(memories.recall, keys=list(dict.fromkeys(keys))[: memories.KEYS_LIMIT], detail="index", max_tokens=SHOWN_TOKENS)
+    found = visit.perform(memories.recall, keys=list(dict.fromkeys(keys))[:KEYS_LIMIT], detail="index", max_tokens=SHOWN_TOKENS)
     return {hit["key"]: hit["content"] for hit in found["hits"]}
 
 
