@@ -33,10 +33,10 @@ PARTS = ("lexical", "dense", "session", "graph", "date", "speaker", "freshness",
 
 def question(visit: Visit) -> Response:
     """Show what a question finds and why; beside it the same under other settings, if some were chosen."""
-    settings = visit.call.settings
+    visit.admission.require(recall.needs, "a question")
+    with visit.call.reading() as persona:
+        settings = visit.call.search_settings(persona)
     in_force = {key: _value(settings, key) for key in TRIED}
-    own = visit.perform(experience.recall_figures, days=1, limit=1).get("weights", {})
-    in_force |= {f"fusion.{name}": f"{value:g}" for name, value in own.items()}
     wanted = {key: visit.field(key) or in_force[key] for key in TRIED}
     shown = visit.field("top_k") or str(settings.reranker_top_n)
     answers, error = [], None

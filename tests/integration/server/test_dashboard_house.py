@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from memory_mcp.domain import TOKEN_SCOPES
+from memory_mcp.search.own_weights import set_own_weights
 from memory_mcp.store.files.access_tokens import create_token, read_tokens
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
@@ -283,6 +284,20 @@ def test_values_that_were_tried_are_kept_by_a_button(own_server, browser, token)
     assert "Save to config.json" not in guest.show("ask?q=苺&min_score=0.1")[1]
     assert guest.submit("ask/save", **sent)[0] == 403
     assert "Save to config.json" in browser().sign_in(token()).show("ask?q=苺&min_score=0.1")[1]
+
+
+def test_a_persona_is_asked_with_the_weights_of_its_own_also_beside_other_settings(own_server, own_http, browser):
+    lines = [
+        {"key": "a", "content": "[[健太|Person]]は[[美咲|Person]]の兄。", "relations": ["健太 > sibling_of > 美咲"]},
+        {"key": "b", "content": "美咲は桃が好き。"},
+    ]
+    own_http.post("/api/import", content="\n".join(map(json.dumps, lines)).encode(), headers={"X-Persona": "nilou"})
+    with own_server.runtime.personas.writing("nilou") as persona:
+        persona.database.write(lambda connection: set_own_weights(connection, {"graph_weight": 0.9}))
+    page = browser().show("ask?q=健太の兄の桃&fusion.speaker_boost=0")[1]
+    assert "fusion.graph_weight now 0.9" in page
+    in_force, tried = (re.findall(r"score ([\d.]+)", part) for part in page.split("With the values that you try"))
+    assert in_force == tried != []
 
 
 def test_settings_are_explained_in_japanese(browser):
