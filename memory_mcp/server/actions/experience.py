@@ -299,6 +299,8 @@ class FittedWeights(ReadingAnswer):
 @operation(needs=["read", "write", "admin"], route=Route("POST", "/api/recall/weights", body_required=True), answer=FittedWeights)
 def fit_weights(call: Call, arguments: WeightsArguments) -> Json:
     """Fit the weights of the fusion to a persona's own judgements. They are shown, and applied only on request and if the other half confirms them."""
+    if arguments.apply and arguments.reset:
+        raise InvalidInput("apply and reset are both true", "one uses weights, the other takes them back", "Send one of them")
     with call.changing() as persona:
         head = heading(call, persona)
         if arguments.reset:

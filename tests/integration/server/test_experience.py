@@ -240,6 +240,11 @@ def test_a_search_where_nobody_judged_neither_asks_for_weights_again_nor_reads_w
     assert [event["stmt_status"]["SQLITE_STMTSTATUS_FULLSCAN_STEP"] for event in asked if "FROM feedback" in event["sql"]] == [0]
 
 
+def test_weights_are_not_applied_and_taken_back_at_once(http, name):
+    answer = http.post("/api/recall/weights", json={"apply": True, "reset": True}, headers={"X-Persona": name})
+    assert (answer.status_code, "both true" in answer.text) == (400, True)
+
+
 def test_the_figures_say_what_is_found_shown_and_used(persona, http, name):
     keys = [persona("remember", content=text)["key"] for text in ("旅人は苺が好き", "妹の名前は花")]
     persona("recall", query="苺")
