@@ -82,7 +82,7 @@ class Bridge:
         self._pending: dict[str | int, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Forward messages until stdin ends or the process is told to stop; then finish what was asked."""
+        """Forward messages until stdin ends or the process gets a signal to stop; then finish what was asked."""
         stopping = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -167,7 +167,7 @@ class Bridge:
             return
         if message.method == "initialize" and response.is_success:
             self._version = _agreed_version(answer)
-        yield _one_line(answer, message.id, response.status_code)
+        yield _on_one_line(answer, message.id, response.status_code)
 
     async def _current(self) -> httpx2.AsyncClient:
         async with self._finding:
@@ -227,7 +227,7 @@ def _agreed_version(answer: bytes) -> dict[str, str]:
     return {}
 
 
-def _one_line(answer: bytes, identity: str | int, status: int) -> bytes:
+def _on_one_line(answer: bytes, identity: str | int, status: int) -> bytes:
     """The answer to a request as a message in one line, and with its id, which the server doesn't know if it refuses a body unread."""
     if status == httpx2.codes.OK and b"\n" not in answer:
         return answer

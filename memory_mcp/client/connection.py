@@ -164,7 +164,7 @@ class Connection:
             yield from response.iter_bytes()
 
     def tool_text(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Calls an MCP tool in one request, and returns what a model is told.
+        """Calls an MCP tool in one request, and returns the text for a model.
 
         Raises: as `get_json`.
         """
@@ -282,7 +282,7 @@ class Connection:
 
 
 class ToOwner(httpx2.Auth):
-    """Sends a call again that a cell refuses, to the cell of the persona if it is told that one's address, and all later calls at once."""
+    """Sends a call again that a cell refuses, to the cell of the persona if the refusal has that one's address, and all later calls at once."""
 
     def __init__(self, url: str) -> None:
         self._url, self._owner = url, url

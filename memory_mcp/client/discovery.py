@@ -73,7 +73,7 @@ def once_free(directory: Path, take: Callable[[], Taken]) -> Taken:
 
 
 def if_free(directory: Path, take: Callable[[], Taken]) -> Taken:
-    """As `once_free`, but waits for nobody but the server of a `memory-mcp stdio`, which it asks to yield.
+    """As `once_free`, but waits only for the server of a `memory-mcp stdio`, which it asks to yield.
 
     Raises:
         DirectoryInUse, MemoryMCPError: as `once_free`.

@@ -29,7 +29,7 @@ class Loaded:
 
 
 def default_config_path() -> Path:
-    """The default path of config.json: `MEMORY_MCP_CONFIG`, or else beside the default data directory."""
+    """The default path of config.json: `MEMORY_MCP_CONFIG`, or else next to the default data directory."""
     given = os.environ.get(f"{ENVIRONMENT_PREFIX}CONFIG")
     return Path(given) if given else (user_data_directory().parent if _is_elsewhere() else Path()) / "config.json"
 
@@ -51,7 +51,7 @@ def _is_elsewhere() -> bool:
 
 
 def personal_data_directory() -> Path:
-    """The data directory of somebody who has named none and may have no checkout: `MEMORY_MCP_DATA`, or else `memory` in the working
+    """The data directory where none is named and there may be no checkout: `MEMORY_MCP_DATA`, or else `memory` in the working
     directory, if config.json is beside it, or else in the user's directory for data."""
     given = os.environ.get(f"{ENVIRONMENT_PREFIX}DATA")
     if given or (Path("config.json").is_file() and Path("memory").is_dir()):
@@ -65,7 +65,7 @@ def user_data_directory() -> Path:
 
 
 def config_beside(data_directory: Path) -> Path:
-    """The config.json of a data directory: `MEMORY_MCP_CONFIG`, or else beside it."""
+    """The config.json of a data directory: `MEMORY_MCP_CONFIG`, or else next to it."""
     given = os.environ.get(f"{ENVIRONMENT_PREFIX}CONFIG")
     return Path(given) if given else data_directory.parent / "config.json"
 

@@ -61,7 +61,7 @@ def _since_1970(digits: str) -> TimeRange | None:
 
 
 def _is_day(digits: str) -> bool:
-    """Whether eight digits are a day that somebody may remember, and so ten no count of seconds."""
+    """Whether eight digits are a day that a person may remember, and so ten no count of seconds."""
     try:
         return date.fromisoformat(digits).year >= 1900
     except ValueError:

@@ -50,7 +50,7 @@ _ALONE: list[Expression] = [
     *weekdays.WEEKENDS_ALONE,
     *relative.VAGUE_ALONE,
 ]
-# What 18日 means, the tense of a statement tells.
+# What 18日 means depends on the tense of a statement.
 IN_STATEMENTS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS, absolute.DAY_OF_MONTH_ALONE])
 IN_QUESTIONS, AS_ARGUMENTS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS]), ExpressionTable([*relative.FROM_TODAY, *_ALWAYS, *_ALONE])
 
@@ -143,11 +143,11 @@ def _is_range(before: str, between: str) -> bool:
 
 def _clauses(plain: str, recognized: Sequence[Recognized]) -> Iterator[_Clause]:
     group: list[Recognized] = []
-    for found in recognized:
-        if group and not _WITHIN.fullmatch(plain[group[-1].end : found.start]):
+    for expression in recognized:
+        if group and not _WITHIN.fullmatch(plain[group[-1].end : expression.start]):
             yield _clause(group)
             group = []
-        group.append(found)
+        group.append(expression)
     if group:
         yield _clause(group)
 

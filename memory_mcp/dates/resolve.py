@@ -104,11 +104,13 @@ def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
         moment = exact.end if exact.end - exact.start > _LONGEST_CLOCK_TIME else exact.start
     else:
         # 3ヶ月 and "1 year" are counted from now as well.
-        meant = ((said, read_date(said, today, find_direction=lambda: "next")) for said in (plain, f"{plain}後", f"in {plain}"))
-        said, reading = next(((said, reading) for said, reading in meant if reading), (plain, None))
+        readings = (
+            (spelling, read_date(spelling, today, find_direction=lambda: "next")) for spelling in (plain, f"{plain}後", f"in {plain}")
+        )
+        spelling, reading = next(((spelling, reading) for spelling, reading in readings if reading), (plain, None))
         if reading is None:
             raise _refusal("expires_at", text, plain, today)
-        reading = with_single_day(reading, said, today)
+        reading = with_single_day(reading, spelling, today)
         night = night_hours() if reading.at_night else timedelta()
         moment = in_utc(reading.days, zone).end + night if reading.minute is None else moment_of(reading, zone)
     if moment <= now:

@@ -1,4 +1,4 @@
-"""The days that a statement is about: 「昨日の夕飯はカレー」 told on the 5th is about the 4th, "returns are due on December 1" about that day."""
+"""The days that a statement is about: 「昨日の夕飯はカレー」 stated on the 5th is about the 4th, "returns are due on December 1" about that day."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
@@ -11,12 +11,12 @@ from memory_mcp.dates.tense import direction, sentence_around
 
 # Only the beginning of a long text is read: later dates are seldom what it is about.
 READ_CHARACTERS = 2_000
-# Longer spans say too little: 今年 is true of most of what is told.
+# Longer spans distinguish too little: 今年 is true of most statements.
 LONGEST_SPAN = timedelta(days=31)
 SPANS_LIMIT = 10
 
 
-def days_of_statement(text: str, said_on: date) -> list[DaySpan]:
+def days_of_statement(text: str, stated_on: date) -> list[DaySpan]:
     """The spans of at most a month that a statement names, as meant on the local day on which it was made; at most ten.
 
     A date that does not say which one it is, such as 18日, is the next or the last one by the tense of its sentence; without one it is the
@@ -25,13 +25,13 @@ def days_of_statement(text: str, said_on: date) -> list[DaySpan]:
     plain = normalize(text[:READ_CHARACTERS])
     spans: dict[DaySpan, None] = {}
     taken: list[tuple[int, int]] = []
-    for day in days(plain, said_on):
+    for day in days(plain, stated_on):
         taken.append((day.start, day.end))
         if (span := _span_named(day.name)) is not None:
             spans[span] = None
-    for recognized in recognize(plain, said_on, IN_STATEMENTS, upcoming=True):
+    for recognized in recognize(plain, stated_on, IN_STATEMENTS, upcoming=True):
         if all(recognized.end <= start or recognized.start >= end for start, end in taken):
-            spans.update(dict.fromkeys(_meant(plain, recognized, said_on)))
+            spans.update(dict.fromkeys(_meant(plain, recognized, stated_on)))
     return [span for span in spans if span[1] - span[0] <= LONGEST_SPAN][:SPANS_LIMIT]
 
 
@@ -46,15 +46,15 @@ def _span_named(iso: str) -> DaySpan | None:
         return None
 
 
-def _meant(plain: str, recognized: Recognized, said_on: date) -> Iterator[DaySpan]:
+def _meant(plain: str, recognized: Recognized, stated_on: date) -> Iterator[DaySpan]:
     if len(recognized.spans) == 1:
         yield recognized.spans[0]
         return
     ahead = direction(*sentence_around(plain, recognized.start, recognized.end))
     spans: Sequence[DaySpan] = sorted(recognized.spans)
     if ahead == "next":
-        yield from [span for span in spans if span[1] > said_on][:1]
+        yield from [span for span in spans if span[1] > stated_on][:1]
     elif ahead == "last":
-        yield from [span for span in spans if span[0] < said_on + ONE_DAY][-1:]
+        yield from [span for span in spans if span[0] < stated_on + ONE_DAY][-1:]
     else:
-        yield from [span for span in spans if span[0] <= said_on < span[1]]
+        yield from [span for span in spans if span[0] <= stated_on < span[1]]

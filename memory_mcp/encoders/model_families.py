@@ -1,6 +1,6 @@
-"""The prefixes that a model wants and the languages that it knows: told by its directory, or by the table of known models, or guessed.
+"""The prefixes that a model wants and the languages that it knows: stated by its directory, or by the table of known models, or guessed.
 
-A name on the hub identifies a model. The name of a directory does not: what it tells is a guess.
+A name on the hub identifies a model. The name of a directory does not: what follows from it is a guess.
 """
 
 import hashlib

@@ -63,7 +63,7 @@ class ModelPool:
         self._bulk_running = 0
         self._last_call_at = float("-inf")
         self._closed = False
-        # Daemons, so that a model call that hangs can't keep the process from ending. `close` waits for the rest.
+        # Daemons, so that a model call without an end can't keep the process from ending. `close` waits for the rest.
         self._threads = [threading.Thread(target=self._serve, name=f"model-{number}", daemon=True) for number in range(self.workers)]
         for thread in self._threads:
             thread.start()

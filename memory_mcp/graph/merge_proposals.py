@@ -20,9 +20,9 @@ from memory_mcp.text.names import bare
 
 # The most connected entities are compared, up to this number.
 ENTITIES_LIMIT = 20_000
-# A form that more names share says nothing about any two of them: 山田 is a part of many names.
+# A form that more names share is no evidence about any two of them: 山田 is a part of many names.
 SHARED_BY_MANY = 20
-# A common neighbor with many neighbors says nothing, one with few says much.
+# A common neighbor with many neighbors is no evidence, one with few is much.
 FEW_NEIGHBORS = 30
 # Without similar names: the least share and the least number of common neighbors.
 STRANGERS_SHARE, STRANGERS_SHARED = 0.6, 3

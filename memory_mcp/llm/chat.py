@@ -96,7 +96,7 @@ def construct(path: str, arguments: dict[str, Any]) -> "BaseChatModel":
 
 
 def _answer(model: "BaseChatModel", settings: Llm, instructions: str, text: str, closing: Future[str]) -> str:
-    """Calls the model on its own thread: a call that hangs can't be stopped, but the caller stops waiting."""
+    """Calls the model on its own thread: a call without an answer can't be stopped, but the caller stops waiting."""
     from langchain_core.messages import HumanMessage, SystemMessage  # noqa: PLC0415  as above
 
     result: Future[str] = Future()

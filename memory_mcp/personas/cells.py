@@ -1,7 +1,7 @@
 """Which personas a data directory holds: all, or those of one cell of many. A name belongs to the cell `crc32(name) % of`.
 
-`.cell.json` in the data directory says which cell it is, so that no command and no server with another configuration can take it for
-another. A split in progress stands there, too: until it is done, nothing else opens the directory.
+`.cell.json` in the data directory names its cell, so that no command and no server with another configuration can take it for
+another. A split in progress is noted there, too: until it is done, nothing else opens the directory.
 """
 
 import json
@@ -25,7 +25,7 @@ OWNER_HEADER, OWNER_URL_HEADER = "X-Persona-Cell", "X-Persona-Url"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One of `of` cells. `address`: the URL of each, with `{cell}` for its number; None if nobody is told."""
+    """One of `of` cells. `address`: the URL of each, with `{cell}` for its number; None if callers don't learn it."""
 
     index: int = 0
     of: int = 1
@@ -72,7 +72,7 @@ def owner_of(name: str, of: int) -> int:
 
 
 def read(directory: Path) -> dict[str, Any]:
-    """What `.cell.json` says; that of the only cell if there is none.
+    """The cell in `.cell.json`; the only cell if there is none.
 
     Raises:
         StartupError: it can't be read.

@@ -101,7 +101,7 @@ def store_name(name: str) -> str:
 def directory_name(canonical: str) -> str:
     """The directory name of a canonical name: the name itself if it is safe on every system, otherwise a readable slug and a hash.
 
-    That of a pool is always the second, after an @: it can be told from those of older servers, which held any name.
+    That of a pool is always the second, after an @: it differs from those of older servers, which held any name.
     """
     pool = pool_of(canonical)
     if _PLAIN.fullmatch(canonical) and "--" not in canonical and canonical not in _RESERVED_ON_WINDOWS:

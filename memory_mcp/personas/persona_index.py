@@ -22,7 +22,7 @@ from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, PRIVATE_FILE
 from memory_mcp.store.sqlite.network_drives import is_on_network_drive
 from memory_mcp.text.romaji import reading
 
-# A directory of its own: SQLite makes and removes files beside a database, which would change the data directory.
+# A directory of its own: SQLite makes and removes files next to a database, which would change the data directory.
 DIRECTORY_NAME, FILE_NAME = ".personas", "index.sqlite"
 # Changes with the table, and with what `fold` and `reading` return.
 VERSION = 1
@@ -94,7 +94,7 @@ class PersonaIndex:
 
     @contextmanager
     def creating(self, folder: str) -> Iterator[None]:
-        """Notes a directory that is made in the block, so that the others aren't compared again. It is read when somebody asks for names."""
+        """Notes a directory that is made in the block, so that the others aren't compared again. It is read when names are asked for."""
         with self._lock:
             was_current = self._seen == _changed_at(self._directory)
             yield

@@ -49,7 +49,7 @@ OPEN_LIMIT = 128
 # blocking the threads that other personas need.
 OPENING_SECONDS = 2.0
 NO_KEYS = Keys()
-# What the log says of the rows that aren't adopted, by their name in the operation.
+# The log's words for rows that aren't adopted, by their name in the operation.
 _NOT_ADOPTED = {"without_text": "have no text and stay in its table", "refused": "about the graph could not be adopted"}
 # How long exclusive access waits for running calls.
 ALONE_SECONDS = 10.0

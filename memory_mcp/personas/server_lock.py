@@ -1,4 +1,4 @@
-"""The locks that prevent two servers on one data directory, and the note in which their owner says how to reach it."""
+"""The locks that prevent two servers on one data directory, and the note with the address of their owner."""
 
 import hashlib
 import json

@@ -57,21 +57,21 @@ def split(source_directory: Path, target_directory: Path, progress: Moved = lamb
         kept, new = Cell(old.index, 2 * old.of), Cell(old.index + old.of, 2 * old.of)
         _check(source, target, journal["id"], new)
         names = source.names()
-        leaving = [name for name in names if new.owns(name)]
+        moving = [name for name in names if new.owns(name)]
         try:
             if journal["phase"] == "copying":
                 cells.write(source_directory, old, split=journal)
                 cells.write(target_directory, new, split={"id": journal["id"]})
-                _copy(source, target, leaving, progress)
+                _copy(source, target, moving, progress)
                 cells.write(source_directory, old, split={**journal, "phase": "removing"})
             cells.write(target_directory, new, split_id=journal["id"])
-            for name in leaving:
+            for name in moving:
                 shutil.rmtree(_backups(source, name), ignore_errors=True)
                 lifecycle.remove_files(source, name)
             cells.write(source_directory, kept, split_id=journal["id"])
         except OSError as error:
             raise refusal(error, f"{source_directory} can't be split", "Make both directories writable, and run it again") from error
-        return Split(kept, new, len(names) - len(leaving), len(target.names()))
+        return Split(kept, new, len(names) - len(moving), len(target.names()))
 
 
 @contextmanager
@@ -100,10 +100,10 @@ def _check(source: Personas, target: Personas, identity: str, new: Cell) -> None
         raise InvalidInput(f"{target.directory} is not empty", "it is not of this split", "Name an empty directory with --to")
 
 
-def _copy(source: Personas, target: Personas, leaving: list[str], progress: Moved) -> None:
+def _copy(source: Personas, target: Personas, moving: list[str], progress: Moved) -> None:
     """Copy what is not there yet, then compare everything."""
-    for number, name in enumerate(leaving):
-        progress(number, 2 * len(leaving))
+    for number, name in enumerate(moving):
+        progress(number, 2 * len(moving))
         folder = target.path_of(name).parent
         if not folder.exists():
             with atomic_replace.replacement(target.directory, folder.name) as new_directory:
@@ -115,8 +115,8 @@ def _copy(source: Personas, target: Personas, leaving: list[str], progress: Move
     tokens = source.directory / access_tokens.FILE_NAME
     if tokens.exists():
         write_atomically(target.directory / access_tokens.FILE_NAME, tokens.read_bytes())
-    for number, name in enumerate(leaving, start=len(leaving)):
-        progress(number, 2 * len(leaving))
+    for number, name in enumerate(moving, start=len(moving)):
+        progress(number, 2 * len(moving))
         _compare(name, source.path_of(name).parent, target.path_of(name).parent)
         _compare(name, _backups(source, name), _backups(target, name))
     sync_directory(target.directory)

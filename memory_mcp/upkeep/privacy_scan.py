@@ -27,7 +27,7 @@ class PrivateData:
 
 
 def private_data(memory: Memory) -> list[PrivateData]:
-    """What a memory holds, of every kind, whatever config.json says of it."""
+    """What a memory holds, of every kind, whatever config.json sets for it."""
     text = "\n".join(_texts(memory))
     counts: dict[tuple[str, Literal["replaced", "stored", "uncertain"]], tuple[int, str]] = {}
     for match in _PLACEHOLDER.finditer(text):
@@ -41,7 +41,7 @@ def private_data(memory: Memory) -> list[PrivateData]:
 
 
 def masked(text: str) -> str:
-    """The first characters, so that somebody who knows it recognizes it."""
+    """The first characters, so that its owner recognizes it."""
     shown = text[:SHOWN_CHARACTERS] if len(text) >= 2 * SHOWN_CHARACTERS else ""
     return f"{shown}…"
 

@@ -114,7 +114,7 @@ def _settle(
 
 
 def _is_as(draft: Draft, summary: Memory) -> bool:
-    """Whether this is what the summary says already."""
+    """Whether the summary has this text already."""
     return summary.deleted_at is None and all(
         getattr(draft, name) == getattr(summary, name) for name in ("content", "occurred_at", "metadata", "privacy_level")
     )

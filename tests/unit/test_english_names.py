@@ -8,7 +8,7 @@ from memory_mcp.graph.extract.extraction import extract_mentions
 
 
 def named(text):
-    return [(one.name, one.type) for one in extract_mentions(text, (), said_on=date(2025, 11, 21))]
+    return [(one.name, one.type) for one in extract_mentions(text, (), stated_on=date(2025, 11, 21))]
 
 
 @pytest.mark.parametrize(

@@ -47,20 +47,20 @@ def test_everyday_japanese_names_whom_a_reader_would_and_nothing_else(text, name
     ],
 )
 def test_a_day_is_named_with_its_year_where_it_has_one(text, day):
-    assert [one.name for one in extract_mentions(text, (), said_on=SAID_ON)] == [day]
+    assert [one.name for one in extract_mentions(text, (), stated_on=SAID_ON)] == [day]
 
 
 @pytest.mark.parametrize(
     "text", ["明後日は休み", "明日会う", "1/2の確率", "2/3に減らす", "3/4カップ", "2月30日に", "10月17日間", "13/40に", "24/7で"]
 )
 def test_a_word_for_a_day_and_a_share_name_no_day(text):
-    assert extract_mentions(text, (), said_on=SAID_ON) == []
+    assert extract_mentions(text, (), stated_on=SAID_ON) == []
 
 
 def test_a_day_is_known_by_what_it_is_written_as_and_never_by_a_word_for_it():
-    (day,) = extract_mentions("来年4月8日に始まる", (), said_on=SAID_ON)
+    (day,) = extract_mentions("来年4月8日に始まる", (), stated_on=SAID_ON)
     assert day.aliases == ("2026年4月8日", "4月8日")
-    (day,) = extract_mentions("令和7年10月17日に始まる", (), said_on=SAID_ON)
+    (day,) = extract_mentions("令和7年10月17日に始まる", (), stated_on=SAID_ON)
     assert set(day.aliases) == {"2025年10月17日", "10月17日", "令和7年10月17日"}
 
 

@@ -1,1 +1,1 @@
-"""Models that run on another server: the connection, the forms that such servers speak, and how a change of the model there is noticed."""
+"""Models that run on another server: the connection, the protocols of such servers, and how a change of the model there is noticed."""

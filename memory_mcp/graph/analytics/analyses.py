@@ -72,7 +72,7 @@ def _not_begun(why: str) -> AnalysisUnfinished:
 
 
 def _log_late(what: str, persona: str, failure: BaseException | None) -> None:
-    """Logs the end of an analysis whose caller has given up: nobody else hears of a failure."""
+    """Logs the end of an analysis that its caller has given up: a failure is reported nowhere else."""
     if failure is None:
         logger.warning("%s of %s took long, and has ended", what, persona)
     elif isinstance(failure, AnalysisUnfinished):

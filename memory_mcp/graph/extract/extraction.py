@@ -16,20 +16,20 @@ from memory_mcp.text.gazetteer import Match
 from memory_mcp.text.mention import Mention, without_overlaps
 from memory_mcp.text.names import NAME_LIMIT, bare
 
-# Only the beginning of a long text is searched for names: a book that somebody pastes in is not an index of names.
+# Only the beginning of a long text is searched for names: a pasted book is not an index of names.
 TEXT_LIMIT = 20_000
 
 
 def extract_mentions(
-    text: str, types: Collection[str], known: Iterable[Match] = (), *, is_question: bool = False, said_on: date | None = None
+    text: str, types: Collection[str], known: Iterable[Match] = (), *, is_question: bool = False, stated_on: date | None = None
 ) -> list[Mention]:
     """The mentions in a text, in its order.
 
     `types`: what an annotation may give as a type. `known`: the known names in the text. `is_question`: an alias that several entities share
-    means the one mentioned most, instead of none. `said_on`: the day from which the year of 10月17日 is reckoned.
+    means the one mentioned most, instead of none. `stated_on`: the day from which the year of 10月17日 is reckoned.
     """
     known = list(known)
-    by_rules = [mention for mention in _by_rules(text, said_on) if len(mention.name) <= NAME_LIMIT]
+    by_rules = [mention for mention in _by_rules(text, stated_on) if len(mention.name) <= NAME_LIMIT]
     annotations = [_as_day(mention, text, by_rules) for mention in annotated(text, types)] if ANNOTATION_START in text else ()
     if not known:
         return without_overlaps([*annotations, *by_rules])
@@ -59,13 +59,13 @@ def likely_type(name: str) -> str | None:
     return next((mention.type for mention in whole if mention.type), None)
 
 
-def _by_rules(text: str, said_on: date | None = None) -> Iterator[Mention]:
+def _by_rules(text: str, stated_on: date | None = None) -> Iterator[Mention]:
     """What the rules find, overlaps included. A place whose name goes on is another place: 東京タワー is not 東京."""
     if is_japanese(text):
         for mention in (*people(text), *relatives(text), *places(text), *things(text)):
             if mention.type != "Location" or is_whole_name(text, mention.start, mention.end, "Location"):
                 yield mention
-    for day in days(text, said_on):
+    for day in days(text, stated_on):
         yield Mention(day.name, day.type, day.start, day.end, "rule", subtype=day.subtype, aliases=day.aliases)
     if has_latin(text):
         yield from english_mentions(text)

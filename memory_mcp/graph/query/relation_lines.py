@@ -1,4 +1,4 @@
-"""Stated relations of the entities in a query, as lines that an answer has beside its hits: no memory's text need contain them."""
+"""Stated relations of the entities in a query, as lines that an answer has besides its hits: no memory's text need contain them."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ def relation_lines(connection: apsw.Connection, entities: Mapping[int, float], r
     if not near:
         return ()
     words = set(query_tokens(rest))
-    further = dict.fromkeys(end for one in near for end in (one.source, one.target) if end not in entities)
+    further = dict.fromkeys(end for relation in near for end in (relation.source, relation.target) if end not in entities)
     beyond = relations.strongest_statements(connection, list(further)[:FURTHER_ENTITIES], PER_FURTHER_ENTITY)
     overlap = {statement: share for statement in (*near, *beyond) if (share := _overlap(statement, entities, words))}
     best = sorted(overlap, key=lambda statement: -overlap[statement])[:LINES]

@@ -30,7 +30,7 @@ LEADERS = 3
 HOPS, NEAREST, REACHED = 3, 500, 500
 # `田中` may be `田中誠`: what names the one counts this much for the others, shared by all who may be meant.
 NAMESAKE_SHARE = 0.5
-# A name that is a part of more names than this says nothing about any of them.
+# A name that is a part of more names than this is no evidence about any of them.
 NAMESAKES_LIMIT = 20
 # The least score of an association that makes a memory a hit though its words do not (docs/decisions/0026-support.md). A memory that names
 # one entity of one of the three best candidates, and nobody else, has a third of the entity's rarity.

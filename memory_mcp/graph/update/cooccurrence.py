@@ -23,7 +23,7 @@ from memory_mcp.text.privacy.redaction import FLAG_PREFIX
 from memory_mcp.text.speakers import is_role
 
 BATCH_MEMORIES = 50
-# A memory that names many entities says little about any two of them: only the first few are paired.
+# A memory that names many entities is little evidence about any two of them: only the first few are paired.
 ENTITIES_LIMIT = 8
 # The weight of a co-occurrence in one memory; seven memories add up to 0.8.
 COOCCURRENCE_WEIGHT = 0.2

@@ -32,11 +32,11 @@ STATED_WEIGHT = 0.8
 def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
     """Stores the mentions of a new memory, and the relations that its writer states. A summary names what its sources name already."""
     happened = draft.occurred_at or draft.restored.created_at or now
-    said_on = _local_day(happened, now)
+    stated_on = _local_day(happened, now)
     linked = []
     if draft.kind != "summary":
-        linked = _linked(connection, names, draft.content, said_on, now)
-        _keep_times(connection, memory_id, draft.content, said_on, now)
+        linked = _linked(connection, names, draft.content, stated_on, now)
+        _keep_times(connection, memory_id, draft.content, stated_on, now)
     mentions.add(connection, memory_id, linked, now)
     if draft.restored.deleted_at is None:
         mentions.count_new_memory(connection, {entity for entity, _ in linked}, happened)
@@ -58,9 +58,9 @@ def add_stated_relations(
         return []
     evidence, with_equal_ends = [], []
     types = records.entity_types(connection)
-    said_on = _day_of_memory(connection, memory_id, now) if memory_id else now.date()
+    stated_on = _day_of_memory(connection, memory_id, now) if memory_id else now.date()
     for relation in (with_types(relation, types) for relation in stated):
-        source_day, target_day = stated_days(relation, said_on)
+        source_day, target_day = stated_days(relation, stated_on)
         source = _end_of_relation(connection, relation.source, relation.source_type, source_day, now)
         target = _end_of_relation(connection, relation.target, relation.target_type, target_day, now)
         if memory_id is None:
@@ -77,11 +77,11 @@ def add_stated_relations(
     return with_equal_ends
 
 
-def stated_days(relation: StatedRelation, said_on: date) -> tuple[NamedDay | None, NamedDay | None]:
+def stated_days(relation: StatedRelation, stated_on: date) -> tuple[NamedDay | None, NamedDay | None]:
     """The days that the ends of a relation name, as in a text: of the year in which it was stated, or, of a birthday, of none."""
 
     def day(name: str, type_: str | None, other_end: str) -> NamedDay | None:
-        return day_called(name, said_on, relation.relation, other_end) if type_ in (None, "TimeUnit") else None
+        return day_called(name, stated_on, relation.relation, other_end) if type_ in (None, "TimeUnit") else None
 
     return day(relation.source, relation.source_type, relation.target), day(relation.target, relation.target_type, relation.source)
 
@@ -135,9 +135,9 @@ def relink_entities(
     the same text. Co-occurrences follow when the queue is worked off."""
     before = mentions.entities_of(connection, memory_id)
     mentions.remove(connection, memory_id, keep_methods=() if changed else ("model",))
-    said_on = _day_of_memory(connection, memory_id, now)
-    linked = _linked(connection, names, content, said_on, now)
-    _keep_times(connection, memory_id, content, said_on, now)
+    stated_on = _day_of_memory(connection, memory_id, now)
+    linked = _linked(connection, names, content, stated_on, now)
+    _keep_times(connection, memory_id, content, stated_on, now)
     mentions.add(connection, memory_id, linked, now)
     # Counting reads every memory of an entity: of a text in which more names are known now, most entities are the same as before.
     mentions.recount(connection, before ^ mentions.entities_of(connection, memory_id))
@@ -173,9 +173,9 @@ def update_after_trash(connection: apsw.Connection, memory_ids: Iterable[int], n
     relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)
 
 
-def _keep_times(connection: apsw.Connection, memory_id: int, content: str, said_on: date, now: datetime) -> None:
+def _keep_times(connection: apsw.Connection, memory_id: int, content: str, stated_on: date, now: datetime) -> None:
     """Stores the times that a text names. `now` is in the zone whose days are meant."""
-    memory_dates.replace(connection, memory_id, in_utc_spans(days_of_statement(content, said_on), now.tzinfo or UTC))
+    memory_dates.replace(connection, memory_id, in_utc_spans(days_of_statement(content, stated_on), now.tzinfo or UTC))
 
 
 def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime) -> date:
@@ -191,13 +191,13 @@ def _local_day(moment: datetime, now: datetime) -> date:
         return moment.date()
 
 
-def _linked(connection: apsw.Connection, names: KnownNames, content: str, said_on: date, now: datetime) -> list[tuple[int, Mention]]:
+def _linked(connection: apsw.Connection, names: KnownNames, content: str, stated_on: date, now: datetime) -> list[tuple[int, Mention]]:
     """The entities that a text names, with their mentions. Unknown entities are created."""
     text = content[:TEXT_LIMIT]
     created: dict[tuple[str, str | None, str | None], int] = {}
     linked: list[tuple[int, Mention]] = []
     types = records.entity_types(connection) if ANNOTATION_START in text else ()
-    for mention in extract_mentions(text, types, names.matches(connection, text), said_on=said_on):
+    for mention in extract_mentions(text, types, names.matches(connection, text), stated_on=stated_on):
         key = (mention.name, mention.type, mention.likely)
         entity = mention.entity or created.get(key)
         if mention.entity and mention.likely:

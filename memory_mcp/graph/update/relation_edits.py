@@ -111,10 +111,10 @@ def unrelate(persona: Persona, relation: StatedRelation, *, reason: str | None, 
     return operation is not None
 
 
-def _ends(connection: apsw.Connection, stated: StatedRelation, said_on: date, find: Find) -> tuple[list[int], list[int]]:
+def _ends(connection: apsw.Connection, stated: StatedRelation, stated_on: date, find: Find) -> tuple[list[int], list[int]]:
     """The entities that may be the source of a relation, and those that may be its target."""
     typed = with_types(stated, records.entity_types(connection))
-    source_day, target_day = stated_days(typed, said_on)
+    source_day, target_day = stated_days(typed, stated_on)
     return find(connection, typed.source, typed.source_type, source_day), find(connection, typed.target, typed.target_type, target_day)
 
 

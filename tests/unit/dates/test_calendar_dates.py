@@ -9,8 +9,8 @@ from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions
 SAID_ON = date(2025, 10, 30)
 
 
-def days_in(text, said_on=SAID_ON):
-    return [one.name for one in extract_mentions(text, (), said_on=said_on) if one.subtype == "day"]
+def days_in(text, stated_on=SAID_ON):
+    return [one.name for one in extract_mentions(text, (), stated_on=stated_on) if one.subtype == "day"]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_so_many_days_are_no_further_day(text):
 
 
 def test_a_day_that_shares_the_month_of_another_is_called_by_its_whole_date():
-    _, last = (one for one in extract_mentions("10月17日〜19日に旅行した", (), said_on=SAID_ON) if one.subtype == "day")
+    _, last = (one for one in extract_mentions("10月17日〜19日に旅行した", (), stated_on=SAID_ON) if one.subtype == "day")
     assert last.aliases == ("2025年10月19日", "10月19日")
 
 
@@ -72,9 +72,9 @@ def test_a_day_may_be_written_as_one_likes(text, day):
 
 
 def test_an_english_sentence_tells_the_year_of_its_day():
-    said_on = date(2026, 2, 10)
-    assert days_in("The wedding is on October 17", said_on) == ["2026-10-17"]
-    assert days_in("We went to Kyoto on October 17", said_on) == ["2025-10-17"]
+    stated_on = date(2026, 2, 10)
+    assert days_in("The wedding is on October 17", stated_on) == ["2026-10-17"]
+    assert days_in("We went to Kyoto on October 17", stated_on) == ["2025-10-17"]
 
 
 @pytest.mark.parametrize(

@@ -178,8 +178,8 @@ ENGLISH = [
 ]
 
 
-def day_in(text, said_on):
-    return next(one.name for one in extract_mentions(text, (), said_on=said_on) if one.subtype == "day")
+def day_in(text, stated_on):
+    return next(one.name for one in extract_mentions(text, (), stated_on=stated_on) if one.subtype == "day")
 
 
 @pytest.mark.parametrize("text", PLANS)
@@ -204,12 +204,12 @@ def test_an_english_sentence_tells_it_by_its_verb(text, day):
 
 def test_each_sentence_speaks_for_its_own_day():
     text = "10月17日に会った。次の締切は10月18日。10月19日は金曜"
-    assert [one.name for one in extract_mentions(text, (), said_on=IN_JUNE)] == ["2025-10-17", "2026-10-18", "2026-10-19"]
+    assert [one.name for one in extract_mentions(text, (), stated_on=IN_JUNE)] == ["2025-10-17", "2026-10-18", "2026-10-19"]
 
 
 def test_the_day_itself_is_both_the_next_and_the_last():
-    said_on = date(2026, 10, 17)
-    assert (day_in("10月17日に会う", said_on), day_in("10月17日に会った", said_on)) == ("2026-10-17", "2026-10-17")
+    stated_on = date(2026, 10, 17)
+    assert (day_in("10月17日に会う", stated_on), day_in("10月17日に会った", stated_on)) == ("2026-10-17", "2026-10-17")
 
 
 def test_the_29th_of_february_waits_for_its_year():
