@@ -147,7 +147,6 @@ def serve(
     requires_tokens = settings.oauth.is_on or read_tokens(data_directory) is not None
     refuse_anonymous_access(address[0], settings, has_tokens=requires_tokens)
     keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
-    encryption.refuse_without_key(data_directory, keys)
     # Listening starts before the imports below, which take a second: clients that connect meanwhile wait instead of being refused.
     with _listening(*address) as listener, _opened(data_directory, keys, settings) as personas, _adopting(personas) as adopt:
         secret = secrets.token_urlsafe(32)
@@ -166,6 +165,7 @@ def _run(
     secret: str,
     inner: InnerServer | None,
 ) -> None:
+    gc.disable()  # until `quicken_calls`: a twelfth of a start would go to walking what the imports make, which stays anyway
     import uvicorn  # noqa: PLC0415  see the comment in `serve`
 
     from memory_mcp.chat.web import WebChat  # noqa: PLC0415
@@ -228,6 +228,7 @@ def _run(
             with nullcontext() if inner else _ignoring_repeated_signals():
                 uvicorn_server.run(sockets=[listener])
         finally:
+            gc.enable()
             config.stop()
             runtime.imports.close()
             chat.close()
@@ -364,6 +365,7 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 def _opened(data_directory: Path, keys: Keys, settings: Settings) -> Iterator[Personas]:
     personas = Personas(data_directory, keys=keys, log_rotation=settings.operations_log.rotation, cell=Cell.configured(settings.cell))
     try:
+        encryption.refuse_without_key(data_directory, keys, personas.index.directories(encrypted=True))
         yield personas
     finally:
         personas.close()
@@ -393,7 +395,7 @@ def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas, 
     if not personas.cell.is_whole:
         logger.info("this is %s", personas.cell)
     logger.info("settings from %s%s", config.path.resolve(), "" if config.path.exists() else " (missing: defaults)")
-    if plain := personas.keys.for_new and encryption.state(personas.directory).plain:
+    if plain := personas.keys.for_new and personas.index.directories(encrypted=False):
         logger.warning("encryption is on, but %d persona(s) are not encrypted: stop the server and run `memory-mcp encrypt`", len(plain))
     tokens = read_tokens(personas.directory)
     oauth = config.current().oauth

@@ -100,10 +100,10 @@ def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Fi
     """The keys, and whether they decrypt all encrypted personas."""
     try:
         keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
-        refuse_without_key(directory, keys)
+        there = state(directory)
+        refuse_without_key(directory, keys, there.encrypted)
     except (ConfigError, StartupError, NotInstalled) as error:
         return Keys(), [Finding("wrong", "encryption", f"{error} The server does not start.")]
-    there = state(directory)
     if keys.master is None:
         return keys, [Finding("ok", "encryption", "none: everybody with access to the disk can read the memories")]
     counts = f"{len(there.encrypted)} of {len(there.encrypted) + len(there.plain)} persona(s) are encrypted; master key {keys.master.id}"

@@ -19,13 +19,14 @@ from memory_mcp.errors import StoreDamaged
 from memory_mcp.personas.directories import IDENTITY_NAME, identity, is_persona
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, PRIVATE_FILE
+from memory_mcp.store.files.encryption_keys import is_encrypted
 from memory_mcp.store.sqlite.network_drives import is_on_network_drive
 from memory_mcp.text.romaji import reading
 
 # A directory of its own: SQLite makes and removes files next to a database, which would change the data directory.
 DIRECTORY_NAME, FILE_NAME = ".personas", "index.sqlite"
 # Changes with the table, and with what `fold` and `reading` return.
-VERSION = 1
+VERSION = 2
 # The time of a directory moves in steps of some milliseconds: what another program changes in the step in which it was read leaves its time as
 # it is. So a directory that had just changed is read once more, a little later.
 STEP_SECONDS, SETTLING_SECONDS = 0.05, 2.0
@@ -36,7 +37,7 @@ _SCHEMA = f"""
 DROP TABLE IF EXISTS personas;
 CREATE TABLE personas (
     directory TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, folded TEXT NOT NULL, sound TEXT NOT NULL,
-    adopted INTEGER NOT NULL DEFAULT 0
+    encrypted INTEGER NOT NULL, adopted INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX personas_by_letters ON personas(folded);
 CREATE INDEX personas_by_sound ON personas(sound);
@@ -79,6 +80,10 @@ class PersonaIndex:
     def near(self, name: str) -> list[str]:
         """The names that this one may be a misspelling of, among others."""
         return self.names() if self.count() <= COMPARED else self._column(_BESIDE, (fold(name), reading(fold(name))))
+
+    def directories(self, *, encrypted: bool) -> list[str]:
+        """The directories of the personas that are encrypted, or of those that aren't."""
+        return self._column("SELECT directory FROM personas WHERE encrypted = ? ORDER BY directory", (encrypted,))
 
     def adopted(self) -> set[str]:
         """The directories in which nothing of an older server is left."""
@@ -165,10 +170,13 @@ class PersonaIndex:
                 self._others.add(folder)
             else:
                 self._others.discard(folder)
-                rows.append((folder, name, _stamp(self._directory / folder), fold(name), reading(fold(name))))
+                path = self._directory / folder
+                rows.append((folder, name, _stamp(path), fold(name), reading(fold(name)), is_encrypted(path)))
         if rows:
             with index:
-                index.executemany("INSERT OR REPLACE INTO personas(directory, name, stamp, folded, sound) VALUES (?, ?, ?, ?, ?)", rows)
+                index.executemany(
+                    "INSERT OR REPLACE INTO personas(directory, name, stamp, folded, sound, encrypted) VALUES (?, ?, ?, ?, ?, ?)", rows
+                )
 
 
 def _name_in(directory: Path) -> str | None:

@@ -115,5 +115,6 @@ async def quicken_calls(mcp: FastMCP) -> None:
     schemas: Mapping[str, dict[str, Any]] = {tool.name: tool.parameters for tool in await mcp.list_tools(run_middleware=False)}
     lookup: Callable[[str], Mapping[str, Any] | None] = schemas.get
     mcp._mcp_server.get_tool_input_schema = lookup  # noqa: SLF001  no public API; a test guards it
+    gc.enable()
     gc.collect()
     gc.freeze()

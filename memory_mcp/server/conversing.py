@@ -4,13 +4,14 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-from fastmcp.client.transports import StreamableHttpTransport
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memory_mcp.server.operation import Json
 
-Transports = Mapping[str, Callable[[], StreamableHttpTransport]]
+if TYPE_CHECKING:
+    from fastmcp.client.transports import StreamableHttpTransport
+
+Transports = Mapping[str, Callable[[], "StreamableHttpTransport"]]
 
 
 class RunningTurn(Protocol):

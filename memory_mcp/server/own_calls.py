@@ -5,7 +5,6 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx2
-from fastmcp.client.transports import StreamableHttpTransport
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -19,6 +18,8 @@ ANSWER_SECONDS = 300.0
 
 def transports(request: Request, admission: Admission, personas: Sequence[str]) -> Transports:
     """Ways for MCP clients to this server as each of these personas, with the rights of a request's token, through the same checks as from outside."""
+    from fastmcp.client.transports import StreamableHttpTransport  # noqa: PLC0415  a quarter of a second that a server without conversations saves
+
     edge: ASGIApp = request.app.state.edge
     client = request.client or ("127.0.0.1", 0)
 

@@ -4,7 +4,6 @@ Each persona is rewritten in a new directory that replaces the old one by a rena
 or completely plain, and opens.
 """
 
-import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -50,14 +49,8 @@ def state(data_directory: Path) -> State:
     )
 
 
-def encrypted_directories(data_directory: Path) -> list[str]:
-    """The names of the directories of encrypted personas. Costs one look at each persona."""
-    names = os.listdir(data_directory) if data_directory.is_dir() else []  # noqa: PTH208  path objects cost more than the looks
-    return sorted(name for name in names if os.path.exists(f"{data_directory}/{name}/{KEY_NAME}") and is_persona(data_directory / name))  # noqa: PTH110
-
-
-def refuse_without_key(data_directory: Path, keys: Keys) -> None:
-    """Check that the master key opens every encrypted persona. A damaged key file affects only its persona.
+def refuse_without_key(data_directory: Path, keys: Keys, encrypted: Iterable[str]) -> None:
+    """Check that the master key opens every one of these directories of encrypted personas. A damaged key file affects only its persona.
 
     Raises:
         StartupError: the master key is missing or wrong, or new personas should be encrypted without one.
@@ -69,7 +62,7 @@ def refuse_without_key(data_directory: Path, keys: Keys) -> None:
         )  # fmt: skip
     closed: list[str] = []
     why: KeyRefused | None = None
-    for folder in encrypted_directories(data_directory):
+    for folder in encrypted:
         try:
             keys.of(data_directory / folder)
         except KeyRefused as error:

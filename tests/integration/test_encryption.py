@@ -196,18 +196,22 @@ def test_one_persona_that_is_encrypted_does_not_keep_a_plain_one_from_being_serv
     assert encryption.state(personas.directory) == encryption.State(("nilou",), (directory_name("さくら"),))
 
 
+def refuse_without_key(directory: Path, keys: Keys) -> None:
+    encryption.refuse_without_key(directory, keys, encryption.state(directory).encrypted)
+
+
 def test_a_server_does_not_start_without_the_key_or_with_another(
     opened: Opened, master: MasterKey, data_directory: Path, now: datetime
 ) -> None:
     fill(opened(Keys(master, for_new=True)), "nilou", now)
-    encryption.refuse_without_key(data_directory, Keys(master))
+    refuse_without_key(data_directory, Keys(master))
     with pytest.raises(StartupError, match=f"nilou.*the master key {master.id} is not there"):
-        encryption.refuse_without_key(data_directory, Keys())
+        refuse_without_key(data_directory, Keys())
     other = new_key("another test")
     with pytest.raises(StartupError, match=f"it requires {master.id}; another test is {other.id}"):
-        encryption.refuse_without_key(data_directory, Keys(other))
+        refuse_without_key(data_directory, Keys(other))
     with pytest.raises(StartupError, match="no master key"):
-        encryption.refuse_without_key(data_directory / "elsewhere", Keys(for_new=True))
+        refuse_without_key(data_directory / "elsewhere", Keys(for_new=True))
 
 
 def test_a_key_file_that_is_damaged_concerns_its_persona_alone(
@@ -226,7 +230,7 @@ def test_a_key_file_that_is_damaged_concerns_its_persona_alone(
     ):
         path.write_text(broken)
         personas = opened(Keys(master))
-        encryption.refuse_without_key(data_directory, personas.keys)
+        refuse_without_key(data_directory, personas.keys)
         with pytest.raises(StoreDamaged), personas.reading("nilou"):
             pass
         assert told(personas, "さくら")[0]["memories"] == 29

@@ -9,14 +9,17 @@ from multiprocessing import get_context
 
 import pytest
 
+from memory_mcp.config.master_key import new_key
 from memory_mcp.personas import persona_index
 from memory_mcp.personas.directories import IDENTITY_NAME
 from memory_mcp.personas.lifecycle import erase, rename
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.persona_index import DIRECTORY_NAME, FILE_NAME
 from memory_mcp.personas.registry import Personas, names_in
+from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.store.vectors.index_cache import IndexCache
+from memory_mcp.upkeep import encryption
 
 NAMES = ["nilou", "さくら", "ケン"]
 
@@ -121,6 +124,19 @@ def test_a_start_reads_no_identity_that_is_the_same(known, data_directory, monke
         pass
     assert "mio" in again.names()
     assert read == ["mio"]
+    again.close()
+
+
+def test_a_persona_that_was_encrypted_is_known_as_such_at_the_next_start(known, data_directory):
+    master = new_key("the key of this test")
+    known.names()
+    known.close()
+    again = Personas(data_directory, open_limit=0, keys=Keys(master))
+    encryption.encrypt(again, ["nilou"], lambda _name, refused: pytest.fail(refused) if refused else None)
+    again.close()
+    again = Personas(data_directory, keys=Keys(master))
+    assert again.index.directories(encrypted=True) == ["nilou"]
+    assert again.index.directories(encrypted=False) == sorted(map(directory_name, ("さくら", "ケン")))
     again.close()
 
 

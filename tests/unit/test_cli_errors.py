@@ -159,11 +159,22 @@ def test_the_server_is_where_the_configuration_says(tmp_path: Path, monkeypatch:
 
 @pytest.mark.slow
 def test_the_help_loads_neither_the_server_nor_the_stores() -> None:
-    heavy = "{'fastmcp', 'httpx2', 'apsw', 'numpy', 'torch', 'langchain_community', 'uvicorn'}"
-    code = f"import sys, memory_mcp.cli as cli; cli.run(['--help']); sys.exit(', '.join({heavy} & set(sys.modules)))"
+    heavy = {"fastmcp", "httpx2", "apsw", "numpy", "torch", "langchain_community", "uvicorn"}
+    assert loaded_of(heavy, "import memory_mcp.cli as cli; cli.run(['--help'])") == ""
+
+
+@pytest.mark.slow
+def test_a_server_that_starts_loads_neither_models_nor_clients() -> None:
+    heavy = {"torch", "onnxruntime", "faiss", "sudachipy", "rustworkx", "langchain_core", "fastmcp.client", "griffe"}
+    start = "import memory_mcp.app, memory_mcp.chat.web, memory_mcp.config.settings as c, memory_mcp.server.application as a"
+    assert loaded_of(heavy, f"{start}; a.mcp_server(c.Settings())") == ""
+
+
+def loaded_of(heavy: set[str], code: str) -> str:
+    """Which of these modules a process has loaded after some code."""
+    code = f"import sys; {code}; sys.exit(', '.join({heavy} & set(sys.modules)))"
     root = Path(memory_mcp.__file__).parents[1]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
-    assert done.stderr.strip() == ""
+    return subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False).stderr.strip()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")

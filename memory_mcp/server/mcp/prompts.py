@@ -14,16 +14,15 @@ PROMPTS = ("session_start", "memory_protocol")
 
 def register(mcp: FastMCP) -> None:
     """Add the prompts to a server."""
-    mcp.prompt(session_start, name="session_start", description="Begin a conversation with what you remember.")
-    mcp.prompt(memory_protocol, name="memory_protocol", description="When to recall, remember, revise and forget.")
+    mcp.prompt(_session_start, name="session_start", description="Begin a conversation with what you remember.")
+    mcp.prompt(_memory_protocol, name="memory_protocol", description="When to recall, remember, revise and forget.")
 
 
-def session_start(topic: str = "") -> str:
-    """Make a model begin with its memory."""
+# No docstrings: to read one, fastmcp imports a parser, a twentieth of a start.
+def _session_start(topic: str = "") -> str:
     about = f' with query="{topic}"' if topic else ""
     return f"Call get_context{about} now. Then greet me as somebody who remembers: use what it says, and do not recite it.\n\n{PROTOCOL}"
 
 
-def memory_protocol() -> str:
-    """Return the protocol alone, for a system prompt or an instructions file."""
+def _memory_protocol() -> str:
     return PROTOCOL
