@@ -8,12 +8,14 @@ alone. 100,000 take 11 GB; with `--data` the filled directory is kept, and a lat
 
 import argparse
 import resource
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -27,6 +29,7 @@ from benchmarks.server import NO_MODELS, Server, running
 from benchmarks.soak import look
 from memory_mcp.personas.directories import IDENTITY_NAME, identity_text
 from memory_mcp.personas.names import directory_name
+from memory_mcp.personas.persona_index import DIRECTORY_NAME, FILE_NAME
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.legacy_layout import legacy_items
@@ -67,22 +70,32 @@ def recall(http: httpx2.Client, persona: str) -> None:
     (http.get("/api/recall", params={"query": "紅茶"}, headers={"X-Persona": quote(persona)})).raise_for_status()
 
 
-def started(data: Path) -> dict[str, float]:
-    """One start: until it listens, and what it has used until then and until it is ready."""
+def started(data: Path, *, until_seen: bool = False) -> dict[str, float]:
+    """One start: until it listens, and what it has used until then and until it is ready. `until_seen`: it runs on until it has looked for files of
+    older servers everywhere, which it does once."""
     with running(NO_MODELS, data=data) as server:
         listening = processor_seconds(server.pid)
         httpx2.get(f"{server.url}/ready", trust_env=False, timeout=60).raise_for_status()
-        return {
+        figures = {
             "wall_s": round(server.started_in, 2),
             "cpu_s": listening,
             "ready_cpu_s": processor_seconds(server.pid),
             "resident_mb": round(server.resident_mb(), 1),
         }
+        while until_seen and not_seen(data):
+            time.sleep(1)
+        return figures
+
+
+def not_seen(data: Path) -> int:
+    """How many personas may have files of an older server, as far as is known."""
+    with closing(sqlite3.connect(f"file:{data / DIRECTORY_NAME / FILE_NAME}?mode=ro", uri=True)) as index:
+        return int(index.execute("SELECT count(*) FROM personas WHERE NOT adopted").fetchone()[0])
 
 
 def starts(data: Path, empty: Path, count: int, report: Report) -> None:
     """Starts with the personas and with none, in turns; the medians."""
-    report.add([{"what": "first start", **started(data)}])
+    report.add([{"what": "first start", **started(data, until_seen=True)}])
     seen: dict[str, list[dict[str, float]]] = {"start": [], "start without personas": []}
     for _ in range(count):
         seen["start"].append(started(data))

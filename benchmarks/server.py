@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-START_LIMIT_SECONDS = 60
+START_LIMIT_SECONDS = 300  # 100,000 personas that no server has seen yet
 IMPORT_TIMEOUT_SECONDS = 1_800
 NO_MODELS: dict[str, object] = {"embeddings_model": None, "reranker_model": None}
 ANNOUNCEMENT = "Memory MCP listens on "

@@ -88,11 +88,12 @@ class _Round:
 
     def may_be_due_at(self, chore: Chore, settings: Settings) -> datetime | None:
         """For a round that is not due: when to look at it again; None if only a write or a request makes it due."""
-        was_written_to = self.writes > 1 or not chore.only_after_writes
-        if self.done_at is None or not was_written_to:
-            return self.next_due
+        if self.done_at is None:
+            return None
         earliest = self.done_at + chore.interval(settings)
-        return max(earliest, self.next_due) if self.next_due and self.writes == self.handled_writes else earliest
+        if self.next_due and self.writes == self.handled_writes:
+            return max(earliest, self.next_due)
+        return earliest if self.writes > 1 or not chore.only_after_writes else None
 
 
 class ChoreWorker:
@@ -169,7 +170,8 @@ class ChoreWorker:
         enabled = {chore.name: chore for chore in self._chores if chore.enabled(settings)}
         with self._guard:
             self._take_rested(now)
-            waiting = () if self._looked_until is None else self._personas.stores(self._looked_until)
+            looked_until = self._looked_until
+            waiting = () if looked_until is None else tuple(self._personas.stores(looked_until))
             due = [
                 (chore, name)
                 for (chore, name), round_ in self._rounds.items()
@@ -179,8 +181,10 @@ class ChoreWorker:
         return {
             chore.name: ChoreStatus(
                 enabled=chore.name in enabled,
-                due=tuple(
-                    sorted({*(name for due_chore, name in due if due_chore == chore.name), *(waiting if chore.name in enabled else ())})
+                # `waiting` may be 100,000 names, in order, and everyone behind `looked_until` is among them.
+                due=(
+                    *sorted(name for due_chore, name in due if due_chore == chore.name and (not waiting or name <= str(looked_until))),
+                    *(waiting if chore.name in enabled else ()),
                 ),
                 last_done=self._last_done.get(chore.name),
                 failing=tuple(sorted(name for failed_chore, name in failing if failed_chore == chore.name)),
@@ -221,7 +225,7 @@ class ChoreWorker:
                 if round_.requests == round_.handled_requests:
                     if not round_.is_due(chore, key[1], now, settings):
                         round_.due_since = None
-                        self._put_aside(key, round_, chore, settings)
+                        self._put_aside(key, round_, chore, settings, now)
                         continue
                     round_.due_since = round_.due_since or now
                     if not idle and not elapsed(round_.due_since, now, OVERDUE_SECONDS):
@@ -263,13 +267,13 @@ class ChoreWorker:
         if round_.requests == round_.handled_requests and not round_.backoff.failures:
             del self._rounds[key]
 
-    def _put_aside(self, key: tuple[str, str], round_: _Round, chore: Chore, settings: Settings) -> None:
+    def _put_aside(self, key: tuple[str, str], round_: _Round, chore: Chore, settings: Settings, now: datetime) -> None:
         """Takes a round that is not due out of the line, to be looked at again when it may be."""
         if round_.backoff.failures or (chore.has_work and not chore.with_work):
             return
         del self._rounds[key]
         round_.rests_until = round_.may_be_due_at(chore, settings)
-        if round_.rests_until:
+        if round_.rests_until and round_.rests_until > now:
             self._resting[key] = round_
             heapq.heappush(self._alarms, (round_.rests_until, key))
 

@@ -62,7 +62,7 @@ class Admission:
 
     def among(self, personas: Iterable[str]) -> list[str]:
         """Those of `personas` that may be spoken of."""
-        return [name for name in personas if self.reaches(name)]
+        return list(personas) if self.personas is None else [name for name in personas if self.reaches(name)]
 
     def require(self, needs: Collection[TokenScope], what: str) -> None:
         """Raises NotAllowed, and notes it, unless the token has all the scopes that `what` needs."""

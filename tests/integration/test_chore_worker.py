@@ -9,6 +9,7 @@ import pytest
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
 from memory_mcp.errors import StoreError
+from memory_mcp.jobs import chore_worker
 from memory_mcp.jobs.chore_worker import OVERDUE_SECONDS, Chore, ChoreWorker
 from memory_mcp.jobs.step_thread import POLL_SECONDS
 from memory_mcp.remember.pipeline import remember_many
@@ -245,6 +246,19 @@ def test_who_has_nothing_to_do_is_not_looked_at(world):
     assert world.work() == []
     wanted.add("mio")
     assert world.work() == ["mio"]
+
+
+def test_personas_whose_turn_is_over_keep_nobody_from_being_looked_at(world, monkeypatch):
+    monkeypatch.setattr(chore_worker, "LOOKED_AT_ONCE", 1)
+    world.worker = world.with_chore(only_after_writes=True)
+    world.write("mio")
+    with world.personas.writing("nilou"):
+        pass
+    world.later(IDLE_SECONDS)
+    assert world.work() == ["mio"]
+    world.later(INTERVAL.total_seconds())
+    world.retention = {"fact_days": 1}
+    assert "nilou" in [name for _ in range(6) for name in world.work()]
 
 
 def test_what_one_chore_does_gives_the_others_of_that_persona_a_round(world):

@@ -167,6 +167,13 @@ def test_an_answer_that_cant_be_used_is_a_failure_that_quotes_no_memory(fault: s
             assert not server.bodies  # for a moment, it is left alone
 
 
+def test_vectors_without_proof_of_the_same_model_are_not_taken():
+    with model_server("tei", RURI) as server, embedder_at(server) as embedder:
+        server.fault = lambda path, right: (200, [*right[:-1], [float("nan")] * 48])
+        with pytest.raises(EncoderFailed, match="changed"):
+            embedder.embed_documents(["猫"])
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -128,7 +128,7 @@ class RemoteEmbeddings(_Remote):
 
     def _compare(self, probe: Vectors) -> None:
         similarity = float(_unit(probe) @ self.probe)
-        if similarity < SAME_COSINE:
+        if not similarity >= SAME_COSINE:  # nor is NaN the same
             raise self._is_another(f"{self._connection.url} now gives a known text another vector (cosine {similarity:.2f})")
 
     def _same_size(self, vectors: Vectors) -> Vectors:
@@ -177,7 +177,7 @@ class RemoteCrossEncoder(_Remote):
 
     def _probe(self) -> None:
         now = self._scores(PROBE, list(PASSAGES))
-        if any(abs(score - before) > SAME_SCORE for score, before in zip(now, self.probe, strict=True)):
+        if not all(abs(score - before) <= SAME_SCORE for score, before in zip(now, self.probe, strict=True)):
             raise self._is_another(f"{self._connection.url} now scores a known text differently")
 
     def _scores(self, query: str, texts: list[str]) -> list[float]:
