@@ -116,6 +116,7 @@ async def recalled(bench: Bench, bare: Bare, arguments: argparse.Namespace, clie
         answers.append(await bench.tool("recall", {"query": asked(number + 100_000 * clients), "top_k": 5}))
 
     count = max(arguments.recalls, clients * 4)
+    await bench.hang_up()  # the bare models take minutes on a busy machine
     before = bare.question_seconds()
     took = await bench.timed("recall", recall, count, clients, deadline_ms=deadline_ms)
     beside = (before + bare.question_seconds()) / 2

@@ -38,9 +38,10 @@ class Bench:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._hang_up()
+        await self.hang_up()
 
-    async def _hang_up(self) -> None:
+    async def hang_up(self) -> None:
+        """Close the idle connections, before the server gives them up."""
         while self._idle:
             await self._idle.pop().__aexit__()
 
@@ -104,7 +105,7 @@ class Bench:
             for batch in _batched(lines(), 500):
                 yield b"".join(batch)
 
-        await self._hang_up()  # a server closes connections that stay idle during a long import
+        await self.hang_up()  # a server closes connections that stay idle during a long import
         begun = time.perf_counter()
         answer = (await self._http.post("/api/import", content=body(), timeout=IMPORT_TIMEOUT_SECONDS)).raise_for_status().json()
         took = time.perf_counter() - begun
