@@ -58,16 +58,20 @@ class Caller:
         return self._http.get(path)
 
     def imported(self, lines: bytes) -> dict[str, Any]:
-        """The counts of an import; as often as it takes, if the server has no room for it at first."""
-        pause = threading.Event()
-        while (response := self._http.post("/api/import", content=lines, timeout=600)).status_code in (429, 503):
-            pause.wait(min(float(response.headers["retry-after"]), 0.2))
-        return response.raise_for_status().json()
+        """The counts of an import."""
+        return self._answered("POST", "/api/import", content=lines).json()
 
     def exported(self) -> list[dict[str, Any]]:
         """Every memory, those in the trash too."""
-        response = self._http.get("/api/export?include_deleted=true").raise_for_status()
+        response = self._answered("GET", "/api/export?include_deleted=true")
         return [json.loads(line) for line in response.content.splitlines()]
+
+    def _answered(self, method: str, path: str, **request: Any) -> httpx2.Response:
+        """The answer to a request that is sent as often as it takes, where the server is busy or migrates the store, and says when to try again."""
+        pause = threading.Event()
+        while (response := self._http.request(method, path, timeout=600, **request)).status_code in (429, 503):
+            pause.wait(min(float(response.headers["retry-after"]), 0.2))
+        return response.raise_for_status()
 
 
 @dataclass
