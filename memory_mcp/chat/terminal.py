@@ -26,7 +26,7 @@ from memory_mcp.store.files.durable_files import write_atomically
 SHOWN_LENGTH = 300
 # A command gets the rest of its line. False ends the conversation.
 Command = Callable[[str], Coroutine[Any, Any, bool | None]]
-YES = frozenset({"y", "yes", "ｙ", "はい"})
+YES, NO = frozenset({"y", "yes", "ｙ", "はい"}), frozenset({"", "n", "no", "ｎ", "いいえ"})
 
 
 def run(
@@ -134,14 +134,15 @@ class Terminal(App[None]):
         self.run_worker(self._converse(), exit_on_error=True)
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Takes a line: the answer to a question at once, everything else in its turn."""
+        """Takes a line: the answer to a question at once, everything else in its turn. What is neither yes nor no is no, and said next."""
         text = event.value.strip()
         if self._question:
-            allowed = text.lower() in YES
-            self.conversation.answer(self._question.call.id, allowed)
+            self.conversation.answer(self._question.call.id, text.lower() in YES)
             self._ask(None)
-            self.query_one(Line).clear()
-        elif text:
+            if text.lower() in YES | NO:
+                self.query_one(Line).clear()
+                return
+        if text:
             self.query_one(Line).keep(text)
             self._lines.put_nowait(text)
 

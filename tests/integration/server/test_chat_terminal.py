@@ -81,6 +81,17 @@ def test_an_answer_is_markdown_its_tools_are_folded_and_a_write_asks_first(at_te
     at_terminal(deeds, [REMEMBER, "# 覚えた"])
 
 
+def test_what_is_neither_yes_nor_no_refuses_and_is_said_next(at_terminal):
+    async def deeds(session):
+        await session.says("覚えて", "May remember")
+        await session.says("やっぱり内緒で", "わかった")
+        await session.sees("you: やっぱり内緒で")
+        await session.sees("内緒だね")
+        assert "stored:" not in session.shown()
+
+    at_terminal(deeds, [REMEMBER, "わかった", "内緒だね"])
+
+
 def test_why_says_what_a_memory_was_found_by_and_undo_forgets_what_was_stored(at_terminal):
     async def deeds(session):
         await session.says("/why", "Nothing was recalled")
