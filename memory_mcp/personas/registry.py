@@ -417,13 +417,13 @@ def prepare(connection: apsw.Connection) -> Operation | None:
 def copy_empty_store(connection: apsw.Connection) -> None:
     """Make a new file an empty store, in one commit: copying its pages costs a twentieth of what all migrations do."""
     with closing(apsw.Connection(":memory:")) as empty:
-        empty.deserialize("main", _empty_store())
+        empty.deserialize("main", _empty_store(len(migrations.MIGRATIONS)))
         with connection.backup("main", empty, "main") as copy:
             copy.step()
 
 
 @cache
-def _empty_store() -> bytes:
+def _empty_store(_migrations: int) -> bytes:
     with closing(apsw.Connection(":memory:")) as connection:
         prepare(connection)
         return connection.serialize("main")

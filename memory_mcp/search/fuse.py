@@ -92,9 +92,14 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
 
 
 def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
-    """The candidates with the later one first where two in a row match equally well. The turns of one session belong together."""
+    """The candidates with the later one first where two in a row match equally well, unless use or judgements put the other first.
+
+    The turns of one session belong together.
+    """
     scores = [candidate.score for candidate in ranked]
     for (above, candidate), (score, own) in zip(pairwise(ranked), pairwise(scores), strict=True):
+        if above.freshness + above.judged > candidate.freshness + candidate.judged:
+            continue
         earlier, later = origins[above.memory_id], origins[candidate.memory_id]
         is_later = later.happened > earlier.happened and not later.asks and (not later.session_id or later.session_id != earlier.session_id)
         difference = abs((above.lexical_share or 0.0) - (candidate.lexical_share or 0.0))
