@@ -249,6 +249,7 @@ def test_one_token_has_the_imports_of_one_caller_however_many_personas_it_names(
         assert imported(dehyas, "dehya") == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/mcp", "/api/purge", "/api/import"])
 def test_a_body_that_stops_arriving_is_given_up(own_server, own_http, path, monkeypatch):
     monkeypatch.setattr(edge, "SILENCE_SECONDS", 0.2)
@@ -275,6 +276,7 @@ def test_a_connection_on_which_no_request_begins_or_its_headers_do_not_end_is_cl
             assert connection.recv(4_096) == b""
 
 
+@pytest.mark.slow
 def test_what_an_import_had_stored_before_it_stopped_is_stored_and_said(own_server, own_http, monkeypatch):
     monkeypatch.setattr(edge, "SILENCE_SECONDS", 0.2)
     lines = b"".join(b'{"content": "%d"}\n' % number for number in range(200))

@@ -98,11 +98,11 @@ def test_nothing_is_left_of_a_file_once_its_import_is_seen_to_be_over(tmp_path):
         for number in range(3_000):
             (path.parent / str(number)).touch()
 
-    jobs = ImportJobs()
+    jobs, pause = ImportJobs(), threading.Event()
     with jobs.staged(tmp_path, "a.jsonl") as path:
         job = jobs.start(path, "nilou", many_files, dry_run=False)
         while not job.is_over:
-            pass
+            pause.wait(0.0001)
         assert not list(path.parent.parent.iterdir())
     jobs.close()
 
