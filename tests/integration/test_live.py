@@ -237,6 +237,15 @@ class CountingConfig(LiveConfig):
         super().refresh()
 
 
+def current_after(config, release, pool):
+    """What a call gets that has to wait until another thread is released."""
+    call = pool.submit(config.current)
+    with pytest.raises(TimeoutError):
+        call.result(0.2)
+    release.set()
+    return call.result(60).reranker_top_n
+
+
 def test_a_call_waits_for_an_edit_that_another_thread_is_reading(path, monkeypatch):
     reading, release = threading.Event(), threading.Event()
     config = LiveConfig(path)
@@ -251,11 +260,7 @@ def test_a_call_waits_for_an_edit_that_another_thread_is_reading(path, monkeypat
     with ThreadPoolExecutor() as pool:
         watcher = pool.submit(config.refresh)
         assert reading.wait(60)
-        call = pool.submit(config.current)
-        with pytest.raises(TimeoutError):
-            call.result(0.2)
-        release.set()
-        assert call.result(60).reranker_top_n == 7
+        assert current_after(config, release, pool) == 7
         watcher.result(60)
 
 
@@ -284,11 +289,7 @@ def test_edits_are_told_in_their_order(path):
         watcher = pool.submit(config.refresh)
         assert telling.wait(60)
         write_in_place(path, {"reranker_top_n": 17})
-        call = pool.submit(config.current)
-        with pytest.raises(TimeoutError):
-            call.result(0.2)
-        release.set()
-        assert call.result(60).reranker_top_n == 17
+        assert current_after(config, release, pool) == 17
         watcher.result(60)
     assert told == [7, 17]
 
