@@ -78,23 +78,23 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
             **people,
             **omit_empty(degraded=degraded, mode=layers.recalled.mode if layers.recalled else None),
             "hits": [
-                {"_source": layer, **_without_score(brief(view)), **days.get(hit.memory.id, {})}
+                {"_source": layer, **_without_score(brief(view)), **days.get(hit.memory.key, {})}
                 for (layer, hit), view in zip(layers.hits, views, strict=True)
             ],
         }
 
 
-def _upcoming_days(persona: Persona, call: Call, upcoming: Sequence[Memory]) -> dict[int, dict[str, str]]:
-    """The first day from now on that each of these happens on or names, by the memory's id."""
+def _upcoming_days(persona: Persona, call: Call, upcoming: Sequence[Memory]) -> dict[str, dict[str, str]]:
+    """The first day from now on that each of these happens on or names, by the memory's key: a memory of a pool may have the same id."""
     if not upcoming:
         return {}
     with persona.database.read_briefly() as connection:
         named = memory_dates.of_memories(connection, [memory.id for memory in upcoming])
-    days: dict[int, dict[str, str]] = {}
+    days: dict[str, dict[str, str]] = {}
     for memory in upcoming:
         times = [*(from_text(start) for start, _ in named.get(memory.id, ())), *filter(None, [memory.occurred_at])]
         if ahead := [time for time in times if time >= call.now]:
-            days[memory.id] = {"upcoming_on": min(ahead).astimezone(call.settings.zone).date().isoformat()}
+            days[memory.key] = {"upcoming_on": min(ahead).astimezone(call.settings.zone).date().isoformat()}
     return days
 
 

@@ -62,6 +62,12 @@ def test_readers_find_what_a_writer_shares_and_each_hit_says_where_it_is_from(wr
     assert contents(writer("recall", query="配布")) == [FACT]
 
 
+def test_the_day_of_what_is_to_come_stands_at_no_memory_of_a_pool(reader, shared):
+    reader("remember", content="旅行に行く予定", occurred_at="2025-11-02")  # the first of its store, as that of the pool is
+    days = {hit["content"]: hit.get("upcoming_on") for hit in reader("get_context", query="配布")["hits"]}
+    assert days == {FACT: None, "旅行に行く予定": "2025-11-02"}
+
+
 def test_a_stranger_learns_nothing_of_a_pool(server, connect, http, shared):
     stranger = connect(server, "stranger")
     for answer in (
