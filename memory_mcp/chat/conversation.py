@@ -49,6 +49,7 @@ class Conversation:
         limits: Limits | None = None,
         prices: Mapping[str, Price] | None = None,
     ) -> None:
+        self._connection = memory if isinstance(memory, Connection) else None
         own = memory_server(memory) if isinstance(memory, Connection) else memory
         self._servers = [*([own] if own else []), *servers]
         self._instructions, self._system = instructions, ""
@@ -178,6 +179,21 @@ class Conversation:
             await self._memory("forget", {"keys": [memory.key], "reason": "undone in the conversation"})
             self.stored.remove(memory)
         return memory
+
+    async def judge(self, key: str, verdict: str) -> None:
+        """Says of a memory that was recalled here whether it `helped`, misled (`hurt`) or no longer holds (`stale`): later answers heed it.
+
+        Raises:
+            MemoryMCPError: the memory's server refuses, or does not answer.
+        """
+        arguments = {"keys": [key], "verdict": verdict}
+        if self._connection:  # the route is there whichever toolsets are offered
+            judged = await asyncio.to_thread(self._connection.post_json, "/api/judge", arguments)
+        else:
+            judged = dict((await self._memory("judge", arguments)).tree or {})
+        outcome = judged["outcomes"][0]
+        if outcome["outcome"] != "judged":
+            raise MemoryMCPError(f"{key} was not judged", outcome.get("reason", "there is no such memory"))
 
     async def summarize(self) -> Stored | None:
         """Lets the model summarize the conversation, and stores that. None: there is nothing on the record.

@@ -112,6 +112,7 @@ class Terminal(App[None]):
             self._model,
             self._persona,
             self._why,
+            self._judge,
             self._undo,
             self._tools,
             self._off,
@@ -276,12 +277,25 @@ class Terminal(App[None]):
 
     async def _why(self, _: str) -> None:
         words: Mapping[str, str] = self._words["why"]
-        for memory in self._recalled.values():
+        for number, memory in enumerate(self._recalled.values(), start=1):
             reasons = [f"{words.get(name, name)} {value if value is not True else ''}".strip() for name, value in memory.why.items()]
             score = f"{memory.score:.2f} " if memory.score is not None else ""
-            await self._say(f"{score}{memory.text} ({memory.when}): {', '.join(reasons)}", "note")
+            await self._say(f"{number}. {score}{memory.text} ({memory.when}): {', '.join(reasons)}", "note")
         if not self._recalled:
             await self._say_note("nothing_recalled")
+
+    async def _judge(self, rest: str) -> None:
+        """`NUMBER VERDICT`: the number that /why shows, and a verdict in either language."""
+        number, _, said = rest.partition(" ")
+        recalled = dict(enumerate(self._recalled.values(), start=1))
+        words: Mapping[str, str] = self._words["verdicts"]
+        memory = recalled.get(int(number)) if number.isdecimal() else None
+        verdict = next((name for name, word in words.items() if said.strip() in (name, word)), None)
+        if not memory or not verdict:
+            await self._say_note("how_to_judge" if recalled else "nothing_recalled", verdicts=" / ".join(words.values()))
+            return
+        await self.conversation.judge(memory.key, verdict)
+        await self._say_note("judged", text=memory.text, verdict=words[verdict])
 
     async def _undo(self, _: str) -> None:
         undone = await self.conversation.undo()

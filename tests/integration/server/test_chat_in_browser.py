@@ -94,6 +94,10 @@ def memories(site, persona):
     return [memory["content"] for memory in found]
 
 
+def verdicts(site, persona):
+    return httpx2.get(f"{site}/api/recall/figures", headers={"X-Persona": quote(persona)}).json()["verdicts"]
+
+
 def texts(page):
     return page.locator(".turn:not([hidden]) .said .words").all_inner_texts()
 
@@ -118,8 +122,14 @@ def test_a_memory_is_stored_after_a_question_shown_and_undone(page, site, asked)
     page.locator(".tool", has_text="recall").locator("summary").click()
     assert "健太は苺が好き。" in page.locator(".tool", has_text="recall").locator("ul a").inner_text()
     assert page.locator(".tool", has_text="recall").locator(".why li").all_inner_texts()[0].startswith("言葉: ")
+    page.locator(".tool", has_text="recall").get_by_role("button", name="役に立たなかった").click()
+    page.locator(".tool", has_text="recall").get_by_role("status").filter(has_text="記録しました").wait_for()
+    assert verdicts(site, "undo") == {"hurt": 1}
     page.reload()
     page.locator("summary", has_text="思い出した記憶").click()
+    page.get_by_role("button", name="古い").click()
+    page.get_by_role("status").filter(has_text="記録しました").wait_for()
+    assert verdicts(site, "undo") == {"stale": 1}
     assert page.locator("details[open] li a").all_inner_texts() == ["健太は苺が好き。"]
     assert page.locator(".stored a").last.inner_text() == "健太は苺が好き。"
 

@@ -92,18 +92,22 @@ def test_what_is_neither_yes_nor_no_refuses_and_is_said_next(at_terminal):
     at_terminal(deeds, [REMEMBER, "わかった", "内緒だね"])
 
 
-def test_why_says_what_a_memory_was_found_by_and_undo_forgets_what_was_stored(at_terminal):
+def test_why_says_what_a_memory_was_found_by_which_is_judged_and_undo_forgets_what_was_stored(at_terminal, server, name):
     async def deeds(session):
         await session.says("/why", "Nothing was recalled")
         await session.says("覚えて", "May remember")
         await session.says("y", "はい")
         await session.says("何が好き？", "1 memories recalled")
         await session.sees("苺")
-        await session.says("/why", "(今日): words 1")
+        await session.says("/why", "1. 1.00 健太は苺が好き。 (今日): words 1")
+        await session.says("/judge 2 helped", "the number that /why shows")
+        await session.says("/judge 1 役に立った", "the number that /why shows, and one of: helped / hurt / stale")
+        await session.says("/judge 1 hurt", "hurt: 健太は苺が好き。")
         await session.says("/undo", "Forgotten: 健太は苺が好き。")
         await session.says("/undo", "Nothing was stored")
 
     at_terminal(deeds, [REMEMBER, "はい", RECALL, "苺だよ"])
+    assert Connection(server.url, persona=name).get_json("/api/recall/figures")["verdicts"] == {"hurt": 1}
 
 
 def test_escape_cancels_an_answer_and_the_arrows_bring_back_what_was_written(at_terminal):
@@ -145,5 +149,7 @@ def test_the_terminal_speaks_japanese_with_the_same_words(at_terminal):
     async def deeds(session):
         await session.says("覚えて", "remember を実行してもいいですか")
         await session.says("はい", "覚えました：健太は苺が好き。")
+        await session.says("何が好き？", "1 件の記憶を思い出しました")
+        await session.says("/judge 1 役に立った", "評価を記録しました（役に立った）：健太は苺が好き。")
 
-    at_terminal(deeds, [REMEMBER, "うん"], language="ja")
+    at_terminal(deeds, [REMEMBER, "うん", RECALL, "苺"], language="ja")

@@ -55,6 +55,10 @@ if (form) {
       for (const [name, part] of Object.entries(one.why ?? {})) {
         element.querySelector(".why").appendChild(document.createElement("li")).textContent = `${texts[`part_${name}`] ?? name}: ${typeof part === "number" ? part.toFixed(3) : part}`;
       }
+      for (const judging of element.querySelectorAll("form")) {
+        judging.action = room(persona, "/memory/judge");
+        judging.elements.key.value = one.key;
+      }
       list.append(element);
     }
   };
@@ -200,6 +204,16 @@ if (form) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.isComposing) form.requestSubmit();
   });
   cancel.addEventListener("click", () => running?.abort());
+  // A judgement is noted in its place; without this script, the memory's page says so.
+  turns.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const memory = event.target.closest("li");
+    if (!memory) return event.target.submit();
+    const answer = await fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)) }).catch(() => null);
+    const note = memory.querySelector("[role=status]") ?? memory.appendChild(document.createElement("span"));
+    note.setAttribute("role", "status");
+    note.textContent = answer?.ok ? texts.judged : answer ? await refusal(answer) : texts.broken;
+  });
   turns.addEventListener("click", (event) => {
     const turn = event.target.closest(".turn");
     if (running || !turn?.dataset.number) return;
