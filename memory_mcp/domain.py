@@ -39,6 +39,8 @@ KEYS_LIMIT = 100
 TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 PRIVACY_LEVELS: tuple[PrivacyLevel, ...] = get_args(PrivacyLevel)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+OUTCOMES: tuple[Verdict, ...] = ("worked", "failed", "partly")
+JUDGEMENTS: tuple[Verdict, ...] = ("helped", "hurt", "stale")
 SHELVES: tuple[Shelf, ...] = get_args(Shelf)
 
 STATE_FIELDS = ("emotion", "physical_state", "mental_state", "environment", "relationship_status")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, memories_in_words, print_json
+from memory_mcp.domain import JUDGEMENTS
 
 _LISTS = {"never_shown": "never shown, the oldest first", "shown_and_unused": "often shown and never used", "hurt": "judged as misleading"}
 
@@ -31,8 +32,12 @@ def figures(
     asked, answered = (sum(day[name] for day in answer["searches"]) for name in ("asked", "answered"))
     typer.echo(f"{answer['persona']}: {memories_in_words(answer['memories'])}, {answer['shown']} ever shown")
     typer.echo(f"{asked} {'search' if asked == 1 else 'searches'}, {answered} found something{_percent(answer, 'success')}")
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in answer["verdicts"].items())
-    typer.echo(f"judged: {verdicts or 'nothing'}{_percent(answer, 'precision')}")
+    judged, reported = (
+        [f"{count} {name}" for name, count in answer["verdicts"].items() if (name in JUDGEMENTS) is kind] for kind in (True, False)
+    )
+    typer.echo(f"judged: {', '.join(judged) or 'nothing'}{_percent(answer, 'precision')}")
+    if reported:
+        typer.echo(f"reported: {', '.join(reported)}")
     stored = sum(day["stored"] for day in answer["growth"])
     typer.echo(f"{stored} stored in {days} days, {stored / days:.1f} a day")
     _show_own(answer.get("weights", {}))

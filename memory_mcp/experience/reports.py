@@ -57,15 +57,34 @@ def report(
         StoreError: it could not be stored.
     """
     told = replace(told, run=Redaction(privacy).text(told.run))
-    if told.run:
-        with persona.database.read_briefly() as connection:
-            if counted := feedback.of_run(connection, told.run, caller):
-                return Reported(counted=counted, repeated=True)
+    try:
+        return _counted(persona, told, found, caller, now=now, zone=zone, privacy=privacy)
+    except _Repeated as repeated:
+        return Reported(counted=repeated.counted, repeated=True)
+
+
+class _Repeated(Exception):
+    """The run was counted before."""
+
+    def __init__(self, counted: Mapping[str, Sequence[Verdict]]) -> None:
+        super().__init__()
+        self.counted = counted
+
+
+def _check_new(connection: apsw.Connection, run: str, caller: str) -> None:
+    if run and (counted := feedback.of_run(connection, run, caller)):
+        raise _Repeated(counted)
+
+
+def _counted(
+    persona: Persona, told: Report, found: Sequence[Match], caller: str, *, now: datetime, zone: ZoneInfo, privacy: Privacy
+) -> Reported:
     known = {match.experience.identity: match for match in found}
     new: list[tuple[Draft, Verdict]] = []
     verdicts: dict[str, list[Verdict]] = {}
     notes: list[str] = []
     with persona.database.read_briefly() as connection:
+        _check_new(connection, told.run, caller)
         used = [key for key in told.used if key in memories.by_keys(connection, told.used)]
     for part, verdict in _parts(told, has_used=bool(used)):
         if same := known.get(_private(part, privacy).identity):
@@ -79,21 +98,18 @@ def report(
     for key in _contradicted(told, found, used):
         verdicts.setdefault(key, []).append("contradicted")
 
-    repeated = False
-
     def count(connection: apsw.Connection, stored: Sequence[Outcome]) -> None:
-        nonlocal repeated
+        _check_new(connection, told.run, caller)  # another one with this run may have come in between
         for outcome, (_, verdict) in zip(stored, new, strict=True):
             verdicts.setdefault(outcome.key, []).append(verdict)
-        repeated = bool(told.run and feedback.of_run(connection, told.run, caller))
-        for key, memory in {} if repeated else memories.by_keys(connection, list(verdicts)).items():
+        for key, memory in memories.by_keys(connection, list(verdicts)).items():
             feedback.add(connection, memory.id, [Feedback(verdict, now, told.run) for verdict in dict.fromkeys(verdicts[key])], caller)
 
     stored = remember_many(persona, [draft for draft, _ in new], now=now, zone=zone, privacy=privacy, then=count)
-    made = tuple(outcome.key for outcome in stored if outcome.outcome == "stored" and not repeated)
+    made = tuple(outcome.key for outcome in stored if outcome.outcome == "stored")
     # Where nothing is new, there is nothing to decide.
     near = tuple(match for match in found if made and match.is_near and match.memory.key not in verdicts)[:NEAR_SHOWN]
-    return Reported(made, verdicts, near, repeated=repeated, note="; ".join(notes))
+    return Reported(made, verdicts, near, note="; ".join(notes))
 
 
 def _parts(told: Report, *, has_used: bool) -> list[tuple[Experience, Verdict]]:

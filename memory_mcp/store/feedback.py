@@ -11,12 +11,10 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.domain import Feedback, Verdict
+from memory_mcp.domain import JUDGEMENTS, OUTCOMES, Feedback, Verdict
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.text.tokens import tokens
 
-OUTCOMES: tuple[Verdict, ...] = ("worked", "failed", "partly")
-JUDGEMENTS: tuple[Verdict, ...] = ("helped", "hurt", "stale")
 _IN_JUDGEMENTS = ", ".join(f"'{verdict}'" for verdict in JUDGEMENTS)
 _COLUMNS = "memory, verdict, at, caller, run, query"
 # A memory, and those that were merged into it, directly or through others.

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memory_mcp.domain import Showing, Verdict
+from memory_mcp.domain import JUDGEMENTS, OUTCOMES, Showing, Verdict
 from memory_mcp.errors import InvalidInput, Overloaded, StoreError
 from memory_mcp.experience.advice import advice
 from memory_mcp.experience.judging import judge as judge_memories
@@ -31,7 +31,6 @@ from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.sessions import is_dashboard
 from memory_mcp.server.views import Count, Fraction, PersonaAnswer, ReadingAnswer, heading, omit_empty
 from memory_mcp.store import feedback, memories, memory_pages
-from memory_mcp.store.feedback import JUDGEMENTS, OUTCOMES
 from memory_mcp.text.experience_text import STRATEGIES, Experience
 from memory_mcp.text.labels import few, label
 from memory_mcp.text.names import normalized_length

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from memory_mcp.store.feedback import OUTCOMES
+from memory_mcp.domain import OUTCOMES
 from memory_mcp.text.experience_text import Experience, read
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
