@@ -23,17 +23,10 @@ BackupDirectory = Annotated[
     Path | None, typer.Option("--to", help="The directory of the backups. Default: backup.directory in config.json.", metavar="DIR")
 ]
 
-group = typer.Typer(help="Back up personas, and list their backups.", invoke_without_command=True)
+group = typer.Typer(name="backup", help="Back up personas, and list their backups.", invoke_without_command=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    group.callback()(backup)
-    group.command("list")(list_backups)
-    app.add_typer(group, name="backup")
-    app.command()(restore)
-
-
+@group.callback()
 def backup(
     context: typer.Context, personas: PersonaNames = None, to: BackupDirectory = None, config: ConfigFile = None, data: DataDirectory = None
 ) -> None:
@@ -67,6 +60,7 @@ def backup(
         raise typer.Exit(1)
 
 
+@group.command("list")
 def list_backups(to: BackupDirectory = None, config: ConfigFile = None, data: DataDirectory = None) -> None:
     """List the backups, the newest first."""
     from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415  as above

@@ -12,21 +12,12 @@ from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import earlier_key, master_key
 from memory_mcp.config.reading import default_data_directory
 
-group = typer.Typer(help="Many servers that share the personas: docs/scale.md.", no_args_is_help=True)
+group = typer.Typer(name="cell", help="Many servers that share the personas: docs/scale.md.", no_args_is_help=True)
 
 Of = Annotated[int, typer.Option("--of", min=1, help="How many cells there are.", metavar="N")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    group.command()(owner)
-    group.command()(split)
-    group.command()(haproxy)
-    group.command()(litestream)
-    group.command()(restore)
-    app.add_typer(group, name="cell")
-
-
+@group.command()
 def owner(name: Annotated[str, typer.Argument(help="The persona.", metavar="NAME")], of: Of) -> None:
     """Print the number of the cell that a persona belongs to."""
     from memory_mcp.personas.cells import owner_of  # noqa: PLC0415  `--help` doesn't need it
@@ -35,6 +26,7 @@ def owner(name: Annotated[str, typer.Argument(help="The persona.", metavar="NAME
     typer.echo(owner_of(canonical_name(name), of))
 
 
+@group.command()
 def haproxy(
     of: Of,
     server: Annotated[str, typer.Option("--server", help="The address of each cell, with {cell} for its number.", metavar="HOST:PORT")],
@@ -47,6 +39,7 @@ def haproxy(
     typer.echo(made(of, server, bind, claim), nl=False)
 
 
+@group.command()
 def litestream(
     to: Annotated[str, typer.Option("--to", help="A directory of another disk, or a URL such as s3://bucket/memory.", metavar="PLACE")],
     data: DataDirectory = None,
@@ -57,6 +50,7 @@ def litestream(
     typer.echo(made(existing_data_directory(data), to), nl=False)
 
 
+@group.command()
 def restore(
     copies: Annotated[Path | None, typer.Option("--copies", help="Where Litestream has copied to.", metavar="DIR")] = None,
     backups: Annotated[
@@ -101,6 +95,7 @@ def restore(
         raise typer.Exit(1)
 
 
+@group.command()
 def split(
     to: Annotated[Path, typer.Option("--to", help="The empty data directory of the new cell.", metavar="DIR")],
     data: DataDirectory = None,

@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 STDIN = "-"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(chat)
-
-
 def chat(
     persona: PersonaName = None,
     model: Annotated[

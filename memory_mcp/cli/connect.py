@@ -40,11 +40,6 @@ class Language(StrEnum):
     ENGLISH = "en"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(connect)
-
-
 def connect(
     client: Annotated[ClientName, typer.Option(help="The program that will use the memory.")],
     persona: Annotated[

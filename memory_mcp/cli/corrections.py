@@ -10,12 +10,6 @@ from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, conne
 Reason = Annotated[str | None, typer.Option(help="Why; kept in its history.", metavar="TEXT")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    for command in (revise, forget):
-        app.command()(command)
-
-
 def revise(
     key: Annotated[str, typer.Argument(help="The key of the memory.", metavar="KEY")],
     text: Annotated[str | None, typer.Argument(help="Its new text.", metavar="TEXT")] = None,

@@ -13,11 +13,6 @@ if TYPE_CHECKING:
 _COLOURS = {"ok": typer.colors.GREEN, "note": typer.colors.YELLOW, "wrong": typer.colors.RED}
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(doctor)
-
-
 def doctor(
     config: ConfigFile = None,
     data: DataDirectory = None,

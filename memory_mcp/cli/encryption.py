@@ -30,19 +30,10 @@ PersonaNames = Annotated[
     list[str] | None, typer.Option("--persona", "-p", help="A persona; may be repeated. Default: all.", metavar="NAME")
 ]
 
-key = typer.Typer(help="Create or show the master key of the encryption.", no_args_is_help=True)
+key = typer.Typer(name="key", help="Create or show the master key of the encryption.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    key.command()(new)
-    key.command()(show)
-    app.add_typer(key, name="key")
-    app.command()(encrypt)
-    app.command()(decrypt)
-    app.command("rotate-key")(rotate_key)
-
-
+@key.command()
 def new(
     file: Annotated[Path | None, typer.Argument(help="The file to create, readable only by you.", metavar="[FILE]")] = None,
     in_keyring: Annotated[bool, typer.Option("--keyring", help="Store it in the system's keyring instead of a file.")] = False,
@@ -65,6 +56,7 @@ def new(
     typer.echo("Without the key, encrypted data is lost: keep a copy elsewhere.")
 
 
+@key.command()
 def show(
     config: ConfigFile = None,
     secret: Annotated[bool, typer.Option("--secret", help="Print the key itself, for a backup on paper.")] = False,

@@ -11,12 +11,6 @@ from memory_mcp.domain import JUDGEMENTS
 _LISTS = {"never_shown": "never shown, the oldest first", "shown_and_unused": "often shown and never used", "hurt": "judged as misleading"}
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.command()(figures)
-    app.command()(weights)
-
-
 def figures(
     days: Annotated[int, typer.Option("--days", min=1, max=366, help="How many days.", metavar="N")] = 30,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=50, help="How many memories of each list.", metavar="N")] = 10,

@@ -30,11 +30,6 @@ SHOWN = 60
 _MACHINE = re.compile(r"[\w-]{1,60}")
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(sync)
-
-
 def sync(
     folder: Annotated[Path, typer.Argument(help="A folder that Dropbox, Syncthing, a network drive or git shares.", metavar="DIR")],
     persona: PersonaName = None,

@@ -7,11 +7,6 @@ import typer
 from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, print_json
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(history)
-
-
 def history(
     key: Annotated[str, typer.Argument(help="The key of the memory.", metavar="KEY")],
     restore: Annotated[int | None, typer.Option("--restore", help="Restore the content of this revision first.", metavar="N")] = None,

@@ -27,11 +27,6 @@ INPUT_LIMIT = 1024 * 1024
 MAX_TOKENS = 1_000
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(hook)
-
-
 def hook(
     persona: PersonaName = None,
     max_tokens: Annotated[int, typer.Option(min=100, help="How long the context may be.")] = MAX_TOKENS,

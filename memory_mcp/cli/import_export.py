@@ -40,12 +40,6 @@ class ExportFormat(StrEnum):
 GRAPH_FORMS = {ExportFormat.GRAPHML: "graphml", ExportFormat.GRAPH_JSON: "json"}
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.command("import")(import_memories)
-    app.command("export")(export_memories)
-
-
 def import_memories(
     path: Annotated[Path, typer.Argument(help="A file, a directory, a zip, or - for JSON lines on stdin.", metavar="FILE|DIR")],
     format_: Annotated[Format, typer.Option("--format", help="auto detects it from the name and the content.")] = Format.AUTO,

@@ -22,16 +22,10 @@ LABEL = "memory-mcp"
 TASK = "Memory MCP"
 RUN_SECONDS = 30
 
-service = typer.Typer(help="Start the server when you log in.", no_args_is_help=True)
+service = typer.Typer(name="service", help="Start the server when you log in.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the group of commands."""
-    service.command()(install)
-    service.command()(remove)
-    app.add_typer(service, name="service")
-
-
+@service.command()
 def install(
     data: Data = None,
     config: ConfigFile = None,
@@ -49,6 +43,7 @@ def install(
     typer.echo(f"The server of {directory} runs, and starts when you log in. `memory-mcp service remove` undoes that.")
 
 
+@service.command()
 def remove() -> None:
     """Stop the server, and don't start it any more. The memories stay."""
     _starter().remove()

@@ -12,12 +12,6 @@ Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated."
 Count = Annotated[int | None, typer.Option("--top-k", "-n", min=1, max=50, help="How many memories.", metavar="N")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    for command in (remember, recall, recent, context, expire_session, personas):
-        app.command()(command)
-
-
 def remember(
     text: Annotated[str, typer.Argument(help="The text to remember.", metavar="TEXT")],
     persona: PersonaName = None,

@@ -48,18 +48,10 @@ AcceptInt8 = Annotated[
     ),
 ]
 
-models = typer.Typer(help="The embedding model and the reranker: list, check, download, export.", no_args_is_help=True)
+models = typer.Typer(name="models", help="The embedding model and the reranker: list, check, download, export.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the group of commands."""
-    models.command("list")(list_models)
-    models.command()(check)
-    models.command()(download)
-    models.command("export-onnx")(export_onnx)
-    app.add_typer(models, name="models")
-
-
+@models.command("list")
 def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
     """List the configured models and where they are, without loading them."""
     # Imported here: the other commands don't need the tables of languages.
@@ -82,6 +74,7 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
             typer.echo(f"  guessed: {guess}")
 
 
+@models.command()
 def check(config: ConfigFile = None, data: DataDirectory = None) -> None:
     """Load the configured models and run them. Exit status 0: all of them work."""
     # Imported here: the other commands don't load models.
@@ -107,6 +100,7 @@ def check(config: ConfigFile = None, data: DataDirectory = None) -> None:
         raise typer.Exit(1)
 
 
+@models.command()
 def download(config: ConfigFile = None) -> None:
     """Download the configured models into the local cache, so that they need no network afterwards."""
     settings = settings_of(config)
@@ -187,6 +181,7 @@ def _message(name: str, error: BaseException) -> str:
     return str(error) if isinstance(error, MemoryMCPError) else load_error(name, error)
 
 
+@models.command("export-onnx")
 def export_onnx(
     config: ConfigFile = None,
     data: DataDirectory = None,

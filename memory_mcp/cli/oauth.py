@@ -12,16 +12,10 @@ from memory_mcp.config.reading import default_data_directory
 if TYPE_CHECKING:
     from memory_mcp.store.files.oauth_grants import Grant
 
-oauth = typer.Typer(help="List and revoke what was granted to OAuth clients.", no_args_is_help=True)
+oauth = typer.Typer(name="oauth", help="List and revoke what was granted to OAuth clients.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the group of commands."""
-    oauth.command("list")(list_grants)
-    oauth.command()(revoke)
-    app.add_typer(oauth, name="oauth")
-
-
+@oauth.command("list")
 def list_grants(data: DataDirectory = None, as_json: AsJson = False) -> None:
     """List the grants: which client may use which personas, and for whom."""
     # Imported here: the other commands don't need the library for locks.
@@ -41,6 +35,7 @@ def list_grants(data: DataDirectory = None, as_json: AsJson = False) -> None:
         typer.echo(f"{grant.id}  {grant.state(now):8}  {made}  {what}  {asked.client_name or '–'} ({asked.client_id})")
 
 
+@oauth.command()
 def revoke(identity: Annotated[str, typer.Argument(help="The id in `oauth list`.", metavar="ID")], data: DataDirectory = None) -> None:
     """Revoke a grant, with immediate effect."""
     from memory_mcp.store.files.oauth_grants import revoke_grant  # noqa: PLC0415  as above

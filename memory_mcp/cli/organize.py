@@ -8,11 +8,6 @@ import typer
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, print_json
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(organize)
-
-
 def organize(
     merge: Annotated[list[str] | None, typer.Option("--merge", help="A key to merge; may be repeated.", metavar="KEY")] = None,
     into: Annotated[str | None, typer.Option("--into", help="The key to keep.", metavar="KEY")] = None,

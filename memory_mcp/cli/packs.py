@@ -23,17 +23,12 @@ if TYPE_CHECKING:
 NAME_LIMIT = 100
 FINDINGS_SHOWN = 20
 
+group = typer.Typer(name="pack", help="A pool or a persona as one signed file to give away, and the packs of others.", no_args_is_help=True)
+
 PackFile = Annotated[Path, typer.Argument(help="A pack.", metavar="FILE", exists=True, dir_okay=False)]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    group = typer.Typer(help="A pool or a persona as one signed file to give away, and the packs of others.", no_args_is_help=True)
-    for command in (make, inspect, install):
-        group.command()(command)
-    app.add_typer(group, name="pack")
-
-
+@group.command()
 def make(
     file: Annotated[Path, typer.Argument(help="The file to write.", metavar="FILE")],
     name: Annotated[str, typer.Option("--name", help="What the pack is called.", metavar="NAME")],
@@ -78,6 +73,7 @@ def make(
     typer.echo(f"{file}: {memories_in_words(manifest.memories)}, signed by {manifest.signer} ({manifest.fingerprint})")
 
 
+@group.command()
 def inspect(file: PackFile, data: DataDirectory = None) -> None:
     """Show what a pack says of itself and who signed it. Nothing is installed. Exit status 1: it was changed after it was signed."""
     from memory_mcp.transfer.packs import findings_in, rows_of, verified  # noqa: PLC0415  as above
@@ -93,6 +89,7 @@ def inspect(file: PackFile, data: DataDirectory = None) -> None:
     _show_findings([finding for row in rows for finding in findings_in(row)])
 
 
+@group.command()
 def install(
     file: PackFile,
     trust: Annotated[

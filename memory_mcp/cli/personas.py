@@ -9,18 +9,13 @@ import typer
 from memory_mcp.cli import memories
 from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, print_json
 
+group = typer.Typer(name="persona", help="Manage personas: list, stats, rename, copy, merge, erase.", no_args_is_help=True)
+group.command("list")(memories.personas)
+
 Name = Annotated[str, typer.Argument(help="The name of the persona.", metavar="NAME")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands."""
-    group = typer.Typer(help="Manage personas: list, stats, rename, copy, merge, erase.", no_args_is_help=True)
-    group.command("list")(memories.personas)
-    for command in (stats, rename, copy, merge, erase):
-        group.command()(command)
-    app.add_typer(group, name="persona")
-
-
+@group.command()
 def stats(
     name: Annotated[str | None, typer.Argument(help="The name of the persona.", metavar="NAME")] = None,
     persona: PersonaName = None,
@@ -36,6 +31,7 @@ def stats(
         typer.echo(f"{field}: {_format_value(value)}")
 
 
+@group.command()
 def rename(
     name: Name, to: Annotated[str, typer.Argument(help="The new name.", metavar="NEW")], url: Url = None, as_json: AsJson = False
 ) -> None:
@@ -44,6 +40,7 @@ def rename(
     _report(answer, as_json, f"{name} is renamed to {answer['persona']}")
 
 
+@group.command()
 def copy(
     name: Name, to: Annotated[str, typer.Argument(help="The name of the copy.", metavar="NEW")], url: Url = None, as_json: AsJson = False
 ) -> None:
@@ -52,6 +49,7 @@ def copy(
     _report(answer, as_json, f"{answer['persona']} is a copy of {name}")
 
 
+@group.command()
 def merge(
     name: Name,
     into: Annotated[str, typer.Argument(help="The persona to merge into.", metavar="INTO")],
@@ -64,6 +62,7 @@ def merge(
     _report(answer, as_json, f"{answer['persona']}: {counts}")
 
 
+@group.command()
 def erase(
     name: Name,
     remove_kept: Annotated[bool, typer.Option("--remove-kept", help="Also erase its data in files that older servers left.")] = False,

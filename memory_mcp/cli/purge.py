@@ -10,11 +10,6 @@ from memory_mcp.cli.options import AsJson, PersonaName, PoolName, Url, connectio
 Yes = Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(purge)
-
-
 def purge(
     keys: Annotated[
         list[str] | None,

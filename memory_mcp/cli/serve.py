@@ -9,16 +9,6 @@ from memory_mcp.cli.options import ConfigFile, DataDirectory
 from memory_mcp.config.reading import default_config_path, default_data_directory
 
 
-def register(app: typer.Typer) -> None:
-    """Adds `serve`."""
-    app.command()(serve)
-
-
-def register_adopt(app: typer.Typer) -> None:
-    """Adds `adopt`, which `--help` lists after the other commands for maintenance."""
-    app.command()(adopt)
-
-
 def serve(
     config: ConfigFile = None,
     data: DataDirectory = None,

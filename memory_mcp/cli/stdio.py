@@ -25,11 +25,6 @@ Data = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command()(stdio)
-
-
 def stdio(persona: PersonaName = None, data: Data = None, config: ConfigFile = None, url: Url = None) -> None:
     """Run an MCP server on stdin and stdout, for clients that start their servers. No other server has to run.
 

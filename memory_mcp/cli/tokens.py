@@ -15,17 +15,10 @@ from memory_mcp.personas.names import canonical_name
 if TYPE_CHECKING:
     from memory_mcp.store.files.access_tokens import Token
 
-token = typer.Typer(help="Create, list and revoke tokens, which grant access to personas.", no_args_is_help=True)
+token = typer.Typer(name="token", help="Create, list and revoke tokens, which grant access to personas.", no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the group of commands."""
-    token.command()(create)
-    token.command("list")(list_tokens)
-    token.command()(revoke)
-    app.add_typer(token, name="token")
-
-
+@token.command()
 def create(
     persona: Annotated[
         list[str] | None, typer.Option("--persona", "-p", help="A persona it gives access to; may be repeated.", metavar="NAME")
@@ -56,6 +49,7 @@ def create(
         typer.echo("It is the first token: from now on the server refuses every call without a token.", err=True)
 
 
+@token.command("list")
 def list_tokens(data: DataDirectory = None, as_json: AsJson = False) -> None:
     """List the tokens, without their secrets."""
     from memory_mcp.store.files.access_tokens import read_tokens  # noqa: PLC0415  as above
@@ -74,6 +68,7 @@ def list_tokens(data: DataDirectory = None, as_json: AsJson = False) -> None:
         typer.echo(f"{entry.id}  {entry.state(now):8}  made {entry.created_at:%Y-%m-%d}{until}  {_grants(entry)}{description}")
 
 
+@token.command()
 def revoke(identity: Annotated[str, typer.Argument(help="The id in `token list`.", metavar="ID")], data: DataDirectory = None) -> None:
     """Revoke a token, with immediate effect."""
     from memory_mcp.store.files.access_tokens import id_of, revoke_token  # noqa: PLC0415  as above
