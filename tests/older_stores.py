@@ -307,7 +307,7 @@ def take_back(path: Path, step: str) -> None:
     with closing(apsw.Connection(":memory:")) as blank, closing(apsw.Connection(str(path))) as connection:
         for name, make in migrations.MIGRATIONS:
             if name < step:
-                make(blank)
+                migrations.run(blank, make)
         for kind in ("index", "table"):
             known = {name for (name,) in blank.execute("SELECT name FROM sqlite_schema")} | {"migrations"}
             found = "SELECT name FROM sqlite_schema WHERE type = ? AND sql IS NOT NULL"

@@ -134,6 +134,7 @@ def _questions_as_chunks(connection: apsw.Connection) -> None:
 
 
 # The first schema stored vectors WITHOUT ROWID: each 1 KB blob overflowed into a page of its own and took 4.7 KB instead of 1.4.
+# Store vectors in a suitable table, and record deleted chunks that open indexes may still contain.
 _VECTORS = """
 CREATE TABLE vectors_by_generation (
     generation TEXT NOT NULL,
@@ -149,23 +150,8 @@ CREATE INDEX vectors_by_chunk ON vectors(chunk);
 CREATE TABLE dropped_chunks (chunk INTEGER PRIMARY KEY);
 """
 
-
-def _vectors_by_generation(connection: apsw.Connection) -> None:
-    """Store vectors in a suitable table, and record deleted chunks that open indexes may still contain."""
-    connection.execute(_VECTORS)
-
-
-def _chunks_by_generation(connection: apsw.Connection) -> None:
-    """Let chunks belong to one generation, by whose model's tokens they were split. Chunks of none are from the time of writing."""
-    connection.execute(
-        "ALTER TABLE chunks ADD COLUMN generation TEXT;"
-        "CREATE INDEX chunks_by_generation ON chunks(generation, memory_id) WHERE generation IS NOT NULL"
-    )
-
-
-def _metadata(connection: apsw.Connection) -> None:
-    """Add metadata of a memory as a JSON object. Values of an older server are under `legacy`."""
-    connection.execute("ALTER TABLE memories ADD COLUMN metadata TEXT")
+# Add metadata of a memory as a JSON object. Values of an older server are under `legacy`.
+_METADATA = "ALTER TABLE memories ADD COLUMN metadata TEXT"
 
 
 def _further_columns(connection: apsw.Connection) -> None:
@@ -174,11 +160,12 @@ def _further_columns(connection: apsw.Connection) -> None:
         return
     connection.execute("ALTER TABLE memories RENAME TO legacy_memories")
     _create_memories(connection)
-    _metadata(connection)
+    connection.execute(_METADATA)
     table_adoption.convert_memories(connection, "legacy_memories", ours=True)
     connection.execute(_MEMORY_INDEXES)
 
 
+# Create the tables of merges and summaries. Existing summaries leave the indexes, because they repeat their sources.
 _MERGES_AND_SUMMARIES = """
 CREATE TABLE merges (key TEXT PRIMARY KEY, into_key TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX merges_by_into ON merges(into_key);
@@ -208,23 +195,13 @@ INSERT OR IGNORE INTO index_queue(memory_id) SELECT id FROM memories WHERE kind 
 DELETE FROM lexical WHERE rowid IN (SELECT id FROM memories WHERE kind = 'summary');
 """
 
-
-def _merges_and_summaries(connection: apsw.Connection) -> None:
-    """Create the tables of merges and summaries. Existing summaries leave the indexes, because they repeat their sources."""
-    connection.execute(_MERGES_AND_SUMMARIES)
-
-
 # `further` is a JSON object with the columns of an earlier state that have no column of their own in `memory_versions`.
+# Complete earlier states, the digests of erased keys, and an index of operations by key.
 _ERASING = """
 ALTER TABLE memory_versions ADD COLUMN further TEXT;
 CREATE TABLE tombstones (key_digest TEXT PRIMARY KEY, purged_at TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX operations_by_key ON operations(key) WHERE key IS NOT NULL;
 """
-
-
-def _erasing(connection: apsw.Connection) -> None:
-    """Complete earlier states, the digests of erased keys, and an index of operations by key."""
-    connection.execute(_ERASING)
 
 
 def has_further_columns(connection: apsw.Connection) -> bool:
@@ -234,6 +211,7 @@ def has_further_columns(connection: apsw.Connection) -> bool:
 
 
 # Summary lines of existing memories are made when they are shown, so that a store of any size is migrated quickly.
+# Add category, privacy level, and one-line summary.
 _MORE_OF_A_MEMORY = """
 ALTER TABLE memories ADD COLUMN category TEXT;
 ALTER TABLE memories ADD COLUMN privacy_level TEXT NOT NULL DEFAULT 'internal';
@@ -242,23 +220,8 @@ ALTER TABLE memory_versions ADD COLUMN category TEXT;
 ALTER TABLE memory_versions ADD COLUMN privacy_level TEXT NOT NULL DEFAULT 'internal';
 """
 
-
-def _more_of_a_memory(connection: apsw.Connection) -> None:
-    """Add category, privacy level, and one-line summary."""
-    connection.execute(_MORE_OF_A_MEMORY)
-
-
-def _trash(connection: apsw.Connection) -> None:
-    """Index the trash: its size and oldest entry are read often."""
-    connection.execute("CREATE INDEX memories_in_trash ON memories(deleted_at) WHERE deleted_at IS NOT NULL")
-
-
-def _few_segments(connection: apsw.Connection) -> None:
-    """Let FTS5 merge segments from two of similar size on (`bm25_index.merge_similar_segments`)."""
-    connection.execute("INSERT INTO lexical(lexical, rank) VALUES ('usermerge', 2)")
-
-
 # Older memories get their dates in the background, when they are searched for names again: those that may contain a date.
+# Keep the times that texts name, and order memories by their place in the timeline.
 _TIMES = """
 CREATE TABLE memory_dates (
     memory INTEGER NOT NULL REFERENCES memories(id) ON DELETE CASCADE,
@@ -272,22 +235,12 @@ INSERT OR REPLACE INTO graph_queue(memory, named) SELECT id, 0 FROM memories
     WHERE kind <> 'summary' AND deleted_at IS NULL AND (content GLOB '*[0-9０-９日月週曜朝夜晩]*' OR content LIKE '%day%' OR content LIKE '%week%' OR content LIKE '%night%');
 """
 
-
-def _times(connection: apsw.Connection) -> None:
-    """Keep the times that texts name, and order memories by their place in the timeline."""
-    connection.execute(_TIMES)
-
-
 # Read at every call, so that nothing that has expired is found.
+# Add the time from which a memory is not found any more.
 _EXPIRY = """
 ALTER TABLE memories ADD COLUMN expires_at TEXT;
 CREATE INDEX memories_by_expiry ON memories(expires_at) WHERE expires_at IS NOT NULL AND deleted_at IS NULL;
 """
-
-
-def _expiry(connection: apsw.Connection) -> None:
-    """Add the time from which a memory is not found any more."""
-    connection.execute(_EXPIRY)
 
 
 def _callers(connection: apsw.Connection) -> None:
@@ -297,6 +250,7 @@ def _callers(connection: apsw.Connection) -> None:
 
 
 # A turn is one row, so that there is never half of one.
+# Keep conversations, turn by turn.
 _CONVERSATIONS = """
 CREATE TABLE conversations (
     id TEXT PRIMARY KEY,
@@ -318,12 +272,7 @@ CREATE TABLE conversation_turns (
 );
 """
 
-
-def _conversations(connection: apsw.Connection) -> None:
-    """Keep conversations, turn by turn."""
-    connection.execute(_CONVERSATIONS)
-
-
+# Keep the verdicts on memories, their latest showings by caller, and how many searches found something.
 _FEEDBACK = """
 CREATE TABLE feedback (
     memory INTEGER NOT NULL REFERENCES memories(id) ON DELETE CASCADE,
@@ -344,47 +293,53 @@ CREATE TABLE showings (
 CREATE TABLE searches (day TEXT PRIMARY KEY, asked INTEGER NOT NULL, answered INTEGER NOT NULL) WITHOUT ROWID;
 """
 
-
-def _feedback(connection: apsw.Connection) -> None:
-    """Keep the verdicts on memories, their latest showings by caller, and how many searches found something."""
-    connection.execute(_FEEDBACK)
-
-
-def _judged_feedback(connection: apsw.Connection) -> None:
-    """Find judgements among the outcomes: each search asks whether there are any."""
-    connection.execute("CREATE INDEX feedback_judged ON feedback(verdict) WHERE verdict IN ('helped', 'hurt', 'stale')")
-
-
-MIGRATIONS: list[tuple[str, Callable[[apsw.Connection], None]]] = [
+# Let chunks belong to one generation, by whose model's tokens they were split. Chunks of none are from the time of writing.
+_CHUNKS_BY_GENERATION = """
+ALTER TABLE chunks ADD COLUMN generation TEXT;
+CREATE INDEX chunks_by_generation ON chunks(generation, memory_id) WHERE generation IS NOT NULL;
+"""
+# Index the trash: its size and oldest entry are read often.
+_TRASH = "CREATE INDEX memories_in_trash ON memories(deleted_at) WHERE deleted_at IS NOT NULL"
+# Let FTS5 merge segments from two of similar size on (`bm25_index.merge_similar_segments`).
+_FEW_SEGMENTS = "INSERT INTO lexical(lexical, rank) VALUES ('usermerge', 2)"
+# Find judgements among the outcomes: each search asks whether there are any.
+_JUDGED_FEEDBACK = "CREATE INDEX feedback_judged ON feedback(verdict) WHERE verdict IN ('helped', 'hurt', 'stale')"
+# Each is a script in SQL, or a function for what SQL can't do.
+MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
     ("0002 questions as chunks", _questions_as_chunks),
-    ("0003 vectors by generation", _vectors_by_generation),
-    ("0004 metadata", _metadata),
+    ("0003 vectors by generation", _VECTORS),
+    ("0004 metadata", _METADATA),
     ("0005 further columns into metadata", _further_columns),
-    ("0006 more of a memory", _more_of_a_memory),
-    ("0007 merges and summaries", _merges_and_summaries),
-    ("0008 erasing", _erasing),
+    ("0006 more of a memory", _MORE_OF_A_MEMORY),
+    ("0007 merges and summaries", _MERGES_AND_SUMMARIES),
+    ("0008 erasing", _ERASING),
     ("0009 graph", graph_schema.create),
-    ("0010 chunks by generation", _chunks_by_generation),
-    ("0011 many names", graph_schema.many_names),
-    ("0012 background of the graph", graph_schema.background_tasks),
-    ("0013 graph revision", graph_schema.graph_revision),
-    ("0014 entities by whom they are merged into", graph_schema.merged_into_index),
-    ("0015 trash", _trash),
-    ("0016 names by hand", graph_schema.names_by_hand),
-    ("0017 words of their writers", graph_schema.stated_names),
-    ("0018 types told", graph_schema.type_history),
-    ("0019 relevance beside the mentions of an entity", graph_schema.relevance_in_index),
+    ("0010 chunks by generation", _CHUNKS_BY_GENERATION),
+    ("0011 many names", graph_schema.MANY_NAMES),
+    ("0012 background of the graph", graph_schema.BACKGROUND_TASKS),
+    ("0013 graph revision", graph_schema.GRAPH_REVISION),
+    ("0014 entities by whom they are merged into", graph_schema.MERGED_INTO_INDEX),
+    ("0015 trash", _TRASH),
+    ("0016 names by hand", graph_schema.NAMES_BY_HAND),
+    ("0017 words of their writers", graph_schema.STATED_NAMES),
+    ("0018 types told", graph_schema.TYPE_HISTORY),
+    ("0019 relevance beside the mentions of an entity", graph_schema.RELEVANCE_IN_INDEX),
     ("0020 names compared anew", graph_schema.names_compared_anew),
-    ("0021 few segments of the lexical index", _few_segments),
-    ("0022 times named by texts", _times),
-    ("0023 expiry", _expiry),
+    ("0021 few segments of the lexical index", _FEW_SEGMENTS),
+    ("0022 times named by texts", _TIMES),
+    ("0023 expiry", _EXPIRY),
     ("0024 callers", _callers),
-    ("0025 conversations", _conversations),
-    ("0026 stated relations by type", graph_schema.stated_indexes),
-    ("0027 feedback", _feedback),
-    ("0028 judged feedback", _judged_feedback),
+    ("0025 conversations", _CONVERSATIONS),
+    ("0026 stated relations by type", graph_schema.STATED_INDEXES),
+    ("0027 feedback", _FEEDBACK),
+    ("0028 judged feedback", _JUDGED_FEEDBACK),
 ]
+
+
+def run(connection: apsw.Connection, step: str | Callable[[apsw.Connection], None]) -> None:
+    """Apply one migration, without a record that it is applied."""
+    connection.execute(step) if isinstance(step, str) else step(connection)
 
 
 def pending(connection: apsw.Connection) -> list[str]:
@@ -448,7 +403,7 @@ def migrate(connection: apsw.Connection) -> Operation | None:
     now = datetime.now(UTC)
     for name, step in MIGRATIONS:
         if name in todo:
-            step(connection)
+            run(connection, step)
             connection.execute("INSERT INTO migrations VALUES (?, ?)", (name, timestamps.to_text(now)))
     table = renamed.pop(schema.table, schema.table) if schema else ""
     converted = table_adoption.convert_memories(connection, table, schema, further) if schema else Converted()
@@ -481,11 +436,11 @@ def _created_by(todo: list[str]) -> set[str]:
     try:
         for name, step in MIGRATIONS:
             if name not in todo:
-                step(blank)
+                run(blank, step)
         earlier = set(table_adoption.tables(blank))
         for name, step in MIGRATIONS:
             if name in todo:
-                step(blank)
+                run(blank, step)
         made = set(table_adoption.tables(blank)) - earlier
     finally:
         blank.close()

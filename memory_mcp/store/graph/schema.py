@@ -182,7 +182,8 @@ def create(connection: apsw.Connection) -> None:
 
 
 # mark: random, so that a name that was read but never committed isn't taken for a later one with the same id.
-_MANY_NAMES = """
+# Adds entities that are declared distinct, and what keeps names and vectors of entities up to date.
+MANY_NAMES = """
 ALTER TABLE entity_aliases ADD COLUMN mark INTEGER NOT NULL DEFAULT 0;
 
 -- Two who are not the same, whatever their names say: one < other. Nobody proposes to merge them.
@@ -203,19 +204,12 @@ ALTER TABLE entity_vectors ADD COLUMN said TEXT NOT NULL DEFAULT '';
 ALTER TABLE entity_vectors ADD COLUMN name_blob BLOB;
 """
 
-
-def many_names(connection: apsw.Connection) -> None:
-    """Adds entities that are declared distinct, and what keeps names and vectors of entities up to date."""
-    connection.execute(_MANY_NAMES)
-
-
-def merged_into_index(connection: apsw.Connection) -> None:
-    """Adds an index for the foreign key: without it, deleting an entity reads all others."""
-    connection.execute("CREATE INDEX entities_by_merged_into ON entities(merged_into) WHERE merged_into IS NOT NULL")
-
+# Adds an index for the foreign key: without it, deleting an entity reads all others.
+MERGED_INTO_INDEX = "CREATE INDEX entities_by_merged_into ON entities(merged_into) WHERE merged_into IS NOT NULL"
 
 # by_hand: a person wrote the name, so that it stays visible when no memory contains it any more.
-_NAMES_BY_HAND = """
+# Adds which names persons wrote: of entities that were created or changed by hand before, all, as it isn't known which; of entities that were related by hand, their own.
+NAMES_BY_HAND = """
 ALTER TABLE entity_aliases ADD COLUMN by_hand INTEGER NOT NULL DEFAULT 0;
 UPDATE entity_aliases SET by_hand = 1 WHERE entity IN (SELECT id FROM entities WHERE made_by <> 'text');
 UPDATE entity_aliases SET by_hand = 1 WHERE alias = (SELECT e.name FROM entities e WHERE e.id = entity) AND entity IN (
@@ -223,41 +217,23 @@ UPDATE entity_aliases SET by_hand = 1 WHERE alias = (SELECT e.name FROM entities
     UNION SELECT target FROM relation_evidence WHERE memory IS NULL AND validation_status <> 'rejected');
 """
 
-
-def names_by_hand(connection: apsw.Connection) -> None:
-    """Adds which names persons wrote: of entities that were created or changed by hand before, all, as it isn't known which; of entities
-    that were related by hand, their own."""
-    connection.execute(_NAMES_BY_HAND)
-
-
 # source_said, target_said: the names by which a memory states a relation, where known. type_from: 'hand' where a person set the type, 'merge'
 # where it is the type of a merged entity, and the entity's own is unknown.
-_STATED_NAMES = """
+# Adds the names by which memories state relations, and the origin of a type.
+STATED_NAMES = """
 ALTER TABLE relation_evidence ADD COLUMN source_said TEXT;
 ALTER TABLE relation_evidence ADD COLUMN target_said TEXT;
 ALTER TABLE entities ADD COLUMN type_from TEXT;
 """
 
+# Adds the types that an entity had before a person changed it.
+TYPE_HISTORY = "ALTER TABLE entities ADD COLUMN types_told TEXT"
 
-def stated_names(connection: apsw.Connection) -> None:
-    """Adds the names by which memories state relations, and the origin of a type."""
-    connection.execute(_STATED_NAMES)
-
-
-def type_history(connection: apsw.Connection) -> None:
-    """Adds the types that an entity had before a person changed it."""
-    connection.execute("ALTER TABLE entities ADD COLUMN types_told TEXT")
-
-
-_RELEVANCE_IN_INDEX = """
+# Adds the relevance to the index of mentions: reading each row took a sixth of a search along the graph.
+RELEVANCE_IN_INDEX = """
 DROP INDEX IF EXISTS entity_mentions_by_entity;
 CREATE INDEX entity_mentions_by_entity ON entity_mentions(entity, memory, relevance);
 """
-
-
-def relevance_in_index(connection: apsw.Connection) -> None:
-    """Adds the relevance to the index of mentions: reading each row took a sixth of a search along the graph."""
-    connection.execute(_RELEVANCE_IN_INDEX)
 
 
 def names_compared_anew(connection: apsw.Connection) -> None:
@@ -268,7 +244,8 @@ def names_compared_anew(connection: apsw.Connection) -> None:
 
 
 # done: the revision of the memory that the task was done for. tries: how often it failed; the fewest come first.
-_BACKGROUND_TASKS = """
+# Creates the queue, with all existing memories.
+BACKGROUND_TASKS = """
 CREATE TABLE graph_background (
     task TEXT NOT NULL,
     memory INTEGER NOT NULL REFERENCES memories(id) ON DELETE CASCADE,
@@ -278,19 +255,12 @@ CREATE TABLE graph_background (
 ) WITHOUT ROWID;
 CREATE INDEX graph_background_by_memory ON graph_background(memory);
 CREATE INDEX graph_background_waiting ON graph_background(task, tries, memory) WHERE done IS NULL;
+INSERT INTO graph_background(task, memory) SELECT t.value, m.id FROM json_each('["links", "model"]') t JOIN memories m;
 """
 
-
-def background_tasks(connection: apsw.Connection) -> None:
-    """Creates the queue, with all existing memories."""
-    connection.execute(_BACKGROUND_TASKS)
-    connection.execute(
-        'INSERT INTO graph_background(task, memory) SELECT t.value, m.id FROM json_each(\'["links", "model"]\') t JOIN memories m'
-    )
-
-
 _NEW_REVISION = "UPDATE properties SET value = lower(hex(randomblob(16))) WHERE name = 'graph_revision'"
-_REVISION = f"""
+# Creates the mark of the graph's state with the triggers that change it, and the indexes of the strongest relations.
+GRAPH_REVISION = f"""
 INSERT OR REPLACE INTO properties(name, value) VALUES ('graph_revision', lower(hex(randomblob(16))));
 CREATE TRIGGER graph_gains_relation AFTER INSERT ON relations BEGIN {_NEW_REVISION}; END;
 CREATE TRIGGER graph_changes_relation AFTER UPDATE ON relations BEGIN {_NEW_REVISION}; END;
@@ -301,26 +271,15 @@ CREATE TRIGGER graph_changes_entity AFTER UPDATE OF merged_into, made_by, type, 
     WHEN old.merged_into IS NOT new.merged_into OR old.made_by <> new.made_by OR old.type <> new.type
         OR (old.extraction_count > 0) <> (new.extraction_count > 0) OR old.first_mentioned_at IS NOT new.first_mentioned_at
     BEGIN {_NEW_REVISION}; END;
-"""
-# The strongest relations of an entity, and the weight of all, without looking at the others' rows.
-_STRENGTH_INDEXES = """
+
+-- The strongest relations of an entity, and the weight of all, without looking at the others' rows.
 CREATE INDEX relations_by_source_strength ON relations(source, weight * confidence DESC, weight, confidence, type);
 CREATE INDEX relations_by_target_strength ON relations(target, weight * confidence DESC, weight, confidence, type);
 """
 
-
 # Without what only occurs together, of which there is most.
-_STATED_INDEXES = """
+# Adds indexes of stated relations by their type, to find those that contradict each other.
+STATED_INDEXES = """
 CREATE INDEX relation_evidence_of_type ON relation_evidence(source, type) WHERE type <> 'co_occurrence';
 CREATE INDEX relations_of_type ON relations(type, source) WHERE type <> 'co_occurrence';
 """
-
-
-def stated_indexes(connection: apsw.Connection) -> None:
-    """Adds indexes of stated relations by their type, to find those that contradict each other."""
-    connection.execute(_STATED_INDEXES)
-
-
-def graph_revision(connection: apsw.Connection) -> None:
-    """Creates the mark of the graph's state with the triggers that change it, and the indexes of the strongest relations."""
-    connection.execute(_REVISION + _STRENGTH_INDEXES)
