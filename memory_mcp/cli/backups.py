@@ -1,5 +1,6 @@
 """`memory-mcp backup`, with or without a running server, and `memory-mcp restore`, which requires that the server is stopped."""
 
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -100,12 +101,9 @@ def restore(
         return next((key.secret for key in candidates if key and key.id == wanted), None)
 
     directory = data or default_data_directory()
-    personas = if_free(directory, lambda: Personas(directory, open_limit=0, keys=Keys(master, settings.encryption.enabled)))
-    try:
-        with steps("restoring") as progress:
-            done = make(personas, file, find_key, datetime.now(UTC), to=name, instead=replace, progress=progress)
-    finally:
-        personas.close()
+    keys = Keys(master, settings.encryption.enabled)
+    with closing(if_free(directory, lambda: Personas(directory, open_limit=0, keys=keys))) as personas, steps("restoring") as progress:
+        done = make(personas, file, find_key, datetime.now(UTC), to=name, instead=replace, progress=progress)
     _report(done, settings, given=given_key is not None and master is given_key)
 
 

@@ -1,7 +1,7 @@
 """`memory-mcp key`, `encrypt`, `decrypt` and `rotate-key`: encryption at rest. All but `key` require that the server is stopped."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -182,11 +182,8 @@ def _stopped(settings: Settings, data: Path | None) -> Iterator["Personas"]:
     directory = existing_data_directory(data)
     # No persona stays open after use, since its files are about to be replaced.
     keys = Keys(master_key(settings.encryption), settings.encryption.enabled)
-    personas = if_free(directory, lambda: Personas(directory, open_limit=0, keys=keys))
-    try:
+    with closing(if_free(directory, lambda: Personas(directory, open_limit=0, keys=keys))) as personas:
         yield personas
-    finally:
-        personas.close()
 
 
 def _master(configured: Encryption) -> MasterKey:

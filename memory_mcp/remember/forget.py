@@ -26,8 +26,7 @@ def forget(persona: Persona, keys: Sequence[str], *, reason: str | None, dry_run
     redacted_reason = Redaction(privacy).optional(reason)
     by_key, done = persona.database.write(lambda connection: forget_stored(connection, wanted, redacted_reason, now))
     persona.words.clear()
-    for operation in done:
-        persona.log.append(persona.name, operation)
+    persona.log.append(persona.name, *done)
     return [_outcome(key, by_key.get(key), "forgotten") for key in wanted]
 
 
@@ -45,8 +44,7 @@ def forget_stored(
         Operation("delete", memory.key, now, before={"content": memory.content}, metadata={"reason": reason} if reason else {})
         for memory in present
     ]
-    for operation in done:
-        operations.record(connection, operation)
+    operations.record(connection, *done)
     return by_key, done
 
 

@@ -77,8 +77,7 @@ def _merge(connection: apsw.Connection, others: Sequence[str], into: str, reason
         gone = {"deleted_at": to_text(now)}
         done.append(Operation(MERGE, memory.key, now, {"deleted_at": None}, gone, {"into": into}, operation_id=done[0].operation_id))
     refresh_after_trash(connection, [after, *rest], now)
-    for operation in done:
-        operations.record(connection, operation)
+    operations.record(connection, *done)
     return done
 
 
@@ -125,8 +124,7 @@ def _undo(connection: apsw.Connection, operation_id: str, now: datetime) -> tupl
         for outcome in outcomes[1:]
         if outcome.outcome == "restored"
     ]
-    for operation in done:
-        operations.record(connection, operation)
+    operations.record(connection, *done)
     return outcomes, done
 
 
@@ -159,5 +157,4 @@ def _state(memory: Memory) -> Mapping[str, Any]:
 
 
 def _log(persona: Persona, done: Sequence[Operation]) -> None:
-    for operation in done:
-        persona.log.append(persona.name, operation)
+    persona.log.append(persona.name, *done)

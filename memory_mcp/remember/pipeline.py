@@ -157,8 +157,7 @@ def remember_many(
         return outcomes, done
 
     outcomes, done = persona.database.write(store)
-    for operation in done:
-        persona.log.append(persona.name, operation)
+    persona.log.append(persona.name, *done)
     return outcomes
 
 

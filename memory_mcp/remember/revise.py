@@ -70,8 +70,7 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, pri
         raise InvalidInput("nothing to revise", "only a key, or a reason, was given", "Say what is to change, such as content")
     wanted, _ = private(revision, privacy)
     memory, done = persona.database.write(lambda connection: revise_stored(connection, persona.names, key, wanted, now, privacy))
-    for operation in done:
-        persona.log.append(persona.name, operation)
+    persona.log.append(persona.name, *done)
     return memory
 
 
@@ -82,8 +81,7 @@ def expire_session(persona: Persona, session_id: str, expires_at: Expiry, *, now
         MemoryNotFound: this persona has no memory of that session.
     """
     done = persona.database.write(lambda connection: _expire_session(connection, session_id, expires_at, now))
-    for operation in done:
-        persona.log.append(persona.name, operation)
+    persona.log.append(persona.name, *done)
     return len(done)
 
 
@@ -95,8 +93,7 @@ def _expire_session(connection: apsw.Connection, session_id: str, expires_at: Ex
     ]
     if not done:
         raise MemoryNotFound(f"no memory is of the session {session_id[:80]!r}", "", "Take the session_id from a recall")
-    for operation in done:
-        operations.record(connection, operation)
+    operations.record(connection, *done)
     return done
 
 
@@ -136,8 +133,7 @@ def revise_stored(
         done.append(Operation("restore", key, now, metadata=_reason(revision)))
     if revision.changes:
         done.append(_change(connection, names, memory, revision, now, privacy))
-    for operation in done:
-        operations.record(connection, operation)
+    operations.record(connection, *done)
     return memories.by_keys(connection, [key])[key], done
 
 

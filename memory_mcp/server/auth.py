@@ -83,6 +83,12 @@ class Admission:
             f"this token may not write as {persona!r}", f"it is for {named}", "Send one of its personas as X-Persona, or use another token"
         )
 
+    def require_persona(self, persona: str) -> None:
+        """Raises NotAllowed, and notes it, unless the token is for this persona, whether or not that one exists."""
+        if not self.reaches(persona):
+            self.note("persona", persona=persona)
+            raise self.foreign(persona)
+
     def note(self, reason: str, **facts: str) -> None:
         """Puts a refusal into the operations log."""
         self.refusals.note(reason=reason, token=self.token, client=self.client, **facts)

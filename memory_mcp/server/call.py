@@ -23,13 +23,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.dates.format import Language, language_of
 from memory_mcp.domain import Showing
 from memory_mcp.encoders.models import Models
-from memory_mcp.errors import (
-    ClockUnusable,
-    MemoryMCPError,
-    NotAllowed,
-    Overloaded,
-    StoreError,
-)
+from memory_mcp.errors import ClockUnusable, MemoryMCPError, NotAllowed, Overloaded, StoreError
 from memory_mcp.personas.names import NAME_LIMIT, pool_store
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.own_weights import with_own_weights
@@ -147,9 +141,8 @@ class Call:
             handle = self.reading_of(name)
         else:
             self._note_foreign(name)
-            handle = self.runtime.personas.absent(
-                name
-            )  # its files aren't touched: neither the answer nor its time may tell that there are any
+            # Its files aren't touched: neither the answer nor its time may tell that there are any.
+            handle = self.runtime.personas.absent(name)
         with handle as persona:
             yield persona
 
@@ -263,17 +256,8 @@ class Call:
         if rights.get(self.pool, False) or (self.pool in rights and not to_write):
             return pool_store(self.pool)
         self.admission.note("pool", asked=self.pool[:NAME_LIMIT])
-        if self.pool in rights:
-            raise NotAllowed(
-                f"you may not write to the pool {self.pool!r}",
-                "pools in config.json say who may",
-                "Ask the server's owner to add the persona there",
-            )
-        raise NotAllowed(
-            f"you may not read the pool {self.pool!r}",
-            "pools in config.json say who may",
-            "Ask the server's owner to add the persona there",
-        )
+        refused = f"you may not {'write to' if self.pool in rights else 'read'} the pool {self.pool!r}"
+        raise NotAllowed(refused, "pools in config.json say who may", "Ask the server's owner to add the persona there")
 
     def writable_name(self) -> str:
         """The name of the store that the caller may write to.
@@ -362,10 +346,8 @@ class Call:
 
     def _wake(self, persona: Persona) -> None:
         self._note_call()
-        if self.runtime.index and persona.exists:
-            self.runtime.index.wake(persona.name)
-        if self.runtime.chores and persona.exists:
-            self.runtime.chores.wake(persona.name)
+        if persona.exists:
+            self.runtime.wake(persona.name)
 
 
 def current_call() -> Call:

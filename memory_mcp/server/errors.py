@@ -88,15 +88,12 @@ def wording(words: str, rules: Privacy) -> str:
 
 def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None, *, rules: Privacy) -> JSONResponse:
     """Return the answer of a route that failed, with what it had done before (`so_far`)."""
+    problems = {"problems": dict(error.problems)} if isinstance(error, SettingsRefused) else {}
     return JSONResponse(
-        {"error": wording(str(error), rules), **_problems(error), **(so_far or {})},
+        {"error": wording(str(error), rules), **problems, **(so_far or {})},
         status_code=status_of(error),
         headers=refusal_headers(error),
     )
-
-
-def _problems(error: MemoryMCPError) -> dict[str, Any]:
-    return {"problems": dict(error.problems)} if isinstance(error, SettingsRefused) else {}
 
 
 def refusal_headers(error: MemoryMCPError) -> dict[str, str]:

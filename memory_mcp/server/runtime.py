@@ -46,3 +46,9 @@ class Runtime:
     conversing: Conversing | None = None
     runs: Runs = field(default_factory=Runs)
     fetch_document: Callable[[str], Awaitable[bytes]] = fetch_public
+
+    def wake(self, persona: str) -> None:
+        """Tell the background workers that a persona was written."""
+        for worker in (self.index, self.chores):
+            if worker:
+                worker.wake(persona)

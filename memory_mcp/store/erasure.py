@@ -92,8 +92,7 @@ def erase(connection: apsw.Connection, erased: Sequence[Memory], now: datetime, 
     keys, unsearched = _delete_everywhere(connection, erased, now)
     tombstones.add(connection, keys, now)
     done = [Operation("purge", key, now, metadata={"rule": rule}) for key in keys]
-    for operation in done:
-        operations.record(connection, operation)
+    operations.record(connection, *done)
     note_sweep_due(connection, done[-1].operation_id if done else "")
     return done, unsearched
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,13 +61,10 @@ def _attempt(path: Path, quiet: bool, key: PersonaKey | None, logged: str | None
 def _opened(path: Path, quiet: bool, key: PersonaKey | None = None, wait_ms: int = BUSY_TIMEOUT_MS) -> Iterator[apsw.Connection]:
     """A read-only connection. `quiet`: no other program has the file open, so that SQLite needs no files for its locks."""
     location = path.absolute().as_uri() + ("?immutable=1" if quiet else "?mode=ro")
-    connection = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    try:
+    with closing(apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)) as connection:
         cipher.unlock(connection, key.database if key else None)
         connection.set_busy_timeout(wait_ms)
         yield connection
-    finally:
-        connection.close()
 
 
 def _is_open_elsewhere(path: Path) -> bool:

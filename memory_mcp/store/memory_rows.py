@@ -92,30 +92,22 @@ def _is_json(kind: type, value: object) -> bool:
         return False
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _text_of(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
 def _some_moment(row: tuple[Any, ...]) -> str:
     return next((row[index] for index in (3, 4) if _is_moment(row[index])), to_text(datetime.fromtimestamp(0, UTC)))
-
-
-def _nothing(_row: tuple[Any, ...]) -> None:
-    return None
 
 
 # By the position of a column in COLUMNS: its name, whether a value can be read, and the replacement for one that can't.
 _NAMES = tuple(column.strip().removeprefix("m.") for column in COLUMNS.replace(SUCCESSOR, "superseded_by").split(","))
 _READABLE: Mapping[int, Callable[[object], bool]] = {
-    2: _is_text,
+    2: lambda value: isinstance(value, str),
     **dict.fromkeys((3, 4, 6, 16, 18, 23), _is_moment),
     **dict.fromkeys((5, 12), partial(_is_json, list)),
     **dict.fromkeys((11, 19), partial(_is_json, dict)),
 }
 _MENDED: Mapping[int, Callable[[tuple[Any, ...]], Any]] = defaultdict(
-    lambda: _nothing, {2: lambda row: _text_of(row[2]), **dict.fromkeys((3, 4, 16), _some_moment)}
+    lambda: lambda _row: None,
+    {
+        2: lambda row: row[2].decode("utf-8", "replace") if isinstance(row[2], bytes) else str(row[2]),
+        **dict.fromkeys((3, 4, 16), _some_moment),
+    },
 )

@@ -5,6 +5,7 @@ themselves only see tables of ours.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -432,8 +433,7 @@ def _done(connection: apsw.Connection) -> set[str]:
 
 def _created_by(todo: list[str]) -> set[str]:
     """The names of the tables that these migrations create, determined by running them on an empty database."""
-    blank = apsw.Connection(":memory:")
-    try:
+    with closing(apsw.Connection(":memory:")) as blank:
         for name, step in MIGRATIONS:
             if name not in todo:
                 run(blank, step)
@@ -442,6 +442,4 @@ def _created_by(todo: list[str]) -> set[str]:
             if name in todo:
                 run(blank, step)
         made = set(table_adoption.tables(blank)) - earlier
-    finally:
-        blank.close()
     return made if earlier else {*made, "migrations"}

@@ -78,23 +78,26 @@ class Operation:
         return self.error is None
 
 
-def record(connection: apsw.Connection, operation: Operation) -> None:
-    """Insert the row. Call it in the transaction of the change."""
-    connection.execute(
+def record(connection: apsw.Connection, *done: Operation) -> None:
+    """Insert a row for each. Call it in the transaction of the change."""
+    connection.executemany(
         "INSERT INTO operations(timestamp, operation_id, operation, key, before, after, success, error, metadata, caller) "
         "VALUES (?,?,?,?,?,?,?,?,?,?)",
-        (
-            to_text(operation.timestamp),
-            operation.operation_id,
-            operation.operation,
-            operation.key,
-            _json(operation.before),
-            _json(operation.after),
-            int(operation.success),
-            operation.error,
-            _json(operation.metadata or None),
-            _caller.get() or None,
-        ),
+        [
+            (
+                to_text(operation.timestamp),
+                operation.operation_id,
+                operation.operation,
+                operation.key,
+                _json(operation.before),
+                _json(operation.after),
+                int(operation.success),
+                operation.error,
+                _json(operation.metadata or None),
+                _caller.get() or None,
+            )
+            for operation in done
+        ],
     )
 
 
@@ -239,17 +242,18 @@ class OperationsLog:
     def __init__(self, directory: Path, rotation: Rotation = "drop") -> None:
         self._handler = _TolerantHandler(directory / LOG_NAME, rotation)
 
-    def append(self, persona: str, operation: Operation) -> None:
-        """Append a line: the operation, key, and persona, but no content."""
-        line = {
-            "timestamp": to_text(operation.timestamp),
-            "persona": persona,
-            "operation_id": operation.operation_id,
-            "operation": operation.operation,
-            "key": operation.key,
-            "success": operation.success,
-        }
-        self._write({**line, "error": operation.error} if operation.error else line)
+    def append(self, persona: str, *done: Operation) -> None:
+        """Append a line for each: the operation, key, and persona, but no content."""
+        for operation in done:
+            line = {
+                "timestamp": to_text(operation.timestamp),
+                "persona": persona,
+                "operation_id": operation.operation_id,
+                "operation": operation.operation,
+                "key": operation.key,
+                "success": operation.success,
+            }
+            self._write({**line, "error": operation.error} if operation.error else line)
 
     def append_event(self, event: str, timestamp: datetime, facts: Mapping[str, Any]) -> None:
         """Append a line for one of `SERVER_EVENTS`; `facts` say who did what."""

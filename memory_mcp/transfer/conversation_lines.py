@@ -16,13 +16,12 @@ from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.labels import label, labels
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
-from memory_mcp.transfer.line_fields import COUNT, TEXT, TEXTS, Check, check_fields, count, parse_time
+from memory_mcp.transfer.line_fields import COUNT, OBJECTS, TEXT, TEXTS, Check, check_fields, count, parse_time
 
 CONVERSATION, TURN = "conversation", "turn_of"
-_OBJECTS: Check = ("a list of objects", lambda value: isinstance(value, list) and all(isinstance(entry, dict) for entry in value))
 _FIELDS: Mapping[str, Mapping[str, Check]] = {
     CONVERSATION: {CONVERSATION: TEXT, "title": TEXT, "created_at": TEXT, "updated_at": TEXT, "members": TEXTS},
-    TURN: {TURN: TEXT, "number": COUNT, "ended_at": TEXT, "model": TEXT, "messages": _OBJECTS, "recalled": TEXTS, "stored": TEXTS},
+    TURN: {TURN: TEXT, "number": COUNT, "ended_at": TEXT, "model": TEXT, "messages": OBJECTS, "recalled": TEXTS, "stored": TEXTS},
 }
 
 

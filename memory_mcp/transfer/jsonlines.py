@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -74,24 +74,14 @@ class ImportResult:
     conversations: int = 0
 
     def __add__(self, other: "ImportResult") -> "ImportResult":
-        return ImportResult(
-            self.stored + other.stored,
-            self.already_known + other.already_known,
-            self.refused + other.refused,
-            (*self.errors, *other.errors[: ERRORS_LISTED - len(self.errors)]),
-            self.revised + other.revised,
-            self.dropped + other.dropped,
-            self.versions + other.versions,
-            self.context + other.context,
-            self.vectors + other.vectors,
-            self.vectors_left + other.vectors_left,
-            self.graph + other.graph,
-            _total([self.redacted, other.redacted]),
-            _total([self.flagged, other.flagged]),
-            (*self.deleted_notes, *other.deleted_notes)[:ERRORS_LISTED],
-            self.expired + other.expired,
-            self.conversations + other.conversations,
-        )
+        return ImportResult(*(_sum(getattr(self, part.name), getattr(other, part.name)) for part in fields(self)))
+
+
+def _sum(first: Any, second: Any) -> Any:
+    """Of two counts, of two counts by kind, or of two lists, which end at their limit."""
+    if isinstance(first, Mapping):
+        return _total([first, second])
+    return (*first, *second)[:ERRORS_LISTED] if isinstance(first, tuple) else first + second
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +346,7 @@ def _import_others(persona: Persona, others: Sequence[tuple[int, OtherLine | Con
             if isinstance(other, tuple):
                 options.notes.add(other[0])
             line = non_memory_lines.redacted(other, redaction)
-            imported = _result(non_memory_lines.import_line(persona, line, options.now, options.dry_run, options.may_delete))
+            imported = ImportResult(**non_memory_lines.import_line(persona, line, options.now, options.dry_run, options.may_delete))
             counts_redaction = imported.versions or imported.context
             result += replace(imported, redacted=redaction.redacted, flagged=redaction.flagged) if counts_redaction else imported
         except InvalidInput as error:
@@ -369,12 +359,3 @@ def _deleted_notes(persona: Persona, vault: Vault, options: ImportOptions) -> Im
     if vault.forget:
         return ImportResult(dropped=non_memory_lines.forget_notes(persona, deleted, options.now, options.dry_run, options.may_delete))
     return ImportResult(deleted_notes=tuple(deleted[:ERRORS_LISTED]) if options.may_read else ())
-
-
-def _result(counts: Mapping[str, int]) -> ImportResult:
-    return ImportResult(
-        already_known=counts.get("already_known", 0),
-        dropped=counts.get("dropped", 0),
-        versions=counts.get("versions", 0),
-        context=counts.get("context", 0),
-    )

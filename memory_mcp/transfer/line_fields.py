@@ -190,18 +190,6 @@ def _type_name(value: object) -> str:
     return names.get(type(value), "null")
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
-
-
-def _is_text_by_name(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values())
-
-
 def _is_plain_object(value: object) -> bool:
     """Whether it is an object that can be stored as JSON text: without NaN and unpaired surrogates."""
     try:
@@ -221,12 +209,16 @@ def _is_number(value: object) -> bool:
 
 # The expected type in words, and a predicate for it.
 Check = tuple[str, Callable[[object], bool]]
-TEXT: Check = ("a string", _is_text)
-TEXTS: Check = ("a list of strings", _is_texts)
+TEXT: Check = ("a string", lambda value: isinstance(value, str))
+TEXTS: Check = ("a list of strings", lambda value: isinstance(value, list) and all(isinstance(entry, str) for entry in value))
 COUNT: Check = ("a whole number", _is_whole_number)
 SHARE: Check = ("a number from 0 to 1", _is_number)
 OBJECT: Check = ("an object of plain JSON", _is_plain_object)
-TEXT_BY_NAME: Check = ("an object of strings", _is_text_by_name)
+TEXT_BY_NAME: Check = (
+    "an object of strings",
+    lambda value: isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values()),
+)
+OBJECTS: Check = ("a list of objects", lambda value: isinstance(value, list) and all(isinstance(entry, dict) for entry in value))
 FLAG: Check = ("true or false", lambda value: isinstance(value, bool))
 
 # Every field of a memory line, in the order of the export, with its type.
@@ -253,7 +245,7 @@ FIELDS: Mapping[str, Check] = {
     "category": TEXT,
     "privacy_level": TEXT,
     "expires_at": TEXT,
-    "feedback": ("a list of objects", lambda value: isinstance(value, list) and all(isinstance(entry, dict) for entry in value)),
+    "feedback": OBJECTS,
     "vectors": ("an object that an export wrote", _is_plain_object),
 }
 VERSION_FIELDS: Mapping[str, Check] = {

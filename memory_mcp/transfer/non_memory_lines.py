@@ -132,7 +132,7 @@ def forget_notes(persona: Persona, notes: Sequence[DeletedNote], now: datetime, 
     return len(keys)
 
 
-def import_line(persona: Persona, other: MemoryLine, now: datetime, dry_run: Foreseen | None, may_delete: bool) -> dict[str, int]:
+def import_line(persona: Persona, other: MemoryLine, now: datetime, dry_run: Foreseen | None, may_delete: bool) -> dict[str, Any]:
     """Imports a line, or with `dry_run` only checks it. Returns the counts to add, by field of `ImportResult`.
 
     `may_delete`: whether the caller may move memories to the trash.
@@ -147,7 +147,8 @@ def import_line(persona: Persona, other: MemoryLine, now: datetime, dry_run: For
     stem, pieces = other
     with persona.database.read() as connection:
         stored = memories.by_keys(connection, leftovers(connection, stem, pieces)).values()
-    removed = [memory.key for memory in stored if memory.deleted_at is None and _is_note(memory.metadata.get(ORIGIN))]
+    origins = {memory.key: memory.metadata.get(ORIGIN) for memory in stored if memory.deleted_at is None}
+    removed = [key for key, origin in origins.items() if isinstance(origin, dict) and origin.get("format") == NOTES]
     if removed and not may_delete:
         why = "moving them to the trash requires the scope delete"
         raise InvalidInput(f"{len(removed)} pieces are no longer in the note", why, "Use a token with that scope, or forget them")
@@ -189,9 +190,4 @@ def _drop(persona: Persona, keys: Sequence[str], now: datetime, reason: str) -> 
     def drop(connection: apsw.Connection) -> list[Operation]:
         return forget_stored(connection, keys, reason, now)[1]
 
-    for operation in persona.database.write(drop):
-        persona.log.append(persona.name, operation)
-
-
-def _is_note(origin: object) -> bool:
-    return isinstance(origin, dict) and origin.get("format") == NOTES
+    persona.log.append(persona.name, *persona.database.write(drop))

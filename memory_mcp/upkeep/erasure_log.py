@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -66,11 +67,8 @@ def _of_later_backup(personas: Personas, backup: Path, manifest: Manifest, find_
         ):
             copy, key = scratch / DATABASE_NAME, secrets.token_bytes(KEY_BYTES) if later.encrypted else None
             extract(copy, key, no_progress)
-            connection = snapshots.open_copy(copy, key)
-            try:
+            with closing(snapshots.open_copy(copy, key)) as connection:
                 return _from_database(connection, later.persona, manifest.persona)
-            finally:
-                connection.close()
     except (MemoryMCPError, OSError) as error:
         logger.warning("%s can't be read to find what was erased before it was made: %s", newest.path.name, error)
         return None

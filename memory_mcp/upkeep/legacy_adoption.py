@@ -8,6 +8,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -56,11 +57,8 @@ def adopt_all(directory: Path, now: datetime) -> tuple[list[LegacyItem], dict[st
     Raises:
         StartupError: a server uses the directory.
     """
-    personas = Personas(directory)
-    try:
+    with closing(Personas(directory)) as personas:
         return move_into_place(personas, now), take_over_tables(personas, threading.Event())
-    finally:
-        personas.close()
 
 
 def preview(directory: Path) -> tuple[list[LegacyItem], dict[str, str]]:

@@ -1,6 +1,7 @@
 """Restores a persona from a backup, as a new persona or replacing one, while the server is stopped."""
 
 import secrets
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -97,13 +98,10 @@ def _write_files(
 
 
 def _migrate(copy: Path, key: bytes | None, purged: dict[str, str], done: Operation) -> int:
-    connection = snapshots.open_copy(copy, key)
-    try:
+    with closing(snapshots.open_copy(copy, key)) as connection:
         connection.execute("PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON")
         prepare(connection)
         with immediate(connection):
             erased = erasure.erase_again(connection, purged, done.timestamp)
             operations.record(connection, done)
         return erased
-    finally:
-        connection.close()

@@ -64,8 +64,7 @@ def expire(persona: Persona, rules: Retention, now: datetime, limit: int = AT_ON
     if not any(_limits(rules)):
         return []
     done = persona.database.write(lambda connection: _expire(connection, rules, now, limit))
-    for operation in done:
-        persona.log.append(persona.name, operation)
+    persona.log.append(persona.name, *done)
     return [str(operation.key) for operation in done]
 
 
@@ -79,8 +78,7 @@ def trash_expired(persona: Persona, now: datetime) -> bool:
     if expiring is None or expiring > to_text(now):
         return False
     while done := persona.database.write(lambda connection: _expire_by_time(connection, now)):
-        for operation in done:
-            persona.log.append(persona.name, operation)
+        persona.log.append(persona.name, *done)
     persona.words.clear()
     return True
 
@@ -157,8 +155,7 @@ def _move(connection: apsw.Connection, due: Sequence[Due], now: datetime) -> lis
         )
         for entry in due
     ]
-    for operation in done:
-        operations.record(connection, operation)
+    operations.record(connection, *done)
     return done
 
 

@@ -77,8 +77,7 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: Writer | Non
     more = len(members) >= MEMORIES_LIMIT
     draft = _draft(subject, sources, more, chat, now, settings) if enough and _changed(known, sources) else None
     done = persona.database.write(lambda connection: _settle(connection, due, sources, draft, now, zone))
-    for operation in done:
-        persona.log.append(persona.name, operation)
+    persona.log.append(persona.name, *done)
     return True
 
 
@@ -108,8 +107,7 @@ def _settle(
         memories.set_deleted(connection, summary.id, now)
         summary_rows.register(connection, summary.key, subject, fingerprint([]), [])
     summary_rows.remove_due(connection, subject, touched_at)
-    for operation in done:
-        operations.record(connection, operation)
+    operations.record(connection, *done)
     return done
 
 

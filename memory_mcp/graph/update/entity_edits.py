@@ -196,10 +196,7 @@ def delete_type(persona: Persona, kind: str, name: str, *, now: datetime) -> Non
     """
 
     def work(connection: apsw.Connection) -> tuple[None, Operation]:
-        if kind == "entity":
-            types.delete_of_entities(connection, name)
-        else:
-            types.delete_of_relations(connection, name)
+        types.delete(connection, kind, name)
         return None, Operation("delete_type", None, now, metadata={"kind": kind, "type": name})
 
     _recorded(persona, work)

@@ -74,12 +74,10 @@ def relate(
         done = [
             Operation("relate", None, now, after={**_as_json(relation), **(_days_as_json(holds) if holds else {})}) for relation in stated
         ]
-        for operation in done:
-            operations.record(connection, operation)
+        operations.record(connection, *done)
         return done
 
-    for operation in persona.database.write(work):
-        persona.log.append(persona.name, operation)
+    persona.log.append(persona.name, *persona.database.write(work))
 
 
 def unrelate(persona: Persona, relation: StatedRelation, *, reason: str | None, now: datetime, privacy: Privacy) -> bool:

@@ -78,7 +78,11 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
             **people,
             **omit_empty(degraded=degraded, mode=layers.recalled.mode if layers.recalled else None),
             "hits": [
-                {"_source": layer, **_without_score(brief(view)), **days.get(hit.memory.key, {})}
+                {
+                    "_source": layer,
+                    **{name: value for name, value in brief(view).items() if name != "score"},
+                    **days.get(hit.memory.key, {}),
+                }
                 for (layer, hit), view in zip(layers.hits, views, strict=True)
             ],
         }
@@ -215,7 +219,3 @@ def _since(last: Any, call: Call, language: Language) -> str | None:
         return elapsed(parse_moment(last, call.now, call.settings.zone), call.now, language) if isinstance(last, str) and last else None
     except InvalidInput:
         return None
-
-
-def _without_score(view: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in view.items() if name != "score"}

@@ -99,7 +99,7 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
                     await run_in_threadpool(file.write, block)
         if not size:
             raise InvalidInput("the file is empty", "", "Send the bytes of one as the body")
-        options = _options(call, arguments)
+        options = transfer.import_options(call, ImportArguments(dry_run=arguments.dry_run))
         job = jobs.start(path, name, lambda job, path: _import(call, job, path, arguments, options), dry_run=arguments.dry_run)
     return JSONResponse(_view(call, job))
 
@@ -125,10 +125,6 @@ def cancel_import(call: Call, arguments: JobId) -> Json:
         raise InvalidInput(f"there is no import {arguments.id[:40]!r}", "", "Take its id from GET /api/import/file")
     job.cancel.set()
     return _view(call, job)
-
-
-def _options(call: Call, arguments: FileImport) -> ImportOptions:
-    return transfer.import_options(call, ImportArguments(dry_run=arguments.dry_run))
 
 
 def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, options: ImportOptions) -> None:

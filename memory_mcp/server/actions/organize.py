@@ -138,7 +138,12 @@ def _listed(call: Call, limit: int) -> Json:
             },
             **graph,
             "merges": [
-                {"operation_id": operation_id, "into": row.key, "merge": list(row.metadata.get("of", [])), "at": _at(row.timestamp, call)}
+                {
+                    "operation_id": operation_id,
+                    "into": row.key,
+                    "merge": list(row.metadata.get("of", [])),
+                    "at": local(from_text(row.timestamp), call.settings.zone),
+                }
                 for operation_id, row in recent
             ],
         }
@@ -180,7 +185,3 @@ def brief(memory: Memory, call: Call) -> dict[str, Any]:
         tags=list(memory.tags),
         importance=memory.importance,
     )
-
-
-def _at(timestamp: str, call: Call) -> str | None:
-    return local(from_text(timestamp), call.settings.zone)

@@ -258,9 +258,7 @@ def _other(call: Call, name: str, field: str) -> str:
     if not name:
         raise InvalidInput(f"{field} is missing", "", "Send the name of the other persona")
     canonical = canonical_name(name)
-    if not call.admission.reaches(canonical):
-        call.admission.note("persona", persona=canonical)
-        raise call.admission.foreign(canonical)
+    call.admission.require_persona(canonical)
     return canonical
 
 
@@ -268,7 +266,5 @@ def _notify_workers(call: Call, gone: str | None = None, new: str | None = None)
     """Tell the background workers which persona is gone, and which has memories that they should look at."""
     if call.runtime.chores and gone:
         call.runtime.chores.forget(gone)
-    if new and call.runtime.chores:
-        call.runtime.chores.wake(new)
-    if new and call.runtime.index:
-        call.runtime.index.wake(new)
+    if new:
+        call.runtime.wake(new)

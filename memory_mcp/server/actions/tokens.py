@@ -152,9 +152,7 @@ def _personas(call: Call, arguments: NewToken) -> list[str] | None:
     if arguments.all_personas and call.admission.personas is not None:
         raise NotAllowed("this token can't create one for all personas", "it is for some", "Name personas of its own")
     for name in named:
-        if not call.admission.reaches(name):
-            call.admission.note("persona", persona=name)
-            raise call.admission.foreign(name)
+        call.admission.require_persona(name)
     return None if arguments.all_personas else named
 
 

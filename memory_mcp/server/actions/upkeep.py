@@ -234,7 +234,8 @@ def _purge_by_rules(call: Call, persona: Persona, confirm: str) -> Json:
         return {**heading(call, persona), "dry_run": True, **counts, **lists, **omit_empty(confirm=code), "remains": remains(call)}
     purge.check_code(confirm, code)
     trashed = retention_rules.expire(persona, call.settings.retention, call.now)
-    erased = purge.erase(persona, [due.memory.key for due in listed.to_erase], rule=_rule(listed), now=call.now)
+    rule = listed.to_erase[0].rule if listed.to_erase else PURGE_RULE
+    erased = purge.erase(persona, [due.memory.key for due in listed.to_erase], rule=rule, now=call.now)
     return {
         **heading(call, persona),
         "trashed": len(trashed),
@@ -325,10 +326,6 @@ def _due_view(call: Call, due: retention_rules.Due) -> Json:
         "rule": due.rule,
         **omit_empty(content=shown),
     }
-
-
-def _rule(listed: retention_rules.Listed) -> str:
-    return listed.to_erase[0].rule if listed.to_erase else PURGE_RULE
 
 
 class Backup(PersonaAnswer):

@@ -129,9 +129,7 @@ class Visit:
             NotAllowed: that one is not the token's.
         """
         call = replace(self.call, scope={**self.call.scope, PATH_PERSONA: name}, headers=())
-        if not self.admission.reaches(call.persona_name()):
-            self.admission.note("persona", persona=name)
-            raise self.admission.foreign(name)
+        self.admission.require_persona(call.persona_name())
         return replace(self, call=call)
 
     def stream(self, action: Operation, body: str | UploadFile = "", **arguments: Any) -> Response:

@@ -33,13 +33,13 @@ class ScopeCheck(Middleware):
         self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
     ) -> ToolResult:
         """Refuse the call of a tool unless the token has its scopes."""
-        if refused := await self._refusal(context.message.name, _server(context).get_tool):
+        if refused := await self._refusal(context.message.name, server_of(context).get_tool):
             raise ToolError(refused, log_level=logging.DEBUG)
         return await call_next(context)
 
     async def check_resource_access(self, context: MiddlewareContext[ReadResourceRequestParams]) -> None:
         """Do the same for a resource: fastmcp asks here before it reads or describes one."""
-        server = _server(context)
+        server = server_of(context)
 
         async def either(address: str) -> Any:
             return await server.get_resource(address) or await server.get_resource_template(address)
@@ -51,7 +51,7 @@ class ScopeCheck(Middleware):
         self, context: MiddlewareContext[GetPromptRequestParams], call_next: CallNext[GetPromptRequestParams, PromptResult]
     ) -> PromptResult:
         """Do the same for a prompt."""
-        if refused := await self._refusal(context.message.name, _server(context).get_prompt):
+        if refused := await self._refusal(context.message.name, server_of(context).get_prompt):
             raise PromptError(refused, log_level=logging.DEBUG)
         return await call_next(context)
 
@@ -70,7 +70,8 @@ class ScopeCheck(Middleware):
         return None
 
 
-def _server(context: MiddlewareContext[Any]) -> Any:
+def server_of(context: MiddlewareContext[Any]) -> Any:
+    """The server that answers a request."""
     if context.fastmcp_context is None:
         raise RuntimeError("a request without a context")
     return context.fastmcp_context.fastmcp

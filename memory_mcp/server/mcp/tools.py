@@ -26,6 +26,7 @@ from memory_mcp.server.arguments import Arguments, tool_schema
 from memory_mcp.server.call import Call, current_call
 from memory_mcp.server.errors import argument_problems, status_of, wording
 from memory_mcp.server.mcp import apps
+from memory_mcp.server.mcp.access import server_of
 from memory_mcp.server.operation import Operation, operations_of
 
 # The tools of each toolset, in the order in which clients list them.
@@ -134,21 +135,15 @@ class ToolErrors(Middleware):
             words = await self._wrong_arguments(context, error.__cause__)
             raise ToolError(wording(words, _privacy_rules()), log_level=logging.DEBUG) from None
         except NotFoundError:
-            known = [tool.name for tool in await self._server(context).list_tools(run_middleware=False)]
+            known = [tool.name for tool in await server_of(context).list_tools(run_middleware=False)]
             words = f"There is no tool {name[:80]!r}. This server has {', '.join(known)}."
             raise ToolError(wording(words, _privacy_rules()), log_level=logging.DEBUG) from None
 
     async def _wrong_arguments(self, context: MiddlewareContext[CallToolRequestParams], error: pydantic.ValidationError) -> str:
         name = context.message.name
-        tool = await self._server(context).get_tool(name)
+        tool = await server_of(context).get_tool(name)
         known = list(tool.parameters.get("properties", {})) if tool else []
         return f"{name} was not called: {'; '.join(argument_problems(error, known))}."
-
-    @staticmethod
-    def _server(context: MiddlewareContext[CallToolRequestParams]) -> Any:
-        if context.fastmcp_context is None:
-            raise RuntimeError("a tool call without a context")
-        return context.fastmcp_context.fastmcp
 
 
 def _status(error: Exception) -> int:

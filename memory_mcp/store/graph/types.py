@@ -72,35 +72,17 @@ def create_of_relations(
     relations.sum_up(connection, {(int(source), int(target)) for source, target in list(rows)}, now)
 
 
-def delete_of_entities(connection: apsw.Connection, name: str) -> None:
-    """Deletes a type that a user added and nothing uses.
+def delete(connection: apsw.Connection, kind: str, name: str) -> None:
+    """Deletes a type of entities (`entity`) or of relations that a user added and nothing uses.
 
     Raises:
         InvalidInput: there is no such type, it is built in, or it is used.
     """
-    kept = connection.execute("SELECT 1 FROM entities WHERE type = ? LIMIT 1", (name,)).get is not None
-    _refuse_needed(name, of_entities(connection), kept, "entities", "Give them another type first")
-    connection.execute("DELETE FROM entity_types WHERE name = ?", (name,))
-
-
-def delete_of_relations(connection: apsw.Connection, name: str) -> None:
-    """Deletes a type that a user added and nothing uses.
-
-    Raises:
-        InvalidInput: there is no such type, it is built in, or it is used.
-    """
-    kept = connection.execute("SELECT 1 FROM relation_evidence WHERE type = ? LIMIT 1", (name,)).get is not None
-    _refuse_needed(name, of_relations(connection), kept, "relations", "Take them back first")
-    connection.execute("DELETE FROM relation_types WHERE name = ?", (name,))
-
-
-def _refuse_known(name: str, known: list[str]) -> None:
-    same = next((other for other in known if other.casefold() == name.casefold()), None)
-    if same:
-        raise InvalidInput(f"there is a type {same!r} already", "", "Use it, or choose another name")
-
-
-def _refuse_needed(name: str, known: list[Type], kept: bool, used: str, do: str) -> None:
+    known, table, used, do = (
+        (of_entities(connection), "entities", "entities", "Give them another type first")
+        if kind == "entity"
+        else (of_relations(connection), "relation_evidence", "relations", "Take them back first")
+    )
     type_ = next((type_ for type_ in known if type_.name == name), None)
     if type_ is None:
         raise InvalidInput(f"there is no type {name[:80]!r}", f"known are {', '.join(type_.name for type_ in known)}", "Take one of them")
@@ -108,6 +90,13 @@ def _refuse_needed(name: str, known: list[Type], kept: bool, used: str, do: str)
         raise InvalidInput(f"{name} can't be deleted", "every persona begins with it", "Only types that were added can go")
     if type_.used:
         raise InvalidInput(f"{name} can't be deleted", f"{used} of it: {type_.used}", do)
-    if kept:
+    if connection.execute(f"SELECT 1 FROM {table} WHERE type = ? LIMIT 1", (name,)).get is not None:
         why = "what is in the trash, replaced, merged or rejected still has it"
         raise InvalidInput(f"{name} can't be deleted", why, "Leave it, or erase what is in the trash first")
+    connection.execute(f"DELETE FROM {'entity' if kind == 'entity' else 'relation'}_types WHERE name = ?", (name,))
+
+
+def _refuse_known(name: str, known: list[str]) -> None:
+    same = next((other for other in known if other.casefold() == name.casefold()), None)
+    if same:
+        raise InvalidInput(f"there is a type {same!r} already", "", "Use it, or choose another name")

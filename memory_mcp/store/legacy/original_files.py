@@ -8,7 +8,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -61,13 +61,9 @@ def keep_database(connection: apsw.Connection, target: Path) -> None:
         interrupted.unlink()
     make_private_directory(target.parent)
     temporary = target.with_name(f"{target.name}.part")
-    copy = apsw.Connection(str(temporary))
-    try:
-        with copy.backup("main", connection, "main") as backup:
-            while not backup.done:
-                backup.step(1_000)
-    finally:
-        copy.close()
+    with closing(apsw.Connection(str(temporary))) as copy, copy.backup("main", connection, "main") as backup:
+        while not backup.done:
+            backup.step(1_000)
     if any(filecmp.cmp(temporary, known, shallow=False) for known in target.parents[2].glob(same)):
         temporary.unlink()
         return
@@ -99,11 +95,8 @@ def unchanged(path: Path) -> Iterator[apsw.Connection]:
             shutil.copyfile(file, Path(directory, file.name))
         location = str(Path(directory, path.name)) if open_files else f"{path.absolute().as_uri()}?immutable=1"
         flags = apsw.SQLITE_OPEN_READWRITE if open_files else apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        connection = apsw.Connection(location, flags=flags)
-        try:
+        with closing(apsw.Connection(location, flags=flags)) as connection:
             yield connection
-        finally:
-            connection.close()
 
 
 def recognize(path: Path) -> tuple[Recognized, str]:

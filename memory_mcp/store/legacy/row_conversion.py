@@ -100,12 +100,12 @@ def convert(
         "last_used_at": timestamps.optional_to_text(_first_moment(older, "last_used_at", "last_accessed")),
         "usage_count": _whole(older, "usage_count", 0) or _whole(older, "access_count", 0) or 0,
         "revision": _whole(older, "revision", 1) or 1,
-        "kind": _kind(older),
+        "kind": _one_of(older, "kind", KINDS, "fact"),
         **{name: _label(older, name) for name in ("source", "session_id", "supersedes")},
         "state": _dumped(_state(older)),
         "questions": _dumped(_texts(older, "questions")),
         **({"category": _label(older, "category")} if "category" in columns else {}),
-        **({"privacy_level": _privacy_level(older)} if "privacy_level" in columns else {}),
+        **({"privacy_level": _one_of(older, "privacy_level", PRIVACY_LEVELS, "internal")} if "privacy_level" in columns else {}),
         **({"expires_at": timestamps.optional_to_text(_moment(older, "expires_at"))} if "expires_at" in columns else {}),
     }
     values["tags"] = values["tags"] or "[]"
@@ -226,19 +226,11 @@ def _whole(older: _OlderRow, name: str, least: int) -> int | None:
     return value
 
 
-def _kind(older: _OlderRow) -> str:
-    value = older.get("kind")
-    if value not in KINDS:
-        return "fact"
-    older.consume("kind")
-    return str(value)
-
-
-def _privacy_level(older: _OlderRow) -> str:
-    value = older.get("privacy_level")
-    if value not in PRIVACY_LEVELS:
-        return "internal"
-    older.consume("privacy_level")
+def _one_of(older: _OlderRow, name: str, known: Collection[str], default: str) -> str:
+    value = older.get(name)
+    if value not in known:
+        return default
+    older.consume(name)
     return str(value)
 
 

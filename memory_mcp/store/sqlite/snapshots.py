@@ -1,6 +1,7 @@
 """Copies whole databases: a snapshot of an open one, and a closed one re-encrypted under another key."""
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,8 +37,7 @@ def copy_snapshot(connection: apsw.Connection, path: Path, key: bytes | None, pr
         apsw.Error: the database can't be read, or the copy can't be written.
     """
     contents(connection)  # the first read starts the snapshot
-    copy = apsw.Connection(str(path))
-    try:
+    with closing(apsw.Connection(str(path))) as copy:
         cipher.unlock(copy, key)
         copy.execute("PRAGMA synchronous=OFF; PRAGMA temp_store=MEMORY")  # the caller makes the finished file durable
         with copy.backup("main", connection, "main") as backup:
@@ -46,8 +46,6 @@ def copy_snapshot(connection: apsw.Connection, path: Path, key: bytes | None, pr
                 progress(backup.page_count - backup.remaining, backup.page_count)
         # A single file without a log: the journal mode is copied too.
         copy.pragma("journal_mode", "DELETE")
-    finally:
-        copy.close()
 
 
 def convert(source: Path, source_key: bytes | None, target: Path, target_key: bytes | None) -> None:
@@ -56,13 +54,9 @@ def convert(source: Path, source_key: bytes | None, target: Path, target_key: by
     Raises:
         StoreDamaged: the source can't be read with `source_key`.
     """
-    connection = open_copy(source, source_key)
-    try:
-        with translated_errors(source):
-            connection.execute("PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=OFF")
-            connection.execute("VACUUM INTO ?", (cipher.target(target, target_key),))
-    finally:
-        connection.close()
+    with closing(open_copy(source, source_key)) as connection, translated_errors(source):
+        connection.execute("PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=OFF")
+        connection.execute("VACUUM INTO ?", (cipher.target(target, target_key),))
 
 
 def open_copy(path: Path, key: bytes | None) -> apsw.Connection:
@@ -88,13 +82,9 @@ def verify(path: Path, key: bytes | None, expected: Contents) -> None:
     Raises:
         StoreDamaged: the copy is wrong.
     """
-    connection = open_copy(path, key)
-    try:
-        with translated_errors(path):
-            faults = [row[0] for row in connection.execute("PRAGMA integrity_check(3)") if row[0] != "ok"]
-            actual = contents(connection)
-    finally:
-        connection.close()
+    with closing(open_copy(path, key)) as connection, translated_errors(path):
+        faults = [row[0] for row in connection.execute("PRAGMA integrity_check(3)") if row[0] != "ok"]
+        actual = contents(connection)
     if faults or actual != expected:
         raise StoreDamaged(
             "a copy of the database differs from the original", "; ".join(faults) or f"{actual}, not {expected}", "Try again"
@@ -103,11 +93,8 @@ def verify(path: Path, key: bytes | None, expected: Contents) -> None:
 
 def contents_of(path: Path, key: bytes | None) -> Contents:
     """The row counts of a closed database."""
-    connection = open_copy(path, key)
-    try:
+    with closing(open_copy(path, key)) as connection:
         return contents(connection)
-    finally:
-        connection.close()
 
 
 def contents(connection: apsw.Connection) -> Contents:
