@@ -79,11 +79,11 @@ class PersonaRequired(MemoryMCPError):
 
 
 class PersonaElsewhere(MemoryMCPError):
-    """The persona belongs to another server: to that of the cell `owner`, at `url` if that is known. Nothing was done."""
+    """The persona of this canonical name belongs to another server: to that of the cell `owner`, at `url` if that is known. Nothing was done."""
 
-    def __init__(self, what: str, why: str = "", do: str = "", owner: int = 0, url: str | None = None) -> None:
+    def __init__(self, what: str, why: str = "", do: str = "", persona: str = "", owner: int = 0, url: str | None = None) -> None:
         super().__init__(what, why, do)
-        self.owner, self.url = owner, url
+        self.persona, self.owner, self.url = persona, owner, url
 
 
 class TokenRefused(MemoryMCPError):

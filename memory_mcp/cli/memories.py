@@ -126,7 +126,7 @@ def personas(url: Url = None, as_json: AsJson = False) -> None:
     answer = page = server.get_json("/api/personas")
     while "next" in page:
         page = server.get_json("/api/personas", after=page["next"])
-        answer = {"personas": [*answer["personas"], *page["personas"]]}
+        answer = {**page, "personas": [*answer["personas"], *page["personas"]]}
     if as_json:
         print_json(answer)
         return
@@ -140,6 +140,8 @@ def personas(url: Url = None, as_json: AsJson = False) -> None:
         counts = [str(entry.get(name, "?")) for name in ("memories", "superseded", "in_trash")]
         table.add_row(Text(entry["name"]), *counts)
     Console().print(table if answer["personas"] else "There are no personas yet. Storing a memory creates one.")
+    if cell := answer.get("cell"):
+        typer.echo(f"These are the personas of cell {cell['index']} of {cell['of']} only.")
     for entry in answer["personas"]:
         if "error" in entry:
             typer.echo(f"{entry['name']}: {entry['error']}", err=True)

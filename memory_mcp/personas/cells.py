@@ -58,6 +58,7 @@ class Cell:
                 f"the persona {name!r} is not on this server",
                 f"it belongs to cell {owner} of {self.of}, and this is cell {self.index}",
                 f"Call {url}" if url else "Call the server of that cell",
+                persona=name,
                 owner=owner,
                 url=url,
             )

@@ -22,7 +22,7 @@ from memory_mcp.server.oauth.resource import ENDPOINTS, Rights
 from memory_mcp.server.rate_limits import RateLimits
 from memory_mcp.server.refusal_log import RefusalLog
 from memory_mcp.server.runtime import Runtime
-from memory_mcp.server.sessions import COOKIE, STATIC, Sessions, cookie_of, is_dashboard
+from memory_mcp.server.sessions import COOKIE, STATIC, Sessions, is_dashboard
 from memory_mcp.store.files.access_tokens import LiveTokens, Token, Tokens, id_of, matching
 
 ADMISSION = "memory_mcp.admission"  # where the edge leaves it in the ASGI scope
@@ -110,7 +110,8 @@ class Authenticator:
         self._had_oauth = self.oauth.settings.is_on
         self._limits = RateLimits()
         self._wrong_sign_ins, self._signing_in = RateLimits(), threading.Lock()
-        self.sessions = Sessions()
+        cell = runtime.personas.cell
+        self.sessions = Sessions(cookie_name=COOKIE if cell.is_whole else f"{COOKIE}_{cell.index}")
         self.refusals = RefusalLog(runtime.personas.log, runtime.clock)
 
     async def admit(self, scope: Scope) -> Admission:
@@ -233,7 +234,7 @@ class Authenticator:
 
     def _signed_in(self, scope: Scope, tokens: Tokens) -> Token | None:
         """The token of the browser's session, None where there is none any more: the page then asks to sign in."""
-        cookie = cookie_of(scope, COOKIE)
+        cookie = self.sessions.cookie_of(scope)
         token = tokens.get(self.sessions.token_of(cookie) or "") if cookie else None
         return token if token and token.state(self._runtime.clock()) == "in force" else None
 

@@ -49,14 +49,18 @@ class _Session:
 
 
 class Sessions:
-    """The sessions in force, and the keys of their forms. Any thread may use it."""
+    """The sessions in force, and the keys of their forms. Any thread may use it. `cookie_name`: cells behind one router have one each."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic, cookie_name: str = COOKIE) -> None:
+        self._monotonic, self.cookie_name = monotonic, cookie_name
         # By the digest of the cookie: no cookie can be made from what is in memory. The least recently used is dropped.
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
+
+    def cookie_of(self, scope: Scope) -> str | None:
+        """The cookie of the session that a request belongs to."""
+        return cookie_of(scope, self.cookie_name)
 
     def begin(self, token: str) -> str:
         """Start a session of the token with this id. Returns the cookie."""

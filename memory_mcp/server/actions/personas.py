@@ -43,8 +43,14 @@ class Persona(TypedDict):
     in_trash: NotRequired[Count]
 
 
+class CellNumber(TypedDict):
+    index: int
+    of: int
+
+
 class Personas(TypedDict):
     personas: list[Persona]
+    cell: NotRequired[CellNumber]
     next: NotRequired[str]
 
 
@@ -55,7 +61,7 @@ class PersonasArguments(Arguments):
 
 @operation(route=Route("GET", "/api/personas", of_persona=False), answer=Personas)
 def list_personas(call: Call, arguments: PersonasArguments) -> Json:
-    """List the personas that the caller may see, with their counts, sorted by name; of very many page by page."""
+    """List the personas that the caller may see, with their counts, sorted by name; of very many page by page. One of many cells lists its own."""
     names = call.visible_personas(arguments.after, arguments.limit + 1)
     listed: list[Json] = []
     for name in names[: arguments.limit]:
@@ -64,7 +70,12 @@ def list_personas(call: Call, arguments: PersonasArguments) -> Json:
                 listed.append({"name": name, **memories.counts(connection)})
         except MemoryMCPError as error:
             listed.append({"name": name, "error": str(error)})
-    return {"personas": listed, **omit_empty(next=names[arguments.limit - 1] if len(names) > arguments.limit else None)}
+    cell = call.runtime.personas.cell
+    return {
+        "personas": listed,
+        **({} if cell.is_whole else {"cell": {"index": cell.index, "of": cell.of}}),
+        **omit_empty(next=names[arguments.limit - 1] if len(names) > arguments.limit else None),
+    }
 
 
 @operation(route=Route("GET", "/api/stats"), answer=Statistics)

@@ -26,7 +26,7 @@ from memory_mcp import __version__
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.dates.format import Language
 from memory_mcp.domain import TokenScope
-from memory_mcp.errors import InvalidInput, MemoryMCPError, NotAllowed, TokenRefused
+from memory_mcp.errors import InvalidInput, MemoryMCPError, NotAllowed, PersonaElsewhere, TokenRefused
 from memory_mcp.server.actions.imports import UPLOAD_LIMIT
 from memory_mcp.server.addressing import PATH_PERSONA
 from memory_mcp.server.arguments import Arguments
@@ -37,7 +37,7 @@ from memory_mcp.server.dashboard.words import Words
 from memory_mcp.server.errors import argument_problems, refusal_headers, status_of
 from memory_mcp.server.http.requests import body_within
 from memory_mcp.server.operation import Json, Operation
-from memory_mcp.server.sessions import COOKIE, DASHBOARD, STATIC, cookie_of
+from memory_mcp.server.sessions import DASHBOARD, STATIC, cookie_of
 
 FORM_KEY = "form_key"
 SIGN_IN = f"{DASHBOARD}/sign-in"
@@ -192,7 +192,7 @@ class Visit:
             "visit": self,
             "persona": persona,
             "rooms": [(path, name) for path, name, scopes in ROOMS if persona is not None and any(map(self.may, scopes))],
-            "form_key": authenticator.sessions.form_key(cookie_of(self.request.scope, COOKIE)),
+            "form_key": authenticator.sessions.form_key(authenticator.sessions.cookie_of(self.request.scope)),
             "is_signed_in": self.admission.token is not None,
             "is_open": self.admission.token is None and not self.admission.is_stranger,
         }
@@ -219,7 +219,7 @@ def room(show: Room, *, open_to_strangers: bool = False) -> Callable[[Request], 
         admission: Admission = request.scope[ADMISSION]
         if admission.is_stranger and not open_to_strangers:
             wanted = {} if request.method == "POST" else {"to": _address(request.scope, request.url.path, parse_qs(request.url.query))}
-            return RedirectResponse(f"{SIGN_IN}{'?' if wanted else ''}{urlencode(wanted)}", status_code=303)
+            return RedirectResponse(_address(request.scope, SIGN_IN, wanted), status_code=303)
         if chosen := _chosen(request):
             return chosen
         try:
@@ -311,9 +311,9 @@ def _check_address(visit: Visit) -> None:
 
 def _check_form(visit: Visit) -> None:
     """Raises NotAllowed for a form that no page of ours has sent: other pages of this machine count as the same site to a browser."""
-    scope = visit.request.scope
     authenticator: Authenticator = visit.request.app.state.authenticator
-    if not (_is_from_here(visit.request) and authenticator.sessions.is_form_key(visit.field(FORM_KEY), cookie_of(scope, COOKIE))):
+    sessions = authenticator.sessions
+    if not (_is_from_here(visit.request) and sessions.is_form_key(visit.field(FORM_KEY), sessions.cookie_of(visit.request.scope))):
         visit.admission.note("form", asked="a form of the dashboard")
         raise NotAllowed("this form was not accepted", "it is not of this session", "Open the page again, and send it from there")
 
@@ -362,7 +362,11 @@ def own_address(address: str) -> str:
 
 
 def refusal_page(scope: Scope, error: MemoryMCPError) -> Response:
-    """The page of a request that was not let in."""
+    """The page of a request that was not let in; where the persona is on another server, or a router took the name for another, the way there."""
+    if isinstance(error, PersonaElsewhere) and scope["method"] == "GET" and (error.url or error.persona != scope.get(PATH_PERSONA)):
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        address = _address({**scope, PATH_PERSONA: error.persona}, scope["path"], query)
+        return RedirectResponse(f"{error.url or ''}{address}", status_code=303)
     language = accepted_language(Headers(scope=scope).get("accept-language", "")) or "en"
     response = _rendered("refusal.html", scope, language, status_of(error), visit=None, error=refused(error, language, Privacy()))
     response.headers.update({name: value for name, value in refusal_headers(error).items() if not isinstance(error, TokenRefused)})

@@ -9,7 +9,7 @@ from memory_mcp.server.actions.personas import list_personas
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.dashboard.frame import SIGN_IN, Visit, own_address, set_cookie
 from memory_mcp.server.dashboard.refusals import Refused
-from memory_mcp.server.sessions import COOKIE, DASHBOARD, cookie_of
+from memory_mcp.server.sessions import DASHBOARD
 
 
 def sign_in(visit: Visit) -> Response:
@@ -26,16 +26,17 @@ def sign_in(visit: Visit) -> Response:
         visit.admission.note("token", asked=f"POST {SIGN_IN}", why=error.why)
         return visit.page("sign_in.html", 401, to=target, is_refused=True)
     response = RedirectResponse(target, status_code=303)
-    set_cookie(response, visit.request, COOKIE, cookie)
+    set_cookie(response, visit.request, authenticator.sessions.cookie_name, cookie)
     return response
 
 
 def sign_out(visit: Visit) -> Response:
     """End the session."""
     authenticator: Authenticator = visit.request.app.state.authenticator
-    authenticator.sessions.end(cookie_of(visit.request.scope, COOKIE) or "")
+    sessions = authenticator.sessions
+    sessions.end(sessions.cookie_of(visit.request.scope) or "")
     response = RedirectResponse(DASHBOARD, status_code=303)
-    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    response.delete_cookie(sessions.cookie_name, httponly=True, samesite="strict")
     return response
 
 
@@ -45,12 +46,12 @@ def nowhere(visit: Visit) -> Response:
 
 
 def personas(visit: Visit) -> Response:
-    """List the personas that the visitor may see. An only one is opened at once, unless they come to choose."""
+    """List the personas that the visitor may see. An only one is opened at once, unless they come to choose or there are other cells."""
     named = visit.field("persona")
     answer = visit.perform(list_personas, after=visit.field("after"))
     listed = answer["personas"]
-    if not (named or visit.field("choose")) and len(listed) == 1 and "error" not in listed[0]:
+    if not (named or visit.field("choose") or "cell" in answer) and len(listed) == 1 and "error" not in listed[0]:
         named = listed[0]["name"]
     if named:
         return RedirectResponse(f"/p/{quote(named, safe='')}{DASHBOARD}/today", status_code=303)
-    return visit.page("personas.html", personas=listed, following=answer.get("next"))
+    return visit.page("personas.html", personas=listed, following=answer.get("next"), cell=answer.get("cell"))

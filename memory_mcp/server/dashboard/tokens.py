@@ -13,7 +13,6 @@ from memory_mcp.server.dashboard.frame import Visit, set_cookie
 from memory_mcp.server.dashboard.refusals import Refused
 from memory_mcp.server.errors import status_of
 from memory_mcp.server.operation import Json
-from memory_mcp.server.sessions import COOKIE
 
 
 def overview(visit: Visit) -> Response:
@@ -36,7 +35,7 @@ def create(visit: Visit) -> Response:
         return _page(visit, status_of(refused), error=visit.refused(refused))
     response = visit.page("token_made.html", made=made, is_open=False)
     if "is_first" in made:
-        set_cookie(response, visit.request, COOKIE, authenticator.sign_in(made["secret"]))
+        set_cookie(response, visit.request, authenticator.sessions.cookie_name, authenticator.sign_in(made["secret"]))
     return response
 
 

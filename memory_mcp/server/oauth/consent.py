@@ -16,7 +16,7 @@ from memory_mcp.server.dashboard.frame import Visit
 from memory_mcp.server.dashboard.refusals import Refused
 from memory_mcp.server.oauth.clients import KnownClient, client_of, form_target
 from memory_mcp.server.oauth.resource import MCP, OAUTH_SCOPES, USUAL_SCOPES, own_url, persona_in, personas_of_audience
-from memory_mcp.server.sessions import COOKIE, DASHBOARD, cookie_of
+from memory_mcp.server.sessions import DASHBOARD
 from memory_mcp.store.files.oauth_grants import Asked, grant
 
 AUTHORIZE = f"{DASHBOARD}/authorize"
@@ -134,7 +134,7 @@ def _detailed(visit: Visit, asked: _Request) -> _Request:
 def _is_present(visit: Visit) -> bool:
     """Whether the owner of the token is there, and not only the cookie of their session."""
     authenticator: Authenticator = visit.request.app.state.authenticator
-    if authenticator.sessions.is_fresh(cookie_of(visit.request.scope, COOKIE)):
+    if authenticator.sessions.is_fresh(authenticator.sessions.cookie_of(visit.request.scope)):
         return True
     return authenticator.is_secret_of(visit.admission.token, visit.field("own_token"))
 
@@ -179,7 +179,7 @@ def _page(visit: Visit, asked: _Request, status: int = 200, error: Refused | Non
         chosen=visit.fields.get("personas", []) if status != 200 else offered if len(offered) == 1 else [],
         may_name=asked.persona is None and visit.admission.personas is None,
         scopes=asked.scopes,
-        is_fresh=authenticator.sessions.is_fresh(cookie_of(visit.request.scope, COOKIE)),
+        is_fresh=authenticator.sessions.is_fresh(authenticator.sessions.cookie_of(visit.request.scope)),
         error=error,
     )
     # Browsers apply the policy for forms to where an answer leads, too.

@@ -360,7 +360,7 @@ def test_two_tokens_in_two_browsers_never_see_each_other(guarded, signed_in):
         assert page.evaluate("() => document.cookie") == ""
         follow(page, page.locator("header button"))
         page.goto(f"/p/{name}/ui/memories")
-        assert page.url.startswith(f"{guarded[0]}/ui/sign-in")
+        assert "/ui/sign-in" in page.url
 
 
 def test_a_token_is_made_in_the_browser_shown_once_and_lets_its_holder_see_its_persona_alone(guarded, signed_in):

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -12,6 +13,7 @@ import unicodedata
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 import httpx2
@@ -22,6 +24,7 @@ from memory_mcp.cli.cell_files import haproxy
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.cells import owner_of
 from memory_mcp.store import memories
+from memory_mcp.store.files.access_tokens import create_token
 
 pytestmark = pytest.mark.slow
 
@@ -142,6 +145,47 @@ def test_a_cell_that_is_down_is_503_and_the_others_are_served(own_cells):
     assert answers[2].headers["retry-after"] == "5"
     del own_cells.servers[2]
     assert sorted(name for _, name, _ in own_cells.personas()) == sorted(name for name in names if name != names[2])
+
+
+def signed_in(http, secret, path):
+    """The page at a path, after the form that asks for a token was sent if one came; and whether it did."""
+    page = http.get(path)
+    fields = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', page.text))
+    (form,) = re.findall(r'action="([^"]+/sign-[^"]+)"', page.text)
+    if form.endswith("/sign-out"):
+        return page, False
+    return http.post(form, data={**fields, "token": secret}), True
+
+
+@needs_haproxy
+def test_a_browser_signs_in_once_at_each_cell(own_cells):
+    names = [next(name for name in map("名前{}".format, range(999)) if owner_of(name, OF) == cell) for cell in range(OF)]
+    paths = [f"/p/{quote(name)}/ui/today" for name in names]
+    data = own_cells.servers[0].data
+    secret = create_token(data, name="one", personas=None, scopes=["read", "write"], now=datetime.now(UTC))[1]
+    for served in own_cells.servers[1:]:
+        shutil.copy(data / "tokens.json", served.data)
+    with http_of(own_cells) as http:
+        http.follow_redirects = True
+        for again in (False, True):
+            pages = [signed_in(http, secret, path) for path in paths]
+            assert [page.status_code for page, _ in pages] == [200] * OF
+            assert [page.url.raw_path.decode() for page, _ in pages] == paths
+            assert [asked for _, asked in pages] == [not again] * OF
+        page = http.get(paths[2])
+        http.post(f"/p/{quote(names[2])}/ui/sign-out", data=dict(re.findall(r'name="(form_key)" value="([^"]*)"', page.text)))
+        assert [signed_in(http, secret, path)[1] for path in paths] == [False, False, True, False]
+
+
+@needs_haproxy
+def test_a_page_in_another_spelling_is_that_of_the_persona(cells):
+    spelled = unicodedata.normalize("NFD", "が")
+    assert owner_of("❤", OF) != owner_of("❤\ufe0f", OF)
+    with http_of(cells) as http:
+        for name, canonical in (("❤\ufe0f", "❤"), (spelled, "が")):
+            page = http.get("/ui", params={"persona": name}, follow_redirects=True)
+            assert (page.status_code, page.url.path.rpartition("/p/")[2]) == (200, f"{canonical}/ui/today")
+        assert f"cell {owner_of('default', OF)} of {OF}" in http.get("/ui", headers={"Accept-Language": "en"}).text
 
 
 def hostile_calls(count):
