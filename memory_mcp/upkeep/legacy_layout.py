@@ -19,7 +19,7 @@ from memory_mcp.personas.directories import IDENTITY_NAME
 from memory_mcp.personas.names import canonical_name, directory_name, name_of_older_directory
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.legacy import original_files
-from memory_mcp.store.operations import LOG_NAME
+from memory_mcp.store.operations import LOG_NAME, SERVER_EVENTS
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 
 VECTORS_NAME = "vector_store"
@@ -187,7 +187,7 @@ def _vectors(folders: list[Path]) -> Iterator[LegacyItem]:
 
 
 def _log(directory: Path) -> Iterator[LegacyItem]:
-    """A log with lines of an older server: they name no persona and may quote memories, which current lines never do."""
+    """A log with lines of an older server: they may quote memories, which current lines never do, and name neither a persona nor an event of the server."""
     try:
         with (directory / LOG_NAME).open("rb") as file:
             lines = [line for line, _ in zip(file, range(LOG_LINES_READ), strict=False)]
@@ -202,7 +202,7 @@ def _is_older_line(line: bytes) -> bool:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return isinstance(entry, dict) and "operation" in entry and "persona" not in entry
+    return isinstance(entry, dict) and "operation" in entry and "persona" not in entry and entry["operation"] not in SERVER_EVENTS
 
 
 def _identity(entry: Path) -> str | None:

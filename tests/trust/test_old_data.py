@@ -47,6 +47,7 @@ from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import memories, migrations
 from memory_mcp.store.legacy import row_conversion
+from memory_mcp.store.operations import SERVER_EVENTS, OperationsLog
 from memory_mcp.transfer.jsonlines import ImportOptions, import_lines
 from memory_mcp.upkeep import legacy_adoption
 from memory_mcp.upkeep.legacy_layout import legacy_items
@@ -294,6 +295,14 @@ def test_an_index_of_ours_beside_an_older_pickle_stays(data_directory, sprung):
     (data_directory / "nilou" / "vector_store" / "manifest.json").write_text("{}")
     adopt(data_directory)
     assert sorted(path.name for path in (data_directory / "nilou" / "vector_store").iterdir()) == ["index.faiss", "manifest.json"]
+
+
+def test_what_our_log_says_of_the_server_itself_is_no_older_log(data_directory):
+    log = OperationsLog(data_directory)
+    for event in SERVER_EVENTS:
+        log.append_event(event, datetime.now(UTC), {"token": None})
+    log.close()
+    assert legacy_items(data_directory) == []
 
 
 def test_the_older_log_is_kept_whole_and_ours_begins_anew_without_content(data_directory, sprung):
