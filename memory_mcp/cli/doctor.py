@@ -27,7 +27,7 @@ def doctor(
     settings, findings = check_config(config_path)
     findings += [*check_extras(settings), *check_models(settings, data_directory)]
     keys, encryption = check_encryption(settings, data_directory)
-    findings += [*encryption, *check_data(data_directory, keys, with_oauth=settings.oauth.is_on)]
+    findings += [*encryption, *check_data(data_directory, keys, settings)]
     wrong = [finding for finding in findings if finding.verdict == "wrong"]
     for finding in wrong if quiet else findings:
         _print(finding)

@@ -20,8 +20,11 @@ from memory_mcp.encoders.loading.availability import Found, Missing, Role
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
 from memory_mcp.errors import ConfigError, InvalidPersonaName, NotInstalled, StartupError, StoreDamaged, StoreError, install_command
 from memory_mcp.extras import EXTRAS, is_installed
+from memory_mcp.personas import cells
+from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.directories import IDENTITY_NAME, is_lost, is_persona
 from memory_mcp.personas.names import directory_name, store_name
+from memory_mcp.personas.registry import names_in
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
 from memory_mcp.store.files.access_tokens import FILE_NAME as TOKENS_NAME
 from memory_mcp.store.files.access_tokens import read_tokens
@@ -111,7 +114,7 @@ def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Fi
     return keys, [Finding("note" if mixed else "ok", "encryption", counts + (". `memory-mcp encrypt` encrypts the rest" if mixed else ""))]
 
 
-def check_data(directory: Path, keys: Keys, *, with_oauth: bool) -> list[Finding]:
+def check_data(directory: Path, keys: Keys, settings: Settings) -> list[Finding]:
     """Checks the data directory, the server that uses it, and every persona. Encrypted personas are opened with `keys`."""
     if not directory.exists():
         return [Finding("wrong", "data", f"{directory} does not exist. Name it with --data; `serve` creates it.")]
@@ -123,7 +126,8 @@ def check_data(directory: Path, keys: Keys, *, with_oauth: bool) -> list[Finding
     except OSError as error:
         return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Fix its permissions.")]
     older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in legacy_items(directory)]
-    findings = [*_disk(directory, process), _server(process), *_tokens(directory, with_oauth=with_oauth), *older, *_kept(directory)]
+    findings = [*_disk(directory, process), _server(process), _cell(directory, settings)]
+    findings += [*_tokens(directory, with_oauth=settings.oauth.is_on), *older, *_kept(directory)]
     if not entries:
         findings.append(Finding("ok", "personas", "there is none yet: storing a memory creates one"))
     logged = latest_logged(directory)  # before the databases, which record an operation first
@@ -165,6 +169,14 @@ def _disk(directory: Path, process: int | None) -> list[Finding]:
 
 def _server(process: int | None) -> Finding:
     return Finding("ok", "server", f"process {process} is serving this data" if process else "none is serving this data")
+
+
+def _cell(directory: Path, settings: Settings) -> Finding:
+    """Whether the server takes the directory for the cell that the configuration says."""
+    try:
+        return Finding("ok", "cell", str(cells.fitting(directory, Cell.configured(settings.cell), lambda: names_in(directory))))
+    except StartupError as error:
+        return Finding("wrong", "cell", f"{error} The server does not start.")
 
 
 def _kept(directory: Path) -> list[Finding]:

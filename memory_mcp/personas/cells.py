@@ -95,8 +95,16 @@ def write(directory: Path, cell: Cell, **further: Any) -> None:
 
 
 def taken(directory: Path, wanted: Cell | None, names: Callable[[], Iterable[str]], *, during_split: bool) -> Cell:
-    """The cell of a data directory that is about to be opened, noted there if it is one of many. `wanted`: that of the configuration, None
-    for what the directory says. `names`: of its personas, asked for only when a directory becomes one of many.
+    """The cell of a data directory that is about to be opened, as `fitting` has it; noted there if the directory becomes one of many."""
+    cell, stored = fitting(directory, wanted, names, during_split=during_split), read(directory)
+    if (cell.index, cell.of) != (stored["index"], stored["of"]):
+        write(directory, cell)
+    return cell
+
+
+def fitting(directory: Path, wanted: Cell | None, names: Callable[[], Iterable[str]], *, during_split: bool = False) -> Cell:
+    """The cell that a data directory is or can become. `wanted`: that of the configuration, None for what the directory says. `names`: of
+    its personas, asked for only when a directory becomes one of many.
 
     Raises:
         StartupError: the directory is another cell, holds personas of others, or is being split.
@@ -117,5 +125,4 @@ def taken(directory: Path, wanted: Cell | None, names: Callable[[], Iterable[str
             f"{len(foreign)} of its personas belong to other cells, such as {foreign[0]!r}",
             "Split it with `memory-mcp cell split --to DIR`, or use an empty directory",
         )
-    write(directory, wanted)
     return wanted

@@ -15,7 +15,8 @@ import pytest
 from memory_mcp import cli
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Remembered
-from memory_mcp.personas import lifecycle
+from memory_mcp.personas import cells, lifecycle
+from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
@@ -209,6 +210,16 @@ def test_a_persona_that_began_anew_after_it_was_erased_lost_nothing(
         with later.writing("nilou"):
             pass
     assert examine()[0] == 0
+
+
+def test_a_directory_that_is_another_cell_or_being_split_is_wrong(examine: Examine, left: Personas, data_directory: Path) -> None:
+    assert "cell: the only cell" in examine()[1]
+    cells.write(data_directory, Cell(3, 8))
+    status, text = examine()
+    assert (status, len(wrong(text))) == (1, 1)
+    assert "is cell 3 of 8: the configuration says the only cell" in text
+    cells.write(data_directory, Cell(), split={"id": "x", "phase": "copying"})
+    assert "is being split" in wrong(examine()[1])[0]
 
 
 def test_a_lexical_index_that_lost_a_row_is_wrong(examine: Examine, left: Personas, data_directory: Path) -> None:

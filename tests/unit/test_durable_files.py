@@ -1,8 +1,12 @@
 """Small files that are either the old one or the new one."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
-from memory_mcp.store.files.durable_files import write_atomically
+from memory_mcp.errors import StoreFull
+from memory_mcp.store.files.durable_files import refusal, write_atomically
 
 
 def test_a_file_is_made_and_replaced(tmp_path):
@@ -40,3 +44,14 @@ def test_a_reader_that_has_the_old_file_open_goes_on_reading_it(tmp_path):
     with path.open(encoding="utf-8") as reader:
         write_atomically(path, "new")
         assert reader.read() == "old"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_tree_that_does_not_fit_on_the_disk_is_a_full_disk(tmp_path):
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "file").write_text("x")
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "file").symlink_to("/dev/full")
+    with pytest.raises(shutil.Error) as caught:
+        shutil.copytree(tmp_path / "source", tmp_path / "target", dirs_exist_ok=True)
+    assert isinstance(refusal(caught.value, "it can't be copied", ""), StoreFull)

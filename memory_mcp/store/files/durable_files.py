@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -65,6 +66,8 @@ def shred(path: Path) -> None:
 
 def refusal(error: OSError, what: str, do: str) -> StoreError:
     """The error for a file that can't be written; a full disk is reported as such."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    # Of a tree that was copied shutil has only words, a text for each file.
+    reason = error.args[0][0][-1] if isinstance(error, shutil.Error) else error.strerror or type(error).__name__
+    if error.errno in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in reason:
         return StoreFull("the disk is full", what, "Free some room and try again; reading still works")
-    return StoreReadOnly(what, error.strerror or type(error).__name__, do)
+    return StoreReadOnly(what, reason, do)
