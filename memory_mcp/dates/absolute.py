@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
+from memory_mcp.dates.calendar_dates import NO_COUNT
 from memory_mcp.dates.expressions import Expression, of_kind
 from memory_mcp.dates.numerals import MONTHS_BACK, YEARS_BACK, number_of
 from memory_mcp.dates.spans import (
@@ -372,9 +373,18 @@ FISCAL_YEAR_ALONE = fiscal(
     "年度末",
     "年度初め",
 )
+# So many days, and no day of the month: 火・水・木の三日, 丸三日, 三日に一度, 三日坊主; and one of many things: the 2nd floor.
+_COUNTED_DAYS = (
+    r"(?:(?:[月火水木金土日](?:曜日?)?[・、,と/]?){2,}の?(?:週に?)?|[週月年]に|(?<![今先来])週|丸|まる|その|最[初後]の|残り|のこり|(?<![のた])あと|たった|わずか|僅か|ほんの)"
+    r"\d{1,2}日|(?<![\dと、・や])\d{1,2}日とも(?!に)"
+)
+_AFTER_A_COUNT = (
+    "間|前(?!後)|後|目|め|分|ぶり|振り|ほど|くらい|ぐらい|程|ばかり|あまり|余り|以上|以内|未満|連続|続け|おき|置き|ごと|毎|が?かり|かけて|もかか|が?(?:経|たっ|たつ)"
+    r"|に(?:わた|渡|[1-9一二三四五六七八九]?[度回遍])|中(?!旬|に)|じゅう|坊主|天下|酔|\s?[1-9一二三四五六七八九]+(?:晩|食|回|度|時間|杯|錠|個)"
+)
 DAY_OF_MONTH_ALONE = day(
-    r"(?<!\d)(\d{1,2})日(?!間|前(?!後)|後|目)|(?<![a-z\d])(?:the )?(\d{1,2})(?:st|nd|rd|th)",
-    lambda m, today: _latest_day_of_month(today, int(m[1] or m[2])),
+    rf"{_COUNTED_DAYS}|(?<!\d)(\d{{1,2}})日(?!{_AFTER_A_COUNT})|(?<![a-z\d])(?:the )?(\d{{1,2}})(?:st|nd|rd|th){NO_COUNT}",
+    lambda m, today: _latest_day_of_month(today, int(m[1] or m[2])) if m[1] or m[2] else iter(()),
     "17日",
     "the 17th",
     recurs_after=(30, 61),

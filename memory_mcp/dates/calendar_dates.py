@@ -67,8 +67,8 @@ _DAY_NUMBER = r"\d{1,2}(?:st|nd|rd|th)?"
 _NUMBER_ENDS = r"(?![A-Za-z0-9_:%$€£]|[.,/]\d|['’]s\d)"
 _ENGLISH_YEAR = r"(?:19|20)\d{2}(?!\d)"
 # What follows a number that is no count: 17 people and 3 miles are no days.
-_NO_COUNT = (
-    r"(?=\s*(?:\Z|[.,;:!?)\]\"'’–—-]|(?:is|was|are|were|will|at|in|on|for|with|from|to|and|or|but|we|I|he|she|it|they|the|a|an|my|our|his|her|their"
+NO_COUNT = (
+    r"(?=\s*(?:\Z|[.,;:!?)\]\"'’–—-]|(?:is|was|are|were|will|at|in|on|for|with|from|to|and|or|but|we|[Ii]|he|she|it|they|the|a|an|my|our|his|her|their"
     r"|there|until|till|through|as|because|when|while|after|before|this|last|next|every|each|(?:19|20)\d\d)\b|[^\x00-\x7f]))"
 )
 _FURTHER_DAY = r"(?:\s?[-–~〜]\s?|\s(?:to|through|until|till|and|&)\s|,\s(?:and\s)?)(?:the\s)?"
@@ -81,12 +81,12 @@ def _month(index: int) -> str:
 
 
 _ENGLISH_DATE = re.compile(
-    rf"(?<![A-Za-z0-9_@#])(?:{_month(1)}\s{{1,2}}(?:the\s)?(?P<day1>{_DAY_NUMBER}){_NUMBER_ENDS}(?P<more1>(?:{_FURTHER_DAY}{_DAY_NUMBER}{_NUMBER_ENDS}{_NO_COUNT})*)(?:,?\s(?P<year1>{_ENGLISH_YEAR}))?"
+    rf"(?<![A-Za-z0-9_@#])(?:{_month(1)}\s{{1,2}}(?:the\s)?(?P<day1>{_DAY_NUMBER}){_NUMBER_ENDS}(?P<more1>(?:{_FURTHER_DAY}{_DAY_NUMBER}{_NUMBER_ENDS}{NO_COUNT})*)(?:,?\s(?P<year1>{_ENGLISH_YEAR}))?"
     rf"|{_month(2)},?\s(?P<year2>{_ENGLISH_YEAR})"
     rf"|(?<![.:,/-])(?P<day3>{_DAY_NUMBER})(?P<more3>(?:{_FURTHER_DAY}{_DAY_NUMBER})*)\s(?:of\s)?{_month(3)}(?:,?\s(?P<year3>{_ENGLISH_YEAR}))?)"
 )
 _DIGIT = re.compile("[0-9]")
-_NO_COUNT_FOLLOWS = re.compile(_NO_COUNT)
+_NO_COUNT_FOLLOWS = re.compile(NO_COUNT)
 _ORDINAL_ENDING = re.compile("st|nd|rd|th")
 
 

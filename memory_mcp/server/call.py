@@ -23,7 +23,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.dates.format import Language, language_of
 from memory_mcp.domain import Showing
 from memory_mcp.encoders.models import Models
-from memory_mcp.errors import ClockUnusable, MemoryMCPError, NotAllowed, Overloaded, StoreError
+from memory_mcp.errors import ClockUnusable, MemoryMCPError, NotAllowed, Overloaded, PersonaUnknown, StoreError
 from memory_mcp.personas.names import NAME_LIMIT, pool_store
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.own_weights import with_own_weights
@@ -52,7 +52,7 @@ class Call:
     """One request: one settings snapshot, one moment, and the persona it may read and write.
 
     With `pool` it reads and writes this pool instead, as far as its persona may. `is_pool_addressed`: the whole request is about the pool. `is_trial`: its settings are
-    tried out, and count as they are.
+    tried out, and count as they are. `is_persona_there`: what `writing_on` writes to exists already.
     """
 
     runtime: Runtime
@@ -62,6 +62,7 @@ class Call:
     pool: str = ""
     is_pool_addressed: bool = False
     is_trial: bool = False
+    is_persona_there: bool = False
     settings: Settings = field(init=False)
     _arrived_at: datetime = field(init=False)
     _noted: bool = field(init=False, default=False)
@@ -166,6 +167,21 @@ class Call:
                 yield persona
             finally:  # what fails in the end may have written before
                 self._wake(persona)
+
+    @contextmanager
+    def writing_on(self) -> Iterator[Persona]:
+        """As `writing`, for what a call writes in several parts: a persona that is erased meanwhile is not created again.
+
+        Raises:
+            PersonaUnknown: it was erased or renamed.
+        """
+        with self.changing() if self.is_persona_there else self.writing() as persona:
+            if not persona.exists:
+                raise PersonaUnknown(
+                    "the import ended", "its persona was erased or renamed meanwhile", "Import the rest again if it is still wanted"
+                )
+            self.is_persona_there = True
+            yield persona
 
     @contextmanager
     def changing(self) -> Iterator[Persona]:

@@ -99,7 +99,7 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
                     await run_in_threadpool(file.write, block)
         if not size:
             raise InvalidInput("the file is empty", "", "Send the bytes of one as the body")
-        options = transfer.import_options(call, ImportArguments(dry_run=arguments.dry_run))
+        options = await run_in_threadpool(transfer.import_options, call, ImportArguments(dry_run=arguments.dry_run))
         job = jobs.start(path, name, lambda job, path: _import(call, job, path, arguments, options), dry_run=arguments.dry_run)
     return JSONResponse(_view(call, job))
 

@@ -89,8 +89,8 @@ async def import_memories(request: Request, arguments: ImportArguments) -> Respo
     Each batch is on the disk before the next is read.
     """
     call = call_of(request)
-    options = import_options(call, arguments)
     name = await run_in_threadpool(call.persona_name)
+    options = await run_in_threadpool(import_options, call, arguments)
     result = ImportResult()
     try:
         async for batch in _batches(request.stream()):
@@ -150,7 +150,9 @@ def merge_segments(call: Call, name: str, result: ImportResult, options: ImportO
 
 
 def import_options(call: Call, arguments: ImportArguments) -> ImportOptions:
-    """The options of an import that a caller may have."""
+    """The options of an import that a caller may have. From now on its persona is not created again if it is erased."""
+    name = call.persona_name()
+    call.is_persona_there = call.reaches(name) and call.runtime.personas.exists(name)
     loaded = [embedder for embedder in (call.models.embedder, call.models.earlier) if embedder]
     return ImportOptions(
         call.now,
@@ -168,7 +170,7 @@ def store(call: Call, batch: list[NumberedLine], options: ImportOptions) -> Impo
     """Store a batch of lines, or say what would become of them."""
     too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
     fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
-    opened: Callable[[], AbstractContextManager[Persona]] = call.reading if options.dry_run else call.writing
+    opened: Callable[[], AbstractContextManager[Persona]] = call.reading if options.dry_run else call.writing_on
     with called_by(call.caller):
         return import_lines(opened, fitting, options) + ImportResult(refused=len(too_long), errors=too_long)
 

@@ -232,6 +232,34 @@ def test_an_import_ends_when_the_grant_of_its_client_is_revoked(own_server, own_
     assert "its token is not good any more" in job["error"]
 
 
+@pytest.mark.parametrize("before", ["", "苺が好き。"])
+def test_an_import_into_a_persona_that_is_erased_meanwhile_ends_and_does_not_make_it_again(own_server, own_http, monkeypatch, before):
+    stored, go, store = threading.Event(), threading.Event(), transfer.store
+
+    def pauses(*arguments):
+        if before and not stored.is_set():
+            stored.set()
+            assert go.wait(60)
+        result = store(*arguments)
+        if not stored.is_set():
+            stored.set()
+            assert go.wait(60)
+        return result
+
+    if before:
+        own_http.post("/api/import", content=json.dumps({"content": before}), headers=NILOU).raise_for_status()
+    monkeypatch.setattr(transfer, "store", pauses)
+    lines = "".join(json.dumps({"content": f"記憶{number}"}) + "\n" for number in range(450)).encode()
+    identity = own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=lines, headers=NILOU).json()["id"]
+    assert stored.wait(60)
+    own_http.post("/api/persona/erase", json={"confirm": "nilou"}, headers=NILOU).raise_for_status()
+    go.set()
+    job = ended(own_http, identity)
+    assert (job["state"], job["done"]) == ("failed", 0 if before else 200)
+    assert "its persona was erased or renamed meanwhile" in job["error"]
+    assert own_http.get("/api/personas").json()["personas"] == []
+
+
 def test_imports_of_another_persona_are_not_seen_or_ended(own_server, own_http, send):
     identity = send("a.jsonl", b'{"content": "a"}\n')["id"]
     secret = create_token(own_server.data, name="", personas=["alice"], scopes=TOKEN_SCOPES, now=NOON)[1]

@@ -1,6 +1,6 @@
 """The days that a statement is about, as meant on the day on which it was made."""
 
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 
@@ -30,6 +30,50 @@ SAID_ON = date(2025, 11, 5)  # a Wednesday
 )
 def test_a_statement_names_days(text, days):
     assert sorted(f"{first:%m-%d}..{after:%m-%d}" for first, after in days_of_statement(text, SAID_ON)) == sorted(days)
+
+
+COUNTED_DAYS = (
+    "火・水・木の三日は在宅で働いた 火水木の三日に出社した 月、水、金の3日に走った 土日の二日で終わらせた 月水金の週3日働いた "
+    "丸三日寝ていた まる3日かかった その三日で治った 最初の三日は雨だった 残り三日で仕上げた あと三日で終わる予定 たった三日で辞めた わずか3日で売り切れた "
+    "三日に一度走った 3日に1回電話した 二日に一遍は行った 三日おきに水をやった 三日ごとに替えた 3日毎に替えた 三日連続で負けた 三日続けて休んだ "
+    "三日ぶりに会った 三日がかりで直した 三日かけて直した 三日もかかった 三日ほど休んだ 三日ぐらい休んだ 三日ばかり休んだ 三日余り寝た 三日分の薬をもらった "
+    "三日に渡る会議だった 三日三晩寝なかった 三日以上待った 週に三日通った 月に二日休んだ 年に十日休んだ 三日坊主で終わった 三日天下だった "
+    "一日中雨だった 一日三食食べた 1日2回飲んだ 1日8時間働いた 一日じゅう寝た 二日酔いだった 三日とも晴れた 三日経った 三日が経った"
+).split()
+COUNTED_IN_ENGLISH = [
+    "I lived on the 2nd floor",
+    "it was my 3rd time there",
+    "she was in 4th grade",
+    "it took three days of work",
+    "he won 2nd place",
+]
+
+
+@pytest.mark.parametrize("text", [*COUNTED_DAYS, *COUNTED_IN_ENGLISH])
+def test_a_count_is_no_day_of_the_month(text):
+    assert days_of_statement(text, SAID_ON) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("木曜の6日に会った", ["10-06"]),
+        ("3日は休みだった", ["11-03"]),
+        ("3日も会った", ["11-03"]),
+        ("3日まで休んだ", ["11-03"]),
+        ("毎月3日に払った", ["11-03"]),
+        ("食べたあと3日に会った", ["11-03"]),
+        ("3日中に届いた", ["11-03"]),
+        ("2日、3日と会った", ["11-02", "11-03"]),
+        ("3日と4日とも会った", ["11-03", "11-04"]),
+        ("ここ三日は雨だった", ["11-03", "11-04", "11-05"]),
+        ("we met on the 3rd at noon", ["11-03"]),
+        ("the 3rd was rainy", ["11-03"]),
+    ],
+)
+def test_the_days_beside_counts_stay_days(text, days):
+    named = (first + timedelta(passed) for first, after in days_of_statement(text, SAID_ON) for passed in range((after - first).days))
+    assert sorted(f"{day:%m-%d}" for day in named) == days
 
 
 def test_a_list_of_dates_has_an_end():
