@@ -167,7 +167,7 @@ def _change(
         bm25_index.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
         if memory.kind != "summary":
-            entity_linking.relink_entities(connection, names, memory.id, content, now)
+            entity_linking.relink_entities(connection, names, {memory.id: content}, now)
     if content != memory.content or (revision.privacy_level == "secret" and memory.privacy_level != "secret"):
         summary_rows.withhold(connection, [memory], now)
     labelled = [name for name in ("category", "privacy_level", "expires_at") if getattr(revision, name) is not None]

@@ -111,6 +111,18 @@ def test_without_a_model_names_and_words_alone_find_somebody_and_the_answer_says
     assert minds.ask("あの歯医者は", mode="graph").degraded == ("embedder_failed",)
 
 
+def test_entities_wait_until_the_memories_that_name_them_have_their_vectors(minds, say):
+    say("[[みどり|Organization]]で歯の治療をした")
+    sync.prepare(minds.persona, minds.embedder, [minds.embedder.generation])
+    for number in range(sync.BATCH):
+        say(f"みどりの看板 {number}")
+    assert sync.apply_queue(minds.persona, minds.embedder, minds.indexes, zone=minds.zone).waiting
+    assert not embed_entities(minds.persona, minds.models)
+    assert minds.vectors() == {}
+    minds.settle()
+    assert minds.vectors().keys() == {"みどり"}
+
+
 def test_a_vector_is_the_name_and_three_parts_in_ten_of_what_the_memories_say(dentist, minds, nilou):
     embedder = minds.embedder
     with nilou.database.read() as connection:

@@ -325,3 +325,12 @@ def test_recall_does_not_follow_a_name_to_an_entity_marked_distinct(nilou, say, 
     entity_edits.mark_distinct(nilou, "田中誠", "田中", reason=None, now=now, privacy=Privacy())
     (hit,) = [hit for hit in ask("激辛の担々麺を飲み干した人は？").hits if hit.memory.content.startswith("田中誠")]
     assert "graph" not in hit.why
+
+
+def test_a_known_name_that_a_long_english_text_writes_small_is_its_everyday_word(named_by, made):
+    made("Focus", "Concept")
+    made("Python", "Technology")
+    text = "Try to focus on one thing at a time, and write it in python. " * 12
+    assert {name for name, _ in named_by(text + "I told them.")} == {"Python"}
+    assert ("Focus", "Concept") in named_by("try to focus on one thing at a time")
+    assert ("Focus", "Concept") in named_by(text.replace("focus", "Focus"))

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from memory_mcp.config.settings import Settings
+from memory_mcp.domain import Hit
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import PooledEmbedder
 from memory_mcp.encoders.loading.loaders import load_embedder
 from memory_mcp.encoders.model_families import prefixes_for
-from memory_mcp.encoders.models import Embedder, Models, ModelState
+from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.encoders.packaged import package
 from memory_mcp.encoders.packaged.models import PackagedEmbeddings
 from memory_mcp.encoders.worker_pool import ModelPool
@@ -61,35 +62,39 @@ def model() -> PackagedEmbeddings:
     return PackagedEmbeddings(directory, prefixes_for(package.NAME))
 
 
-def test_what_shares_no_character_with_the_question_is_found_by_its_meaning(nilou, say, zone, now, embedder):
+@pytest.fixture
+def hits(nilou, zone, now, embedder):
+    """The hits of a question, the best first, once every memory has its vector; without the model if it is not `loaded`."""
+    indexes = IndexCache()
+
+    def hits(query: str, *, loaded: bool = True, **fields: object) -> list[Hit]:
+        while apply_queue(nilou, embedder, indexes, zone=zone).waiting:
+            pass
+        models = Models(embedder if loaded else None, None, ModelState("loaded" if loaded else "absent"), ModelState("off"))
+        asked = question(settings=SETTINGS, now=now, query=query, **fields)
+        return list(recall(nilou, asked, models=models, settings=SETTINGS, now=now, indexes=indexes).hits)
+
+    return hits
+
+
+def contents(hits: list[Hit]) -> list[str]:
+    return [hit.memory.content for hit in hits]
+
+
+def test_what_shares_no_character_with_the_question_is_found_by_its_meaning(say, hits):
     for content in (*SAME_MEANING.values(), *OTHERS):
         say(content)
-    indexes = IndexCache()
-    while apply_queue(nilou, embedder, indexes, zone=zone).waiting:
-        pass
-
-    def first(query: str, **models: PooledEmbedder | None) -> str | None:
-        loaded = Models(models["embedder"], None, ModelState("loaded" if models["embedder"] else "absent"), ModelState("off"))
-        asked = question(settings=SETTINGS, now=now, query=query)
-        hits = recall(nilou, asked, models=loaded, settings=SETTINGS, now=now, indexes=indexes).hits
-        return hits[0].memory.content if hits else None
-
     assert not any(set(query) & set(content) for query, content in SAME_MEANING.items())
-    assert {query: first(query, embedder=embedder) for query in SAME_MEANING} == SAME_MEANING
-    assert {first(query, embedder=None) for query in SAME_MEANING} == {None}
+    assert {query: contents(hits(query))[0] for query in SAME_MEANING} == SAME_MEANING
+    assert not any(hits(query, loaded=False) for query in SAME_MEANING)
 
 
-def test_a_short_answer_means_what_was_asked_before_it(nilou, say, zone, now, embedder):
+def test_a_short_answer_means_what_was_asked_before_it(say, hits):
     for session, asked in (("food", "納豆は食べられる？"), ("music", "ピアノは弾ける？"), ("sea", "海で泳げる？")):
         say(asked, session_id=session, source="ren")
         say("うん、大好き", session_id=session, source="mio")
-    indexes = IndexCache()
-    while apply_queue(nilou, embedder, indexes, zone=zone).waiting:
-        pass
-    models = Models(embedder, None, ModelState("loaded", embedder.name, embedder.dimension), ModelState("off"))
-    asked = question(settings=SETTINGS, now=now, query="楽器の演奏", mode="semantic", top_k=6)
-    hits = recall(nilou, asked, models=models, settings=SETTINGS, now=now, indexes=indexes).hits
-    assert next(hit.memory.session_id for hit in hits if hit.memory.content == "うん、大好き") == "music"
+    answers = hits("楽器の演奏", mode="semantic", top_k=6)
+    assert next(hit.memory.session_id for hit in answers if hit.memory.content == "うん、大好き") == "music"
 
 
 @pytest.mark.parametrize(
@@ -99,32 +104,53 @@ def test_a_short_answer_means_what_was_asked_before_it(nilou, say, zone, now, em
         ("ナッツは食べても平気？", "Maya is allergic to nuts, so no almond cookies"),
     ],
 )
-def test_a_memory_in_another_language_is_nearer_than_others_in_that_of_the_question(nilou, say, zone, now, embedder, query, told):
+def test_a_memory_in_another_language_is_nearer_than_others_in_that_of_the_question(say, hits, query, told):
     for content in (told, *OTHERS, "The build is green again", "He parked the car behind the station", "Lunch was late on Friday"):
         say(content)
-    indexes = IndexCache()
-    while apply_queue(nilou, embedder, indexes, zone=zone).waiting:
-        pass
-
-    def first(embedder: Embedder) -> str:
-        models = Models(embedder, None, ModelState("loaded", embedder.name, embedder.dimension), ModelState("off"))
-        asked = question(settings=SETTINGS, now=now, query=query, mode="semantic")
-        return recall(nilou, asked, models=models, settings=SETTINGS, now=now, indexes=indexes).hits[0].memory.content
-
-    assert first(embedder) == told
+    assert contents(hits(query, mode="semantic"))[0] == told
 
 
-def test_what_has_no_meaning_in_common_is_no_hit(nilou, say, zone, now, embedder):
+@pytest.mark.parametrize(
+    ("query", "told", "with_words_of_it"),
+    [
+        ("旅行中に犬を預けるのは誰？", "Oscar keeps our dog Pochi while we are away", ["旅行中に傘を買った", "出張中に靴を預けた"]),
+        (
+            "Where did she leave the keys to the office?",
+            "職場の鍵は引き出しの奥に置いてある",
+            ["She did leave the party early", "The keys of the piano are white", "Where to eat was the question"],
+        ),
+    ],
+)
+def test_an_answer_in_another_language_comes_before_what_merely_has_words_of_the_question(say, hits, query, told, with_words_of_it):
+    for content in (
+        told,
+        *with_words_of_it,
+        "犬のポチが死んでしまった",
+        "庭の木に水をやった",
+        "来週ハワイへ行く",
+        "Lunch was late on Friday",
+    ):
+        say(content)
+    assert contents(hits(query))[0] == told
+    assert told not in contents(hits(query, loaded=False))
+
+
+def test_in_japanese_words_and_meaning_decide_together(say, hits):
+    told, has_the_word, means_the_like = "祖母は糖尿病で薬を飲んでいる", "祖母の着物は青い", "母は腰を痛めて入院した"
+    for content in (told, has_the_word, "祖母の家は遠い", means_the_like, "叔父が胃の手術を受けた", *OTHERS):
+        say(content)
+    both, words, meaning = (hits("祖母の病気は？", **mode) for mode in ({}, {"mode": "keyword"}, {"mode": "semantic"}))
+    assert contents(both)[:2] == [told, has_the_word]
+    assert both[0].why.keys() >= {"lexical", "dense"}
+    assert contents(words)[0] != told
+    assert contents(meaning)[:2] == [told, means_the_like]
+
+
+def test_what_has_no_meaning_in_common_is_no_hit(say, hits):
     for day in range(30):
         say(f"庭の木に水をやった、{day}日目")
     say("えびを食べるとじんましんが出る")
-    indexes = IndexCache()
-    while apply_queue(nilou, embedder, indexes, zone=zone).waiting:
-        pass
-    models = Models(embedder, None, ModelState("loaded", embedder.name, embedder.dimension), ModelState("off"))
-    asked = question(settings=SETTINGS, now=now, query="アレルギーはある？", top_k=20)
-    hits = recall(nilou, asked, models=models, settings=SETTINGS, now=now, indexes=indexes).hits
-    assert [hit.memory.content for hit in hits] == ["えびを食べるとじんましんが出る"]
+    assert contents(hits("アレルギーはある？", top_k=20)) == ["えびを食べるとじんましんが出る"]
 
 
 def test_vectors_are_those_of_the_packages_own_engine(model):
@@ -175,6 +201,7 @@ def test_it_is_loaded_without_torch_and_without_the_packages_engine(backend):
     program = """
 import sys
 from memory_mcp.config.settings import Settings
+from memory_mcp.domain import Hit
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.loaders import load_embedder
 from memory_mcp.encoders.worker_pool import ModelPool

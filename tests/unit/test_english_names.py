@@ -59,3 +59,14 @@ def test_a_text_full_of_months_is_read_as_fast_as_any(said):
 )
 def test_the_version_of_a_tool_is_no_part_of_its_name(text, name):
     assert named(text) == [(name, "Technology")]
+
+
+LONG_ANSWER = (
+    "# How to Make it work\n\n1. **Make a list**: it will help you to make plans, and you may use it each day. I told Greta about it, and she will help.\n"
+    "Rose said that the price rose again.\n"
+) + "- You may also make a pause, use a timer, and ask for help when you need it.\n" * 6
+
+
+def test_a_word_that_a_long_text_also_writes_small_is_no_name():
+    assert [name for name, _ in named(LONG_ANSWER)] == ["Greta", "Rose"]
+    assert [name for name, _ in named("# How to Make it work")] == ["Make"]

@@ -14,6 +14,8 @@ from memory_mcp.encoders.packaged.model_file import EMBEDDINGS, Floats, Weights
 
 _MICROSOFT = "com.microsoft"
 _INPUT_LIMIT, _ZERO, _MATRIX_LIMIT = 127, 128, 63
+# Gelu returns nothing below it: the largest number of a row of its output is the largest distance from 0, unless all are smaller than this.
+_GELU_DEPTH = 0.17
 
 
 def build(weights: Weights) -> bytes:
@@ -40,19 +42,19 @@ class _Layers:
         self._weights = weights
         self._limit = self._parameter("limit", np.float32(_INPUT_LIMIT))
         self._least = self._parameter("least", np.float32(1e-12))
+        self._gelu_depth = self._parameter("depth", np.float32(_GELU_DEPTH))
         self._one = self._parameter("one", np.float32(1))
         self._zero = self._parameter("zero", np.uint8(_ZERO))
-        self._parts = self._parameter("parts", np.full(3, weights.dimension, np.int64))
+        self._flat = self._parameter("flat", np.array([-1], np.int64))
 
     def layer(self, hidden: str, at: str) -> str:
         """A layer of BERT: attention and two products, each added to its input and normalized."""
-        together = self._product(hidden, [f"{at}q", f"{at}k", f"{at}v"])
-        parts = [f"{together}.{part}" for part in "qkv"]
-        self.nodes.append(helper.make_node("Split", [together, self._parts], parts, axis=-1))
+        rounded = self._rounded(hidden)
+        parts = [self._product(rounded, f"{at}{part}") for part in "qkv"]
         self._node("MultiHeadAttention", parts, f"{at}attention", domain=_MICROSOFT, num_heads=self._weights.heads)
-        hidden = self.normalized([hidden, self._product(f"{at}attention", [f"{at}ao"])], f"{at}aln")
-        self._node("Gelu", [self._product(hidden, [f"{at}fi"])], f"{at}gelu", domain=_MICROSOFT)
-        return self.normalized([hidden, self._product(f"{at}gelu", [f"{at}fo"])], f"{at}oln")
+        hidden = self.normalized([hidden, self._product(self._rounded(f"{at}attention"), f"{at}ao")], f"{at}aln")
+        self._node("Gelu", [self._product(self._rounded(hidden), f"{at}fi")], f"{at}gelu", domain=_MICROSOFT)
+        return self.normalized([hidden, self._product(self._rounded(f"{at}gelu", is_gelu=True), f"{at}fo")], f"{at}oln")
 
     def normalized(self, inputs: list[str], name: str) -> str:
         """The normalized sum of one or two inputs."""
@@ -60,22 +62,25 @@ class _Layers:
         total = inputs[0] if len(inputs) == 1 else self._node("Add", inputs, f"{name}.sum")
         return self._node("LayerNormalization", [total, *parameters], name, epsilon=self._weights.epsilon)
 
-    def _product(self, hidden: str, names: list[str]) -> str:
-        """The products of an input and some matrices, side by side, plus their biases."""
-        name = names[0]
-        matrix: Floats = np.concatenate([self._weights.quantized(f"{one}.w").floats() for one in names]).T
+    def _rounded(self, hidden: str, *, is_gelu: bool = False) -> tuple[str, str]:
+        """The rows in integers, and the number that 1 stands for in each row."""
+        distance, least = (hidden, self._gelu_depth) if is_gelu else (self._node("Abs", [hidden], f"{hidden}.abs"), self._least)
+        largest = self._node("ReduceMax", [distance], f"{hidden}.largest", axes=[-1], keepdims=1)
+        step = self._node("Div", [self._node("Max", [largest, least], f"{hidden}.nonzero"), self._limit], f"{hidden}.step")
+        steps = self._node("Reshape", [step, self._flat], f"{hidden}.steps")
+        zeros = self._node("Expand", [self._zero, self._node("Shape", [steps], f"{hidden}.rows")], f"{hidden}.zeros")
+        return self._node("QuantizeLinear", [hidden, steps, zeros], f"{hidden}.rounded", axis=1), step
+
+    def _product(self, rounded: tuple[str, str], name: str) -> str:
+        """The product of rounded rows and a matrix, plus its bias."""
+        rows, step = rounded
+        matrix: Floats = self._weights.quantized(f"{name}.w").floats().T
         scales = np.abs(matrix).max(axis=0) / _MATRIX_LIMIT
         integers = self._parameter(f"{name}.w", np.round(matrix / scales).astype(np.int8))
-        bias = self._parameter(f"{name}.b", np.concatenate([self._weights.floats(f"{one}.b") for one in names]))
-        largest = self._node("ReduceMax", [self._node("Abs", [hidden], f"{name}.abs")], f"{name}.largest", axes=[-1], keepdims=1)
-        largest = self._node("Max", [largest, self._least], f"{name}.nonzero")
-        scaled = self._node("Mul", [hidden, self._node("Div", [self._limit, largest], f"{name}.factor")], f"{name}.scaled")
-        rounded = self._node("QuantizeLinear", [scaled, self._one, self._zero], f"{name}.rounded")
-        product = self._node("MatMulInteger", [rounded, integers, self._zero], f"{name}.product")
-        product = self._node("Cast", [product], f"{name}.floats", to=TensorProto.FLOAT)
-        product = self._node("Mul", [product, self._node("Div", [largest, self._limit], f"{name}.step")], f"{name}.rows")
-        product = self._node("Mul", [product, self._parameter(f"{name}.scales", scales)], f"{name}.columns")
-        return self._node("Add", [product, bias], name)
+        columns = self._parameter(f"{name}.scales", scales.astype(np.float32))
+        bias = self._parameter(f"{name}.b", self._weights.floats(f"{name}.b"))
+        product = self._node("MatMulIntegerToFloat", [rows, integers, self._one, columns, self._zero], f"{name}.columns", domain=_MICROSOFT)
+        return self._node("Add", [self._node("Mul", [product, step], f"{name}.rows"), bias], name)
 
     def _node(self, kind: str, inputs: list[str], name: str, **attributes: Any) -> str:
         self.nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))

@@ -3,10 +3,11 @@ one mentioned most."""
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from memory_mcp.characters import HIRAGANA, KANJI
+from memory_mcp.graph.extract.english_rules import small_words
 from memory_mcp.graph.extract.word_boundaries import is_after_a_word, is_of_a_title, is_whole_name
 from memory_mcp.text.gazetteer import Candidate, Match
 from memory_mcp.text.mention import UNKNOWN_TYPE, Mention
@@ -35,10 +36,13 @@ def disambiguated(text: str, known: Iterable[Match], by_rules: Sequence[Mention]
     An alias that several entities share means none of them in a statement, and the one mentioned most in a question.
     """
     free, rules_around = 0, _rules_containing(by_rules)
+    small = frozenset() if is_question else small_words(text)
     for match in sorted(known, key=lambda match: (match.start, -match.end)):
         fitting = [candidate for candidate in match.candidates if is_whole_name(text, match.start, match.end, candidate.type)]
         rules = rules_around(match)
         if match.start < free or not fitting or any(_is_part_of_another(text, match, rule) for rule in rules):
+            continue
+        if not rules and _is_written_small(text[match.start : match.end], fitting, small):
             continue
         free = match.end
         same = (rule for rule in rules if rule.type and _names_the_same(text, match, rule))
@@ -48,6 +52,13 @@ def disambiguated(text: str, known: Iterable[Match], by_rules: Sequence[Mention]
             entity = choice[0]
             likely = _type_by_rule(text, match, rule) if rule and entity.type == UNKNOWN_TYPE else None
             yield Mention(entity.name, entity.type, match.start, match.end, "known", likely=likely, entity=entity.entity)
+
+
+def _is_written_small(written: str, candidates: Sequence[Candidate], small: Set[str]) -> bool:
+    """Whether a text that has capitals writes a name that has one as an everyday word. A tool's name, and a further name, may be written so."""
+    return written.casefold() in small and not any(
+        candidate.name.islower() or candidate.type == "Technology" or not candidate.is_own for candidate in candidates
+    )
 
 
 def _rules_containing(by_rules: Sequence[Mention]) -> Callable[[Match], list[Mention]]:

@@ -1,7 +1,7 @@
 """Rules for names in English: capitalized words inside a sentence, the words around them, @names."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from functools import cache, partial
 
 from memory_mcp.text.mention import Mention
@@ -59,6 +59,8 @@ _PERSON_AFTER = re.compile(
 # Characters around a name that are examined: the whole text for each name would take seconds for a long one.
 _REACH = 60
 _SPACED, _LETTER = re.compile(r"\S+"), re.compile(r"\w")
+_LONG = 600
+_SMALL_WORD = re.compile(r"(?<![A-Za-z0-9_@./'’-])[a-z]+(?![A-Za-z0-9_])")
 _SENTENCE_BEGINS = re.compile(r"(?:^|[.!?:\n。！？「『（(\"“•*-])\s*[\"“'(]*$")
 _BY_NAME = (
     (_PLACE_END, "Location"),
@@ -80,8 +82,17 @@ def has_latin(text: str) -> bool:
     return _LATIN.search(text) is not None
 
 
+def small_words(text: str) -> frozenset[str]:
+    """The words that a long English text writes small, as its everyday words: 'Make' in a heading is no name where the text says 'make'.
+
+    Nothing of a short text: a name that it writes small is often its topic.
+    """
+    return frozenset(_SMALL_WORD.findall(text)) if len(text) >= _LONG and not text.islower() else frozenset()
+
+
 def english_mentions(text: str) -> Iterator[Mention]:
     """What the rules find in the Latin parts of a text; mentions may overlap."""
+    small = small_words(text)
     for match in _AT.finditer(text):
         yield Mention(match["name"], "Person", match.start(), match.end(), "rule", aliases=(match[0],))
     titled = list(_TITLED.finditer(text))
@@ -91,7 +102,7 @@ def english_mentions(text: str) -> Iterator[Mention]:
     for match in _RUN.finditer(text):
         if any(other.start() <= match.start() < other.end() for other in titled):
             continue
-        named = _name_in(text, match, is_inside)
+        named = _name_in(text, match, is_inside, small)
         if named is not None:
             name, start = named
             end = start + len(name)
@@ -102,8 +113,8 @@ def _before(text: str, start: int) -> str:
     return text[max(start - _REACH, 0) : start]
 
 
-def _name_in(text: str, match: re.Match[str], is_inside: Callable[[str], bool]) -> tuple[str, int] | None:
-    """The run without the common words at its ends; None where it is only the first word of a sentence."""
+def _name_in(text: str, match: re.Match[str], is_inside: Callable[[str], bool], small: Set[str]) -> tuple[str, int] | None:
+    """The run without the common words at its ends; None where it is only the first word of a sentence, or a word that is also written small."""
     words = list(_SPACED.finditer(match[0]))
     while words and words[0][0].casefold() in _COMMON:
         words.pop(0)
@@ -117,9 +128,10 @@ def _name_in(text: str, match: re.Match[str], is_inside: Callable[[str], bool]) 
     name = re.sub(r"['’]s$", "", text[start:end])
     if len(name) < 2 and not name.isupper():
         return None
-    if len(name) == 1 or (
-        len(words) == 1 and _begins_sentence(text, start) and not (_is_name_at_start(name, text, start) or is_inside(name))
-    ):
+    if len(name) == 1:
+        return None
+    may_be_a_word = len(words) == 1 and (name.casefold() in small or (_begins_sentence(text, start) and not is_inside(name)))
+    if may_be_a_word and not _is_name_at_start(name, text, start):
         return None
     return name, start
 

@@ -57,8 +57,7 @@ def update_graph(persona: Persona, now: datetime, dictionary: Dictionary | None 
 
 def _process(connection: apsw.Connection, persona: Persona, now: datetime, dictionary: Dictionary | None) -> None:
     waiting = relation_queue.first(connection, BATCH_MEMORIES)
-    for memory, content in relation_queue.unnamed(connection, waiting).items():
-        entity_linking.relink_entities(connection, persona.names, memory, content, now, changed=False)
+    entity_linking.relink_entities(connection, persona.names, relation_queue.unnamed(connection, waiting), now, changed=False)
     if dictionary:
         entity_linking.link_dictionary_names(connection, waiting, dictionary.find, now)
     for label, type_ in visibility.labels_of(connection, waiting):

@@ -8,7 +8,7 @@ from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph.entities import entity_vectors
 from memory_mcp.store.graph.entities.entity_vectors import Outdated
-from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors import index_queue, stored_vectors
 
 # Finding outdated vectors reads every mention, so many are made at once.
 BATCH = 512
@@ -17,7 +17,7 @@ BATCH = 512
 def embed_entities(persona: Persona, models: Models) -> bool:
     """Embeds a batch of entities whose vectors are missing or outdated, in the serving generation. Returns whether there may be more.
 
-    Without an available model nothing is done.
+    Nothing is done without an available model, and while memories wait for their vectors: an entity's vector is made of theirs.
 
     Raises:
         EncoderFailed: the model failed; nothing was changed.
@@ -25,7 +25,7 @@ def embed_entities(persona: Persona, models: Models) -> bool:
     with persona.database.read() as connection:
         generation = stored_vectors.serving_generation(connection)
         embedder = models.of_generation(generation)
-        if embedder is None or generation is None:
+        if embedder is None or generation is None or index_queue.length(connection):
             return False
         wanting = entity_vectors.outdated(connection, generation, BATCH)
         pieces = [entity_vectors.of_memories(connection, generation, entity.entity) for entity in wanting]

@@ -4,7 +4,7 @@ These are the functions that `remember` calls. Co-occurrence and links between m
 (`cooccurrence`). `now` is in the caller's time zone: the year of 10月17日, and 今年, are reckoned from the local day.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 
@@ -129,21 +129,30 @@ def add_missing_relations(
 
 
 def relink_entities(
-    connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime, *, changed: bool = True
+    connection: apsw.Connection, names: KnownNames, texts: Mapping[int, str], now: datetime, *, changed: bool = True
 ) -> None:
-    """Links a memory anew after its text has `changed` or more names are known. Stated relations are kept, and so is what a chat model found in
-    the same text. Co-occurrences follow when the queue is worked off."""
+    """Links memories anew, given their texts, after these have `changed` or more names are known. Stated relations are kept, and so is what a chat
+    model found in the same text. Co-occurrences follow when the queue is worked off."""
+    affected: set[int] = set()
+    for memory_id, content in texts.items():
+        affected |= _relink(connection, names, memory_id, content, now, changed=changed)
+    # Counting reads every memory of an entity, so it is counted once for all these texts.
+    mentions.recount(connection, affected)
+    if changed:
+        for memory_id in texts:
+            relations.sum_up(connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT), now)
+        relation_queue.enqueue(connection, texts)
+
+
+def _relink(connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime, *, changed: bool) -> set[int]:
+    """Returns the entities that it mentions now and did not before, or the other way round: in a text in which more names are known, few."""
     before = mentions.entities_of(connection, memory_id)
     mentions.remove(connection, memory_id, keep_methods=() if changed else ("model",))
     stated_on = _day_of_memory(connection, memory_id, now)
     linked = _linked(connection, names, content, stated_on, now)
     _keep_times(connection, memory_id, content, stated_on, now)
     mentions.add(connection, memory_id, linked, now)
-    # Counting reads every memory of an entity: of a text in which more names are known now, most entities are the same as before.
-    mentions.recount(connection, before ^ mentions.entities_of(connection, memory_id))
-    if changed:
-        relations.sum_up(connection, relations.remove_of_memory(connection, memory_id, relations.FROM_TEXT), now)
-        relation_queue.enqueue(connection, [memory_id])
+    return before ^ mentions.entities_of(connection, memory_id)
 
 
 def link_dictionary_names(
