@@ -20,6 +20,7 @@ import typer
 from memory_mcp.cli.options import PersonaName, Url, connection
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.personas.names import directory_name
+from memory_mcp.store.files.durable_files import open_private
 
 if TYPE_CHECKING:
     from memory_mcp.client.connection import Connection
@@ -157,8 +158,7 @@ def _write(path: Path, lines: Iterable[bytes]) -> None:
     """One's own file, readable by its owner alone, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".part")
-    unfinished.touch(mode=0o600)
-    with unfinished.open("wb") as file:
+    with open(unfinished, "wb", opener=open_private) as file:
         for line in lines:
             row = json.loads(line)
             if "content" in row:

@@ -3,7 +3,6 @@
 The formats of other programs are read here, on the client side, and sent as JSON lines, the only format the server accepts.
 """
 
-import os
 import sys
 import tempfile
 import zipfile
@@ -18,6 +17,7 @@ import typer
 from memory_mcp.cli.options import PersonaName, PoolName, Url, connection
 from memory_mcp.cli.progress import progress
 from memory_mcp.errors import InvalidInput, MemoryMCPError
+from memory_mcp.store.files.durable_files import open_private
 from memory_mcp.transfer.formats import ZIP_SUFFIX, Format
 
 if TYPE_CHECKING:
@@ -279,11 +279,6 @@ def _line_count(path: Path) -> int | None:
         return sum(block.count(b"\n") for block in iter(lambda: file.read(COUNTING_BLOCK_BYTES), b""))
 
 
-def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read: an export holds everything."""
-    return os.open(path, flags, 0o600)
-
-
 @contextmanager
 def written_to(path: Path) -> Iterator[BinaryIO]:
     """stdout, or a file that gets its name when it is complete."""
@@ -293,7 +288,7 @@ def written_to(path: Path) -> Iterator[BinaryIO]:
         return
     unfinished = path.with_name(f"{path.name}.part")
     try:
-        with open(unfinished, "wb", opener=_private) as file:
+        with open(unfinished, "wb", opener=open_private) as file:
             yield file
         unfinished.replace(path)
     except OSError as error:

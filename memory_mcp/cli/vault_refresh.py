@@ -1,12 +1,12 @@
 """Writes an export of notes over an earlier one: notes that were moved or renamed stay where they are, notes of others are left alone."""
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from memory_mcp.errors import InvalidInput, MemoryMCPError
+from memory_mcp.store.files.durable_files import open_private
 from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.obsidian import SUFFIX, exported_note
 from memory_mcp.transfer.formats.obsidian_notes import INDEX, Note, parse_note
@@ -130,7 +130,7 @@ def _write(vault: Path, name: str, content: bytes, *, is_ours: bool) -> bool:
             raise InvalidInput(f"{path} is no exported note", "an export would write one there", "Move it, and export again")
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name[:100]}.part")
-    with open(unfinished, "wb", opener=lambda file, flags: os.open(file, flags, 0o600)) as file:
+    with open(unfinished, "wb", opener=open_private) as file:
         file.write(content)
     unfinished.replace(path)
     return True

@@ -257,7 +257,7 @@ def _without_last_slash(scope: Scope) -> Scope:
 
 def _refused_body(scope: Scope, messages: Sequence[Message]) -> JSONResponse | None:
     """The refusal of an MCP call with an unusable body."""
-    body = _body_of(messages)
+    body = b"".join(message.get("body", b"") for message in messages)
     size = max(_declared_length(scope) or 0, len(body))
     if size > BODY_LIMIT:
         return _refusal(
@@ -348,10 +348,6 @@ def _turned_away(scope: Scope, error: MemoryMCPError) -> Response:
     refused = _refusal(status_of(error), OVERLOADED if isinstance(error, Overloaded) else INVALID_REQUEST, str(error))
     refused.headers.update(refusal_headers(error))
     return refused
-
-
-def _body_of(messages: Iterable[Message]) -> bytes:
-    return b"".join(message.get("body", b"") for message in messages)
 
 
 def _replayed(messages: Iterable[Message], receive: Receive) -> Receive:

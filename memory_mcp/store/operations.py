@@ -23,6 +23,7 @@ from typing import Any, Literal, cast
 
 import apsw
 
+from memory_mcp.store.files.durable_files import open_private
 from memory_mcp.store.timestamps import from_text, to_text
 
 LOG_NAME = "memory_operations.log"
@@ -225,10 +226,7 @@ class _TolerantHandler(RotatingFileHandler):
 
     def _open(self) -> TextIOWrapper:
         """Open the log readable by its owner alone, because it names personas."""
-        return cast(
-            TextIOWrapper,
-            open(self.baseFilename, self.mode, encoding=self.encoding, opener=lambda path, flags: os.open(path, flags, 0o600)),
-        )
+        return cast(TextIOWrapper, open(self.baseFilename, self.mode, encoding=self.encoding, opener=open_private))
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802, ARG002  the name is logging's
         if not self._failure_logged:
@@ -272,7 +270,7 @@ def _archive(path: Path) -> None:
     archived = datetime.now(UTC)
     target = path.with_name(f"{path.stem}.{archived:%Y%m%dT%H%M%S.%fZ}.log.gz")
     unfinished = target.with_name(f"{target.name}.part")
-    with path.open("rb") as full, open(unfinished, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+    with path.open("rb") as full, open(unfinished, "wb", opener=open_private) as file:
         with gzip.GzipFile(filename="", fileobj=file, mode="wb") as packed:
             shutil.copyfileobj(full, packed)
         file.flush()

@@ -105,7 +105,7 @@ def read(text: str) -> Experience:
     if severity and not is_number:
         said["lesson"] = "\n".join(filter(None, [said.get("lesson"), f"{_NAMES['severity'][is_japanese(first)]}: {severity}"]))
     return Experience(
-        _one_line(first.lstrip("#")),
+        " ".join(first.lstrip("#").split()),
         **{**said, "strategy": _strategy(said.get("strategy", ""))},
         steps=tuple(step for step in ("\n".join(part).strip() for part in steps) if step),
         severity=int(severity) if is_number else 0,
@@ -119,10 +119,6 @@ def _strategy(said: str) -> str:
 
 def _indented(text: str) -> str:
     return text.strip().replace("\r\n", "\n").replace("\n", f"\n{_INDENT}")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _plain(text: str) -> str:

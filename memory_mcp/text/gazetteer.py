@@ -66,7 +66,8 @@ class Gazetteer:
         for name, entity in names:
             if is_searchable(folded := fold(name)):
                 known.setdefault(folded, []).append(entity)
-        parts = _batches(list(known.items()))
+        entries = list(known.items())
+        parts = [entries[start : start + NAMES_AT_ONCE] for start in range(0, len(entries), NAMES_AT_ONCE)]
         self._parts = [(part, AhoCorasick([name for name, _ in part], matchkind=MatchKind.Standard)) for part in parts]
 
     def find(self, folded: str, offsets: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
@@ -92,10 +93,6 @@ class Spellings:
 def is_searchable(name: str) -> bool:
     """Whether a name is long enough to be recognized in a text (one kanji is) and not too long, and no nickname without its honorific."""
     return _KANJI.match(name) is not None if len(name) == 1 else len(name) <= NAME_LIMIT and not name.endswith(("っ", "ッ"))
-
-
-def _batches(names: Sequence[_Known]) -> Iterator[Sequence[_Known]]:
-    return (names[start : start + NAMES_AT_ONCE] for start in range(0, len(names), NAMES_AT_ONCE))
 
 
 def _matches(automaton: AhoCorasick, text: str) -> Iterator[tuple[int, int, int]]:

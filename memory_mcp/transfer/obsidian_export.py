@@ -124,7 +124,8 @@ def files(persona: Persona, options: ExportOptions, zone: ZoneInfo) -> Iterator[
         for memory in page:
             name = _name(memory, zone)
             row = row_of(memory, stated.get(memory.id, ()), verdicts.get(memory.id, ()))
-            yield File(_path(memory, name), _text(memory, row, replaced, lists, zone), memory.updated_at)
+            path = f"trash/{name}.md" if memory.deleted_at else f"memories/{name[:7]}/{name}.md"
+            yield File(path, _text(memory, row, replaced, lists, zone), memory.updated_at)
             for version in earlier.get(memory.key, []):
                 row = row_of_version(version)
                 body = row.pop("content")
@@ -147,10 +148,6 @@ def _text(memory: Memory, row: dict[str, Any], replaced: Mapping[str, Memory], l
     if former:
         links.append(f"[[{_name(former, zone)}]]")
     return format_note({MARK: MEMORY, "date": day, **row, "links": links}, body)
-
-
-def _path(memory: Memory, name: str) -> str:
-    return f"trash/{name}.md" if memory.deleted_at else f"memories/{name[:7]}/{name}.md"
 
 
 def _name(memory: Memory, zone: ZoneInfo) -> str:

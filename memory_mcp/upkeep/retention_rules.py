@@ -63,7 +63,7 @@ def expire(persona: Persona, rules: Retention, now: datetime, limit: int = AT_ON
     """Move due memories to the trash, the oldest first, at most `limit`. Returns their keys."""
     if not any(_limits(rules)):
         return []
-    done = persona.database.write(lambda connection: _expire(connection, rules, now, limit))
+    done = persona.database.write(lambda connection: _move(connection, _due_for_trash(connection, rules, now, limit)[0], now))
     persona.log.append(persona.name, *done)
     return [str(operation.key) for operation in done]
 
@@ -133,10 +133,6 @@ def _expire_by_time(connection: apsw.Connection, now: datetime) -> list[Operatio
     expired = erasure.past_expiry(connection, now, EXPIRED_AT_ONCE).memories
     summary_rows.withhold(connection, expired, now)
     return _move(connection, [Due(memory, f"expires_at {optional_to_text(memory.expires_at) or ''}".strip()) for memory in expired], now)
-
-
-def _expire(connection: apsw.Connection, rules: Retention, now: datetime, limit: int) -> list[Operation]:
-    return _move(connection, _due_for_trash(connection, rules, now, limit)[0], now)
 
 
 def _move(connection: apsw.Connection, due: Sequence[Due], now: datetime) -> list[Operation]:

@@ -10,6 +10,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.transfer.formats import text_files
 from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.sources import source_of
 from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS
 
 CHANGED = datetime(2025, 10, 1, tzinfo=UTC)
@@ -23,11 +24,11 @@ def write(path: Path, text: str | bytes) -> Path:
 
 
 def rows(path: Path) -> list[dict]:
-    return [one.row for one in text_files.read(path) if one.row]
+    return [one.row for one in text_files.read(source_of(path), None) if one.row]
 
 
 def refusals(path: Path) -> list[ImportItem]:
-    return [one for one in text_files.read(path) if one.refused]
+    return [one for one in text_files.read(source_of(path), None) if one.refused]
 
 
 def contents(path: Path) -> list[str]:

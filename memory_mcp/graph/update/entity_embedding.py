@@ -3,11 +3,10 @@
 import apsw
 import numpy as np
 
-from memory_mcp.encoders.models import Models, Vectors
+from memory_mcp.encoders.models import Models
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph.entities import entity_vectors
-from memory_mcp.store.graph.entities.entity_vectors import Outdated
 from memory_mcp.store.vectors import index_queue, stored_vectors
 
 # Finding outdated vectors reads every mention, so many are made at once.
@@ -40,7 +39,7 @@ def embed_entities(persona: Persona, models: Models) -> bool:
     rows = [
         (entity, name, entity_vectors.mixed(name, near))
         for entity, near in zip(wanting, pieces, strict=True)
-        for name in [_name_vector(entity, names)]
+        for name in [names[entity.text] if entity.name_vector is None else entity.name_vector]
     ]
 
     def store(connection: apsw.Connection) -> None:
@@ -49,7 +48,3 @@ def embed_entities(persona: Persona, models: Models) -> bool:
 
     persona.database.write(store)
     return len(wanting) == BATCH
-
-
-def _name_vector(entity: Outdated, made: dict[str, Vectors]) -> Vectors:
-    return made[entity.text] if entity.name_vector is None else entity.name_vector

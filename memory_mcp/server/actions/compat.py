@@ -110,16 +110,13 @@ class SearchMemoriesArguments(Arguments):
     max_depth: Annotated[WholeNumber, Field(description="no effect")] = None
 
 
-# The modes of the specification, as ours. The latest first is an order, not a search.
-SPECIFIED_MODES = {"hybrid": "auto", "semantic_only": "semantic", "graph_only": "graph", "entity_focused": "graph", "temporal": "auto"}
-
-
 @operation(needs=["read"], tool=Tool("search_memories", "Search memories", read_only=True, idempotent=True))
 def search_memories(call: Call, arguments: SearchMemoriesArguments) -> Json:
     """Search memories by meaning and words. The older name of recall."""
     asked = {name: value for name, value in vars(arguments).items() if name in RecallArguments.model_fields}
     wanted = arguments.mode.strip().casefold()
-    mode = SPECIFIED_MODES.get(wanted, wanted or "auto") if arguments.query.strip() else "recent"
+    # The latest first is an order here, not a search.
+    mode = ("auto" if wanted in ("", "temporal") else wanted) if arguments.query.strip() else "recent"
     answer = memories.recall(call, RecallArguments(**{**asked, "mode": mode}))
     hits = sorted(answer["hits"], key=_happened, reverse=True) if wanted == "temporal" else answer["hits"]
     return {**_search_heading(answer, arguments.query, call), "memories": [_specified_memory(hit) for hit in hits]}
@@ -347,7 +344,7 @@ def _with_any_tag(tags: Sequence[str], top_k: int, search: Mapping[str, Any], ca
     answers = [
         memories.recall(call, RecallArguments(**search, top_k=top_k, tags=[tag], detail="index", max_tokens=TOKENS_LIMIT)) for tag in tags
     ]
-    hits = sorted((hit for answer in answers for hit in answer["hits"]), key=_score_and_time, reverse=True)
+    hits = sorted((hit for answer in answers for hit in answer["hits"]), key=lambda hit: (hit["score"], _happened(hit)), reverse=True)
     best: dict[str, Json] = {}
     for hit in hits:
         best.setdefault(hit["key"], hit)
@@ -357,10 +354,6 @@ def _with_any_tag(tags: Sequence[str], top_k: int, search: Mapping[str, Any], ca
     shown = [{**hit, "score": best[hit["key"]]["score"]} for hit in fetched["hits"]]
     more = len(best) - len(shown) + max(answer["more"] for answer in answers)
     return {**answers[0], "more": more, "hits": shown}
-
-
-def _score_and_time(hit: Mapping[str, Any]) -> tuple[float, datetime]:
-    return hit["score"], _happened(hit)
 
 
 def _happened(hit: Mapping[str, Any]) -> datetime:

@@ -65,10 +65,6 @@ def _limits_of(field: FieldInfo) -> str:
     return next((f" from {part.least} to {part.most}" for part in field.metadata if isinstance(part, Between)), "")
 
 
-def _text(_name: str, text: str, _limits: str) -> str:
-    return text
-
-
 def _whole_number(name: str, text: str, limits: str) -> int:
     if not (text.isdecimal() and text.isascii() and len(text) <= WHOLE_NUMBER_DIGITS):
         raise InvalidInput(f"{name} is {text[:80]!r}", f"it is a whole number{limits}", "Leave it out for the default")
@@ -91,7 +87,12 @@ def _flag(name: str, text: str, _limits: str) -> bool:
     return text.casefold() == "true"
 
 
-_QUERY_PARSERS: dict[type, Callable[[str, str, str], Any]] = {str: _text, int: _whole_number, float: _number, bool: _flag}
+_QUERY_PARSERS: dict[type, Callable[[str, str, str], Any]] = {
+    str: lambda _name, text, _limits: text,
+    int: _whole_number,
+    float: _number,
+    bool: _flag,
+}
 
 
 async def _body_values(request: Request, kinds: dict[str, type], blank_means_absent: bool) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class ExternalServer:
         good_for = personas_of_audience(self._oauth, _texts(claims.get("aud")))
         if good_for == frozenset():
             return None
-        scopes = _words(_claim(claims, self._oauth.scopes_claim))
+        scopes = [word for text in _texts(_claim(claims, self._oauth.scopes_claim)) for word in text.split()]
         subject = str(claims.get("sub") or verified.client_id)[:SUBJECT_LIMIT]
         return Rights(
             f"oauth:{subject}", shared(self._personas(claims), good_for), frozenset(scope for scope in OAUTH_SCOPES if scope in scopes)
@@ -94,10 +94,6 @@ def _claim(claims: Mapping[str, Any], name: str) -> Any:
 def _texts(value: Any) -> list[str]:
     values = value if isinstance(value, list) else [value]
     return [text for text in values if isinstance(text, str)]
-
-
-def _words(value: Any) -> list[str]:
-    return [word for text in _texts(value) for word in text.split()]
 
 
 def _canonical(name: str) -> str | None:

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, cast
 import zstandard
 
 from memory_mcp.errors import KeyRefused, StoreDamaged
+from memory_mcp.store.files.durable_files import PRIVATE_FILE, open_private
 from memory_mcp.store.files.sealed import HEADER_BYTES, SealedReader, SealedWriter, is_sealed, required_key
 from memory_mcp.store.sqlite.cipher_pages import EncryptedPages, PlainPages
 from memory_mcp.store.sqlite.database import DATABASE_NAME
@@ -34,7 +35,6 @@ MANIFEST_NAME = "manifest.json"
 LEVEL = 6
 BLOCK_BYTES = 1024 * 1024
 SMALL_BYTES = 16 * 1024 * 1024
-PRIVATE_FILE = 0o600
 
 # Key id → key, or None.
 FindKey = Callable[[str], bytes | None]
@@ -90,7 +90,7 @@ def write(
     Raises:
         OSError: the backup can't be written.
     """
-    with _private(target) as file:
+    with open(target, "wb", opener=open_private) as file:
         with ExitStack() as stack:
             sink = cast(BinaryIO, stack.enter_context(SealedWriter(file, secret))) if secret else file
             compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
@@ -197,7 +197,7 @@ def _extract(archive: tarfile.TarFile, manifest: Manifest, database: tuple[Path,
 def _copied(content: BinaryIO, target: tuple[Path, bytes | None], size: int, progress: Progress) -> tuple[int, str]:
     digest, done = hashlib.sha256(), 0
     path, key = target
-    with _private(path) as plain:
+    with open(path, "wb", opener=open_private) as plain:
         file = EncryptedPages(plain, key) if key else plain
         while block := content.read(BLOCK_BYTES):
             digest.update(block)
@@ -207,17 +207,13 @@ def _copied(content: BinaryIO, target: tuple[Path, bytes | None], size: int, pro
     return done, digest.hexdigest()
 
 
-def _private(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE), "wb")
-
-
 def _not_a_backup(path: Path, why: str) -> StoreDamaged:
     return StoreDamaged(f"{path.name} isn't a backup, or was changed or cut off", why, "Take another one")
 
 
 def _entry(name: str, size: int, created_at: datetime) -> tarfile.TarInfo:
     entry = tarfile.TarInfo(name)
-    entry.size, entry.mode, entry.mtime = size, 0o600, int(created_at.timestamp())
+    entry.size, entry.mode, entry.mtime = size, PRIVATE_FILE, int(created_at.timestamp())
     return entry
 
 

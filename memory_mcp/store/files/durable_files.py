@@ -31,6 +31,11 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     sync_directory(path.parent)
 
 
+def open_private(path: str | Path, flags: int) -> int:
+    """Opens a file that only its owner may read: the `opener` of what holds memories or names personas."""
+    return os.open(path, flags, PRIVATE_FILE)
+
+
 def sync_directory(directory: Path) -> None:
     """Make a rename or a new file in `directory` survive a power failure. Windows does so by itself and has no such call."""
     if os.name == "nt":

@@ -52,14 +52,12 @@ _WEIGHTS = f"SELECT group_concat(CAST(round(weight * {_PARTS}) AS INTEGER), ' ')
 
 def read(connection: apsw.Connection, min_weight: float = 0.0) -> Network:
     """The graph as it is now. Relations below `min_weight` are left out; their ends stay."""
-    present, both, parts = (_numbers(connection.execute(sql).get) for sql in (_PRESENT, _ENDS, _WEIGHTS))
+    present, both, parts = (
+        np.fromstring(connection.execute(sql).get or "", dtype=np.int64, sep=" ") for sql in (_PRESENT, _ENDS, _WEIGHTS)
+    )
     ids = np.unique(np.concatenate([present, both >> 31, both & _LOW_BITS]))
     counted = (parts > 0) & (parts >= min_weight * _PARTS)
     source, target = np.searchsorted(ids, both[counted] >> 31), np.searchsorted(ids, both[counted] & _LOW_BITS)
     pairs, which = np.unique((np.minimum(source, target) << 31) + np.maximum(source, target), return_inverse=True)
     complement = np.bincount(which, np.log1p(-np.minimum(parts[counted] / _PARTS, _NEARLY_CERTAIN)), len(pairs))
     return Network(ids, pairs >> 31, pairs & _LOW_BITS, -np.expm1(complement), relations=int(counted.sum()))
-
-
-def _numbers(text: str | None) -> Numbers:
-    return np.fromstring(text or "", dtype=np.int64, sep=" ")

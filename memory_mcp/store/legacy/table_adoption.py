@@ -143,7 +143,7 @@ def _keep_only(connection: apsw.Connection, table: str, kept: Sequence[Mapping[s
     """Replace a table by one with these rows only; without any, drop it."""
     copied = _unused(connection, table)
     connection.execute(f"CREATE TABLE {quoted(copied)} AS SELECT * FROM {quoted(table)} LIMIT 0; DROP TABLE {quoted(table)}")
-    names = _columns(connection, copied)
+    names = [row[0] for row in connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", (copied,))]
     for row in kept:
         connection.execute(f"INSERT INTO {quoted(copied)} VALUES ({', '.join('?' * len(names))})", [row[name] for name in names])
     connection.execute(f"ALTER TABLE {quoted(copied)} RENAME TO {quoted(table)}" if kept else f"DROP TABLE {quoted(copied)}")
@@ -165,10 +165,6 @@ def rows(connection: apsw.Connection, table: str, schema: Schema = OURS) -> Iter
     without_rowid = connection.execute("SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?", (table,)).get
     plain = f"SELECT * FROM {quoted(table)} {'' if without_rowid else 'ORDER BY rowid'}"
     return row_reading.rows(connection, schema.select.format(table=quoted(table)) if schema.select else plain)
-
-
-def _columns(connection: apsw.Connection, table: str) -> list[str]:
-    return [row[0] for row in connection.execute("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", (table,))]
 
 
 def _digest(values: Mapping[str, Any]) -> str:

@@ -86,7 +86,7 @@ def by_persona(
 
 # JSON lines need no reader: they are sent unchanged.
 READERS = {
-    Format.TEXT: Reader(lambda path, me, report: text_files.read(path), "refuse"),
+    Format.TEXT: Reader(_of_source(text_files.read), "refuse"),
     Format.OBSIDIAN: Reader(lambda path, me, report: obsidian.read(source_of(path), report), "revise"),
     Format.CHATGPT: Reader(_of_source(chatgpt.read), "keep"),
     Format.CLAUDE: Reader(_of_source(claude.read), "keep"),

@@ -6,7 +6,7 @@ Rows are dated by the modification time of the file. A paragraph is recognized a
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.deduplication import ORIGIN
@@ -14,7 +14,8 @@ from memory_mcp.text.chunk import CHUNK_CHARACTERS, split
 from memory_mcp.text.labels import LABEL_LIMIT
 from memory_mcp.text.privacy.secrets import PRIVATE_KEY, private_keys
 from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
-from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, leads_out, refused_link
+from memory_mcp.transfer.formats.json_stream import OTHER_FILES
+from memory_mcp.transfer.formats.sources import Source, whole
 
 FORM = "text"
 PIECE_CHARACTERS = CHUNK_CHARACTERS
@@ -28,19 +29,14 @@ _HEADINGS_ONLY = re.compile(r"(?:#{1,6} [^\n]*\n?)+")
 _DAY_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.年]?(\d{2})[-_.月]?(\d{2})(?!\d)")
 
 
-def read(path: Path) -> Iterator[ImportItem]:
-    """Yields a row for each paragraph of a text file, or of every text file below a directory."""
-    if path.is_dir():
-        for file in _files(path):
-            name = file.relative_to(path).as_posix()
-            if file.suffix.lower() not in TEXT_SUFFIXES:
-                yield ImportItem(name, left_out="other files")
-            elif leads_out(path, file):
-                yield ImportItem(name, refused=str(refused_link(name)))
-            else:
-                yield from _read_file(file, name)
-    else:
-        yield from _read_file(path, path.name)
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  a text has no authors
+    """Yields a row for each paragraph of the text files. A single file is always taken for one."""
+    names = source.names()
+    for name in names:
+        if len(names) > 1 and PurePosixPath(name).suffix.lower() not in TEXT_SUFFIXES:
+            yield ImportItem(name, left_out=OTHER_FILES)
+        else:
+            yield from _read_file(source, name)
 
 
 def file_fields(stem: str, changed: datetime, session: str) -> Row:
@@ -115,36 +111,17 @@ def decoded(data: bytes, name: str) -> str:
             return data.decode(encoding)
         except UnicodeDecodeError:
             continue
-    raise _not_text(name)
+    raise InvalidInput(f"{name} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8")
 
 
-def _read_file(path: Path, session: str) -> Iterator[ImportItem]:
+def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
     try:
-        text, fields = storable(_text(path)), file_fields(path.stem, datetime.fromtimestamp(path.stat().st_mtime, UTC), session)
+        text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))
+        fields = file_fields(PurePosixPath(name).stem, source.changed(name), name)
     except (InvalidInput, OSError) as error:
-        yield ImportItem(session, refused=str(error))
+        yield ImportItem(name, refused=str(error))
         return
     for paragraph in paragraphs(text):
         for part in _cut(paragraph):
             if content := part.strip():
-                yield ImportItem(session, {"content": content, **fields, "metadata": {ORIGIN: {"format": FORM, "file": session}}})
-
-
-def _files(directory: Path) -> list[Path]:
-    """The files below a directory in a stable order, without hidden ones such as those in .git."""
-    paths = (path for path in directory.rglob("*") if path.is_file())
-    return sorted(path for path in paths if not any(part.startswith(".") for part in path.relative_to(directory).parts))
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > TEXT_LIMIT_BYTES:
-            raise InvalidInput(f"{path} is too long", f"{TEXT_LIMIT_BYTES:,} bytes are the limit", "Split it")
-        data = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be read", error.strerror or str(error), "Check the path and its permissions") from error
-    return decoded(data, str(path)).replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _not_text(name: str) -> InvalidInput:
-    return InvalidInput(f"{name} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8")
+                yield ImportItem(name, {"content": content, **fields, "metadata": {ORIGIN: {"format": FORM, "file": name}}})

@@ -53,7 +53,10 @@ def outdated(connection: apsw.Connection, generation: str, limit: int) -> list[O
         "WHERE v.entity IS NULL OR v.said <> n.text OR v.made_from <> n.mark ORDER BY n.id LIMIT ?2",
         (generation, limit),
     )
-    return [Outdated(entity, text, mark, None if blob is None else _vector(blob)) for entity, text, mark, blob in rows]
+    return [
+        Outdated(entity, text, mark, None if blob is None else np.frombuffer(blob, BLOB_TYPE).astype(np.float32))
+        for entity, text, mark, blob in rows
+    ]
 
 
 def of_memories(connection: apsw.Connection, generation: str, entity: int) -> Matrix:
@@ -121,7 +124,3 @@ _USELESS = (
     "FROM entity_vectors WHERE generation NOT IN (SELECT value FROM json_each(?1)) "
     f"OR entity NOT IN (SELECT e.id FROM entities e WHERE {PRESENT})"
 )
-
-
-def _vector(blob: bytes) -> Matrix:
-    return np.frombuffer(blob, BLOB_TYPE).astype(np.float32)
