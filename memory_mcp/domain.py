@@ -80,6 +80,11 @@ class Memory:
         """When it happened, if that is known; otherwise when it was stored."""
         return self.occurred_at or self.created_at
 
+    @property
+    def told_at(self) -> datetime:
+        """When it was stored, or when it happened, if that was earlier: its time in the timeline."""
+        return min(self.event_time, self.created_at)
+
 
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -247,16 +252,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Times, speaker and session of a memory. `happened` and `told` are UTC in the format of the store, in which text order is time order.
+    """Times, speaker and session of a memory. `happened` and `told_at` are UTC in the format of the store, in which text order is time order.
 
-    `told` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer said when it happened. `asks`: 1 for
+    `told_at` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer said when it happened. `asks`: 1 for
     a short turn that ends in a question, less for a longer one, 0 for others. `replaces`: it replaced another.
     """
 
     happened: str
     source: str | None = None
     session_id: str | None = None
-    told: str = ""
+    told_at: str = ""
     is_dated: bool = False
     asks: float = 0.0
     replaces: bool = False

@@ -100,15 +100,15 @@ def _recency(match: Match, settings: Settings, now: datetime) -> float:
 
 
 def _tried_view(match: Match, settings: Settings, now: datetime) -> dict[str, Any]:
-    said, counts = match.experience, match.counts
+    experience, counts = match.experience, match.counts
     view = {
         "key": match.memory.key,
-        "title": said.task,
-        "steps": list(said.steps),
-        "strategy": said.strategy,
-        "when": said.when,
-        "not_when": said.not_when,
-        "lesson": said.lesson,
+        "title": experience.task,
+        "steps": list(experience.steps),
+        "strategy": experience.strategy,
+        "when": experience.when,
+        "not_when": experience.not_when,
+        "lesson": experience.lesson,
     }
     last = counts.last_tried
     numbers = {"tried": counts.tried, "worked": counts.of("worked"), "lower_bound": round(bound_of(counts), 2)}
@@ -117,17 +117,17 @@ def _tried_view(match: Match, settings: Settings, now: datetime) -> dict[str, An
 
 
 def _pitfall_view(match: Match) -> dict[str, Any]:
-    said, counts = match.experience, match.counts
-    is_pitfall = said.is_pitfall
+    experience, counts = match.experience, match.counts
+    is_pitfall = experience.is_pitfall
     seen = {"seen": max(counts.of("failed"), 1)} if is_pitfall else {"tried": counts.tried, "worked": counts.of("worked")}
     view = {
         "key": match.memory.key,
-        "title": said.task,
-        "sign": said.sign,
-        "what_happened": said.lesson,
-        "steps": list(said.steps),
-        "instead": said.instead,
-        "severity": said.severity or None,
+        "title": experience.task,
+        "sign": experience.sign,
+        "what_happened": experience.lesson,
+        "steps": list(experience.steps),
+        "instead": experience.instead,
+        "severity": experience.severity or None,
         **seen,
         "superseded": is_superseded(match) or None,
     }

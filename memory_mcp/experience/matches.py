@@ -123,10 +123,10 @@ def _match(
 
 
 def _least(settings: Settings, model: str | None) -> dict[str, float]:
-    told = settings.experience.similar_from
-    named = next((least for name, least in told.items() if model and own_name(name) == own_name(model)), None)
+    limits = settings.experience.similar_from
+    named = next((least for name, least in limits.items() if model and own_name(name) == own_name(model)), None)
     of_model = named if named is not None else ranking_of(model or "").same_task
-    return {"meaning": of_model, BY_WORDS: told.get(BY_WORDS, LEAST_BY_WORDS)}
+    return {"meaning": of_model, BY_WORDS: limits.get(BY_WORDS, LEAST_BY_WORDS)}
 
 
 def _embedded(persona: Persona, task: str, models: Models, indexes: IndexCache | None) -> tuple[_Vector | None, str | None]:

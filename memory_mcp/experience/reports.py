@@ -29,7 +29,7 @@ SAME_TASK = 0.9
 class Report:
     """How a task went. `used` are the keys of the experiences that were followed, of those that the caller was shown."""
 
-    said: Experience
+    experience: Experience
     outcome: Verdict
     run: str = ""
     used: tuple[str, ...] = ()
@@ -48,17 +48,17 @@ class Reported:
 
 
 def report(
-    persona: Persona, told: Report, found: Sequence[Match], caller: str, *, now: datetime, zone: ZoneInfo, privacy: Privacy
+    persona: Persona, report: Report, compared: Sequence[Match], caller: str, *, now: datetime, zone: ZoneInfo, privacy: Privacy
 ) -> Reported:
-    """Count a report and store what is new in it. `found`: the experiences compared with its task, the most similar first.
+    """Count a report and store what is new in it. `compared`: the experiences compared with its task, the most similar first.
 
     Raises:
         InvalidInput: it can't be stored.
         StoreError: it could not be stored.
     """
-    told = replace(told, run=Redaction(privacy).text(told.run))
+    report = replace(report, run=Redaction(privacy).text(report.run))
     try:
-        return _counted(persona, told, found, caller, now=now, zone=zone, privacy=privacy)
+        return _counted(persona, report, compared, caller, now=now, zone=zone, privacy=privacy)
     except _Repeated as repeated:
         return Reported(counted=repeated.counted, repeated=True)
 
@@ -77,16 +77,16 @@ def _check_new(connection: apsw.Connection, run: str, caller: str) -> None:
 
 
 def _counted(
-    persona: Persona, told: Report, found: Sequence[Match], caller: str, *, now: datetime, zone: ZoneInfo, privacy: Privacy
+    persona: Persona, report: Report, compared: Sequence[Match], caller: str, *, now: datetime, zone: ZoneInfo, privacy: Privacy
 ) -> Reported:
-    known = {match.experience.identity: match for match in found}
+    known = {match.experience.identity: match for match in compared}
     new: list[tuple[Draft, Verdict]] = []
     verdicts: dict[str, list[Verdict]] = {}
     notes: list[str] = []
     with persona.database.read_briefly() as connection:
-        _check_new(connection, told.run, caller)
-        used = [key for key in told.used if key in memories.by_keys(connection, told.used)]
-    for part, verdict in _parts(told, has_used=bool(used)):
+        _check_new(connection, report.run, caller)
+        used = [key for key in report.used if key in memories.by_keys(connection, report.used)]
+    for part, verdict in _parts(report, has_used=bool(used)):
         if same := known.get(_private(part, privacy).identity):
             key = same.memory.key
             notes += [f"{key} says it already; revise adds what is new in it"] if _is_more(part, same.experience) else []
@@ -94,34 +94,34 @@ def _counted(
         else:
             new.append((Draft(checked_content(part.text()), kind="experience", questions=part.matched_by), verdict))
     for key in used:
-        verdicts[key] = ["used", *verdicts.get(key, _verdicts_on_used(persona, key, told.outcome))]
-    for key in _contradicted(told, found, used):
+        verdicts[key] = ["used", *verdicts.get(key, _verdicts_on_used(persona, key, report.outcome))]
+    for key in _contradicted(report, compared, used):
         verdicts.setdefault(key, []).append("contradicted")
 
     def count(connection: apsw.Connection, stored: Sequence[Outcome]) -> None:
-        _check_new(connection, told.run, caller)  # another one with this run may have come in between
+        _check_new(connection, report.run, caller)  # another one with this run may have come in between
         for outcome, (_, verdict) in zip(stored, new, strict=True):
             verdicts.setdefault(outcome.key, []).append(verdict)
         for key, memory in memories.by_keys(connection, list(verdicts)).items():
-            feedback.add(connection, memory.id, [Feedback(verdict, now, told.run) for verdict in dict.fromkeys(verdicts[key])], caller)
+            feedback.add(connection, memory.id, [Feedback(verdict, now, report.run) for verdict in dict.fromkeys(verdicts[key])], caller)
 
     stored = remember_many(persona, [draft for draft, _ in new], now=now, zone=zone, privacy=privacy, then=count)
     made = tuple(outcome.key for outcome in stored if outcome.outcome == "stored")
     # Where nothing is new, there is nothing to decide.
-    near = tuple(match for match in found if made and match.is_near and match.memory.key not in verdicts)[:NEAR_SHOWN]
+    near = tuple(match for match in compared if made and match.is_near and match.memory.key not in verdicts)[:NEAR_SHOWN]
     return Reported(made, verdicts, near, note="; ".join(notes))
 
 
-def _parts(told: Report, *, has_used: bool) -> list[tuple[Experience, Verdict]]:
+def _parts(report: Report, *, has_used: bool) -> list[tuple[Experience, Verdict]]:
     """The experiences that a report tells: a way to do the task, and a pitfall. What was only used needs no other one."""
-    said = told.said
-    pitfall = replace(said, when="", not_when="", strategy="", steps=said.steps if told.outcome == "failed" else ())
-    if said.is_pitfall and told.outcome == "failed":
+    stated = report.experience
+    pitfall = replace(stated, when="", not_when="", strategy="", steps=stated.steps if report.outcome == "failed" else ())
+    if stated.is_pitfall and report.outcome == "failed":
         return [(pitfall, "failed")]
-    way = replace(said, sign="", instead="", severity=0)
-    is_told = bool(way.steps or way.strategy or way.when or way.not_when or (way.lesson and not said.is_pitfall))
-    parts: list[tuple[Experience, Verdict]] = [(way, told.outcome)] if is_told or not (has_used or said.is_pitfall) else []
-    return [*parts, (replace(pitfall, lesson="" if parts else said.lesson), "failed")] if said.is_pitfall else parts
+    way = replace(stated, sign="", instead="", severity=0)
+    has_way = bool(way.steps or way.strategy or way.when or way.not_when or (way.lesson and not stated.is_pitfall))
+    parts: list[tuple[Experience, Verdict]] = [(way, report.outcome)] if has_way or not (has_used or stated.is_pitfall) else []
+    return [*parts, (replace(pitfall, lesson="" if parts else stated.lesson), "failed")] if stated.is_pitfall else parts
 
 
 def _verdicts_on_used(persona: Persona, key: str, outcome: Verdict) -> list[Verdict]:
@@ -133,18 +133,18 @@ def _verdicts_on_used(persona: Persona, key: str, outcome: Verdict) -> list[Verd
     return [outcome]
 
 
-def _contradicted(told: Report, found: Sequence[Match], used: Sequence[str]) -> list[str]:
+def _contradicted(report: Report, compared: Sequence[Match], used: Sequence[str]) -> list[str]:
     """The pitfalls of this very task that a success contradicts: what failed has worked, or nothing said what to do instead."""
-    if told.outcome != "worked":
+    if report.outcome != "worked":
         return []
     return [
         match.memory.key
-        for match in found
+        for match in compared
         if match.experience.is_pitfall
         and match.memory.key not in used
-        and word_similarity(match.experience.task, told.said.task) >= SAME_TASK
-        and (not match.experience.instead if not match.experience.steps else match.experience.steps == told.said.steps)
-        and not told.said.is_pitfall
+        and word_similarity(match.experience.task, report.experience.task) >= SAME_TASK
+        and (not match.experience.instead if not match.experience.steps else match.experience.steps == report.experience.steps)
+        and not report.experience.is_pitfall
     ]
 
 

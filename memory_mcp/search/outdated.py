@@ -24,10 +24,9 @@ def outdated(connection: apsw.Connection, memories: Iterable[Memory], replacing:
 
 
 def _is_outdated(memory: Memory, by: Replacement) -> bool:
-    told = to_text(min(memory.event_time, memory.created_at)), memory.id
     is_of_same_speaker = not (memory.source and by.replaced_source) or memory.source == by.replaced_source
     return (
-        told < by.told
+        (to_text(memory.told_at), memory.id) < by.told_at
         and is_of_same_speaker
         and restates(memory.content, by.replaced)
         and is_nearer(memory.content, by.replaced, by.content)

@@ -225,8 +225,8 @@ def _fused(
     undated = replace(question, query=asked.words)
     words = {} if asked.is_vague else from_words(connection, counts, undated, lexical_limit, (*near, *dates))
     origins = memories.origins(connection, {*words, *near, *dates})
-    said_by = {origins[memory_id].source for memory_id in words} if people_first and lexical_limit else set()
-    if assistants := tuple(source for source in said_by if source and is_assistant(source)):
+    speakers = {origins[memory_id].source for memory_id in words} if people_first and lexical_limit else set()
+    if assistants := tuple(source for source in speakers if source and is_assistant(source)):
         # Where an assistant said some of the best, as many matches of what others said are added.
         by_people = replace(undated, filters=replace(question.filters, other_sources=assistants))
         words |= from_words(connection, counts, by_people, lexical_limit)
@@ -340,9 +340,9 @@ def by_time(hints: Hints, asked: TimeAsked) -> Callable[[Candidate], Any]:
 
 def _latest_told(hints: Hints) -> Callable[[Candidate], Any]:
     """Sorts the latest first; memories whose text names the date that is asked for before those that were only told on it."""
-    told = sorted({origin.told for origin in hints.origins.values()}, reverse=True)
-    rank = {moment: index for index, moment in enumerate(told)}
-    return lambda candidate: (-candidate.date_share, rank[hints.origins[candidate.memory_id].told], -candidate.memory_id)
+    moments = sorted({origin.told_at for origin in hints.origins.values()}, reverse=True)
+    rank = {moment: index for index, moment in enumerate(moments)}
+    return lambda candidate: (-candidate.date_share, rank[hints.origins[candidate.memory_id].told_at], -candidate.memory_id)
 
 
 def _nearest_time(hints: Hints) -> Callable[[Candidate], Any]:
@@ -423,9 +423,9 @@ def _distinct(candidates: Sequence[Candidate], read: Mapping[int, Memory], limit
         if candidate.memory_id not in read or len(distinct) == limit:
             break
         memory = read[candidate.memory_id]
-        said = _NOT_SAID.sub("", normalise(memory.content)) or memory.content, memory.occurred_at
-        repeated += said in distinct
-        distinct.setdefault(said, candidate)
+        statement = _NOT_SAID.sub("", normalise(memory.content)) or memory.content, memory.occurred_at
+        repeated += statement in distinct
+        distinct.setdefault(statement, candidate)
     return list(distinct.values()), repeated
 
 
@@ -455,9 +455,9 @@ def fetched(question: Question, by_key: Mapping[str, Memory]) -> Recalled:
 def latest(persona: Persona, question: Question) -> list[Memory]:
     """The latest memories of one store that pass the filters, one more than are shown."""
     with persona.database.read_briefly() as connection:
-        told = memories.recent(connection, question.filters, question.top_k + 1 + SPARE_FOR_REPEATED)
-        dropped = outdated(connection, told, [memory.id for memory in told if memory.supersedes])
-    return [memory for memory in told if memory.id not in dropped][: question.top_k + 1]
+        newest = memories.recent(connection, question.filters, question.top_k + 1 + SPARE_FOR_REPEATED)
+        dropped = outdated(connection, newest, [memory.id for memory in newest if memory.supersedes])
+    return [memory for memory in newest if memory.id not in dropped][: question.top_k + 1]
 
 
 def recent(question: Question, shown: Sequence[Memory]) -> Recalled:

@@ -99,14 +99,9 @@ def latest_of_pools(persona: Persona, pools: Pools, latest: Callable[[apsw.Conne
         with store.database.read_briefly() as connection:
             return latest(connection)
 
-    found = [(pool_of(stores[number].name), memory) for number, told in stores.each(read).items() for memory in told]
-    found.sort(key=lambda entry: _told(entry[1]), reverse=True)
+    found = [(pool_of(stores[number].name), memory) for number, newest in stores.each(read).items() for memory in newest]
+    found.sort(key=lambda entry: entry[1].told_at, reverse=True)
     return [Hit(in_pool(pool, memory), 1.0, {}, memory.content, pool=pool) for pool, memory in found]
-
-
-def _told(memory: Memory) -> datetime:
-    """When a memory was told, or happened, if that was earlier."""
-    return min(memory.event_time, memory.created_at)
 
 
 def in_pool(pool: str, memory: Memory) -> Memory:
@@ -182,9 +177,9 @@ def _fetched(stores: _Stores, question: Question) -> Recalled:
 
 
 def _latest(stores: _Stores, question: Question) -> Recalled:
-    told = stores.each(lambda store: pipeline.latest(store, question))
-    moved = [stores.moved(number, memory) for number, found in told.items() for memory in found]
-    moved.sort(key=_told, reverse=True)
+    newest = stores.each(lambda store: pipeline.latest(store, question))
+    moved = [stores.moved(number, memory) for number, of_store in newest.items() for memory in of_store]
+    moved.sort(key=lambda memory: memory.told_at, reverse=True)
     return pipeline.recent(question, moved[: question.top_k + 1])
 
 

@@ -23,7 +23,7 @@ _ON_SHELF: Mapping[Shelf, str] = {
 class Position:
     """A position in the list: the memory's time in the timeline, in the format of the store, and its id."""
 
-    told: str
+    told_at: str
     id: int
 
 
@@ -40,7 +40,7 @@ def positions(
     conditions, values = ["TRUE"], list[Any]()
     if after:  # the time is also compared alone, because SQLite uses no index for a row value
         conditions.append(f"{TOLD_TIME} <= ? AND ({TOLD_TIME}, m.id) < (?, ?)")
-        values += [after.told, after.told, after.id]
+        values += [after.told_at, after.told_at, after.id]
     if privacy_level:
         conditions.append("m.privacy_level = ?")
         values.append(privacy_level)
@@ -50,7 +50,7 @@ def positions(
         f"ORDER BY {TOLD_TIME} DESC, m.id DESC LIMIT ?",
         (*values, *filter_values, limit),
     )
-    return [Position(told, memory_id) for told, memory_id in rows]
+    return [Position(told_at, memory_id) for told_at, memory_id in rows]
 
 
 def stored_since(connection: apsw.Connection, since: datetime) -> list[tuple[datetime, int]]:

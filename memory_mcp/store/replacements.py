@@ -12,10 +12,10 @@ from memory_mcp.store.memories import TOLD_TIME
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The texts of a memory and of the one that it replaced, and the source of that one. `told`: its time in the timeline, and its id."""
+    """The texts of a memory and of the one that it replaced, and the source of that one. `told_at`: its time in the timeline, and its id."""
 
     content: str
-    told: tuple[str, int]
+    told_at: tuple[str, int]
     replaced: str
     replaced_source: str | None
 
@@ -49,4 +49,4 @@ def replacements(connection: apsw.Connection, ids: Iterable[int]) -> list[Replac
         "WHERE m.id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
-    return [Replacement(content, (told, memory_id), replaced, source) for content, told, memory_id, replaced, source in rows]
+    return [Replacement(content, (told_at, memory_id), replaced, source) for content, told_at, memory_id, replaced, source in rows]

@@ -73,7 +73,7 @@ def list_memories(call: Call, arguments: ListArguments) -> Json:
             memory_view(by_id[position.id], preview(by_id[position.id].content, PREVIEW_CHARACTERS), call.settings.zone, call.now, language)
             for position in shown
         ]
-        following = f"{shown[-1].told}/{shown[-1].id}" if len(page) > len(shown) else None
+        following = f"{shown[-1].told_at}/{shown[-1].id}" if len(page) > len(shown) else None
         return {**heading(call, persona), "memories": listed, **omit_empty(next=following)}
 
 

@@ -117,16 +117,16 @@ class Reported(PersonaAnswer):
 )
 def report(call: Call, arguments: ReportArguments) -> Json:
     """Say how a task went, also that it failed: steps that worked, or sign and instead of a pitfall. The next advise knows it."""
-    told = _told(call, arguments)
+    experience = _experience(call, arguments)
     place = call.within(arguments.pool.strip()) if arguments.pool.strip() else call
     with place.writing() as persona:
         keys = {place.locate(key)[1] if place.pool else key: key for key in arguments.used}
         shown = keys if place.pool else call.shown(persona, arguments.used)  # who writes to a pool is believed
         used = tuple(key for key in keys if key in shown)
-        found = _matches(call, persona, told.task)
+        found = _matches(call, persona, experience.task)
         counted = count_report(
             persona,
-            Report(told, _verdict(arguments.outcome), label(arguments.run, "run") or "", used),
+            Report(experience, _verdict(arguments.outcome), label(arguments.run, "run") or "", used),
             found.all,
             call.reader,
             now=call.now,
@@ -363,7 +363,7 @@ def _task(call: Call, text: str) -> str:
     return task
 
 
-def _told(call: Call, arguments: ReportArguments) -> Experience:
+def _experience(call: Call, arguments: ReportArguments) -> Experience:
     severity = arguments.severity or 0
     if arguments.severity is not None and not 1 <= severity <= 5:
         raise InvalidInput(f"severity is {severity}", "it runs from 1 to 5", "Send 5 for what must never happen again, or leave it out")
