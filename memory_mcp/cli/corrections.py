@@ -1,4 +1,4 @@
-"""`memory-mcp revise` corrects a memory on the running server, and brings one back; `memory-mcp forget` moves memories to the trash."""
+"""`memory-mcp revise`, `forget` and `history`: correct a memory on the running server, move some to the trash, show or restore what one said before."""
 
 from typing import Annotated
 
@@ -59,3 +59,28 @@ def forget(
                 typer.echo(f"  bring it back: {command_line('revise', outcome['key'], '--restore', persona=answer['persona'], url=url)}")
     if any(outcome["outcome"] == "not_found" for outcome in answer["outcomes"]):
         raise typer.Exit(1)
+
+
+def history(
+    key: Annotated[str, typer.Argument(help="The key of the memory.", metavar="KEY")],
+    restore: Annotated[int | None, typer.Option("--restore", help="Restore the content of this revision first.", metavar="N")] = None,
+    persona: PersonaName = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the versions of a memory and the operations on it."""
+    server = connection(url, persona)
+    if restore is not None:
+        server.post_json("/api/restore", {"key": key, "revision": restore})
+    answer = server.get_json("/api/history", key=key)
+    if as_json:
+        print_json(answer)
+        return
+    memory = answer["memory"]
+    current = {"revision": memory.get("revision", 1), "since": memory.get("updated_at", memory["created_at"]), **memory}
+    for version in (current, *answer["versions"]):
+        reason = f" (changed: {version['changed_because']})" if version.get("changed_because") else ""
+        typer.echo(f"{version['revision']}. {version['since']}{reason}\n   {version['content']}")
+    for event in answer["events"]:
+        reason = event.get("reason") or event.get("rule")
+        typer.secho(f"{event['at']} {event['what']}{f': {reason}' if reason else ''}", dim=True)

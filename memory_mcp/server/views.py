@@ -13,8 +13,7 @@ from memory_mcp.domain import Detail, Hit, Memory, Outcome, Recalled, Similar
 from memory_mcp.personas.names import pool_of, pool_store
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.call import Call, client_language
-from memory_mcp.store import confirmations
-from memory_mcp.store.confirmations import Confirmation
+from memory_mcp.store.replacements import Confirmation, confirmations
 from memory_mcp.text.excerpt import what_differs
 from memory_mcp.text.privacy.redaction import Redaction
 
@@ -105,7 +104,7 @@ def hit_views(
 
 def _confirmed(store: Persona, hits: Sequence[Hit], call: Call) -> Mapping[int, Confirmation]:
     with store.database.read_statement() as connection:
-        return confirmations.of_memories(connection, [hit.memory.id for hit in hits], call.now)
+        return confirmations(connection, [hit.memory.id for hit in hits], call.now)
 
 
 def _hit_view(hit: Hit, confirmation: Confirmation, call: Call, language: Language | None, detail: Detail) -> dict[str, Any]:
