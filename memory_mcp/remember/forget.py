@@ -7,12 +7,9 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, Outcome
-from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import memories, operations, replacements, summary_rows
-from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store import memories, summary_rows, trash
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.vectors import index_queue
 from memory_mcp.text.privacy.redaction import Redaction
 
 
@@ -36,24 +33,9 @@ def forget_stored(
     """The same inside a transaction: the memories before the change, by key, and the operations to log."""
     by_key = memories.by_keys(connection, keys)
     present = [memory for memory in by_key.values() if memory.deleted_at is None]
-    for memory in present:
-        memories.set_deleted(connection, memory.id, now)
-    refresh_after_trash(connection, present, now)
+    done = trash.move(connection, present, lambda _: {"reason": reason} if reason else {}, now)
     summary_rows.withhold(connection, present, now)
-    done = [
-        Operation("delete", memory.key, now, before={"content": memory.content}, metadata={"reason": reason} if reason else {})
-        for memory in present
-    ]
-    operations.record(connection, *done)
     return by_key, done
-
-
-def refresh_after_trash(connection: apsw.Connection, changed: Sequence[Memory], now: datetime) -> None:
-    """Updates lexical rows, index queue and graph after memories entered or left the trash, for them, their neighbors and what they replace."""
-    ids = [*(memory.id for memory in changed), *replacements.replaced_by(connection, changed)]
-    bm25_index.refresh(connection, ids)
-    index_queue.enqueue(connection, ids)
-    entity_linking.update_after_trash(connection, ids, now)
 
 
 def _outcome(key: str, memory: Memory | None, done: str) -> Outcome:

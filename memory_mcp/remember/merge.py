@@ -15,8 +15,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.forget import refresh_after_trash
-from memory_mcp.store import memories, memory_merges, operations, versions
+from memory_mcp.store import memories, memory_merges, operations, trash, versions
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.text.privacy.redaction import Redaction
@@ -76,7 +75,7 @@ def _merge(connection: apsw.Connection, others: Sequence[str], into: str, reason
         memory_merges.note(connection, memory.key, into)
         gone = {"deleted_at": to_text(now)}
         done.append(Operation(MERGE, memory.key, now, {"deleted_at": None}, gone, {"into": into}, operation_id=done[0].operation_id))
-    refresh_after_trash(connection, [after, *rest], now)
+    trash.refresh(connection, [after, *rest], now)
     operations.record(connection, *done)
     return done
 
@@ -117,7 +116,7 @@ def _undo(connection: apsw.Connection, operation_id: str, now: datetime) -> tupl
         raise InvalidInput("this merge has been undone already", "", "A memory that was merged again has another operation_id")
     by_key = memories.by_keys(connection, [row.key for row in rows])
     outcomes = [_undo_one(connection, row, by_key.get(row.key)) for row in rows]
-    refresh_after_trash(connection, list(by_key.values()), now)
+    trash.refresh(connection, list(by_key.values()), now)
     done = [Operation(UNDO, rows[0].key, now, metadata={"undoes": operation_id})]
     done += [
         Operation(UNDO, outcome.key, now, metadata={"undoes": operation_id}, operation_id=done[0].operation_id)

@@ -22,7 +22,7 @@ from memory_mcp.remember.deduplication import RETRY_WINDOW, is_stricter, settle
 from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
 from memory_mcp.spans import span, spanned
-from memory_mcp.store import expiry, memories, operations, replacements
+from memory_mcp.store import expiry, memories, operations, replacements, trash
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import CONFIRM, Operation
@@ -268,7 +268,7 @@ def _insert(
     index_queue.enqueue(connection, [memory_id, *replaced])
     entity_linking.link_entities(connection, names, memory_id, draft, now.astimezone(zone))
     if replaced:
-        entity_linking.update_after_trash(connection, replaced, now)
+        trash.update_graph(connection, replaced, now)
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)
     return memory_id, operation

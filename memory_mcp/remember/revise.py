@@ -11,9 +11,8 @@ from memory_mcp.domain import Expiry, Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.graph.update import entity_linking
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.forget import refresh_after_trash
 from memory_mcp.remember.redact import update_flags, version_redacted
-from memory_mcp.store import expiry, memories, memory_merges, operations, summary_rows, versions
+from memory_mcp.store import expiry, memories, memory_merges, operations, summary_rows, trash, versions
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
@@ -129,7 +128,7 @@ def revise_stored(
             )
         memories.set_deleted(connection, memory.id, None)
         memory_merges.drop(connection, [key])
-        refresh_after_trash(connection, [memory], now)
+        trash.refresh(connection, [memory], now)
         done.append(Operation("restore", key, now, metadata=_reason(revision)))
     if revision.changes:
         done.append(_change(connection, names, memory, revision, now, privacy))

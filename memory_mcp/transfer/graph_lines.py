@@ -18,8 +18,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
-from memory_mcp.remember.forget import refresh_after_trash
-from memory_mcp.store import memories, memory_merges
+from memory_mcp.store import memories, memory_merges, trash
 from memory_mcp.store.graph.entities.editing import BY_HAND
 from memory_mcp.store.graph.transfer import graph_export
 from memory_mcp.store.graph.transfer.graph_import import GraphImport
@@ -203,7 +202,7 @@ def _merge_memory(connection: apsw.Connection, row: Mapping[str, Any], now: date
     if key == into or stored[key].deleted_at is None or key in memory_merges.targets(connection, [key]):
         return False
     memory_merges.note(connection, key, into)
-    refresh_after_trash(connection, [stored[key]], now)
+    trash.refresh(connection, [stored[key]], now)
     return True
 
 

@@ -16,12 +16,9 @@ from memory_mcp.config.settings import Retention, Settings
 from memory_mcp.domain import KINDS, Kind, Memory
 from memory_mcp.errors import Overloaded
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import erasure, expiry, memories, operations, replacements, summary_rows
-from memory_mcp.store.graph import mentions, relations
-from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store import erasure, expiry, summary_rows, trash
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import optional_from_text, optional_to_text, to_text
-from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import purge
 
@@ -137,22 +134,8 @@ def _expire_by_time(connection: apsw.Connection, now: datetime) -> list[Operatio
 
 def _move(connection: apsw.Connection, due: Sequence[Due], now: datetime) -> list[Operation]:
     """Move memories to the trash. Returns the operations to log."""
-    for entry in due:
-        memories.set_deleted(connection, entry.memory.id, now)
-    changed = [entry.memory for entry in due]
-    ids = [*(memory.id for memory in changed), *replacements.replaced_by(connection, changed)]
-    bm25_index.refresh(connection, ids)
-    index_queue.enqueue(connection, ids)
-    mentions.recount(connection, {entity for entities in mentions.of_memories(connection, ids).values() for entity in entities})
-    relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)
-    done = [
-        Operation(
-            "delete", entry.memory.key, now, before={"content": entry.memory.content}, metadata={"rule": entry.rule, "by": "retention"}
-        )
-        for entry in due
-    ]
-    operations.record(connection, *done)
-    return done
+    rules = {entry.memory.id: entry.rule for entry in due}
+    return trash.move(connection, [entry.memory for entry in due], lambda memory: {"rule": rules[memory.id], "by": "retention"}, now)
 
 
 def _due_for_trash(connection: apsw.Connection, rules: Retention, now: datetime, limit: int) -> tuple[Sequence[Due], int]:

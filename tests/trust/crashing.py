@@ -94,7 +94,7 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "inside a sweep, the index gone, the words not yet": ("memory_mcp.store.erasure:sweep_file", "before", lambda *_: True),
     "inside a sweep, the words gone, the log not yet": ("memory_mcp.store.erasure:_empty_log", "before", lambda *_: True),
     "inside a sweep, the log gone, the note not yet": ("memory_mcp.store.erasure:note_swept", "before", lambda *_: True),
-    "inside a round of retention": ("memory_mcp.upkeep.retention_rules:_expire", "after", lambda *_: True),
+    "inside a round of retention": ("memory_mcp.store.trash:move", "after", lambda *_: True),
     "inside the move of what has expired": ("memory_mcp.upkeep.retention_rules:_expire_by_time", "after", lambda *_: True),
     "before a persona's directory is moved": ("memory_mcp.personas.lifecycle:move", "before", lambda *_: True),
     "after a persona's directory is moved": ("memory_mcp.personas.lifecycle:move", "after", lambda *_: True),

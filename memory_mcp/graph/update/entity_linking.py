@@ -172,16 +172,6 @@ def link_dictionary_names(
             mentions.recount(connection, {entity for entity, _ in linked})
 
 
-def update_after_trash(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> None:
-    """Updates counts and weights after these memories entered or left the trash or were replaced."""
-    ids = list(memory_ids)
-    if not ids:
-        return
-    entities = {entity for of_memory in mentions.of_memories(connection, ids).values() for entity in of_memory}
-    mentions.recount(connection, entities)
-    relations.sum_up(connection, relations.pairs_of_memories(connection, ids), now)
-
-
 def _keep_times(connection: apsw.Connection, memory_id: int, content: str, stated_on: date, now: datetime) -> None:
     """Stores the times that a text names. `now` is in the zone whose days are meant."""
     memory_dates.replace(connection, memory_id, in_utc_spans(days_of_statement(content, stated_on), now.tzinfo or UTC))
