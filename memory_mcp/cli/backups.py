@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli.options import MEBIBYTE, ConfigFile, DataDirectory, existing_data_directory, memories_in_words, settings_or_defaults
+from memory_mcp.cli.options import MEBIBYTE, ConfigFile, DataDirectory, existing_data_directory, memories_in_words, settings_of
 from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import MasterKey, earlier_key, key_in_file, master_key
 from memory_mcp.config.reading import default_data_directory
@@ -129,5 +129,5 @@ def _report(done: "Restored", settings: Settings, *, given: bool) -> None:
 
 
 def _settings(config: Path | None, to: Path | None) -> Settings:
-    settings = settings_or_defaults(config)
+    settings = settings_of(config)
     return settings.model_copy(update={"backup": settings.backup.model_copy(update={"directory": str(to)})}) if to else settings

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_directory, settings_or_defaults
+from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_directory, settings_of
 from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import earlier_key, master_key
 from memory_mcp.config.reading import default_data_directory
@@ -66,7 +66,7 @@ def restore(
     from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415  as above
     from memory_mcp.upkeep.cell_restore import restore_cell  # noqa: PLC0415  as above
 
-    settings = settings_or_defaults(config)
+    settings = settings_of(config)
     if backups:
         settings = settings.model_copy(update={"backup": settings.backup.model_copy(update={"directory": str(backups)})})
     master = master_key(settings.encryption)

@@ -18,7 +18,7 @@ from memory_mcp.cli.options import (
     Url,
     connection,
     print_json,
-    settings_or_defaults,
+    settings_of,
 )
 from memory_mcp.cli.stdio import Here
 from memory_mcp.config.reading import default_server_url, language_of_machine, personal_data_directory
@@ -59,7 +59,7 @@ def chat(
     here = Here(data or personal_data_directory(), config)
     opening = Opening(
         lambda name: _connection(here, url, name or persona, data),
-        settings_or_defaults(config).chat,
+        settings_of(config).chat,
         allowed=("*",) if yes else (),
         keep_transcript=transcript and not off,
         instructions=instructions,

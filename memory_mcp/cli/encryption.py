@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_directory, settings_or_defaults
+from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_directory, settings_of
 from memory_mcp.cli.progress import progress
 from memory_mcp.config.master_key import (
     KEYRING_SERVICE,
@@ -62,7 +62,7 @@ def show(
     secret: Annotated[bool, typer.Option("--secret", help="Print the key itself, for a backup on paper.")] = False,
 ) -> None:
     """Show the id and the source of the current master key."""
-    master = _master(settings_or_defaults(config).encryption)
+    master = _master(settings_of(config).encryption)
     typer.echo(master.text if secret else f"{master.id}, from {master.source}")
 
 
@@ -70,7 +70,7 @@ def encrypt(personas: PersonaNames = None, config: ConfigFile = None, data: Data
     """Encrypt existing personas. The server must be stopped. With encryption.enabled, new personas are encrypted when they are created."""
     from memory_mcp.upkeep.encryption import encrypt as change  # noqa: PLC0415  the other commands don't need the stores
 
-    settings = settings_or_defaults(config)
+    settings = settings_of(config)
     _master(settings.encryption)
     with _stopped(settings, data) as there:
         _report("encrypted", "encrypting", there, personas, lambda names, done: change(there, names, done))
@@ -83,7 +83,7 @@ def decrypt(personas: PersonaNames = None, config: ConfigFile = None, data: Data
     """Decrypt personas, and destroy their keys. The server must be stopped."""
     from memory_mcp.upkeep.encryption import decrypt as change  # noqa: PLC0415  as above
 
-    with _stopped(settings_or_defaults(config), data) as there:
+    with _stopped(settings_of(config), data) as there:
         _report("decrypted", "decrypting", there, personas, lambda names, done: change(there, names, done))
 
 
@@ -96,7 +96,7 @@ def rotate_key(
     ] = None,
 ) -> None:
     """Replace the master key. The server must be stopped. Existing backups keep the old key."""
-    settings = settings_or_defaults(config)
+    settings = settings_of(config)
     old = _master(settings.encryption)
     with _stopped(settings, data) as there:
         if settings.encryption.key_file and new_file is None:

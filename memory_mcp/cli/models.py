@@ -57,7 +57,7 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
     # Imported here: the other commands don't need the tables of languages.
     from memory_mcp.encoders.model_families import traits_of  # noqa: PLC0415
 
-    settings = settings_of(config)
+    settings = settings_of(config, must_exist=True)
     for role, name in _configured(settings):
         if name is None:
             typer.echo(f"{role}: none (null)")
@@ -81,7 +81,7 @@ def check(config: ConfigFile = None, data: DataDirectory = None) -> None:
     from memory_mcp.encoders.cache import Caches  # noqa: PLC0415
     from memory_mcp.encoders.worker_pool import ModelPool  # noqa: PLC0415
 
-    settings = settings_of(config)
+    settings = settings_of(config, must_exist=True)
     failed = False
     with ModelPool() as pool:
         for role, name in _configured(settings):
@@ -103,7 +103,7 @@ def check(config: ConfigFile = None, data: DataDirectory = None) -> None:
 @models.command()
 def download(config: ConfigFile = None) -> None:
     """Download the configured models into the local cache, so that they need no network afterwards."""
-    settings = settings_of(config)
+    settings = settings_of(config, must_exist=True)
     failed = False
     for role, name in _configured(settings):
         if name is None or (elsewhere := availability.elsewhere(settings, role)):
@@ -192,7 +192,7 @@ def export_onnx(
 ) -> None:
     """Export the models to ONNX in the data directory, and measure how int8 ranks your memories. Doesn't affect a running server."""
     require("export-onnx", "models can't be exported")
-    settings = settings_of(config)
+    settings = settings_of(config, must_exist=True)
     directory = data or default_data_directory()
     wanted: list[tuple[Role, str | None]] = [
         ("embedder", embedder or _exportable(settings)),

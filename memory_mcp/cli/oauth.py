@@ -1,12 +1,11 @@
 """`memory-mcp oauth`: lists and revokes what was granted to OAuth clients. A running server applies changes at its next call."""
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_mcp.cli.options import AsJson, DataDirectory
+from memory_mcp.cli.options import AsJson, DataDirectory, print_json
 from memory_mcp.config.reading import default_data_directory
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def list_grants(data: DataDirectory = None, as_json: AsJson = False) -> None:
     grants, now = read_registry(data or default_data_directory()).grants.values(), datetime.now(UTC)
     exchanged = [grant for grant in grants if grant.refresh or grant.revoked_at]
     if as_json:
-        typer.echo(json.dumps({"grants": [_as_json(grant, now) for grant in exchanged]}, ensure_ascii=False, indent=2))
+        print_json({"grants": [_as_json(grant, now) for grant in exchanged]})
         return
     if not exchanged:
         typer.echo("Nothing is granted.")

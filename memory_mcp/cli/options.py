@@ -44,27 +44,18 @@ DataDirectory = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print the server's answer as JSON.")]
 
 
-def settings_of(config: Path | None) -> Settings:
-    """The settings of `--config`, or of the default config.json.
+def settings_of(config: Path | None, *, must_exist: bool = False) -> Settings:
+    """The settings of `--config`, or of the default config.json; the defaults without such a file. One that is named may have to exist.
 
     Raises:
         ConfigError: the file can't be read, or is invalid.
     """
     source = config or default_config_path()
     try:
-        return load(source.read_text(encoding="utf-8") if config or source.exists() else "{}", str(source)).settings
+        text = source.read_text(encoding="utf-8") if (config and must_exist) or source.exists() else "{}"
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{source} can't be read", str(error), "Name the file with --config") from error
-
-
-def settings_or_defaults(config: Path | None) -> Settings:
-    """As `settings_of`, but a file that doesn't exist means the defaults.
-
-    Raises:
-        ConfigError: the file is invalid.
-    """
-    path = config or default_config_path()
-    return load(path.read_text(encoding="utf-8") if path.exists() else "{}", str(path)).settings
+    return load(text, str(source)).settings
 
 
 def existing_data_directory(data: Path | None) -> Path:
@@ -111,13 +102,13 @@ def connection(url: str | None, persona: str | None, data: Path | None = None, p
 
 def server_url(url: str | None) -> str:
     """`--url`, or MEMORY_MCP_URL, or the address of a server with the default config.json."""
-    return url or default_server_url() or _configured_url(default_config_path())
+    return url or default_server_url() or _configured_url()
 
 
-def _configured_url(path: Path) -> str:
+def _configured_url() -> str:
     try:
-        settings = load(path.read_text(encoding="utf-8") if path.exists() else "{}", str(path)).settings
-    except (OSError, UnicodeDecodeError, ConfigError):
+        settings = settings_of(None)
+    except ConfigError:
         settings = Settings()  # a client works without it; `serve` and `doctor` report the error
     host = "127.0.0.1" if settings.server_host in _ALL_ADDRESSES else settings.server_host
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.server_port or 8000}"

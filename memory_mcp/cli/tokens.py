@@ -1,12 +1,11 @@
 """`memory-mcp token`: creates, lists and revokes tokens in the data directory. A running server applies changes at its next call."""
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_mcp.cli.options import AsJson, DataDirectory
+from memory_mcp.cli.options import AsJson, DataDirectory, print_json
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import InvalidInput
@@ -57,7 +56,7 @@ def list_tokens(data: DataDirectory = None, as_json: AsJson = False) -> None:
     tokens = read_tokens(data or default_data_directory())
     now = datetime.now(UTC)
     if as_json:
-        typer.echo(json.dumps({"tokens": [_as_json(entry, now) for entry in (tokens or {}).values()]}, ensure_ascii=False, indent=2))
+        print_json({"tokens": [_as_json(entry, now) for entry in (tokens or {}).values()]})
         return
     if not tokens:
         typer.echo("There are no tokens." + ("" if tokens is None else " All calls are refused."))

@@ -40,23 +40,17 @@ class _Request:
     wrong: str = ""
 
 
-def ask(visit: Visit) -> Response:
-    """Show who asks for what."""
+def consent(visit: Visit) -> Response:
+    """Show who asks for what; grant what the person chose, or nothing, and send them back to the client."""
     if visit.call.settings.oauth.authorization_server != "built_in":
         return front.nowhere(visit)
     asked = _request(visit)
     if asked.wrong:
         return _back(visit, asked, error=asked.wrong)
-    return _page(visit, asked)
+    return _decided(visit, asked) if visit.request.method == "POST" else _page(visit, asked)
 
 
-def decide(visit: Visit) -> Response:
-    """Grant what the person chose, or nothing, and send them back to the client."""
-    if visit.call.settings.oauth.authorization_server != "built_in":
-        return front.nowhere(visit)
-    asked = _request(visit)
-    if asked.wrong:
-        return _back(visit, asked, error=asked.wrong)
+def _decided(visit: Visit, asked: _Request) -> Response:
     if visit.field("decision") != "grant":
         return _back(visit, asked, error="access_denied")
     if not _is_present(visit):

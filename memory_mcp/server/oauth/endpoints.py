@@ -50,8 +50,7 @@ def routes() -> list[BaseRoute]:
         Route(TOKEN, _built_in(_token), methods=["POST"]),
         Route(REVOKE, _built_in(_revoke), methods=["POST"]),
         Route(REGISTER, _built_in(partial(_register, registrations)), methods=["POST"]),
-        Route(consent.AUTHORIZE, room(consent.ask), methods=["GET"]),
-        Route(consent.AUTHORIZE, room(consent.decide), methods=["POST"]),
+        Route(consent.AUTHORIZE, room(consent.consent), methods=["GET", "POST"]),
     ]
 
 
