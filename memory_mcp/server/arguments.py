@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import UnionType
-from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler
 from pydantic.fields import FieldInfo
@@ -18,6 +18,8 @@ from pydantic_core import CoreSchema, PydanticUseDefault, core_schema
 
 from memory_mcp.domain import KEYS_LIMIT
 from memory_mcp.errors import InvalidInput
+
+T = TypeVar("T", dict[str, Any], list[Any])
 
 # A description takes a sentence or two, and every known name is compared with it.
 ENTITY_NAME_LIMIT = 1_000
@@ -235,29 +237,24 @@ def _flag(value: Any) -> Any:
 
 
 def _texts_by_name(value: Any) -> dict[str, str]:
-    parsed = _parsed(value)
-    if parsed is None or parsed == "":
-        return {}
-    if not isinstance(parsed, dict):
-        raise ValueError('must be an object of texts such as {"emotion": "happy"}')
-    return {str(name): _text(entry) for name, entry in parsed.items() if entry is not None}
+    texts = _parsed_as(dict, value, 'an object of texts such as {"emotion": "happy"}')
+    return {str(name): _text(entry) for name, entry in texts.items() if entry is not None}
 
 
 def _object_list(value: Any) -> list[Any]:
-    parsed = _parsed(value)
-    if parsed is None or parsed == "":
-        return []
-    if not isinstance(parsed, list):
-        raise ValueError('must be a list of objects such as [{"role": "user", "text": "hello"}]')
-    return parsed
+    return _parsed_as(list, value, 'a list of objects such as [{"role": "user", "text": "hello"}]')
 
 
 def _object(value: Any) -> dict[str, Any]:
+    return _parsed_as(dict, value, 'an object such as {"device": "phone"}')
+
+
+def _parsed_as(kind: type[T], value: Any, words: str) -> T:
     parsed = _parsed(value)
     if parsed is None or parsed == "":
-        return {}
-    if not isinstance(parsed, dict):
-        raise ValueError('must be an object such as {"device": "phone"}')
+        return kind()
+    if not isinstance(parsed, kind):
+        raise ValueError(f"must be {words}")
     return parsed
 
 
