@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import apsw
 
 from memory_mcp.config.settings import Settings
+from memory_mcp.store import properties
 from memory_mcp.store.sqlite.database import Database
 
 _PROPERTY = "fusion_weights"
@@ -20,9 +21,10 @@ def own_weights(database: Database) -> Mapping[str, float]:
 
 def set_own_weights(connection: apsw.Connection, weights: Mapping[str, float]) -> None:
     """Give the persona weights of its own; without any it has those of config.json again."""
-    connection.execute("DELETE FROM properties WHERE name = ?", (_PROPERTY,))
     if weights:
-        connection.execute("INSERT INTO properties VALUES (?, ?)", (_PROPERTY, json.dumps(dict(weights))))
+        properties.put(connection, _PROPERTY, json.dumps(dict(weights)))
+    else:
+        properties.remove(connection, _PROPERTY)
 
 
 def with_own_weights(database: Database, settings: Settings) -> Settings:
@@ -38,5 +40,5 @@ def with_weights(settings: Settings, weights: Mapping[str, float]) -> Settings:
 
 def _read(database: Database) -> Mapping[str, float]:
     with database.read_statement() as connection:
-        stored: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_PROPERTY,)).get
+        stored = properties.value(connection, _PROPERTY)
     return {name: value for name, value in json.loads(stored).items() if name in FITTED} if stored else {}

@@ -15,7 +15,7 @@ import apsw
 
 from memory_mcp.domain import Kind, Memory
 from memory_mcp.errors import Overloaded
-from memory_mcp.store import conversations, feedback, memories, memory_merges, operations, summary_rows, tombstones
+from memory_mcp.store import conversations, feedback, memories, memory_merges, operations, properties, summary_rows, tombstones
 from memory_mcp.store.graph import graph_erasure as graph_erasing
 from memory_mcp.store.legacy import foreign_tables
 from memory_mcp.store.lexical import bm25_index
@@ -202,13 +202,12 @@ def quoting(connection: apsw.Connection, quoted: Sequence[Memory]) -> list[str]:
 
 def sweep_due(connection: apsw.Connection) -> str | None:
     """The mark of the last purge whose traces must still be swept; None if there is none."""
-    mark: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_SWEEP,)).get
-    return mark
+    return properties.value(connection, _SWEEP)
 
 
 def note_sweep_due(connection: apsw.Connection, mark: str) -> None:
     """Record that rows were deleted for good, whose traces in the file must be swept."""
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_SWEEP, mark))
+    properties.put(connection, _SWEEP, mark)
 
 
 def note_swept(connection: apsw.Connection, mark: str) -> None:
@@ -279,9 +278,9 @@ def _continue_merge(connection: apsw.Connection) -> bool:
 
 def _compact_once(connection: apsw.Connection) -> None:
     """Rewrite the file once, because an SQLite without `secure_delete`, as in an older server, left old text in free pages."""
-    if connection.execute("SELECT 1 FROM properties WHERE name = ?", (_COMPACTED,)).get is None:
+    if properties.value(connection, _COMPACTED) is None:
         connection.execute("VACUUM")
-        connection.execute("INSERT OR REPLACE INTO properties VALUES (?, 'yes')", (_COMPACTED,))
+        properties.put(connection, _COMPACTED, "yes")
 
 
 def _empty_log(connection: apsw.Connection) -> None:

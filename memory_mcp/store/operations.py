@@ -23,6 +23,7 @@ from typing import Any, Literal, cast
 
 import apsw
 
+from memory_mcp.store import properties
 from memory_mcp.store.files.durable_files import open_private
 from memory_mcp.store.timestamps import from_text, to_text
 
@@ -150,13 +151,12 @@ def former_names(connection: apsw.Connection) -> set[str]:
 def note_name(connection: apsw.Connection, name: str) -> None:
     """Store the persona's name in the database, for copies of the file alone. A database that has it isn't written to."""
     if stated_name(connection) != name:
-        connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_NAME, name))
+        properties.put(connection, _NAME, name)
 
 
 def stated_name(connection: apsw.Connection) -> str | None:
     """The name of the persona that the database belonged to when it was last opened, None if it has none."""
-    name: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_NAME,)).get
-    return name
+    return properties.value(connection, _NAME)
 
 
 def latest_time(connection: apsw.Connection) -> datetime | None:

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.domain import Draft, Filters, Memory, TimeRange
-from memory_mcp.store import memories, replacements
+from memory_mcp.store import memories, properties, replacements
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 
@@ -53,7 +53,7 @@ def touched(connection: apsw.Connection, zone: ZoneInfo, limit: int, now: dateti
 
     The first call for a persona returns all subjects.
     """
-    seen = connection.execute("SELECT value FROM properties WHERE name = ?", (_WATERMARK,)).get
+    seen = properties.value(connection, _WATERMARK)
     newest = connection.execute("SELECT coalesce(max(id), 0) FROM operations").get
     if seen is None:
         return Touched(_everything(connection, zone, now), newest)
@@ -67,7 +67,7 @@ def touched(connection: apsw.Connection, zone: ZoneInfo, limit: int, now: dateti
 def note_touched(connection: apsw.Connection, touched: Touched, now: datetime) -> None:
     """Queue the affected subjects and advance the watermark. Idempotent."""
     note_due(connection, touched.subjects)
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_WATERMARK, str(touched.last)))
+    properties.put(connection, _WATERMARK, str(touched.last))
     _adopt(connection, now)
 
 

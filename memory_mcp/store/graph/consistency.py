@@ -6,6 +6,7 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.store import properties
 from memory_mcp.store.graph import visibility
 from memory_mcp.store.graph.memory_links import OPPOSITE_TYPES, SINGLE_TYPES
 from memory_mcp.store.graph.relations import Pair, pairs_of_entities, summed_evidence
@@ -122,8 +123,8 @@ def wrong_counts(connection: apsw.Connection, entities: Sequence[int]) -> set[in
 
 def checked_until(connection: apsw.Connection) -> int:
     """The entity up to which the current round of checks has come; 0 at its beginning."""
-    return int(connection.execute("SELECT value FROM properties WHERE name = ?", (_CHECKED_UNTIL,)).get or 0)
+    return int(properties.value(connection, _CHECKED_UNTIL) or 0)
 
 
 def note_checked(connection: apsw.Connection, entity: int) -> None:
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_CHECKED_UNTIL, str(entity)))
+    properties.put(connection, _CHECKED_UNTIL, str(entity))

@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.store import properties
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.visibility import PRESENT
@@ -149,4 +150,4 @@ def _minutes(connection: apsw.Connection, query: str) -> Minutes:
 def revision(connection: apsw.Connection) -> str:
     """A random mark that changes with every entity and relation: results computed for it are valid until then. Never a counter, so that a file
     restored from a backup has no mark of another state. Empty in a file that can't be migrated."""
-    return str(connection.execute("SELECT value FROM properties WHERE name = 'graph_revision'").get or "")
+    return properties.value(connection, "graph_revision") or ""

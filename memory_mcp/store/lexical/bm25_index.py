@@ -17,6 +17,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Filters
+from memory_mcp.store import properties
 from memory_mcp.store.graph import relations
 from memory_mcp.store.lexical.token_frequencies import COUNTED_ROWS, TokenCounts, rows_with
 from memory_mcp.store.memories import CURRENT, where
@@ -60,7 +61,7 @@ def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
 
 def is_outdated(connection: apsw.Connection) -> bool:
     """Whether the index was made by another version of this code."""
-    return _version(connection) != ROWS_VERSION
+    return properties.value(connection, _VERSION_PROPERTY) != ROWS_VERSION
 
 
 def rebuild_if_outdated(connection: apsw.Connection) -> None:
@@ -76,7 +77,7 @@ def rebuild(connection: apsw.Connection) -> None:
     while page := [row[0] for row in connection.execute("SELECT id FROM memories WHERE id > ? ORDER BY id LIMIT ?", (last, REBUILD_PAGE))]:
         _write_rows(connection, page)
         last = page[-1]
-    _note_version(connection)
+    properties.put(connection, _VERSION_PROPERTY, ROWS_VERSION)
 
 
 def is_fragmented(connection: apsw.Connection) -> bool:
@@ -101,15 +102,6 @@ def _merge(connection: apsw.Connection, pages: int) -> bool:
     before = connection.total_changes()
     connection.execute("INSERT INTO lexical(lexical, rank) VALUES ('merge', ?)", (pages,))
     return connection.total_changes() - before >= 2  # documented by FTS5: fewer means that nothing was left to merge
-
-
-def _version(connection: apsw.Connection) -> str | None:
-    version: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_VERSION_PROPERTY,)).get
-    return version
-
-
-def _note_version(connection: apsw.Connection) -> None:
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_VERSION_PROPERTY, ROWS_VERSION))
 
 
 def search(

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.domain import Chunk
+from memory_mcp.store import properties
 from memory_mcp.store.memories import EVENT_TIME
 from memory_mcp.store.vectors import chunks, stored_vectors
 
@@ -43,8 +44,7 @@ def among(connection: apsw.Connection, generation: str, memory_ids: Collection[i
 
 def rule(connection: apsw.Connection, generation: str) -> str | None:
     """The rule that splits the long texts of a generation; None before the first."""
-    stored_rule: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_RULE + generation,)).get
-    return stored_rule
+    return properties.value(connection, _RULE + generation)
 
 
 def set_rule(connection: apsw.Connection, generation: str, new_rule: str, over_bytes: int) -> None:
@@ -62,7 +62,7 @@ def set_rule(connection: apsw.Connection, generation: str, new_rule: str, over_b
             (generation, over_bytes),
         )
         chunks.drop_generation(connection, generation)
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_RULE + generation, new_rule))
+    properties.put(connection, _RULE + generation, new_rule)
 
 
 def forget_rules(connection: apsw.Connection, keep: Collection[str]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_mcp.domain import Chunk, Embedded
+from memory_mcp.store import properties
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.store.vectors import index_queue
@@ -48,24 +49,23 @@ class Unembedded:
 
 def serving_generation(connection: apsw.Connection) -> str | None:
     """The generation that recall uses for this persona; None before the first model."""
-    generation: str | None = connection.execute("SELECT value FROM properties WHERE name = ?", (_SERVING,)).get
-    return generation
+    return properties.value(connection, _SERVING)
 
 
 def set_serving_generation(connection: apsw.Connection, generation: str) -> None:
     """Let recall use this generation from the commit on."""
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_SERVING, generation))
+    properties.put(connection, _SERVING, generation)
 
 
 def change_number(connection: apsw.Connection) -> int:
     """The number of changes to the indexed vectors. A saved index with the same number is up to date."""
-    return int(connection.execute("SELECT value FROM properties WHERE name = ?", (_CHANGE,)).get or 0)
+    return int(properties.value(connection, _CHANGE) or 0)
 
 
 def note_change(connection: apsw.Connection) -> int:
     """Count a change, in its transaction; return its number."""
     number = change_number(connection) + 1
-    connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_CHANGE, str(number)))
+    properties.put(connection, _CHANGE, str(number))
     return number
 
 

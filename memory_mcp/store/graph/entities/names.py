@@ -7,6 +7,7 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.store import properties
 from memory_mcp.text import name_similarity
 from memory_mcp.text.gazetteer import Candidate, Gazetteer, Match, Spellings, is_searchable
 from memory_mcp.text.names import bare, fold, folded_with_offsets
@@ -134,14 +135,14 @@ def mark_changed(connection: apsw.Connection) -> None:
 
 def unread_names(connection: apsw.Connection, limit: int) -> list[tuple[int, str]]:
     """The names that older memories were not searched for yet, in the order of their ids: id and name."""
-    until = connection.execute("SELECT CAST(value AS INTEGER) FROM properties WHERE name = 'names_read_until'").get or 0
+    until = int(properties.value(connection, "names_read_until") or 0)
     rows = connection.execute("SELECT id, alias FROM entity_aliases WHERE id > ? ORDER BY id LIMIT ?", (until, limit))
     return [(int(number), str(alias)) for number, alias in rows]
 
 
 def note_read_until(connection: apsw.Connection, number: int) -> None:
     """Notes that older memories were searched for the names up to this id."""
-    connection.execute("INSERT OR REPLACE INTO properties(name, value) VALUES ('names_read_until', ?)", (str(number),))
+    properties.put(connection, "names_read_until", str(number))
 
 
 def memories_containing(connection: apsw.Connection, learned: Iterable[tuple[int, str]]) -> list[int]:
