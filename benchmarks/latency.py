@@ -2,8 +2,12 @@
 
     python -m benchmarks.latency [--memories 1000 10000 100000] [--saves 1000] [--recalls 200] [--clients 1 8 50] [--out results.jsonl]
 
+    python -m benchmarks.latency --turns 3000 --embedder multilingual-e5-small
+
 Prints one JSON line for each measurement, for each size with a server of its own. `floor` is an empty call of the same server
-(`/health`) in the same run: read a figure as its ratio to that, since machines differ.
+(`/health`) in the same run: read a figure as its ratio to that, since machines differ. `--turns` imports long turns of chats with an assistant
+instead, and says how long it takes until all are found by words, and by meaning with that model, until the graph is ready, and the
+server's processor time, also for 1,000 turns.
 """
 
 import argparse
@@ -20,9 +24,13 @@ from typing import Any, Self
 import httpx2
 
 from benchmarks.calls import Tools
+from benchmarks.dashboard import processor_seconds
+from benchmarks.models import settled
 from benchmarks.report import Report, machine
-from benchmarks.server import IMPORT_TIMEOUT_SECONDS, Server, running
-from benchmarks.texts import question, sentence
+from benchmarks.server import IMPORT_TIMEOUT_SECONDS, NO_MODELS, Server, running
+from benchmarks.texts import question, sentence, turn
+
+LOOK_SECONDS = 2.0  # a look is a call, too, and the graph waits for a second without
 
 Call = Callable[[int], Awaitable[None]]
 
@@ -105,18 +113,37 @@ class Bench:
             for batch in _batched(lines(), 500):
                 yield b"".join(batch)
 
+        took, counts = await self._imported(body())
+        self.report(what="import", memories=memories, **counts, seconds=round(took, 1), per_second=round(memories / took, 1))
+
+    async def _imported(self, content: Any) -> tuple[float, dict[str, int]]:
+        """The seconds that an import takes, and what became of its lines."""
         await self.hang_up()  # a server closes connections that stay idle during a long import
         begun = time.perf_counter()
-        answer = (await self._http.post("/api/import", content=body(), timeout=IMPORT_TIMEOUT_SECONDS)).raise_for_status().json()
-        took = time.perf_counter() - begun
-        self.report(
-            what="import",
-            memories=memories,
-            stored=answer["stored"],
-            refused=answer["refused"],
-            seconds=round(took, 1),
-            per_second=round(memories / took, 1),
+        answer = (await self._http.post("/api/import", content=content, timeout=IMPORT_TIMEOUT_SECONDS)).raise_for_status().json()
+        return time.perf_counter() - begun, {name: answer[name] for name in ("stored", "refused")}
+
+    async def chats(self, turns: int) -> None:
+        """Imports so many long turns, 20 to a chat; reports how long it takes until all of it is found."""
+        await settled(self._http)
+        lines = (
+            json.dumps({"content": turn(number), "source": ("user", "assistant")[number % 2], "session_id": f"c{number // 20}"})
+            for number in range(turns)
         )
+        before, begun = processor_seconds(self._server.pid), time.perf_counter()
+
+        def reached(what: str, **counts: int) -> None:
+            took, used = time.perf_counter() - begun, processor_seconds(self._server.pid) - before
+            per_thousand = {"s_per_1000": round(took / turns * 1e3, 1), "cpu_s_per_1000": round(used / turns * 1e3, 1)}
+            self.report(what=what, turns=turns, **counts, after_s=round(took, 1), cpu_s=round(used, 1), **per_thousand)
+
+        _, counts = await self._imported("\n".join(lines).encode())
+        reached("all found by words", **counts)
+        await settled(self._http)
+        reached("all found by meaning")
+        while (await self._http.get("/ready")).json()["chores"]["graph"]["due"]:  # noqa: ASYNC110  of another process
+            await asyncio.sleep(LOOK_SECONDS)
+        reached("the graph ready")
 
     async def run(self, arguments: argparse.Namespace, memories: int) -> None:
         """Every measurement once, at one size."""
@@ -153,6 +180,11 @@ def _batched(items: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
 async def _main(arguments: argparse.Namespace) -> None:
     report = Report(arguments.out)
     report.add([machine("latency")])
+    if arguments.turns:
+        with running({**NO_MODELS, "embeddings_model": arguments.embedder}) as server:
+            async with benched(server, report) as (bench, _):
+                await bench.chats(arguments.turns)
+        return
     for memories in arguments.memories:
         with running() as server:
             async with benched(server, report) as (bench, _):
@@ -165,5 +197,7 @@ if __name__ == "__main__":
     parser.add_argument("--saves", type=int, default=1_000)
     parser.add_argument("--recalls", type=int, default=200, help="so many of get_context, too")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 50])
+    parser.add_argument("--turns", type=int, default=0, help="import so many long turns of chats instead")
+    parser.add_argument("--embedder", help="the model of --turns: a directory, or multilingual-e5-small")
     parser.add_argument("--out", type=Path, help="also append the lines to this file")
     asyncio.run(_main(parser.parse_args()))

@@ -39,6 +39,19 @@ def sentence(number: int) -> str:
     return pick.choice(TEMPLATES).format(**_words(pick)) + f"（記録{number}）"
 
 
+def turn(number: int) -> str:
+    """The `number`-th turn of chats with an assistant, of 1,000 to 2,000 characters: a user's story, or an answer in Markdown with what it repeats of it."""
+    pick = random.Random(f"turn {number}")
+    length, lines, told = pick.randint(1_000, 1_900), [f"## 記録{number}について"] if number % 2 else [], number * 100
+    while sum(map(len, lines)) < length:
+        told += 1
+        person, place, thing = _words(pick).values()
+        lines.append(
+            f"- **{thing}**: {person}に相談してから、{place}で確かめておくと安心です。{sentence(told)}" if number % 2 else sentence(told)
+        )
+    return ("\n" if number % 2 else "").join(lines)
+
+
 def question(number: int) -> str:
     """A question that several sentences answer more or less."""
     pick = random.Random(f"question {number}")

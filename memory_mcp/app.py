@@ -187,7 +187,7 @@ def _run(
             background_chores(personas, models.current, indexes, lambda: _forget_cached(caches, usage), usage, chat),
         ) as chores,
     ):
-        worker.subscribe(chores.wake)
+        worker.subscribe(chores.wake, chores.note_call)
         runtime = Runtime(
             config=config,
             personas=personas,

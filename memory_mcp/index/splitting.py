@@ -22,6 +22,8 @@ VERSION = "1"
 MIN_TOKENS = 16
 # A text and its label may have so many more tokens together than separately.
 JOINT_TOKENS = 2
+# A piece has no more tokens on its own than within its text, plus these.
+SPARE_TOKENS = 32
 DEFAULT_RULES = LongTexts()
 
 
@@ -76,7 +78,7 @@ def next_unembedded(persona: Persona, embedder: Embedder, rules: LongTexts, zone
 def pieces(content: str, label: str, embedder: Embedder, rules: LongTexts) -> list[Chunk]:
     """Splits `content` into pieces that fit the model's limit together with `label`.
 
-    A piece may have a token or two more on its own than within the whole text, so the tokens of each are counted.
+    A piece may have a few tokens more on its own than within the whole text, so where the limit is near, the tokens of each are counted.
     """
     spans, label_tokens = embedder.token_spans(content), len(embedder.token_spans(label))
     limit = embedder.max_tokens
@@ -86,8 +88,10 @@ def pieces(content: str, label: str, embedder: Embedder, rules: LongTexts) -> li
     while True:
         overlap = min(rules.overlap_tokens * size // rules.chunk_tokens, size // 2)
         split = split_by_tokens(content, spans, size, overlap)
-        longest = max(len(embedder.token_spans(label + content[piece.start : piece.end])) for piece in split) if limit else 0
-        if limit is None or longest <= limit or size <= MIN_TOKENS:
+        if limit is None or size + label_tokens + SPARE_TOKENS <= limit or size <= MIN_TOKENS:
+            return split
+        longest = max(len(embedder.token_spans(label + content[piece.start : piece.end])) for piece in split)
+        if longest <= limit:
             return split
         size = max(min(size - (longest - limit), size - 1), MIN_TOKENS)
 

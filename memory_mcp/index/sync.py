@@ -22,6 +22,8 @@ from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.store.vectors.stored_vectors import Matrix, Unembedded
 
 BATCH = 32
+# In Japanese; more in English.
+CHARACTERS_OF_TWO_TOKENS = 3
 DROPPED_AT_ONCE = 2_000
 
 
@@ -80,8 +82,9 @@ def apply_queue(
         serving = stored_vectors.serving_generation(connection)
         if serving not in {None, embedder.generation}:
             raise ValueError(f"{embedder.generation} does not serve {persona.name}: call prepare first")
-        newest = index_queue.newest(connection, batch // 4)
-        rows = newest | index_queue.oldest(connection, batch)
+        piece_characters = rules.chunk_tokens * CHARACTERS_OF_TWO_TOKENS // 2
+        newest = index_queue.batch(connection, batch // 4, piece_characters, newest=True)
+        rows = newest | index_queue.batch(connection, batch, piece_characters)
     split_long(persona, embedder, list(rows), rules, zone)
     with persona.database.read() as connection:
         dropped = stored_vectors.dropped_chunks(connection)

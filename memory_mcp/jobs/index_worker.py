@@ -65,11 +65,13 @@ class IndexWorker:
         self._last_rebuild: datetime | None = None
         self._last_error: str | None = None
         self._on_indexed: Callable[[str], None] = lambda _: None
+        self._on_batch: Callable[[], None] = lambda: None
         self._thread = StepThread("index worker", lambda: self.step(clock()))
 
-    def subscribe(self, on_indexed: Callable[[str], None]) -> None:
-        """Has `on_indexed` called with a persona's name whenever all its memories are embedded in the serving generation."""
-        self._on_indexed = on_indexed
+    def subscribe(self, on_indexed: Callable[[str], None], on_batch: Callable[[], None] = lambda: None) -> None:
+        """Has `on_indexed` called with a persona's name whenever all its memories are embedded in the serving generation, and `on_batch` after each
+        batch that leaves some waiting: what can wait should not take the processor from them."""
+        self._on_indexed, self._on_batch = on_indexed, on_batch
 
     def wake(self, persona_name: str) -> None:
         """Call it after a write of this persona has been committed."""
@@ -179,6 +181,7 @@ class IndexWorker:
         self._model_backoff.clear()
         task.batches += 1
         if applied.waiting:
+            self._on_batch()
             return
         if serving.generation != embedder.generation:
             self._re_embed(persona, task, embedder, settings)

@@ -36,6 +36,14 @@ def test_saving_recalling_and_beginning_are_measured_at_every_size_with_every_nu
     assert [line["memories"] for line in found(out, "save")] == [line["memories"] for line in found(out, "floor")] == [20, 30]
 
 
+def test_long_turns_are_measured_until_words_meaning_and_the_graph_are_there(tmp_path: Path):
+    out = tmp_path / "out.jsonl"
+    run("benchmarks.latency", *"--turns 12 --out".split(), str(out))
+    (words,), (meaning,), (graph,) = (found(out, what) for what in ("all found by words", "all found by meaning", "the graph ready"))
+    assert (words["turns"], words["stored"]) == (12, 12)
+    assert 0 < words["after_s"] <= meaning["after_s"] <= graph["after_s"]
+
+
 def test_every_page_of_the_dashboard_is_measured_beside_an_empty_call_and_a_filled_directory_is_used_again(tmp_path: Path):
     out, data = tmp_path / "out.jsonl", tmp_path / "memory"
     data.mkdir()

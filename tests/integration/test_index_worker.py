@@ -128,6 +128,14 @@ def test_one_who_wrote_much_does_not_keep_others_waiting(world):
     assert world.worker.status().waiting == {}
 
 
+def test_whoever_subscribes_hears_of_each_batch_that_leaves_some_waiting_and_of_the_end(world):
+    batches, ends = [], []
+    world.worker.subscribe(ends.append, lambda: batches.append(world.waiting("a")))
+    world.write("a", *(f"記憶{number}" for number in range(2 * sync.BATCH + 1)))
+    world.work()
+    assert (batches, set(ends)) == ([sync.BATCH + 1, 1], {"a"})
+
+
 def test_at_the_start_every_persona_is_looked_at(world):
     world.write("a", "京都")
     world.write("b", "苺")

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections import Counter
 
 import pytest
 from index_comparison import compare, lag
@@ -91,6 +92,15 @@ def test_a_long_memory_is_split_by_the_models_tokens_at_the_ends_of_sentences(sa
     assert (found[0].start, found[-1].end) == (0, len(DIARY))
     assert all(0 < first.end - second.start <= 20 for first, second in itertools.pairwise(found)) or len(texts[0]) > 80
     assert equal(embedder)
+
+
+def test_however_many_long_memories_wait_each_is_split_a_few_times(say, drain, embedder):
+    texts = [f"{number}冊目。{DIARY}" for number in range(30)]
+    for text in texts:
+        say(text)
+    drain(embedder)
+    counted = Counter(embedder.tokenized)
+    assert sum(counted[text] for text in texts) <= 3 * len(texts)
 
 
 def test_a_short_memory_is_neither_split_nor_looked_at(say, drain, embedder, nilou):

@@ -1,6 +1,7 @@
 """The queue of memories that need new vectors, written in the same transaction as the memory."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import apsw
 
@@ -16,9 +17,23 @@ def oldest(connection: apsw.Connection, limit: int) -> dict[int, int]:
     return dict(connection.execute("SELECT memory_id, sequence FROM index_queue ORDER BY sequence LIMIT ?", (limit,)))
 
 
-def newest(connection: apsw.Connection, limit: int) -> dict[int, int]:
-    """The memories that were queued last → their sequence numbers."""
-    return dict(connection.execute("SELECT memory_id, sequence FROM index_queue ORDER BY sequence DESC LIMIT ?", (limit,)))
+def batch(connection: apsw.Connection, pieces: int, piece_characters: int, *, newest: bool = False) -> dict[int, int]:
+    """The memories that have waited longest, or those queued last, with about so many pieces in all, of so many characters → their sequence numbers.
+
+    What is split and not embedded in a batch would be split again in the next one.
+    """
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "SELECT q.memory_id, q.sequence, coalesce(length(m.content), 0) FROM index_queue q LEFT JOIN memories m ON m.id = q.memory_id "
+        f"ORDER BY q.sequence {'DESC' if newest else 'ASC'} LIMIT ?",
+        (pieces,),
+    ).fetchall()
+    chosen: dict[int, int] = {}
+    for memory_id, sequence, length in rows:
+        if pieces <= 0:
+            break
+        chosen[memory_id] = sequence
+        pieces -= 1 + length // piece_characters
+    return chosen
 
 
 def remove(connection: apsw.Connection, entries: Mapping[int, int]) -> None:
