@@ -1,7 +1,6 @@
 """The composition root: creates every long-lived object with its dependencies, and starts and stops them in order."""
 
 import gc
-import ipaddress
 import secrets
 import signal
 import socket
@@ -20,6 +19,7 @@ from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.reading import spans_wanted
 from memory_mcp.config.settings import Settings
+from memory_mcp.config.values import is_loopback
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.loaders import Exports, build_registry
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
@@ -323,20 +323,13 @@ def _start_background(
 
 def refuse_anonymous_access(host: str, settings: Settings, *, has_tokens: bool) -> None:
     """Refuses to listen on other than loopback addresses without tokens, unless the user allows it."""
-    if not has_tokens and not settings.allow_anonymous and not _is_loopback(host):
+    if not has_tokens and not settings.allow_anonymous and not is_loopback(host):
         raise StartupError(
             f"refusing to listen on {host}",
             "everyone who can reach that address could read and change every memory",
             "Create a token with `memory-mcp token create --persona NAME`, or listen on 127.0.0.1, "
             "or set allow_anonymous to true in config.json if you trust everyone in the network",
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @contextmanager

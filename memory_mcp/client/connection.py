@@ -1,7 +1,6 @@
 """A connection to a running server as one persona, shared by the CLI, the stdio bridge and other Python programs."""
 
 import asyncio
-import ipaddress
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx2
 
+from memory_mcp.config.values import is_loopback
 from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
 from memory_mcp.personas.cells import OWNER_URL_HEADER
 from memory_mcp.personas.names import canonical_name
@@ -221,7 +221,8 @@ class Connection:
     @property
     def _uses_proxies(self) -> bool:
         """Whether to use the proxies of the environment; not for a server on this machine, which they can't reach."""
-        return not _is_loopback(urlsplit(self.url).hostname or "")
+        host = urlsplit(self.url).hostname or ""
+        return not (is_loopback(host) or host.endswith(".localhost"))
 
     async def _call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         # These take 2 s to import, and plain HTTP calls don't need them.
@@ -334,13 +335,6 @@ def _base_url(url: str) -> str:
     if not usable:
         raise InvalidInput(f"{url!r} is not the URL of a server", "", "Write it like http://127.0.0.1:8000")
     return url.strip().rstrip("/").removesuffix(MCP_PATH)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _token_missing() -> MemoryMCPError:

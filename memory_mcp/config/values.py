@@ -9,6 +9,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address, without its port, is one of this machine."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _known_timezone(name: str) -> str:
     try:
         ZoneInfo(name)
@@ -26,7 +34,7 @@ def _not_blank(name: str) -> str:
 def _secure_address(url: str) -> str:
     """Tokens and keys travel to this address: only on this machine they may do so unencrypted."""
     parts = urlsplit(url)
-    is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
+    is_local = parts.scheme == "http" and is_loopback(parts.hostname or "")
     if not (parts.scheme == "https" or is_local) or not parts.hostname or parts.username is not None or parts.fragment:
         raise ValueError("an https:// address; http:// only on this machine")
     return url

@@ -43,7 +43,7 @@ def merge(persona: Persona, keys: Sequence[str], into: str, *, reason: str | Non
         raise InvalidInput("nothing to merge", "no key was given but that of the kept memory", "Name the others with merge")
     redacted_reason = Redaction(privacy).optional(reason)
     done = persona.database.write(lambda connection: _merge(connection, others, into, redacted_reason, now))
-    _log(persona, done)
+    persona.log.append(persona.name, *done)
     return Merged(done[0].operation_id, (Outcome(into, "kept"), *(Outcome(key, "merged", f"into {into}") for key in others)))
 
 
@@ -55,7 +55,7 @@ def undo(persona: Persona, operation_id: str, *, now: datetime) -> Merged:
         MemoryNotFound: this persona has no merge with that operation_id.
     """
     outcomes, done = persona.database.write(lambda connection: _undo(connection, operation_id, now))
-    _log(persona, done)
+    persona.log.append(persona.name, *done)
     return Merged(done[0].operation_id if done else "", tuple(outcomes))
 
 
@@ -153,7 +153,3 @@ def _state(memory: Memory) -> Mapping[str, Any]:
         "revision": memory.revision,
         "updated_at": to_text(memory.updated_at),
     }
-
-
-def _log(persona: Persona, done: Sequence[Operation]) -> None:
-    persona.log.append(persona.name, *done)

@@ -264,14 +264,6 @@ class Authenticator:
         return Admission(None, frozenset(), frozenset(), client, self.refusals, is_stranger=True)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a `Host` header's name, without its port, is one of this machine."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _credentials(scope: Scope) -> list[bytes]:
     return [value for name, value in scope["headers"] if name == b"authorization"]
 

@@ -12,10 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from memory_mcp import __version__
+from memory_mcp.config.values import is_loopback
 from memory_mcp.encoders.models import State
 from memory_mcp.errors import NotAllowed
 from memory_mcp.extras import require
-from memory_mcp.server.auth import ADMISSION, Admission, is_loopback
+from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.call_record import CallRecord
 from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.refusal_log import RefusalLog

@@ -20,7 +20,6 @@ from memory_mcp.remember.forget import forget_stored
 from memory_mcp.remember.redact import check_key
 from memory_mcp.store import memories, versions
 from memory_mcp.store.files.persona_context import PEOPLE
-from memory_mcp.store.operations import Operation
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.transfer.formats.obsidian_notes import digest
 
@@ -187,7 +186,5 @@ def _import_version(persona: Persona, version: Version, dry_run: Foreseen | None
 
 
 def _drop(persona: Persona, keys: Sequence[str], now: datetime, reason: str) -> None:
-    def drop(connection: apsw.Connection) -> list[Operation]:
-        return forget_stored(connection, keys, reason, now)[1]
-
-    persona.log.append(persona.name, *persona.database.write(drop))
+    _, done = persona.database.write(lambda connection: forget_stored(connection, keys, reason, now))
+    persona.log.append(persona.name, *done)

@@ -8,11 +8,11 @@ from pydantic import Field
 from starlette.datastructures import Headers
 from typing_extensions import TypedDict
 
+from memory_mcp.config.values import is_loopback
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import InvalidInput, NotAllowed
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server.arguments import Arguments, Flag, NoArguments, Text, TextList, http
-from memory_mcp.server.auth import is_loopback
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.views import Moment, local, omit_empty

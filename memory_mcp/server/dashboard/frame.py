@@ -24,13 +24,14 @@ from starlette.types import Message, Scope
 
 from memory_mcp import __version__
 from memory_mcp.config.settings import Privacy, Settings
+from memory_mcp.config.values import is_loopback
 from memory_mcp.dates.format import Language
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, MemoryMCPError, NotAllowed, PersonaElsewhere, TokenRefused
 from memory_mcp.server.actions.imports import UPLOAD_LIMIT
 from memory_mcp.server.addressing import PATH_PERSONA
 from memory_mcp.server.arguments import Arguments
-from memory_mcp.server.auth import ADMISSION, Admission, Authenticator, is_loopback
+from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
 from memory_mcp.server.call import TURN, Call, accepted_language, call_of, client_language
 from memory_mcp.server.dashboard.refusals import Refused, refused
 from memory_mcp.server.dashboard.words import Words
