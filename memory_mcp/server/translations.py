@@ -12,23 +12,20 @@ class Translations:
     """A table of sentences, and of the values of their placeholders."""
 
     patterns: Mapping[re.Pattern[str], str]
-    parts: Mapping[str, str]
+    parts: "Translations | None" = None
 
     @classmethod
-    def of(cls, sentences: Mapping[str, str], parts: Mapping[str, str]) -> "Translations":
+    def of(cls, sentences: Mapping[str, str], parts: Mapping[str, str] | None = None) -> "Translations":
         # The longest first: a short one with many places fits much.
-        return cls({_pattern(english): sentences[english] for english in sorted(sentences, key=_words_in, reverse=True)}, parts)
+        ordered = sorted(sentences, key=lambda english: len(re.sub(r"\{\d\}", "", english)), reverse=True)
+        return cls({_pattern(english): sentences[english] for english in ordered}, cls.of(parts) if parts else None)
 
     def find(self, words: str) -> str | None:
         """The sentence with its values, or None if the table doesn't have it."""
         for pattern, translated in self.patterns.items():
             if match := pattern.fullmatch(words):
-                return translated.format(*(self.parts.get(part, part) for part in match.groups()))
+                return translated.format(*((self.parts and self.parts.find(part)) or part for part in match.groups()))
         return None
-
-
-def _words_in(english: str) -> int:
-    return len(re.sub(r"\{\d\}", "", english))
 
 
 def _pattern(english: str) -> re.Pattern[str]:
