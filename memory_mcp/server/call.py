@@ -272,8 +272,11 @@ class Call:
         if rights.get(self.pool, False) or (self.pool in rights and not to_write):
             return pool_store(self.pool)
         self.admission.note("pool", asked=self.pool[:NAME_LIMIT])
-        refused = f"you may not {'write to' if self.pool in rights else 'read'} the pool {self.pool!r}"
-        raise NotAllowed(refused, "pools in config.json say who may", "Ask the server's owner to add the persona there")
+        raise NotAllowed(
+            f"you may not write to the pool {self.pool!r}" if self.pool in rights else f"you may not read the pool {self.pool!r}",
+            "pools in config.json say who may",
+            "Ask the server's owner to add the persona there",
+        )
 
     def writable_name(self) -> str:
         """The name of the store that the caller may write to.
