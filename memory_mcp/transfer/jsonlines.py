@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
+import apsw
+
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Clash, Conversation, Draft, Feedback, Memory, Outcome, StatedRelation, Version
+from memory_mcp.domain import Clash, Conversation, Draft, Embedded, Feedback, Memory, Outcome, StatedRelation, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
@@ -40,6 +42,7 @@ ERRORS_LISTED = 10_000
 # A longer line is written without its vectors: they can be computed again, and an import accepts lines of up to 2 MiB.
 LINE_WITH_VECTORS_BYTES = 1024 * 1024
 
+T = TypeVar("T")
 OpenPersona = Callable[[], AbstractContextManager[Persona]]
 
 
@@ -175,38 +178,42 @@ def export_lines(persona: Persona, options: ExportOptions = ExportOptions()) -> 
 
 
 def _memory_lines(persona: Persona, options: ExportOptions) -> Iterator[str]:
+    def embedded_of(connection: apsw.Connection, page: Sequence[Memory]) -> Mapping[int, Embedded]:
+        # Vectors of superseded and deleted memories are not searched, and may be missing.
+        current = [memory.id for memory in page if memory.deleted_at is None and memory.superseded_by is None]
+        generation = stored_vectors.serving_generation(connection) if options.vectors else None
+        return stored_vectors.embedded_of(connection, generation, current) if generation else {}
+
+    for rows, embedded in rows_by_page(persona, options, embedded_of):
+        for memory, row in rows:
+            yield _line(row, {"vectors": as_json(embedded[memory.id])} if memory.id in embedded else {})
+            if options.versions and memory.revision > 1:
+                with persona.database.read() as connection:
+                    earlier = versions.for_export(connection, memory.key, options.secret)
+                yield from (json.dumps(row_of_version(version), ensure_ascii=False) for version in earlier)
+
+
+def rows_by_page(
+    persona: Persona, options: ExportOptions, read_more: Callable[[apsw.Connection, Sequence[Memory]], T]
+) -> Iterator[tuple[list[tuple[Memory, dict[str, Any]]], T]]:
+    """Yields the memories of an export page by page, each with its row, and what `read_more` reads of a page in the same snapshot."""
     last = 0
     with persona.database.read() as connection:
         entity_names = visibility.export_names(connection, options.deleted, options.secret)
     while True:
         with persona.database.read() as connection:
             page = memories.page_for_export(connection, last, EXPORT_PAGE, options.deleted, options.secret)
-            generation = stored_vectors.serving_generation(connection) if options.vectors else None
-            # Vectors of superseded and deleted memories are not searched, and may be missing.
-            current = [memory.id for memory in page if memory.deleted_at is None and memory.superseded_by is None]
-            embedded = stored_vectors.embedded_of(connection, generation, current) if generation else {}
             stated = relations.stated_in(connection, [memory.id for memory in page], entity_names)
             verdicts = feedback.of_memories(connection, [memory.id for memory in page])
+            more = read_more(connection, page)
         if not page:
             return
-        for memory in page:
-            vectors = {"vectors": as_json(embedded[memory.id])} if memory.id in embedded else {}
-            yield line_of(memory, stated.get(memory.id, ()), vectors, verdicts.get(memory.id, ()))
-            if options.versions and memory.revision > 1:
-                with persona.database.read() as connection:
-                    earlier = versions.for_export(connection, memory.key, options.secret)
-                yield from map(line_of_version, earlier)
+        yield [(memory, _row_of(memory, stated.get(memory.id, ()), verdicts.get(memory.id, ()))) for memory in page], more
         last = page[-1].id
 
 
-def line_of(
-    memory: Memory,
-    stated: Sequence[StatedRelation] = (),
-    optional_fields: Mapping[str, Any] | None = None,
-    verdicts: Sequence[Feedback] = (),
-) -> str:
-    """The JSON line of a memory, the relations that it states, and the verdicts on it. `optional_fields` are left out if they make the line too long."""
-    row = row_of(memory, stated, verdicts)
+def _line(row: Mapping[str, Any], optional_fields: Mapping[str, Any]) -> str:
+    """The JSON line of a row. `optional_fields` are left out if they make it too long."""
     if optional_fields:
         line = json.dumps({**row, **optional_fields}, ensure_ascii=False)
         if len(line.encode()) <= LINE_WITH_VECTORS_BYTES:
@@ -214,7 +221,7 @@ def line_of(
     return json.dumps(row, ensure_ascii=False)
 
 
-def row_of(memory: Memory, stated: Sequence[StatedRelation] = (), verdicts: Sequence[Feedback] = ()) -> dict[str, Any]:
+def _row_of(memory: Memory, stated: Sequence[StatedRelation], verdicts: Sequence[Feedback]) -> dict[str, Any]:
     """The object of a memory line: fields in the order of `FIELDS`, without unset ones; times in UTC."""
     values = {
         "key": memory.key,
@@ -247,11 +254,6 @@ def row_of(memory: Memory, stated: Sequence[StatedRelation] = (), verdicts: Sequ
 def _row_of_feedback(verdict: Feedback) -> dict[str, str]:
     values = {"verdict": verdict.verdict, "at": to_text(verdict.at), "run": verdict.run, "query": verdict.query}
     return {name: value for name, value in values.items() if value}
-
-
-def line_of_version(version: Version) -> str:
-    """The JSON line of an earlier version of a memory."""
-    return json.dumps(row_of_version(version), ensure_ascii=False)
 
 
 def row_of_version(version: Version) -> dict[str, Any]:

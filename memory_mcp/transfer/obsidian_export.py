@@ -7,18 +7,19 @@ import io
 import re
 import unicodedata
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memory_mcp.domain import Memory
+import apsw
+
+from memory_mcp.domain import Memory, Version
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import feedback, memories, versions
-from memory_mcp.store.graph import relations, visibility
+from memory_mcp.store import memories, versions
 from memory_mcp.transfer.formats.obsidian_notes import INDEX, MARK, MEMORY, digest, format_note
-from memory_mcp.transfer.jsonlines import EXPORT_PAGE, ExportOptions, row_of, row_of_version
+from memory_mcp.transfer.jsonlines import ExportOptions, row_of_version, rows_by_page
 from memory_mcp.transfer.non_memory_lines import CONTEXT
 
 TITLE_CHARACTERS = 32
@@ -101,37 +102,26 @@ def archive(persona: Persona, options: ExportOptions, zone: ZoneInfo) -> Iterato
 def files(persona: Persona, options: ExportOptions, zone: ZoneInfo) -> Iterator[File]:
     """Yields the notes of a vault. Dates are in `zone`."""
     lists = _Lists()
-    last = 0
     if options.context and persona.exists:
         yield File("persona.md", format_note({MARK: MEMORY, CONTEXT: persona.context.read()}, ""), EARLIEST_IN_ZIP)
-    with persona.database.read() as connection:
-        entity_names = visibility.export_names(connection, options.deleted, options.secret)
-    while True:
-        with persona.database.read() as connection:
-            page = memories.page_for_export(connection, last, EXPORT_PAGE, options.deleted, options.secret)
-            former = memories.by_keys(connection, [memory.supersedes for memory in page if memory.supersedes])
-            earlier = {
-                memory.key: versions.for_export(connection, memory.key, options.secret)
-                for memory in page
-                if options.versions and memory.revision > 1
-            }
-            stated = relations.stated_in(connection, [memory.id for memory in page], entity_names)
-            verdicts = feedback.of_memories(connection, [memory.id for memory in page])
-        if not page:
-            break
+
+    def read_earlier(connection: apsw.Connection, page: Sequence[Memory]) -> tuple[Mapping[str, Memory], Mapping[str, list[Version]]]:
+        former = memories.by_keys(connection, [memory.supersedes for memory in page if memory.supersedes])
+        changed = [memory.key for memory in page if options.versions and memory.revision > 1]
+        return former, {key: versions.for_export(connection, key, options.secret) for key in changed}
+
+    for rows, (former, earlier) in rows_by_page(persona, options, read_earlier):
         # The name of a note contains its first words: a note must not link to a memory that is not exported.
         replaced = {key: memory for key, memory in former.items() if options.includes(memory)}
-        for memory in page:
+        for memory, row in rows:
             name = _name(memory, zone)
-            row = row_of(memory, stated.get(memory.id, ()), verdicts.get(memory.id, ()))
             path = f"trash/{name}.md" if memory.deleted_at else f"memories/{name[:7]}/{name}.md"
             yield File(path, _text(memory, row, replaced, lists, zone), memory.updated_at)
             for version in earlier.get(memory.key, []):
-                row = row_of_version(version)
-                body = row.pop("content")
-                text = format_note({MARK: MEMORY, **row, "links": [f"[[{name}]]"]}, body)
+                fields = row_of_version(version)
+                body = fields.pop("content")
+                text = format_note({MARK: MEMORY, **fields, "links": [f"[[{name}]]"]}, body)
                 yield File(f"versions/{name} r{version.revision}.md", text, version.updated_at)
-        last = page[-1].id
     yield from lists.files(zone)
 
 
