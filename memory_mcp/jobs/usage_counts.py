@@ -78,7 +78,7 @@ class Usage:
     def forget_queries(self) -> None:
         """Forgets for which queries memories were shown, after some were erased for good: a query may quote them."""
         with self._guard:
-            self._lately = OrderedDict((whom, Showing(showing.at)) for whom, showing in self._lately.items())
+            self._lately = OrderedDict((shown, Showing(showing.at)) for shown, showing in self._lately.items())
 
     def step(self, persona: Persona, _now: datetime, _settings: Settings) -> bool:
         """Writes the counts of a persona. One call is always enough."""

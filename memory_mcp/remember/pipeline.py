@@ -182,13 +182,13 @@ def _store(
         entity_linking.check_relation_types(connection, draft.relations)
     known = settle(connection, draft, now)
     if known:
-        return (known.key, *_told_again(connection, known.key, draft, now.astimezone(zone)))
+        return (known.key, *_stored_again(connection, known.key, draft, now.astimezone(zone)))
     memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
     bm25_index.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
     return str(operation.key), operation, 0, draft.expires_at
 
 
-def _told_again(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int, datetime | None]:
+def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int, datetime | None]:
     """Adds the new relations of a write that is stored already, keeps it as long as the write says if that is longer, and notes that it was told
     again: the operation, the number of relations, and when it expires."""
     memory = memories.by_keys(connection, [key])[key]

@@ -307,8 +307,8 @@ def _hints(
     """The dates and speakers that the query names, and the origins of the candidates."""
     ids = list(origins)
     sources = {origin.source for origin in origins.values()}
-    said_by_assistants = () if asks_assistant(question.query) else filter(is_assistant, sources)
-    assistants = frozenset(source for source in said_by_assistants if source)
+    counting_less = () if asks_assistant(question.query) else filter(is_assistant, sources)
+    assistants = frozenset(source for source in counting_less if source)
     times = memory_dates.of_memories(connection, ids) if dates else {}
     return Hints(
         dates,
@@ -335,10 +335,10 @@ def all_are_hits(question: Question) -> bool:
 
 def by_time(hints: Hints, asked: TimeAsked) -> Callable[[Candidate], Any]:
     """The order of `mode=recent`."""
-    return _nearest_time(hints) if asked.looks_ahead else _latest_told(hints)
+    return _nearest_time(hints) if asked.looks_ahead else _latest_first(hints)
 
 
-def _latest_told(hints: Hints) -> Callable[[Candidate], Any]:
+def _latest_first(hints: Hints) -> Callable[[Candidate], Any]:
     """Sorts the latest first; memories whose text names the date that is asked for before those that were only told on it."""
     moments = sorted({origin.told_at for origin in hints.origins.values()}, reverse=True)
     rank = {moment: index for index, moment in enumerate(moments)}

@@ -99,22 +99,22 @@ def read(text: str) -> Experience:
             open_part = fields.setdefault("lesson", [])
         mark = named or step
         open_part.append((line[mark.end() :] if mark else line).lstrip())
-    said = {name: "\n".join(part).strip() for name, part in fields.items()}
-    severity = said.pop("severity", "")
+    values = {name: "\n".join(part).strip() for name, part in fields.items()}
+    severity = values.pop("severity", "")
     is_number = severity.isdecimal() and 1 <= int(severity) <= 5
     if severity and not is_number:
-        said["lesson"] = "\n".join(filter(None, [said.get("lesson"), f"{_NAMES['severity'][is_japanese(first)]}: {severity}"]))
+        values["lesson"] = "\n".join(filter(None, [values.get("lesson"), f"{_NAMES['severity'][is_japanese(first)]}: {severity}"]))
     return Experience(
         " ".join(first.lstrip("#").split()),
-        **{**said, "strategy": _strategy(said.get("strategy", ""))},
+        **{**values, "strategy": _strategy(values.get("strategy", ""))},
         steps=tuple(step for step in ("\n".join(part).strip() for part in steps) if step),
         severity=int(severity) if is_number else 0,
     )
 
 
-def _strategy(said: str) -> str:
-    word = normalise(said).strip()
-    return word if word in STRATEGIES else _STRATEGY_OF.get(word[:2], said)
+def _strategy(text: str) -> str:
+    word = normalise(text).strip()
+    return word if word in STRATEGIES else _STRATEGY_OF.get(word[:2], text)
 
 
 def _indented(text: str) -> str:

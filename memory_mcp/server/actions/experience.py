@@ -118,10 +118,10 @@ class Reported(PersonaAnswer):
 def report(call: Call, arguments: ReportArguments) -> Json:
     """Say how a task went, also that it failed: steps that worked, or sign and instead of a pitfall. The next advise knows it."""
     experience = _experience(call, arguments)
-    place = call.within(arguments.pool.strip()) if arguments.pool.strip() else call
-    with place.writing() as persona:
-        keys = {place.locate(key)[1] if place.pool else key: key for key in arguments.used}
-        shown = keys if place.pool else call.shown(persona, arguments.used)  # who writes to a pool is believed
+    store = call.within(arguments.pool.strip()) if arguments.pool.strip() else call
+    with store.writing() as persona:
+        keys = {store.locate(key)[1] if store.pool else key: key for key in arguments.used}
+        shown = keys if store.pool else call.shown(persona, arguments.used)  # who writes to a pool is believed
         used = tuple(key for key in keys if key in shown)
         found = _matches(call, persona, experience.task)
         counted = count_report(
@@ -133,10 +133,10 @@ def report(call: Call, arguments: ReportArguments) -> Json:
             zone=call.settings.zone,
             privacy=call.settings.privacy,
         )
-    not_counted = {key: _why_not(place, key) for bare, key in keys.items() if bare not in used}
-    pool = place.foreign_pool
+    not_counted = {key: _why_not(store, key) for bare, key in keys.items() if bare not in used}
+    pool = store.foreign_pool
     return {
-        **(heading(place, persona) if pool else {"persona": persona.name}),
+        **(heading(store, persona) if pool else {"persona": persona.name}),
         "made": [_seen(key, pool) for key in counted.made],
         "counted": {_seen(key, pool): list(verdicts) for key, verdicts in counted.counted.items()},
         "near": [_near_view(match, pool) for match in counted.near],
@@ -189,8 +189,8 @@ def judge(call: Call, arguments: JudgeArguments) -> Json:
 def _judged(call: Call, keys: Sequence[str], verdict: Verdict) -> Json:
     require_keys(keys, "judge")
     answers = [
-        _judged_in(place, of_store, verdict)
-        for place, of_store in call.group_by_store(storable(key, "keys").strip() for key in dict.fromkeys(keys))
+        _judged_in(store, of_store, verdict)
+        for store, of_store in call.group_by_store(storable(key, "keys").strip() for key in dict.fromkeys(keys))
     ]
     return {**answers[0], "outcomes": [outcome for answer in answers for outcome in answer["outcomes"]]}
 
@@ -207,7 +207,8 @@ def _judged_in(call: Call, keys: Sequence[str], verdict: Verdict) -> Json:
         return {
             **head,
             "outcomes": [
-                {"key": _seen(one.key, call.foreign_pool), "outcome": one.outcome, **omit_empty(reason=one.reason)} for one in outcomes
+                {"key": _seen(outcome.key, call.foreign_pool), "outcome": outcome.outcome, **omit_empty(reason=outcome.reason)}
+                for outcome in outcomes
             ],
         }
 

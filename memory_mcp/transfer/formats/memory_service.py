@@ -58,14 +58,17 @@ def _memory(memory: Any, where: str, machine: str) -> Iterator[ImportItem]:
         return
     if memory.get("embedding"):
         yield ImportItem(where, left_out="vectors")
-    told, hash_ = memory.get("metadata"), text_in(memory.get(HASH))
-    further = {**import_rows.unread(memory, _READ), **(told if isinstance(told, dict) else {})}
+    metadata, hash_ = memory.get("metadata"), text_in(memory.get(HASH))
+    further = {**import_rows.unread(memory, _READ), **(metadata if isinstance(metadata, dict) else {})}
     mistake = _MISTAKE.fullmatch(memory["content"].strip())
     if mistake:
         pattern, context, wrong, right = (part.strip() for part in mistake.groups())
-        said = Experience(" ".join((context or pattern).split()), sign=pattern, lesson=wrong, instead=right)
+        experience = Experience(" ".join((context or pattern).split()), sign=pattern, lesson=wrong, instead=right)
         seen = moment(memory.get("updated_at")) or moment(memory.get("created_at")) or "1970-01-01T00:00:00+00:00"
-        fields: dict[str, Any] = {**experience_fields(said), "feedback": verdicts({"failed": further.pop("failure_count", 1)}, seen, FORM)}
+        fields: dict[str, Any] = {
+            **experience_fields(experience),
+            "feedback": verdicts({"failed": further.pop("failure_count", 1)}, seen, FORM),
+        }
     else:
         fields = {"content": memory["content"], "kind": "fact"}
     listed = memory.get("tags")

@@ -61,26 +61,26 @@ def sections(text: str, where: str) -> Iterator[ImportItem]:
     for number, section in enumerate(_SECTION.split(text.replace("\r\n", "\n"))[1:], start=1):
         task, _, rest = section.partition("\n")
         comment = _COMMENT.search(rest)
-        said = read(storable(f"{task.strip()}\n{_COMMENT.sub('', rest)}").rstrip())
-        if not task.strip() or not said.task:
+        experience = read(storable(f"{task.strip()}\n{_COMMENT.sub('', rest)}").rstrip())
+        if not task.strip() or not experience.task:
             yield ImportItem(f"{where}, section {number}", refused="It has no task.")
             continue
         is_known = comment is not None and comment[1] not in seen
-        key = comment[1] if comment and is_known else import_rows.key_of(FORM, repr(said.identity))
+        key = comment[1] if comment and is_known else import_rows.key_of(FORM, repr(experience.identity))
         seen.add(key)
         counted = {"feedback": _outcomes(comment[0])} if comment and is_known else {}
-        yield ImportItem(f"{where}, section {number}", {"key": key, **experience_fields(said), **counted})
+        yield ImportItem(f"{where}, section {number}", {"key": key, **experience_fields(experience), **counted})
 
 
 def _outcomes(comment: str) -> list[Row]:
     """What a comment says became of an experience. It counts where the memory is not known yet, such as for another persona."""
-    told = {name: min(int(number), COUNTED_LIMIT) for name, number in _NUMBER.findall(comment)}
+    numbers = {name: min(int(number), COUNTED_LIMIT) for name, number in _NUMBER.findall(comment)}
     last = _LAST.search(comment)
     at = import_rows.moment(last[1]) if last else None
     if at is None:
         return []
-    worked, partly = told.get("worked", 0), told.get("partly", 0)
-    times: dict[str, int] = {"worked": worked, "partly": partly, "failed": max(told.get("tried", 0) - worked - partly, 0)}
+    worked, partly = numbers.get("worked", 0), numbers.get("partly", 0)
+    times: dict[str, int] = {"worked": worked, "partly": partly, "failed": max(numbers.get("tried", 0) - worked - partly, 0)}
     return verdicts(times, at, FORM)
 
 
@@ -94,6 +94,6 @@ def verdicts(counts: Mapping[str, Any], at: str, form: str) -> list[Row]:
     ]
 
 
-def experience_fields(said: Experience) -> Row:
+def experience_fields(experience: Experience) -> Row:
     """The fields of the memory of an experience."""
-    return {"content": said.text(), "kind": "experience", "questions": list(said.matched_by)}
+    return {"content": experience.text(), "kind": "experience", "questions": list(experience.matched_by)}
