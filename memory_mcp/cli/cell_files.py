@@ -61,17 +61,18 @@ resolvers dns
 
 
 def haproxy(of: int, server: str, bind: str, claim: str | None) -> str:
-    """The configuration of a router to so many cells. `server`: HOST:PORT with `{cell}`; `claim`: of an OAuth token, names the persona.
+    """The configuration of a router to so many cells. `server`: HOST:PORT with `{cell}`, and `${NAME}` for a variable of HAProxy's environment; `claim`: of an OAuth token, names the persona.
 
     Raises:
         InvalidInput: an argument can't be written there.
     """
-    if PLACE not in server or not re.fullmatch(r"[\w.:\[\]{}-]+", server):
+    if PLACE not in server or not re.fullmatch(r"(\$\{\w+\}|[\w.:\[\]{}-])+", server):
         raise InvalidInput(f"{server!r} is not the address of each cell", "", "Write it like memory-{cell}.memory:8000")
     if claim and not re.fullmatch(r"[A-Za-z_][\w.]*", claim):
         raise InvalidInput(f"{claim!r} is not a claim that HAProxy can read", "", "Write a name, or a path with dots")
     named = _is_name(server.replace(PLACE, "0"))
-    backends = [f"backend cell-{cell}\n    server cell-{cell} {server.replace(PLACE, str(cell))}\n" for cell in range(of)]
+    written = f'"{server}"' if "$" in server else server  # HAProxy expands variables of the environment within quotes alone
+    backends = [f"backend cell-{cell}\n    server cell-{cell} {written.replace(PLACE, str(cell))}\n" for cell in range(of)]
     return _HAPROXY.format(
         of=of,
         bind=bind,

@@ -29,7 +29,14 @@ def owner(name: Annotated[str, typer.Argument(help="The persona.", metavar="NAME
 @group.command()
 def haproxy(
     of: Of,
-    server: Annotated[str, typer.Option("--server", help="The address of each cell, with {cell} for its number.", metavar="HOST:PORT")],
+    server: Annotated[
+        str,
+        typer.Option(
+            "--server",
+            help="The address of each cell, with {cell} for its number. HAProxy adds no search domain to a name.",
+            metavar="HOST:PORT",
+        ),
+    ],
     bind: Annotated[str, typer.Option("--bind", help="Where HAProxy listens, in its words.")] = ":8000",
     claim: Annotated[str | None, typer.Option("--claim", help="The claim of OAuth tokens that names the persona.", metavar="NAME")] = None,
 ) -> None:

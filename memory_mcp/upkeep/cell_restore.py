@@ -25,7 +25,7 @@ from memory_mcp.personas.registry import Personas
 from memory_mcp.store import operations
 from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.backup_archive import FindKey, Manifest
-from memory_mcp.store.files.durable_files import write_atomically
+from memory_mcp.store.files.durable_files import PRIVATE_FILE, write_atomically
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.sqlite import snapshots
 from memory_mcp.store.sqlite.database import DATABASE_NAME
@@ -117,7 +117,9 @@ def _newest_backups(personas: Personas, find_key: FindKey, settings: Settings) -
 
 
 def _copied_folders(copies: Path) -> list[Path]:
-    return sorted(path.parent.parent for path in copies.rglob("ltx") if path.parent.name == DATABASE_NAME)
+    # Litestream also copies what is only being made, in .staging and .unfinished: a persona as it was then.
+    found = [path.parent.parent for path in copies.rglob("ltx") if path.parent.name == DATABASE_NAME]
+    return sorted(folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(copies).parts))
 
 
 def _copy_of(folder: Path, target: Path) -> _Copied:
@@ -163,6 +165,7 @@ def _placed(personas: Personas, copied: _Copied, backup: tuple[Backup, Manifest]
             context = extract(scratch / DATABASE_NAME, None, no_progress).get(CONTEXT_NAME, b"") if not backup[1].encrypted else b""
     with atomic_replace.replacement(personas.directory, personas.path_of(copied.name).parent.name) as directory:
         copied.database.rename(directory / DATABASE_NAME)
+        (directory / DATABASE_NAME).chmod(PRIVATE_FILE)  # Litestream lets every user read it
         if context:
             write_atomically(directory / CONTEXT_NAME, context)
         write_identity(directory, copied.name)

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -117,6 +118,26 @@ def test_a_lost_cell_comes_back_with_all_that_was_copied_and_a_beginning_of_the_
         say(persona, "また踊る")
     personas.close()
     figure("memories acknowledged right before Litestream was killed, of 50, that a restored cell lacks", len(late) - len(kept))
+
+
+@needs_litestream
+@pytest.mark.slow
+def test_what_litestream_saw_of_an_unfinished_replacement_is_no_persona(tmp_path, lost, eventually):
+    lost.close()
+    (lost.directory / ".staging").mkdir(exist_ok=True)
+    (lost.directory / "nilou").rename(lost.directory / ".staging" / "nilou")
+    personas = Personas(tmp_path / "later")
+    with personas.writing("nilou") as persona:
+        say(persona, "後の記憶")
+    personas.close()
+    (tmp_path / "later" / "nilou").rename(lost.directory / "nilou")
+    with copying(lost.directory, tmp_path / "copies", tmp_path):
+        eventually(lambda: all(any((tmp_path / "copies" / place).rglob("*.ltx")) for place in ("nilou", ".staging/nilou")))
+    personas, done = restored(tmp_path / "new", tmp_path / "copies", Settings())
+    assert texts(personas, "nilou") == {"後の記憶"}
+    assert done["nilou"].refused == ""
+    assert stat.S_IMODE(personas.path_of("nilou").stat().st_mode) == 0o600
+    personas.close()
 
 
 @needs_litestream

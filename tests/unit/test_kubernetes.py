@@ -1,6 +1,7 @@
 """The kustomize base in deploy/kubernetes: valid by the schemas of Kubernetes, and what its files say of each other agrees."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -76,14 +77,18 @@ def test_the_router_is_made_for_the_cells_that_there_are():
     assert variables["MEMORY_MCP_CELL_INDEX"]["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.labels['apps.kubernetes.io/pod-index']"
     service = named("Service", cells["serviceName"])
     assert service["spec"]["clusterIP"] == "None"
-    address = f"memory-{{cell}}.{cells['serviceName']}:{service['spec']['ports'][0]['port']}"
+    # Whole names: HAProxy adds no search domain, and a name that the DNS doesn't know takes a cell down.
+    address = f"memory-{{cell}}.{cells['serviceName']}.${{NAMESPACE}}.svc.cluster.local:{service['spec']['ports'][0]['port']}"
+    (router,) = named("Deployment", "memory-router")["spec"]["template"]["spec"]["containers"]
+    assert router["env"] == [{"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}]
     made = haproxy(cells["replicas"], address, ":8000", None)
     assert (ROOT / "base" / "haproxy.cfg").read_text(encoding="utf-8") == made
 
 
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="HAProxy is not installed: apt-get install haproxy")
 def test_haproxy_takes_the_configuration():
-    assert subprocess.run(["haproxy", "-c", "-f", str(ROOT / "base" / "haproxy.cfg")], capture_output=True, check=False).returncode == 0
+    command = ["haproxy", "-c", "-f", str(ROOT / "base" / "haproxy.cfg")]
+    assert subprocess.run(command, capture_output=True, check=False, env={**os.environ, "NAMESPACE": "memory"}).returncode == 0
 
 
 def test_the_server_takes_the_configuration_of_each_cell():
