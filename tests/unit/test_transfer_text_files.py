@@ -1,15 +1,18 @@
 """Text files become rows that an import takes."""
 
 import os
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.errors import InvalidInput
 from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.transfer.formats import text_files
+from memory_mcp.transfer.formats import Format, text_files
 from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
 from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS
 
@@ -88,6 +91,16 @@ def test_a_link_out_of_the_directory_is_refused_and_the_rest_is_read(tmp_path: P
     (inside.parent / "same.txt").symlink_to(inside)
     assert contents(inside.parent) == ["読まれる。", "読まれる。"]
     assert "link.txt" in {one.where for one in refusals(inside.parent)}
+
+
+def test_a_zip_of_texts_is_read_as_its_directory_is(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "日記.zip", "w") as archive:
+        archive.writestr(zipfile.ZipInfo("2025/昨日.txt", (2025, 10, 1, 0, 0, 0)), "晴れ")
+    write(tmp_path / "2025" / "昨日.txt", "晴れ")
+    assert rows(tmp_path / "日記.zip") == rows(tmp_path)
+    with pytest.raises(InvalidInput, match="is not recognized"):
+        detect_format(tmp_path / "日記.zip")
+    assert detect_format(tmp_path / "日記.zip", Format.TEXT) == Format.TEXT
 
 
 def test_a_private_key_is_one_piece_that_the_server_sees_whole(tmp_path: Path) -> None:
