@@ -17,7 +17,7 @@ from memory_mcp.config.settings import Fusion, Settings
 from memory_mcp.domain import Candidate, Memory, Origin, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
-from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning, entities_by_meaning
+from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesByMeaning, entities_by_meaning
 from memory_mcp.graph.query.retrieval import QueryEntities, entities_in_query, graph_evidence, memories_near_entities
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, union
@@ -263,7 +263,7 @@ def _entities_by_meaning(persona: Persona, question: Question, models: Models) -
         return EntitiesByMeaning()
     with persona.database.read() as connection:
         named = entities_in_query(connection, persona.names, question.query)
-    return EntitiesByMeaning() if named.shares else entities_by_meaning(persona, question.query, models)
+    return EntitiesByMeaning() if named.shares else entities_by_meaning(persona, question.query, models, QUESTION_FLOOR)
 
 
 def _by_graph(

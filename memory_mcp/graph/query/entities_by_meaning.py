@@ -15,6 +15,8 @@ from memory_mcp.store.vectors import stored_vectors
 # Models differ in the cosine of two unrelated texts. So nearness is scaled: 0 for an unrelated text, 1 for the same text. The nearest entity
 # needs `FLOOR`, others this share of the nearest one's.
 FLOOR, SHARE_OF_BEST = 0.15, 0.8
+# In a recall, where the entities of what the question finds are at hand: below it those lead further (docs/decisions/0044-the-graph-beside-vectors.md).
+QUESTION_FLOOR = 0.35
 ENTITIES_LIMIT = 3
 # Unrelated texts: the entities of a small persona do not show how far unrelated ones are.
 UNRELATED = ("天気", "音楽", "数学", "朝ごはん", "政治", "a river", "the weather", "a number", "an old song", "paint")
@@ -30,8 +32,8 @@ class EntitiesByMeaning:
     shares: Mapping[int, float] = field(default_factory=dict)
 
 
-def entities_by_meaning(persona: Persona, text: str, models: Models) -> EntitiesByMeaning:
-    """The entities nearest to a text by meaning; none where none is near enough. No database connection is held while the model works."""
+def entities_by_meaning(persona: Persona, text: str, models: Models, floor: float = FLOOR) -> EntitiesByMeaning:
+    """The entities nearest to a text by meaning; none where none reaches the floor. No database connection is held while the model works."""
     with persona.database.read() as connection:
         serving = stored_vectors.serving_generation(connection)
         embedder = models.of_generation(serving)
@@ -51,9 +53,9 @@ def entities_by_meaning(persona: Persona, text: str, models: Models) -> Entities
         return EntitiesByMeaning(skipped="embedder_failed")
     nearness = (cosines - unrelated) / max(1 - unrelated, 1e-6)
     best = float(nearness.max())
-    if best < FLOOR:
+    if best < floor:
         return EntitiesByMeaning()
-    order = [index for index in np.argsort(-nearness)[:ENTITIES_LIMIT].tolist() if nearness[index] >= max(FLOOR, SHARE_OF_BEST * best)]
+    order = [index for index in np.argsort(-nearness)[:ENTITIES_LIMIT].tolist() if nearness[index] >= max(floor, SHARE_OF_BEST * best)]
     with persona.database.read() as connection:
         nearest = records.by_ids(connection, [int(ids[index]) for index in order])
         known = {entity.id: entity for entity in lookup.visible(connection, list(nearest.values()))}
