@@ -11,9 +11,9 @@ KANJI = "\u4e00-\u9fff々"
 # With those that hardly any name has, for the characters beside one.
 EVERY_KANJI = f"\u3400-\u4dbf{KANJI}"
 
-_JAPANESE = re.compile(f"[{KANA}{HAN}]")
+_JAPANESE = re.compile(f"[{KANA}{HAN}\uff66-\uff9d]")
 
 
 def is_japanese(text: str) -> bool:
-    """Whether a text has a kana or a kanji."""
+    """Whether a text has a kana, of full or half width, or a kanji."""
     return _JAPANESE.search(text) is not None

@@ -126,10 +126,10 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo, *, upcoming: bool = F
     return [*in_utc_spans(spans_in_question(plain, now.astimezone(zone).date(), upcoming=upcoming), zone), *named_hours(plain, now)]
 
 
-def without_named_dates(query: str, now: datetime, zone: ZoneInfo) -> str:
+def without_named_dates(query: str, now: datetime, zone: ZoneInfo, longest: timedelta = LONGEST_SPAN) -> str:
     """The query without the dates that it names, which are no words to look for. Spans of more than a month stay: texts write 2025年 the same way."""
     plain, today = normalize(query), now.astimezone(zone).date()
-    named = [named for named in recognize(plain, today, IN_QUESTIONS) if all(end - start <= LONGEST_SPAN for start, end in named.spans)]
+    named = [named for named in recognize(plain, today, IN_QUESTIONS) if all(end - start <= longest for start, end in named.spans)]
     return without_dates(plain, named) if named else query
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 
 import apsw
 
@@ -12,6 +13,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context_budget import Layered, shared
 from memory_mcp.search.outdated import outdated
+from memory_mcp.search.pipeline import statement_of
 from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools, recall
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.store import memories
@@ -133,7 +135,7 @@ def _dissimilar(summaries: Sequence[Memory], count: int) -> list[Memory]:
 def _distinct(
     topical: Iterable[Hit], summaries: Iterable[Memory], upcoming: Iterable[Memory], latest: Iterable[Hit], recent: int
 ) -> list[Layered]:
-    """Each memory once and whole, in the first layer that has it; `recent` of the latest."""
+    """Each memory once and whole, in the first layer that has it; `recent` of the latest, which say nothing twice."""
     seen: dict[str, Layered] = {}
     for hit in topical:
         seen.setdefault(hit.memory.key, ("semantic", hit))
@@ -141,8 +143,12 @@ def _distinct(
         seen.setdefault(memory.key, ("summary", _whole(memory)))
     for memory in upcoming:
         seen.setdefault(memory.key, ("upcoming", _whole(memory)))
-    fresh = [hit for hit in latest if hit.memory.key not in seen]
-    return [*seen.values(), *(("recent", hit) for hit in fresh[:recent])]
+    shown = {statement_of(hit.memory) for _, hit in seen.values()}
+    fresh: dict[object, Layered] = {}
+    for hit in latest:
+        if (statement := statement_of(hit.memory)) not in shown:
+            fresh.setdefault(statement, ("recent", hit))
+    return [*seen.values(), *islice(fresh.values(), recent)]
 
 
 def _whole(memory: Memory) -> Hit:

@@ -136,8 +136,10 @@ def judged(connection: apsw.Connection, memory_ids: Sequence[int], weight: float
 
 
 def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
-    """By their scores; of equals the later one in time."""
-    return sorted(candidates, key=lambda candidate: (candidate.score, origins[candidate.memory_id].happened), reverse=True)
+    """By their scores; of equals those of a named date, then the later one in time."""
+    return sorted(
+        candidates, key=lambda candidate: (candidate.score, candidate.date_share, origins[candidate.memory_id].happened), reverse=True
+    )
 
 
 def _date_share(since: str, until: str, origin: Origin, times: Sequence[tuple[str, str]]) -> float:

@@ -187,7 +187,7 @@ def _ranked(
     spans = chunks.spans(connection, best_chunks)
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
     # Where expired memories can't be moved to the trash, their words are still in the index.
-    missing = () if asked.is_vague or question.filters.unexpired_at else unmatched(connection, asked.words)
+    missing = () if asked.is_vague or question.filters.unexpired_at else unmatched(connection, asked.informative)
     return Ranked(ranked, pool, by_id, spans, lag, hints, evidence.certain, in_small_store, evidence.relations, missing)
 
 
@@ -413,20 +413,21 @@ def _answer(
 
 
 def _distinct(candidates: Sequence[Candidate], read: Mapping[int, Memory], limit: int) -> tuple[list[Candidate], int]:
-    """The first of these candidates that say different things, and how many before them say the same but for punctuation, width and case.
-
-    The same of different stated times is different.
-    """
+    """The first of these candidates that say different things, and how many before them say the same."""
     distinct: dict[tuple[str, datetime | None], Candidate] = {}
     repeated = 0
     for candidate in candidates:
         if candidate.memory_id not in read or len(distinct) == limit:
             break
         memory = read[candidate.memory_id]
-        statement = _NOT_SAID.sub("", normalise(memory.content)) or memory.content, memory.occurred_at
-        repeated += statement in distinct
+        repeated += (statement := statement_of(memory)) in distinct
         distinct.setdefault(statement, candidate)
     return list(distinct.values()), repeated
+
+
+def statement_of(memory: Memory) -> tuple[str, datetime | None]:
+    """The content of a memory but for punctuation, width and case, and its stated time: the same of another time is different."""
+    return _NOT_SAID.sub("", normalise(memory.content)) or memory.content, memory.occurred_at
 
 
 def _mode(question: Question, meaning: Meaning) -> str:

@@ -19,17 +19,18 @@ from memory_mcp.store.lexical.token_frequencies import held
 from memory_mcp.text.spellings import other_spellings
 from memory_mcp.text.tokens import is_function_word, tokens
 
-MOST = 8
+MOST, LONGEST = 8, 40
 # The words of a long query that are looked up.
 WORDS_LIMIT = 100
 KANJI_WINDOW, KATAKANA_WINDOW = 2, 3
 LONGEST_COUNT = 2
 
 # Endings by which a kanji is part of a longer word (締め切り), and those that only belong to it.
-_JOINING = "いきしちりみびぎえけせねめれべげ"
+_JOINING = "いきしちりみびぎえけせねめれべげっ"
 _STEM = rf"[{HAN}](?![{HAN}])"
+_NOT_OF_WORD = "[はがをにでともへのかねよなやっん]|ど[うこちっのれん]"
 _WORD = re.compile(
-    rf"(?P<stems>{_STEM}(?:[{_JOINING}]{_STEM})*(?:さん|(?![はがをにでともへのかねよなやっん])[{HIRAGANA}])?)"
+    rf"(?P<stems>{_STEM}(?:[{_JOINING}]{_STEM})*(?:さん|ちゃん|ごはん|ども|[かさまらわ][しせりれ]|(?!{_NOT_OF_WORD})[{HIRAGANA}])?)"
     rf"|(?P<kanji>[{HAN}]+)|(?P<katakana>[{KATAKANA}]{{2,}})|(?P<other>(?:(?![{HAN}{HIRAGANA}{KATAKANA}])[^\W_])+)"
 )
 _KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"[{HIRAGANA}]+$")
@@ -52,10 +53,11 @@ class _Word:
 
 @spanned("unmatched")
 def unmatched(connection: apsw.Connection, query: str) -> tuple[str, ...]:
-    """The words, as they were written, each once, at most `MOST`. `query` is without the dates that were understood."""
+    """The words, as they were written, each once, at most `MOST` of `LONGEST` characters. `query` is without the dates that were understood."""
     words = list(islice(_words(unicodedata.normalize("NFKC", query)), WORDS_LIMIT))
     known = held(connection, list({phrase for word in words for _, _, phrase in word.phrases}))
-    return tuple(dict.fromkeys(part for word in words for part in _missing(word, known)))[:MOST]
+    missing = dict.fromkeys(part for word in words for part in _missing(word, known))
+    return tuple(part if len(part) <= LONGEST else f"{part[: LONGEST - 1]}…" for part in islice(missing, MOST))
 
 
 def _words(text: str) -> Iterator[_Word]:

@@ -10,6 +10,7 @@ The first line is the task; further lines of a step or a field are indented. Jap
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,6 +111,16 @@ def read(text: str) -> Experience:
         steps=tuple(step for step in ("\n".join(part).strip() for part in steps) if step),
         severity=int(severity) if is_number else 0,
     )
+
+
+def separate_steps(told: Iterable[str]) -> tuple[str, ...]:
+    """The steps without the marks that they have as a list: `1. `, `- `, ・. A text all lines of which have one is several steps."""
+    steps: list[str] = []
+    for step in told:
+        lines = [line.strip() for line in step.splitlines() if line.strip()]
+        is_list = all(_STEP.match(line) for line in lines)
+        steps += [_STEP.sub("", line, count=1) for line in lines] if is_list else [step.strip()]
+    return tuple(step for step in steps if step)
 
 
 def _strategy(text: str) -> str:

@@ -49,6 +49,13 @@ def test_without_a_query_there_are_the_latest_and_the_summaries(life, begin):
     assert found.recalled is None
 
 
+def test_the_latest_say_nothing_twice(life, say, begin, now):
+    for content in ("方針は Rust です", "方針は、Rustです。", "方針はＲｕｓｔです！"):
+        say(content, at=now)
+    assert layer(begin(), "recent") == ["方針はＲｕｓｔです！", *(f"日常 その{day}" for day in (11, 10, 9, 8))]
+    assert layer(begin("方針"), "recent") == [f"日常 その{day}" for day in (11, 10, 9, 8, 7)]
+
+
 def test_what_is_to_come_has_a_layer_of_its_own_the_nearest_first(life, say, begin, now):
     say("11月3日に歯医者", at=now - timedelta(days=25))
     say("明日は健太と会う", at=now - timedelta(days=40), occurred_at=(now + timedelta(days=2)).isoformat())

@@ -64,6 +64,12 @@ def test_a_named_day_is_no_word_to_look_for(say, ask, now):
     assert contents(ask("昨日は何をした？")) == ["映画を見た"]
 
 
+def test_what_is_of_the_named_day_stands_before_what_only_has_the_words(say, ask, now):
+    say("焼き魚だった", at=now - timedelta(days=1))
+    say("妹は最後に食べる", at=now - timedelta(hours=1))
+    assert contents(ask("昨日は何を食べた？")) == ["焼き魚だった", "妹は最後に食べる"]
+
+
 def test_a_particle_alone_does_not_make_a_question_vague(say, ask):
     say("ももが好き")
     say("昨日は雨")

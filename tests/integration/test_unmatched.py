@@ -37,6 +37,13 @@ def unmatched(say, ask):
         ("Is Kenta's sister in OSAKA?", ["sister"]),
         ("どうして？", []),
         ("ラーメン、ラーメン！", ["ラーメン"]),
+        ("晩ごはんと朝ごはん", ["晩ごはん", "朝ごはん"]),
+        ("子どもの前どこにいた？", ["子ども", "前"]),
+        ("打ち合わせと引っ越し", ["打ち合わせ", "引っ越し"]),
+        ("2025年の喧嘩", ["喧嘩"]),
+        ("去年何を食べた？", []),
+        ("来年、苺の予定は？", ["苺"]),
+        ("苺と" + "長" * 9_000, ["苺", "長" * 39 + "…"]),
     ],
 )
 def test_the_informative_words_that_no_memory_holds_are_named_as_they_were_written(unmatched, query, words):

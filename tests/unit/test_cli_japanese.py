@@ -1,6 +1,7 @@
 """Where the machine is Japanese, commands speak Japanese to people, and what programs read is the same as everywhere."""
 
 import re
+import socket
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -69,6 +70,7 @@ def test_help_is_japanese(run: Run):
     [
         (["--nope"], "--nope というオプションはありません。`memory-mcp --help` を参照してください。"),
         (["nope"], "'nope' というコマンドはありません。`memory-mcp --help` を参照してください。"),
+        (["recal"], "'recal' というコマンドはありません。'recall' のことですか？`memory-mcp --help` を参照してください。"),
         (["persona", "rename"], "引数 'NAME' が必要です。`memory-mcp --help` を参照してください。"),
         (["serve", "--port", "x"], "'--port' の値が使えません。整数で指定してください。`memory-mcp --help` を参照してください。"),
         (["serve", "--port"], "'--port' には値が必要です。`memory-mcp --help` を参照してください。"),
@@ -86,6 +88,13 @@ def test_a_mistake_is_told_in_japanese(run: Run, arguments: list[str], told: str
     assert status != 0
     assert out == ""
     assert err == f"memory-mcp: {told}\n"
+
+
+def test_a_port_that_is_taken_is_told_in_japanese(run: Run):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        _, _, err = run("serve", "--data", "memory", "--port", port)
+    assert re.search(rf"127\.0\.0\.1:{port} で待ち受けられません（.*）。そのポートを使っているプログラムを止めるか、", err)
 
 
 def test_an_error_that_no_table_has_is_told_as_it_is(run: Run, tmp_path: Path):

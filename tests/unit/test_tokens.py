@@ -129,7 +129,9 @@ def test_single_kanji_are_told_from_pairs_and_kana():
     assert [is_single_kanji(token) for token in ("苺", "夕飯", "あ", "a")] == [True, False, False, False]
 
 
-@pytest.mark.parametrize(("text", "expected"), [("hello", False), ("héllo 한국어", False), ("hello 本", True), ("ﾃスト", True)])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("hello", False), ("héllo 한국어", False), ("hello 本", True), ("ﾃスト", True), ("ﾃｽﾄ", True)]
+)
 def test_japanese_is_recognised_by_a_single_kana_or_kanji(text, expected):
     assert is_japanese(text) is expected
 

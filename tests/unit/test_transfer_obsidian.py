@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer.formats import obsidian
+from memory_mcp.transfer.formats import Format, obsidian
 from memory_mcp.transfer.formats.obsidian_notes import (
     format_note,
     is_template,
@@ -22,6 +22,7 @@ from memory_mcp.transfer.formats.obsidian_notes import (
     with_short_links,
     without_comments,
 )
+from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
 from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS, paragraphs
 
@@ -104,6 +105,18 @@ def test_a_long_note_is_cut_at_paragraph_ends_and_says_into_how_many_pieces(tmp_
     assert all(len(content) <= PIECE_CHARACTERS for content in found.contents)
     assert len({row["key"].rpartition("_")[0] for row in found.rows}) == 1
     assert found.lengths == [4]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("---\r\ntags: [旅行]\r\n---\r\n清水寺に行った。", Format.OBSIDIAN),
+        ("---\n朝は雨\n---\n昼は晴れ", Format.TEXT),
+        ("清水寺に行った。", Format.TEXT),
+    ],
+)
+def test_a_single_note_is_known_by_its_front_matter(tmp_path: Path, text: str, expected: Format) -> None:
+    assert detect_format(write(tmp_path / "a.md", text)) is expected
 
 
 @pytest.mark.parametrize("front", ["title: a: b", "- only\n- a list", "tags: {a", "a: &x [1]\nb: *x", "a: !!python/object:os.system x"])

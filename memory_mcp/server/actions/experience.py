@@ -31,7 +31,7 @@ from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.sessions import is_dashboard
 from memory_mcp.server.views import Count, Fraction, PersonaAnswer, ReadingAnswer, heading, omit_empty
 from memory_mcp.store import feedback, memories, memory_pages
-from memory_mcp.text.experience_text import STRATEGIES, Experience
+from memory_mcp.text.experience_text import STRATEGIES, Experience, separate_steps
 from memory_mcp.text.labels import few, label
 from memory_mcp.text.names import normalized_length
 from memory_mcp.text.privacy.redaction import Redaction
@@ -372,7 +372,7 @@ def _experience(call: Call, arguments: ReportArguments) -> Experience:
     texts = {
         name: storable(getattr(arguments, name), name).strip() for name in ("when", "not_when", "strategy", "lesson", "sign", "instead")
     }
-    steps = tuple(storable(step, "steps").strip() for step in few(arguments.steps, "steps") if step.strip())
+    steps = separate_steps(storable(step, "steps") for step in few(arguments.steps, "steps"))
     return Experience(_task(call, arguments.task), **texts, steps=steps, severity=severity)
 
 

@@ -14,7 +14,7 @@ from memory_mcp.server.arguments import Arguments, Between, kind_of
 from memory_mcp.server.errors import argument_problems
 from memory_mcp.server.operation import Route
 
-BODY_LIMIT_BYTES = 256 * 1024
+BODY_LIMIT_BYTES = 4 * 1024 * 1024  # as of an MCP call
 WHOLE_NUMBER_DIGITS = 9
 
 
@@ -97,7 +97,9 @@ _QUERY_PARSERS: dict[type, Callable[[str, str, str], Any]] = {
 
 async def _body_values(request: Request, kinds: dict[str, type], blank_means_absent: bool) -> dict[str, Any]:
     """Return the fields of the JSON object in the body; an empty body is an empty object."""
-    too_long = InvalidInput("the body is too long", f"{BODY_LIMIT_BYTES // 1024} KiB are the limit", "Send less at once")
+    too_long = InvalidInput(
+        "the body is too long", "4 MiB are the limit", "Send less at once, or many memories as JSON lines to POST /api/import"
+    )
     body = await body_within(request, BODY_LIMIT_BYTES, too_long)
     fields = f"Send an object with {', '.join(kinds)}"
     try:
@@ -126,12 +128,12 @@ async def body_within(request: Request, limit_bytes: int, too_long: InvalidInput
     Raises:
         InvalidInput: `too_long`: it is longer.
     """
-    body = b""
+    body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > limit_bytes:
             raise too_long
-    return body
+    return bytes(body)
 
 
 def _is_of_kind(value: object, kind: type) -> bool:

@@ -92,6 +92,11 @@ def parse_note(text: str) -> Note:
     return Note(fields, body.replace("\r\n", "\n") if front[0].startswith("---\r\n") else body)
 
 
+def has_front_matter(head: bytes) -> bool:
+    """Whether a file begins with a front matter that says something."""
+    return bool(parse_note(head.decode("utf-8-sig", errors="replace")).fields)
+
+
 def tags_in(body: str) -> list[str]:
     """The #tags of a text outside of code."""
     return list(dict.fromkeys(_TAG.findall(_CODE.sub(" ", body))))

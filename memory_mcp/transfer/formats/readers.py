@@ -28,6 +28,7 @@ from memory_mcp.transfer.formats import (
 )
 from memory_mcp.transfer.formats.import_rows import ImportItem, Report
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, items
+from memory_mcp.transfer.formats.obsidian_notes import has_front_matter
 from memory_mcp.transfer.formats.sources import Source, blocks, source_of
 
 JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
@@ -165,7 +166,8 @@ def _of_file(path: Path) -> Format | None:
         return Format.DATABASE
     suffix = path.suffix.lower()
     if suffix in text_files.TEXT_SUFFIXES:
-        return Format.PLAYBOOK if playbook.is_playbook(head) else Format.TEXT
+        is_note = suffix == obsidian.SUFFIX and has_front_matter(head)
+        return Format.PLAYBOOK if playbook.is_playbook(head) else Format.OBSIDIAN if is_note else Format.TEXT
     if _is_graph(head):
         return Format.MCP_MEMORY
     if suffix in {*JSON_LINES_SUFFIXES, ".json"} and transcripts.is_transcript(head):

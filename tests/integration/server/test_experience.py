@@ -64,6 +64,14 @@ def test_the_next_advice_has_the_steps_of_a_report_word_for_word(persona):
     assert "words 0." in advised["why"]
 
 
+@pytest.mark.parametrize("steps", [["1. 数える", "2. 写す"], "1. 数える\n2. 写す", ["- 数える\n- 写す"], ["・数える", "・写す"]])
+def test_steps_that_a_model_numbers_or_sends_as_one_list_are_the_same_steps(persona, steps):
+    persona("report", task=INVOICES, outcome="worked", steps=["数える", "写す"])
+    persona("report", task=INVOICES, outcome="worked", steps=steps)
+    (advised,) = persona("advise", task=INVOICES)["try"]
+    assert (advised["steps"], advised["tried"]) == (["数える", "写す"], 2)
+
+
 def test_a_task_and_an_outcome_are_enough_for_a_report(persona):
     (key,) = persona("report", task="倉庫の棚卸しをする", outcome="worked")["made"]
     assert persona("advise", task="倉庫の棚卸しをする")["try"][0]["key"] == key

@@ -15,6 +15,11 @@ def test_health_says_alive(http):
     assert (answer.status_code, answer.json()) == (200, {"status": "ok", "version": __version__})
 
 
+def test_a_route_takes_a_japanese_text_as_long_as_a_tool_does(http, name):
+    stored = http.post("/api/memories", headers={"X-Persona": name}, json={"content": "猫は縁側で寝る。" * 12_500})
+    assert (stored.status_code, stored.json()["stored"]) == (200, True)
+
+
 def test_ready_says_what_works(http):
     told = http.get("/ready").json()
     assert told["ready"]
