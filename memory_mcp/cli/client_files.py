@@ -123,7 +123,7 @@ def with_block(text: str, name: str, block: str | None) -> str:
 def replaced(path: Path, change: Callable[[str], str], now: datetime) -> tuple[str, Path | None]:
     """Change a text file. Returns the lines that changed, and where the earlier file is kept (None: there was none, or nothing changed).
 
-    A link is followed, and the file keeps its permissions. One in which nothing is left is removed: all that it held was ours.
+    A link is followed, and the file keeps its permissions. One in which nothing is left is removed, and kept so, too.
 
     Raises:
         InvalidInput: `change` refuses, or the file is not UTF-8.
@@ -136,13 +136,13 @@ def replaced(path: Path, change: Callable[[str], str], now: datetime) -> tuple[s
         new = change(text)
         if new == text:
             return "", None
-        if not new.strip():
-            path.unlink()
-            return _difference(text, ""), None
         kept = path.with_name(f"{path.name}.{now:%Y%m%d-%H%M%S}.bak") if present else None
         if kept:
             kept.write_bytes(path.read_bytes())
             kept.chmod(path.stat().st_mode)
+        if not new.strip():
+            path.unlink()
+            return _difference(text, ""), kept
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()  # a new file has the permissions that the user's new files have
         permissions = path.stat().st_mode

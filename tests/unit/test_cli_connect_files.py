@@ -73,7 +73,7 @@ def test_what_is_written_where_nothing_was_is_what_is_printed_and_is_taken_out_a
     assert list(table) == ["memory"]
     assert shown is None or written == parsed(shown, settings)
     connect("--client", client, "--remove")
-    assert files(tmp_path) == {}
+    assert [name for name in files(tmp_path) if not name.endswith(".bak")] == []
 
 
 def test_the_other_servers_and_settings_stay_as_they_are(project: Path) -> None:
@@ -90,6 +90,16 @@ def test_the_other_servers_and_settings_stay_as_they_are(project: Path) -> None:
     assert kept.read_text() == before
     connect("--client", "cursor", "--remove", "--only", "snippet")
     assert Path(".cursor/mcp.json").read_text() == before
+
+
+def test_a_file_that_is_removed_because_nothing_is_left_in_it_is_kept_beside_it() -> None:
+    Path(".cursor").mkdir()
+    before = '{"mcpServers": {"memory": {"command": "mine"}}}'
+    Path(".cursor/mcp.json").write_text(before)
+    said = connect("--client", "cursor", "--remove", "--only", "snippet")
+    (kept,) = Path(".cursor").iterdir()
+    assert kept.name in said
+    assert kept.read_text() == before
 
 
 def test_comments_in_toml_stay(tmp_path: Path) -> None:
