@@ -11,6 +11,8 @@ import asyncio
 import random
 import tempfile
 import time
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +55,24 @@ async def call(http: httpx2.AsyncClient, what: str, persona: str, number: int, k
 def look(server: Server, began: float) -> dict[str, Any]:
     """What the server's process holds now."""
     process = Path(f"/proc/{server.pid}")
+    kinds = kinds_of_files(process)
     return {
         "hours": round((time.monotonic() - began) / 3600, 4),
         "resident_mb": round(server.resident_mb(), 1),
-        "files": len(list((process / "fd").iterdir())),
+        "files": kinds.total(),
         "threads": len(list((process / "task").iterdir())),
         "cpu_s": round(processor_seconds(server.pid), 1),
+        "files_by_kind": dict(kinds.most_common()),
     }
+
+
+def kinds_of_files(process: Path) -> Counter[str]:
+    """How many files of each name a process has open; of what has no name of its own, how many of each kind: sockets, pipes."""
+    kinds: Counter[str] = Counter()
+    for file in (process / "fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            kinds[file.readlink().name.partition(":")[0].removesuffix(" (deleted)")] += 1
+    return kinds
 
 
 async def soak(server: Server, arguments: argparse.Namespace, report: Report) -> None:

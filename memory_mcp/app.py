@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_mcp import __version__, native_heap, spans
+from memory_mcp import __version__, native_heap, open_files, spans
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.reading import spans_wanted
@@ -137,6 +137,7 @@ def serve(
         StartupError: the address or the data directory is not available, or the key of encrypted personas is missing.
     """
     native_heap.share_heaps()
+    open_files.allow()
     database.disable_memory_statistics()
     logs.hold()
     options = {"server_host": ("--host", host), "server_port": ("--port", port)}

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,8 +29,9 @@ DIRECTORY_NAME, FILE_NAME = ".personas", "index.sqlite"
 # Changes with the table, and with what `fold` and `reading` return.
 VERSION = 2
 # The time of a directory moves in steps of some milliseconds: what another program changes in the step in which it was read leaves its time as
-# it is. So a directory that had just changed is read once more, a little later.
-STEP_SECONDS, SETTLING_SECONDS = 0.05, 2.0
+# it is. So a directory that had just changed is read once more, a little later: after so many times what reading it took, because
+# personas that are made without a pause keep it from settling.
+STEP_SECONDS, SETTLING_SECONDS, COMPARISONS_APART = 0.05, 2.0, 100
 # So many are compared with a misspelled name; of more, those before and after it in the order of letters and of sounds.
 COMPARED = 1_000
 
@@ -53,14 +55,28 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The data directory as it was compared last: when it had changed, and until when that alone tells that nothing else has."""
+
+    settling_seconds: float
+    changed_at: int = 0
+    holds_until: float = float("inf")
+
+    def with_change(self, changed_at: int) -> "_Compared":
+        """The same with a change that is known; one of just now may hide another one."""
+        is_settled = abs(time.time_ns() - changed_at) >= STEP_SECONDS * 1e9
+        again = self.holds_until if is_settled else min(self.holds_until, time.monotonic() + self.settling_seconds)
+        return replace(self, changed_at=changed_at, holds_until=again)
+
+
 class PersonaIndex:
     """The names of all personas and pools of a data directory. Thread-safe."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._lock = threading.RLock()
-        self._seen: int | None = None
-        self._read_again_at = float("inf")
+        self._compared: _Compared | None = None
         self._others: set[str] = set()  # what is no persona, and may become one
         self._connection: apsw.Connection | None = None
         self._read(lambda _: None)
@@ -101,16 +117,16 @@ class PersonaIndex:
     def creating(self, folder: str) -> Iterator[None]:
         """Notes a directory that is made in the block, so that the others aren't compared again. It is read when names are asked for."""
         with self._lock:
-            was_current = self._seen == _changed_at(self._directory)
+            compared = self._compared if self._is_current() else None
             yield
             self._others.add(folder)
-            if was_current:
-                self._note_seen(_changed_at(self._directory))
+            if compared:
+                self._compared = compared.with_change(_changed_at(self._directory))
 
     def changed(self) -> None:
         """Call it after a persona's directory was moved here, so that it is noticed at once."""
         with self._lock:
-            self._seen = None
+            self._compared = None
 
     def close(self) -> None:
         """Close the file. The next call opens it again."""
@@ -129,7 +145,7 @@ class PersonaIndex:
                 if self._connection is None:
                     self._connection = _opened(self._directory)
                     self._compare(self._connection, with_identities=True)
-                elif self._seen != _changed_at(self._directory) or time.monotonic() >= self._read_again_at:
+                elif not self._is_current():
                     self._compare(self._connection)
                 elif self._others:
                     self._note(self._connection, set(self._others))
@@ -143,7 +159,7 @@ class PersonaIndex:
 
     def _compare(self, index: apsw.Connection, *, with_identities: bool = False) -> None:
         """Add and remove what was added and removed in the data directory, and with `with_identities` read what has another identity file."""
-        seen = _changed_at(self._directory)
+        began, changed_at = time.monotonic(), _changed_at(self._directory)
         with os.scandir(self._directory) as entries:
             present = {entry.name for entry in entries if not entry.name.startswith(".")}
         known: dict[str, str] = dict(index.execute("SELECT directory, stamp FROM personas").fetchall())  # type: ignore[arg-type]
@@ -153,13 +169,12 @@ class PersonaIndex:
             index.executemany("DELETE FROM personas WHERE directory = ?", [(name,) for name in gone])
         self._others = set()
         self._note(index, present - known.keys() | changed)
-        self._read_again_at = float("inf")
-        self._note_seen(seen)
+        settling = max(SETTLING_SECONDS, COMPARISONS_APART * (time.monotonic() - began))
+        self._compared = _Compared(settling).with_change(changed_at)
 
-    def _note_seen(self, seen: int) -> None:
-        self._seen = seen
-        if abs(time.time_ns() - seen) < STEP_SECONDS * 1e9:
-            self._read_again_at = min(self._read_again_at, time.monotonic() + SETTLING_SECONDS)
+    def _is_current(self) -> bool:
+        compared = self._compared
+        return compared is not None and compared.changed_at == _changed_at(self._directory) and time.monotonic() < compared.holds_until
 
     def _note(self, index: apsw.Connection, directories: set[str]) -> None:
         """Read the identities of these directories, and add those that are personas."""

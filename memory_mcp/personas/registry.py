@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -417,13 +418,13 @@ def prepare(connection: apsw.Connection) -> Operation | None:
 def copy_empty_store(connection: apsw.Connection) -> None:
     """Make a new file an empty store, in one commit: copying its pages costs a twentieth of what all migrations do."""
     with closing(apsw.Connection(":memory:")) as empty:
-        empty.deserialize("main", _empty_store(len(migrations.MIGRATIONS)))
+        empty.deserialize("main", _empty_store(tuple(migrations.MIGRATIONS)))
         with connection.backup("main", empty, "main") as copy:
             copy.step()
 
 
-@cache
-def _empty_store(_migrations: int) -> bytes:
+@lru_cache(maxsize=1)
+def _empty_store(_made_by: tuple[Any, ...]) -> bytes:
     with closing(apsw.Connection(":memory:")) as connection:
         prepare(connection)
         return connection.serialize("main")

@@ -67,6 +67,7 @@ def put_by_another_program(directory, name):
 def test_a_directory_of_the_moment_in_which_the_others_were_read_is_noticed(known, data_directory, monkeypatch):
     monkeypatch.setattr(persona_index, "STEP_SECONDS", 3_600)
     monkeypatch.setattr(persona_index, "SETTLING_SECONDS", 0)
+    monkeypatch.setattr(persona_index, "COMPARISONS_APART", 0)
     known.index.changed()
     assert known.names() == sorted(NAMES)
     put_by_another_program(data_directory, "mio")
@@ -74,6 +75,21 @@ def test_a_directory_of_the_moment_in_which_the_others_were_read_is_noticed(know
     with known.index.creating("leo"):
         put_by_another_program(data_directory, "ema")
     assert "ema" in known.names()
+
+
+def test_personas_made_without_a_pause_are_not_compared_with_all_others_each_time(known, monkeypatch):
+    monkeypatch.setattr(persona_index, "STEP_SECONDS", 3_600)
+    monkeypatch.setattr(persona_index, "SETTLING_SECONDS", 0)
+    monkeypatch.setattr(persona_index, "COMPARISONS_APART", 1e9)
+    known.index.changed()
+    known.names()
+    compared = []
+    monkeypatch.setattr(persona_index.os, "scandir", lambda path, scandir=os.scandir: compared.append(path) or scandir(path))
+    for name in ("mio", "leo", "ema"):
+        with known.writing(name):
+            pass
+        assert name in known.names()
+    assert known.directory not in compared
 
 
 def test_a_persona_that_is_erased_in_the_moment_in_which_another_was_made_is_gone(known, data_directory, now):
