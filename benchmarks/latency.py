@@ -181,7 +181,7 @@ async def _main(arguments: argparse.Namespace) -> None:
     report = Report(arguments.out)
     report.add([machine("latency")])
     if arguments.turns:
-        with running({**NO_MODELS, "embeddings_model": arguments.embedder}) as server:
+        with running({**NO_MODELS, "embeddings_model": arguments.embedder, "upkeep": {"idle_seconds": 1}}) as server:
             async with benched(server, report) as (bench, _):
                 await bench.chats(arguments.turns)
         return
