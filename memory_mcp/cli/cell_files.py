@@ -66,7 +66,7 @@ def haproxy(of: int, server: str, bind: str, claim: str | None) -> str:
     Raises:
         InvalidInput: an argument can't be written there.
     """
-    if PLACE not in server or not re.fullmatch(r"(\$\{\w+\}|[\w.:\[\]{}-])+", server):
+    if PLACE not in server or not re.fullmatch(r"(\$\{(?!cell\})\w+\}|[\w.:\[\]{}-])+", server):
         raise InvalidInput(f"{server!r} is not the address of each cell", "", "Write it like memory-{cell}.memory:8000")
     if claim and not re.fullmatch(r"[A-Za-z_][\w.]*", claim):
         raise InvalidInput(f"{claim!r} is not a claim that HAProxy can read", "", "Write a name, or a path with dots")

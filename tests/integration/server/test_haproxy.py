@@ -243,7 +243,8 @@ def test_no_hostile_name_makes_a_foreign_or_an_empty_persona(own_cells, thorough
 
 
 @pytest.mark.parametrize(
-    ("server", "claim"), [("memory:8000", None), ("a b{cell}", None), ("m{cell}:1\nbind x", None), ("m{cell}:1", "a')")]
+    ("server", "claim"),
+    [("memory:8000", None), ("a b{cell}", None), ("m-${cell}:1", None), ("m{cell}:1\nbind x", None), ("m{cell}:1", "a')")],
 )
 def test_what_is_no_address_or_claim_is_refused(server, claim):
     with pytest.raises(InvalidInput):
