@@ -12,7 +12,7 @@ from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.text.spellings import spelled_otherwise
-from memory_mcp.text.tokens import query_tokens
+from memory_mcp.text.tokens import query_phrases, query_tokens
 
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
 CANDIDATES_PER_NAMED_DATE = 10
@@ -30,7 +30,7 @@ def from_words(
     query = search_tokens(question)
     if not query:
         return dict.fromkeys(bm25_index.scan(connection, question.query, question.filters, limit), 1.0)
-    return dict(bm25_index.search(connection, query, question.filters, limit, others, counts))
+    return dict(bm25_index.search(connection, query, question.filters, limit, others, counts, query_phrases(question.query)))
 
 
 @spanned("dates")

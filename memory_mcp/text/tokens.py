@@ -11,6 +11,7 @@ import threading
 import unicodedata
 from collections.abc import Set
 from functools import lru_cache
+from itertools import pairwise
 
 import snowballstemmer
 
@@ -19,6 +20,7 @@ from memory_mcp.characters import HAN, HIRAGANA, KANA, KATAKANA
 # Part of the version of every index built from these tokens: raise it whenever the result of `tokens` changes, and stores rebuild.
 TOKENS_VERSION = "2"
 QUERY_TOKENS_LIMIT = 300
+QUERY_PHRASES_LIMIT = 60
 
 _OTHER_UNSPACED = "\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\uac00-\ud7af"  # Thai, Lao, Burmese, Khmer, Hangul
 UNSPACED = KANA + HAN + _OTHER_UNSPACED
@@ -84,6 +86,14 @@ def query_tokens(text: str) -> list[str]:
     return list(dict.fromkeys(kept))[:QUERY_TOKENS_LIMIT]
 
 
+def query_phrases(text: str) -> list[str]:
+    """The pairs of words that stand side by side in a query, without function words. Where no spaces are written, pairs are tokens already."""
+    runs = ((run.group(), run.lastgroup) for run in _RUN.finditer(normalise(text)))
+    words = (_word(written) if script == "word" and written not in _STOPWORDS else None for written, script in runs)
+    pairs = dict.fromkeys(f"{word} {after}" for word, after in pairwise(words) if word and after)
+    return list(pairs)[:QUERY_PHRASES_LIMIT]
+
+
 def is_function_word(word: str) -> bool:
     """Whether a word is an English one that distinguishes nothing."""
     return normalise(word) in _STOPWORDS
@@ -110,8 +120,12 @@ def _tokens(text: str, drop: frozenset[str]) -> list[str]:
         if run.lastgroup == "unspaced":
             result += _pairs(run.group())
         elif run.group() not in drop:
-            result.append(_stem(_unmarked(run.group())).replace("'", ""))
+            result.append(_word(run.group()))
     return result
+
+
+def _word(written: str) -> str:
+    return _stem(_unmarked(written)).replace("'", "")
 
 
 def _unmarked(word: str) -> str:

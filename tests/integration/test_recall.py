@@ -48,6 +48,21 @@ def test_the_better_match_comes_first_and_says_why(say, ask):
     assert first.why["lexical"] >= second.why["lexical"] > 0
 
 
+def test_words_that_stand_side_by_side_in_the_question_count_more_where_they_do_so_in_a_memory(say, ask):
+    for number in range(25):
+        say(f"Watered the tree {number} times")
+    say("The hotel is called Blue Bay")
+    say("A bay hotel, painted blue")
+    assert contents(ask("Which hotel is Blue Bay?")) == ["The hotel is called Blue Bay", "A bay hotel, painted blue"]
+
+
+def test_words_side_by_side_find_nothing_that_a_filter_leaves_out(say, ask):
+    say("The hotel is called Blue Bay", tags=["trip"])
+    say("A bay, painted blue", tags=["art"])
+    assert contents(ask("Blue Bay", tags=["art"])) == ["A bay, painted blue"]
+    assert contents(ask("Blue Bay", tags=["none"])) == []
+
+
 def test_nothing_found_is_an_answer(say, ask):
     say("京都へ行った")
     recalled = ask("ラーメン")

@@ -10,7 +10,16 @@ from snowballstemmer.english_stemmer import EnglishStemmer
 
 from memory_mcp.characters import is_japanese
 from memory_mcp.text import tokens as text_tokens
-from memory_mcp.text.tokens import forget_stems, is_single_kanji, jaccard, normalise, query_tokens, tokens
+from memory_mcp.text.tokens import (
+    QUERY_PHRASES_LIMIT,
+    forget_stems,
+    is_single_kanji,
+    jaccard,
+    normalise,
+    query_phrases,
+    query_tokens,
+    tokens,
+)
 
 
 def test_a_japanese_run_becomes_its_kanji_and_all_overlapping_pairs():
@@ -103,6 +112,28 @@ def test_function_words_are_dropped_from_queries_only():
 
 def test_a_query_of_nothing_but_function_words_keeps_them():
     assert query_tokens("who are you") == tokens("who are you")
+
+
+def test_words_side_by_side_in_a_query_are_phrases():
+    assert query_phrases("What did the prior art search cost at Blue Bay, Blue Bay?") == [
+        "prior art",
+        "art search",
+        "search cost",
+        "blue bay",
+        "bay blue",
+    ]
+    assert query_phrases("京都のBlue Note東京") == ["blue note"]
+    assert query_phrases("京都の寺") == []
+
+
+@given(st.text(alphabet="ab e'é夕.!"))
+def test_every_phrase_of_a_query_stands_in_the_same_stored_text(text):
+    stored = f" {' '.join(tokens(text))} "
+    assert all(f" {phrase} " in stored for phrase in query_phrases(text))
+
+
+def test_the_phrases_of_a_long_query_are_bounded():
+    assert len(query_phrases(" ".join(f"w{number}" for number in range(1_000)))) == QUERY_PHRASES_LIMIT
 
 
 @given(st.text())

@@ -26,6 +26,8 @@ from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
+# What phrases count beside words: as in sequential dependence models (Metzler and Croft, 2005), a fraction.
+PHRASE_WEIGHT = 0.3
 _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 # The longest turn, in tokens, that has neighbors or is one.
 SHORT_TURN_TOKENS = 200
@@ -111,23 +113,27 @@ def search(
     limit: int,
     also: Sequence[int] = (),
     counts: TokenCounts | None = None,
+    phrases: Sequence[str] = (),
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, then of those of `also` that match; larger is better.
 
     `query` contains tokens; a repeated token counts twice. The memories in `also` match the filters. A memory, also one of `also`, must
     contain an informative token: one that is neither grammar nor common. In a large store it must contain one of the rarest, unless these
-    match fewer than `limit` memories. `counts` caches token counts.
+    match fewer than `limit` memories. `counts` caches token counts. What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these.
     """
     if not query:
         return []
+    with_phrases = dict(_matching(connection, _any_of(phrases), filters, limit, also)) if phrases and limit else {}
+    matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
     leading, informative, others = _by_rarity(connection, query, counts or TokenCounts())
-    matching = partial(_matching, connection, filters=filters, limit=limit, also=also)
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
-        return matching(_any_of(query))
-    matches = _selected(matching, leading, [token for token in (*informative, *others) if token not in set(leading)])
-    if len(matches) < limit and len(leading) < len(informative):
-        matches = _selected(matching, informative, others)
-    ranked = sorted(matches, key=itemgetter(1), reverse=True)
+        matches = matching(_any_of(query))
+    else:
+        matches = _selected(matching, leading, [token for token in (*informative, *others) if token not in set(leading)])
+        if len(matches) < limit and len(leading) < len(informative):
+            matches = _selected(matching, informative, others)
+    scored = [(memory_id, bm25 + PHRASE_WEIGHT * with_phrases.get(memory_id, 0.0)) for memory_id, bm25 in matches]
+    ranked = sorted(scored, key=itemgetter(1), reverse=True)
     wanted = set(also)
     return ranked[:limit] + [match for match in ranked[limit:] if match[0] in wanted]
 
