@@ -40,11 +40,13 @@ class _UnderWay:
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """At most `pairs` pairs and `characters` are in a batch, and every `worth` pairs are worth one more batch."""
+    """At most `pairs` pairs and `characters` are in a batch, and every `worth` pairs are worth one more batch. Where other calls wait, a batch has
+    up to `pairs_in_line` pairs, if that is more."""
 
     pairs: int = BATCH_PAIRS
     worth: int = MIN_BATCH_PAIRS
     characters: int = MAX_CHARACTERS
+    pairs_in_line: int = 0
 
 
 class PooledReranker:
@@ -60,7 +62,7 @@ class PooledReranker:
         fingerprint: str = "",
         traits: Traits = UNKNOWN,
         max_tokens: int | None = None,
-        limits: BatchLimits = BatchLimits(),
+        limits: BatchLimits = BatchLimits(pairs_in_line=2 * BATCH_PAIRS),
         breaker: CircuitBreaker | None = None,
     ) -> None:
         self.name = name
@@ -190,15 +192,17 @@ class PooledReranker:
 
     def _batches(self, texts: dict[bytes, str]) -> list[list[bytes]]:
         """The keys in batches, longest texts first, so that short ones fill the gaps at the end. If no other call waits, all workers
-        get equal batches: five pairs as 3 and 2 take .75 of the time of 4 and 1.
+        get equal batches: five pairs as 3 and 2 take .75 of the time of 4 and 1. If others wait, what is shown is one batch: one half alone by
+        the deadline is work for nothing.
         """
-        workers = self._pool.workers if self._pool.queue_is_empty(Urgency.RERANK) else 1
-        rounds = math.ceil(len(texts) / (workers * self._limits.pairs))
+        is_alone = self._pool.queue_is_empty(Urgency.RERANK)
+        workers, pairs = (self._pool.workers, self._limits.pairs) if is_alone else (1, max(self._limits.pairs, self._limits.pairs_in_line))
+        rounds = math.ceil(len(texts) / (workers * pairs))
         equal_batches = _equal_parts(
             sorted(texts, key=lambda key: -len(texts[key])), min(workers * rounds, math.ceil(len(texts) / self._limits.worth))
         )
         fit = all(len(texts[batch[0]]) * len(batch) <= self._limits.characters for batch in equal_batches)
-        return equal_batches if fit else list(batches_by_length(texts, self._limits.pairs, self._limits.characters))
+        return equal_batches if fit else list(batches_by_length(texts, pairs, self._limits.characters))
 
     def _score_batch(self, query: str, texts: dict[bytes, str]) -> Callable[[], dict[bytes, float]]:
         def run() -> dict[bytes, float]:

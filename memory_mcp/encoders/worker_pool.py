@@ -69,7 +69,8 @@ class ModelPool:
             thread.start()
 
     def submit(self, work: Callable[[], Result], urgency: Urgency, deadline: float | None = None, weight: float = 1.0) -> Future[Result]:
-        """Queues a call. `weight` is roughly proportional to its duration. A job that has not started by `deadline` (of `time.monotonic`) is cancelled.
+        """Queues a call. `weight` is roughly proportional to its duration. A job that has not started by `deadline` (of `time.monotonic`), or
+        while others wait can't end by it, is cancelled.
 
         Raises:
             EncoderFailed: the pool is closed.
@@ -131,7 +132,7 @@ class ModelPool:
         while jobs := self._next():
             now = time.monotonic()
             for job in jobs:
-                if job.deadline is not None and now >= job.deadline:
+                if job.deadline is not None and now + self._least_seconds(job) >= job.deadline:
                     job.future.cancel()
             started = [job for job in jobs if job.future.set_running_or_notify_cancel()]
             if started:
@@ -142,6 +143,12 @@ class ModelPool:
                     ended = time.monotonic()
                     self._bulk_paused_until = ended + (ended - now) * self._pause_ratio
                     self._changed.notify()
+
+    def _least_seconds(self, job: Job) -> float:
+        """How long a job is likely to take, if others wait for the worker: one that ends too late would make them late for nothing."""
+        with self._changed:
+            queue = self._queues[job.urgency]
+            return queue.average_seconds * queue.as_jobs(job.weight) if queue.waiting else 0.0
 
     def _run(self, jobs: list[Job]) -> None:
         started = time.monotonic()

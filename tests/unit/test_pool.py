@@ -99,6 +99,14 @@ def test_owners_take_turns_so_that_one_with_many_jobs_delays_another_by_one(line
     assert line.go() == ["nilou 0", "furina", "nilou 1", "nilou 2"]
 
 
+def test_a_job_that_would_end_too_late_is_not_begun_where_others_wait(line: Line):
+    line.pool._queues[Urgency.RERANK].record(1, 2 * AN_HOUR, time.monotonic(), 1.0)
+    late = line.add("late", Urgency.RERANK, deadline=time.monotonic() + AN_HOUR)
+    line.add("the only one", Urgency.RERANK, deadline=time.monotonic() + AN_HOUR)
+    assert line.go() == ["the only one"]
+    assert late.cancelled()
+
+
 def test_a_job_whose_deadline_has_passed_is_not_begun(line: Line):
     late = line.add("late", Urgency.RERANK, deadline=PAST)
     line.add("in time", Urgency.RERANK, deadline=time.monotonic() + 3600)

@@ -108,7 +108,7 @@ def test_where_others_wait_there_are_as_few_chunks_as_can_be(judge: Judge, event
         judge.gate.set()
         for thread in threads:
             thread.join()
-    assert [len(batch) for batch in judge.asked if batch[0][0] == "second"] == [4, 4, 4, 3]
+    assert [len(batch) for batch in judge.asked if batch[0][0] == "second"] == [8, 7]
 
 
 def test_long_texts_are_not_shared_out_further_than_they_have_to_be(judge: Judge):
