@@ -51,7 +51,7 @@ def stdio(persona: PersonaName = None, data: Data = None, config: ConfigFile = N
     with claimed() as wire:
         try:
             # At once: the host would otherwise see a server without tools instead of the reason.
-            (given or find()).check()
+            given.check() if given else discovery.usable(find)
             asyncio.run(Bridge(wire, find).run())
         finally:
             here.stop()

@@ -87,6 +87,21 @@ def if_free(directory: Path, take: Callable[[], Taken]) -> Taken:
     return once_free(directory, take)
 
 
+def usable(find: Callable[[], Connection]) -> Connection:
+    """What `find` finds, if it answers. A server that ended just after it was found is looked for once more.
+
+    Raises:
+        ServerUnreachable, MemoryMCPError: as `find` and `Connection.check`.
+    """
+    server = find()
+    try:
+        server.check()
+    except ServerUnreachable:
+        server = find()
+        server.check()
+    return server
+
+
 def running(directory: Path, connect: Connect) -> Connection | None:
     """A connection to the server that holds the lock of a data directory; None if none answers.
 

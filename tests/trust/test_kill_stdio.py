@@ -61,12 +61,14 @@ def test_whenever_the_process_that_serves_is_killed_the_others_lose_nothing(tmp_
             stop = threading.Event()
             with ThreadPoolExecutor() as threads:
                 writers = [threads.submit(write, host, f"{round_}回目{number}番", stop) for number, host in enumerate(hosts)]
-                while sum(len(host.messages) for host in hosts) < 30 * (round_ + 1):
-                    threading.Event().wait(0.01)
-                kill_the_one_that_serves(hosts, data)
-                for host in hosts:  # they answer again
-                    host("remember", content=f"{round_}回目の後、{host.process.pid}")
-                stop.set()
+                try:
+                    while sum(len(host.messages) for host in hosts) < 30 * (round_ + 1):
+                        threading.Event().wait(0.01)
+                    kill_the_one_that_serves(hosts, data)
+                    for host in hosts:  # they answer again
+                        host("remember", content=f"{round_}回目の後、{host.process.pid}")
+                finally:
+                    stop.set()
                 acknowledged |= {content for writer in writers for content in writer.result()}
             assert len(hosts) == 2
     stored = exported(tmp_path, data)
