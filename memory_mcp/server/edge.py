@@ -35,6 +35,7 @@ from memory_mcp.server.call_record import CallRecord
 from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.dashboard.frame import refusal_page
 from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
+from memory_mcp.server.http.requests import BODY_LIMIT_BYTES
 from memory_mcp.server.metrics import Metrics
 from memory_mcp.server.oauth.resource import ENDPOINTS
 from memory_mcp.server.sessions import DASHBOARD, STATIC, is_dashboard
@@ -43,7 +44,6 @@ from memory_mcp.server.sessions import DASHBOARD, STATIC, is_dashboard
 STREAMED = frozenset({"/api/import", "/api/import/file", f"{DASHBOARD}/house/import"})
 # Answers that last as long as a model talks.
 CONVERSATION = f"{DASHBOARD}/chat/say"
-BODY_LIMIT = 4 * 1024 * 1024  # what the MCP SDK accepts
 # A call that stops arriving, as from a laptop that sleeps, is given up.
 SILENCE_SECONDS = 20.0
 # Bodies that are arriving are not limited. Small ones need none: a thousand connections have as much in their buffers anyway.
@@ -185,14 +185,14 @@ class Edge:
             Overloaded: more bytes of large bodies are waiting than fit.
         """
         messages: list[Message] = []
-        if (_declared_length(scope) or 0) > BODY_LIMIT:
+        if (_declared_length(scope) or 0) > BODY_LIMIT_BYTES:
             return messages
         size = counted = 0
         try:
             while True:
                 messages.append(message := await receive())
                 size += len(message.get("body", b""))
-                if receive.is_complete or size > BODY_LIMIT:
+                if receive.is_complete or size > BODY_LIMIT_BYTES:
                     return messages
                 if size > SMALL_BODY:
                     self._buffered += size - counted
@@ -228,7 +228,7 @@ def _is_work(scope: Scope) -> bool:
 
 async def _drain(scope: Scope, receive: "_InTime") -> None:
     """Reads a refused call to its end, unless it is long: a client that is still sending may never see the answer."""
-    if (_declared_length(scope) or BODY_LIMIT) < BODY_LIMIT:
+    if (_declared_length(scope) or BODY_LIMIT_BYTES) < BODY_LIMIT_BYTES:
         while not receive.is_complete:
             await receive()
 
@@ -259,7 +259,7 @@ def _refused_body(scope: Scope, messages: Sequence[Message]) -> JSONResponse | N
     """The refusal of an MCP call with an unusable body."""
     body = b"".join(message.get("body", b"") for message in messages)
     size = max(_declared_length(scope) or 0, len(body))
-    if size > BODY_LIMIT:
+    if size > BODY_LIMIT_BYTES:
         return _refusal(
             413,
             INVALID_REQUEST,

@@ -14,7 +14,7 @@ from memory_mcp.server.arguments import Arguments, Between, kind_of
 from memory_mcp.server.errors import argument_problems
 from memory_mcp.server.operation import Route
 
-BODY_LIMIT_BYTES = 4 * 1024 * 1024  # as of an MCP call
+BODY_LIMIT_BYTES = 4 * 1024 * 1024  # what the MCP SDK accepts; the same for routes
 WHOLE_NUMBER_DIGITS = 9
 
 
