@@ -1,6 +1,6 @@
 """Puts a server into the settings file of a client, and its instructions into a Markdown file, and takes both out again.
 
-Everything else in these files stays: a file that would lose its comments is not written.
+Everything else in these files stays: a YAML file that would lose its comments is not written.
 """
 
 import difflib
@@ -16,12 +16,12 @@ import yaml
 from tomlkit.exceptions import TOMLKitError
 
 from memory_mcp.cli.client_recipes import Form, dumped
+from memory_mcp.cli.json_edits import edited, without_comments
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.store.files.durable_files import write_atomically
 
 Tree = dict[str, Any]
 _COMMENT = re.compile(r"(?m)(^|\s)#")
-_INDENT = re.compile(r"(?m)^([ \t]+)\S")
 
 
 def changed_settings(text: str, form: Form, change: Callable[[Tree], None], where: Path) -> str:
@@ -36,17 +36,19 @@ def changed_settings(text: str, form: Form, change: Callable[[Tree], None], wher
         return "" if _holds_nothing(document) and not _COMMENT.search(text) else tomlkit.dumps(document)
     if form is Form.YAML and _COMMENT.search(text):
         raise InvalidInput(f"{where} has comments", "writing it would lose them", "Paste the settings yourself, as printed without --write")
-    tree = _parsed(lambda: yaml.safe_load(text) if form is Form.YAML else json.loads(text), where) if text.strip() else {}
+    plain = text if form is Form.YAML else without_comments(text)
+    tree = _parsed(lambda: yaml.safe_load(text) if form is Form.YAML else json.loads(plain), where) if plain.strip() else {}
     if not isinstance(tree, dict):
         raise InvalidInput(f"{where} is not an object", "", "Paste the settings yourself, as printed without --write")
     before = json.dumps(tree)
     change(tree)
     if json.dumps(tree) == before:
         return text
-    if _holds_nothing(tree):
+    if _holds_nothing(tree) and plain == text:
         return ""
-    indent = _INDENT.search(text)
-    return dumped(tree, form, indent[1] if indent else 2) + "\n"
+    if form is Form.YAML or not plain.strip():
+        return (text if form is Form.JSON else "") + dumped(tree, form) + "\n"
+    return edited(text, tree)
 
 
 def _holds_nothing(tree: Mapping[str, Any]) -> bool:
@@ -132,7 +134,8 @@ def replaced(path: Path, change: Callable[[str], str], now: datetime) -> tuple[s
     path = path.resolve()
     try:
         present = path.exists()
-        text = path.read_text(encoding="utf-8-sig") if present else ""
+        read = path.read_bytes().decode("utf-8-sig") if present else ""
+        text = read.replace("\r\n", "\n")
         new = change(text)
         if new == text:
             return "", None
@@ -146,7 +149,7 @@ def replaced(path: Path, change: Callable[[str], str], now: datetime) -> tuple[s
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()  # a new file has the permissions that the user's new files have
         permissions = path.stat().st_mode
-        write_atomically(path, new)
+        write_atomically(path, new.replace("\n", "\r\n") if "\r\n" in read else new)
         path.chmod(permissions)
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8", str(error), "Convert it first") from error
@@ -167,6 +170,6 @@ def _parsed(parse: Callable[[], Any], where: Path) -> Any:
     except (json.JSONDecodeError, TOMLKitError, yaml.YAMLError) as error:
         raise InvalidInput(
             f"{where} can't be changed by a program",
-            f"it has comments or mistakes: {error}",
+            f"it has mistakes: {error}",
             "Paste the settings yourself, as printed without --write",
         ) from error

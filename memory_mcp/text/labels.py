@@ -1,6 +1,7 @@
 """Checks of the short texts, lists and JSON objects that a caller sends with a content."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,11 @@ def labels(values: Sequence[str], name: str) -> tuple[str, ...]:
     """Short texts such as tags: without blanks at the ends, without repetitions, in their order."""
     checked = [label(value, name) for value in few(values, name)]
     return tuple(dict.fromkeys(value for value in checked if value))
+
+
+def split_labels(text: str) -> list[str]:
+    """The labels in a text, with commas between them."""
+    return [part.strip() for part in re.split("[,、，]", text) if part.strip()]
 
 
 def few(values: Sequence[str], name: str) -> Sequence[str]:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from memory_mcp.domain import VERDICTS, Draft, Feedback, Restored, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.validation import checked_content, checked_importance, checked_privacy_level, draft
-from memory_mcp.text.labels import LABEL_LIMIT, label, labels
+from memory_mcp.text.labels import LABEL_LIMIT, label, labels, split_labels
 from memory_mcp.text.unstorable import storable
 from memory_mcp.transfer.line_vectors import Generations, embedded_in
 
@@ -59,6 +59,8 @@ def draft_of(row: Mapping[str, Any], now: datetime, zone: ZoneInfo, generations:
             "kind is 'summary'", "summaries are written by the server", "Omit kind, or include the key that the export wrote"
         )
     fields = {name: value for name, value in row.items() if name in _DRAFT_FIELDS and not (name == "kind" and is_summary)}
+    if isinstance(fields.get("tags"), str):
+        fields["tags"] = split_labels(fields["tags"])
     checked = draft(now=now, zone=zone, **fields)
     metadata = row.get("metadata", {})
     embedded = embedded_in(row["vectors"], checked, generations) if "vectors" in row else None
@@ -211,6 +213,7 @@ def _is_number(value: object) -> bool:
 Check = tuple[str, Callable[[object], bool]]
 TEXT: Check = ("a string", lambda value: isinstance(value, str))
 TEXTS: Check = ("a list of strings", lambda value: isinstance(value, list) and all(isinstance(entry, str) for entry in value))
+TAGS: Check = ("a list of strings, or one string with commas between the tags", lambda value: isinstance(value, str) or TEXTS[1](value))
 COUNT: Check = ("a whole number", _is_whole_number)
 SHARE: Check = ("a number from 0 to 1", _is_number)
 OBJECT: Check = ("an object of plain JSON", _is_plain_object)
@@ -227,7 +230,7 @@ FIELDS: Mapping[str, Check] = {
     "content": TEXT,
     "created_at": TEXT,
     "updated_at": TEXT,
-    "tags": TEXTS,
+    "tags": TAGS,
     "occurred_at": TEXT,
     "importance": SHARE,
     "source": TEXT,

@@ -153,7 +153,7 @@ def test_a_bad_line_is_refused_by_its_number_and_the_rest_is_stored(nilou: Perso
         (b'{"content": "\\ud83d"}', "surrogate"),
         (b'{"content": "a", "tag": ["b"]}', "unknown field 'tag': a similar field is 'tags'"),
         (b'{"content": "a", "xyzzy": 1}', "known fields are key, content"),
-        (b'{"content": "a", "tags": "b"}', "tags is a string: it must be a list of strings"),
+        (b'{"content": "a", "tags": 7}', "tags is a number: it must be a list of strings, or one string with commas"),
         (b'{"content": "a", "tags": [1]}', "list of strings"),
         (b'{"content": "a", "state": {"emotion": 1}}', "object of strings"),
         (b'{"content": "a", "state": {"mood": "b"}}', "unknown field 'mood'"),
@@ -179,6 +179,13 @@ def test_a_line_is_refused_with_what_is_wrong_with_it(nilou: Persona, read: Read
     assert (result.stored, result.refused) == (0, 1)
     assert reason in result.errors[0].reason
     assert exported(nilou) == []
+
+
+@pytest.mark.parametrize("tags", ["果物, 好み", "果物、好み，果物"])
+def test_tags_may_be_written_as_one_string(nilou: Persona, read: Read, tags: str) -> None:
+    assert read({"content": "苺が好き", "tags": tags}).stored == 1
+    (line,) = export_lines(nilou)
+    assert json.loads(line)["tags"] == ["果物", "好み"]
 
 
 def test_a_byte_order_mark_before_the_first_line_does_no_harm(read: Read) -> None:

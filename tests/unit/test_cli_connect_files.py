@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import tomllib
 from pathlib import Path
@@ -114,10 +115,33 @@ def test_comments_in_toml_stay(tmp_path: Path) -> None:
     assert config.read_text().strip() == before.strip()
 
 
+COMMENT = re.compile(r"(?<!:)//.*|/\*.*\*/")
+COMMENTED = [
+    '{"mcpServers": {} // mine\n}',
+    '// mine\n{\n  "theme": "暗い", // the good one\n  "mcpServers": {\n    // "off": {},\n    "other": {"url": "http://x"} // why\n  },\n}\n',
+    '{\r\n\t"mcpServers": {\r\n\t\t"other": {"args": ["a", /* b */ "c",], },\r\n\t\t// last\r\n\t},\r\n}\r\n',
+    '{ "mcpServers": { "other": 1 } }',
+]
+
+
+@pytest.mark.parametrize("before", COMMENTED)
+def test_everything_else_of_a_json_file_stays_as_it_is_written(before: str) -> None:
+    Path(".cursor").mkdir()
+    Path(".cursor/mcp.json").write_bytes(before.encode())
+    connect("--client", "cursor", "--write", "--only", "snippet")
+    after = Path(".cursor/mcp.json").read_bytes().decode()
+    assert f'"url": "{URL}/mcp"' in after
+    assert COMMENT.findall(after) == COMMENT.findall(before)
+    connect("--client", "cursor", "--write", "--only", "snippet", "-p", "nilou")
+    assert Path(".cursor/mcp.json").read_bytes().decode() == after.replace("%E3%81%95%E3%81%8F%E3%82%89", "nilou")
+    connect("--client", "cursor", "--remove", "--only", "snippet")
+    assert Path(".cursor/mcp.json").read_bytes().decode() == before
+
+
 @pytest.mark.parametrize(
     ("client", "file", "text"),
     [
-        ("cursor", ".cursor/mcp.json", '{"mcpServers": {} // mine\n}'),
+        ("cursor", ".cursor/mcp.json", '{"mcpServers": {} /* mine }'),
         ("librechat", "librechat.yaml", "version: 1  # mine\n"),
         ("cursor", ".cursor/mcp.json", "[]"),
         ("cursor", ".cursor/mcp.json", '{"mcpServers": []}'),

@@ -10,7 +10,7 @@ from typing import Any
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.text.experience_text import Experience
-from memory_mcp.text.labels import LABEL_LIMIT
+from memory_mcp.text.labels import LABEL_LIMIT, split_labels
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, moment, text_in
 from memory_mcp.transfer.formats.json_stream import items
@@ -81,7 +81,7 @@ def _memory(memory: Any, where: str, machine: str) -> Iterator[ImportItem]:
         updated_at=(moment(memory.get("updated_at")) or moment(memory.get("updated_at_iso"))) if created else None,
         **fields,
         category=text_in(memory.get("memory_type")).strip()[:LABEL_LIMIT],
-        tags=listed if isinstance(listed, list) else text_in(listed).split(","),
+        tags=listed if isinstance(listed, list) else split_labels(text_in(listed)),
         metadata={FORM: further} if further else None,
         origin={"hash": hash_, "machine": machine},
     )

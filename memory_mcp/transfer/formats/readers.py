@@ -23,6 +23,7 @@ from memory_mcp.transfer.formats import (
     obsidian,
     playbook,
     slack,
+    tables,
     text_files,
     transcripts,
 )
@@ -88,6 +89,7 @@ def by_persona(
 # JSON lines need no reader: they are sent unchanged.
 READERS = {
     Format.TEXT: Reader(_of_source(text_files.read), "refuse"),
+    Format.CSV: Reader(_of_source(tables.read), "keep"),
     Format.OBSIDIAN: Reader(lambda path, me, report: obsidian.read(source_of(path), report), "revise"),
     Format.CHATGPT: Reader(_of_source(chatgpt.read), "keep"),
     Format.CLAUDE: Reader(_of_source(claude.read), "keep"),
@@ -103,6 +105,7 @@ READERS = {
 }
 
 
+_BY_SUFFIX = {**dict.fromkeys(JSON_LINES_SUFFIXES, Format.JSON_LINES), **dict.fromkeys(tables.SUFFIXES, Format.CSV)}
 _DIRECTORY_FORMATS = (Format.OBSIDIAN, Format.SLACK)
 
 
@@ -172,8 +175,8 @@ def _of_file(path: Path) -> Format | None:
         return Format.MCP_MEMORY
     if suffix in {*JSON_LINES_SUFFIXES, ".json"} and transcripts.is_transcript(head):
         return Format.TRANSCRIPT
-    if suffix in JSON_LINES_SUFFIXES:
-        return Format.JSON_LINES
+    if suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[suffix]
     return _of_json(source_of(path), path.name) if suffix == ".json" else Format.MEM0 if path.name.endswith(mem0.PACKED) else None
 
 

@@ -1,0 +1,79 @@
+"""CSV files, as spreadsheets save them, become rows that an import takes."""
+
+from pathlib import Path
+
+import pytest
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import Format, tables
+from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.readers import detect_format
+from memory_mcp.transfer.formats.sources import source_of
+
+TABLE = '日付,内容,タグ,気温\r\n2025/10/9 7:05,苺を買った。,"買い物、果物",18\r\n,,,\r\n2025年1月2日,初詣に行った。,,\r\n'
+
+
+def read(path: Path, data: str | bytes, me: str | None = None) -> list[ImportItem]:
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return list(tables.read(source_of(path), me))
+
+
+def rows(path: Path, data: str | bytes, me: str | None = None) -> list[dict]:
+    return [item.row for item in read(path, data, me) if item.row]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp932"])
+def test_each_row_of_a_spreadsheet_becomes_a_fact(tmp_path: Path, encoding: str) -> None:
+    first, second = rows(tmp_path / "日記.csv", TABLE.encode(encoding), "健太")
+    assert first.pop("key") != second.pop("key")
+    assert first == {
+        "content": "苺を買った。",
+        "occurred_at": "2025-10-09T07:05:00",
+        "source": "健太",
+        "kind": "fact",
+        "tags": ["買い物", "果物"],
+        "metadata": {"csv": {"気温": "18"}, "origin": {"format": "csv", "row": "日記.csv, row 2"}},
+    }
+    assert (second["content"], second["occurred_at"]) == ("初詣に行った。", "2025-01-02")
+
+
+@pytest.mark.parametrize("separator", ["\t", ";", ","])
+def test_columns_are_recognized_by_their_names_whatever_separates_them(tmp_path: Path, separator: str) -> None:
+    lines = [
+        ["Source", "Text", "Importance", "Created_At"],
+        ["ニィロウ", "踊り,が好き" if separator != "," else "踊りが好き", "0.8", "2025-10-01"],
+    ]
+    (row,) = rows(tmp_path / "a.tsv", "\n".join(map(separator.join, lines)))
+    assert (row["source"], row["importance"], row["created_at"], row["content"][:2]) == ("ニィロウ", 0.8, "2025-10-01", "踊り")
+
+
+def test_a_text_of_several_lines_is_one_memory(tmp_path: Path) -> None:
+    (row,) = rows(tmp_path / "a.csv", 'content\n"一行目\n二行目"\n')
+    assert row["content"] == "一行目\n二行目"
+
+
+def test_a_row_keeps_its_key_where_others_are_added(tmp_path: Path) -> None:
+    (before,) = rows(tmp_path / "a.csv", "id,text\n1,苺\n")
+    added, after = rows(tmp_path / "b.csv", "id,text\n1,桃\n2,苺\n")
+    assert before["key"] == after["key"] != added["key"]
+
+
+def test_a_row_without_text_is_refused_and_the_others_are_read(tmp_path: Path) -> None:
+    refused, read_after = read(tmp_path / "a.csv", "内容,日付\n,2025-10-01\n苺,2025-10-01\n")
+    assert (refused.where, refused.refused) == ("a.csv, row 2", "It has no text (content).")
+    assert read_after.row
+
+
+@pytest.mark.parametrize("data", ["苺が好き\n桃も好き\n", "", "名前,年齢\n健太,20\n", 'content\n"' + "x" * 200_000 + '"\n'])
+def test_a_table_that_can_not_be_read_is_refused(tmp_path: Path, data: str) -> None:
+    (refused,) = read(tmp_path / "a.csv", data)
+    assert refused.refused
+
+
+def test_csv_is_detected_and_text_is_not_taken_for_it(tmp_path: Path) -> None:
+    for name, expected in {"a.csv": Format.CSV, "b.TSV": Format.CSV, "c.txt": Format.TEXT}.items():
+        (tmp_path / name).write_text("content\n苺\n")
+        assert detect_format(tmp_path / name) is expected
+    (tmp_path / "d.xlsx").write_text("x")
+    with pytest.raises(InvalidInput, match="not recognized"):
+        detect_format(tmp_path / "d.xlsx")
