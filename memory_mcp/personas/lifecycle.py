@@ -200,6 +200,6 @@ def merge(source: Persona, target: Persona, now: datetime) -> Merged:
             operations.record(here, done)
             return merged, done
 
-        merged, done = target.database.write(work)
+        merged, done = target.database.write_apart(work)
     target.log.append(target.name, done)
     return merged

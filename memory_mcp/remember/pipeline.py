@@ -156,7 +156,7 @@ def remember_many(
         then(connection, outcomes)
         return outcomes, done
 
-    outcomes, done = persona.database.write(store)
+    outcomes, done = persona.database.write_apart(store)
     persona.log.append(persona.name, *done)
     return outcomes
 

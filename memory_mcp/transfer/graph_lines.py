@@ -146,7 +146,7 @@ def import_graph_lines(persona: Persona, lines: Sequence[GraphLine], now: dateti
     if not lines:
         return []
     try:
-        return persona.database.write(work)
+        return persona.database.write_apart(work)
     except _RolledBack as error:
         return error.results
 

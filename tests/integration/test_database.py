@@ -169,7 +169,29 @@ def test_one_writers_failure_is_its_own(database, held_writer):
     assert notes(database) == ["a", "b"]
 
 
-@pytest.mark.parametrize("way", ["write", "write_alone"])
+def test_a_write_has_a_savepoint_only_where_it_shares_its_commit(database, held_writer):
+    statements = []
+    database.prepare(lambda connection: connection.set_exec_trace(lambda _, sql, __: not statements.append(sql)))
+    database.write(note("a"))
+    database.write_apart(note("b"))
+    assert [sql for sql in statements if "SAVEPOINT" in sql] == []
+    held_writer(note("c"), note("d"))
+    assert statements.count("SAVEPOINT attempt") == 2
+
+
+@pytest.mark.parametrize("way", ["write", "write_apart"])
+def test_a_write_that_fails_in_a_commit_of_its_own_leaves_nothing(database, way):
+    def fails_half_way(connection):
+        note("never")(connection)
+        raise MemoryNotFound("no such key")
+
+    with pytest.raises(MemoryNotFound):
+        getattr(database, way)(fails_half_way)
+    getattr(database, way)(note("a"))
+    assert notes(database) == ["a"]
+
+
+@pytest.mark.parametrize("way", ["write", "write_apart", "write_alone"])
 def test_a_work_that_breaks_off_is_told_to_its_writer_and_the_next_write_is_done(database, way):
     def breaks_off(connection):
         raise Panicked

@@ -134,6 +134,15 @@ class Database:
             self._enqueue(_Write(work, result))
             return result.result()
 
+    def write_apart(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Like `write`, in a commit that no other write shares: for work that changes much, which has no savepoint then."""
+
+        def committed(connection: apsw.Connection) -> T:
+            with immediate(connection):
+                return work(connection)
+
+        return self.write_alone(committed)
+
     def write_alone(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` between two commits, outside of any transaction, and return its result: for VACUUM and checkpoints.
 
@@ -276,7 +285,9 @@ class Database:
         outcomes: list[tuple[_Write, Any, BaseException | None]] = []
         try:
             with immediate(self._write_connection):
-                outcomes = [(write, *write.context.run(self._attempt, write.work)) for write in group]
+                # A savepoint makes each statement take longer the more was changed since: SQLite walks through its journal in memory.
+                run = self._attempt if len(group) > 1 else self._whole
+                outcomes = [(write, *write.context.run(run, write.work)) for write in group]
         except BaseException as error:  # noqa: BLE001  the commit itself failed: every write of the group fails
             outcomes = [(write, None, error) for write in group]
         self._commits += 1  # before anybody learns that it was written
@@ -285,6 +296,9 @@ class Database:
                 write.result.set_result(value)
             else:
                 write.result.set_exception(failure)
+
+    def _whole(self, work: Work) -> tuple[Any, BaseException | None]:
+        return work(self._write_connection), None
 
     def _attempt(self, work: Work) -> tuple[Any, BaseException | None]:
         connection = self._write_connection
