@@ -133,6 +133,12 @@ def without_named_dates(query: str, now: datetime, zone: ZoneInfo, longest: time
     return without_dates(plain, named) if named else query
 
 
+def words_of_dates(query: str, now: datetime, zone: ZoneInfo) -> list[str]:
+    """The words by which a query names dates."""
+    plain = normalize(query)
+    return [plain[named.start : named.end].strip() for named in recognize(plain, now.astimezone(zone).date(), IN_QUESTIONS)]
+
+
 def _direction_of(content: str, plain: str, today: date) -> Direction | None:
     """Whether the beginning of a content is about a date to come."""
     if not content:

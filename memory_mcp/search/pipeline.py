@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.config.settings import Fusion, Settings
+from memory_mcp.dates.resolve import words_of_dates
 from memory_mcp.domain import Candidate, Memory, Origin, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
@@ -188,6 +189,8 @@ def _ranked(
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
     # Where expired memories can't be moved to the trash, their words are still in the index.
     missing = () if asked.is_vague or question.filters.unexpired_at else unmatched(connection, asked.informative)
+    if asked.dates and named is None and not question.filters and not any(candidate.date_share for candidate in ranked):
+        missing = (*words_of_dates(asked.query, now, settings.zone), *missing)
     return Ranked(ranked, pool, by_id, spans, lag, hints, evidence.certain, in_small_store, evidence.relations, missing)
 
 

@@ -47,11 +47,12 @@ _WORDS = re.compile(r"[a-z']+")
 
 @dataclass(frozen=True, slots=True)
 class TimeAsked:
-    """`dates` are the spans that a query names; `words` is the query without them, but for long ones. `looks_ahead`: it asks for what is to come.
+    """What `query` says about time. `dates` are the spans that it names; `words` is the query without them, but for long ones. `looks_ahead`: it asks for what is to come.
 
     `informative` is the query without all that was understood as time. `is_vague`: nothing else is asked for, so that time orders the answer.
     """
 
+    query: str
     words: str
     informative: str
     dates: Sequence[TimeRange] = ()
@@ -72,9 +73,9 @@ def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
     is_vague = bool(asks_for_time) and _is_vague(_PLANS.sub(" ", _LAST_TIME.sub(" ", _LATELY.sub(" ", plain))))
     if lately and not dates and not is_vague:
         recent = _LATELY.sub(" ", plain)
-        return TimeAsked(recent, recent, [TimeRange(shifted(now, -RECENT), now)])
+        return TimeAsked(query, recent, recent, [TimeRange(shifted(now, -RECENT), now)])
     informative = _PLANS.sub(" ", without_named_dates(words, now, zone, timedelta.max) if dates else words)
-    return TimeAsked(words, informative, dates, looks_ahead, is_vague)
+    return TimeAsked(query, words, informative, dates, looks_ahead, is_vague)
 
 
 def shifted(now: datetime, by: timedelta) -> datetime:

@@ -1,6 +1,7 @@
 """The tools get_context and update_context: the context file, the layers of memories, and the time since the last conversation."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
@@ -11,19 +12,34 @@ from memory_mcp.domain import STATE_FIELDS, Memory
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
+from memory_mcp.search.time_asked import shifted
 from memory_mcp.search.validation import QUERY_LIMIT, token_budget
-from memory_mcp.server.arguments import Arguments, Text, TextOrNone, TextsByName, WholeNumber
+from memory_mcp.server.arguments import Arguments, Between, Text, TextOrNone, TextsByName, WholeNumber
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Route, Tool, operation
-from memory_mcp.server.views import Count, Moment, ReadingAnswer, brief, heading, hit_views, local, omit_empty, privacy_view, without_blanks
+from memory_mcp.server.views import (
+    Count,
+    Moment,
+    ReadingAnswer,
+    brief,
+    heading,
+    hit_views,
+    local,
+    memory_view,
+    omit_empty,
+    privacy_view,
+    without_blanks,
+)
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, conversation_at
 from memory_mcp.store.timestamps import from_text
+from memory_mcp.text.budget import preview
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
 
 DEFAULT_TOKENS = 800
 FIELD_LIMIT = 2_000
+UPCOMING_LIMIT, PREVIEW_CHARACTERS = 50, 200
 
 
 class ContextArguments(Arguments):
@@ -84,6 +100,28 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
                     **days.get(hit.memory.key, {}),
                 }
                 for (layer, hit), view in zip(layers.hits, views, strict=True)
+            ],
+        }
+
+
+class UpcomingArguments(Arguments):
+    limit: Annotated[int, Between(1, UPCOMING_LIMIT)] = UPCOMING_LIMIT
+
+
+@operation(needs=["read"])
+def list_upcoming(call: Call, arguments: UpcomingArguments) -> Json:
+    """List what is to come within the days of `context.upcoming_days`, the nearest first."""
+    end = shifted(call.now, timedelta(days=call.settings.context.upcoming_days))
+    with call.reading() as persona:
+        with persona.database.read_briefly() as connection:
+            found = memories.upcoming(connection, call.now, end, arguments.limit) if not persona.has_expired else []
+        days, language = _upcoming_days(persona, call, found), client_language(call)
+        return {
+            **heading(call, persona),
+            "memories": [
+                memory_view(memory, preview(memory.content, PREVIEW_CHARACTERS), call.settings.zone, call.now, language)
+                | days.get(memory.key, {})
+                for memory in found
             ],
         }
 

@@ -204,10 +204,12 @@ def _worded(visit: Visit, event: Json) -> Json:
 def _store(visit: Visit, asked: _Asked, members: Mapping[str, Json]) -> Json:
     """Store the turn for everybody who was there."""
     group = list(asked.members) if len(asked.members) > 1 else []
+    title = ""
     for name, heard in members.items():
         fields: dict[str, Any] = {"id": asked.conversation, "number": asked.number, "model": asked.model, "members": group, **heard}
-        visit.of_persona(name).perform(conversations.add_turn, replace=asked.is_replacing, **fields)
-    return {"event": "saved", **asked.fields()}
+        stored = visit.of_persona(name).perform(conversations.add_turn, replace=asked.is_replacing, **fields)
+        title = stored["conversation"]["title"]
+    return {"event": "saved", "title": title, **asked.fields()}
 
 
 def _may_talk(visit: Visit) -> bool:

@@ -9,16 +9,15 @@ from memory_mcp.server.status import readiness
 
 LATEST = 8
 OF_EACH = 5
-CONTEXT_TOKENS = 4_000
+OF_UPCOMING = 10
 
 
 def overview(visit: Visit) -> Response:
     """Show how things stand."""
-    known = visit.perform(context.get_context, max_tokens=CONTEXT_TOKENS)
     return visit.page(
         "today.html",
-        known=known,
-        upcoming=[hit for hit in known["hits"] if hit["_source"] == "upcoming"],
+        known=visit.perform(context.get_context),
+        upcoming=visit.perform(context.list_upcoming, limit=OF_UPCOMING)["memories"],
         latest=visit.perform(browse.list_memories, limit=LATEST)["memories"],
         ready=readiness(visit.call.runtime, visit.admission),
         backup=_newest_backup(visit),

@@ -112,6 +112,7 @@ def test_a_memory_is_stored_after_a_question_shown_and_undone(page, site, asked)
     question.get_by_role("button", name="この会話では許可").click()
     page.locator("#state", has_text="保存しました。").wait_for()
     assert memories(site, "undo") == ["健太は苺が好き。"]
+    assert (page.locator("h1").inner_text(), page.title()) == ("健太は苺が好きだよ", "健太は苺が好きだよ · undo · Memory MCP")
     link = page.locator(".stored a")
     assert (link.inner_text(), "/p/undo/ui/memory?key=" in link.get_attribute("href")) == ("健太は苺が好き。", True)
     page.locator(".stored").get_by_role("button", name="取り消す").click()

@@ -62,7 +62,7 @@ def test_a_question_shows_the_hits_why_they_were_found_and_what_just_missed_the_
 
 def test_words_that_no_memory_holds_are_named(send, show):
     send({"key": "k", "content": "苺の話"})
-    assert "No memory has these words: 喧嘩" in show("ask?q=喧嘩の話")
+    assert "No memory has these words or dates: 喧嘩" in show("ask?q=喧嘩の話")
 
 
 def test_a_question_under_other_settings_stands_beside_the_one_under_those_in_force(send, show):
@@ -109,6 +109,12 @@ def test_today_shows_what_was_learned_and_what_is_to_come(send, show):
     assert "苺を買った" in latest
     assert "11月2日に歯医者へ行く。 2025-11-02 told 2025-10-30" in upcoming.partition("For you to decide")[0]
     assert "off: config.json wants none" in page
+
+
+def test_today_shows_the_plans_of_the_next_days_and_not_only_as_many_as_a_model_is_told(send, show):
+    send(*({"key": f"k{day}", "content": f"11月{day}日に歯医者へ行く。"} for day in range(7, 2, -1)))
+    upcoming = show("today").partition("Upcoming")[2]
+    assert re.findall("11月.日", upcoming) == [f"11月{day}日" for day in range(3, 8)]
 
 
 def test_memories_that_say_the_same_are_merged_and_the_merge_is_undone(send, show, submit, http, name):

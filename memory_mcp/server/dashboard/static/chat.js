@@ -4,6 +4,7 @@
 const form = document.getElementById("say");
 if (form) {
   const turns = document.getElementById("turns");
+  const heading = document.querySelector("h1");
   const state = document.getElementById("state");
   const texts = document.getElementById("texts").dataset;
   const cancel = form.querySelector("[data-cancel]");
@@ -117,6 +118,8 @@ if (form) {
       run.saved = true;
       run.turn.dataset.number = event.number;
       set("id", event.id);
+      document.title = document.title.replace(heading.textContent, () => event.title);
+      heading.textContent = event.title;
       history.replaceState(null, "", `${form.dataset.here}?id=${encodeURIComponent(event.id)}`);
     },
   };
