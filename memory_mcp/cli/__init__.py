@@ -164,7 +164,7 @@ def _print_misuse(message: str, status: int) -> int:
 
 def _print_error(message: str, status: int = 1) -> int:
     line = " ".join(message.split())
-    typer.echo(f"memory-mcp: {japanese.error(line) if language_of_machine() == 'ja' else line}", err=True)
+    typer.echo(f"memory-mcp: {japanese.refusal(line)}", err=True)
     return status
 
 

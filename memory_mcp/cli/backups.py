@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import MEBIBYTE, ConfigFile, DataDirectory, existing_data_directory, memories_in_words, settings_of
 from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import MasterKey, earlier_key, key_in_file, master_key
@@ -49,14 +50,14 @@ def backup(
             with steps(name) as progress, open_read_only(directory, name, keys) as persona:
                 made, manifest = Backups(directory, keys).make(persona, datetime.now(UTC), settings, progress)
             counts = manifest.contents
-            typer.echo(f"{name}: {memories_in_words(counts.memories)}, {made.size_bytes / MEBIBYTE:.1f} MiB: {made.path}")
+            tell(f"{name}: {memories_in_words(counts.memories)}, {made.size_bytes / MEBIBYTE:.1f} MiB: {made.path}")
         except MemoryMCPError as error:
             failed += 1
             typer.echo(f"{name}: {error}", err=True)
     if not names:
-        typer.echo("There are no personas here.")
+        tell("There are no personas here.")
     elif keys.master is None:
-        typer.echo("There is no master key: the backups are not encrypted. See `memory-mcp key --help`.", err=True)
+        tell("There is no master key: the backups are not encrypted. See `memory-mcp key --help`.", err=True)
     if failed:
         raise typer.Exit(1)
 
@@ -73,7 +74,7 @@ def list_backups(to: BackupDirectory = None, config: ConfigFile = None, data: Da
         at = made.made_at.astimezone(settings.zone).isoformat(sep=" ", timespec="minutes")
         typer.echo(f"{made.folder}  {at}  {made.size_bytes / MEBIBYTE:.1f} MiB  {'encrypted' if made.sealed else 'plain'}  {made.path}")
     if not backups:
-        typer.echo("There are no backups.")
+        tell("There are no backups.")
 
 
 def restore(
@@ -119,13 +120,13 @@ def _master(settings: Settings, given_key: MasterKey | None) -> MasterKey | None
 
 def _report(done: "Restored", settings: Settings, *, given: bool) -> None:
     at = done.made_at.astimezone(settings.zone).isoformat(sep=" ", timespec="minutes")
-    typer.echo(f"{done.persona}: as it was {at}, {memories_in_words(done.contents.memories)}{', encrypted' if done.encrypted else ''}")
+    tell(f"{done.persona}: as it was {at}, {memories_in_words(done.contents.memories)}{', encrypted' if done.encrypted else ''}")
     if done.erased_again:
-        typer.echo(f"{memories_in_words(done.erased_again)} erased since then left out")
+        tell(f"{memories_in_words(done.erased_again)} erased since then left out")
     if done.unknown_erased:
-        typer.echo("There is no record of what was erased since then: erased memories may be back, and must be purged again.", err=True)
+        tell("There is no record of what was erased since then: erased memories may be back, and must be purged again.", err=True)
     if given and done.encrypted:
-        typer.echo("Name the key file in encryption.key_file before the server starts.")
+        tell("Name the key file in encryption.key_file before the server starts.")
 
 
 def _settings(config: Path | None, to: Path | None) -> Settings:

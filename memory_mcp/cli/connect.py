@@ -12,6 +12,7 @@ import typer
 
 from memory_mcp.cli.client_files import changed_settings, put, replace_hooks, replaced, take_out, with_block
 from memory_mcp.cli.client_recipes import QUESTION, RECIPES, ClientName, Form, Recipe, Target, dumped
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import Url, connection, server_url
 from memory_mcp.config.reading import (
     default_persona,
@@ -128,11 +129,11 @@ def _put_server(tree: dict[str, object], recipe: Recipe, target: Target, guide: 
 
 def _change(path: Path, change: Callable[[str], str]) -> None:
     difference, kept = replaced(path, change, datetime.now(UTC))
-    typer.echo(f"── {path.absolute()}{'' if difference else ': nothing to change'}")
+    typer.echo(f"── {path.absolute()}{'' if difference else worded(': nothing to change')}")
     if difference:
         typer.echo(difference)
     if kept:
-        typer.echo(f"The earlier file is kept as {kept.name}.")
+        tell(f"The earlier file is kept as {kept.name}.")
 
 
 def _print_part(location: str, text: str, only: Part) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.memories import Tags, print_private
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, print_json
 
@@ -34,10 +35,11 @@ def revise(
     if as_json:
         print_json(answer)
         return
-    typer.echo(f"{answer['persona']}: {answer['key']} is revision {answer['revision']}\n  {answer['content']}")
+    tell(f"{answer['persona']}: {answer['key']} is revision {answer['revision']}")
+    typer.echo(f"  {answer['content']}")
     print_private(answer)
     if answer["revision"] > 1:
-        typer.echo(f"  earlier texts: {command_line('history', key, persona=answer['persona'], url=url)}")
+        tell(f"  earlier texts: {command_line('history', key, persona=answer['persona'], url=url)}")
 
 
 def forget(
@@ -54,9 +56,9 @@ def forget(
         print_json(answer)
     else:
         for outcome in answer["outcomes"]:
-            typer.echo(f"{outcome['key']}: {outcome['outcome'].replace('_', ' ')}")
+            tell(f"{outcome['key']}: {outcome['outcome'].replace('_', ' ')}")
             if outcome["outcome"] in ("forgotten", "already_forgotten"):
-                typer.echo(f"  bring it back: {command_line('revise', outcome['key'], '--restore', persona=answer['persona'], url=url)}")
+                tell(f"  bring it back: {command_line('revise', outcome['key'], '--restore', persona=answer['persona'], url=url)}")
     if any(outcome["outcome"] == "not_found" for outcome in answer["outcomes"]):
         raise typer.Exit(1)
 
@@ -79,7 +81,7 @@ def history(
     memory = answer["memory"]
     current = {"revision": memory.get("revision", 1), "since": memory.get("updated_at", memory["created_at"]), **memory}
     for version in (current, *answer["versions"]):
-        reason = f" (changed: {version['changed_because']})" if version.get("changed_because") else ""
+        reason = worded(f" (changed: {version['changed_because']})") if version.get("changed_because") else ""
         typer.echo(f"{version['revision']}. {version['since']}{reason}\n   {version['content']}")
     for event in answer["events"]:
         reason = event.get("reason") or event.get("rule")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import ConfigFile, DataDirectory
 from memory_mcp.config.reading import default_config_path, default_data_directory
 
@@ -32,9 +33,9 @@ def doctor(
     for finding in wrong if quiet else findings:
         _print(finding)
     if wrong:
-        typer.echo(f"\n{len(wrong)} thing(s) wrong.")
+        tell(f"\n{len(wrong)} thing(s) wrong.")
         raise typer.Exit(1)
-    typer.echo("Nothing is wrong." if quiet else "\nNothing is wrong.")
+    tell("Nothing is wrong." if quiet else "\nNothing is wrong.")
 
 
 def _print(finding: "Finding") -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_directory, settings_of
 from memory_mcp.cli.progress import progress
 from memory_mcp.config.master_key import (
@@ -44,7 +45,7 @@ def new(
     if file is not None:
         made = new_key(f"the file {file}")
         _write_key(file, made)
-        typer.echo(f'The master key {made.id} is in {file}. Set it in config.json: {{"encryption": {{"key_file": "{file.absolute()}"}}}}')
+        tell(f'The master key {made.id} is in {file}. Set it in config.json: {{"encryption": {{"key_file": "{file.absolute()}"}}}}')
     else:
         made = new_key("the keyring")
         if keyring().get_password(KEYRING_SERVICE, KEYRING_USER):
@@ -52,8 +53,8 @@ def new(
                 "the keyring already has a master key", "a new one couldn't decrypt the existing data", "See `memory-mcp rotate-key`"
             )
         keyring().set_password(KEYRING_SERVICE, KEYRING_USER, made.text)
-        typer.echo(f'The master key {made.id} is in the keyring. Set it in config.json: {{"encryption": {{"keyring": true}}}}')
-    typer.echo("Without the key, encrypted data is lost: keep a copy elsewhere.")
+        tell(f'The master key {made.id} is in the keyring. Set it in config.json: {{"encryption": {{"keyring": true}}}}')
+    tell("Without the key, encrypted data is lost: keep a copy elsewhere.")
 
 
 @key.command()
@@ -76,7 +77,7 @@ def encrypt(personas: PersonaNames = None, config: ConfigFile = None, data: Data
         _report("encrypted", "encrypting", there, personas, lambda names, done: change(there, names, done))
         kept = there.directory / ".adopted"
     if kept.exists():
-        typer.echo(f"{kept} contains data of an older server, which is not encrypted. Remove it when you no longer need it.", err=True)
+        tell(f"{kept} contains data of an older server, which is not encrypted. Remove it when you no longer need it.", err=True)
 
 
 def decrypt(personas: PersonaNames = None, config: ConfigFile = None, data: DataDirectory = None) -> None:
@@ -103,7 +104,7 @@ def rotate_key(
             count, made = _rotate_file(there, Path(settings.encryption.key_file), old)
         else:
             count, made = _rotate_elsewhere(there, settings.encryption, old, new_file)
-    typer.echo(f"{count} persona(s) now have the master key {made.id}. Existing backups need {old.id}: keep it as long as the backups.")
+    tell(f"{count} persona(s) now have the master key {made.id}. Existing backups need {old.id}: keep it as long as the backups.")
 
 
 def _rotate_file(there: "Personas", file: Path, old: MasterKey) -> tuple[int, MasterKey]:
@@ -136,7 +137,7 @@ def _rotate_elsewhere(there: "Personas", configured: Encryption, old: MasterKey,
     count = _rotated(there, old, made, activate)
     if not by_keyring:
         instruction = f"Set encryption.key_file to {new_file}" if configured.key_file else f"Set {VARIABLE} to the key in {new_file}"
-        typer.echo(f"{instruction} before the server starts.")
+        tell(f"{instruction} before the server starts.")
     return count, made
 
 
@@ -162,12 +163,12 @@ def _report(
         def done(name: str, error: str) -> None:
             nonlocal failed
             failed += bool(error)
-            typer.echo(f"{name}: {error or past}", err=bool(error))
+            tell(f"{name}: {error or past}", err=bool(error))
             advance(1)
 
         change(names, done)
     if not names:
-        typer.echo("There are no personas here.")
+        tell("There are no personas here.")
     if failed:
         raise typer.Exit(1)
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, memories_in_words, print_json
 from memory_mcp.domain import JUDGEMENTS
 
@@ -54,13 +55,13 @@ def weights(
     if as_json:
         print_json(answer)
     elif reset:
-        typer.echo(f"{answer['persona']} has the weights of config.json")
+        tell(f"{answer['persona']} has the weights of config.json")
     else:
         _show_weights(answer, url)
 
 
 def _show_weights(answer: Mapping[str, Any], url: str | None) -> None:
-    typer.echo(f"{answer['persona']}: {answer['queries']} judged queries")
+    tell(f"{answer['persona']}: {answer['queries']} judged queries")
     _show_own({} if answer["applied"] else answer.get("own", {}))
     for name, value in answer["weights"].items():
         typer.echo(f"  fusion.{name}: {value}")
@@ -68,11 +69,11 @@ def _show_weights(answer: Mapping[str, Any], url: str | None) -> None:
         before, after = answer[part]
         typer.echo(f"{words}: {before:.3f} now, {after:.3f} with them")
     if answer["applied"]:
-        typer.echo("they are in force")
+        tell("they are in force")
     elif answer["better"]:
-        typer.echo(f"apply them with: {command_line('weights', '--apply', persona=answer['persona'], url=url)}")
+        tell(f"apply them with: {command_line('weights', '--apply', persona=answer['persona'], url=url)}")
     else:
-        typer.echo("no better weights than those in force")
+        tell("no better weights than those in force")
 
 
 def _show_own(weights: Mapping[str, float]) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import platformdirs
 import typer
 
+from memory_mcp.cli.japanese import refusal, tell
 from memory_mcp.cli.options import PersonaName, Url, connection
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.personas.names import directory_name
@@ -55,7 +56,7 @@ def sync(
             _write(shared / f"{name}{SUFFIX}", server.export_lines(included))
     except OSError as error:
         raise MemoryMCPError(f"{error.filename or shared} can't be used", error.strerror or str(error), "Check the folder") from error
-    typer.echo(f"{persona_name}: {'would be ' if dry_run else ''}shared as {shared / name}{SUFFIX}")
+    tell(f"{persona_name}: {'would be ' if dry_run else ''}shared as {shared / name}{SUFFIX}")
 
 
 @dataclass(slots=True)
@@ -149,9 +150,9 @@ def _take_over(server: "Connection", path: Path, ours: Store, *, dry_run: bool) 
         shown, kept = (their, our) if is_theirs else (our, their)
         typer.echo(f"  {our.row['key']}: {_short(shown)}, not {_short(kept)}{'' if is_theirs else f', of {path.stem}'}")
     for error in counts["errors"]:
-        typer.echo(f"  {error['reason']}", err=True)
+        typer.echo(f"  {refusal(error['reason'])}", err=True)
     if theirs.unreadable:
-        typer.echo(f"  {theirs.unreadable} lines of {path.name} can't be read; is it still being copied?", err=True)
+        tell(f"  {theirs.unreadable} lines of {path.name} can't be read; is it still being copied?", err=True)
 
 
 def _write(path: Path, lines: Iterable[bytes]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from memory_mcp.cli.japanese import refusal, tell, worded
 from memory_mcp.cli.options import PersonaName, PoolName, Url, connection
 from memory_mcp.cli.progress import progress
 from memory_mcp.errors import InvalidInput, MemoryMCPError
@@ -142,9 +143,9 @@ def _export_playbook(server: "Connection", path: Path, include: list[str], perso
 
 def _report_left_out(secret: int, graph: int) -> None:
     if secret:
-        typer.echo(f"memory-mcp: {secret} secret left out; use --include-secret to include them", err=True)
+        tell(f"memory-mcp: {secret} secret left out; use --include-secret to include them", err=True)
     if graph:
-        typer.echo(f"memory-mcp: {graph} of the graph left out, which only memories in the trash or secret ones support", err=True)
+        tell(f"memory-mcp: {graph} of the graph left out, which only memories in the trash or secret ones support", err=True)
 
 
 def _import_lines(server: "Connection", path: Path, dry_run: bool) -> None:
@@ -167,17 +168,18 @@ def _import_rows(server: "Connection", path: Path, kind: Format, rows: Iterator[
         lines = json_lines(rows, refused.append, origins.append, left_out.add)
         counts = server.import_rows(lines, advance, on_known=READERS[kind].clash, dry_run=dry_run)
     if sentence := left_out.sentence():
-        typer.echo(sentence)
+        tell(sentence)
     for gone in counts.get("deleted_notes", []):
-        typer.echo(f"{gone['note']} is no longer in the vault: {', '.join(gone['keys'])}")
+        tell(f"{gone['note']} is no longer in the vault: {', '.join(gone['keys'])}")
     if counts.get("deleted_notes"):
-        typer.echo("To move these memories to the trash, import the vault again with --forget-deleted")
+        tell("To move these memories to the trash, import the vault again with --forget-deleted")
     if not origins and not refused:
         raise InvalidInput(f"{path} has nothing to import", f"no text was found in the format {kind}", "Check the path, or set --format")
     counts["refused"] += len(refused)
     report(counts, [origins[error["line"] - 1] for error in counts["errors"]])
     for item in refused:
-        typer.echo(item.refused if item.refused.startswith(item.where) else f"{item.where}: {item.refused}", err=True)
+        refused_at = "" if item.refused.startswith(item.where) else f"{refusal(item.where)}: "
+        typer.echo(f"{refused_at}{refusal(item.refused)}", err=True)
     return int(counts["refused"])
 
 
@@ -195,12 +197,12 @@ def report(counts: dict[str, Any], origins: Iterable[str]) -> None:
         "graph": "of the graph",
         "expired": "of them expired, for the trash",
     }
-    typer.echo(", ".join([summary, *(f"{counts[name]} {words}" for name, words in further.items() if counts.get(name))]))
+    typer.echo(", ".join(map(worded, [summary, *(f"{counts[name]} {words}" for name, words in further.items() if counts.get(name))])))
     for action in ("redacted", "flagged"):
         if kinds := counts.get(action):
-            typer.echo(f"{action}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
+            tell(f"{action}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
     for origin, error in zip(origins, counts["errors"], strict=True):
-        typer.echo(f"{origin}: {error['reason']}", err=True)
+        typer.echo(f"{refusal(origin)}: {refusal(error['reason'])}", err=True)
 
 
 def _export_notes(server: "Connection", path: Path, include: list[str]) -> None:

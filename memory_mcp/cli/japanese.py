@@ -4,9 +4,14 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from memory_mcp.config.reading import language_of_machine
+
+if TYPE_CHECKING:
+    from memory_mcp.server.translations import Translations
 
 USAGE_HINT = " See `memory-mcp --help`."
 
@@ -51,6 +56,31 @@ def error(message: str) -> str:
     if hint:
         return f"{of_commands.find(mistake) or mistake}{tables['parts'][hint.strip()]}"
     return of_commands.find(message) or said(message, "ja")
+
+
+def worded(sentence: str) -> str:
+    """What a command tells people, in the language of the machine; unchanged where there is no translation. Its indentation stays."""
+    words = sentence.strip()
+    if language_of_machine() != "ja" or not words:
+        return sentence
+    return sentence.replace(words, _told().find(words) or error(words))
+
+
+def refusal(sentence: str) -> str:
+    """Why something was refused, in the language of the machine."""
+    return error(sentence) if language_of_machine() == "ja" else sentence
+
+
+def tell(sentence: str, *, err: bool = False, dim: bool | None = None) -> None:
+    """Prints what a command tells people."""
+    typer.secho(worded(sentence), err=err, dim=dim)
+
+
+@cache
+def _told() -> "Translations":
+    from memory_mcp.server.translations import Translations  # noqa: PLC0415  as above
+
+    return Translations.of(_tables()["told"], _tables()["parts"])
 
 
 @cache

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
+from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import ConfigFile
 from memory_mcp.cli.stdio import Data
 from memory_mcp.config.reading import config_beside, personal_data_directory
@@ -40,14 +41,14 @@ def install(
         return
     directory.mkdir(parents=True, exist_ok=True)
     starter.install([*_program(), "serve", *files])
-    typer.echo(f"The server of {directory} runs, and starts when you log in. `memory-mcp service remove` undoes that.")
+    tell(f"The server of {directory} runs, and starts when you log in. `memory-mcp service remove` undoes that.")
 
 
 @service.command()
 def remove() -> None:
     """Stop the server, and don't start it any more. The memories stay."""
     _starter().remove()
-    typer.echo("The server no longer starts when you log in.")
+    tell("The server no longer starts when you log in.")
 
 
 class Starter(Protocol):

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, memories_in_words, print_json
 from memory_mcp.domain import KINDS, MODES
 
@@ -36,15 +37,15 @@ def remember(
     if as_json:
         print_json(answer)
         return
-    typer.echo(f"{answer['persona']}: {'stored' if answer['stored'] else 'known already'} as {answer['key']}")
+    tell(f"{answer['persona']}: {'stored' if answer['stored'] else 'known already'} as {answer['key']}")
     if sentence := new_persona(answer, "was created"):
-        typer.echo(f"  {sentence}")
+        tell(f"  {sentence}")
     for field in ("occurred_at", "expires_at"):
         if moment := answer.get(field):
-            typer.echo(f"  {field.removesuffix('_at')} at {moment}")
+            tell(f"  {field.removesuffix('_at')} at {moment}")
     print_private(answer)
     for similar in answer.get("similar", []):
-        typer.echo(f"  similar to {similar['key']}: {similar['content']}")
+        tell(f"  similar to {similar['key']}: {similar['content']}")
 
 
 def recall(
@@ -92,16 +93,16 @@ def context(
     if as_json:
         print_json(answer)
         return
-    typer.echo(f"{answer['persona']}: {memories_in_words(answer['memories'])}")
+    tell(f"{answer['persona']}: {memories_in_words(answer['memories'])}")
     if last := answer.get("last_conversation_time"):
-        typer.echo(f"last conversation: {last} ({answer['since_last_conversation']})")
+        tell(f"last conversation: {last} ({answer['since_last_conversation']})")
     for name in ("persona_info", "user_info", "state"):
         if fields := answer.get(name):
             typer.echo(f"{name}: {', '.join(f'{field} {value}' for field, value in fields.items())}")
     for hit in answer["hits"]:
         typer.echo(_format_hit(f"[{hit['_source']}]", hit))
     if sentence := new_persona(answer, "does not exist yet"):
-        typer.secho(sentence, err=True, dim=True)
+        tell(sentence, err=True, dim=True)
 
 
 def expire_session(
@@ -117,7 +118,7 @@ def expire_session(
         print_json(answer)
         return
     until = f"expiring at {answer['expires_at']}" if "expires_at" in answer else "never expiring"
-    typer.echo(f"{answer['persona']}: {memories_in_words(answer['memories'])} of {answer['session_id']}, {until}")
+    tell(f"{answer['persona']}: {memories_in_words(answer['memories'])} of {answer['session_id']}, {until}")
 
 
 def personas(url: Url = None, as_json: AsJson = False) -> None:
@@ -135,13 +136,13 @@ def personas(url: Url = None, as_json: AsJson = False) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table("persona", "memories", "replaced", "in the trash", box=None)
+    table = Table(*map(worded, ("persona", "memories", "replaced", "in the trash")), box=None)
     for entry in answer["personas"]:
         counts = [str(entry.get(name, "?")) for name in ("memories", "superseded", "in_trash")]
         table.add_row(Text(entry["name"]), *counts)
-    Console().print(table if answer["personas"] else "There are no personas yet. Storing a memory creates one.")
+    Console().print(table if answer["personas"] else worded("There are no personas yet. Storing a memory creates one."))
     if cell := answer.get("cell"):
-        typer.echo(f"These are the personas of cell {cell['index']} of {cell['of']} only.")
+        tell(f"These are the personas of cell {cell['index']} of {cell['of']} only.")
     for entry in answer["personas"]:
         if "error" in entry:
             typer.echo(f"{entry['name']}: {entry['error']}", err=True)
@@ -159,12 +160,12 @@ def print_private(answer: Mapping[str, Any]) -> None:
     """Prints how much private data was replaced or flagged, by kind."""
     for action in ("redacted", "flagged"):
         if kinds := answer.get(action):
-            typer.echo(f"  {action}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
+            tell(f"  {action}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
 
 
 def _format_hit(mark: str, hit: Mapping[str, Any]) -> str:
     content = f"{hit['source']}: {hit['content']}" if hit.get("source") else hit["content"]
-    score = f"score {hit['score']:.2f}" if "score" in hit else None
+    score = worded(f"score {hit['score']:.2f}") if "score" in hit else None
     facts = [hit.get("occurred_at") or hit.get("created_at"), hit.get("ago"), score, hit["key"]]
     tags = "".join(f" #{tag}" for tag in hit.get("tags", []))
     return f"{mark} {content}\n   {' · '.join(fact for fact in facts if fact)}{tags}"
@@ -177,4 +178,4 @@ def _summary(answer: Mapping[str, Any]) -> str:
         parts.append(f"degraded: {', '.join(answer['degraded'])}")
     if answer.get("unmatched"):
         parts.append(f"in no memory: {', '.join(answer['unmatched'])}")
-    return " · ".join([*parts, *filter(None, [new_persona(answer, "does not exist yet")])])
+    return " · ".join(map(worded, [*parts, *filter(None, [new_persona(answer, "does not exist yet")])]))

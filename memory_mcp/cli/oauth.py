@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import AsJson, DataDirectory, print_json
 from memory_mcp.config.reading import default_data_directory
 
@@ -26,7 +27,7 @@ def list_grants(data: DataDirectory = None, as_json: AsJson = False) -> None:
         print_json({"grants": [_as_json(grant, now) for grant in exchanged]})
         return
     if not exchanged:
-        typer.echo("Nothing is granted.")
+        tell("Nothing is granted.")
     for grant in exchanged:
         asked = grant.asked
         what = f"{', '.join(asked.personas)}: {', '.join(asked.scopes)}"
@@ -40,7 +41,7 @@ def revoke(identity: Annotated[str, typer.Argument(help="The id in `oauth list`.
     from memory_mcp.store.files.oauth_grants import revoke_grant  # noqa: PLC0415  as above
 
     revoked = revoke_grant(data or default_data_directory(), identity, datetime.now(UTC))
-    typer.echo(f"The grant {revoked.id} of {revoked.asked.client_name or revoked.asked.client_id} is revoked.")
+    tell(f"The grant {revoked.id} of {revoked.asked.client_name or revoked.asked.client_id} is revoked.")
 
 
 def _as_json(grant: "Grant", now: datetime) -> dict[str, Any]:

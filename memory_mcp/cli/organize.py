@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, print_json
 
 
@@ -34,7 +35,7 @@ def _show_outcomes(answer: Mapping[str, Any], url: str | None) -> None:
         reason = f" ({outcome['reason']})" if "reason" in outcome else ""
         typer.echo(f"{outcome['key']}: {outcome['outcome']}{reason}")
     if "operation_id" in answer and "undoes" not in answer:
-        typer.echo(f"undo it with: {_undo(answer, answer['operation_id'], url)}")
+        tell(f"undo it with: {_undo(answer, answer['operation_id'], url)}")
 
 
 def _undo(answer: Mapping[str, Any], operation: str, url: str | None) -> str:
@@ -63,7 +64,7 @@ def _graph_findings(answer: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 
 def _show_proposals(answer: Mapping[str, Any], url: str | None) -> None:
     meaning = "words and meaning" if answer["meaning"] else "words"
-    typer.echo(f"{answer['persona']}: {answer['compared']} of {answer['of']} memories compared by {meaning}")
+    tell(f"{answer['persona']}: {answer['compared']} of {answer['of']} memories compared by {meaning}")
     for group in answer["duplicates"]:
         typer.echo(f"\n{group['into']['key']}  {group['into']['content']}")
         for duplicate in group["merge"]:
@@ -78,4 +79,4 @@ def _show_proposals(answer: Mapping[str, Any], url: str | None) -> None:
             typer.echo("\n".join(["", words, *(f"  {line}" for line in lines)]))
     for merged in answer["merges"]:
         typer.echo(f"\nmerged {merged['at']}: {len(merged['merge'])} into {merged['into']}")
-        typer.echo(f"  undo it with: {_undo(answer, merged['operation_id'], url)}")
+        tell(f"  undo it with: {_undo(answer, merged['operation_id'], url)}")

@@ -12,6 +12,7 @@ import typer
 
 from memory_mcp import __version__
 from memory_mcp.cli.import_export import report, written_to
+from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import DataDirectory, PersonaName, PoolName, Url, connection, memories_in_words
 from memory_mcp.cli.progress import progress
 from memory_mcp.config.reading import default_data_directory
@@ -57,7 +58,7 @@ def make(
         if packing.findings:
             _show_findings(packing.findings)
             if not with_findings:
-                typer.echo("Nothing was written. Revise these memories, or give them away all the same: --with-findings", err=True)
+                tell("Nothing was written. Revise these memories, or give them away all the same: --with-findings", err=True)
                 raise typer.Exit(1)
         if not lines:
             raise InvalidInput("there is nothing to pack", "the store is empty", "Name another with --persona or --pool")
@@ -70,7 +71,7 @@ def make(
             target.write(signed(manifest, key))
             for block in iter(lambda: body.read(1 << 20), b""):
                 target.write(block)
-    typer.echo(f"{file}: {memories_in_words(manifest.memories)}, signed by {manifest.signer} ({manifest.fingerprint})")
+    tell(f"{file}: {memories_in_words(manifest.memories)}, signed by {manifest.signer} ({manifest.fingerprint})")
 
 
 @group.command()
@@ -138,4 +139,4 @@ def _show_findings(findings: "list[PrivateFinding]") -> None:
         typer.echo(f"{finding.key}: {finding.kind} {finding.sample}", err=True)
     if findings:
         counts = ", ".join(f"{count} {kind}" for kind, count in Counter(finding.kind for finding in findings).items())
-        typer.echo(f"may be private: {counts}. Names of people are not looked for: read it before you give it away.", err=True)
+        tell(f"may be private: {counts}. Names of people are not looked for: read it before you give it away.", err=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from memory_mcp.cli import memories
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, print_json
 
 group = typer.Typer(name="persona", help="Manage personas: list, stats, rename, copy, merge, erase.", no_args_is_help=True)
@@ -28,7 +29,7 @@ def stats(
         print_json(answer)
         return
     for field, value in answer.items():
-        typer.echo(f"{field}: {_format_value(value)}")
+        tell(f"{field}: {_format_value(value)}")
 
 
 @group.command()
@@ -76,26 +77,26 @@ def erase(
     listed = server.post_json("/api/persona/erase", {})
     if confirm is None:
         for field in ("memories", "superseded", "in_trash", "versions", "database_bytes", "kept_copies", "backups", "tokens"):
-            typer.echo(f"{field}: {_format_value(listed[field])}")
-        confirm = typer.prompt(f"Type {listed['persona']} to erase it for good")
+            tell(f"{field}: {_format_value(listed[field])}")
+        confirm = typer.prompt(worded(f"Type {listed['persona']} to erase it for good"))
     answer = server.post_json(
         "/api/persona/erase", {"confirm": confirm, "remove_kept": remove_kept or None, "remove_backups": remove_backups or None}
     )
     gone = f", and {answer['removed_backups']} backup(s) of it" if answer.get("removed_backups") else ""
     _report(answer, as_json, f"{name} is erased{gone}")
     for sentence in answer["remains"] if not as_json else []:
-        typer.secho(sentence, err=True, dim=True)
+        tell(sentence, err=True, dim=True)
 
 
 def _report(answer: Mapping[str, Any], as_json: bool, sentence: str) -> None:
     if as_json:
         print_json(answer)
         return
-    typer.echo(sentence)
+    tell(sentence)
     for path in answer.get("kept_in", []):
-        typer.echo(f"a file of an older server contains some of it: {path}")
+        tell(f"a file of an older server contains some of it: {path}")
     if answer.get("tokens"):
-        typer.echo(f"tokens that name {answer.get('renamed_from', answer['persona'])}: {', '.join(answer['tokens'])}")
+        tell(f"tokens that name {answer.get('renamed_from', answer['persona'])}: {', '.join(answer['tokens'])}")
 
 
 def _format_value(value: Any) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, PoolName, Url, connection, print_json
 
 Yes = Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")]
@@ -31,16 +32,16 @@ def purge(
     if dry_run or not listed.get("confirm"):
         return
     if not yes:
-        typer.confirm("Erase this for good? This can't be undone", abort=True)
+        typer.confirm(worded("Erase this for good? This can't be undone"), abort=True)
     request = {"keys": keys or [], "confirm": listed["confirm"], "remove_kept": remove_kept or None}
     done = server.post_json("/api/purge", request)
     if as_json:
         print_json(done)
         return
     erased = done.get("erased", sum(outcome["outcome"] == "erased" for outcome in done.get("outcomes", [])))
-    typer.echo(f"{done['persona']}: {erased} erased" + (f", {done['trashed']} moved to the trash" if done.get("trashed") else ""))
+    tell(f"{done['persona']}: {erased} erased" + (f", {done['trashed']} moved to the trash" if done.get("trashed") else ""))
     if not done["swept"]:
-        typer.echo("Traces remain in files that are being read; they are removed as soon as the readers finish.")
+        tell("Traces remain in files that are being read; they are removed as soon as the readers finish.")
     _show_remains(done)
 
 
@@ -51,7 +52,7 @@ def _show_plan(listed: Mapping[str, Any]) -> None:
         for due in listed.get(what, []):
             typer.echo(f"{due['key']}: {verb} ({due['rule']}, since {due['since']}) {due.get('content', '')}".rstrip())
     if "to_trash" in listed:
-        typer.echo(f"{listed['persona']}: {listed['to_trash']} to move to the trash, {listed['to_erase']} to erase")
+        tell(f"{listed['persona']}: {listed['to_trash']} to move to the trash, {listed['to_erase']} to erase")
     _show_remains(listed)
 
 
@@ -65,10 +66,10 @@ def _show_remains(answer: Mapping[str, Any]) -> None:
         ("unsearched", "a table of an older server could not be searched:"),
     ):
         for entry in answer.get(name, []):
-            typer.echo(f"{words} {entry}")
+            typer.echo(f"{worded(words)} {entry}")
     if answer.get("turns"):
-        typer.echo(f"turns of conversations that go with it: {answer['turns']}")
+        tell(f"turns of conversations that go with it: {answer['turns']}")
     if answer.get("in_context"):
-        typer.echo(f"{answer['in_context']} contains it, or can't be read: check it, and change it with update_context or by hand")
+        tell(f"{answer['in_context']} contains it, or can't be read: check it, and change it with update_context or by hand")
     for sentence in answer.get("remains", []):
-        typer.secho(sentence, err=True, dim=True)
+        tell(sentence, err=True, dim=True)

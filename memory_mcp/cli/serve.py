@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import ConfigFile, DataDirectory
 from memory_mcp.config.reading import default_config_path, default_data_directory
 
@@ -39,8 +40,8 @@ def adopt(
     for thing in things:
         typer.echo(thing.sentence(done=not dry_run))
     for name, refused in stores.items():
-        typer.echo(f"{name}: {refused or f'its older tables {verb} taken over'}")
+        tell(f"{name}: {refused or f'its older tables {verb} taken over'}")
     if not things and not stores:
-        typer.echo("There is no data of an older server here.")
+        tell("There is no data of an older server here.")
     if any(thing.refused for thing in things) or any(stores.values()):
         raise typer.Exit(1)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import AsJson, DataDirectory, print_json
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
@@ -41,11 +42,11 @@ def create(
     existed, is_first = directory.exists(), read_tokens(directory) is None
     made, secret = create_token(directory, name=name, personas=personas, scopes=granted, now=now, expires_at=expires_at)
     typer.echo(secret)
-    typer.echo(f"Token {made.id}: {_grants(made)}. It is not shown again; clients send it as `Authorization: Bearer …`.", err=True)
+    tell(f"Token {made.id}: {_grants(made)}. It is not shown again; clients send it as `Authorization: Bearer …`.", err=True)
     if not existed:
-        typer.echo(f"The data directory {directory.resolve()} did not exist: it was created.", err=True)
+        tell(f"The data directory {directory.resolve()} did not exist: it was created.", err=True)
     if is_first:
-        typer.echo("It is the first token: from now on the server refuses every call without a token.", err=True)
+        tell("It is the first token: from now on the server refuses every call without a token.", err=True)
 
 
 @token.command("list")
@@ -59,7 +60,7 @@ def list_tokens(data: DataDirectory = None, as_json: AsJson = False) -> None:
         print_json({"tokens": [_as_json(entry, now) for entry in (tokens or {}).values()]})
         return
     if not tokens:
-        typer.echo("There are no tokens." + ("" if tokens is None else " All calls are refused."))
+        tell("There are no tokens." + ("" if tokens is None else " All calls are refused."))
         return
     for entry in tokens.values():
         until = f", until {entry.expires_at:%Y-%m-%d %H:%M} UTC" if entry.expires_at else ""
@@ -73,7 +74,7 @@ def revoke(identity: Annotated[str, typer.Argument(help="The id in `token list`.
     from memory_mcp.store.files.access_tokens import id_of, revoke_token  # noqa: PLC0415  as above
 
     revoked = revoke_token(data or default_data_directory(), id_of(identity) or identity, datetime.now(UTC))
-    typer.echo(f"Token {revoked.id} is revoked.")
+    tell(f"Token {revoked.id} is revoked.")
 
 
 def _scopes(text: str) -> list[TokenScope]:

@@ -1,9 +1,10 @@
 """Where the machine is Japanese, commands speak Japanese to people, and what programs read is the same as everywhere."""
 
+import ast
 import re
 import socket
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ import typer
 from error_wordings import PACKAGE, wordings
 
 from memory_mcp import cli
-from memory_mcp.cli.japanese import descriptions, paragraphs
+from memory_mcp.cli.japanese import descriptions, paragraphs, worded
 from memory_mcp.config.reading import language_of_machine
+from memory_mcp.server.translations import Translations
 
 TABLES = tomllib.loads(Path(cli.__file__).with_name("japanese.toml").read_text(encoding="utf-8"))
 HELP = {paragraph for described in descriptions(typer.main.get_command(cli.app)) for paragraph in paragraphs(described.help)}
@@ -50,9 +52,30 @@ def test_every_error_that_has_japanese_is_one_that_the_product_words_so_with_the
         assert set(re.findall(r"{\d}", japanese)) <= set(re.findall(r"{\d}", english)), english
 
 
+def test_every_sentence_that_commands_tell_has_japanese():
+    table = Translations.of(TABLES["told"])
+    sentences = [sentence for path in (PACKAGE / "cli").glob("*.py") for sentence in told_in(ast.parse(path.read_text(encoding="utf-8")))]
+    assert len(sentences) > 50
+    assert [sentence for sentence in sentences if re.search("[a-z]{3}", sentence) and table.find(sentence.strip()) is None] == []
+    for english, japanese in TABLES["told"].items():
+        assert set(re.findall(r"{\d}", japanese)) <= set(re.findall(r"{\d}", english)), english
+
+
+def told_in(tree: ast.AST) -> Iterator[str]:
+    """The sentences that `tell` and `worded` are called with, with - for each value."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("tell", "worded"):
+            match node.args[0]:
+                case ast.Constant(value=str(sentence)):
+                    yield sentence
+                case ast.JoinedStr(values=parts):
+                    yield "".join(part.value if isinstance(part, ast.Constant) else "-" for part in parts)
+
+
 def test_what_stands_in_a_place_is_in_the_source():
     source = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
-    assert [part for part in TABLES["parts"] if part not in source] == []
+    words = source + source.replace("_", " ")
+    assert [part for part in TABLES["parts"] if not all(piece in words for piece in re.split(r"{\d}", part))] == []
 
 
 def test_help_is_japanese(run: Run):
@@ -97,13 +120,40 @@ def test_a_port_that_is_taken_is_told_in_japanese(run: Run):
     assert re.search(rf"127\.0\.0\.1:{port} で待ち受けられません（.*）。そのポートを使っているプログラムを止めるか、", err)
 
 
+def test_what_a_command_did_is_told_in_japanese(run: Run):
+    assert run("backup", "--data", ".")[1] == "ここにペルソナはありません。\n"
+    identity = run("token", "create", "--all-personas", "--data", ".", "--name", "鍵")[2].split()[1].rstrip(":")
+    assert run("token", "revoke", identity, "--data", ".")[1] == f"トークン {identity} を取り消しました。\n"
+
+
+@pytest.mark.parametrize(
+    ("english", "japanese"),
+    [
+        ("さくら: stored as memory_1", "さくら: 保存しました（memory_1）"),
+        ("さくら: 3 memories", "さくら: 3件"),
+        ("  similar to memory_1: 苺: 好き", "  似た記憶 memory_1: 苺: 好き"),
+        ("さくら: 3 would be stored, 0 known already, 1 would be refused", "さくら: （試行）保存 3件、保存済み 0件、拒否 1件"),
+        ("line 3", "3行目"),
+        ("nobody worded this", "nobody worded this"),
+    ],
+)
+def test_sentences_keep_their_values_and_their_indentation(monkeypatch: pytest.MonkeyPatch, english: str, japanese: str):
+    assert worded(english) == english
+    monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
+    assert worded(english) == japanese
+
+
 def test_an_error_that_no_table_has_is_told_as_it_is(run: Run, tmp_path: Path):
     tmp_path.joinpath("config.json").write_text("[", encoding="utf-8")
     assert re.fullmatch(r"memory-mcp: config\.json .*\n", run("backup", "--data", ".")[2])
 
 
 def test_what_programs_read_is_the_same(run: Run, monkeypatch: pytest.MonkeyPatch):
-    for arguments in (["connect", "--client", "cursor", "-p", "a", "--only", "snippet"], ["token", "list", "--data", "."], ["--version"]):
+    for arguments in (
+        ["connect", "--client", "cursor", "-p", "a", "--only", "snippet"],
+        ["token", "list", "--json", "--data", "."],
+        ["--version"],
+    ):
         japanese = run(*arguments)
         with monkeypatch.context() as patch:
             patch.setenv("LC_ALL", "en_US.UTF-8")
