@@ -393,7 +393,9 @@ def client_language(call: Call, text: str = "") -> Language | None:
     """
     if call.settings.language != "auto":
         return call.settings.language
-    return accepted_language(Headers(scope=call.scope).get("accept-language", "")) or (language_of(text) if any(map(str.isalpha, text)) else None)
+    return accepted_language(Headers(scope=call.scope).get("accept-language", "")) or (
+        language_of(text) if any(map(str.isalpha, text)) else None
+    )
 
 
 def accepted_language(header: str) -> Language | None:

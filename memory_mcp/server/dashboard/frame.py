@@ -30,6 +30,7 @@ from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, MemoryMCPError, NotAllowed, PersonaElsewhere, TokenRefused
 from memory_mcp.server.actions.imports import UPLOAD_LIMIT
 from memory_mcp.server.addressing import PATH_PERSONA
+from memory_mcp.server.answer_text import moment_text
 from memory_mcp.server.arguments import Arguments
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
 from memory_mcp.server.call import TURN, Call, accepted_language, call_of, client_language
@@ -393,7 +394,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(static=static_address, version=__version__, choices=CHOICES)
-    environment.filters["minute"] = lambda moment: moment[:16].replace("T", " ")
+    environment.filters["minute"] = moment_text
     environment.filters["coded"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped before
     environment.filters["unmarked"] = lambda text: _MARKED.sub(r"\1", text)
     environment.filters["pretty"] = lambda tree: json.dumps(tree, ensure_ascii=False, indent=2)
