@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_mcp import __version__, native_heap, open_files, spans
+from memory_mcp import __version__, native_heap, open_files, tracing
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.reading import spans_wanted
@@ -48,6 +48,7 @@ from memory_mcp.upkeep import encryption, legacy_adoption
 
 if TYPE_CHECKING:
     import uvicorn
+    from starlette.types import ASGIApp
 
 CHAT_EXTRAS = ("chat-openai", "chat-anthropic", "chat-google", "chat-ollama")
 GRACE_SECONDS = 10
@@ -167,11 +168,8 @@ def _run(
     inner: InnerServer | None,
 ) -> None:
     gc.disable()  # until `quicken_calls`: a twelfth of a start would go to walking what the imports make, which stays anyway
-    import uvicorn  # noqa: PLC0415  see the comment in `serve`
-
     from memory_mcp.chat.web import WebChat  # noqa: PLC0415
     from memory_mcp.server.application import http_application, mcp_server  # noqa: PLC0415
-    from memory_mcp.server.edge import Connection  # noqa: PLC0415
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()
@@ -207,21 +205,10 @@ def _run(
             conversing=WebChat(lambda: config.current().chat) if any(map(is_installed, CHAT_EXTRAS)) else None,
         )
         server = mcp_server(settings, on_started=lambda: _start_background(config, models, worker, chores, adopt))
-        application = http_application(server, runtime, settings)
-        # On h11: httptools keeps spaces at the end of a header's value; h11 does not, at no measurable cost.
-        options = uvicorn.Config(
-            application,
-            http=Connection,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        )
+        uvicorn_server = _http_server(http_application(server, runtime, settings))
         logs.configure(settings.log_level, settings.log_format)  # again: the imports have added handlers
         _log_start(listener, config, personas, is_inner=inner is not None)
         config.start()
-        uvicorn_server = uvicorn.Server(options)
         _end_first(uvicorn_server, runtime.runs.end)
         if inner:
             inner.running(uvicorn_server)
@@ -235,6 +222,24 @@ def _run(
             chat.close()
             usage.write_all(personas)
             logger.info("stopped")
+
+
+def _http_server(application: "ASGIApp") -> "uvicorn.Server":
+    import uvicorn  # noqa: PLC0415  see the comment in `serve`
+
+    from memory_mcp.server.edge import Connection  # noqa: PLC0415
+
+    # On h11: httptools keeps spaces at the end of a header's value; h11 does not, at no measurable cost.
+    options = uvicorn.Config(
+        application,
+        http=Connection,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+    )
+    return uvicorn.Server(options)
 
 
 def _end_first(server: "uvicorn.Server", end: Callable[[], None]) -> None:
@@ -251,7 +256,7 @@ def _end_first(server: "uvicorn.Server", end: Callable[[], None]) -> None:
 def _spans() -> AbstractContextManager[None]:
     """Sends spans where OTEL_* names a collector."""
     if spans_wanted() and is_installed("otel"):
-        return spans.exported(__version__)
+        return tracing.exported(__version__)
     if spans_wanted():
         logger.warning("%s", NotInstalled("no spans are sent to the collector that OTEL_* names", "otel"))
     return nullcontext()

@@ -20,7 +20,6 @@ from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.names import key_in, pool_of
 from memory_mcp.personas.registry import Persona
-from memory_mcp.spans import spanned
 from memory_mcp.store import feedback, memories
 from memory_mcp.store.feedback import Counts
 from memory_mcp.store.lexical import bm25_index
@@ -29,6 +28,7 @@ from memory_mcp.store.vectors.faiss_index import VectorIndex, normalised
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.experience_text import Experience, read
 from memory_mcp.text.tokens import is_grammar, normalise, query_tokens
+from memory_mcp.tracing import spanned
 
 KIND = Filters(kind="experience")
 # How many experiences are compared, of each source.

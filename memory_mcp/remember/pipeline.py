@@ -21,7 +21,6 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import RETRY_WINDOW, is_stricter, settle
 from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
-from memory_mcp.spans import span, spanned
 from memory_mcp.store import expiry, memories, operations, replacements, trash
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
@@ -34,6 +33,7 @@ from memory_mcp.text.chunk import split
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.restatement import ALIKE, is_nearer, restates
 from memory_mcp.text.tokens import is_single_kanji, jaccard, tokens
+from memory_mcp.tracing import span, spanned
 
 logger = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ import apsw
 
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
 from memory_mcp.search.meaning import Meaning, similarities
-from memory_mcp.spans import spanned
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.text.spellings import spelled_otherwise
 from memory_mcp.text.tokens import query_phrases, query_tokens
+from memory_mcp.tracing import spanned
 
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
 CANDIDATES_PER_NAMED_DATE = 10

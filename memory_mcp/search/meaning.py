@@ -12,11 +12,11 @@ from memory_mcp.encoders.model_families import USUAL, ranking_of
 from memory_mcp.encoders.models import Centers, Models, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
-from memory_mcp.spans import spanned
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.faiss_index import VectorIndex, nearest_rows, normalised
 from memory_mcp.store.vectors.index_cache import IndexCache
+from memory_mcp.tracing import spanned
 
 # A memory may have several vectors: the number of chunks requested for each candidate.
 CHUNKS_PER_CANDIDATE = 3

@@ -10,11 +10,11 @@ from memory_mcp.domain import Candidate, Detail, Hit, Memory
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
 from memory_mcp.search.meaning import Meaning
-from memory_mcp.spans import spanned
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens
 from memory_mcp.text.chunk import CHUNK_CHARACTERS
 from memory_mcp.text.excerpt import WINDOW_CHARACTERS, Span, excerpt
 from memory_mcp.text.micro_summary import micro_summary
+from memory_mcp.tracing import spanned
 
 # Tokens of a hit besides its text, where an answer is read as text: key, date and age, score and punctuation.
 HIT_OVERHEAD_TOKENS = 20

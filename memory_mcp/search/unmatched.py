@@ -14,10 +14,10 @@ import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.search.time_asked import EMPTY_JAPANESE, VAGUE_ENGLISH
-from memory_mcp.spans import spanned
 from memory_mcp.store.lexical.token_frequencies import held
 from memory_mcp.text.spellings import other_spellings
 from memory_mcp.text.tokens import is_function_word, tokens
+from memory_mcp.tracing import spanned
 
 MOST, LONGEST = 8, 40
 # The words of a long query that are looked up.

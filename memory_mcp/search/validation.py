@@ -53,21 +53,7 @@ def question(
     wanted_kind = (kind or "").strip().casefold()
     if not asked and mode == "auto" and any((tags, category, date_range, min_importance, session_id, wanted_kind, source)):
         mode = "recent"  # the filters alone are the question: what happened yesterday
-    if not asked and not keys and mode != "recent":
-        raise InvalidInput(
-            "query is empty",
-            "there is nothing to search for",
-            "Send a query, or keys to fetch, or a filter such as date_range, tags or session_id, or mode=recent",
-        )
-    if asked and wanted_kind == "summary":
-        raise InvalidInput(
-            "kind is 'summary'", "summaries repeat memories, and are not searched", "Leave out the query for the latest of them"
-        )
-    for name, text in (("query", asked), ("hypothetical", hypothetical or "")):
-        if (length := normalized_length(text)) > QUERY_LIMIT:
-            raise InvalidInput(f"{name} has {length:,} characters", f"{QUERY_LIMIT:,} are the limit", "Ask in a sentence or two")
-    if len(keys) > KEYS_LIMIT:
-        raise InvalidInput(f"keys has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Fetch them in several calls")
+    _check_asked(asked, mode, wanted_kind, hypothetical or "", keys)
     return Question(
         query=asked,
         top_k=_between("top_k", settings.reranker_top_n if top_k is None else top_k, 1, TOP_K_LIMIT),
@@ -86,6 +72,25 @@ def question(
         detail=_one_of("detail", (detail or "full").strip().casefold(), DETAILS),
         max_tokens=_between("max_tokens", 1500 if max_tokens is None else max_tokens, TOKENS_FLOOR, TOKENS_LIMIT),
     )
+
+
+def _check_asked(asked: str, mode: str, kind: str, hypothetical: str, keys: Sequence[str]) -> None:
+    """Raises InvalidInput if nothing is asked for, or more than can be looked for."""
+    if not asked and not keys and mode != "recent":
+        raise InvalidInput(
+            "query is empty",
+            "there is nothing to search for",
+            "Send a query, or keys to fetch, or a filter such as date_range, tags or session_id, or mode=recent",
+        )
+    if asked and kind == "summary":
+        raise InvalidInput(
+            "kind is 'summary'", "summaries repeat memories, and are not searched", "Leave out the query for the latest of them"
+        )
+    for name, text in (("query", asked), ("hypothetical", hypothetical)):
+        if (length := normalized_length(text)) > QUERY_LIMIT:
+            raise InvalidInput(f"{name} has {length:,} characters", f"{QUERY_LIMIT:,} are the limit", "Ask in a sentence or two")
+    if len(keys) > KEYS_LIMIT:
+        raise InvalidInput(f"keys has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Fetch them in several calls")
 
 
 def token_budget(max_tokens: int | None, default: int) -> int:

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_type_hints
 
 from starlette.datastructures import Headers
 
-from memory_mcp import spans
+from memory_mcp import tracing
 from memory_mcp.domain import TokenScope
 from memory_mcp.server import call_record
 from memory_mcp.server.arguments import Arguments
@@ -103,7 +103,7 @@ class Operation:
         try:
             if call.pool and self.changes_persona:
                 call.writable_name()
-            with called_by(call.caller), spans.span(self.name, Headers(scope=call.scope)):
+            with called_by(call.caller), tracing.span(self.name, Headers(scope=call.scope)):
                 answer: Json = self.function(call, arguments)
         except Exception as error:
             if self.changes_persona:

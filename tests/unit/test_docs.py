@@ -328,9 +328,9 @@ def test_both_readmes_have_the_same_outline_snippets_and_numbers():
     assert outlines[0] == outlines[1]
     snippets = [re.findall(r"```json\n(.*?)```", text, re.DOTALL) for text in (english, japanese)]
     assert snippets[0] == snippets[1]
-    measured = [re.findall(r"\.\d{3} / \.\d{3}", text) for text in (english, japanese)]
-    assert measured[0]
-    assert measured[0] == measured[1]
+    measured = [f"{float(share) * 100:.1f}" for pair in re.findall(r"(\.\d{3}) / (\.\d{3})", english) for share in pair]
+    assert measured
+    assert measured == re.findall(r"(\d+\.\d) %", japanese)
 
 
 @pytest.mark.parametrize("name", ["README.md", "README.ja.md"])

@@ -20,8 +20,8 @@ from memory_mcp.server.conversing import RunningTurn
 from memory_mcp.server.dashboard.ask import PARTS
 from memory_mcp.server.dashboard.frame import HEADERS, Visit
 from memory_mcp.server.dashboard.records import contents
+from memory_mcp.server.in_process_calls import admitted_now, transports
 from memory_mcp.server.operation import Json
-from memory_mcp.server.own_calls import admitted_now, transports
 
 # Of the turns of a conversation so many are shown, and told to a model.
 TURNS = 40

@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from memory_mcp.server.dashboard import ask, chat, configuration, front, house, imports, memories, people, records, today, tokens
+from memory_mcp.server.dashboard import ask, chat, configuration, front, imports, memories, people, persona, records, today, tokens
 from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, room
 from memory_mcp.server.sessions import DASHBOARD, STATIC
 
@@ -49,15 +49,15 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/chat/rename": (None, chat.rename),
     "/chat/delete": (None, chat.delete),
     "/chat/export": (chat.export, None),
-    "/house": (house.overview, None),
-    "/house/export": (house.export, None),
+    "/house": (persona.overview, None),
+    "/house/export": (persona.export, None),
     "/house/import": (imports.overview, imports.start),
     "/house/import/cancel": (None, imports.cancel),
-    "/house/backup": (None, house.back_up),
-    "/house/rename": (None, house.rename),
-    "/house/copy": (None, house.copy),
-    "/house/merge": (None, house.merge),
-    "/house/erase": (house.erasing, house.erase),
+    "/house/backup": (None, persona.back_up),
+    "/house/rename": (None, persona.rename),
+    "/house/copy": (None, persona.copy),
+    "/house/merge": (None, persona.merge),
+    "/house/erase": (persona.erasing, persona.erase),
     "/house/settings": (configuration.overview, configuration.save),
     "/house/log": (records.log, None),
     "/house/privacy": (records.privacy, records.apply_rules),

@@ -18,7 +18,7 @@ def overview(visit: Visit) -> Response:
     """Show what the persona has, and what the visitor may do with it."""
     figures = _figures(visit) if visit.may("admin") else None
     return visit.page(
-        "house.html",
+        "persona.html",
         figures=figures,
         backups=visit.perform(upkeep.list_backups) if figures else None,
         counted=FIGURES,
@@ -53,17 +53,17 @@ def back_up(visit: Visit) -> Response:
 
 def rename(visit: Visit) -> Response:
     """Give the persona another name."""
-    return visit.page("house_done.html", what="renamed", answer=visit.perform(personas.rename, to=visit.field("to")))
+    return visit.page("persona_done.html", what="renamed", answer=visit.perform(personas.rename, to=visit.field("to")))
 
 
 def copy(visit: Visit) -> Response:
     """Copy the persona with everything that it has."""
-    return visit.page("house_done.html", what="copied", answer=visit.perform(personas.copy, to=visit.field("to")))
+    return visit.page("persona_done.html", what="copied", answer=visit.perform(personas.copy, to=visit.field("to")))
 
 
 def merge(visit: Visit) -> Response:
     """Copy the persona's memories into another one."""
-    return visit.page("house_done.html", what="taken", answer=visit.perform(personas.merge_into, into=visit.field("into")))
+    return visit.page("persona_done.html", what="taken", answer=visit.perform(personas.merge_into, into=visit.field("into")))
 
 
 def erasing(visit: Visit) -> Response:
@@ -77,4 +77,4 @@ def erase(visit: Visit) -> Response:
     answer = visit.perform(personas.erase, confirm=visit.field("confirm"), **removed)
     if "dry_run" in answer:
         return visit.redirect("/house/erase")
-    return visit.page("house_done.html", what="erased_persona", answer=answer)
+    return visit.page("persona_done.html", what="erased_persona", answer=answer)
