@@ -53,7 +53,7 @@ PARSE_ERROR, INVALID_REQUEST, OVERLOADED = -32700, -32600, -32000
 logger = logging.getLogger(__name__)
 
 _HALF_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_REWORDED = {
+REWORDED = {
     400: "This is no call that MCP knows. Send JSON-RPC 2.0 as JSON, with Content-Type: application/json.",
     403: "This origin may not call this server: web pages of other sites must not reach a local memory. Call it from the same host.",
     404: "There is nothing here. MCP is at /mcp (or /p/{persona}/mcp), the rest under /api, /health and /ready.",
@@ -283,7 +283,7 @@ def _unreadable(body: bytes) -> JSONResponse | None:
             400, PARSE_ERROR, "The call holds a number of thousands of digits, or lists within lists without end. Nothing was stored."
         )
     if not _is_json_rpc(call):
-        return _refusal(400, INVALID_REQUEST, f"{_REWORDED[400]} Nothing was stored.", _identity(call))
+        return _refusal(400, INVALID_REQUEST, f"{REWORDED[400]} Nothing was stored.", _identity(call))
     if _HALF_SURROGATE.search(body) and any(_is_half(text) for text in _texts(call)):
         return _refusal(
             400,
@@ -407,8 +407,8 @@ class _Rewording:
                 message = {**message, "status": 403, "headers": [*message["headers"], (b"www-authenticate", wanted.encode())]}
             self._record.status = max(self._record.status, message["status"])  # a refusal of a tool is answered with 200
             kind = next((value for name, value in message["headers"] if name == b"content-type"), b"")
-            if message["status"] in _REWORDED and not kind.startswith((b"application/json", b"text/html")):
-                self._words = json.dumps({"error": _REWORDED[message["status"]]}).encode()
+            if message["status"] in REWORDED and not kind.startswith((b"application/json", b"text/html")):
+                self._words = json.dumps({"error": REWORDED[message["status"]]}).encode()
                 kept = [(name, value) for name, value in message["headers"] if name not in (b"content-type", b"content-length")]
                 length = str(len(self._words)).encode()
                 message = {**message, "headers": [*kept, (b"content-type", b"application/json"), (b"content-length", length)]}

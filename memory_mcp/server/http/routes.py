@@ -1,7 +1,8 @@
 """The HTTP routes made from the operations, and those of the server itself: health, readiness, its OpenAPI document."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from difflib import get_close_matches
 
 from fastmcp import FastMCP
 from starlette.concurrency import run_in_threadpool
@@ -34,12 +35,16 @@ from memory_mcp.server.actions import (
 from memory_mcp.server.arguments import Arguments, NoArguments
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.call import call_of
+from memory_mcp.server.edge import REWORDED
 from memory_mcp.server.errors import http_refusal
 from memory_mcp.server.http import openapi
 from memory_mcp.server.http.requests import arguments_of
 from memory_mcp.server.operation import Operation, Route, operation, operations_of
 from memory_mcp.server.status import Health, Readiness, readiness
 from memory_mcp.server.views import omit_empty
+
+# How alike a name that was called and one that there is are, as difflib counts.
+NEAR = 0.75
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +104,22 @@ def register(mcp: FastMCP) -> None:
     for action in OPERATIONS:
         if action.route is not None:
             mcp.custom_route(action.route.path, methods=[action.route.method])(_handler(action, action.route))
+
+
+async def nowhere(request: Request) -> Response:
+    """Say where what was called is: at this address by another method, or by the name of a tool or a route at another address."""
+    path = request.scope["path"]
+    routes = [(action, action.route) for action in OPERATIONS if action.route]
+    if taken := [route.method for _, route in routes if route.path == path]:
+        return _refused(405, f"Here it takes {' and '.join(taken)}.", {"Allow": ", ".join(taken)})
+    names = {route.path.rsplit("/", 1)[-1]: route.name for _, route in routes}
+    names |= {action.tool.name: route.name for action, route in routes if action.tool}
+    near = get_close_matches(path.rsplit("/", 1)[-1], names, n=1, cutoff=NEAR)
+    return _refused(404, f"{f'Perhaps you mean {names[near[0]]}. ' if near else ''}All routes: GET /api/openapi.json.")
+
+
+def _refused(status: int, hint: str, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse({"error": f"{REWORDED[status]} {hint}"}, status, headers)
 
 
 def _handler(action: Operation, route: Route) -> Callable[[Request], Awaitable[Response]]:

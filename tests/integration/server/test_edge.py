@@ -147,6 +147,22 @@ def test_a_method_that_an_address_does_not_take_is_refused_in_our_words(http, me
     assert answer.json()["error"].startswith("This address does not take that HTTP method")
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "named"),
+    [
+        ("POST", "/api/tools/remember", "Perhaps you mean POST /api/memories."),
+        ("POST", "/p/nilou/api/get_context", "Perhaps you mean GET /api/context."),
+        ("GET", "/api/memorys", "Perhaps you mean"),
+        ("GET", "/api/xyzzy", "All routes: GET /api/openapi.json."),
+        ("POST", "/api/recall", "Here it takes GET."),
+    ],
+)
+def test_an_address_that_nearly_is_one_says_which(http, method, path, named):
+    answer = http.request(method, path)
+    assert answer.status_code == (405 if path == "/api/recall" else 404)
+    assert named in answer.json()["error"]
+
+
 @pytest.mark.parametrize("path", ["/mcp", "/health", "/ready", "/api/stats", "/api/export", "/p/nilou/api/stats"])
 def test_another_hosts_name_is_refused_everywhere(http, path):
     method = "POST" if path == "/mcp" else "GET"
