@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 Kind = Literal["fact", "conversation", "experience", "summary"]
 Mode = Literal["auto", "keyword", "semantic", "graph", "recent"]
@@ -250,8 +250,7 @@ class Question:
     max_tokens: int = 1500
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Times, speaker and session of a memory. `happened` and `told_at` are UTC in the format of the store, in which text order is time order.
 
     `told_at` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer said when it happened. `asks`: 1 for
@@ -297,11 +296,22 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Confirmation:
+    """`confirmed_at` is when a memory was last stored again in the same words; `replaced` is the text of the one before it.
+
+    `replaced` is None where that one is in the trash or has expired.
+    """
+
+    confirmed_at: datetime | None = None
+    replaced: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A memory in an answer. The token budget decides how much of its content is in `text`, and whether its metadata are shown.
 
     `best_part` is the (start, end) of the most relevant part of a long content, in characters; (0, 0) if unknown. `pool`: where it is from, if
-    not from the persona's own store; the keys of its memory then name the pool.
+    not from the persona's own store; the keys of its memory then name the pool. `confirmation` is None where it was not read with the memory.
     """
 
     memory: Memory
@@ -312,6 +322,7 @@ class Hit:
     with_metadata: bool = False
     best_part: tuple[int, int] = (0, 0)
     pool: str = ""
+    confirmation: Confirmation | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
     ]
     session_shares = _session_shares(shares, origins)
     matches: dict[int, float] = {}
+    asked_of = set(hints.questions.values())
     for candidate, share, session_share, origin, role in zip(candidates, shares, session_shares, origins, role_weights, strict=True):
         # A share has the weight of its role already.
         meaning = share if candidate.nearness is None else role * (candidate.nearness - low) / span
@@ -77,8 +78,9 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         own_words = max(share, OTHER_LANGUAGE_SHARE * meaning) if candidate.in_other_language else share
         words = own_words + role * settings.session_weight * session_share
         candidate.lexical_share, candidate.session_share = share, session_share
-        times = hints.times.get(candidate.memory_id, ())
-        candidate.date_share = max(counts * _date_share(since, until, origin, times) for since, until, counts in named) if named else 0.0
+        if named:
+            times = hints.times.get(candidate.memory_id, ())
+            candidate.date_share = max(counts * _date_share(since, until, origin, times) for since, until, counts in named)
         candidate.by_named_speaker = origin.source in hints.speakers
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
         candidate.judged = hints.judged.get(candidate.memory_id, 0.0)
@@ -86,8 +88,12 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         boost = settings.date_boost * candidate.date_share + settings.speaker_boost * candidate.by_named_speaker
         associated = role * graph_weight * candidate.graph_share
         candidate.score = weight * meaning + (1 - weight) * words + boost + associated + candidate.freshness + candidate.judged
-        matches[candidate.memory_id] = weight * meaning + (1 - weight) * own_words
-    _weigh_questions(candidates, hints, matches)
+        if origin.asks:  # a turn that only asks
+            candidate.score = max(candidate.score - ASKING_PENALTY * origin.asks, 0.0)
+        if candidate.memory_id in asked_of:
+            matches[candidate.memory_id] = weight * meaning + (1 - weight) * own_words
+    if matches:
+        _raise_answers(candidates, hints, matches)
     return _later_of_equals(best_first(candidates, hints.origins), hints.origins)
 
 
@@ -96,26 +102,27 @@ def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin])
 
     The turns of one session belong together.
     """
-    scores = [candidate.score for candidate in ranked]
-    for (above, candidate), (score, own) in zip(pairwise(ranked), pairwise(scores), strict=True):
+    near = [
+        (above, candidate)
+        for above, candidate in pairwise(ranked)
+        if (candidate.lexical_share or 0.0) > LEAST_SHARE and above.score - candidate.score < EQUAL_SCORE
+    ]
+    for above, candidate in near:
         if above.freshness + above.judged > candidate.freshness + candidate.judged:
             continue
         earlier, later = origins[above.memory_id], origins[candidate.memory_id]
         is_later = later.happened > earlier.happened and not later.asks and (not later.session_id or later.session_id != earlier.session_id)
         difference = abs((above.lexical_share or 0.0) - (candidate.lexical_share or 0.0))
-        if is_later and score - own < EQUAL_SCORE and difference < EQUAL_SHARE and (candidate.lexical_share or 0.0) > LEAST_SHARE:
+        if is_later and difference < EQUAL_SHARE:
             candidate.score = above.score
-    return best_first(ranked, origins)
+    return best_first(ranked, origins) if near else list(ranked)
 
 
-def _weigh_questions(candidates: Sequence[Candidate], hints: Hints, matches: Mapping[int, float]) -> None:
-    """Lowers the scores of turns that only ask, and raises those of the answers that people gave to what matches."""
+def _raise_answers(candidates: Sequence[Candidate], hints: Hints, matches: Mapping[int, float]) -> None:
+    """Raises the scores of the answers that people gave to a question that matches."""
     for candidate in candidates:
-        origin = hints.origins[candidate.memory_id]
-        if origin.asks:
-            candidate.score = max(candidate.score - ASKING_PENALTY * origin.asks, 0.0)
         question = hints.questions.get(candidate.memory_id)
-        if question is not None and question in matches and origin.source not in hints.assistants:
+        if question is not None and question in matches and hints.origins[candidate.memory_id].source not in hints.assistants:
             candidate.score += ANSWER_SHARE * hints.origins[question].asks * matches[question]
 
 

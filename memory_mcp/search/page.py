@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Candidate, Detail, Hit, Memory
+from memory_mcp.domain import Candidate, Confirmation, Detail, Hit, Memory
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
 from memory_mcp.search.meaning import Meaning
@@ -22,6 +22,7 @@ WORTH_CUTTING_TOKENS = 40
 # Tokens of the first hit's text that are always shown, whatever its labels cost.
 LEAST_TEXT_TOKENS = 12
 NOWHERE: Span = (0, 0)
+NOT_READ: Mapping[int, Confirmation] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ def within_budget(
     *,
     words: Sequence[str] = (),
     with_metadata: bool = False,
+    confirmed: Mapping[int, Confirmation] = NOT_READ,
 ) -> tuple[Hit, ...]:
     """As many hits, in order, as `max_tokens` allows; at least one, cut if necessary. `detail="index"` shows one line of each.
 
@@ -92,7 +94,18 @@ def within_budget(
         metadata_tokens = estimate_tokens(json.dumps(memory.metadata, ensure_ascii=False)) if with_metadata and memory.metadata else 0
         fits = 0 < metadata_tokens <= left
         left -= metadata_tokens if fits else 0
-        hits.append(Hit(memory, round(score, 4), why, shown, truncated=shown != memory.content, with_metadata=fits, best_part=part))
+        hits.append(
+            Hit(
+                memory,
+                round(score, 4),
+                why,
+                shown,
+                truncated=shown != memory.content,
+                with_metadata=fits,
+                best_part=part,
+                confirmation=confirmed.get(memory.id),
+            )
+        )
         if shown != text and not halved:
             break
     return tuple(hits)

@@ -7,7 +7,7 @@ and what was missing.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ import apsw
 
 from memory_mcp.config.settings import Fusion, Settings
 from memory_mcp.dates.resolve import words_of_dates
-from memory_mcp.domain import Candidate, Memory, Origin, Question, Recalled, TimeRange
+from memory_mcp.domain import Candidate, Confirmation, Memory, Origin, Question, Recalled, TimeRange
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesByMeaning, entities_by_meaning
@@ -33,12 +33,13 @@ from memory_mcp.search.unmatched import unmatched
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
+from memory_mcp.store.replacements import confirmations
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import line_cost
-from memory_mcp.text.excerpt import Span, best_window
+from memory_mcp.text.excerpt import WINDOW_CHARACTERS, Span, best_window
 from memory_mcp.text.speakers import asks_assistant, is_assistant, named_speakers
 from memory_mcp.text.tokens import normalise, query_tokens
 
@@ -51,6 +52,9 @@ _NOT_SAID = re.compile(r"[\W_]+")
 # Modes that the time or the graph orders, and no cross-encoder.
 _NOT_RERANKED = ("recent", "graph")
 
+# What a memory says, and its stated time.
+Statement = tuple[str, datetime | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
@@ -60,6 +64,7 @@ class Ranked:
     candidates: list[Candidate]
     pool: list[Candidate]
     memories: dict[int, Memory]
+    statements: dict[int, Statement]
     spans: dict[int, Span]
     index_lag: int
     hints: Hints
@@ -67,11 +72,12 @@ class Ranked:
     in_small_store: bool = False
     relations: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
+    confirmations: Mapping[int, Confirmation] = field(default_factory=dict)
 
-    def best_part(self, query: str) -> Callable[[Memory], Span]:
+    def best_part(self, words: Sequence[str]) -> Callable[[Memory], Span]:
         """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
         nearest = {candidate.memory_id: self.spans.get(candidate.best_chunk or 0) for candidate in self.pool}
-        return lambda memory: best_window(memory.content, query_tokens(query), nearest.get(memory.id) or (0, len(memory.content)))
+        return lambda memory: best_window(memory.content, words, nearest.get(memory.id) or (0, len(memory.content)))
 
 
 def recall(
@@ -164,7 +170,7 @@ def _ranked(
     leads_on = graph_weight and question.mode not in _NOT_RERANKED and not by_meaning_alone
     limit = settings.fusion.candidates_per_source if leads_on else 0
     are_all_hits = all_are_hits(question)
-    in_small_store = bm25_index.is_small(connection)
+    in_small_store = len(ranked) < bm25_index.FEW_ROWS and bm25_index.is_small(connection)
     are_apart = meaning.centers is not None
     leaders = ranked if are_all_hits else supported(ranked, hints.questions, in_small_store=in_small_store, are_apart=are_apart)
     evidence = graph_evidence(
@@ -172,8 +178,10 @@ def _ranked(
     )
     if evidence.memories:
         hints, ranked = _with_associated(connection, evidence.memories, question, meaning, settings, now, hints, ranked)
-    if not are_all_hits:
-        ranked = supported(ranked, hints.questions, evidence.certain, in_small_store=in_small_store, are_apart=are_apart)
+        if not are_all_hits:
+            ranked = supported(ranked, hints.questions, evidence.certain, in_small_store=in_small_store, are_apart=are_apart)
+    else:
+        ranked = leaders
     if question.mode == "recent":
         ranked.sort(key=by_time(hints, asked))
     pool = ranked[: question.top_k * POOL_FACTOR]
@@ -181,7 +189,7 @@ def _ranked(
     is_read = whole_pool or _may_rerank(question, models)
     wanted = pool if is_read else floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k + SPARE_FOR_REPEATED]
     replacing = [memory_id for memory_id, origin in hints.origins.items() if origin.replaces]
-    by_id, dropped = _read(connection, wanted, len(wanted) if is_read else question.top_k, replacing)
+    by_id, statements, dropped = _read(connection, wanted, len(wanted) if is_read else question.top_k, replacing)
     if dropped:
         ranked, pool = ([candidate for candidate in some if candidate.memory_id not in dropped] for some in (ranked, pool))
     best_chunks = [candidate.best_chunk for candidate in wanted if candidate.best_chunk is not None and candidate.memory_id in by_id]
@@ -191,22 +199,28 @@ def _ranked(
     missing = () if asked.is_vague or question.filters.unexpired_at else unmatched(connection, asked.informative)
     if asked.dates and named is None and not question.filters and not any(candidate.date_share for candidate in ranked):
         missing = (*words_of_dates(asked.query, now, settings.zone), *missing)
-    return Ranked(ranked, pool, by_id, spans, lag, hints, evidence.certain, in_small_store, evidence.relations, missing)
+    told_again = {} if is_read else confirmations(connection, list(by_id), now)
+    return Ranked(
+        ranked, pool, by_id, statements, spans, lag, hints, evidence.certain, in_small_store, evidence.relations, missing, told_again
+    )
 
 
 def _read(
     connection: apsw.Connection, wanted: Sequence[Candidate], count: int, replacing: Sequence[int]
-) -> tuple[dict[int, Memory], set[int]]:
-    """The memories of the first `count` of these candidates, of all where some of those would not be shown; and which are outdated."""
+) -> tuple[dict[int, Memory], dict[int, Statement], set[int]]:
+    """The memories of the first `count` of these candidates, of all where some of those would not be shown; what they say; and which are outdated."""
     by_id: dict[int, Memory] = {}
+    statements: dict[int, Statement] = {}
     dropped: set[int] = set()
     for some in (wanted[:count], wanted[count:]):
-        by_id |= memories.by_ids(connection, [candidate.memory_id for candidate in some])
+        read = memories.by_ids(connection, [candidate.memory_id for candidate in some])
+        by_id |= read
+        statements |= {memory_id: statement_of(memory) for memory_id, memory in read.items()}
         dropped = outdated(connection, by_id.values(), replacing) if replacing else dropped
-        shown, _ = _distinct([candidate for candidate in some if candidate.memory_id not in dropped], by_id, count)
+        shown, _ = _distinct([candidate for candidate in some if candidate.memory_id not in dropped], statements, count)
         if len(shown) == count or not wanted[count:]:
             break
-    return by_id, dropped
+    return by_id, statements, dropped
 
 
 def _fused(
@@ -378,9 +392,9 @@ def _reranked(ranked: Ranked, question: Question, models: Models, settings: Sett
     """The pool in the order of the cross-encoder, unless the mode has another order."""
     if question.mode in _NOT_RERANKED:
         return Reranked(ranked.pool)
-    best_part = ranked.best_part(question.query)
+    words = query_tokens(question.query) if models.reranker else []
+    best_part = ranked.best_part(words)
     passages = {memory_id: passage(memory, best_part) for memory_id, memory in ranked.memories.items()} if models.reranker else {}
-    words = query_tokens(question.query)
 
     def part_of(memory_id: int) -> str:
         memory = ranked.memories[memory_id]
@@ -393,11 +407,11 @@ def _answer(
     question: Question, floor: Floor, meaning: Meaning, ranked: Ranked, reranked: Reranked, by_meaning: EntitiesByMeaning
 ) -> Recalled:
     passing = floor.passing(reranked.pool)
-    distinct, repeated = _distinct(passing, ranked.memories, question.top_k)
+    distinct, repeated = _distinct(passing, ranked.statements, question.top_k)
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in distinct]
-    words = query_tokens(question.query)
+    words = query_tokens(question.query) if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else []
     budget = question.max_tokens - sum(map(line_cost, ranked.relations))
-    hits = within_budget(shown, question.detail, budget, ranked.best_part(question.query), words=words)
+    hits = within_budget(shown, question.detail, budget, ranked.best_part(words), words=words, confirmed=ranked.confirmations)
     # A floor for reranked scores does not apply to the scores of candidates that were not reranked.
     comparable = not (reranked.done and floor.least)
     rest = len(floor.passing(ranked.candidates[len(reranked.pool) :])) if comparable else 0
@@ -415,20 +429,19 @@ def _answer(
     )
 
 
-def _distinct(candidates: Sequence[Candidate], read: Mapping[int, Memory], limit: int) -> tuple[list[Candidate], int]:
+def _distinct(candidates: Sequence[Candidate], statements: Mapping[int, Statement], limit: int) -> tuple[list[Candidate], int]:
     """The first of these candidates that say different things, and how many before them say the same."""
-    distinct: dict[tuple[str, datetime | None], Candidate] = {}
+    distinct: dict[Statement, Candidate] = {}
     repeated = 0
     for candidate in candidates:
-        if candidate.memory_id not in read or len(distinct) == limit:
+        if candidate.memory_id not in statements or len(distinct) == limit:
             break
-        memory = read[candidate.memory_id]
-        repeated += (statement := statement_of(memory)) in distinct
+        repeated += (statement := statements[candidate.memory_id]) in distinct
         distinct.setdefault(statement, candidate)
     return list(distinct.values()), repeated
 
 
-def statement_of(memory: Memory) -> tuple[str, datetime | None]:
+def statement_of(memory: Memory) -> Statement:
     """The content of a memory but for punctuation, width and case, and its stated time: the same of another time is different."""
     return _NOT_SAID.sub("", normalise(memory.content)) or memory.content, memory.occurred_at
 

@@ -219,6 +219,7 @@ def _joined_ranked(
         [*pool, *(candidate for candidate in ordered if candidate.memory_id not in among)],
         pool,
         read,
+        {memory_id: pipeline.statement_of(memory) for memory_id, memory in read.items()},
         {chunk + number * STORE: span for number, of_store in ranked for chunk, span in of_store.spans.items()},
         sum(of_store.index_lag for _, of_store in ranked),
         hints,
@@ -293,7 +294,7 @@ def _moved_hints(hints: Hints, number: int) -> Hints:
         hints,
         # Sessions of different stores have nothing to do with each other, whatever their names.
         origins={
-            memory_id + offset: replace(origin, session_id=origin.session_id and f"{number} {origin.session_id}")
+            memory_id + offset: origin._replace(session_id=origin.session_id and f"{number} {origin.session_id}")
             for memory_id, origin in hints.origins.items()
         },
         times=_moved(hints.times, offset),

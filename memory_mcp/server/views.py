@@ -1,6 +1,7 @@
 """How memories and answers look to a client: plain JSON, without empty fields, times in the configured zone; and the types of answers."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired
 from zoneinfo import ZoneInfo
@@ -9,11 +10,11 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from memory_mcp.dates.format import Language, ago, language_of
-from memory_mcp.domain import Detail, Hit, Memory, Outcome, Recalled, Similar
+from memory_mcp.domain import Confirmation, Detail, Hit, Memory, Outcome, Recalled, Similar
 from memory_mcp.personas.names import pool_of, pool_store
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.call import Call, client_language
-from memory_mcp.store.replacements import Confirmation, confirmations
+from memory_mcp.store.replacements import confirmations
 from memory_mcp.text.excerpt import what_differs
 from memory_mcp.text.privacy.redaction import Redaction
 
@@ -93,13 +94,14 @@ def hit_views(
     hits: Sequence[Hit], persona: Persona, call: Call, language: Language | None, detail: Detail = "full"
 ) -> list[dict[str, Any]]:
     """Return hits, each with what confirms or changes its memory."""
-    if not hits:
-        return []
-    confirmed = {"": _confirmed(persona, hits, call)}
-    for pool in {hit.pool for hit in hits} - {""}:
-        with call.reading_of(pool_store(pool)) as store:
-            confirmed[pool] = _confirmed(store, [hit for hit in hits if hit.pool == pool], call)
-    return [_hit_view(hit, confirmed[hit.pool].get(hit.memory.id, Confirmation()), call, language, detail) for hit in hits]
+    unread = [hit for hit in hits if hit.confirmation is None]
+    confirmed: dict[str, Mapping[int, Confirmation]] = {}
+    for pool in {hit.pool for hit in unread}:
+        with call.reading_of(pool_store(pool)) if pool else nullcontext(persona) as store:
+            confirmed[pool] = _confirmed(store, [hit for hit in unread if hit.pool == pool], call)
+    return [
+        _hit_view(hit, hit.confirmation or confirmed[hit.pool].get(hit.memory.id, Confirmation()), call, language, detail) for hit in hits
+    ]
 
 
 def _confirmed(store: Persona, hits: Sequence[Hit], call: Call) -> Mapping[int, Confirmation]:

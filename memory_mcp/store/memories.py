@@ -217,7 +217,8 @@ def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin
     """Memory → its times, source, and session."""
     sql = (
         f"SELECT m.id, {EVENT_TIME} AS event_time, m.source, m.session_id, {TOLD_TIME} AS told_at, m.occurred_at IS NOT NULL AS dated, "
-        f"m.supersedes IS NOT NULL AS replaces, min(1.0, {QUESTION_CHARACTERS} / length(m.content)) * (substr(rtrim(m.content), -1) IN ('?', '？')) AS asks FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
+        f"m.supersedes IS NOT NULL AS replaces, iif(rtrim(m.content, ' ?？') = rtrim(m.content), 0.0, min(1.0, {QUESTION_CHARACTERS} / length(m.content))) AS asks "
+        "FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
     )
     rows = bulk_rows(connection, "id, event_time, source, session_id, told_at, dated, asks, replaces", sql, (_json(list(ids)),))
     return {

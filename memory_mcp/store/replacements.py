@@ -7,7 +7,7 @@ from datetime import datetime
 
 import apsw
 
-from memory_mcp.domain import Memory
+from memory_mcp.domain import Confirmation, Memory
 from memory_mcp.store.memories import TOLD_TIME
 from memory_mcp.store.operations import CONFIRM
 from memory_mcp.store.timestamps import optional_from_text, to_text
@@ -31,17 +31,6 @@ class Replacement:
     told_at: tuple[str, int]
     replaced: str
     replaced_source: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmation:
-    """`confirmed_at` is when a memory was last stored again in the same words; `replaced` is the text of the one before it.
-
-    `replaced` is None where that one is in the trash or has expired.
-    """
-
-    confirmed_at: datetime | None = None
-    replaced: str | None = None
 
 
 def successors(connection: apsw.Connection, key: str) -> list[str]:

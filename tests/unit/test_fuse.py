@@ -131,7 +131,7 @@ def test_what_matches_less_well_stays_behind_though_it_is_later(no_hints):
 
 
 def test_the_later_of_two_turns_of_a_session_is_not_preferred(origins):
-    of_one_session = Hints([], (), {number: replace(origin, session_id="evening") for number, origin in origins.items()})
+    of_one_session = Hints([], (), {number: origin._replace(session_id="evening") for number, origin in origins.items()})
     ranked = fuse([Candidate(1, lexical=1.0), Candidate(2, lexical=0.98)], Fusion(session_weight=0), of_one_session)
     assert [candidate.memory_id for candidate in ranked] == [1, 2]
 
@@ -159,7 +159,7 @@ def test_every_candidate_is_ranked_once_between_0_and_1_best_first(scores, weigh
 def conversation(now):
     """Memory 0 asks something, and memory 1 is the turn after it."""
     origins = {number: Origin(to_text(now), session_id="one") for number in range(3)}
-    return Hints([], (), {**origins, 0: replace(origins[0], asks=1.0)}, questions={1: 0})
+    return Hints([], (), {**origins, 0: origins[0]._replace(asks=1.0)}, questions={1: 0})
 
 
 def test_an_answer_gets_a_share_of_what_its_question_matches(conversation):
@@ -169,13 +169,13 @@ def test_an_answer_gets_a_share_of_what_its_question_matches(conversation):
 
 
 def test_a_longer_turn_that_ends_in_a_question_is_lowered_less(conversation):
-    longer = replace(conversation, origins={**conversation.origins, 0: replace(conversation.origins[0], asks=0.25)})
+    longer = replace(conversation, origins={**conversation.origins, 0: conversation.origins[0]._replace(asks=0.25)})
     scores = {candidate.memory_id: candidate.score for candidate in fuse([Candidate(0, lexical=2.0)], Fusion(), longer)}
     assert scores == pytest.approx({0: 1 - ASKING_PENALTY / 4})
 
 
 def test_what_an_assistant_answers_gets_no_share(conversation):
-    said = {**conversation.origins, 1: replace(conversation.origins[1], source="assistant")}
+    said = {**conversation.origins, 1: conversation.origins[1]._replace(source="assistant")}
     hints = replace(conversation, origins=said, assistants={"assistant"})
     candidates = [Candidate(0, lexical=2.0), Candidate(1, lexical=1.0)]
     scores = {

@@ -110,7 +110,7 @@ def memories_of(
     rows = bulk_rows(
         connection,
         "memory, score, multiplied",
-        "WITH wanted(entity, weight, factor) AS (SELECT key, value ->> 0, value ->> 1 FROM json_each(?)), "
+        "WITH wanted(entity, weight, factor) AS MATERIALIZED (SELECT key, value ->> 0, value ->> 1 FROM json_each(?)), "
         "best AS (SELECT em.memory, coalesce(e.merged_into, e.id) AS named, max(em.relevance) * w.weight AS share, w.factor FROM wanted w "
         f"JOIN entities e ON coalesce(e.merged_into, e.id) = {_WANTED} JOIN entity_mentions em ON em.entity = e.id "
         "GROUP BY em.memory, coalesce(e.merged_into, e.id)), "
