@@ -183,8 +183,8 @@ def _store(
     known = settle(connection, draft, now)
     if known:
         return (known.key, *_stored_again(connection, known.key, draft, now.astimezone(zone)))
-    memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
-    bm25_index.refresh(connection, [memory_id, *_superseded_ids(connection, draft)])
+    changed, operation = _insert(connection, names, draft, chunks, now, zone)
+    _update_indexes(connection, changed)
     return str(operation.key), operation, 0, draft.expires_at
 
 
@@ -228,18 +228,23 @@ def _store_many(
         try:
             outcome = settle(connection, draft, now, clash)
             if outcome is None:
-                memory_id, operation = _insert(connection, names, draft, chunks, now, zone)
+                ids, operation = _insert(connection, names, draft, chunks, now, zone)
                 outcome = Outcome(str(operation.key), "stored")
                 done.append(operation)
-                changed += [memory_id, *_superseded_ids(connection, draft)]
+                changed += ids
             elif outcome.outcome == "revised":
                 stored = memories.by_keys(connection, [outcome.key])[outcome.key]
                 done += revise_stored(connection, names, outcome.key, _as_revision(draft, stored), now.astimezone(zone), privacy)[1]
         except MemoryMCPError as error:
             outcome = Outcome(draft.restored.key or "", "refused", str(error))
         outcomes.append(outcome)
-    bm25_index.refresh(connection, changed)
+    _update_indexes(connection, changed)
     return outcomes, done
+
+
+def _update_indexes(connection: apsw.Connection, changed: Sequence[int]) -> None:
+    bm25_index.refresh(connection, changed)
+    index_queue.enqueue(connection, changed)
 
 
 def _as_revision(draft: Draft, stored: Memory) -> Revision:
@@ -256,22 +261,22 @@ def _as_revision(draft: Draft, stored: Memory) -> Revision:
 
 def _insert(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
-) -> tuple[int, Operation]:
+) -> tuple[list[int], Operation]:
+    """Stores a new memory. Returns its id with those of the memories that it replaces, and the operation."""
     if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
         raise unknown_predecessor(draft.supersedes)
     memory_id, key = memories.insert(connection, draft, now, now.astimezone(zone))
-    chunk_table.replace(connection, memory_id, chunks, draft.questions)
+    chunk_table.add(connection, memory_id, chunks, draft.questions)
     if draft.embedded:
         chunk_table.resplit(connection, memory_id, draft.embedded.generation, draft.embedded.chunks)
         stored_vectors.store_embedded(connection, memory_id, draft.embedded)
-    replaced = _superseded_ids(connection, draft)
-    index_queue.enqueue(connection, [memory_id, *replaced])
     entity_linking.link_entities(connection, names, memory_id, draft, now.astimezone(zone))
+    replaced = _superseded_ids(connection, draft)
     if replaced:
         trash.update_graph(connection, replaced, now)
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)
-    return memory_id, operation
+    return [memory_id, *replaced], operation
 
 
 def unknown_predecessor(key: str) -> MemoryNotFound:
@@ -283,5 +288,7 @@ def unknown_predecessor(key: str) -> MemoryNotFound:
 
 def _superseded_ids(connection: apsw.Connection, draft: Draft) -> list[int]:
     """The memories that a draft replaces, directly and through its predecessor, whose visibility may change."""
-    direct = list(memories.by_keys(connection, [draft.supersedes]).values()) if draft.supersedes else []
+    if not draft.supersedes:
+        return []
+    direct = list(memories.by_keys(connection, [draft.supersedes]).values())
     return [*(memory.id for memory in direct), *replacements.replaced_by(connection, direct)]

@@ -16,6 +16,11 @@ NAMED_IN = 'm.id IN (SELECT memory FROM memory_dates WHERE start < ? AND "end" >
 def replace(connection: apsw.Connection, memory_id: int, times: Iterable[TimeRange]) -> None:
     """Replaces the times of a memory."""
     connection.execute("DELETE FROM memory_dates WHERE memory = ?", (memory_id,))
+    add(connection, memory_id, times)
+
+
+def add(connection: apsw.Connection, memory_id: int, times: Iterable[TimeRange]) -> None:
+    """Adds the times of a new memory."""
     connection.executemany(
         "INSERT INTO memory_dates VALUES (?, ?, ?)", [(memory_id, to_text(time.start), to_text(time.end)) for time in times]
     )

@@ -242,24 +242,28 @@ class OperationsLog:
 
     def append(self, persona: str, *done: Operation) -> None:
         """Append a line for each: the operation, key, and persona, but no content."""
-        for operation in done:
-            line = {
+        lines = [
+            {
                 "timestamp": to_text(operation.timestamp),
                 "persona": persona,
                 "operation_id": operation.operation_id,
                 "operation": operation.operation,
                 "key": operation.key,
                 "success": operation.success,
+                **({"error": operation.error} if operation.error else {}),
             }
-            self._write({**line, "error": operation.error} if operation.error else line)
+            for operation in done
+        ]
+        if lines:
+            self._write(*lines)
 
     def append_event(self, event: str, timestamp: datetime, facts: Mapping[str, Any]) -> None:
         """Append a line for one of `SERVER_EVENTS`; `facts` say who did what."""
         head = {"timestamp": to_text(timestamp), "operation_id": uuid.uuid4().hex, "operation": event, "success": event != "refused"}
         self._write({**head, **facts})
 
-    def _write(self, line: Mapping[str, Any]) -> None:
-        self._handler.handle(logging.makeLogRecord({"msg": json.dumps(line, ensure_ascii=False)}))
+    def _write(self, *lines: Mapping[str, Any]) -> None:
+        self._handler.handle(logging.makeLogRecord({"msg": "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)}))
 
     def close(self) -> None:
         self._handler.close()

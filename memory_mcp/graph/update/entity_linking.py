@@ -13,7 +13,7 @@ import apsw
 from memory_mcp.dates.iso import in_utc_spans
 from memory_mcp.dates.mentions import NamedDay, day_called
 from memory_mcp.dates.statements import days_of_statement
-from memory_mcp.domain import Draft, RelationValidity, StatedRelation
+from memory_mcp.domain import Draft, RelationValidity, StatedRelation, TimeRange
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract.annotations import ANNOTATION_START
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions, likely_type
@@ -36,9 +36,9 @@ def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
     linked = []
     if draft.kind != "summary":
         linked = _linked(connection, names, draft.content, stated_on, now)
-        _keep_times(connection, memory_id, draft.content, stated_on, now)
+        memory_dates.add(connection, memory_id, _times_named(draft.content, stated_on, now))
     mentions.add(connection, memory_id, linked, now)
-    if draft.restored.deleted_at is None:
+    if linked and draft.restored.deleted_at is None:
         mentions.count_new_memory(connection, {entity for entity, _ in linked}, happened)
     if draft.relations:
         add_stated_relations(connection, memory_id, draft.relations, now)
@@ -150,7 +150,7 @@ def _relink(connection: apsw.Connection, names: KnownNames, memory_id: int, cont
     mentions.remove(connection, memory_id, keep_methods=() if changed else ("model",))
     stated_on = _day_of_memory(connection, memory_id, now)
     linked = _linked(connection, names, content, stated_on, now)
-    _keep_times(connection, memory_id, content, stated_on, now)
+    memory_dates.replace(connection, memory_id, _times_named(content, stated_on, now))
     mentions.add(connection, memory_id, linked, now)
     return before ^ mentions.entities_of(connection, memory_id)
 
@@ -172,9 +172,9 @@ def link_dictionary_names(
             mentions.recount(connection, {entity for entity, _ in linked})
 
 
-def _keep_times(connection: apsw.Connection, memory_id: int, content: str, stated_on: date, now: datetime) -> None:
-    """Stores the times that a text names. `now` is in the zone whose days are meant."""
-    memory_dates.replace(connection, memory_id, in_utc_spans(days_of_statement(content, stated_on), now.tzinfo or UTC))
+def _times_named(content: str, stated_on: date, now: datetime) -> Iterable[TimeRange]:
+    """The times that a text names. `now` is in the zone whose days are meant."""
+    return in_utc_spans(days_of_statement(content, stated_on), now.tzinfo or UTC)
 
 
 def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime) -> date:

@@ -264,7 +264,7 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
     needed |= {other for memory_id in current for other in neighbors.get(memory_id, ()) if other is not None}
     bodies = _bodies(connection, needed)
     questions, stated = _questions(connection, current), _stated(connection, current)
-    connection.executemany("DELETE FROM lexical WHERE rowid = ?", [(memory_id,) for memory_id in ids])
+    connection.execute("DELETE FROM lexical WHERE rowid IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
     rows = []
     for memory_id in ids:
         if memory_id in current:

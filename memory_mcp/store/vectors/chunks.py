@@ -18,6 +18,11 @@ from memory_mcp.store.vectors.stored_vectors import SEARCHABLE
 def replace(connection: apsw.Connection, memory_id: int, chunks: Sequence[Chunk], questions: Sequence[str] = ()) -> None:
     """Replace the chunks of a memory by these and one per question. The vectors of the old chunks are deleted."""
     drop(connection, memory_id)
+    add(connection, memory_id, chunks, questions)
+
+
+def add(connection: apsw.Connection, memory_id: int, chunks: Sequence[Chunk], questions: Sequence[str]) -> None:
+    """Add the chunks of a new memory, and one per question."""
     connection.executemany(
         'INSERT INTO chunks(memory_id, start, "end", question) VALUES (?, ?, ?, ?)',
         [
