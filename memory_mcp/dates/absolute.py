@@ -186,7 +186,6 @@ NTH_DAYS: list[Expression] = [
         "the first Monday of October",
         "last day of September",
         "the last weekend of last month",
-        needs=("first", "second", "third", "fourth", "fifth", "last"),
     ),
     nth(rf"(?<![a-z])(?:the )?(?P<nth>{'|'.join(_ORDINALS)}) of {_ENGLISH_MONTH}", _english_nth, "the third of October"),
     nth(
@@ -202,7 +201,6 @@ NTH_DAYS: list[Expression] = [
         _week_of_day,
         "the week of October 6",
         "10月6日の週",
-        needs=("の週", "week of"),
     ),
 ]
 FULL_DATES: list[Expression] = [
@@ -232,10 +230,9 @@ YEARS: list[Expression] = [
         "2024年度",
         "今年度",
         "昨年度末",
-        needs=("年度",),
     ),
     year(r"(?<!\d)((?:19|20)\d|[2-9])0年代", lambda m, today: [_decade(int(m[1]))], "1990年代", "80年代"),
-    year(r"(?<!\d)((?:19|20)\d)0s(?![a-z])", lambda m, today: [_decade(int(m[1]))], "the 1990s", needs=("0s",)),
+    year(r"(?<!\d)((?:19|20)\d)0s(?![a-z])", lambda m, today: [_decade(int(m[1]))], "the 1990s"),
     year(r"(?<!\d)(\d{4})年(?!\d)|\A(\d{4})\Z", lambda m, today: [year_of(int(m[1] or m[2]))], "2024年", "2024", figures_only=True),
 ]
 DAYS_AND_MONTHS: list[Expression] = [
@@ -256,13 +253,11 @@ DAYS_AND_MONTHS: list[Expression] = [
         r"(?<![a-z])(last|this) month(?:'s| on)?(?: the)? (\d{1,2})(?:st|nd|rd|th)",
         lambda m, today: _day_of_month(months_back(today, _ENGLISH_BACK[m[1]]), int(m[2])),
         "last month on the 17th",
-        needs=("month",),
     ),
     day(
         r"(?<![a-z\d])(?:the )?(\d{1,2})(?:st|nd|rd|th) of (last|this) month",
         lambda m, today: _day_of_month(months_back(today, _ENGLISH_BACK[m[2]]), int(m[1])),
         "the 17th of last month",
-        needs=("month",),
     ),
     day(
         rf"({_JAPANESE_MONTHS_BACK})の?(\d{{1,2}})日",
@@ -298,26 +293,22 @@ DAYS_AND_MONTHS: list[Expression] = [
         rf"(?<![a-z])(?<!and )(?<!to )(?<!until )(?<!through ){MONTH_NAME}(?:,| of| in)? (last|this|next) year(?![a-z])",
         lambda m, today: [month_of(today.year - _ENGLISH_BACK[m[2]], MONTHS[m[1]])],
         "October last year",
-        needs=("year",),
     ),
     month(
         rf"(?<![a-z])(last|this|next) year(?:'s|’s| in)? {MONTH_NAME}(?![a-z])",
         lambda m, today: [month_of(today.year - _ENGLISH_BACK[m[1]], MONTHS[m[2]])],
         "last year's October",
-        needs=("year",),
     ),
     month(
         rf"(?<![a-z])last\s+{MONTH_NAME}(?![a-z])",
         lambda m, today: [months_back(today, (today.month - MONTHS[m[1]] - 1) % 12 + 1)],
         "last October",
-        needs=("last",),
     ),
     month(
         rf"(?<![a-z])(this|next)\s+(?:(?!mar|may){MONTH_NAME}|(march|mar|may)(?=\s*(?:[?.,!;:]|\Z)))",
         lambda m, today: [_month_of_this_year(today, m[1], MONTHS[m[2] or m[3]])],
         "this October",
         "next May",
-        needs=("this", "next"),
     ),
 ]
 QUARTERS: list[Expression] = [
@@ -326,7 +317,6 @@ QUARTERS: list[Expression] = [
         lambda m, today: [_quarter(int(m[3]), m[1] or m[2])],
         "Q1 2024",
         "first quarter of 2024",
-        needs=("q",),
     ),
     quarter(
         r"(?<!\d)(\d{4})年?(?:の|\s*)(?:q|第)([1-4])(?:四半期|(?![\w週]))",
@@ -334,7 +324,6 @@ QUARTERS: list[Expression] = [
         "2024年第1四半期",
         "2024 Q1",
         figures_only=True,
-        needs=("q", "第"),
     ),
     quarter(r"(?<![a-z\d])h([12])\s?(\d{4})(?!\d)", lambda m, today: [_half_year(int(m[2]), int(m[1]))], "H1 2025"),
     quarter(r"(?<!\d)(\d{4})\s?h([12])(?![a-z\d])", lambda m, today: [_half_year(int(m[1]), int(m[2]))], "2025H1"),
@@ -343,7 +332,6 @@ QUARTERS: list[Expression] = [
         lambda m, today: [_quarter_back(today, _QUARTERS_BACK.get(m[1] or m[2], 0))],
         "前四半期",
         "last quarter",
-        needs=("四半期", "quarter"),
     ),
 ]
 MONTHS_IN_QUESTIONS: list[Expression] = [

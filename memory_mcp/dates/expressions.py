@@ -7,6 +7,7 @@ from datetime import date
 from functools import partial
 
 from memory_mcp.characters import is_japanese
+from memory_mcp.dates.needed_words import needed_words
 from memory_mcp.dates.spans import DaySpan
 
 # The spans that a match may mean, as seen from today, the latest first. Raises ValueError or OverflowError where there is no such day.
@@ -21,7 +22,7 @@ class Expression:
     """One kind of date expression. `examples` are texts that it matches.
 
     `recurs_after`: of a word such as 金曜 or 17日, in how many days from today the latest such day is the next one. `figures_only`: it may match
-    a text without a word of any language. `needs`: it is tried only on a text with one of these, which is faster than its pattern.
+    a text without a word of any language.
     """
 
     kind: str
@@ -30,10 +31,6 @@ class Expression:
     examples: tuple[str, ...]
     recurs_after: tuple[int, ...] = ()
     figures_only: bool = False
-    needs: tuple[str, ...] = ()
-
-    def may_match(self, plain: str) -> bool:
-        return not self.needs or any(word in plain for word in self.needs)
 
 
 def expression(
@@ -43,9 +40,8 @@ def expression(
     *examples: str,
     recurs_after: tuple[int, ...] = (),
     figures_only: bool = False,
-    needs: tuple[str, ...] = (),
 ) -> Expression:
-    return Expression(kind, re.compile(pattern), resolve, examples, recurs_after, figures_only, needs)
+    return Expression(kind, re.compile(pattern), resolve, examples, recurs_after, figures_only)
 
 
 def fixed(kind: str, pattern: str, span_from: Callable[[date], DaySpan], *examples: str, recurs_after: tuple[int, ...] = ()) -> Expression:
@@ -61,20 +57,27 @@ def of_kind(kind: str) -> tuple[Callable[..., Expression], Callable[..., Express
 class ExpressionTable:
     """Expressions in the order in which they are tried: an expression never takes text that an earlier one has taken.
 
-    Only those that can occur in a text are tried: no Japanese expression in an English text.
+    Only those that can occur in a text are tried: no Japanese expression in an English text, and none without a word that it needs.
     """
 
     def __init__(self, expressions: Sequence[Expression]) -> None:
         self.expressions = tuple(expressions)
+        needed = [(entry, needed_words(entry.pattern)) for entry in expressions]
+        # Kanji, and of letters the last ones of the alphabet, are in fewer texts.
+        self._all = [(entry, frozenset(map(max, words)), words) for entry, words in needed]
         languages = [
-            (entry, is_japanese(entry.pattern.pattern), _WORD.search(_REGEX_SYNTAX.sub("", entry.pattern.pattern)) is not None)
-            for entry in expressions
+            (row, is_japanese(row[0].pattern.pattern), _WORD.search(_REGEX_SYNTAX.sub("", row[0].pattern.pattern)) is not None)
+            for row in self._all
         ]
-        self._without_english = tuple(entry for entry, japanese, english in languages if japanese or not english)
-        self._without_japanese = tuple(entry for entry, japanese, english in languages if english or not japanese or entry.figures_only)
+        self._without_english = [row for row, japanese, english in languages if japanese or not english]
+        self._without_japanese = [row for row, japanese, english in languages if english or not japanese or row[0].figures_only]
 
     def for_text(self, plain: str) -> Sequence[Expression]:
         """The expressions that can occur in a normalized text."""
-        if not is_japanese(plain):
-            return self._without_japanese
-        return self.expressions if _LETTER.search(plain) else self._without_english
+        rows = self._without_japanese if not is_japanese(plain) else self._all if _LETTER.search(plain) else self._without_english
+        present = set(plain)
+        return [
+            entry
+            for entry, characters, words in rows
+            if not words or (not characters.isdisjoint(present) and any(word in plain for word in words))
+        ]

@@ -233,7 +233,6 @@ _PERIODS: dict[str, tuple[tuple[int, int], int]] = {
     "thanksgiving (?:break|vacation|holidays?|week(?:end)?)": ((11, 22), 7),
 }
 # Each name has one of these.
-_PERIOD_WORDS = ("休", "年", "暮れ", "梅雨", "ウィーク", "gw", "golden", "new year", "thanksgiving")
 _PERIOD_NAMES = _alternatives(_PERIODS, "v") + "(?![a-z])"
 
 
@@ -251,7 +250,6 @@ PERIOD_OF_YEAR = period(
     "昨年末",
     "2024年の夏休み",
     "去年のゴールデンウィーク",
-    needs=_PERIOD_WORDS,
 )
 PERIOD_ALONE = alone(
     _PERIOD_NAMES,
@@ -261,7 +259,6 @@ PERIOD_ALONE = alone(
     "年末年始",
     "梅雨",
     "New Year",
-    needs=_PERIOD_WORDS,
 )
 BON_ALONE = alone("盆(?!休)", lambda match, today: each_year(today, lambda year: (date(year, 8, 13), date(year, 8, 17))), "盆")
 
@@ -352,6 +349,5 @@ ROW_OF_DAYS_OFF = days_off(
     "先先月の連休",
     "2025年5月の連休",
     "連休明け",
-    needs=("連休",),
 )
-AFTER_DAYS_OFF = days_off(_alternatives(_FIRST_DAYS_AFTER, "d") + "明け", _after_days_off, "お盆明け", "GW明け", needs=("明け",))
+AFTER_DAYS_OFF = days_off(_alternatives(_FIRST_DAYS_AFTER, "d") + "明け", _after_days_off, "お盆明け", "GW明け")

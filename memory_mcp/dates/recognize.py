@@ -77,8 +77,6 @@ def recognize(plain: str, today: date, table: ExpressionTable, *, upcoming: bool
     taken = bytearray(len(plain))  # a flag for each character: a query may name thousands of dates
     recognized: list[Recognized] = []
     for expression in table.for_text(plain):
-        if not expression.may_match(plain):
-            continue
         for match in expression.pattern.finditer(plain):
             start, end = match.span()
             if any(taken[start:end]):

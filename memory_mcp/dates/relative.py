@@ -71,34 +71,29 @@ LATELY: list[Expression] = [
         rf"{_HERE}半年(?!前)|半年以内|{_LAST} half (?:a )?year",
         lambda m, today: _until_today("month", today, 6),
         "この半年",
-        needs=("半年", "half"),
     ),
     lately(
         rf"(?:{_LAST}|(?<![a-z])within) {COUNT} {_ENGLISH_UNIT}",
         lambda m, today: _until_today(m[2], today, number_of(m[1])),
         "the last 3 days",
         "past two weeks",
-        needs=("last", "past", "within"),
     ),
     lately(
         rf"{_LAST} (few|several|couple of|couple) {_ENGLISH_UNIT}",
         lambda m, today: _until_today(m[2], today, 2 if "couple" in m[1] else _FEW_COUNT),
         "the last few days",
-        needs=("last", "past"),
     ),
-    lately(r"(?<![a-z])past (day|week|month|year)(?![a-z])", lambda m, today: _until_today(m[1], today, 1), "past week", needs=("past",)),
+    lately(r"(?<![a-z])past (day|week|month|year)(?![a-z])", lambda m, today: _until_today(m[1], today, 1), "past week"),
     # "last week" is one of the calendar, "the last week" is the one until now, "the last week of October" is neither.
     lately(
         r"(?<![a-z])(?:the|this) last (week|fortnight|month|year)(?![a-z]| of|['’])",
         lambda m, today: _until_today(m[1], today, 1),
         "the last month",
-        needs=("last",),
     ),
     lately(
         r"(?<![a-z])(?:in|within|over|during) the last day(?![a-z]| of|['’])",
         lambda m, today: _until_today("day", today, 1),
         "within the last day",
-        needs=("last",),
     ),
 ]
 # The longer reading first.
@@ -117,19 +112,16 @@ LONG_AGO: list[Expression] = [
         rf"{NUMBER}週間?前の?今日|(?<![a-z\d]){COUNT} weeks? ago today",
         lambda m, today: [day_of(today - timedelta(days=7 * number_of(m[1] or m[2])))],
         "2週間前の今日",
-        needs=("今日", "today"),
     ),
     ago(
         rf"{NUMBER}[ヶケかカ箇]?月前の?今日|(?<![a-z\d]){COUNT} months? ago today",
         lambda m, today: [_same_day(today, number_of(m[1] or m[2]))],
         "3か月前の今日",
-        needs=("今日", "today"),
     ),
     ago(
         rf"{NUMBER}年前の?今日|(?<![a-z\d]){COUNT} years? ago today",
         lambda m, today: [_same_day(today, 12 * number_of(m[1] or m[2]))],
         "3年前の今日",
-        needs=("今日", "today"),
     ),
     fixed_ago("先月の今日", lambda today: _same_day(today, 1), "先月の今日"),
     fixed_ago(
@@ -166,40 +158,34 @@ LONG_AGO: list[Expression] = [
         rf"(?<![a-z\d]){COUNT}(?: or |-| to ){COUNT}\s+{_UNIT}\s+(?:ago|back)(?![a-z])",
         lambda m, today: _ago(m[3], today, number_of(m[1]), number_of(m[2])),
         "two or three weeks ago",
-        needs=("ago", "back"),
     ),
     ago(
         rf"(?<![a-z\d]){COUNT} (?:years? and a half|and a half years) ago",
         lambda m, today: [months_back(today, number_of(m[1]) * 12 + 6)],
         "one and a half years ago",
-        needs=("ago",),
     ),
     ago(
         rf"(?<![a-z\d]){COUNT}\s+{_UNIT} or (?:two|three|so) ago",
         lambda m, today: _ago(m[2], today, number_of(m[1]), number_of(m[1]) + 1),
         "a week or so ago",
-        needs=("ago",),
     ),
     ago(
         rf"(?<![a-z\d])(?:a )?couple (?:of )?{_UNIT}\s+(?:ago|back)(?![a-z])",
         lambda m, today: _ago(m[1], today, 2, 3),
         "a couple of weeks ago",
-        needs=("couple",),
     ),
     ago(
         rf"(?<![a-z\d])(?:{_FEW}) {_UNIT}\s+(?:ago|back)(?![a-z])",
         lambda m, today: _ago(m[1], today, 2, 6),
         "a few days ago",
-        needs=("ago", "back"),
     ),
     ago(
         rf"(?<![a-z\d]){COUNT}\s+{_UNIT}\s+(?:ago|back)(?![a-z])",
         lambda m, today: _ago(m[2], today, number_of(m[1])),
         "3 days ago",
         "two weeks back",
-        needs=("ago", "back"),
     ),
-    ago(r"(?<![a-z])(week|fortnight|month|year) ago(?![a-z])", lambda m, today: _ago(m[1], today, 1), "fortnight ago", needs=("ago",)),
+    ago(r"(?<![a-z])(week|fortnight|month|year) ago(?![a-z])", lambda m, today: _ago(m[1], today, 1), "fortnight ago"),
 ]
 NEAR_DAYS: list[Expression] = [
     fixed_near(

@@ -72,6 +72,5 @@ SEASON_OF_YEAR = season(
     "summer before last",
     "summer of 2024",
     "two summers ago",
-    needs=tuple(_FIRST_MONTHS),
 )
-SEASON_ALONE = alone(rf"{_JAPANESE}|(?<![a-z])(?:in |during )?(?:the )?{_ENGLISH}", _alone, "夏", "winter", needs=tuple(_FIRST_MONTHS))
+SEASON_ALONE = alone(rf"{_JAPANESE}|(?<![a-z])(?:in |during )?(?:the )?{_ENGLISH}", _alone, "夏", "winter")

@@ -64,20 +64,17 @@ WEEKS: list[Expression] = [
         rf"(?<![a-z]){WEEKDAY} {COUNT} weeks? ago",
         lambda m, today: _in_week(today, m[1], number_of(m[2])),
         "Friday two weeks ago",
-        needs=("ago",),
     ),
     weekday(rf"{_WEEK}の?{_JAPANESE_WEEKDAY}", lambda m, today: _in_week(today, m[2], m[1]), "先週の金曜", "来週の月曜日"),
     weekday(
         rf"(?<![a-z])(last|this|next) week(?:'s|,| on)? {WEEKDAY}",
         lambda m, today: _in_week(today, m[2], m[1]),
         "last week on Friday",
-        needs=("week",),
     ),
     weekday(
         rf"(?<![a-z]){WEEKDAY}(?: of)? (last|this|next) week(?!end)",
         lambda m, today: _in_week(today, m[1], m[2]),
         "Friday of last week",
-        needs=("week",),
     ),
     week(
         rf"{_WEEK}の?(?:平日|ウィークデー)",
@@ -95,22 +92,18 @@ WEEKS: list[Expression] = [
     weekday(rf"(?<![a-z])coming {WEEKDAY}", lambda m, today: _next_weekday(today, m[1]), "coming Friday"),
     fixed_week("(?:今度|次)の?週末", lambda today: weekend(today, 0 if today.weekday() < SATURDAY else -1), "今度の週末"),
     fixed_week("この週末", lambda today: weekend(today, 0), "この週末"),
-    week(rf"(?<![a-z\d]){COUNT} weekends? ago", lambda m, today: [weekend(today, number_of(m[1]))], "two weekends ago", needs=("ago",)),
+    week(rf"(?<![a-z\d]){COUNT} weekends? ago", lambda m, today: [weekend(today, number_of(m[1]))], "two weekends ago"),
     weekday(
         rf"(?<![a-z\d]){COUNT} {_WHOLE_WEEKDAY}s? ago",
         lambda m, today: _weekday_before(today, m[2], number_of(m[1])),
         "two Fridays ago",
-        needs=("ago",),
     ),
     weekday(
         rf"(?<![a-z])(?:the )?{_WHOLE_WEEKDAY} before last(?![a-z])",
         lambda m, today: _weekday_before(today, m[1], 2),
         "the Friday before last",
-        needs=("before last",),
     ),
-    weekday(
-        rf"(?<![a-z])a week ago(?: on)? {WEEKDAY}", lambda m, today: _in_week(today, m[1], 1), "a week ago on Friday", needs=("week ago",)
-    ),
+    weekday(rf"(?<![a-z])a week ago(?: on)? {WEEKDAY}", lambda m, today: _in_week(today, m[1], 1), "a week ago on Friday"),
     fixed_week("先週の今日", lambda today: day_of(today - timedelta(days=7)), "先週の今日"),
     fixed_week("来週の今(?:日|頃|ごろ)", lambda today: day_of(today + timedelta(days=7)), "来週の今日"),
     week(_WEEK, lambda m, today: [week_of(today, _WEEKS_BACK[m[1]])], "先週", "今週", "来週", "さ来週"),
@@ -125,8 +118,8 @@ ENGLISH_WEEKS: list[Expression] = [
     fixed_week("(?<![a-z])(?:the )?weekend before last", lambda today: weekend(today, 2), "the weekend before last"),
     fixed_week("(?<![a-z])(?:the )?week before last", lambda today: week_of(today, 2), "the week before last"),
     fixed_week("(?<![a-z])(?:the|this) past weekend", latest_weekend, "this past weekend"),
-    week(f"(?<![a-z]){_BACK} weekend", lambda m, today: [weekend(today, _WEEKS_BACK[m[1]])], "last weekend", needs=("weekend",)),
-    week(f"(?<![a-z]){_BACK} week(?!end| of)", lambda m, today: [week_of(today, _WEEKS_BACK[m[1]])], "last week", needs=("week",)),
+    week(f"(?<![a-z]){_BACK} weekend", lambda m, today: [weekend(today, _WEEKS_BACK[m[1]])], "last weekend"),
+    week(f"(?<![a-z]){_BACK} week(?!end| of)", lambda m, today: [week_of(today, _WEEKS_BACK[m[1]])], "last week"),
 ]
 SINCE_WEEKDAY = weekday(
     rf"(?<![a-z])since {WEEKDAY}", lambda m, today: [(_latest_weekday(today, m[1])[0][0], today + ONE_DAY)], "since Friday"
