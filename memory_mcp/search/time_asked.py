@@ -70,12 +70,13 @@ def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
     if looks_ahead:
         dates = _to_come(dates, now)
     asks_for_time = dates or lately or looks_ahead or _LAST_TIME.search(plain)
-    is_vague = bool(asks_for_time) and _is_vague(_PLANS.sub(" ", _LAST_TIME.sub(" ", _LATELY.sub(" ", plain))))
+    undated = without_named_dates(words, now, zone, timedelta.max) if dates else words
+    rest = normalise(undated) if dates else plain
+    is_vague = bool(asks_for_time) and _is_vague(_PLANS.sub(" ", _LAST_TIME.sub(" ", _LATELY.sub(" ", rest))))
     if lately and not dates and not is_vague:
         recent = _LATELY.sub(" ", plain)
         return TimeAsked(query, recent, recent, [TimeRange(shifted(now, -RECENT), now)])
-    informative = _PLANS.sub(" ", without_named_dates(words, now, zone, timedelta.max) if dates else words)
-    return TimeAsked(query, words, informative, dates, looks_ahead, is_vague)
+    return TimeAsked(query, words, _PLANS.sub(" ", undated), dates, looks_ahead, is_vague)
 
 
 def shifted(now: datetime, by: timedelta) -> datetime:

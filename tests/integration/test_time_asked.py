@@ -54,6 +54,14 @@ def test_a_question_for_nothing_but_lately_is_answered_by_the_latest(diary, ask,
     assert (recalled.mode, contents(recalled)) == ("recent", ["苺が好き", "来週の火曜に歯医者へ行く"])
 
 
+def test_a_year_and_nothing_else_is_answered_by_time(diary, say, ask):
+    say("奈良で鹿を見た。来年も行きたい", occurred_at="2024-05-03")
+    found = ask("去年は何があった？")
+    assert (found.mode, contents(found)) == ("recent", ["奈良で鹿を見た。来年も行きたい"])
+    nothing = ask("2027年の予定は？")
+    assert (contents(nothing), nothing.unmatched) == ([], ("2027年",))
+
+
 def test_a_question_for_plans_shows_nothing_of_the_past(diary, ask):
     assert contents(ask("予定は？")) == ["来週の火曜に歯医者へ行く", "図書館の本の返却期限は12月1日"]
 
