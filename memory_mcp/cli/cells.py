@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -11,6 +12,8 @@ from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_dire
 from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import earlier_key, master_key
 from memory_mcp.config.reading import default_data_directory
+from memory_mcp.dates.iso import iso_span
+from memory_mcp.errors import InvalidInput
 
 group = typer.Typer(name="cell", help="Many servers that share the personas: docs/scale.md.", no_args_is_help=True)
 
@@ -64,6 +67,15 @@ def restore(
         Path | None,
         typer.Option("--backups", help="The directory of the backups. Default: backup.directory in config.json.", metavar="DIR"),
     ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", help="As of this time: 2026-11-24T03:10, in the zone of config.json, or 2026-11-24T03:10:00+09:00.", metavar="TIME"
+        ),
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option("--key-file", help="The master key of the backups. Default: that of config.json.", metavar="FILE")
+    ] = None,
     config: ConfigFile = None,
     data: DataDirectory = None,
 ) -> None:
@@ -76,6 +88,10 @@ def restore(
     settings = settings_of(config)
     if backups:
         settings = settings.model_copy(update={"backup": settings.backup.model_copy(update={"directory": str(backups)})})
+    if key_file:
+        settings = settings.model_copy(update={"encryption": settings.encryption.model_copy(update={"key_file": str(key_file)})})
+    now = datetime.now(UTC)
+    moment = _earlier(at, now, settings.zone) if at else None
     master = master_key(settings.encryption)
 
     def find_key(wanted: str) -> bytes | None:
@@ -86,20 +102,30 @@ def restore(
     personas = Personas(data or default_data_directory(), open_limit=0, keys=keys, cell=cell)
     try:
         done = []
-        for persona in restore_cell(personas, copies, find_key, datetime.now(UTC), settings):
+        for persona in restore_cell(personas, copies, find_key, now, settings, moment):
             done.append(persona)
             if persona.refused:
                 typer.echo(f"{persona.persona}: {persona.refused}", err=True)
+            elif moment:
+                changed = persona.until.astimezone(settings.zone).isoformat(sep=" ", timespec="seconds") if persona.until else "never"
+                typer.echo(f"{persona.persona}: {'changed last' if persona.source == 'copy' else 'backed up'} {changed}")
     finally:
         personas.close()
     there = [persona for persona in done if not persona.refused]
     counts = Counter(persona.source for persona in there)
     typer.echo(f"{cell}: {len(there):,} personas, {counts['copy']:,} from copies and {counts['backup']:,} from backups")
-    if known := [persona.until for persona in there if persona.until]:
+    if known := not moment and [persona.until for persona in there if persona.until]:
         latest = max(known).astimezone(settings.zone).isoformat(sep=" ", timespec="seconds")
         typer.echo(f"The latest change is of {latest}. What was acknowledged after the last copy or backup of a persona is lost.")
     if len(there) < len(done):
         raise typer.Exit(1)
+
+
+def _earlier(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+    span = iso_span(text.strip(), zone)
+    if span is None or span.start > now:
+        raise InvalidInput(f"{text!r} is not a time before now", "", "Write it like 2026-11-24T03:10 or 2026-11-24T03:10:00+09:00")
+    return span.start.astimezone(zone)
 
 
 @group.command()

@@ -29,6 +29,7 @@ from memory_mcp.store.timestamps import from_text, to_text
 
 LOG_NAME = "memory_operations.log"
 _NAME = "name"  # among the properties
+_UNRECORDED = {"conversations": "updated_at", "feedback": "at"}  # table → its column of times
 LOG_BYTES = 10 * 1024 * 1024
 LOGS_KEPT = 5
 # Of the log so much is read to find the last events.
@@ -160,9 +161,19 @@ def stated_name(connection: apsw.Connection) -> str | None:
 
 
 def latest_time(connection: apsw.Connection) -> datetime | None:
-    """When the last operation was."""
-    text: str | None = connection.execute("SELECT max(timestamp) FROM operations").get
-    return from_text(text) if text else None
+    """When the last change was."""
+    return _latest(connection, {"operations": "timestamp", **_UNRECORDED})
+
+
+def latest_unrecorded(connection: apsw.Connection) -> datetime | None:
+    """When the last change was that is no operation: a turn of a conversation, or a verdict on a memory."""
+    return _latest(connection, _UNRECORDED)
+
+
+def _latest(connection: apsw.Connection, columns: Mapping[str, str]) -> datetime | None:
+    there = {table: column for table, column in columns.items() if connection.table_exists(None, table)}
+    times = [connection.execute(f"SELECT max({column}) FROM {table}").get for table, column in there.items()]
+    return max((from_text(text) for text in times if text), default=None)
 
 
 def is_recorded(connection: apsw.Connection, operation_id: str) -> bool:

@@ -23,7 +23,7 @@ from memory_mcp.errors import MemoryMCPError, Overloaded, StoreError
 from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import IDENTITY_NAME, identity_text
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import migrations
+from memory_mcp.store import migrations, operations
 from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.backup_archive import Manifest
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, sync_directory
@@ -180,7 +180,9 @@ class Backups:
         except (MemoryMCPError, OSError):
             return True  # unknown, for example after a change of the master key
         with persona.database.read() as connection:
-            operation = snapshots.contents(connection).last_operation
+            operation, changed_at = snapshots.contents(connection).last_operation, operations.latest_unrecorded(connection)
+        if changed_at and changed_at > known.created_at:
+            return True
         return (operation, _digest(persona.context.text())) != (known.contents.last_operation, known.context_sha256)
 
     def _secret_of(self, key_id: str) -> bytes | None:

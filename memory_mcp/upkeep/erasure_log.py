@@ -17,7 +17,7 @@ from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.backup_archive import FindKey, Manifest
 from memory_mcp.store.sqlite import snapshots
 from memory_mcp.store.sqlite.database import DATABASE_NAME
-from memory_mcp.upkeep.backup import newest_in_same_directory, no_progress
+from memory_mcp.upkeep.backup import Backup, newest_in_same_directory, no_progress
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +60,12 @@ def _of_later_backup(personas: Personas, backup: Path, manifest: Manifest, find_
     newest = newest_in_same_directory(backup)
     if newest is None or newest.made_at <= manifest.created_at or newest.path == backup.absolute():
         return None
+    return erased_before(personas, newest, manifest.persona, find_key)
+
+
+def erased_before(personas: Personas, newest: Backup, earlier: str, find_key: FindKey) -> Tombstones | None:
+    """Key digest → time of the purges that a backup knows of, of a persona that had a name before. None if it is of another persona, or can't be
+    read."""
     try:
         with (
             backup_archive.opened(newest.path, find_key) as (later, extract),
@@ -68,7 +74,7 @@ def _of_later_backup(personas: Personas, backup: Path, manifest: Manifest, find_
             copy, key = scratch / DATABASE_NAME, secrets.token_bytes(KEY_BYTES) if later.encrypted else None
             extract(copy, key, no_progress)
             with closing(snapshots.open_copy(copy, key)) as connection:
-                return _from_database(connection, later.persona, manifest.persona)
+                return _from_database(connection, later.persona, earlier)
     except (MemoryMCPError, OSError) as error:
         logger.warning("%s can't be read to find what was erased before it was made: %s", newest.path.name, error)
         return None

@@ -1,6 +1,7 @@
 """Restores a persona from a backup, as a new persona or replacing one, while the server is stopped."""
 
 import secrets
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +16,7 @@ from memory_mcp.personas.registry import Personas, prepare
 from memory_mcp.store import erasure, operations
 from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.backup_archive import FindKey
-from memory_mcp.store.files.durable_files import refusal, shred, write_atomically
+from memory_mcp.store.files.durable_files import PRIVATE_FILE, refusal, shred, write_atomically
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.files.sealed import seal
 from memory_mcp.store.operations import Operation
@@ -47,9 +48,11 @@ def restore(
     *,
     to: str | None = None,
     instead: bool = False,
+    purged_since: Mapping[str, str] | None = None,
     progress: Progress = no_progress,
 ) -> Restored:
-    """Restore a persona from a backup, under its name or as `to`. `instead`: replace an existing persona.
+    """Restore a persona from a backup, under its name or as `to`. `instead`: replace an existing persona. `purged_since`: more that was purged
+    after the backup, as `tombstones.read_all` has it.
 
     The existing persona stays until the backup is completely read, verified, and written; then renames exchange them.
 
@@ -74,30 +77,33 @@ def restore(
                 small = extract(copy, key, progress)
                 snapshots.verify(copy, key, manifest.contents)
                 done = Operation("restore_backup", None, now, metadata={"made_at": manifest.created_at.isoformat()})
-                erased = _migrate(copy, key, purged, done)
-                _write_files(personas, new_directory, (copy, key), small.get(CONTEXT_NAME, b""), name, encrypted=encrypted)
+                erased = finish(copy, key, {**purged, **(purged_since or {})}, done)
+                write_files(personas, new_directory, (copy, key), small.get(CONTEXT_NAME, b""), name, encrypted=encrypted)
     except OSError as error:
         raise refusal(error, f"{backup.name} can't be restored", "Make the backup readable and the data directory writable") from error
     personas.log.append(name, done)
     return Restored(name, manifest.created_at, manifest.contents, encrypted, erased, unknown)
 
 
-def _write_files(
+def write_files(
     personas: Personas, new_directory: Path, copy: tuple[Path, bytes | None], context: bytes, name: str, *, encrypted: bool
 ) -> None:
-    """Write the persona's files from those of the backup."""
+    """Write the persona's files from those of a copy, whose database is removed."""
     key = personas.keys.make(new_directory) if encrypted else None
     target = new_directory / DATABASE_NAME
     snapshots.convert(*copy, target, key.database if key else None)
     expected = snapshots.contents_of(*copy)
     shred(copy[0])
     snapshots.verify(target, key.database if key else None, expected)
+    target.chmod(PRIVATE_FILE)
     if context:
         write_atomically(new_directory / CONTEXT_NAME, seal(context, key.files) if key else context)
     write_identity(new_directory, name)
 
 
-def _migrate(copy: Path, key: bytes | None, purged: dict[str, str], done: Operation) -> int:
+def finish(copy: Path, key: bytes | None, purged: dict[str, str], done: Operation) -> int:
+    """Bring a copied database up to date, erase again what was purged since, and record the operation. Returns how many memories were erased,
+    whose traces the file still holds."""
     with closing(snapshots.open_copy(copy, key)) as connection:
         connection.execute("PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON")
         prepare(connection)

@@ -18,7 +18,7 @@ import zstandard
 
 from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.config.settings import Privacy, Settings
-from memory_mcp.domain import Conversation, Filters, Turn
+from memory_mcp.domain import Conversation, Feedback, Filters, Turn
 from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError, StoreFull
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
@@ -29,7 +29,7 @@ from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import conversations, tombstones
+from memory_mcp.store import conversations, feedback, tombstones
 from memory_mcp.store.files import backup_archive
 from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 from memory_mcp.store.lexical import bm25_index
@@ -348,6 +348,18 @@ def test_the_first_backup_is_made_at_once_and_then_one_a_day_if_something_was_wr
     with filled.personas.writing("nilou") as persona:
         persona.context.update({"current_emotion": "calm"})
     assert len(filled.step(tokyo(12, 5))) == 3
+
+
+@pytest.mark.parametrize("change", ["conversation", "judgement"])
+def test_what_no_operation_records_is_a_change_too(filled: House, change: str) -> None:
+    assert len(filled.step(tokyo(10, 12))) == 1
+    with filled.personas.writing("nilou") as persona:
+        if change == "conversation":
+            talk(persona, "きょうはよく歩いた", tokyo(10, 13), "")
+        else:
+            persona.database.write(lambda connection: feedback.add(connection, 1, [Feedback("helped", tokyo(10, 13))]))
+    assert len(filled.step(tokyo(11, 4))) == 2
+    assert len(filled.step(tokyo(12, 4))) == 2
 
 
 def test_the_hour_and_the_place_are_as_configured(filled: House, tmp_path: Path) -> None:

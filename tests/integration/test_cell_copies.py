@@ -17,13 +17,14 @@ import pytest
 from memory_mcp.cli.cell_files import litestream
 from memory_mcp.config.master_key import new_key
 from memory_mcp.config.settings import Privacy, Settings
+from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import NO_KEYS, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import memories
+from memory_mcp.store import conversations, memories
 from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.inspection import inspect
 from memory_mcp.store.vectors.index_cache import IndexCache
@@ -42,16 +43,33 @@ def say(persona, content):
     return remember(persona, draft(content, now=now, zone=ZONE), now=now, zone=ZONE, privacy=Privacy()).key
 
 
+def purge_now(persona, key):
+    forget(persona, [key], reason=None, dry_run=False, now=datetime.now(UTC), privacy=Privacy())
+    assert purge.erase(persona, [key], rule="test", now=datetime.now(UTC)).unsearched == ()
+
+
+def talk(persona, number):
+    """One turn of a conversation, of which no operation is recorded."""
+    now = datetime.now(UTC)
+    turn = Turn(number, now, "openai:x", ({"role": "user", "text": f"{number} 回目の話"},), ())
+    persona.database.write(lambda connection: conversations.add_turn(connection, Conversation("c-1", "話", now, now), turn))
+
+
+def turns(personas, name):
+    with personas.reading(name) as persona, persona.database.read() as connection:
+        return len(conversations.turns(connection, "c-1"))
+
+
 def texts(personas, name):
     with personas.reading(name) as persona, persona.database.read() as connection:
         return {memory.content for memory in memories.page_for_export(connection, 0, 1_000, include_deleted=False)}
 
 
-def restored(directory, copies, settings, keys=NO_KEYS, cell=None):
+def restored(directory, copies, settings, keys=NO_KEYS, cell=None, at=None):
     """The registry of the new directory, which is open, and what was restored, by persona."""
     personas = Personas(directory, keys=keys, cell=cell)
     find = {keys.master.id: keys.master.secret}.get if keys.master else lambda _: None
-    done = list(restore_cell(personas, copies, find, datetime.now(UTC), settings))
+    done = list(restore_cell(personas, copies, find, datetime.now(UTC), settings, at))
     return personas, {one.persona: one for one in done}
 
 
@@ -148,8 +166,7 @@ def test_a_copied_persona_is_checked_exported_backed_up_and_encrypted_as_any(tmp
         eventually(lambda: (database.parent / encryption.COPIER_DIRECTORY).is_dir() and any((tmp_path / "copies").rglob("*.ltx")))
         with lost.writing("nilou") as persona:
             key = say(persona, "secretword")
-            forget(persona, [key], reason=None, dry_run=False, now=datetime.now(UTC), privacy=Privacy())
-            assert purge.erase(persona, [key], rule="test", now=datetime.now(UTC)).unsearched == ()
+            purge_now(persona, key)
             Backups(lost.directory, lost.keys).make(persona, datetime.now(UTC), Settings())
     with lost.writing("nilou") as persona:  # what Litestream reads can be swept when it has ended
         assert purge.sweep(persona, IndexCache())
@@ -201,6 +218,86 @@ def test_a_damaged_backup_is_told_and_the_others_are_restored(tmp_path, lost, be
     personas, done = restored(tmp_path / "new", None, settings)
     assert sorted(personas.names()) == sorted(set(NAMES) - {"nilou"})
     assert [one.persona for one in done.values() if one.refused] == ["nilou"]
+    personas.close()
+
+
+def test_a_cell_comes_back_from_its_backups_as_of_a_time_without_what_was_purged_since(tmp_path):
+    keys = Keys(new_key("a test"), for_new=True)
+    personas, start = Personas(tmp_path / "memory", keys=keys), datetime(2026, 11, 20, tzinfo=UTC)
+    settings = Settings.model_validate({"backup": {"directory": str(tmp_path / "backups")}})
+    backups = Backups(personas.directory, keys)
+    with personas.writing("さくら") as persona:
+        say(persona, "はじめの記憶")
+        erased = say(persona, "消してほしい記憶")
+        backups.make(persona, start, settings)
+        purge_now(persona, erased)
+        say(persona, "まちがった記憶")
+        backups.make(persona, start + timedelta(days=1, microseconds=5), settings)
+    with personas.writing("nilou") as persona:
+        say(persona, "あとで来た")
+        backups.make(persona, start + timedelta(days=2), settings)
+    personas.close()
+    new, done = restored(tmp_path / "new", None, settings, keys, at=start + timedelta(days=1))
+    assert new.names() == ["さくら"]
+    assert texts(new, "さくら") == {"はじめの記憶"}
+    assert done["さくら"].until == start
+    assert "no backup from before" in done["nilou"].refused
+    new.close()
+
+
+@needs_litestream
+@pytest.mark.slow
+def test_a_cell_comes_back_from_its_copies_as_of_a_time_and_goes_on_from_there(lost, tmp_path, eventually):
+    copies, settings = tmp_path / "copies", Settings.model_validate({"backup": {"directory": str(tmp_path / "backups")}})
+    trials = iter(range(1_000))
+
+    def are_copied(*wanted):
+        def check():
+            try:
+                personas, _ = restored(tmp_path / f"trial{next(trials)}", copies, Settings())
+            except (OSError, InvalidInput):
+                return False
+            complete = "さくら" in personas.names() and set(wanted) <= texts(personas, "さくら")
+            personas.close()
+            return complete
+
+        return check
+
+    def begin_again(directory):
+        """A server on a restored directory, which is copied to the same place."""
+        with copying(directory, copies, tmp_path):
+            personas = Personas(directory)
+            with personas.writing("さくら") as persona:
+                say(persona, "戻した後の記憶")
+            eventually(are_copied("戻した後の記憶"))
+            personas.close()
+
+    with copying(lost.directory, copies, tmp_path):
+        with lost.writing("さくら") as persona:
+            talk(persona, 1)
+            erased = say(persona, "消してほしい記憶")
+            Backups(lost.directory, lost.keys).make(persona, datetime.now(UTC), settings)
+            talk(persona, 2)  # after the backup, and no operation
+            say(persona, "よい記憶")
+        eventually(are_copied("よい記憶"))
+        moment = datetime.now(UTC)
+        with lost.writing("さくら") as persona:
+            talk(persona, 3)
+            purge_now(persona, erased)
+            say(persona, "まちがった記憶")
+            Backups(lost.directory, lost.keys).make(persona, datetime.now(UTC), settings)
+        eventually(are_copied("まちがった記憶"))
+    for file in copies.rglob("*.ltx"):
+        os.utime(file)  # as after a download
+    personas, done = restored(tmp_path / "new", copies, settings, at=moment)
+    assert texts(personas, "さくら") == {"さくら は踊る", "よい記憶"}
+    assert turns(personas, "さくら") == 2
+    assert done["さくら"].until < moment
+    assert inspect(personas.path_of("さくら")).faults == ()
+    personas.close()
+    begin_again(tmp_path / "new")
+    personas, _ = restored(tmp_path / "newer", copies, settings)  # not the backup from after that time
+    assert texts(personas, "さくら") == {"さくら は踊る", "よい記憶", "戻した後の記憶"}
     personas.close()
 
 

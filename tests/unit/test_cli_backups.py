@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -120,3 +122,22 @@ def test_a_key_that_is_told_serves_where_the_configuration_names_one_that_is_not
     assert "there is no key file" in run("restore", made, "--as", "other", **missing)[1]
     status, said = run("restore", made, "--as", "other", "--key-file", str(key), **missing)
     assert (status, "Name the key file in encryption.key_file" in said) == (0, True)
+
+
+def test_a_cell_is_restored_as_of_a_time_with_a_key_of_the_command_line(
+    run: Run, served: Personas, data_directory: Path, tmp_path: Path
+) -> None:
+    served.close()
+    key, there = tmp_path / "master.key", str(tmp_path / "another machine")
+    run("key", "new", str(key))
+    assert run("encrypt", encryption={"key_file": str(key)})[0] == 0
+    assert run("backup", "--to", str(tmp_path / "disk"), encryption={"key_file": str(key)})[0] == 0
+    made_at = datetime.strptime(backup_of(tmp_path / "disk").name[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    restore = ("cell", "restore", "--data", there, "--backups", str(tmp_path / "disk"))
+    status, said = run(*restore)
+    assert (status, "Give it with --key-file" in said) == (1, True)
+    assert "is not a time before now" in run(*restore, "--at", "2999-01-01")[1]
+    status, said = run(*restore, "--at", (made_at - timedelta(seconds=1)).isoformat(), "--key-file", str(key))
+    assert (status, "nilou: there is no backup from before" in said) == (1, True)
+    status, said = run(*restore, "--at", datetime.now(ZoneInfo("Asia/Tokyo")).replace(tzinfo=None).isoformat(), "--key-file", str(key))
+    assert (status, "nilou: backed up 20" in said, "1 personas" in said) == (0, True, True)
