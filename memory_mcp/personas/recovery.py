@@ -21,6 +21,7 @@ from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.store.vectors.index_files import DIRECTORY_NAME as VECTORS_NAME
 
 UNFINISHED_NAME = ".unfinished"
+IMPORTS_NAME = ".imports"  # files that a server is importing
 COPY_PREFIX, ERASE_PREFIX, RENAME_PREFIX = "copy-", "erase-", "rename-"
 
 # The names of a persona's files, and with a dot those of their temporary copies.
@@ -111,6 +112,7 @@ def recorded(data_directory: Path, renaming: Renaming) -> Iterator[None]:
 
 def finish_unfinished(data_directory: Path) -> None:
     """Finish or undo interrupted operations. Call it before a persona is opened."""
+    shutil.rmtree(data_directory / IMPORTS_NAME, ignore_errors=True)  # of a server that was killed, and not encrypted
     unfinished = data_directory / UNFINISHED_NAME
     if not unfinished.is_dir():
         return

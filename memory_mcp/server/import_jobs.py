@@ -14,10 +14,10 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from memory_mcp.errors import InvalidInput, MemoryMCPError, Overloaded
+from memory_mcp.personas.recovery import IMPORTS_NAME
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY
 from memory_mcp.transfer.jsonlines import ImportResult
 
-DIRECTORY_NAME = ".imports"
 JOBS_KEPT, WAITING_LIMIT = 30, 10
 REFUSED_LISTED = 500
 NAME_LIMIT = 120
@@ -71,7 +71,6 @@ class ImportJobs:
         self._waiting: queue.Queue[tuple[ImportJob, Path, Work] | None] = queue.Queue(maxsize=WAITING_LIMIT)
         self._lock = threading.Lock()
         self._worker: threading.Thread | None = None
-        self._staged: set[str] = set()
 
     @contextmanager
     def staged(self, data_directory: Path, name: str) -> Iterator[Path]:
@@ -79,20 +78,15 @@ class ImportJobs:
 
         The name matters: formats are known by it, and notes by that of their vault.
         """
-        directory = data_directory / DIRECTORY_NAME
-        with self._lock:
-            if not self._staged and directory.exists():
-                shutil.rmtree(directory)  # of a server that was killed
-            identity = secrets.token_hex(8)
-            self._staged.add(identity)
-        own = directory / identity
+        identity = secrets.token_hex(8)
+        own = data_directory / IMPORTS_NAME / identity
         own.mkdir(mode=PRIVATE_DIRECTORY, parents=True)
         try:
             yield own / safe_name(name)
         finally:
             job = self._jobs.get(identity)
             if job is None or job.is_over:
-                self._remove(own)
+                shutil.rmtree(own, ignore_errors=True)
 
     def start(self, path: Path, persona: str, work: Work, *, dry_run: bool) -> ImportJob:
         """Have a staged file imported after those that wait already.
@@ -133,13 +127,8 @@ class ImportJobs:
         while following := self._waiting.get():
             job, path, work = following
             state, error = _outcome(job, path, work)
-            self._remove(path.parent)
+            shutil.rmtree(path.parent, ignore_errors=True)
             job.error, job.state = error, state  # last: when an import is over, nothing of its file is left
-
-    def _remove(self, directory: Path) -> None:
-        shutil.rmtree(directory, ignore_errors=True)
-        with self._lock:
-            self._staged.discard(directory.name)
 
 
 def _outcome(job: ImportJob, path: Path, work: Work) -> tuple[State, MemoryMCPError | None]:

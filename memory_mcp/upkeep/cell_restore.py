@@ -1,7 +1,7 @@
 """Restores a whole lost cell into an empty data directory: each persona from its newest backup, or from what Litestream has copied since.
 
     backups    DIRECTORY/<folder>/*.tar.zst          of every persona, encrypted or plain, as old as the last backup
-    copies     DIRECTORY/<folder>/memory.sqlite/ltx  of plain personas, a second or two old; without persona_context.json
+    copies     DIRECTORY/<folder>/memory.sqlite/     of plain personas, a second or two old; without persona_context.json
 
 Both may hold the personas of all cells: those of others are left out. What is restored already is left as it is, so that the same
 command goes on after an interruption. As of an earlier time, a persona comes from the newest backup or copied transaction that is not after it,
@@ -165,14 +165,26 @@ def _from_copies(sources: _Sources, copies: Path, now: datetime) -> Iterator[Res
 
 def _copied_folders(copies: Path) -> list[Path]:
     # Litestream also copies what is only being made, in .staging and .unfinished: a persona as it was then.
-    found = [path.parent.parent for path in copies.rglob("ltx") if path.parent.name == DATABASE_NAME]
+    found = [path.parent for path in copies.rglob(DATABASE_NAME) if path.is_dir()]
+    if not found:
+        raise InvalidInput(f"there are no copies in {copies}", "", "Name the directory to which Litestream has copied")
     return sorted(folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(copies).parts))
+
+
+def _as_file_replica(database: Path, scratch: Path) -> Path:
+    """The directory of a copy as Litestream reads it. It writes `ltx/0` into a directory, and `0000` into a bucket, which may have been downloaded."""
+    if (database / "ltx").is_dir():
+        return database
+    (scratch / "ltx").mkdir(parents=True)
+    for level in database.glob("[0-9]*/"):
+        (scratch / "ltx" / str(int(level.name, 16))).symlink_to(level.absolute(), target_is_directory=True)
+    return scratch
 
 
 def _transactions(folder: Path, at: datetime | None) -> dict[str, datetime]:
     """The last transaction of each file that Litestream has written by then, as it names it, with the time. The file's own time may be that of a download."""
     found: dict[str, datetime] = {}
-    for path in (folder / DATABASE_NAME / "ltx").glob("*/*.ltx"):
+    for path in (folder / DATABASE_NAME).rglob("*.ltx"):
         header = b""
         with suppress(FileNotFoundError), path.open("rb") as file:  # Litestream has merged it meanwhile
             header = file.read(_LTX_TIME.stop)
@@ -200,7 +212,7 @@ def _copy_of(folder: Path, target: Path, at: datetime | None = None) -> _Copied:
         raise StoreError(f"nothing of {folder.name} was copied before {at}", "it was made later, or the history of copies is shorter", "")
     # By a file: in a URL it takes no names but those of ASCII.
     config = target.with_suffix(".json")
-    replica = {"type": "file", "path": str((folder / DATABASE_NAME).absolute())}
+    replica = {"type": "file", "path": str(_as_file_replica(folder / DATABASE_NAME, target.with_suffix(".copies")).absolute())}
     config.write_text(json.dumps({"dbs": [{"path": str(target.absolute()), "replica": replica}]}, ensure_ascii=False), encoding="utf-8")
     # Its -timestamp refuses times after the last transaction, and takes those of files for those of transactions.
     until = ["-txid", last] if at else []

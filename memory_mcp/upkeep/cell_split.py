@@ -18,12 +18,16 @@ from memory_mcp.errors import InvalidInput, StoreDamaged
 from memory_mcp.personas import atomic_replace, cells, lifecycle
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store.files import access_tokens
+from memory_mcp.store.files import access_tokens, signing_keys
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, sync_directory, write_atomically
 from memory_mcp.upkeep.backup import DIRECTORY_NAME as BACKUPS_NAME
 from memory_mcp.upkeep.legacy_layout import legacy_items
 
 BLOCK_BYTES = 1024 * 1024
+
+# Each token is good in both cells: it names its personas. Whoever has a pack of a persona knows its signer.
+_PACKS = Path(signing_keys.DIRECTORY_NAME)
+_SHARED = (Path(access_tokens.FILE_NAME), _PACKS / signing_keys.KEY_NAME, _PACKS / signing_keys.SIGNERS_NAME)
 
 Moved = Callable[[int, int], None]
 
@@ -111,10 +115,10 @@ def _copy(source: Personas, target: Personas, moving: list[str], progress: Moved
         if (backups := _backups(source, name)).is_dir():
             _backups(target, name).parent.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
             atomic_replace.sync_tree(Path(shutil.copytree(backups, _backups(target, name), dirs_exist_ok=True)))
-    # Each token is good in both: it names its personas.
-    tokens = source.directory / access_tokens.FILE_NAME
-    if tokens.exists():
-        write_atomically(target.directory / access_tokens.FILE_NAME, tokens.read_bytes())
+    for file in _SHARED:
+        if (source.directory / file).exists():
+            (target.directory / file).parent.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+            write_atomically(target.directory / file, (source.directory / file).read_bytes())
     for number, name in enumerate(moving, start=len(moving)):
         progress(number, 2 * len(moving))
         _compare(name, source.path_of(name).parent, target.path_of(name).parent)

@@ -48,6 +48,16 @@ def purge_now(persona, key):
     assert purge.erase(persona, [key], rule="test", now=datetime.now(UTC)).unsearched == ()
 
 
+def as_downloaded(copies, target):
+    """The same copies as Litestream arranges them in a bucket of S3, with the times of a download."""
+    shutil.copytree(copies, target, copy_function=shutil.copy)
+    for directory in [path for path in target.rglob("ltx") if path.is_dir()]:
+        for level in directory.iterdir():
+            level.rename(directory.parent / f"{int(level.name):04x}")
+        directory.rmdir()
+    return target
+
+
 def talk(persona, number):
     """One turn of a conversation, of which no operation is recorded."""
     now = datetime.now(UTC)
@@ -71,6 +81,17 @@ def restored(directory, copies, settings, keys=NO_KEYS, cell=None, at=None):
     find = {keys.master.id: keys.master.secret}.get if keys.master else lambda _: None
     done = list(restore_cell(personas, copies, find, datetime.now(UTC), settings, at))
     return personas, {one.persona: one for one in done}
+
+
+def is_copied(tmp_path, copies, said):
+    """Whether all three personas would be restored by now, and one of them with these memories."""
+    try:
+        personas, _ = restored(tmp_path / f"trial{len(list(tmp_path.glob('trial*')))}", copies, Settings())
+    except (OSError, InvalidInput):
+        return False
+    complete = set(personas.names()) == set(NAMES) and set(said) <= texts(personas, "さくら")
+    personas.close()
+    return complete
 
 
 @contextmanager
@@ -108,18 +129,7 @@ def test_a_lost_cell_comes_back_with_all_that_was_copied_and_a_beginning_of_the_
             said = [f"記憶 {number}" for number in range(20)]
             for content in said:
                 say(persona, content)
-        trials = iter(range(1_000))
-
-        def is_copied():
-            try:
-                personas, _ = restored(tmp_path / f"trial{next(trials)}", copies, Settings())
-            except OSError:
-                return False
-            complete = set(said) <= texts(personas, "さくら") and set(personas.names()) == set(NAMES)
-            personas.close()
-            return complete
-
-        eventually(is_copied)
+        eventually(lambda: is_copied(tmp_path, copies, said))
         with lost.writing("さくら") as persona:
             late = [f"遅い記憶 {number}" for number in range(50)]
             for content in late:
@@ -249,19 +259,6 @@ def test_a_cell_comes_back_from_its_backups_as_of_a_time_without_what_was_purged
 @pytest.mark.slow
 def test_a_cell_comes_back_from_its_copies_as_of_a_time_and_goes_on_from_there(lost, tmp_path, eventually):
     copies, settings = tmp_path / "copies", Settings.model_validate({"backup": {"directory": str(tmp_path / "backups")}})
-    trials = iter(range(1_000))
-
-    def are_copied(*wanted):
-        def check():
-            try:
-                personas, _ = restored(tmp_path / f"trial{next(trials)}", copies, Settings())
-            except (OSError, InvalidInput):
-                return False
-            complete = "さくら" in personas.names() and set(wanted) <= texts(personas, "さくら")
-            personas.close()
-            return complete
-
-        return check
 
     def begin_again(directory):
         """A server on a restored directory, which is copied to the same place."""
@@ -269,7 +266,7 @@ def test_a_cell_comes_back_from_its_copies_as_of_a_time_and_goes_on_from_there(l
             personas = Personas(directory)
             with personas.writing("さくら") as persona:
                 say(persona, "戻した後の記憶")
-            eventually(are_copied("戻した後の記憶"))
+            eventually(lambda: is_copied(tmp_path, copies, ["戻した後の記憶"]))
             personas.close()
 
     with copying(lost.directory, copies, tmp_path):
@@ -279,17 +276,15 @@ def test_a_cell_comes_back_from_its_copies_as_of_a_time_and_goes_on_from_there(l
             Backups(lost.directory, lost.keys).make(persona, datetime.now(UTC), settings)
             talk(persona, 2)  # after the backup, and no operation
             say(persona, "よい記憶")
-        eventually(are_copied("よい記憶"))
+        eventually(lambda: is_copied(tmp_path, copies, ["よい記憶"]))
         moment = datetime.now(UTC)
         with lost.writing("さくら") as persona:
             talk(persona, 3)
             purge_now(persona, erased)
             say(persona, "まちがった記憶")
             Backups(lost.directory, lost.keys).make(persona, datetime.now(UTC), settings)
-        eventually(are_copied("まちがった記憶"))
-    for file in copies.rglob("*.ltx"):
-        os.utime(file)  # as after a download
-    personas, done = restored(tmp_path / "new", copies, settings, at=moment)
+        eventually(lambda: is_copied(tmp_path, copies, ["まちがった記憶"]))
+    personas, done = restored(tmp_path / "new", as_downloaded(copies, tmp_path / "downloaded"), settings, at=moment)
     assert texts(personas, "さくら") == {"さくら は踊る", "よい記憶"}
     assert turns(personas, "さくら") == 2
     assert done["さくら"].until < moment
@@ -305,6 +300,9 @@ def test_copies_in_a_place_that_is_not_there_are_no_empty_cell(tmp_path):
     personas = Personas(tmp_path / "new")
     with pytest.raises(InvalidInput, match="there are no copies in"):
         list(restore_cell(personas, tmp_path / "nowhere", {}.get, datetime.now(UTC), Settings()))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidInput, match="there are no copies in"):
+        list(restore_cell(personas, tmp_path / "empty", {}.get, datetime.now(UTC), Settings()))
     personas.close()
 
 

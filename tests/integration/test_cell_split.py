@@ -18,6 +18,7 @@ from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
+from memory_mcp.store.files.signing_keys import own_key
 from memory_mcp.upkeep.backup import Backups
 from memory_mcp.upkeep.cell_split import split
 
@@ -43,6 +44,7 @@ def one_cell(tmp_path_factory):
             Backups(directory, personas.keys).make(persona, now, Settings())
     personas.close()
     (directory / "tokens.json").write_text('{"version": 1, "tokens": []}', encoding="utf-8")
+    own_key(directory)
     return directory
 
 
@@ -82,7 +84,8 @@ def test_each_persona_is_in_the_half_that_owns_it(one_cell, tmp_path):
     assert done.kept_personas + done.moved_personas == len(MINE)
     assert 0 < done.moved_personas < len(MINE)
     check_split(one_cell, source, target)
-    assert (source / "tokens.json").read_bytes() == (target / "tokens.json").read_bytes()
+    for file in ("tokens.json", ".packs/signing.key"):
+        assert (source / file).read_bytes() == (target / file).read_bytes()
 
 
 def test_a_directory_with_something_else_is_no_target(one_cell, tmp_path):
