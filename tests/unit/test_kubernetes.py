@@ -129,11 +129,13 @@ def test_generated_configurations_are_those_that_the_pods_read():
 def test_no_pod_of_ours_has_more_rights_than_it_needs():
     for name, template in pods():
         assert template["spec"]["automountServiceAccountToken"] is False
-        if name in ("memory", "memory-router"):
-            assert template["spec"]["securityContext"]["runAsNonRoot"] is True
-            for container in [*template["spec"].get("initContainers", []), *template["spec"]["containers"]]:
+        assert template["spec"]["securityContext"]["runAsNonRoot"] is True
+        assert template["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in [*template["spec"].get("initContainers", []), *template["spec"]["containers"]]:
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert container["securityContext"]["allowPrivilegeEscalation"] is False
+            if name in ("memory", "memory-router"):
                 assert container["securityContext"]["readOnlyRootFilesystem"] is True
-                assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
 
 def test_probes_ask_what_the_server_answers_under_a_name_that_it_knows():
@@ -160,5 +162,10 @@ def test_patched_as_a_component_patches_it_the_set_of_cells_is_valid():
                 assert (step["op"], end) == ("add", "-")
                 place.append(step["value"])
     kubernetes_validate.validate(cells, "1.37", strict=True)
+    # A sidecar, which ends after the server: else its last writes wait for the next pod.
+    assert {one["name"]: one.get("restartPolicy") for one in cells["spec"]["template"]["spec"]["initContainers"]} == {
+        "tokens": None,
+        "litestream": "Always",
+    }
     made = ROOT / "components" / "litestream" / "litestream.yml"
     assert made.read_text(encoding="utf-8") == litestream(Path("/data"), "s3://bucket/memory")
