@@ -11,6 +11,7 @@ from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.text.spellings import spelled_otherwise
+from memory_mcp.text.synonyms import synonyms
 from memory_mcp.text.tokens import query_phrases, query_tokens
 from memory_mcp.tracing import spanned
 
@@ -30,7 +31,8 @@ def from_words(
     query = search_tokens(question)
     if not query:
         return dict.fromkeys(bm25_index.scan(connection, question.query, question.filters, limit), 1.0)
-    return dict(bm25_index.search(connection, query, question.filters, limit, others, counts, query_phrases(question.query)))
+    phrases, meant = query_phrases(question.query), synonyms(question.query) if limit else ()
+    return dict(bm25_index.search(connection, query, question.filters, limit, others, counts, phrases, meant))
 
 
 @spanned("dates")

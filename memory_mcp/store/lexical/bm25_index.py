@@ -11,6 +11,7 @@ the column of the preceding memory, where a question would be: the memory's own 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
@@ -23,11 +24,15 @@ from memory_mcp.store.lexical.token_frequencies import COUNTED_ROWS, TokenCounts
 from memory_mcp.store.memories import CURRENT, where
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows
+from memory_mcp.text.synonyms import Synonyms
 from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 # What phrases count beside words: as in sequential dependence models (Metzler and Croft, 2005), a fraction.
 PHRASE_WEIGHT = 0.3
+# What a synonym counts of the word itself, in rows that lack the word (docs/decisions/0047-synonyms.md).
+SYNONYM_WEIGHT = 0.6
+SYNONYM_ROWS = 50
 _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 # The longest turn, in tokens, that has neighbors or is one.
 SHORT_TURN_TOKENS = 200
@@ -114,26 +119,33 @@ def search(
     also: Sequence[int] = (),
     counts: TokenCounts | None = None,
     phrases: Sequence[str] = (),
+    synonyms: Sequence[Synonyms] = (),
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, then of those of `also` that match; larger is better.
 
     `query` contains tokens; a repeated token counts twice. The memories in `also` match the filters. A memory, also one of `also`, must
     contain an informative token: one that is neither grammar nor common. In a large store it must contain one of the rarest, unless these
-    match fewer than `limit` memories. `counts` caches token counts. What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these.
+    match fewer than `limit` memories. `counts` caches token counts. What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these;
+    what has `synonyms` instead of their word, `SYNONYM_WEIGHT` of what it gives these, and needs no other token.
     """
     if not query:
         return []
     with_phrases = dict(_matching(connection, _any_of(phrases), filters, limit, also)) if phrases and limit else {}
+    counts = counts or TokenCounts()
+    instead = _instead(connection, synonyms, counts) if synonyms and limit else ""
+    with_synonyms = dict(_matching(connection, instead, filters, limit, also)) if instead else {}
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
-    leading, informative, others = _by_rarity(connection, query, counts or TokenCounts())
+    leading, informative, others = _by_rarity(connection, query, counts)
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
         matches = matching(_any_of(query))
     else:
         matches = _selected(matching, leading, [token for token in (*informative, *others) if token not in set(leading)])
         if len(matches) < limit and len(leading) < len(informative):
             matches = _selected(matching, informative, others)
-    scored = [(memory_id, bm25 + PHRASE_WEIGHT * with_phrases.get(memory_id, 0.0)) for memory_id, bm25 in matches]
-    ranked = sorted(scored, key=itemgetter(1), reverse=True)
+    scores = {memory_id: SYNONYM_WEIGHT * bm25 for memory_id, bm25 in with_synonyms.items()}
+    for memory_id, bm25 in matches:
+        scores[memory_id] = scores.get(memory_id, 0.0) + bm25 + PHRASE_WEIGHT * with_phrases.get(memory_id, 0.0)
+    ranked = sorted(scores.items(), key=itemgetter(1), reverse=True)
     wanted = set(also)
     return ranked[:limit] + [match for match in ranked[limit:] if match[0] in wanted]
 
@@ -218,6 +230,16 @@ def _by_rarity(connection: apsw.Connection, query: Sequence[str], counts: TokenC
         covered_rows += counted[token]
     others = [token for token in query if token in counted and token not in set(informative)]
     return [token for token in informative if token in leading] or informative, informative, others
+
+
+def _instead(connection: apsw.Connection, synonyms: Sequence[Synonyms], counts: TokenCounts) -> str:
+    """What matches a synonym where its word is missing, of the rarest synonyms in about `SYNONYM_ROWS` rows."""
+    counted = counts.uncommon(connection, list({other for each in synonyms for other in each.others}), _rows(connection))
+    rarest = sorted(filter(counted.get, counted), key=counted.__getitem__)
+    covered = accumulate((counted[other] for other in rarest), initial=0.0)
+    searched = {other for other, before in zip(rarest, covered, strict=False) if before < SYNONYM_ROWS}
+    found = ((each.word, [other for other in each.others if other in searched]) for each in synonyms)
+    return " OR ".join(f'(({_any_of(others)}) NOT "{word}")' for word, others in found if others)
 
 
 def _any_of(tokens_: Sequence[str]) -> str:

@@ -1,0 +1,138 @@
+"""Words that mean the same as those of a query, in Japanese and English: 結婚式 for "wedding", 忘年会 beside 飲み会.
+
+The dictionaries are groups of words (dictionaries/README.md). They are read at the first query; without them there are no synonyms.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
+from itertools import islice, zip_longest
+
+import numpy as np
+
+from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.text.tokens import is_grammar, normalise, query_phrases, query_tokens, tokens
+
+# The synonyms of one word, and the words of one query that have some.
+SYNONYMS_LIMIT, WORDS_LIMIT = 20, 12
+# The characters of a long query that are read, and of a Japanese word.
+CHARACTERS_LIMIT, LONGEST = 300, 10
+
+DIRECTORY, FILES = resources.files("memory_mcp.text") / "dictionaries", ("jmdict.tsv", "sudachi.tsv")
+# Stands before a word that is found by the others of its group, but mostly means something else.
+_ONLY_FOUND = "-"
+_RUN = re.compile(f"[{HIRAGANA}{KATAKANA}{HAN}]+")
+_KANJI, _KATAKANA_RUN = re.compile(f"[{HAN}]"), re.compile(f"[{KATAKANA}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Synonyms:
+    """A word of a query and those that mean the same, each as a phrase of tokens."""
+
+    word: str
+    others: Sequence[str]
+
+
+def synonyms(query: str) -> list[Synonyms]:
+    """The synonyms of the words of a query, at most `SYNONYMS_LIMIT` of each of its first `WORDS_LIMIT` words that have some."""
+    dictionary = _dictionary()
+    return list(islice(_found(dictionary, query[:CHARACTERS_LIMIT]), WORDS_LIMIT)) if dictionary else []
+
+
+class _Dictionary:
+    """The groups as they are in the files, and where those of a word begin, by the hash of the word: 5 MB instead of 20."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        words = np.fromiter(_words_in(text), dtype=[("hash", np.int64), ("start", np.int32)])
+        words.sort(order="hash")
+        self._hashes, self._starts = words["hash"].copy(), words["start"].copy()
+
+    def known(self, words: Sequence[str]) -> list[bool]:
+        """Which of these words are in a group."""
+        if not words:
+            return []
+        hashes = np.array([hash(word) for word in words], dtype=np.int64)
+        at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+        return list(self._hashes[at] == hashes)
+
+    def others(self, word: str) -> list[str]:
+        """The other words of the groups of a word: the first of each, then the second of each, and so on."""
+        first, last = (np.searchsorted(self._hashes, hash(word), side) for side in ("left", "right"))
+        groups = [self._text[start : self._text.index("\n", start)].split("\t") for start in self._starts[first:last]]
+        in_turn = (other.removeprefix(_ONLY_FOUND) for others in zip_longest(*groups) for other in others if other)
+        return [other for other in dict.fromkeys(in_turn) if other != word]
+
+
+def _words_in(text: str) -> Iterator[tuple[int, int]]:
+    """The hash of each word that is looked up, and where the line of its group starts."""
+    start = 0
+    while start < len(text):
+        end = text.index("\n", start)
+        yield from ((hash(word), start) for word in text[start:end].split("\t") if not word.startswith(_ONLY_FOUND))
+        start = end + 1
+
+
+@cache
+def _dictionary() -> _Dictionary | None:
+    text = "".join((DIRECTORY / name).read_text(encoding="utf-8") for name in FILES if (DIRECTORY / name).is_file())
+    return _Dictionary(text) if text else None
+
+
+def _found(dictionary: _Dictionary, query: str) -> Iterator[Synonyms]:
+    for word in dict.fromkeys([*_japanese(dictionary, normalise(query)), *_english(dictionary, query)]):
+        if others := _phrases(word):
+            yield Synonyms(_phrase(word), others)
+
+
+@lru_cache(maxsize=4_096)
+def _phrases(word: str) -> tuple[str, ...]:
+    """The synonyms of a word of the dictionary."""
+    dictionary = _dictionary()
+    others = map(_phrase, dictionary.others(word)) if dictionary else ()
+    return tuple(islice((phrase for phrase in dict.fromkeys(others) if phrase and phrase != _phrase(word)), SYNONYMS_LIMIT))
+
+
+def _phrase(word: str) -> str:
+    """The tokens of a word in a row, without the single kanji at its ends, which the pairs beside them imply."""
+    if not _RUN.match(word):
+        return word
+    found = tokens(word)
+    pairs = [index for index, token in enumerate(found) if len(token) > 1]
+    return " ".join(found[pairs[0] : pairs[-1] + 1] if pairs else found)
+
+
+def _english(dictionary: _Dictionary, query: str) -> list[str]:
+    """The known words, as tokens, and pairs of words instead of their parts."""
+    words = [token for token in query_tokens(query) if not _RUN.match(token)]
+    together = query_phrases(query)
+    known = [phrase for phrase, is_known in zip(together, dictionary.known(together), strict=True) if is_known]
+    parts = {word for phrase in known for word in phrase.split()}
+    return [*known, *(word for word, is_known in zip(words, dictionary.known(words), strict=True) if is_known and word not in parts)]
+
+
+def _japanese(dictionary: _Dictionary, text: str) -> Iterator[str]:
+    """The longest known words, from left to right."""
+    for run in _RUN.finditer(text):
+        parts = [(start, end) for start in range(*run.span()) for end in range(start + 1, min(start + LONGEST, run.end()) + 1)]
+        known = {
+            part for part, is_known in zip(parts, dictionary.known([text[start:end] for start, end in parts]), strict=True) if is_known
+        }
+        start = run.start()
+        while start < run.end():
+            ends = range(min(start + LONGEST, run.end()), start, -1)
+            end = next((end for end in ends if (start, end) in known and _is_word(text, start, end)), None)
+            if end:
+                yield text[start:end]
+            elif within := _KATAKANA_RUN.match(text, start):  # a part of another word
+                end = within.end()
+            start = end or start + 1
+
+
+def _is_word(text: str, start: int, end: int) -> bool:
+    """Whether a known word may be one there: a single kanji has no kanji beside it, and grammar is none."""
+    if end - start == 1:
+        return not (_KANJI.match(text, start - 1) if start else None) and not _KANJI.match(text, end)
+    return not all(map(is_grammar, tokens(text[start:end])))
