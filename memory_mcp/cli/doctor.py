@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli.japanese import tell
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import ConfigFile, DataDirectory
 from memory_mcp.config.reading import default_config_path, default_data_directory
 
@@ -39,5 +39,5 @@ def doctor(
 
 
 def _print(finding: "Finding") -> None:
-    typer.secho(f"{finding.verdict:>5}", nl=False, fg=_COLOURS[finding.verdict])
-    typer.echo(f"  {finding.what}: {finding.sentence}")
+    typer.secho(f"{worded(finding.verdict):>5}", nl=False, fg=_COLOURS[finding.verdict])
+    typer.echo(f"  {finding.what}: {worded(finding.sentence)}")
