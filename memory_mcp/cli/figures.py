@@ -25,20 +25,20 @@ def figures(
         print_json(answer)
         return
     asked, answered = (sum(day[name] for day in answer["searches"]) for name in ("asked", "answered"))
-    typer.echo(f"{answer['persona']}: {memories_in_words(answer['memories'])}, {answer['shown']} ever shown")
-    typer.echo(f"{asked} {'search' if asked == 1 else 'searches'}, {answered} found something{_percent(answer, 'success')}")
+    tell(f"{answer['persona']}: {memories_in_words(answer['memories'])}, {answer['shown']} ever shown")
+    tell(f"{asked} {'search' if asked == 1 else 'searches'}, {answered} found something{_percent(answer, 'success')}")
     judged, reported = (
         [f"{count} {name}" for name, count in answer["verdicts"].items() if (name in JUDGEMENTS) is kind] for kind in (True, False)
     )
-    typer.echo(f"judged: {', '.join(judged) or 'nothing'}{_percent(answer, 'precision')}")
+    tell(f"judged: {', '.join(judged) or 'nothing'}{_percent(answer, 'precision')}")
     if reported:
-        typer.echo(f"reported: {', '.join(reported)}")
+        tell(f"reported: {', '.join(reported)}")
     stored = sum(day["stored"] for day in answer["growth"])
-    typer.echo(f"{stored} stored in {days} days, {stored / days:.1f} a day")
+    tell(f"{stored} stored in {days} days, {stored / days:.1f} a day")
     _show_own(answer.get("weights", {}))
     for name, words in _LISTS.items():
         if answer[name]:
-            typer.echo(f"\n{words}:")
+            tell(f"\n{words}:")
             for memory in answer[name]:
                 typer.echo(f"  {memory['key']}  {memory['content']}")
 
@@ -67,7 +67,7 @@ def _show_weights(answer: Mapping[str, Any], url: str | None) -> None:
         typer.echo(f"  fusion.{name}: {value}")
     for part, words in (("fitted", "the half that chose them"), ("held_out", "the half that had no say")):
         before, after = answer[part]
-        typer.echo(f"{words}: {before:.3f} now, {after:.3f} with them")
+        tell(f"{words}: {before:.3f} now, {after:.3f} with them")
     if answer["applied"]:
         tell("they are in force")
     elif answer["better"]:
@@ -78,7 +78,7 @@ def _show_weights(answer: Mapping[str, Any], url: str | None) -> None:
 
 def _show_own(weights: Mapping[str, float]) -> None:
     if weights:
-        typer.echo(f"weights of its own: {', '.join(f'fusion.{name} {value:g}' for name, value in weights.items())}")
+        tell(f"weights of its own: {', '.join(f'fusion.{name} {value:g}' for name, value in weights.items())}")
 
 
 def _percent(answer: Mapping[str, Any], name: str) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli.japanese import tell
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, print_json
 
 
@@ -71,12 +71,12 @@ def _show_proposals(answer: Mapping[str, Any], url: str | None) -> None:
             typer.echo(f"  {duplicate['key']}  {duplicate['content']}  ({duplicate['why']}, {duplicate['similarity']})")
     for name, words in (("low_value", "of low value"), ("faded", "not used for a long time")):
         if answer[name]:
-            typer.echo(f"\n{answer['counts'][name]} {words}:")
+            tell(f"\n{answer['counts'][name]} {words}:")
             for memory in answer[name]:
                 typer.echo(f"  {memory['key']}  {memory['content']}")
     for words, lines in _graph_findings(answer):
         if lines:
-            typer.echo("\n".join(["", words, *(f"  {line}" for line in lines)]))
+            typer.echo("\n".join(["", worded(words), *(f"  {line}" for line in lines)]))
     for merged in answer["merges"]:
-        typer.echo(f"\nmerged {merged['at']}: {len(merged['merge'])} into {merged['into']}")
+        tell(f"\nmerged {merged['at']}: {len(merged['merge'])} into {merged['into']}")
         tell(f"  undo it with: {_undo(answer, merged['operation_id'], url)}")
