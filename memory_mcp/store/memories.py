@@ -54,13 +54,11 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
     """Insert a draft. Returns its id and key."""
     restored = draft.restored
     key = restored.key or _fresh_key(connection, local_now)
-    memory_id = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM memories").get
-    connection.execute(
+    inserted = connection.execute(
         "INSERT INTO memories(id, key, content, created_at, updated_at, tags, occurred_at, importance, source, session_id, kind, state, "
         "questions, revision, supersedes, deleted_at, usage_count, last_used_at, write_digest, metadata, category, privacy_level, micro_summary, "
-        f"expires_at) VALUES ({','.join('?' * 24)})",
+        f"expires_at) VALUES ((SELECT coalesce(max(id), 0) + 1 FROM memories){', ?' * 23}) RETURNING id",
         (
-            memory_id,
             key,
             draft.content,
             to_text(restored.created_at or now),
@@ -86,6 +84,7 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: 
             optional_to_text(draft.expires_at),
         ),
     )
+    memory_id = int(inserted.get)
     feedback.add(connection, memory_id, restored.feedback)
     return memory_id, key
 

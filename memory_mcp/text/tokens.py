@@ -125,7 +125,7 @@ def _tokens(text: str, drop: frozenset[str]) -> list[str]:
 
 
 def _word(written: str) -> str:
-    return _stem(_unmarked(written)).replace("'", "")
+    return written if written.isdecimal() else _stem(_unmarked(written)).replace("'", "")
 
 
 def _unmarked(word: str) -> str:

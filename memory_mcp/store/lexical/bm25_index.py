@@ -59,11 +59,11 @@ def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
 
     Call it in the transaction that stored, changed, deleted, or restored the memories.
     """
-    changed = list(dict.fromkeys(ids))
-    neighbors = _neighbors(connection, changed)
+    changed = dict.fromkeys(ids)
+    neighbors = _neighbors(connection, list(changed))
     beside = (other for pair in neighbors.values() for other in pair if other is not None)
-    affected = list(dict.fromkeys([*changed, *beside, *_replacing(connection, changed)]))
-    _write_rows(connection, affected)
+    others = [other for other in dict.fromkeys([*beside, *_replacing(connection, changed)]) if other not in changed]
+    _write_rows(connection, [*changed, *others], {**neighbors, **(_neighbors(connection, others) if others else {})})
 
 
 def is_outdated(connection: apsw.Connection) -> bool:
@@ -82,7 +82,7 @@ def rebuild(connection: apsw.Connection) -> None:
     connection.execute("DELETE FROM lexical")
     last = 0
     while page := [row[0] for row in connection.execute("SELECT id FROM memories WHERE id > ? ORDER BY id LIMIT ?", (last, REBUILD_PAGE))]:
-        _write_rows(connection, page)
+        _write_rows(connection, page, _neighbors(connection, page))
         last = page[-1]
     properties.put(connection, _VERSION_PROPERTY, ROWS_VERSION)
 
@@ -271,9 +271,8 @@ def _neighbors(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tup
     return {memory_id: (before.get(memory_id), after.get(memory_id)) for memory_id in before.keys() | after.keys()}
 
 
-def _write_rows(connection: apsw.Connection, ids: Sequence[int]) -> None:
+def _write_rows(connection: apsw.Connection, ids: Sequence[int], neighbors: Mapping[int, tuple[int | None, int | None]]) -> None:
     """Replace the rows of these memories. Memories in the trash, replaced memories, and summaries get none."""
-    neighbors = _neighbors(connection, ids)
     current = {
         row[0]
         for row in connection.execute(
