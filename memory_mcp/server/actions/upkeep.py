@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Sequence
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
@@ -348,7 +348,7 @@ def list_backups(call: Call, _arguments: NoArguments) -> Json:
     backups = _backups(call)
     made = backups.listed(call.settings, directory_name(name)) if exists else []
     directory = str(backups.directory(call.settings).absolute())
-    return {"persona": name, "directory": directory, "backups": [_backup_view(name, backup) for backup in made]}
+    return {"persona": name, "directory": directory, "backups": [_backup_view(call, name, backup) for backup in made]}
 
 
 @operation(needs=["admin"], route=Route("POST", "/api/backups"), answer=Backup)
@@ -362,7 +362,7 @@ def make_backup(call: Call, _arguments: NoArguments) -> Json:
             near = ", ".join(call.near(persona.name))
             raise PersonaUnknown(f"there is no persona {persona.name!r}", "", f"Perhaps you mean {near}" if near else "")
         backup, _ = _backups(call).make(persona, call.now, call.settings)
-    return _backup_view(persona.name, backup)
+    return _backup_view(call, persona.name, backup)
 
 
 def _backups(call: Call) -> BackupStore:
@@ -370,11 +370,11 @@ def _backups(call: Call) -> BackupStore:
     return BackupStore(personas.directory, personas.keys)
 
 
-def _backup_view(name: str, backup: StoredBackup) -> Json:
+def _backup_view(call: Call, name: str, backup: StoredBackup) -> Json:
     return {
         "persona": name,
         "file": backup.path.name,
-        "made_at": backup.made_at.astimezone(UTC).isoformat(timespec="seconds"),
+        "made_at": local(backup.made_at, call.settings.zone),
         "bytes": backup.size_bytes,
         "sealed": backup.sealed,
     }

@@ -14,6 +14,7 @@ def test_a_backup_is_made_and_listed(own_server, own_http):
     assert listed["backups"] == [made]
     assert listed["directory"] == str(own_server.data / ".backups")
     assert made["persona"] == "nilou"
+    assert made["made_at"].endswith("+09:00")
     assert (own_server.data / ".backups" / "nilou" / made["file"]).stat().st_size == made["bytes"]
 
 
