@@ -30,6 +30,7 @@ SENTENCES = (
     "Next month I am going to travel to Kyoto by train.",
     "The tests of the program passed, so the release can be made.",
 )
+LAYERS = 3
 _SPECIALS = {
     "unk_token": "<unk>",
     "bos_token": "<s>",
@@ -41,8 +42,8 @@ _SPECIALS = {
 _SPECIALS["mask_token"] = "<mask>"
 
 
-def make_embedder(directory: Path, dimension: int = 32, *, seed: int = 0, max_tokens: int = 256) -> Path:
-    """A SentenceTransformer directory: ModernBERT and mean pooling without a Normalize module, as ruri-v3 is made.
+def make_embedder(directory: Path, dimension: int = 32, *, seed: int = 0, max_tokens: int = 256, pooling: str = "mean") -> Path:
+    """A SentenceTransformer directory: ModernBERT and pooling without a Normalize module, as ruri-v3 is made.
 
     A directory whose name begins with `ruri-v3-` gets ruri's prefixes when it is loaded.
     """
@@ -56,7 +57,7 @@ def make_embedder(directory: Path, dimension: int = 32, *, seed: int = 0, max_to
     parts = directory.with_name(f"{directory.name}.parts")
     ModernBertModel(_config(dimension, max_tokens)).eval().save_pretrained(parts)
     _tokenizer(max_tokens).save_pretrained(parts)
-    SentenceTransformer(modules=[Transformer(str(parts)), Pooling(dimension, pooling_mode="mean")], device="cpu").save_pretrained(
+    SentenceTransformer(modules=[Transformer(str(parts)), Pooling(dimension, pooling_mode=pooling)], device="cpu").save_pretrained(
         str(directory), create_model_card=False
     )
     shutil.rmtree(parts)
@@ -104,7 +105,7 @@ def _config(dimension: int, max_tokens: int, **more: Any) -> Any:
         vocab_size=_tokenizer(max_tokens).vocab_size,
         hidden_size=dimension,
         intermediate_size=dimension * 2,
-        num_hidden_layers=3,
+        num_hidden_layers=LAYERS,
         num_attention_heads=2,
         max_position_embeddings=max_tokens,
         local_attention=16,

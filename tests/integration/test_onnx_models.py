@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
-from model_directories import export_of, make_embedder, make_reranker
+from model_directories import LAYERS, export_of, make_embedder, make_reranker
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
@@ -72,6 +73,32 @@ def test_fp32_gives_the_scores_that_torch_gives(reranker_directory: Path, export
     onnx = load_reranker(on_onnx(exported_reranker), pool, Caches())
     for query in ("猫の名前は?", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 30):
         assert onnx.score(query, TEXTS) == pytest.approx(torch.score(query, TEXTS), abs=1e-5)
+
+
+def test_an_export_has_one_operation_for_each_rotation_and_copies_no_part_of_what_it_multiplied(exported_reranker: Path):
+    nodes = onnx.load(exported_reranker / "model.onnx", load_external_data=False).graph.node
+    multiplied = {node.output[0] for node in nodes if node.op_type == "MatMul"}
+    rotated = [node for node in nodes if node.op_type == "RotaryEmbedding"]
+    assert len(rotated) == 2 * LAYERS
+    assert not [node.name for node in nodes if node.op_type == "Neg" or (node.op_type == "Slice" and node.input[0] in multiplied)]
+
+
+def test_the_last_layer_of_an_exported_cross_encoder_is_computed_for_the_one_token_that_is_read(exported_reranker: Path):
+    model = onnx.load(exported_reranker / "model.onnx")
+    results = [node.output[0] for node in model.graph.node if node.output[0].endswith("mlp/Wo/MatMul_output_0")]
+    model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in results)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    tokens = np.full((2, 7), 8, np.int64)
+    found = session.run(results, {"input_ids": tokens, "attention_mask": np.ones_like(tokens)})
+    assert [result.shape for result in found] == [(2, 7, 32)] * (LAYERS - 1) + [(2, 32)]
+
+
+@pytest.mark.parametrize("pooling", ["cls", "lasttoken"])
+def test_a_model_that_reads_one_token_behind_a_branch_gives_the_vectors_that_torch_gives(pooling: str, tmp_path: Path, pool: ModelPool):
+    source = make_embedder(tmp_path / "ruri-v3-branch", pooling=pooling)
+    exported = export_of(source, "embedder", tmp_path / "exports")
+    torch = load_embedder(Settings(embeddings_model=str(source)), pool, Caches())
+    assert load_embedder(on_onnx(exported), pool, Caches()).embed_documents(TEXTS) == pytest.approx(torch.embed_documents(TEXTS), abs=1e-5)
 
 
 def test_vectors_of_torch_and_fp32_may_meet_and_those_of_int8_may_not(embedder_directory: Path, exported_embedder: Path, pool: ModelPool):

@@ -135,7 +135,10 @@ def _write_model(model: Any, output: str, directory: Path, export: Export) -> Ex
 
 
 def _write_fp32(model: Any, output: str, features: "dict[str, Tensor]", file: Path) -> None:
+    import onnx  # noqa: PLC0415  takes a second
     import torch  # noqa: PLC0415  takes seconds
+
+    from memory_mcp.encoders.onnx.simplification import simplified  # noqa: PLC0415  needs onnx
 
     names = list(features)
 
@@ -167,9 +170,11 @@ def _write_fp32(model: Any, output: str, features: "dict[str, Tensor]", file: Pa
             opset_version=OPSET,
             dynamo=False,  # graphs of the other exporter can't be quantized
         )
+    onnx.save_model(simplified(onnx.load(file)), file)
 
 
 def _write_int8(directory: Path) -> None:
+    from onnx import TensorProto  # noqa: PLC0415  takes a second
     from onnxruntime.quantization import QuantType, quantize_dynamic  # noqa: PLC0415  takes a second
 
     quantize_dynamic(
@@ -178,6 +183,7 @@ def _write_int8(directory: Path) -> None:
         per_channel=True,
         weight_type=QuantType.QInt8,
         op_types_to_quantize=QUANTIZED,
+        extra_options={"DefaultTensorType": TensorProto.FLOAT},  # of what onnxruntime's own operations return
     )
 
 

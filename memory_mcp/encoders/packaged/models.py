@@ -15,8 +15,6 @@ from memory_mcp.encoders.packaged.model_file import EMBEDDINGS, read
 from memory_mcp.encoders.packaged.tokenization import PieceTokenizer
 from memory_mcp.errors import EncoderFailed
 
-# It joins a sum and a normalization into an operation of twice their time.
-SLOWER_OPTIMIZERS = ("SkipLayerNormFusion",)
 _SPECIAL_TOKENS = 2  # before and after a text
 
 
@@ -41,7 +39,7 @@ class PackagedEmbeddings:
             )
         vocabulary, self._weights = read(path)
         self._tokenizer = PieceTokenizer(vocabulary)
-        self._session, _ = open_session(build(self._weights), without=SLOWER_OPTIMIZERS)
+        self._session, _ = open_session(build(self._weights))
         self._prefixes = prefixes
         self.dimension = self._weights.dimension
         self._positions = self._weights.floats("emb.pos").reshape(-1, self.dimension) + self._weights.floats("emb.type")[: self.dimension]
