@@ -7,7 +7,7 @@ and what was missing.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -33,7 +33,7 @@ from memory_mcp.search.unmatched import unmatched
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
-from memory_mcp.store.replacements import confirmations
+from memory_mcp.store.replacements import confirmed_memories
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.store.vectors import chunks, stored_vectors
@@ -65,6 +65,7 @@ class Ranked:
     pool: list[Candidate]
     memories: dict[int, Memory]
     statements: dict[int, Statement]
+    confirmations: dict[int, Confirmation]
     spans: dict[int, Span]
     index_lag: int
     hints: Hints
@@ -72,7 +73,6 @@ class Ranked:
     in_small_store: bool = False
     relations: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
-    confirmations: Mapping[int, Confirmation] = field(default_factory=dict)
 
     def best_part(self, words: Sequence[str]) -> Callable[[Memory], Span]:
         """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
@@ -189,7 +189,7 @@ def _ranked(
     is_read = whole_pool or _may_rerank(question, models)
     wanted = pool if is_read else floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k + SPARE_FOR_REPEATED]
     replacing = [memory_id for memory_id, origin in hints.origins.items() if origin.replaces]
-    by_id, statements, dropped = _read(connection, wanted, len(wanted) if is_read else question.top_k, replacing)
+    by_id, statements, confirmed, dropped = _read(connection, wanted, len(wanted) if is_read else question.top_k, replacing, now)
     if dropped:
         ranked, pool = ([candidate for candidate in some if candidate.memory_id not in dropped] for some in (ranked, pool))
     best_chunks = [candidate.best_chunk for candidate in wanted if candidate.best_chunk is not None and candidate.memory_id in by_id]
@@ -199,28 +199,30 @@ def _ranked(
     missing = () if asked.is_vague or question.filters.unexpired_at else unmatched(connection, asked.informative)
     if asked.dates and named is None and not question.filters and not any(candidate.date_share for candidate in ranked):
         missing = (*words_of_dates(asked.query, now, settings.zone), *missing)
-    told_again = {} if is_read else confirmations(connection, list(by_id), now)
     return Ranked(
-        ranked, pool, by_id, statements, spans, lag, hints, evidence.certain, in_small_store, evidence.relations, missing, told_again
+        ranked, pool, by_id, statements, confirmed, spans, lag, hints, evidence.certain, in_small_store, evidence.relations, missing
     )
 
 
 def _read(
-    connection: apsw.Connection, wanted: Sequence[Candidate], count: int, replacing: Sequence[int]
-) -> tuple[dict[int, Memory], dict[int, Statement], set[int]]:
-    """The memories of the first `count` of these candidates, of all where some of those would not be shown; what they say; and which are outdated."""
+    connection: apsw.Connection, wanted: Sequence[Candidate], count: int, replacing: Sequence[int], now: datetime
+) -> tuple[dict[int, Memory], dict[int, Statement], dict[int, Confirmation], set[int]]:
+    """The memories of the first `count` of these candidates, of all where some of those would not be shown; what they say, what confirms them, and
+    which are outdated."""
     by_id: dict[int, Memory] = {}
     statements: dict[int, Statement] = {}
+    confirmations: dict[int, Confirmation] = {}
     dropped: set[int] = set()
     for some in (wanted[:count], wanted[count:]):
-        read = memories.by_ids(connection, [candidate.memory_id for candidate in some])
+        read, confirmed = confirmed_memories(connection, [candidate.memory_id for candidate in some], now)
         by_id |= read
+        confirmations |= confirmed
         statements |= {memory_id: statement_of(memory) for memory_id, memory in read.items()}
         dropped = outdated(connection, by_id.values(), replacing) if replacing else dropped
         shown, _ = _distinct([candidate for candidate in some if candidate.memory_id not in dropped], statements, count)
         if len(shown) == count or not wanted[count:]:
             break
-    return by_id, statements, dropped
+    return by_id, statements, confirmations, dropped
 
 
 def _fused(

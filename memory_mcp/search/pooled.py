@@ -220,6 +220,7 @@ def _joined_ranked(
         pool,
         read,
         {memory_id: pipeline.statement_of(memory) for memory_id, memory in read.items()},
+        {},
         {chunk + number * STORE: span for number, of_store in ranked for chunk, span in of_store.spans.items()},
         sum(of_store.index_lag for _, of_store in ranked),
         hints,

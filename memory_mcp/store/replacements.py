@@ -4,23 +4,23 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import apsw
 
 from memory_mcp.domain import Confirmation, Memory
 from memory_mcp.store.memories import TOLD_TIME
+from memory_mcp.store.memory_rows import COLUMNS, memory_of
 from memory_mcp.store.operations import CONFIRM
 from memory_mcp.store.timestamps import optional_from_text, to_text
 
-_CONFIRMATIONS = """
-SELECT m.id,
+# When a memory was last stored again, and what it replaced.
+_CONFIRMATION = """
     nullif(max(
         coalesce((SELECT max(s.created_at) FROM memories s
             WHERE s.write_digest = m.write_digest AND s.created_at > m.created_at AND s.deleted_at IS NULL), ''),
-        coalesce((SELECT max(o.timestamp) FROM operations o WHERE o.key = m.key AND o.operation = ?1), '')), ''),
-    (SELECT p.content FROM memories p WHERE p.key = m.supersedes AND p.deleted_at IS NULL AND (p.expires_at IS NULL OR p.expires_at > ?3))
-FROM memories m WHERE m.id IN (SELECT value FROM json_each(?2))
-"""
+        coalesce((SELECT max(o.timestamp) FROM operations o WHERE o.key = m.key AND o.operation = ?2), '')), ''),
+    (SELECT p.content FROM memories p WHERE p.key = m.supersedes AND p.deleted_at IS NULL AND (p.expires_at IS NULL OR p.expires_at > ?3))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,5 +67,21 @@ def replacements(connection: apsw.Connection, ids: Iterable[int]) -> list[Replac
 
 def confirmations(connection: apsw.Connection, ids: Sequence[int], now: datetime) -> Mapping[int, Confirmation]:
     """Memory → what confirms or changes it."""
-    rows = connection.execute(_CONFIRMATIONS, (CONFIRM, json.dumps(list(ids)), to_text(now)))
+    rows = _confirmed(connection, "m.id", ids, now)
     return {memory_id: Confirmation(optional_from_text(confirmed_at), replaced) for memory_id, confirmed_at, replaced in rows}
+
+
+def confirmed_memories(connection: apsw.Connection, ids: Sequence[int], now: datetime) -> tuple[dict[int, Memory], dict[int, Confirmation]]:
+    """The memories with these ids, and what confirms or changes them."""
+    read = {}
+    confirmed = {}
+    for *row, confirmed_at, replaced in _confirmed(connection, COLUMNS, ids, now):
+        memory = memory_of(tuple(row))
+        read[memory.id] = memory
+        confirmed[memory.id] = Confirmation(optional_from_text(confirmed_at), replaced)
+    return read, confirmed
+
+
+def _confirmed(connection: apsw.Connection, columns: str, ids: Sequence[int], now: datetime) -> Iterable[Any]:
+    sql = f"SELECT {columns}, {_CONFIRMATION} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?1))"
+    return connection.execute(sql, (json.dumps(list(ids)), CONFIRM, to_text(now)))

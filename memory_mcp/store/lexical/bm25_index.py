@@ -139,7 +139,8 @@ def search(
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
         matches = matching(_any_of(query))
     else:
-        matches = _selected(matching, leading, [token for token in (*informative, *others) if token not in set(leading)])
+        selecting = set(leading)
+        matches = _selected(matching, leading, [token for token in (*informative, *others) if token not in selecting])
         if len(matches) < limit and len(leading) < len(informative):
             matches = _selected(matching, informative, others)
     scores = {memory_id: SYNONYM_WEIGHT * bm25 for memory_id, bm25 in with_synonyms.items()}
@@ -219,16 +220,17 @@ def _by_rarity(connection: apsw.Connection, query: Sequence[str], counts: TokenC
     counted = dict.fromkeys(query, 0.0) if len(rows) < FEW_ROWS else counts.uncommon(connection, query, rows)
     content = [token for token in query if not is_grammar(token)] or list(query)
     informative = [token for token in content if token in counted] or content
+    among = set(informative)
     if len(rows) <= MANY_ROWS or not counted:
-        return informative, informative, [token for token in query if token not in set(informative)]
+        return informative, informative, [token for token in query if token not in among]
     leading: set[str] = set()
     covered_rows = 0.0
-    for token in sorted(set(informative) & counted.keys(), key=counted.__getitem__):
+    for token in sorted(among & counted.keys(), key=counted.__getitem__):
         if covered_rows >= LEADING_ROWS:
             break
         leading.add(token)
         covered_rows += counted[token]
-    others = [token for token in query if token in counted and token not in set(informative)]
+    others = [token for token in query if token in counted and token not in among]
     return [token for token in informative if token in leading] or informative, informative, others
 
 
