@@ -4,6 +4,7 @@ The dictionaries are groups of words (dictionaries/README.md). They are read at 
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -50,13 +51,14 @@ class _Dictionary:
         words.sort(order="hash")
         self._hashes, self._starts = words["hash"].copy(), words["start"].copy()
 
-    def known(self, words: Sequence[str]) -> list[bool]:
-        """Which of these words are in a group."""
+    def known(self, words: Sequence[str]) -> list[int]:
+        """The positions of those of these words that are in a group."""
         if not words:
             return []
-        hashes = np.array([hash(word) for word in words], dtype=np.int64)
+        hashes = np.fromiter(map(hash, words), np.int64, len(words))
         at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
-        return list(self._hashes[at] == hashes)
+        positions: list[int] = np.flatnonzero(self._hashes[at] == hashes).tolist()
+        return positions
 
     def others(self, word: str) -> list[str]:
         """The other words of the groups of a word: the first of each, then the second of each, and so on."""
@@ -82,17 +84,20 @@ def _dictionary() -> _Dictionary | None:
 
 
 def _found(dictionary: _Dictionary, query: str) -> Iterator[Synonyms]:
-    for word in dict.fromkeys([*_japanese(dictionary, normalise(query)), *_english(dictionary, query)]):
-        if others := _phrases(word):
-            yield Synonyms(_phrase(word), others)
+    plain = normalise(query)
+    is_all_japanese = not any(map(str.isalnum, _RUN.sub("", plain)))
+    for word in dict.fromkeys([*_japanese(dictionary, plain), *(() if is_all_japanese else _english(dictionary, query))]):
+        known = _of_word(word)
+        if known.others:
+            yield known
 
 
 @lru_cache(maxsize=4_096)
-def _phrases(word: str) -> tuple[str, ...]:
+def _of_word(word: str) -> Synonyms:
     """The synonyms of a word of the dictionary."""
-    dictionary = _dictionary()
+    dictionary, own = _dictionary(), _phrase(word)
     others = map(_phrase, dictionary.others(word)) if dictionary else ()
-    return tuple(islice((phrase for phrase in dict.fromkeys(others) if phrase and phrase != _phrase(word)), SYNONYMS_LIMIT))
+    return Synonyms(own, tuple(islice((phrase for phrase in dict.fromkeys(others) if phrase and phrase != own), SYNONYMS_LIMIT)))
 
 
 def _phrase(word: str) -> str:
@@ -108,22 +113,21 @@ def _english(dictionary: _Dictionary, query: str) -> list[str]:
     """The known words, as tokens, and pairs of words instead of their parts."""
     words = [token for token in query_tokens(query) if not _RUN.match(token)]
     together = query_phrases(query)
-    known = [phrase for phrase, is_known in zip(together, dictionary.known(together), strict=True) if is_known]
+    known = [together[index] for index in dictionary.known(together)]
     parts = {word for phrase in known for word in phrase.split()}
-    return [*known, *(word for word, is_known in zip(words, dictionary.known(words), strict=True) if is_known and word not in parts)]
+    return [*known, *(words[index] for index in dictionary.known(words) if words[index] not in parts)]
 
 
 def _japanese(dictionary: _Dictionary, text: str) -> Iterator[str]:
     """The longest known words, from left to right."""
     for run in _RUN.finditer(text):
         parts = [(start, end) for start in range(*run.span()) for end in range(start + 1, min(start + LONGEST, run.end()) + 1)]
-        known = {
-            part for part, is_known in zip(parts, dictionary.known([text[start:end] for start, end in parts]), strict=True) if is_known
-        }
+        ends: dict[int, list[int]] = defaultdict(list)
+        for index in dictionary.known([text[start:end] for start, end in parts]):
+            ends[parts[index][0]].append(parts[index][1])
         start = run.start()
         while start < run.end():
-            ends = range(min(start + LONGEST, run.end()), start, -1)
-            end = next((end for end in ends if (start, end) in known and _is_word(text, start, end)), None)
+            end = next((end for end in reversed(ends.get(start, ())) if _is_word(text, start, end)), None)
             if end:
                 yield text[start:end]
             elif within := _KATAKANA_RUN.match(text, start):  # a part of another word

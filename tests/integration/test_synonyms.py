@@ -30,7 +30,7 @@ def found(say, ask):
 def without_dictionaries(monkeypatch, tmp_path):
     def read_anew():
         synonyms._dictionary.cache_clear()
-        synonyms._phrases.cache_clear()
+        synonyms._of_word.cache_clear()
 
     monkeypatch.setattr(synonyms, "DIRECTORY", tmp_path)
     read_anew()

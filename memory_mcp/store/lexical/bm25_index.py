@@ -131,11 +131,11 @@ def search(
     if not query:
         return []
     with_phrases = dict(_matching(connection, _any_of(phrases), filters, limit, also)) if phrases and limit else {}
-    counts = counts or TokenCounts()
-    instead = _instead(connection, synonyms, counts) if synonyms and limit else ""
+    counts, rows = counts or TokenCounts(), _rows(connection)
+    instead = _instead(connection, synonyms, counts, rows) if synonyms and limit else ""
     with_synonyms = dict(_matching(connection, instead, filters, limit, also)) if instead else {}
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
-    leading, informative, others = _by_rarity(connection, query, counts)
+    leading, informative, others = _by_rarity(connection, query, counts, rows)
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
         matches = matching(_any_of(query))
     else:
@@ -213,10 +213,11 @@ def _rows(connection: apsw.Connection) -> range:
     return range(*connection.execute(ends).get)
 
 
-def _by_rarity(connection: apsw.Connection, query: Sequence[str], counts: TokenCounts) -> tuple[list[str], list[str], list[str]]:
+def _by_rarity(
+    connection: apsw.Connection, query: Sequence[str], counts: TokenCounts, rows: range
+) -> tuple[list[str], list[str], list[str]]:
     """The tokens that select rows, all that are informative, and those that only rank rows. Where nothing else is asked for, what is
     common or grammar selects."""
-    rows = _rows(connection)
     counted = dict.fromkeys(query, 0.0) if len(rows) < FEW_ROWS else counts.uncommon(connection, query, rows)
     content = [token for token in query if not is_grammar(token)] or list(query)
     informative = [token for token in content if token in counted] or content
@@ -234,9 +235,9 @@ def _by_rarity(connection: apsw.Connection, query: Sequence[str], counts: TokenC
     return [token for token in informative if token in leading] or informative, informative, others
 
 
-def _instead(connection: apsw.Connection, synonyms: Sequence[Synonyms], counts: TokenCounts) -> str:
+def _instead(connection: apsw.Connection, synonyms: Sequence[Synonyms], counts: TokenCounts, rows: range) -> str:
     """What matches a synonym where its word is missing, of the rarest synonyms in about `SYNONYM_ROWS` rows."""
-    counted = counts.uncommon(connection, list({other for each in synonyms for other in each.others}), _rows(connection))
+    counted = counts.uncommon(connection, list({other for each in synonyms for other in each.others}), rows)
     rarest = sorted(filter(counted.get, counted), key=counted.__getitem__)
     covered = accumulate((counted[other] for other in rarest), initial=0.0)
     searched = {other for other, before in zip(rarest, covered, strict=False) if before < SYNONYM_ROWS}
