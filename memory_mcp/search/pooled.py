@@ -220,7 +220,7 @@ def _joined_ranked(
         pool,
         read,
         {memory_id: pipeline.statement_of(memory) for memory_id, memory in read.items()},
-        {},
+        dict(chain.from_iterable(_moved(of_store.confirmations, number * STORE).items() for number, of_store in ranked)),
         {chunk + number * STORE: span for number, of_store in ranked for chunk, span in of_store.spans.items()},
         sum(of_store.index_lag for _, of_store in ranked),
         hints,
@@ -301,6 +301,7 @@ def _moved_hints(hints: Hints, number: int) -> Hints:
         times=_moved(hints.times, offset),
         graph=_moved(hints.graph, offset),
         freshness=_moved(hints.freshness, offset),
+        judged=_moved(hints.judged, offset),
         questions={answer + offset: question + offset for answer, question in hints.questions.items()},
     )
 
@@ -321,5 +322,6 @@ def _joined_hints(hints: Sequence[Hints]) -> Hints:
         together(lambda some: some.times),
         together(lambda some: some.graph),
         together(lambda some: some.freshness),
+        together(lambda some: some.judged),
         together(lambda some: some.questions),
     )

@@ -109,3 +109,11 @@ def test_without_pools_the_answer_is_that_of_the_store_alone(nilou, tell, ask, n
     alone = pipeline.recall(nilou, asked, models=models, settings=SETTINGS, now=now, indexes=indexes)
     assert ask("海辺の猫", OverlapReranker(), pools=Pools()) == alone
     assert ask("海辺の猫", OverlapReranker()).hits == alone.hits  # an empty pool changes nothing
+
+
+def test_a_question_and_its_answer_are_weighed_beside_a_pool_as_without_one(nilou, now, zone, ask):
+    for content in ("夕飯は何がいい？", "カレーがいい、夕飯にはナンも欲しい"):
+        told = draft(content, source="健太", session_id="s1", now=now, zone=zone)
+        remember(nilou, told, now=now, zone=zone, privacy=Privacy())
+    beside, alone = (ask("夕飯は何がいい", mode="keyword", detail="why", pools=pools) for pools in (None, Pools()))
+    assert [(hit.score, hit.why) for hit in beside.hits] == [(hit.score, hit.why) for hit in alone.hits]
