@@ -70,6 +70,12 @@ def union(connection: apsw.Connection, meaning: Meaning, words: Mapping[int, flo
     return candidates
 
 
+def shown_tokens(query: str) -> list[str]:
+    """The tokens by which the part of a long memory is chosen that an answer shows: those of the query, then those of its synonyms."""
+    meant = (token for each in synonyms(query) for other in each.others for token in other.split())
+    return list(dict.fromkeys([*query_tokens(query), *meant]))
+
+
 def search_tokens(question: Question) -> list[str]:
     """The tokens to search, and the phrases of other spellings. The guessed answer may be wrong, so the tokens of the query count twice
     (docs/decisions/0016-questions-and-guesses.md)."""

@@ -21,7 +21,7 @@ from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesByMeaning, entities_by_meaning
 from memory_mcp.graph.query.retrieval import QueryEntities, entities_in_query, graph_evidence, memories_near_entities
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, union
+from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, shown_tokens, union
 from memory_mcp.search.fuse import Hints, freshness, fuse, judged
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.outdated import outdated
@@ -41,7 +41,7 @@ from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import line_cost
 from memory_mcp.text.excerpt import WINDOW_CHARACTERS, Span, best_window
 from memory_mcp.text.speakers import asks_assistant, is_assistant, named_speakers
-from memory_mcp.text.tokens import normalise, query_tokens
+from memory_mcp.text.tokens import normalise
 
 POOL_FACTOR = 3
 # `mode=graph`: the words of the query count once, the nearness of a memory in the graph half as much (docs/graph.md#in-a-search).
@@ -394,7 +394,7 @@ def _reranked(ranked: Ranked, question: Question, models: Models, settings: Sett
     """The pool in the order of the cross-encoder, unless the mode has another order."""
     if question.mode in _NOT_RERANKED:
         return Reranked(ranked.pool)
-    words = query_tokens(question.query) if models.reranker else []
+    words = shown_tokens(question.query) if models.reranker else []
     best_part = ranked.best_part(words)
     passages = {memory_id: passage(memory, best_part) for memory_id, memory in ranked.memories.items()} if models.reranker else {}
 
@@ -411,7 +411,7 @@ def _answer(
     passing = floor.passing(reranked.pool)
     distinct, repeated = _distinct(passing, ranked.statements, question.top_k)
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in distinct]
-    words = query_tokens(question.query) if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else []
+    words = shown_tokens(question.query) if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else []
     budget = question.max_tokens - sum(map(line_cost, ranked.relations))
     hits = within_budget(shown, question.detail, budget, ranked.best_part(words), words=words, confirmed=ranked.confirmations)
     # A floor for reranked scores does not apply to the scores of candidates that were not reranked.

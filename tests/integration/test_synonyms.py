@@ -55,6 +55,11 @@ def test_a_word_finds_what_says_the_same_in_another_word_or_language(found, quer
     assert found(query, memory) == [memory]
 
 
+def test_in_a_store_of_one_memory_a_synonym_finds_it(say, ask):
+    say("車は駅の裏に停めた")
+    assert len(ask("Where is my car?").hits) == 1
+
+
 def test_the_word_itself_comes_before_its_synonyms(found):
     memories = ("夕食はカレーだった", "夕飯はカレーだった", "ディナーはカレーだった")
     assert found("夕飯は何だった？", *memories)[0] == "夕飯はカレーだった"
@@ -108,3 +113,11 @@ def test_the_dictionaries_are_listed_with_version_license_and_digest():
     assert all(hashlib.sha256(directory.joinpath(name).read_bytes()).hexdigest() == digest for name, _, digest in rows)
     declared = tomllib.loads(ROOT.joinpath("pyproject.toml").read_text(encoding="utf-8"))["project"]["license-files"]
     assert {f"memory_mcp/text/dictionaries/{license_}" for _, license_, _ in rows} <= set(declared)
+
+
+def test_of_a_long_memory_the_part_with_the_synonym_is_shown(say, ask):
+    before, after = "朝は海辺を歩いた。" * 120, "夜は宿で本を読んだ。" * 120
+    say(f"{before}妹の結婚式は六月の土曜に決まった。{after}")
+    shown = ask("When is the wedding?", max_tokens=200).hits[0]
+    assert shown.truncated
+    assert "結婚式は六月の土曜" in shown.text

@@ -237,10 +237,12 @@ def _by_rarity(
 
 def _instead(connection: apsw.Connection, synonyms: Sequence[Synonyms], counts: TokenCounts, rows: range) -> str:
     """What matches a synonym where its word is missing, of the rarest synonyms in about `SYNONYM_ROWS` rows."""
-    counted = counts.uncommon(connection, list({other for each in synonyms for other in each.others}), rows)
-    rarest = sorted(filter(counted.get, counted), key=counted.__getitem__)
-    covered = accumulate((counted[other] for other in rarest), initial=0.0)
-    searched = {other for other, before in zip(rarest, covered, strict=False) if before < SYNONYM_ROWS}
+    searched = {other for each in synonyms for other in each.others}
+    if len(rows) >= FEW_ROWS:
+        counted = counts.uncommon(connection, list(searched), rows)
+        rarest = sorted(filter(counted.get, counted), key=counted.__getitem__)
+        covered = accumulate((counted[other] for other in rarest), initial=0.0)
+        searched = {other for other, before in zip(rarest, covered, strict=False) if before < SYNONYM_ROWS}
     found = ((each.word, [other for other in each.others if other in searched]) for each in synonyms)
     return " OR ".join(f'(({_any_of(others)}) NOT "{word}")' for word, others in found if others)
 
