@@ -51,11 +51,10 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class _Copied:
-    """A plain database that Litestream has restored. `copied_at`: when its last transaction was copied; `until`: its last change."""
+    """A plain database that Litestream has restored. `until`: the time of its last change."""
 
     database: Path
     name: str
-    copied_at: datetime
     until: datetime | None
     purged: Tombstones
 
@@ -149,14 +148,13 @@ def _from_copies(sources: _Sources, copies: Path, now: datetime) -> Iterator[Res
                     sources.backups.pop(copied.name, None)
                     continue
                 backup = sources.backups.get(copied.name)
-                if sources.at:
-                    sources.purged[copied.name] = copied.purged
-                    if backup and not _transactions(folder, sources.at):
-                        continue
-                    copied = _copy_of(folder, scratch / "earlier.sqlite", sources.at)
-                # An encrypted persona may have a copy from the time before.
-                if backup and backup[1].created_at >= copied.copied_at:
+                sources.purged[copied.name] = copied.purged if sources.at else {}
+                copied_at = max(_transactions(folder, sources.at).values(), default=None)
+                # An encrypted persona may have a copy from the time before; and one that was idle for a day has no copy from before its next change.
+                if backup and (copied_at is None or backup[1].created_at >= copied_at):
                     continue
+                if sources.at:
+                    copied = _copy_of(folder, scratch / "earlier.sqlite", sources.at)
                 sources.backups.pop(copied.name, None)
                 yield _placed(sources, copied, backup, now)
             except MemoryMCPError as error:
@@ -227,7 +225,7 @@ def _copy_of(folder: Path, target: Path, at: datetime | None = None) -> _Copied:
         purged = dict(tombstones.read_all(connection))
     if name is None:
         raise StoreDamaged(f"the copy {folder.name} doesn't say whose it is", "", "Restore this persona from a backup")
-    return _Copied(target, store_name(name), max(_transactions(folder, at).values()), latest, purged)
+    return _Copied(target, store_name(name), latest, purged)
 
 
 def _placed(sources: _Sources, copied: _Copied, backup: tuple[Backup, Manifest] | None, now: datetime) -> Restored:
@@ -239,10 +237,10 @@ def _placed(sources: _Sources, copied: _Copied, backup: tuple[Backup, Manifest] 
         ):
             context = extract(scratch / DATABASE_NAME, None, no_progress).get(CONTEXT_NAME, b"") if not backup[1].encrypted else b""
     folder = personas.path_of(copied.name).parent.name
-    purged = dict(sources.purged.get(copied.name, {}))
+    purged = dict(sources.purged[copied.name])
     if sources.at and folder in sources.newest:
         purged |= erased_before(personas, sources.newest[folder], copied.name, sources.find_key) or {}
-    done = Operation("restore_backup", None, now, metadata={"made_at": copied.copied_at.isoformat()})
+    done = Operation("restore_backup", None, now, metadata={"made_at": (copied.until or now).isoformat()})
     with atomic_replace.replacement(personas.directory, folder) as directory:
         finish(copied.database, None, purged, done)
         write_files(personas, directory, (copied.database, None), context, copied.name, encrypted=personas.keys.for_new)

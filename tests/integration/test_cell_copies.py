@@ -277,7 +277,11 @@ def test_a_cell_comes_back_from_its_copies_as_of_a_time_and_goes_on_from_there(l
             talk(persona, 2)  # after the backup, and no operation
             say(persona, "よい記憶")
         eventually(lambda: is_copied(tmp_path, copies, ["よい記憶"]))
+        with lost.writing("nilou") as persona:
+            Backups(lost.directory, lost.keys).make(persona, datetime.now(UTC), settings)
         moment = datetime.now(UTC)
+        with lost.writing("nilou") as persona:
+            say(persona, "まちがった記憶")
         with lost.writing("さくら") as persona:
             talk(persona, 3)
             purge_now(persona, erased)
@@ -288,6 +292,8 @@ def test_a_cell_comes_back_from_its_copies_as_of_a_time_and_goes_on_from_there(l
     assert texts(personas, "さくら") == {"さくら は踊る", "よい記憶"}
     assert turns(personas, "さくら") == 2
     assert done["さくら"].until < moment
+    # After an idle day Litestream has no state from before the next change: the backup is taken, which is as new.
+    assert (done["nilou"].source, texts(personas, "nilou")) == ("backup", {"nilou は踊る"})
     assert inspect(personas.path_of("さくら")).faults == ()
     personas.close()
     begin_again(tmp_path / "new")
