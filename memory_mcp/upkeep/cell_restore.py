@@ -79,13 +79,18 @@ def restore_cell(
     """Restore every persona of this cell that isn't there yet, one after another. `at`: as it was then, or shortly before.
 
     Raises:
-        InvalidInput: `copies` is no directory.
+        InvalidInput: there are no copies in `copies`, or without it no backups.
         KeyRefused: a backup is sealed, and its key isn't known.
     """
     if copies and not copies.is_dir():
         raise InvalidInput(f"there are no copies in {copies}", "it is not a directory", "Name the directory to which Litestream has copied")
     sources = _Sources(personas, find_key, at)
     _find_backups(sources, settings)
+    if not copies and not sources.newest:
+        directory = Backups(personas.directory, personas.keys).directory(settings)
+        raise InvalidInput(
+            f"there are no backups in {directory}", "", "Name their directory with --backups, and that of copies with --copies"
+        )
     if copies:
         yield from _from_copies(sources, copies, now)
     for name, (backup, manifest) in sources.backups.items():

@@ -302,13 +302,15 @@ def test_a_cell_comes_back_from_its_copies_as_of_a_time_and_goes_on_from_there(l
     personas.close()
 
 
-def test_copies_in_a_place_that_is_not_there_are_no_empty_cell(tmp_path):
+def test_a_place_without_copies_or_backups_is_no_empty_cell(tmp_path):
     personas = Personas(tmp_path / "new")
     with pytest.raises(InvalidInput, match="there are no copies in"):
         list(restore_cell(personas, tmp_path / "nowhere", {}.get, datetime.now(UTC), Settings()))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InvalidInput, match="there are no copies in"):
         list(restore_cell(personas, tmp_path / "empty", {}.get, datetime.now(UTC), Settings()))
+    with pytest.raises(InvalidInput, match="there are no backups in"):
+        list(restore_cell(personas, None, {}.get, datetime.now(UTC), Settings()))
     personas.close()
 
 
