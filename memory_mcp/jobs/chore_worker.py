@@ -7,7 +7,7 @@ What is neither due nor waits for a time is not kept, so that personas which nob
 
 import heapq
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -103,7 +103,8 @@ class ChoreWorker:
         self, personas: Personas, chores: Sequence[Chore], settings: Callable[[], Settings], clock: Callable[[], datetime]
     ) -> None:
         self._personas, self._chores, self._settings, self._clock = personas, tuple(chores), settings, clock
-        self._rounds: dict[tuple[str, str], _Round] = {}
+        # In the order of the line, whose first one is found at once, however many are due.
+        self._rounds: OrderedDict[tuple[str, str], _Round] = OrderedDict()
         # Rounds that are not due before a time, and these times; a round that is back in the line leaves its time until then.
         self._resting: dict[tuple[str, str], _Round] = {}
         self._alarms: list[tuple[datetime, tuple[str, str]]] = []
@@ -215,25 +216,33 @@ class ChoreWorker:
         enabled = {chore.name: chore for chore in self._chores if chore.enabled(settings)}
         with self._guard:
             self._take_more(enabled, now, settings, idle=idle)
-            for key, round_ in list(self._rounds.items()):
+            left: list[tuple[tuple[str, str], _Round, Chore | None]] = []
+            found: tuple[Chore, str, _Round] | None = None
+            for key, round_ in self._rounds.items():
                 chore = enabled.get(key[0])
                 if chore is None:
-                    self._forgo(key, round_)
+                    left.append((key, round_, None))
                     continue
                 if not round_.backoff.over(now):
                     continue
                 if round_.requests == round_.handled_requests:
                     if not round_.is_due(chore, key[1], now, settings):
-                        round_.due_since = None
-                        self._put_aside(key, round_, chore, settings, now)
+                        left.append((key, round_, chore))
                         continue
                     round_.due_since = round_.due_since or now
                     if not idle and not elapsed(round_.due_since, now, OVERDUE_SECONDS):
                         continue
-                self._rounds[key] = self._rounds.pop(key)  # to the end of the line
-                round_.started_at = round_.started_at or (round_.writes, round_.requests)
-                return chore, key[1], round_
-        return None
+                found = chore, key[1], round_
+                break
+            for key, round_, chore in left:
+                if chore:
+                    self._put_aside(key, round_, chore, settings, now)
+                else:
+                    self._forgo(key, round_)
+            if found:
+                self._rounds.move_to_end((found[0].name, found[1]))
+                found[2].started_at = found[2].started_at or (found[2].writes, found[2].requests)
+        return found
 
     def _take_more(self, enabled: Mapping[str, Chore], now: datetime, settings: Settings, *, idle: bool) -> None:
         """Takes into the line what a time has come for, who has work, and after a start or a change of the settings the next personas."""
@@ -269,6 +278,7 @@ class ChoreWorker:
 
     def _put_aside(self, key: tuple[str, str], round_: _Round, chore: Chore, settings: Settings, now: datetime) -> None:
         """Takes a round that is not due out of the line, to be looked at again when it may be."""
+        round_.due_since = None
         if round_.backoff.failures or (chore.has_work and not chore.with_work):
             return
         del self._rounds[key]

@@ -1,6 +1,7 @@
 """The chores by their steps, with a clock that jumps: idle and overdue, turns, failures, requests. Once as a thread."""
 
 import threading
+import tracemalloc
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -204,6 +205,18 @@ def test_a_persona_that_is_gone_is_forgotten(world):
     world.later(IDLE_SECONDS)
     assert world.work() == []
     assert world.worker.step(world.now) == POLL_SECONDS
+
+
+def test_a_step_takes_no_more_however_many_are_due(world):
+    world.later(IDLE_SECONDS)
+    for number in range(5_000):
+        world.worker.wake(f"nobody-{number}")
+    world.worker.step(world.now)
+    tracemalloc.start()
+    world.worker.step(world.now)
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < 100_000  # a list of them would be 300,000
 
 
 def test_the_thread_looks_at_everybody_after_a_start(world, eventually):
