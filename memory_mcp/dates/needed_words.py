@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 _CLASS_LIMIT = 64
 
 
+@cache
 def needed_words(pattern: re.Pattern[str]) -> frozenset[str]:
     """Words of which every match, or what it looks ahead or back to, contains at least one; none where there are no such words."""
     words = _of_sequence(parser.parse(pattern.pattern, pattern.flags & ~re.UNICODE)) if not pattern.flags & re.IGNORECASE else None
