@@ -92,9 +92,9 @@ class _Graph:
                 wanted.update(node.input)
                 kept.append(node)
         self.replace(reversed(kept))
-        weights = [tensor for tensor in self.graph.initializer if tensor.name in wanted]
-        del self.graph.initializer[:]
-        self.graph.initializer.extend(weights)
+        for place in reversed(range(len(self.graph.initializer))):  # a new list would hold all weights twice
+            if self.graph.initializer[place].name not in wanted:
+                del self.graph.initializer[place]
 
 
 def _taken_inside(node: onnx.NodeProto) -> set[str]:
