@@ -132,11 +132,11 @@ def test_an_answer_in_another_language_comes_before_what_merely_has_words_of_the
     ):
         say(content)
     assert contents(hits(query))[0] == told
-    assert told not in contents(hits(query, loaded=False))
+    assert contents(hits(query, loaded=False))[0] != told
 
 
 def test_in_japanese_words_and_meaning_decide_together(say, hits):
-    told, has_the_word, means_the_like = "祖母は糖尿病で薬を飲んでいる", "祖母の着物は青い", "母は腰を痛めて入院した"
+    told, has_the_word, means_the_like = "祖母は血圧の薬を飲んでいる", "祖母の着物は青い", "母は腰を痛めて入院した"
     for content in (told, has_the_word, "祖母の家は遠い", means_the_like, "叔父が胃の手術を受けた", *OTHERS):
         say(content)
     both, words, meaning = (hits("祖母の病気は？", **mode) for mode in ({}, {"mode": "keyword"}, {"mode": "semantic"}))
