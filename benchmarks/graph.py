@@ -22,6 +22,7 @@ from urllib.parse import quote
 import httpx2
 
 from benchmarks.calls import Caller, Tools
+from benchmarks.dashboard import processor_seconds
 from benchmarks.report import Report, machine
 from benchmarks.server import IMPORT_TIMEOUT_SECONDS, Server, running
 from benchmarks.texts import question, sentence
@@ -127,6 +128,7 @@ class Bench:
 
     async def _fill(self) -> None:
         begun, stored, all_lines = time.perf_counter(), 0, lines(self._arguments)
+        before = processor_seconds(self._server.pid)
         async with httpx2.AsyncClient(base_url=self._server.url, headers={"X-Persona": PERSONA}, timeout=IMPORT_TIMEOUT_SECONDS) as http:
             while batch := list(itertools.islice(all_lines, UPLOAD_LINES)):
                 stored += (await http.post("/api/import", content=b"".join(batch))).raise_for_status().json()["stored"]
@@ -135,6 +137,7 @@ class Bench:
                 if time.perf_counter() - begun > LIMIT_SECONDS:
                     raise SystemExit("the graph is not woven in time")
                 await asyncio.sleep(0.5)
+            used = processor_seconds(self._server.pid) - before
             told = (await http.get("/api/graph/snapshot", params={"limit": 1})).raise_for_status().json()
         counts = {"entities": told["entities_in_all"], "relations": told["relations_in_all"]}
         self._report.add(
@@ -144,6 +147,7 @@ class Bench:
                     "memories": stored,
                     "seconds": round(took, 1),
                     "relations_per_second": round(self._arguments.relations / took),
+                    "cpu_s_until_ready": round(used, 1),
                     **counts,
                 }
             ]
