@@ -66,9 +66,13 @@ def test_the_word_itself_comes_before_its_synonyms(found):
     assert found("What was for dinner?", *memories, "Curry for dinner")[0] == "Curry for dinner"
 
 
-def test_a_memory_that_has_the_word_gains_nothing_by_a_synonym(found):
-    alone, both = "夕飯はカレー", "夕飯は夕食のこと、晩ごはんとも言う"
-    assert found("夕飯は？", alone, both)[0] == alone
+def test_a_memory_that_has_the_word_gains_nothing_by_a_synonym(say, ask):
+    for number in range(30):
+        say(f"庭の木に{number}回水をやった")
+    for memory in ("彼氏と恋人", "彼氏と先生"):
+        say(memory)
+    scores = {hit.memory.content: hit.score for hit in ask("彼氏").hits}
+    assert scores["彼氏と恋人"] == scores["彼氏と先生"]
 
 
 def test_where_somebody_used_the_word_a_far_synonym_is_no_hit(found):
