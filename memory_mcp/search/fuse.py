@@ -37,7 +37,8 @@ EQUAL_SCORE, EQUAL_SHARE, LEAST_SHARE = 0.03, 0.1, 0.3
 @dataclass(frozen=True, slots=True)
 class Hints:
     """The dates and speakers that the query names; and by candidate id: its origin, the `times` that its text names, its share from the
-    graph, what `decay` and judgements add, and the turn before it, if that asks something. What `assistants` said counts less."""
+    graph, what `decay` and judgements add, and the turn before it, if that asks something. What `assistants` said counts less.
+    `are_apart`: nearness is that of vectors apart from what all share."""
 
     dates: Sequence[TimeRange]
     speakers: Collection[str]
@@ -48,11 +49,12 @@ class Hints:
     freshness: Mapping[int, float] = field(default_factory=dict)
     judged: Mapping[int, float] = field(default_factory=dict)
     questions: Mapping[int, int] = field(default_factory=dict)
+    are_apart: bool = False
 
 
 @spanned("fuse")
 def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float = USUAL.weight) -> list[Candidate]:
-    """The candidates with their scores, best first; of equals the later one in time.
+    """The candidates with their scores, best first; of equals the one that was told later.
 
     A candidate without a vector is scored by its words alone.
     """
@@ -62,7 +64,9 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
     nearness = [candidate.nearness for candidate in candidates if candidate.nearness is not None]
     weight = dense_weight if nearness else 0.0
     top = max(lexical, default=0.0) or 1.0
-    low, span = (min(nearness), (max(nearness) - min(nearness)) or 1.0) if nearness else (0.0, 1.0)
+    # Apart from what all share, any two texts have a nearness of about 0: of few candidates the last one need not be far from the question.
+    low = min([*nearness, 0.0] if hints.are_apart else nearness, default=0.0)
+    span = max(nearness, default=0.0) - low or 1.0
     shares = [words / top for words in lexical]
     graph_weight = settings.graph_weight_dense if nearness else settings.graph_weight
     named = [
@@ -98,7 +102,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
 
 
 def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
-    """The candidates with the later one first where two in a row match equally well, unless use or judgements put the other first.
+    """The candidates with the one that was told later first where two in a row match equally well, unless use or judgements put the other first.
 
     The turns of one session belong together.
     """
@@ -111,7 +115,7 @@ def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin])
         if above.freshness + above.judged > candidate.freshness + candidate.judged:
             continue
         earlier, later = origins[above.memory_id], origins[candidate.memory_id]
-        is_later = later.happened > earlier.happened and not later.asks and (not later.session_id or later.session_id != earlier.session_id)
+        is_later = later.told_at > earlier.told_at and not later.asks and (not later.session_id or later.session_id != earlier.session_id)
         difference = abs((above.lexical_share or 0.0) - (candidate.lexical_share or 0.0))
         if is_later and difference < EQUAL_SHARE:
             candidate.score = above.score
@@ -143,9 +147,9 @@ def judged(connection: apsw.Connection, memory_ids: Sequence[int], weight: float
 
 
 def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
-    """By their scores; of equals those of a named date, then the later one in time."""
+    """By their scores; of equals those of a named date, then the one that was told later."""
     return sorted(
-        candidates, key=lambda candidate: (candidate.score, candidate.date_share, origins[candidate.memory_id].happened), reverse=True
+        candidates, key=lambda candidate: (candidate.score, candidate.date_share, origins[candidate.memory_id].told_at), reverse=True
     )
 
 

@@ -1,8 +1,9 @@
 """The query as vectors, and the memories with near vectors: the candidates that need a model."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 
 import apsw
 import numpy as np
@@ -25,6 +26,8 @@ CHUNKS_PER_CANDIDATE = 3
 QUESTION_WEIGHT = 0.5
 # How much of the turn before a short turn is part of it: 「うん、好き」 means what was asked.
 PREVIOUS_SHARE = 0.3
+# Of so many nearest memories it is known which are alike: from this cosine apart from what all share.
+COMPARED, ALIKE = 20, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ class Similarity:
     nearness: float
     chunk: int
     in_other_language: bool
+    alike: Collection[int]
 
 
 def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, Similarity]:
@@ -133,7 +137,8 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
         return {}
     cosines = (vectors @ np.mean(meaning.vectors, axis=0)).tolist()
     own = meaning.own_centers()
-    contextual = _with_previous(_apart(vectors, own), [owners[chunk] for chunk in known], previous)
+    apart = _apart(vectors, own)
+    contextual = _with_previous(apart, [owners[chunk] for chunk in known], previous)
     nearness = (contextual @ meaning.turned(own).mean(axis=0)).tolist()
     wanted = set(memory_ids)
     foreign = {known[row] for row in _in_other_languages(meaning, vectors, own)}
@@ -149,11 +154,24 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
         else:
             best_cosine, best_near, best = by_content.get(memory_id, (cosine, near, chunk))
             by_content[memory_id] = max(cosine, best_cosine), max(near, best_near), chunk if cosine > best_cosine else best
+    row_of = {chunk: row for row, chunk in enumerate(known)}
+    nearest = nlargest(COMPARED, by_content, key=lambda memory_id: by_content[memory_id][1]) if own is not None else []
+    alike = _alike(nearest, apart[[row_of[by_content[memory_id][2]] for memory_id in nearest]])
     similar = {}
     for memory_id, (cosine, near, chunk) in by_content.items():
         question_cosine, question_near = by_question.get(memory_id, (cosine, near))
-        similar[memory_id] = Similarity(_raised(cosine, question_cosine), _raised(near, question_near), chunk, chunk in foreign)
+        similar[memory_id] = Similarity(
+            _raised(cosine, question_cosine), _raised(near, question_near), chunk, chunk in foreign, alike.get(memory_id, ())
+        )
     return similar
+
+
+def _alike(ids: Sequence[int], vectors: Vectors) -> dict[int, list[int]]:
+    """Memory → those of the others that say something alike, by one vector of each."""
+    return {
+        ids[row]: [ids[int(other)] for other in np.flatnonzero(near) if other != row]
+        for row, near in enumerate(vectors @ vectors.T >= ALIKE)
+    }
 
 
 def _in_other_languages(meaning: Meaning, vectors: Vectors, own: Vectors | None) -> Iterable[int]:

@@ -22,6 +22,7 @@ from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesB
 from memory_mcp.graph.query.retrieval import QueryEntities, entities_in_query, graph_evidence, memories_near_entities
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, shown_tokens, union
+from memory_mcp.search.changes import changes_first
 from memory_mcp.search.fuse import Hints, freshness, fuse, judged
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.outdated import outdated
@@ -251,7 +252,7 @@ def _fused(
         words |= from_words(connection, counts, by_people, lexical_limit)
         origins |= memories.origins(connection, words.keys() - origins.keys())
     candidates = union(connection, meaning, words, near, dates)
-    hints = _hints(connection, question, asked.dates, origins, settings, now)
+    hints = _hints(connection, question, asked.dates, origins, meaning, settings, now)
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=dense_weight(question, meaning, settings))
 
 
@@ -303,7 +304,7 @@ def _by_graph(
 
     near = memories_near_entities(connection, question, named.shares or by_meaning.shares, ranked_by_words)
     words = from_words(connection, counts, replace(question, query=named.rest), 0, list(near))
-    hints = replace(_hints(connection, question, asked.dates, memories.origins(connection, near), settings, now), graph=near)
+    hints = replace(_hints(connection, question, asked.dates, memories.origins(connection, near), meaning, settings, now), graph=near)
     weight = dense_weight(question, meaning, settings)
     return hints, fuse(union(connection, meaning, words, near), weights_of(question, settings), hints, dense_weight=weight)
 
@@ -320,6 +321,7 @@ def _hints(
     question: Question,
     dates: Sequence[TimeRange],
     origins: Mapping[int, Origin],
+    meaning: Meaning,
     settings: Settings,
     now: datetime,
 ) -> Hints:
@@ -338,6 +340,7 @@ def _hints(
         freshness=freshness(connection, ids, settings.decay, now),
         judged=judged(connection, ids, settings.fusion.judged_weight),
         questions=_questions(connection, origins),
+        are_apart=meaning.centers is not None,
     )
 
 
@@ -394,6 +397,7 @@ def _reranked(ranked: Ranked, question: Question, models: Models, settings: Sett
     """The pool in the order of the cross-encoder, unless the mode has another order."""
     if question.mode in _NOT_RERANKED:
         return Reranked(ranked.pool)
+    pool = changes_first(ranked.pool, ranked.memories, ranked.hints.origins, question.query)
     words = shown_tokens(question.query) if models.reranker else []
     best_part = ranked.best_part(words)
     passages = {memory_id: passage(memory, best_part) for memory_id, memory in ranked.memories.items()} if models.reranker else {}
@@ -402,7 +406,7 @@ def _reranked(ranked: Ranked, question: Question, models: Models, settings: Sett
         memory = ranked.memories[memory_id]
         return part(memory, words, best_part(memory))
 
-    return rerank(ranked.pool, question, passages, part_of, models, settings, deadline)
+    return rerank(pool, question, passages, part_of, models, settings, deadline)
 
 
 def _answer(

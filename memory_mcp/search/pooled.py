@@ -281,6 +281,7 @@ def _information(rows: int, count: int) -> float:
 def _move(candidate: Candidate, offset: int, *, is_comparable: bool) -> None:
     """Gives a candidate its number in the answer, and takes the scores of another model away."""
     candidate.memory_id += offset
+    candidate.alike = [memory_id + offset for memory_id in candidate.alike]
     if candidate.best_chunk is not None:
         candidate.best_chunk += offset
     if not is_comparable:
@@ -319,9 +320,10 @@ def _joined_hints(hints: Sequence[Hints]) -> Hints:
         {speaker for some in hints for speaker in some.speakers},
         together(lambda some: some.origins),
         frozenset(chain.from_iterable(some.assistants for some in hints)),
-        together(lambda some: some.times),
-        together(lambda some: some.graph),
-        together(lambda some: some.freshness),
-        together(lambda some: some.judged),
-        together(lambda some: some.questions),
+        times=together(lambda some: some.times),
+        graph=together(lambda some: some.graph),
+        freshness=together(lambda some: some.freshness),
+        judged=together(lambda some: some.judged),
+        questions=together(lambda some: some.questions),
+        are_apart=any(some.are_apart for some in hints),
     )

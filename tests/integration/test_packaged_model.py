@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,37 @@ def test_what_shares_no_character_with_the_question_is_found_by_its_meaning(say,
     assert not any(hits(query, loaded=False) for query in SAME_MEANING)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "query"),
+    [
+        ("好きな色は青", "好きな色は緑", "好きな色は？"),
+        ("納豆が好き", "納豆が嫌いになった", "納豆のことどう思ってる？"),
+        ("健太は東京に住んでいる。", "健太は大阪に引っ越した。", "健太はどこに住んでる？"),
+        ("I love mushrooms", "I hate mushrooms now", "Do I like mushrooms?"),
+    ],
+)
+@pytest.mark.parametrize("others", [[], OTHERS], ids=["alone", "among others"])
+def test_what_is_so_now_comes_before_what_was_so_before(say, hits, now, before, after, query, others):
+    for content in (before, *others):
+        say(content)
+    say(after, at=now + timedelta(days=1))
+    assert contents(hits(query))[:2] == [after, before]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "query"),
+    [
+        ("健太の誕生日は5月3日。", "美咲の誕生日は6月9日。", "健太の誕生日は？"),
+        ("会議は木曜", "会議の資料の形式を変えた", "会議は何曜日？"),
+        ("Tom lives in Boston.", "Anna moved to Chicago.", "Where does Tom live?"),
+    ],
+)
+def test_a_later_memory_of_something_else_stays_behind(say, hits, now, earlier, later, query):
+    say(earlier)
+    say(later, at=now + timedelta(days=1))
+    assert contents(hits(query))[0] == earlier
+
+
 def test_a_short_answer_means_what_was_asked_before_it(say, hits):
     for session, asked in (("food", "納豆は食べられる？"), ("music", "ピアノは弾ける？"), ("sea", "海で泳げる？")):
         say(asked, session_id=session, source="ren")
@@ -142,7 +174,7 @@ def test_in_japanese_words_and_meaning_decide_together(say, hits):
     both, words, meaning = (hits("祖母の病気は？", **mode) for mode in ({}, {"mode": "keyword"}, {"mode": "semantic"}))
     assert contents(both)[:2] == [told, has_the_word]
     assert both[0].why.keys() >= {"lexical", "dense"}
-    assert contents(words)[0] != told
+    assert contents(words)[1] != means_the_like
     assert contents(meaning)[:2] == [told, means_the_like]
 
 

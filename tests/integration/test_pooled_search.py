@@ -5,6 +5,7 @@ import time
 import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
+from memory_mcp.domain import Feedback, Filters
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.index.sync import apply_queue
@@ -14,6 +15,7 @@ from memory_mcp.remember.validation import draft
 from memory_mcp.search import pipeline
 from memory_mcp.search.pooled import Pools, recall
 from memory_mcp.search.validation import question
+from memory_mcp.store import feedback, memories
 from memory_mcp.store.vectors.index_cache import IndexCache
 
 LOADED, ABSENT = ModelState("loaded", "fake"), ModelState("absent", "fake", error="gone")
@@ -117,3 +119,15 @@ def test_a_question_and_its_answer_are_weighed_beside_a_pool_as_without_one(nilo
         remember(nilou, told, now=now, zone=zone, privacy=Privacy())
     beside, alone = (ask("夕飯は何がいい", mode="keyword", detail="why", pools=pools) for pools in (None, Pools()))
     assert [(hit.score, hit.why) for hit in beside.hits] == [(hit.score, hit.why) for hit in alone.hits]
+
+
+def test_a_judgement_counts_beside_a_pool(nilou, team, tell, ask, now):
+    tell(nilou, "苺のタルトが好き")
+    tell(team, "苺のタルトを焼いた")
+
+    def judge(connection):
+        (memory,) = memories.recent(connection, Filters(), 1)
+        feedback.add(connection, memory.id, [Feedback("helped", now, "run", "苺")])
+
+    nilou.database.write(judge)
+    assert {hit.pool: "judged" in hit.why for hit in ask("苺のタルト", mode="keyword", detail="why").hits} == {"": True, "team": False}

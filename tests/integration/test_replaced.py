@@ -101,3 +101,29 @@ def test_who_replaces_a_memory_is_told_which_others_say_the_same(say):
     say("美咲は苺が好き。")
     assert [similar.key for similar in say(HATES, supersedes=old).repeating] == [again]
     assert say("健太は苺が好きだった", session_id="3").repeating == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "query"),
+    [
+        ("会議は木曜の十時から。", "会議は火曜の十時からに変わった。", "会議は何曜日の何時から？"),
+        ("Standup is at nine in room four.", "Standup is at ten in room four now.", "When is standup in room four?"),
+    ],
+)
+def test_what_tells_a_change_comes_before_what_it_changed(say, contents, now, before, after, query):
+    say(before)
+    say(after, at=now + timedelta(days=1))
+    assert contents(query) == [after, before]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "query"),
+    [
+        ("健太は苺が好き。", "美咲は苺が好きになった。", "健太は苺が好き？"),
+        ("会議は木曜の十時から。", "会議は火曜の十時からに変わった。", "会議は以前、何曜日だった？木曜？"),
+    ],
+)
+def test_a_change_of_something_else_or_a_question_how_it_was_changes_no_order(say, contents, now, earlier, later, query):
+    say(earlier)
+    say(later, at=now + timedelta(days=1))
+    assert contents(query)[0] == earlier
