@@ -1,6 +1,6 @@
 """The data types that the layers pass to each other, as frozen dataclasses."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
@@ -274,7 +274,7 @@ class Candidate:
     `dense` is a cosine: that of `best_chunk`, or, if the memory's own questions are more similar, between the two; `nearness` is the same
     without what all memories share, and with a part of the previous turn: it ranks. `rerank` is the
     cross-encoder's score. `session_share` is the ratio of the best other memory of its session to the best lexical score, 0 to 1.
-    `date_share`: 1 if the query names its date, .5 if it names only the day on which it was told although its text names another; `by_named_speaker`: the query names its speaker; `in_other_language`: its vector is nearer to those of another language than the query's; `alike`: the other memories whose vectors say something alike. `graph_share` is its ratio to the best graph score,
+    `date_share`: 1 if the query names its date, .5 if it names only the day on which it was told although its text names another; `by_named_speaker`: the query names its speaker; `in_other_language`: its vector is nearer to those of another language than the query's; `vector`: its own, apart from what all share. `graph_share` is its ratio to the best graph score,
     0 to 1; `freshness` is what age, importance and use add to its score, and `judged` what the judgements of it do.
     """
 
@@ -290,7 +290,7 @@ class Candidate:
     date_share: float = 0.0
     by_named_speaker: bool = False
     in_other_language: bool = False
-    alike: Collection[int] = ()
+    vector: Any = None
     freshness: float = 0.0
     judged: float = 0.0
     score: float = 0.0

@@ -65,7 +65,7 @@ def union(connection: apsw.Connection, meaning: Meaning, words: Mapping[int, flo
         candidate = Candidate(memory_id, lexical=score)
         if near := dense.get(memory_id):
             candidate.dense, candidate.nearness, candidate.best_chunk = near.cosine, near.nearness, near.chunk
-            candidate.in_other_language, candidate.alike = near.in_other_language, near.alike
+            candidate.in_other_language, candidate.vector = near.in_other_language, near.vector
         candidates.append(candidate)
     return candidates
 

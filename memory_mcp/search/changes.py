@@ -12,8 +12,9 @@ from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.domain import Candidate, Memory, Origin
 from memory_mcp.text.tokens import is_function_word, normalise, query_tokens, tokens
 
-# How much worse the change may match, where both say something alike: by their vectors, or with at least this share of the same words.
-ALIKE_SCORE, SHARED_WORDS = 0.3, 0.5
+# How much worse the change may match, where both say something alike: by a cosine from this on of their vectors apart from what all
+# share, or with at least this share of the same words.
+ALIKE_SCORE, ALIKE, SHARED_WORDS = 0.3, 0.5, 0.5
 # So many of the best are compared, and texts of so many characters: a long one tells of other things, too.
 COMPARED, LONGEST = 10, 120
 
@@ -42,7 +43,7 @@ def changes_first(
         earlier, later = memories[above.memory_id].content, memories[candidate.memory_id].content
         is_close = 0 <= above.score - candidate.score < ALIKE_SCORE
         is_change = is_close and after.told_at > before.told_at and not after.asks and _tells_change(later)
-        if is_change and _is_same(query, earlier, later) and (candidate.memory_id in above.alike or _has_words_of(later, earlier)):
+        if is_change and _is_same(query, earlier, later) and (_is_near(candidate, above) or _has_words_of(later, earlier)):
             candidate.score = above.score
             moved = True
     by_score = sorted(ranked, key=lambda candidate: (candidate.score, origins[candidate.memory_id].told_at), reverse=True)
@@ -57,6 +58,10 @@ def _is_same(query: str, earlier: str, later: str) -> bool:
     """Whether the later text names all that the query and the earlier one name, and has one of the query's words."""
     in_both = set(query_tokens(query)) & set(tokens(earlier)) & set(tokens(later))
     return len(earlier) <= LONGEST and bool(in_both) and _nouns(query) & _nouns(earlier) <= _nouns(later)
+
+
+def _is_near(candidate: Candidate, other: Candidate) -> bool:
+    return candidate.vector is not None and other.vector is not None and float(candidate.vector @ other.vector) >= ALIKE
 
 
 def _has_words_of(text: str, other: str) -> bool:

@@ -1,9 +1,8 @@
 """The query as vectors, and the memories with near vectors: the candidates that need a model."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 
 import apsw
 import numpy as np
@@ -26,8 +25,6 @@ CHUNKS_PER_CANDIDATE = 3
 QUESTION_WEIGHT = 0.5
 # How much of the turn before a short turn is part of it: 「うん、好き」 means what was asked.
 PREVIOUS_SHARE = 0.3
-# Of so many nearest memories it is known which are alike: from this cosine apart from what all share.
-COMPARED, ALIKE = 20, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +109,14 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """The cosine, the nearness and the nearest chunk of a memory, and whether that is in another language than the query."""
+    """The cosine, the nearness and the nearest chunk of a memory, whether that is in another language than the query, and its vector apart from
+    what all share, if that is known."""
 
     cosine: float
     nearness: float
     chunk: int
     in_other_language: bool
-    alike: Collection[int]
+    vector: Vectors | None
 
 
 def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, Similarity]:
@@ -144,34 +142,27 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
     foreign = {known[row] for row in _in_other_languages(meaning, vectors, own)}
     by_content: dict[int, tuple[float, float, int]] = {}
     by_question: dict[int, tuple[float, float]] = {}
-    for chunk, cosine, near in zip(known, cosines, nearness, strict=True):
-        memory_id, is_question = owners[chunk]
+    for row, (cosine, near) in enumerate(zip(cosines, nearness, strict=True)):
+        memory_id, is_question = owners[known[row]]
         if memory_id not in wanted:
             continue
         if is_question:
             best_cosine, best_near = by_question.get(memory_id, (cosine, near))
             by_question[memory_id] = max(cosine, best_cosine), max(near, best_near)
         else:
-            best_cosine, best_near, best = by_content.get(memory_id, (cosine, near, chunk))
-            by_content[memory_id] = max(cosine, best_cosine), max(near, best_near), chunk if cosine > best_cosine else best
-    row_of = {chunk: row for row, chunk in enumerate(known)}
-    nearest = nlargest(COMPARED, by_content, key=lambda memory_id: by_content[memory_id][1]) if own is not None else []
-    alike = _alike(nearest, apart[[row_of[by_content[memory_id][2]] for memory_id in nearest]])
+            best_cosine, best_near, best = by_content.get(memory_id, (cosine, near, row))
+            by_content[memory_id] = max(cosine, best_cosine), max(near, best_near), row if cosine > best_cosine else best
     similar = {}
-    for memory_id, (cosine, near, chunk) in by_content.items():
+    for memory_id, (cosine, near, row) in by_content.items():
         question_cosine, question_near = by_question.get(memory_id, (cosine, near))
         similar[memory_id] = Similarity(
-            _raised(cosine, question_cosine), _raised(near, question_near), chunk, chunk in foreign, alike.get(memory_id, ())
+            cosine=_raised(cosine, question_cosine),
+            nearness=_raised(near, question_near),
+            chunk=known[row],
+            in_other_language=known[row] in foreign,
+            vector=None if own is None else apart[row],
         )
     return similar
-
-
-def _alike(ids: Sequence[int], vectors: Vectors) -> dict[int, list[int]]:
-    """Memory → those of the others that say something alike, by one vector of each."""
-    return {
-        ids[row]: [ids[int(other)] for other in np.flatnonzero(near) if other != row]
-        for row, near in enumerate(vectors @ vectors.T >= ALIKE)
-    }
 
 
 def _in_other_languages(meaning: Meaning, vectors: Vectors, own: Vectors | None) -> Iterable[int]:

@@ -281,11 +281,10 @@ def _information(rows: int, count: int) -> float:
 def _move(candidate: Candidate, offset: int, *, is_comparable: bool) -> None:
     """Gives a candidate its number in the answer, and takes the scores of another model away."""
     candidate.memory_id += offset
-    candidate.alike = [memory_id + offset for memory_id in candidate.alike]
     if candidate.best_chunk is not None:
         candidate.best_chunk += offset
     if not is_comparable:
-        candidate.dense = candidate.nearness = None
+        candidate.dense = candidate.nearness = candidate.vector = None
 
 
 def _moved_hints(hints: Hints, number: int) -> Hints:
