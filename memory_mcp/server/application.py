@@ -79,7 +79,8 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGI
     app.state.runtime = runtime
     known_paths = {"/mcp", *oauth.PATHS, *(operation.route.path for operation in routes.OPERATIONS if operation.route), *dashboard.PATHS}
     app.state.authenticator = authenticator = Authenticator(runtime, known_paths)
-    app.router.routes.extend([*oauth.routes(), *dashboard.ROUTES, Route("/api/{path:path}", routes.nowhere, methods=METHODS)])
+    app.router.routes.extend([*oauth.routes(), *dashboard.ROUTES])
+    app.router.routes.extend(Route(path, routes.nowhere, methods=METHODS) for path in ("/api", "/api/{path:path}"))
     if stop := runtime.yield_lock:
 
         async def leave(_request: Request) -> Response:

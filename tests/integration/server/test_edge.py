@@ -154,6 +154,7 @@ def test_a_method_that_an_address_does_not_take_is_refused_in_our_words(http, me
         ("POST", "/p/nilou/api/get_context", "Perhaps you mean GET /api/context."),
         ("GET", "/api/memorys", "Perhaps you mean"),
         ("GET", "/api/xyzzy", "All routes: GET /api/openapi.json."),
+        ("GET", "/api", "All routes: GET /api/openapi.json."),
         ("POST", "/api/recall", "Here it takes GET."),
     ],
 )
