@@ -75,7 +75,7 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "inside the copy of a backup": ("memory_mcp.store.sqlite.snapshots:copy_snapshot", "after", lambda *_: True),
     "a backup written, not read back": ("memory_mcp.upkeep.backup:_verify", "before", lambda *_: True),
     "a backup read back, without its name": ("pathlib:Path.replace", "before", lambda _, to: ".tar.zst" in Path(to).name),
-    "a backup taken apart": ("memory_mcp.upkeep.restore:_migrate", "before", lambda *_: True),
+    "a backup taken apart": ("memory_mcp.upkeep.restore:finish", "before", lambda *_: True),
     "a persona made anew, not in its place": ("memory_mcp.personas.atomic_replace:_exchange", "before", lambda *_: True),
     "a persona aside, the other not in its place": ("pathlib:Path.rename", "after", lambda _, to: Path(to).suffix == ".old"),
     "another in a persona's place, the first still aside": (

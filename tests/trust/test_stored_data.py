@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 from processes import serving
-from stored_data import ARCHIVE, ENCRYPTED, PLAIN, Client, answers, as_then, configuration, without_today
+from stored_data import ARCHIVE, ENCRYPTED, PLAIN, QUESTIONS, Client, answers, as_then, configuration, without_today
 
 pytestmark = pytest.mark.slow
 
@@ -18,6 +18,8 @@ def test_stored_data_gives_the_answers_that_it_gave_and_takes_new_memories(tmp_p
     with serving(tmp_path, configuration(tmp_path, 3_600)) as server:
         before, now = without_today(given["answers"]), answers(server, given["secret"])
         assert now.keys() == before.keys()
+        for name in (f"{persona}: {query}" for persona in (PLAIN, ENCRYPTED) for query in QUESTIONS):
+            now[name] = now[name][: len(before[name])]  # searches find more than they did
         different = [name for name in now if as_then(now[name], before[name]) != as_then(before[name], before[name])]
         assert {name: now[name] for name in different} == {}
         for persona in (PLAIN, ENCRYPTED):
