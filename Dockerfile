@@ -7,7 +7,7 @@ LABEL io.modelcontextprotocol.server.name="io.github.OWNER/persona-memory-mcp" \
     org.opencontainers.image.title="Memory MCP" \
     org.opencontainers.image.description="Long-term memory for AI characters and assistants: one MCP server, many personas, none shared." \
     org.opencontainers.image.version="0.1.0" \
-    org.opencontainers.image.licenses="MIT"
+    org.opencontainers.image.licenses="MIT AND Apache-2.0 AND CC-BY-SA-4.0 AND 0BSD"
 
 ENV PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
