@@ -13,7 +13,6 @@ goes into reading the model's weights.
 """
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from memory_mcp.cores import usable_cores
 from memory_mcp.encoders.scheduler import Job, JobQueue, Urgency
 from memory_mcp.errors import EncoderFailed
 
@@ -57,7 +57,7 @@ class ModelPool:
         """`bulk_share` limits work that needs a core; calls of a remote service can use 1."""
         self._pause_ratio = 1 / bulk_share - 1  # seconds of pause after each second of bulk work
         self._bulk_paused_until = float("-inf")
-        self.workers = workers or _usable_cores()
+        self.workers = workers or usable_cores()
         self._queues = {urgency: JobQueue() for urgency in Urgency}
         self._changed = threading.Condition()
         self._bulk_running = 0
@@ -194,9 +194,3 @@ class ModelPool:
         """Seconds until bulk work that is held back is checked again: after its pause, or when no call has come for a while."""
         pause = self._bulk_paused_until - time.monotonic()
         return pause if 0 < pause < RECENT_CALL_SECONDS else RECENT_CALL_SECONDS
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # Linux: what a container or taskset allows
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

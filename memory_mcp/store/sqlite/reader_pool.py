@@ -12,7 +12,11 @@ from contextlib import contextmanager
 
 import apsw
 
+from memory_mcp.cores import usable_cores
+
 POOL_SIZE = 4
+# More threads than cores only take the interpreter lock from each other. Two at least: one may wait for the disk.
+SHORT_READS = max(2, min(POOL_SIZE, usable_cores()))
 
 
 class ReaderPool:
@@ -21,7 +25,7 @@ class ReaderPool:
     def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
         self._connect = connect
         self._idle: queue.LifoQueue[apsw.Connection] = queue.LifoQueue(maxsize=POOL_SIZE)
-        self.limiter = FairLimiter(POOL_SIZE)
+        self.limiter = FairLimiter(SHORT_READS)
 
     @contextmanager
     def borrow(self) -> Iterator[apsw.Connection]:
