@@ -15,6 +15,8 @@ from processes import RunningServer
 from writers import ACCEPT, TLS
 
 LONGEST_PAUSE_SECONDS = 0.2
+# A busy machine may have answered nobody yet.
+ANSWER_SECONDS = 60
 
 
 @dataclass
@@ -26,7 +28,7 @@ class Tally:
     errors: list[str] = field(default_factory=list)
     seconds: dict[str, list[float]] = field(default_factory=dict)
     stored: dict[str, list[str]] = field(default_factory=dict)
-    guard: threading.Lock = field(default_factory=threading.Lock)
+    guard: threading.Condition = field(default_factory=threading.Condition)
 
     def note(self, kind: str, persona: str, arguments: dict[str, Any], response: httpx2.Response, seconds: float) -> bool:
         """Counts an answer. Whether it was one, and not a refusal."""
@@ -43,13 +45,15 @@ class Tally:
                 return True
             self.answered[kind] += 1
             self.seconds.setdefault(kind, []).append(seconds)
+            self.guard.notify_all()
             if kind == "remember":
                 self.stored.setdefault(persona, []).append(arguments["content"])
         return True
 
     def p95(self, kind: str) -> float:
-        """Of the answered calls of this kind so far, in seconds; begins to count anew."""
+        """Of the answered calls of this kind so far, at least two, in seconds; begins to count anew."""
         with self.guard:
+            assert self.guard.wait_for(lambda: len(self.seconds.get(kind, ())) > 1, ANSWER_SECONDS)
             return statistics.quantiles(self.seconds.pop(kind), n=20)[-1]
 
 
