@@ -1,11 +1,13 @@
 """How long saving, recalling and starting a conversation take over real HTTP, at chosen sizes and with several clients at once.
 
     python -m benchmarks.latency [--memories 1000 10000 100000] [--saves 1000] [--recalls 200] [--clients 1 8 50] [--out results.jsonl]
+                                 [--embedder multilingual-e5-small]
 
     python -m benchmarks.latency --turns 3000 --embedder multilingual-e5-small
 
 Prints one JSON line for each measurement, for each size with a server of its own. `floor` is an empty call of the same server
-(`/health`) in the same run: read a figure as its ratio to that, since machines differ. `--turns` imports long turns of chats with an assistant
+(`/health`) in the same run: read a figure as its ratio to that, since machines differ. With `--embedder` recalls are by meaning, too, once all memories
+have their vectors; every question is new, because the vector of a repeated one costs nothing. `--turns` imports long turns of chats with an assistant
 instead, and says how long it takes until all are found by words, and by meaning with that model, until the graph is ready, and the
 server's processor time, also for 1,000 turns.
 """
@@ -102,6 +104,14 @@ class Bench:
     async def begin(self, number: int) -> None:
         await self.tool("get_context", {"query": question(number)})
 
+    def _anew(self, tool: str, asked: Iterator[int]) -> Call:
+        """A call with a question that nobody asked before."""
+
+        async def call(number: int) -> None:
+            await self.tool(tool, {"query": f"{question(number)} {next(asked)}"})
+
+        return call
+
     async def fill(self, memories: int) -> None:
         """Imports `memories` sentences, and reports the rate."""
 
@@ -155,9 +165,13 @@ class Bench:
         await self.timed("floor", self.health, 500, 1, **facts)
         await self.fill(memories)
         await self.timed("save", self.save, arguments.saves, 1, **facts)
+        if arguments.embedder:
+            await settled(self._http)
+        asked = itertools.count(1)
         for what, call in (("recall", self.recall), ("get_context", self.begin)):
             for clients in arguments.clients:
-                await self.timed(what, call, max(arguments.recalls, clients * 4), clients, **facts)
+                asking = self._anew(what, asked) if arguments.embedder else call
+                await self.timed(what, asking, max(arguments.recalls, clients * 4), clients, **facts)
         self.report(what="memory", resident_mb=round(self._server.resident_mb(), 1), **facts)
 
 
@@ -180,13 +194,14 @@ def _batched(items: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
 async def _main(arguments: argparse.Namespace) -> None:
     report = Report(arguments.out)
     report.add([machine("latency")])
+    settings = {**NO_MODELS, "embeddings_model": arguments.embedder}
     if arguments.turns:
-        with running({**NO_MODELS, "embeddings_model": arguments.embedder, "upkeep": {"idle_seconds": 1}}) as server:
+        with running({**settings, "upkeep": {"idle_seconds": 1}}) as server:
             async with benched(server, report) as (bench, _):
                 await bench.chats(arguments.turns)
         return
     for memories in arguments.memories:
-        with running() as server:
+        with running(settings) as server:
             async with benched(server, report) as (bench, _):
                 await bench.run(arguments, memories)
 
@@ -198,6 +213,6 @@ if __name__ == "__main__":
     parser.add_argument("--recalls", type=int, default=200, help="so many of get_context, too")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 50])
     parser.add_argument("--turns", type=int, default=0, help="import so many long turns of chats instead")
-    parser.add_argument("--embedder", help="the model of --turns: a directory, or multilingual-e5-small")
+    parser.add_argument("--embedder", help="an embedding model: a directory, or multilingual-e5-small")
     parser.add_argument("--out", type=Path, help="also append the lines to this file")
     asyncio.run(_main(parser.parse_args()))
