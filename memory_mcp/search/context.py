@@ -115,7 +115,7 @@ def _latest_informative(connection: apsw.Connection, filters: Filters, wanted: i
     """The latest memories that are informative: as many as are `wanted`, or as there are among the latest."""
     informative: list[Memory] = []
     for pool in LATEST_POOLS:
-        latest = memories.recent(connection, filters, pool, without_summaries=True)
+        latest = memories.recent(connection, filters, pool)
         informative = [memory for memory in latest if not low_value(memory.content)]
         if len(informative) >= wanted or len(latest) < pool:
             break

@@ -161,10 +161,10 @@ def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Memory]
     return {memory.id: memory for memory in map(memory_of, rows)}
 
 
-def recent(connection: apsw.Connection, filters: Filters, limit: int, *, without_summaries: bool = False) -> list[Memory]:
-    """The current memories that match the filters, the latest in the timeline first."""
+def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Memory]:
+    """The current memories that match the filters, the latest in the timeline first; summaries only if that kind is asked for."""
     condition, values = where(filters)
-    condition += " AND m.kind <> 'summary'" if without_summaries else ""
+    condition += "" if filters.kind else " AND m.kind <> 'summary'"
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM memories m WHERE {CURRENT} {condition} ORDER BY {TOLD_TIME} DESC, m.id DESC LIMIT ?", (*values, limit)
     )

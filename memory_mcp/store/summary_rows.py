@@ -144,11 +144,11 @@ def members(connection: apsw.Connection, subject: Subject, day: TimeRange | None
         candidates = memories.recent(connection, Filters(date_range=day), limit)
     else:
         ids = connection.execute(
-            f"SELECT m.id FROM memories m WHERE m.session_id = ? AND {CURRENT} ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?",
+            f"SELECT m.id FROM memories m WHERE m.session_id = ? AND {CURRENT} AND m.kind <> 'summary' ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?",
             (subject.name, limit),
         )
         candidates = list(memories.by_ids(connection, [row[0] for row in ids]).values())
-    return sorted((memory for memory in candidates if memory.kind != "summary"), key=lambda memory: (memory.event_time, memory.id))
+    return sorted(candidates, key=lambda memory: (memory.event_time, memory.id))
 
 
 def registered(connection: apsw.Connection, subject: Subject) -> Registered | None:

@@ -284,7 +284,9 @@ def test_an_imported_summary_leaves_when_anything_is_forgotten_before_its_source
 def test_searches_do_without_summaries_and_keys_find_them(talk, work, ask):
     talk()
     (summary,) = work()
-    assert summary.key not in [hit.memory.key for hit in ask("京都旅行の宿を予約した", top_k=20).hits]
+    for query in ("京都旅行の宿を予約した", "最近どう？"):
+        assert summary.key not in [hit.memory.key for hit in ask(query, top_k=20).hits]
+    assert [hit.memory.key for hit in ask(kind="summary").hits] == [summary.key]
     assert [hit.memory.key for hit in ask(keys=[summary.key]).hits] == [summary.key]
 
 
