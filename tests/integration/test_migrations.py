@@ -18,6 +18,7 @@ from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.store import memories, migrations, timestamps
 from memory_mcp.store.graph import mentions
+from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 
 SEED = "key TEXT PRIMARY KEY, content TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL"
@@ -275,13 +276,24 @@ def test_a_file_from_before_has_its_segments_merged_from_two_of_a_size_on(brough
         assert connection.execute("SELECT v FROM lexical_config WHERE k = 'usermerge'").get == 2
 
 
+def plan_of(connection, search, table: str, values: tuple) -> list[str]:
+    """How SQLite answers the statement of a search that asks this table."""
+    asked = []
+    connection.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: asked.append(event["sql"]))
+    search()
+    connection.trace_v2(0, None)
+    (sql,) = [statement for statement in asked if table in statement]
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+
+
 @pytest.mark.parametrize("before", ["DROP INDEX entity_mentions_by_entity", ""])
 def test_what_a_search_asks_of_an_entity_stands_in_its_index(brought_up_to_date, before):
-    asked = []
     with brought_up_to_date("0019 relevance beside the mentions of an entity", before) as connection:
-        connection.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: asked.append(event["sql"]))
-        mentions.memories_of(connection, {1: 1.0}, Filters(), 5)
-        connection.trace_v2(0, None)
-        (sql,) = [one for one in asked if "entity_mentions" in one]
-        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("{}", 5, 5))]
+        plan = plan_of(connection, lambda: mentions.memories_of(connection, {1: 1.0}, Filters(), 5), "entity_mentions", ("{}", 5, 5))
     assert any("COVERING INDEX entity_mentions_by_entity" in step for step in plan)
+
+
+def test_the_turns_beside_a_memory_are_found_in_the_index_of_sessions_alone(brought_up_to_date):
+    with brought_up_to_date("0029 turns in order", "") as connection:
+        plan = plan_of(connection, lambda: adjacent_turns(connection, [1], "before"), "memories", ("[]",))
+    assert any("COVERING INDEX memories_by_session" in step for step in plan)
