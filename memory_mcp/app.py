@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_mcp import __version__, native_heap, open_files, tracing
+from memory_mcp import __version__, process, tracing
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.reading import spans_wanted
@@ -137,8 +137,8 @@ def serve(
         DirectoryInUse: another server uses the data directory.
         StartupError: the address or the data directory is not available, or the key of encrypted personas is missing.
     """
-    native_heap.share_heaps()
-    open_files.allow()
+    process.share_heaps()
+    process.allow_open_files()
     database.disable_memory_statistics()
     logs.hold()
     options = {"server_host": ("--host", host), "server_port": ("--port", port)}
@@ -306,7 +306,7 @@ def _models_changed(worker: IndexWorker) -> None:
     # A model adds a million permanent objects. Traversing them in every full collection would block all calls for a second.
     gc.collect()
     gc.freeze()
-    native_heap.return_freed()
+    process.return_freed()
     worker.models_changed()
 
 

@@ -22,9 +22,9 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from memory_mcp.cores import usable_cores
 from memory_mcp.encoders.scheduler import Job, JobQueue, Urgency
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.process import usable_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from memory_mcp.cores import usable_cores
+from memory_mcp.process import usable_cores
 
 POOL_SIZE = 4
 # More threads than cores only take the interpreter lock from each other. Two at least: one may wait for the disk.
