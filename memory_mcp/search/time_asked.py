@@ -74,7 +74,7 @@ def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
     rest = normalise(undated) if dates else plain
     is_vague = bool(asks_for_time) and _is_vague(_PLANS.sub(" ", _LAST_TIME.sub(" ", _LATELY.sub(" ", rest))))
     if lately and not dates and not is_vague:
-        recent = _LATELY.sub(" ", plain)
+        recent = _LAST_TIME.sub(" ", _LATELY.sub(" ", plain))
         return TimeAsked(query, recent, recent, [TimeRange(shifted(now, -RECENT), now)])
     return TimeAsked(query, words, _PLANS.sub(" ", undated), dates, looks_ahead, is_vague)
 

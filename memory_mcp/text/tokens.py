@@ -29,6 +29,7 @@ _RUN = re.compile(
     rf"|(?P<word>(?:(?![{UNSPACED}])[^\W_])+(?:'[a-z]+)*)"
     r"|(?P<symbol>[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _KANJI = re.compile(f"[{HAN}]")
 _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 
@@ -97,6 +98,11 @@ def query_phrases(text: str) -> list[str]:
 def is_function_word(word: str) -> bool:
     """Whether a word is an English one that distinguishes nothing."""
     return normalise(word) in _STOPWORDS
+
+
+def is_unspaced(token: str) -> bool:
+    """Whether a token is of a script without spaces, where a word is several tokens and a token may lie across two words."""
+    return _UNSPACED.match(token) is not None
 
 
 def is_single_kanji(token: str) -> bool:

@@ -117,3 +117,9 @@ def test_an_older_store_gets_its_times_in_the_background(diary, nilou, ask, now,
 def test_what_only_looks_like_a_word_for_time_asks_for_no_time(diary, ask, query):
     hit = ask(query).hits[0]
     assert (hit.memory.content, hit.why.get("date")) == ("昨日の夕飯はカレー", None)
+
+
+def test_what_asks_for_news_is_no_word_to_look_for(say, ask, now):
+    say("むぎの餌の量は変わりない", at=now - timedelta(days=3))
+    say("むぎが夕方二回吐いた", at=now - timedelta(days=2))
+    assert contents(ask("むぎ、ここのところ変わりない？"))[0] == "むぎが夕方二回吐いた"

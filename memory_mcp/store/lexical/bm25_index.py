@@ -9,7 +9,7 @@ the column of the preceding memory, where a question would be: the memory's own 
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from itertools import accumulate
 from operator import itemgetter
@@ -25,7 +25,7 @@ from memory_mcp.store.memories import CURRENT, where
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.text.synonyms import Synonyms
-from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, tokens
+from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, is_unspaced, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 # What phrases count beside words: as in sequential dependence models (Metzler and Croft, 2005), a fraction.
@@ -33,6 +33,9 @@ PHRASE_WEIGHT = 0.3
 # What a synonym counts of the word itself, in rows that lack the word (docs/decisions/0047-synonyms.md).
 SYNONYM_WEIGHT = 0.6
 SYNONYM_ROWS = 50
+# BM25 counts times the share of the question's words that a memory has to this power (docs/decisions/0050-whole-words.md). So many of the best are read.
+WHOLE_WORDS_POWER = 0.3
+WHOLE_WORDS_ROWS = 20
 _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 # The longest turn, in tokens, that has neighbors or is one.
 SHORT_TURN_TOKENS = 200
@@ -126,7 +129,8 @@ def search(
     `query` contains tokens; a repeated token counts twice. The memories in `also` match the filters. A memory, also one of `also`, must
     contain an informative token: one that is neither grammar nor common. In a large store it must contain one of the rarest, unless these
     match fewer than `limit` memories. `counts` caches token counts. What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these;
-    what has `synonyms` instead of their word, `SYNONYM_WEIGHT` of what it gives these, and needs no other token.
+    what has `synonyms` instead of their word, `SYNONYM_WEIGHT` of what it gives these, and needs no other token. Where no spaces are written, a memory
+    that has more of the words of `synonyms` as a whole comes before one that has parts of them.
     """
     if not query:
         return []
@@ -143,12 +147,31 @@ def search(
         matches = _selected(matching, leading, [token for token in (*informative, *others) if token not in selecting])
         if len(matches) < limit and len(leading) < len(informative):
             matches = _selected(matching, informative, others)
+    matches = _best(matches, limit, {*also, *with_phrases, *with_synonyms})
+    words = [each.word for each in synonyms if is_unspaced(each.word) and not is_grammar(each.word)] if limit else []
+    shares = _shares_of_words(connection, words, [memory_id for memory_id, _ in matches]) if len(words) > 1 else {}
     scores = {memory_id: SYNONYM_WEIGHT * bm25 for memory_id, bm25 in with_synonyms.items()}
     for memory_id, bm25 in matches:
-        scores[memory_id] = scores.get(memory_id, 0.0) + bm25 + PHRASE_WEIGHT * with_phrases.get(memory_id, 0.0)
-    ranked = sorted(scores.items(), key=itemgetter(1), reverse=True)
-    wanted = set(also)
-    return ranked[:limit] + [match for match in ranked[limit:] if match[0] in wanted]
+        whole = bm25 * shares.get(memory_id, 1.0) ** WHOLE_WORDS_POWER
+        scores[memory_id] = scores.get(memory_id, 0.0) + whole + PHRASE_WEIGHT * with_phrases.get(memory_id, 0.0)
+    return _best(scores.items(), limit, set(also))
+
+
+def _best(matches: Iterable[tuple[int, float]], limit: int, also: Set[int]) -> list[tuple[int, float]]:
+    """The best `limit` of these matches, best first, then those of `also`."""
+    ranked = sorted(matches, key=itemgetter(1), reverse=True)
+    return ranked[:limit] + [match for match in ranked[limit:] if match[0] in also]
+
+
+def _shares_of_words(connection: apsw.Connection, words: Sequence[str], ranked: Sequence[int]) -> dict[int, float]:
+    """Memory → the share of these words that it has as a whole, of those that any of the first has, smoothed: (n + 1) / (all + 1).
+
+    Only the first `WHOLE_WORDS_ROWS` are read; the others count as having the fewest.
+    """
+    had = matched(connection, words, ranked[:WHOLE_WORDS_ROWS])
+    held = len({word for some in had.values() for word in some})
+    fewest = min(map(len, had.values()), default=0)
+    return {memory_id: ((len(had[memory_id]) if memory_id in had else fewest) + 1) / (held + 1) for memory_id in ranked}
 
 
 def _selected(
@@ -196,7 +219,7 @@ def frequencies(connection: apsw.Connection, query: Sequence[str]) -> tuple[int,
 def matched(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int]) -> dict[int, list[str]]:
     """Memory → those tokens, and phrases of tokens, of the query that its row has."""
     rows: Iterable[Any] = connection.execute(
-        "SELECT rowid, ' ' || concat_ws('  ', body, previous, next) || ' ' FROM lexical WHERE rowid IN (SELECT value FROM json_each(?))",
+        "SELECT id, ' ' || concat_ws('  ', c0, c1, c2) || ' ' FROM lexical_content WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
     return {memory_id: [token for token in query if f" {token} " in text] for memory_id, text in rows}
