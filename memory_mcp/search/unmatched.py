@@ -13,9 +13,11 @@ from itertools import groupby, islice
 import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.search.other_scripts import in_other_scripts
 from memory_mcp.search.time_asked import EMPTY_JAPANESE, VAGUE_ENGLISH
+from memory_mcp.store.lexical.stored_words import StoredWords
 from memory_mcp.store.lexical.token_frequencies import held
-from memory_mcp.text.spellings import other_spellings
+from memory_mcp.text.spellings import Spelling, other_spellings
 from memory_mcp.text.tokens import is_function_word, tokens
 from memory_mcp.tracing import spanned
 
@@ -52,16 +54,17 @@ class _Word:
 
 
 @spanned("unmatched")
-def unmatched(connection: apsw.Connection, query: str) -> tuple[str, ...]:
+def unmatched(connection: apsw.Connection, stored: StoredWords, query: str) -> tuple[str, ...]:
     """The words, as they were written, each once, at most `MOST` of `LONGEST` characters. `query` is without the dates that were understood."""
-    words = list(islice(_words(unicodedata.normalize("NFKC", query)), WORDS_LIMIT))
+    text = unicodedata.normalize("NFKC", query)
+    others = [*other_spellings(text), *in_other_scripts(connection, stored, text)]
+    words = list(islice(_words(text, others), WORDS_LIMIT))
     known = held(connection, list({phrase for word in words for _, _, phrase in word.phrases}))
     missing = dict.fromkeys(part for word in words for part in _missing(word, known))
     return tuple(part if len(part) <= LONGEST else f"{part[: LONGEST - 1]}…" for part in islice(missing, MOST))
 
 
-def _words(text: str) -> Iterator[_Word]:
-    others = other_spellings(text)
+def _words(text: str, others: Sequence[Spelling]) -> Iterator[_Word]:
     for match in _WORD.finditer(text):
         word = match.group()
         asking = _ASKING.match(text, match.start())
@@ -72,15 +75,14 @@ def _words(text: str) -> Iterator[_Word]:
         elif match.lastgroup == "kanji":
             yield _Word(word, _windows(word, KANJI_WINDOW), is_divisible=True)
         elif match.lastgroup == "katakana":
-            yield _Word(
-                word,
-                [
-                    *_windows(word, min(KATAKANA_WINDOW, len(word))),
-                    *((0, len(word), other.phrase) for other in others if (other.start, other.end) == match.span()),
-                ],
-            )
+            yield _Word(word, [*_windows(word, min(KATAKANA_WINDOW, len(word))), *_instead(match, others)])
         elif _is_informative(word):
-            yield _Word(word, [(0, len(word), " ".join(tokens(word)))])
+            yield _Word(word, [(0, len(word), " ".join(tokens(word))), *_instead(match, others)])
+
+
+def _instead(match: re.Match[str], others: Sequence[Spelling]) -> list[tuple[int, int, str]]:
+    """The other ways to write a word, for all of it."""
+    return [(0, len(match.group()), other.phrase) for other in others if (other.start, other.end) == match.span()]
 
 
 def _is_informative(word: str) -> bool:

@@ -48,14 +48,24 @@ def spelled_otherwise(query: str) -> list[str]:
     return [spelling.phrase for spelling in other_spellings(unicodedata.normalize("NFKC", query))]
 
 
+def to_hiragana(text: str) -> str:
+    """The same text with its katakana as hiragana."""
+    return text.translate(_TO_HIRAGANA)
+
+
+def to_katakana(text: str) -> str:
+    """The same text with its hiragana as katakana."""
+    return text.translate(_TO_KATAKANA)
+
+
 def _spellings(text: str) -> Iterator[Spelling]:
     for match in _KATAKANA_WORD.finditer(text):
-        yield Spelling(*match.span(), _pairs(match.group().translate(_TO_HIRAGANA)))
+        yield Spelling(*match.span(), _pairs(to_hiragana(match.group())))
     for match in _HIRAGANA_RUN.finditer(text):
         for start in range(match.start(), match.end() - HIRAGANA_WINDOW + 1):
             window = text[start : start + HIRAGANA_WINDOW]
             if not (is_grammar(window[:2]) or is_grammar(window[1:])):
-                yield Spelling(start, start + HIRAGANA_WINDOW, _pairs(window.translate(_TO_KATAKANA)))
+                yield Spelling(start, start + HIRAGANA_WINDOW, _pairs(to_katakana(window)))
     yield from _in_kanji(text)
 
 
