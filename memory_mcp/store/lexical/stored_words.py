@@ -21,7 +21,7 @@ from memory_mcp.text.tokens import normalise
 
 # The words of one sound that are searched.
 LIMIT = 4
-# The readings of which the words are kept until something is stored: one question looks each up twice.
+# The readings, by their hashes, of which the words are kept until something is stored: one question looks each up twice.
 KEPT_LIMIT = 1_000
 # The texts that one `update` reads at most (.3 s): a large store is read by several.
 READ_AT_ONCE = 20_000
@@ -52,7 +52,7 @@ class StoredWords:
             # The kanji after each kanji, and the hashes of words in kanji, sorted: a tenth of the memory that the words would take.
             self._followers: dict[str, str] = {}
             self._in_kanji = np.empty(0, np.int64)
-            self._looked_up: dict[str, list[str]] = {}
+            self._looked_up: dict[int, list[str]] = {}
             self._latin, self._katakana = _BySound(pronunciation.of_latin), _BySound(_of_kana)
 
     def update(self, connection: apsw.Connection) -> None:
@@ -76,10 +76,10 @@ class StoredWords:
         with self._guard:
             if len(self._looked_up) > KEPT_LIMIT:
                 self._looked_up.clear()
-            if kana not in self._looked_up:
+            if hash(kana) not in self._looked_up:
                 words = dict.fromkeys(filter(self._has, words_read_as(kana, self._followers)))
-                self._looked_up[kana] = list(words)[:LIMIT]
-            return self._looked_up[kana]
+                self._looked_up[hash(kana)] = list(words)[:LIMIT]
+            return self._looked_up[hash(kana)]
 
     def in_latin(self, kana: str) -> list[str]:
         """The words in Latin letters that sound most like this one in kana."""
