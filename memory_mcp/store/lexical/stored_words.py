@@ -99,7 +99,7 @@ class StoredWords:
         return _closest(alike, pronunciation.of_latin(latin)[-1]) if alike else []
 
     def _add_kanji(self, runs: Collection[str]) -> None:
-        followers: dict[str, set[str]] = defaultdict(set)
+        followers: dict[str, set[str]] = defaultdict(set, {run: set() for run in runs if len(run) == 1})
         for first, second in chain.from_iterable(map(pairwise, runs)):
             followers[first].add(second)
         self._followers.update((kanji, "".join(others.union(self._followers.get(kanji, "")))) for kanji, others in followers.items())
