@@ -118,14 +118,20 @@ def _write(name: str, groups: Iterable[list[str]]) -> None:
     (TARGET / name).write_text("".join("\t".join(words) + "\n" for words in groups), encoding="utf-8", newline="\n")
 
 
-def _main(package: Path, synonyms: Path) -> None:
-    with tempfile.TemporaryDirectory() as directory, tarfile.open(package) as archive:
+def unpacked(package: Path, directory: Path) -> Path:
+    """The database of jamdict-data, in this directory."""
+    database = directory / "jamdict.db"
+    with tarfile.open(package) as archive:
         packed = next(member for member in archive if member.name.endswith("jamdict.db.xz"))
         archive.extract(packed, directory, filter="data")
-        database = Path(directory) / "jamdict.db"
-        with lzma.open(Path(directory) / packed.name) as unpacked, database.open("wb") as file:
-            shutil.copyfileobj(unpacked, file)
-        _write("jmdict.tsv", jmdict(database))
+    with lzma.open(directory / packed.name) as unpacked_, database.open("wb") as file:
+        shutil.copyfileobj(unpacked_, file)
+    return database
+
+
+def _main(package: Path, synonyms: Path) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        _write("jmdict.tsv", jmdict(unpacked(package, Path(directory))))
     with synonyms.open(encoding="utf-8", newline="") as lines:
         _write("sudachi.tsv", sudachi(lines))
 

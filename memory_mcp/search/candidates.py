@@ -7,6 +7,7 @@ import apsw
 
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
 from memory_mcp.search.meaning import Meaning, similarities
+from memory_mcp.search.other_scripts import as_synonyms
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
@@ -31,8 +32,10 @@ def from_words(
     query = search_tokens(question)
     if not query:
         return dict.fromkeys(bm25_index.scan(connection, question.query, question.filters, limit), 1.0)
-    phrases, meant = query_phrases(question.query), synonyms(question.query) if limit else ()
-    return dict(bm25_index.search(connection, query, question.filters, limit, others, counts, phrases, meant))
+    phrases = query_phrases(question.query)
+    meant = synonyms(question.query) if limit else ()
+    same_sound = as_synonyms(connection, counts.stored, question.query) if limit else ()
+    return dict(bm25_index.search(connection, query, question.filters, limit, others, counts, phrases, meant, same_sound))
 
 
 @spanned("dates")

@@ -197,7 +197,7 @@ def _ranked(
     spans = chunks.spans(connection, best_chunks)
     lag = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
     # Where expired memories can't be moved to the trash, their words are still in the index.
-    missing = () if asked.is_vague or question.filters.unexpired_at else unmatched(connection, asked.informative)
+    missing = () if asked.is_vague or question.filters.unexpired_at else unmatched(connection, persona.words.stored, asked.informative)
     if asked.dates and named is None and not question.filters and not any(candidate.date_share for candidate in ranked):
         missing = (*words_of_dates(asked.query, now, settings.zone), *missing)
     return Ranked(

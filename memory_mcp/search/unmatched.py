@@ -1,7 +1,7 @@
 """The informative words of a query that no memory of a persona holds, so that a model can rephrase, or say that it doesn't know.
 
 Only what a search can find counts as held: nothing that was forgotten, and what was replaced while the memory that replaced it is there. Kanji are looked up by pairs, which are also found within longer
-words, katakana by three characters or in another spelling as a whole, other scripts by the word. Hiragana is mostly grammar, and is left out.
+words, katakana by three characters or in another spelling as a whole, other scripts by the word, and katakana and Latin letters by their sound, too. Hiragana is mostly grammar, and is left out.
 """
 
 import re
@@ -13,7 +13,9 @@ from itertools import groupby, islice
 import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.search.other_scripts import in_other_scripts
 from memory_mcp.search.time_asked import EMPTY_JAPANESE, VAGUE_ENGLISH
+from memory_mcp.store.lexical.stored_words import StoredWords
 from memory_mcp.store.lexical.token_frequencies import held
 from memory_mcp.text.spellings import other_spellings
 from memory_mcp.text.tokens import is_function_word, tokens
@@ -41,23 +43,36 @@ _ASKING_ENGLISH = VAGUE_ENGLISH | frozenset("called far first last long many muc
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word as it was written, and the phrases of tokens to look up, each with the characters from `start` to `end` of it: (start, end, phrase).
+    """A word as it was written at `start`, and the phrases of tokens to look up, each with the characters from `start` to `end` of it: (start, end, phrase).
 
     `is_divisible`: a part of it is a word, too.
     """
 
+    start: int
     text: str
     phrases: Sequence[tuple[int, int, str]]
     is_divisible: bool = False
 
 
 @spanned("unmatched")
-def unmatched(connection: apsw.Connection, query: str) -> tuple[str, ...]:
+def unmatched(connection: apsw.Connection, stored: StoredWords, query: str) -> tuple[str, ...]:
     """The words, as they were written, each once, at most `MOST` of `LONGEST` characters. `query` is without the dates that were understood."""
-    words = list(islice(_words(unicodedata.normalize("NFKC", query)), WORDS_LIMIT))
+    text = unicodedata.normalize("NFKC", query)
+    words = list(islice(_words(text), WORDS_LIMIT))
     known = held(connection, list({phrase for word in words for _, _, phrase in word.phrases}))
-    missing = dict.fromkeys(part for word in words for part in _missing(word, known))
-    return tuple(part if len(part) <= LONGEST else f"{part[: LONGEST - 1]}…" for part in islice(missing, MOST))
+    parts = [(word, missing) for word in words if (missing := _missing(word, known))]
+    if not all(word.is_divisible for word, _ in parts):
+        heard = _heard(connection, stored, text)
+        parts = [(word, missing) for word, missing in parts if not heard.issuperset(range(word.start, word.start + len(word.text)))]
+    named = dict.fromkeys(part for _, missing in parts for part in missing)
+    return tuple(part if len(part) <= LONGEST else f"{part[: LONGEST - 1]}…" for part in islice(named, MOST))
+
+
+def _heard(connection: apsw.Connection, stored: StoredWords, text: str) -> set[int]:
+    """The positions of what is in the store in another script."""
+    others = in_other_scripts(connection, stored, text)
+    known = held(connection, list({other.phrase for other in others}))
+    return {index for other in others if other.phrase in known for index in range(other.start, other.end)}
 
 
 def _words(text: str) -> Iterator[_Word]:
@@ -68,11 +83,12 @@ def _words(text: str) -> Iterator[_Word]:
         if asking and asking.end() >= match.start() + len(_ENDING.sub("", word)):
             continue
         if match.lastgroup == "stems":
-            yield _Word(word, [(0, len(word), _KANJI.findall(word)[-1])])
+            yield _Word(match.start(), word, [(0, len(word), _KANJI.findall(word)[-1])])
         elif match.lastgroup == "kanji":
-            yield _Word(word, _windows(word, KANJI_WINDOW), is_divisible=True)
+            yield _Word(match.start(), word, _windows(word, KANJI_WINDOW), is_divisible=True)
         elif match.lastgroup == "katakana":
             yield _Word(
+                match.start(),
                 word,
                 [
                     *_windows(word, min(KATAKANA_WINDOW, len(word))),
@@ -80,7 +96,7 @@ def _words(text: str) -> Iterator[_Word]:
                 ],
             )
         elif _is_informative(word):
-            yield _Word(word, [(0, len(word), " ".join(tokens(word)))])
+            yield _Word(match.start(), word, [(0, len(word), " ".join(tokens(word)))])
 
 
 def _is_informative(word: str) -> bool:

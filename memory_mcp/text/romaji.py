@@ -1,7 +1,8 @@
-"""The reading of a name in Latin letters, so that サクラ, さくら and Sakura can be compared. Kanji have none without a dictionary."""
+"""The reading of a name in Latin letters, so that サクラ, さくら and Sakura can be compared, and back. Kanji have none without a dictionary."""
 
 import re
 import unicodedata
+from itertools import islice, product
 
 from memory_mcp.characters import HIRAGANA
 
@@ -24,6 +25,36 @@ _SPELLINGS = (
 )
 _LONG = re.compile(r"([aiueo])(?:\1|ー|h(?![aiueoy]))+|(?<=o)u|[ー'’\-\s・=]")
 _DOUBLED = re.compile(r"x(\w)|tch|([bcdfghjkmprstz])\2")
+
+# Latin letters → hiragana, of Hepburn and Kunrei.
+_KANA = {
+    **{latin: kana for kana, latin in _SYLLABLES.items() if kana not in "ぁぃぅぇぉゃゅょゎっゐゑをぢづゔん"},
+    **{
+        start + vowel: kana + small
+        for start, kana in zip("ky gy ny hy by py my ry sh sy ch ty j jy zy".split(), "きぎにひびぴみりししちちじじじ", strict=True)
+        for vowel, small in zip("auo", "ゃゅょ", strict=True)
+    },
+    **dict(zip("si ti tu hu zi n".split(), "しちつふじん", strict=True)),
+}
+_LATIN_SYLLABLE = re.compile("|".join(sorted(_KANA, key=len, reverse=True)))
+_DOUBLED_LATIN, _LONG_LATIN = re.compile(r"([kstcpgzjdb])(?=\1|(?<=t)ch)"), re.compile("ou|oo|oh(?![aeiouy])|uu")
+_MAY_BE_LONG = re.compile("([こごそぞとどのほぼぽもよろおょくぐすずつぬふぶぷむゆるうゅ])")
+LONG_VOWELS_LIMIT = 3
+
+
+def in_hiragana(word: str) -> list[str]:
+    """The ways to write a word in Hepburn or Kunrei romanization with hiragana, long vowels unwritten or not; none if it is not in either."""
+    text = unicodedata.normalize("NFD", word.casefold().replace("'", ""))
+    text = "".join(letter for letter in text if not unicodedata.combining(letter))
+    if not text.isascii():
+        return []
+    text = re.sub("m(?=[bpm])", "n", _LONG_LATIN.sub(lambda match: match[0][0], text))
+    kana = _LATIN_SYLLABLE.sub(lambda match: _KANA[match[0]], _DOUBLED_LATIN.sub("っ", text))
+    if not kana or any(letter.isascii() for letter in kana):
+        return []
+    syllables = _MAY_BE_LONG.split(kana)
+    choices = [(syllable, syllable + "う") if _MAY_BE_LONG.fullmatch(syllable) else (syllable,) for syllable in syllables]
+    return ["".join(chosen) for chosen in islice(product(*choices), 2**LONG_VOWELS_LIMIT)]
 
 
 def reading(name: str) -> str:

@@ -1,21 +1,17 @@
-"""Other ways to write the words of a query: ケンカ as けんか, ごきぶり as ゴキブリ, and either as 喧嘩 where a dictionary is installed.
+"""Other ways to write the words of a query: ケンカ as けんか, ごきぶり as ゴキブリ.
 
 Each is a phrase of tokens, all of which must follow each other: a pair of kana alone is in too many words. Katakana is a word by itself. Words of
 hiragana can't be distinguished from grammar, so any three characters of it count.
 """
 
 import re
-import threading
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
-from typing import Any
 
-from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
-from memory_mcp.text.sudachi import installed, open_tokenizer
-from memory_mcp.text.tokens import is_grammar, tokens
+from memory_mcp.characters import HIRAGANA, KATAKANA
+from memory_mcp.text.tokens import is_grammar
 
 HIRAGANA_WINDOW = 3
 # The characters of a long query that are read, and its other spellings.
@@ -23,7 +19,6 @@ CHARACTERS_LIMIT, SPELLINGS_LIMIT = 1_000, 60
 
 _KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,}}")
 _HIRAGANA_RUN = re.compile(f"[{HIRAGANA}][{HIRAGANA}ー]{{{HIRAGANA_WINDOW - 1},}}")
-_KANA_WORD, _KANJI = re.compile(f"[{HIRAGANA}{KATAKANA}]{{2,}}"), re.compile(f"[{HAN}]")
 _TO_KATAKANA = {code: code + 0x60 for code in range(0x3041, 0x3097)}
 _TO_HIRAGANA = {katakana: hiragana for hiragana, katakana in _TO_KATAKANA.items()}
 
@@ -48,36 +43,24 @@ def spelled_otherwise(query: str) -> list[str]:
     return [spelling.phrase for spelling in other_spellings(unicodedata.normalize("NFKC", query))]
 
 
+def to_hiragana(text: str) -> str:
+    """The same text with its katakana as hiragana."""
+    return text.translate(_TO_HIRAGANA)
+
+
+def to_katakana(text: str) -> str:
+    """The same text with its hiragana as katakana."""
+    return text.translate(_TO_KATAKANA)
+
+
 def _spellings(text: str) -> Iterator[Spelling]:
     for match in _KATAKANA_WORD.finditer(text):
-        yield Spelling(*match.span(), _pairs(match.group().translate(_TO_HIRAGANA)))
+        yield Spelling(*match.span(), _pairs(to_hiragana(match.group())))
     for match in _HIRAGANA_RUN.finditer(text):
         for start in range(match.start(), match.end() - HIRAGANA_WINDOW + 1):
             window = text[start : start + HIRAGANA_WINDOW]
             if not (is_grammar(window[:2]) or is_grammar(window[1:])):
-                yield Spelling(start, start + HIRAGANA_WINDOW, _pairs(window.translate(_TO_KATAKANA)))
-    yield from _in_kanji(text)
-
-
-def _in_kanji(text: str) -> Iterator[Spelling]:
-    """The nouns in kana that the dictionary writes with kanji."""
-    dictionary = _dictionary() if _KANA_WORD.search(text) else None
-    if dictionary is None:
-        return
-    tokenizer, guard = dictionary
-    with guard:
-        words = [
-            (word.begin(), word.end(), word.normalized_form()) for word in tokenizer.tokenize(text) if word.part_of_speech()[0] == "名詞"
-        ]
-    for start, end, written in words:
-        if _KANA_WORD.fullmatch(text, start, end) and _KANJI.search(written):
-            yield Spelling(start, end, " ".join(tokens(written)))
-
-
-@cache
-def _dictionary() -> tuple[Any, threading.Lock] | None:
-    name = installed()
-    return (open_tokenizer(name), threading.Lock()) if name else None
+                yield Spelling(start, start + HIRAGANA_WINDOW, _pairs(to_katakana(window)))
 
 
 def _pairs(kana: str) -> str:

@@ -95,12 +95,12 @@ def _found(dictionary: _Dictionary, query: str) -> Iterator[Synonyms]:
 @lru_cache(maxsize=4_096)
 def _of_word(word: str) -> Synonyms:
     """The synonyms of a word of the dictionary."""
-    dictionary, own = _dictionary(), _phrase(word)
-    others = map(_phrase, dictionary.others(word)) if dictionary else ()
+    dictionary, own = _dictionary(), phrase_of(word)
+    others = map(phrase_of, dictionary.others(word)) if dictionary else ()
     return Synonyms(own, tuple(islice((phrase for phrase in dict.fromkeys(others) if phrase and phrase != own), SYNONYMS_LIMIT)))
 
 
-def _phrase(word: str) -> str:
+def phrase_of(word: str) -> str:
     """The tokens of a word in a row, without the single kanji at its ends, which the pairs beside them imply."""
     if not _RUN.match(word):
         return word

@@ -116,6 +116,7 @@ def erase(persona: Persona, keys: Sequence[str], *, rule: str, now: datetime) ->
         return erasure.erase(connection, deleted, now, rule) if deleted else ([], [])
 
     done, unsearched = persona.database.write(work)
+    persona.words.stored.clear()
     persona.log.append(persona.name, *done)
     return Erased(tuple(str(operation.key) for operation in done), tuple(unsearched))
 

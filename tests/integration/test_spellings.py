@@ -1,11 +1,8 @@
-"""A word is found in katakana, in hiragana and, with a dictionary, in kanji, whichever way the question writes it."""
+"""A word is found in katakana, in hiragana and in kanji, whichever way the question writes it."""
 
 import pytest
 
 from memory_mcp.text.spellings import spelled_otherwise
-from memory_mcp.text.sudachi import installed
-
-needs_sudachi = pytest.mark.skipif(installed() is None, reason="SudachiPy is not installed: the extra sudachi")
 
 
 @pytest.fixture
@@ -63,11 +60,10 @@ def test_a_part_of_a_katakana_word_is_not_the_word(found):
     assert (hits, unmatched) == ([], ["ケンカ"])
 
 
-@needs_sudachi
 @pytest.mark.parametrize(
     ("memory", "query"), [("朔と喧嘩した", "ケンカの理由"), ("煎餅をもらった", "せんべいは好き？"), ("苺を植えた", "いちごはどこ？")]
 )
-def test_a_noun_in_kana_is_found_in_kanji_where_there_is_a_dictionary(found, memory, query):
+def test_a_noun_in_kana_is_found_in_kanji(found, memory, query):
     hits, unmatched = found(memory, query)
     assert hits == [memory]
     assert "ケンカ" not in unmatched

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mcp.text import synonyms
+from memory_mcp.text import kanji_readings, synonyms
 
 ROOT = Path(__file__).parents[2]
 
@@ -112,8 +112,9 @@ def test_the_dictionaries_are_listed_with_version_license_and_digest():
         directory.joinpath("README.md").read_text(),
         re.MULTILINE,
     )
-    assert {name for name, _, _ in rows} == set(synonyms.FILES)
-    assert {path.name for path in directory.iterdir()} == {"README.md", *synonyms.FILES, *(license_ for _, license_, _ in rows)}
+    files = {*synonyms.FILES, kanji_readings.FILE}
+    assert {name for name, _, _ in rows} == files
+    assert {path.name for path in directory.iterdir()} == {"README.md", *files, *(license_ for _, license_, _ in rows)}
     assert all(hashlib.sha256(directory.joinpath(name).read_bytes()).hexdigest() == digest for name, _, digest in rows)
     declared = tomllib.loads(ROOT.joinpath("pyproject.toml").read_text(encoding="utf-8"))["project"]["license-files"]
     assert {f"memory_mcp/text/dictionaries/{license_}" for _, license_, _ in rows} <= set(declared)

@@ -123,20 +123,23 @@ def search(
     counts: TokenCounts | None = None,
     phrases: Sequence[str] = (),
     synonyms: Sequence[Synonyms] = (),
+    same_sound: Sequence[Synonyms] = (),
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, then of those of `also` that match; larger is better.
 
     `query` contains tokens; a repeated token counts twice. The memories in `also` match the filters. A memory, also one of `also`, must
     contain an informative token: one that is neither grammar nor common. In a large store it must contain one of the rarest, unless these
     match fewer than `limit` memories. `counts` caches token counts. What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these;
-    what has `synonyms` instead of their word, `SYNONYM_WEIGHT` of what it gives these, and needs no other token. Where no spaces are written, a memory
-    that has more of the words of `synonyms` as a whole comes before one that has parts of them.
+    what has `synonyms` or words of the `same_sound` instead of their word, `SYNONYM_WEIGHT` of what it gives these, and needs no other token. Where no
+    spaces are written, a memory that has more of the words of `synonyms` as a whole comes before one that has parts of them.
     """
     if not query:
         return []
     with_phrases = dict(_matching(connection, _any_of(phrases), filters, limit, also)) if phrases and limit else {}
     counts, rows = counts or TokenCounts(), _rows(connection)
-    instead = _instead(connection, synonyms, counts, rows) if synonyms and limit else ""
+    # The name in another script is as frequent as who has it, and rare synonyms must not replace it.
+    alternatives = ((synonyms, SYNONYM_ROWS), (same_sound, LEADING_ROWS)) if limit else ()
+    instead = " OR ".join(filter(None, (_instead(connection, some, counts, rows, most) for some, most in alternatives if some)))
     with_synonyms = dict(_matching(connection, instead, filters, limit, also)) if instead else {}
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
     leading, informative, others = _by_rarity(connection, query, counts, rows)
@@ -258,14 +261,14 @@ def _by_rarity(
     return [token for token in informative if token in leading] or informative, informative, others
 
 
-def _instead(connection: apsw.Connection, synonyms: Sequence[Synonyms], counts: TokenCounts, rows: range) -> str:
-    """What matches a synonym where its word is missing, of the rarest synonyms in about `SYNONYM_ROWS` rows."""
+def _instead(connection: apsw.Connection, synonyms: Sequence[Synonyms], counts: TokenCounts, rows: range, most: int) -> str:
+    """What matches a synonym where its word is missing, of the rarest synonyms in about `most` rows."""
     searched = {other for each in synonyms for other in each.others}
     if len(rows) >= FEW_ROWS:
         counted = counts.uncommon(connection, list(searched), rows)
         rarest = sorted(filter(counted.get, counted), key=counted.__getitem__)
         covered = accumulate((counted[other] for other in rarest), initial=0.0)
-        searched = {other for other, before in zip(rarest, covered, strict=False) if before < SYNONYM_ROWS}
+        searched = {other for other, before in zip(rarest, covered, strict=False) if before < most}
     found = ((each.word, [other for other in each.others if other in searched]) for each in synonyms)
     return " OR ".join(f'(({_any_of(others)}) NOT "{word}")' for word, others in found if others)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.store.lexical.stored_words import StoredWords
 from memory_mcp.text.tokens import is_single_kanji
 
 # Up to so many rows are counted exactly; larger frequencies are estimated from a part of the store.
@@ -28,12 +29,13 @@ KEPT_GROWTH = 0.05
 
 
 class TokenCounts:
-    """Cached counts of one persona's index, invalidated as it grows; call `clear` after deletions.
+    """Cached counts of one persona's index, invalidated as it grows; call `clear` after deletions. `stored`: its words by their sound.
 
     Counts decide which tokens select, which only rank, and which are dropped; slightly old counts only decide slightly worse.
     """
 
     def __init__(self) -> None:
+        self.stored = StoredWords()
         self._guard = threading.Lock()
         # By the token's hash, so that words of queries and of erased memories aren't kept.
         self._counted: dict[int, float | None] = {}

@@ -1,0 +1,146 @@
+"""Words of a question that a store has in another script, found by their sound: 沢渡 for さわたり, Greta for グレタ, 千景 for Chikage.
+
+Words in katakana and in Latin letters are delimited by other characters. In a run of hiragana a word lies between the beginning of a text, a sign or
+a particle, and the end, a particle or an honorific.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from itertools import islice
+
+import apsw
+
+from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
+from memory_mcp.store.lexical.stored_words import LATIN, StoredWords
+from memory_mcp.store.lexical.token_frequencies import held
+from memory_mcp.text.romaji import in_hiragana
+from memory_mcp.text.spellings import Spelling, to_hiragana, to_katakana
+from memory_mcp.text.synonyms import Synonyms, phrase_of
+from memory_mcp.text.tokens import is_function_word, is_grammar, tokens
+
+# The characters of a long query that are read, the words in it that are looked up, and those that are searched in another script.
+CHARACTERS_LIMIT, LOOKED_UP_LIMIT, WORDS_LIMIT = 300, 150, 12
+# The kana of a word in hiragana; of a name before an honorific; of what may be written in Latin letters; and of the longest word.
+SHORTEST, SHORTEST_NAME, SHORTEST_IN_LATIN, LONGEST = 3, 2, 4, 9
+
+_WORD = re.compile(f"(?P<katakana>[{KATAKANA}]{{2,}})|(?P<hiragana>[{HIRAGANA}][{HIRAGANA}ー]+)|(?P<latin>[{LATIN}]{{3,}})", re.IGNORECASE)
+_PARTICLES = "はがをにでともへのやな"
+_BEFORE = re.compile(
+    f"(?<![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])|(?<=[{LATIN}])(?![{_PARTICLES}])|(?<=[{_PARTICLES}])|(?<=から)|(?<=まで)|(?<=より)",
+    re.IGNORECASE,
+)
+_HONORIFIC = re.compile("(?<!たく)さん|ちゃん|くん|さま")
+_AFTER = re.compile(
+    f"[{_PARTICLES}だ]|から|まで|より|です|って|した|する|(?<![{_PARTICLES}])(?![{HIRAGANA}ー])|(?![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])",
+    re.IGNORECASE,
+)
+_NO_WORD = re.compile("いつ|ど[うこのれん]|なに|なぜ|だれ|[これそあ]れ|よう|あるい|もっと")
+# What no part of a compound begins with.
+_NOT_FIRST = re.compile("[ーッンァィゥェォャュョ]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    start: int
+    end: int
+    text: str
+    script: str
+
+    @property
+    def other_kana(self) -> str:
+        return to_hiragana(self.text) if self.script == "katakana" else to_katakana(self.text)
+
+
+def in_other_scripts(connection: apsw.Connection, stored: StoredWords, text: str) -> list[Spelling]:
+    """The words of a query that its store has in another script, once for each way to write them there. `text` is in normalized width.
+
+    Hiragana is looked for in kanji anyway; other words only where the store lacks them as they are written.
+    """
+    stored.update(connection)
+    words = list(islice(_words(text[:CHARACTERS_LIMIT]), LOOKED_UP_LIMIT))
+    known = held(connection, list({_phrase(written) for word in words for written in (word.text, word.other_kana)}))
+    found: list[Spelling] = []
+    until = 0
+    for word in words:
+        if word.start >= until:  # else a part of a longer word that was found
+            others = list(_others(connection, stored, word, known))
+            found += others
+            until = word.end if others else until
+    return found
+
+
+def as_synonyms(connection: apsw.Connection, stored: StoredWords, query: str) -> list[Synonyms]:
+    """The same, as synonyms. Each counts as many tokens as the word has in the query: Greta is one, グレタ two."""
+    text = unicodedata.normalize("NFKC", query)
+    by_word: dict[str, dict[str, None]] = {}
+    for spelling in in_other_scripts(connection, stored, text):
+        by_word.setdefault(_phrase(text[spelling.start : spelling.end]), {})[spelling.phrase] = None
+    return [Synonyms(word, list(others) * min(LONGEST, len(word.split()))) for word, others in islice(by_word.items(), WORDS_LIMIT)]
+
+
+def _words(text: str) -> Iterator[_Word]:
+    """What may be a word, the longest first where several begin."""
+    for match in _WORD.finditer(text):
+        script, (start, stop) = str(match.lastgroup), match.span()
+        if script == "hiragana":
+            for first in filter(lambda index: _BEFORE.match(text, index), range(start, stop)):
+                for last in range(min(first + LONGEST, stop), first + 1, -1):
+                    if _is_word(text, first, last):
+                        yield _Word(first, last, text[first:last], script)
+        elif not is_function_word(match.group()):
+            yield _Word(start, stop, match.group(), script)
+
+
+def _is_word(text: str, start: int, end: int) -> bool:
+    """Whether a part of a run of hiragana may be a word: a name before an honorific, or what is before a particle, and not grammar itself."""
+    is_name = end - start >= SHORTEST_NAME and _HONORIFIC.match(text, end)
+    is_long = end - start >= SHORTEST and _AFTER.match(text, end) and not _NO_WORD.match(text, start)
+    return bool(is_name or is_long) and not all(map(is_grammar, tokens(text[start:end])))
+
+
+def _others(connection: apsw.Connection, stored: StoredWords, word: _Word, known: Set[str]) -> Iterator[Spelling]:
+    others = _of_latin(connection, stored, word, known) if word.script == "latin" else _of_kana(stored, word, known)
+    if others:
+        yield from (Spelling(word.start, word.end, _phrase(other)) for other in others)
+    elif word.script == "katakana" and not known & {_phrase(word.text), _phrase(word.other_kana)}:
+        yield from _of_compound(stored, word)
+
+
+def _of_latin(connection: apsw.Connection, stored: StoredWords, word: _Word, known: Set[str]) -> list[str]:
+    if _phrase(word.text) in known:
+        return []
+    # Short English words, such as "take", may be Japanese by chance.
+    kana = in_hiragana(word.text)
+    if kana and len(kana[0]) < SHORTEST and (word.text[0].islower() or is_grammar(kana[0])):
+        kana = []
+    in_kana = held(connection, list(map(_phrase, kana))) if kana else ()
+    in_kanji = [other for each in kana for other in stored.read_as(each)]
+    return [*(each for each in kana if _phrase(each) in in_kana), *in_kanji, *stored.in_katakana(word.text)]
+
+
+def _of_kana(stored: StoredWords, word: _Word, known: Set[str]) -> list[str]:
+    in_other_kana = [word.other_kana] if len(word.text) >= SHORTEST and _phrase(word.other_kana) in known else []
+    # Three kana may be a part of other words.
+    is_known = _phrase(word.text) in known or (bool(in_other_kana) and len(word.text) > SHORTEST)
+    may_be_kanji = len(word.text) <= LONGEST and not (word.script == "katakana" and is_known)
+    others = [*(stored.read_as(to_hiragana(word.text)) if may_be_kanji else []), *in_other_kana]
+    if is_known or (word.script == "hiragana" and (others or len(word.text) < SHORTEST_IN_LATIN)):
+        return others
+    return [*others, *stored.in_latin(word.text)]
+
+
+def _of_compound(stored: StoredWords, word: _Word) -> Iterator[Spelling]:
+    """Both parts of a compound in katakana, such as リーファーコンテナ for reefer containers."""
+    for middle in range(SHORTEST, min(len(word.text) - SHORTEST, LONGEST) + 1):
+        if not _NOT_FIRST.match(word.text, middle):
+            first, second = (stored.in_latin(part) for part in (word.text[:middle], word.text[middle:]))
+            if first and second:
+                yield from (Spelling(word.start, word.start + middle, _phrase(other)) for other in first)
+                yield from (Spelling(word.start + middle, word.end, _phrase(other)) for other in second)
+                return
+
+
+def _phrase(word: str) -> str:
+    return phrase_of(word) if is_japanese(word) else " ".join(tokens(word))

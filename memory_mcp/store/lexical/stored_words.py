@@ -1,0 +1,151 @@
+"""The words of a persona's memories by their sound: kanji by how they may be read, words in Latin letters and in katakana by each other.
+
+They are read from the texts when a question first needs them; later questions read what was stored since. Words of the trash and of earlier
+texts are among them, too: the index tells whether a word is there.
+"""
+
+import re
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
+
+import apsw
+import numpy as np
+
+from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.text import pronunciation
+from memory_mcp.text.kanji_readings import LONGEST_WORD, words_read_as
+from memory_mcp.text.pronunciation import Sound
+from memory_mcp.text.tokens import normalise
+
+# The words of one sound that are searched.
+LIMIT = 4
+# The readings, by their hashes, of which the words are kept until something is stored: one question looks each up twice.
+KEPT_LIMIT = 1_000
+# The texts that one `update` reads at most (.3 s): a large store is read by several.
+READ_AT_ONCE = 20_000
+LATIN = "a-zß-ɏ"
+# A single kanji is a word where no ending follows it.
+_WORD = re.compile(
+    f"[{HAN}]{{2,}}|(?<![{HIRAGANA}{HAN}])[{HAN}](?=[^{HIRAGANA}{HAN}]|[はがをにでともへのや]|$)|[{KATAKANA}]{{2,}}|[{LATIN}]{{3,}}"
+)
+_KATAKANA, _LATIN, _NUMBER = re.compile(f"[{KATAKANA}]"), re.compile(f"[{LATIN}]"), re.compile("[一二三四五六七八九十百千万]{2,}")
+_NEWEST = "SELECT max(id) FROM (SELECT id FROM chunks WHERE id > ? ORDER BY id LIMIT ?)"
+_TEXTS = """
+    SELECT coalesce(source || ': ', '') || content FROM memories
+    WHERE kind <> 'summary' AND id IN (SELECT memory_id FROM chunks WHERE id > ? AND id <= ?)
+"""
+
+
+class StoredWords:
+    """The words of one persona's memories, and which of them sound like a word of a question."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all words, after memories were erased."""
+        with self._guard:
+            self._read_until = 0
+            # The kanji after each kanji, and the hashes of words in kanji, sorted: a tenth of the memory that the words would take.
+            self._followers: dict[str, str] = {}
+            self._in_kanji = np.empty(0, np.int64)
+            self._looked_up: dict[int, list[str]] = {}
+            self._latin, self._katakana = _BySound(pronunciation.of_latin), _BySound(_of_kana)
+
+    def update(self, connection: apsw.Connection) -> None:
+        """Add the words of what was stored since the last time."""
+        with self._guard:
+            newest = connection.execute(_NEWEST, (self._read_until, READ_AT_ONCE)).get
+            if newest is None:
+                return
+            words: set[str] = set()
+            for (text,) in connection.execute(_TEXTS, (self._read_until, newest)):
+                words.update(_WORD.findall(normalise(text)))
+            in_katakana, in_latin = set(filter(_KATAKANA.match, words)), set(filter(_LATIN.match, words))
+            self._katakana.add(in_katakana)
+            self._latin.add(in_latin)
+            self._add_kanji(words - in_katakana - in_latin)
+            self._looked_up.clear()
+            self._read_until = newest
+
+    def read_as(self, kana: str) -> list[str]:
+        """The words in kanji that may be read as this hiragana."""
+        with self._guard:
+            if len(self._looked_up) > KEPT_LIMIT:
+                self._looked_up.clear()
+            if hash(kana) not in self._looked_up:
+                words = dict.fromkeys(filter(self._has, words_read_as(kana, self._followers)))
+                self._looked_up[hash(kana)] = list(words)[:LIMIT]
+            return self._looked_up[hash(kana)]
+
+    def in_latin(self, kana: str) -> list[str]:
+        """The words in Latin letters that sound most like this one in kana."""
+        (sound,) = _of_kana(kana)
+        with self._guard:
+            alike = [(pronunciation.difference(sound, latin), word) for word, latin in self._latin.with_consonants(sound.consonants)]
+        return _closest(alike, sound)
+
+    def in_katakana(self, latin: str) -> list[str]:
+        """The words in katakana that sound most like this one in Latin letters."""
+        with self._guard:
+            alike = [
+                (pronunciation.difference(kana, sound), word)
+                for sound in pronunciation.of_latin(latin)
+                for word, kana in self._katakana.with_consonants(sound.consonants)
+            ]
+        return _closest(alike, pronunciation.of_latin(latin)[-1]) if alike else []
+
+    def _add_kanji(self, runs: Collection[str]) -> None:
+        followers: dict[str, set[str]] = defaultdict(set, {run: set() for run in runs if len(run) == 1})
+        for first, second in chain.from_iterable(map(pairwise, runs)):
+            followers[first].add(second)
+        self._followers.update((kanji, "".join(others.union(self._followers.get(kanji, "")))) for kanji, others in followers.items())
+        self._in_kanji = np.union1d(self._in_kanji, np.fromiter(map(hash, chain.from_iterable(map(_words_in, runs))), np.int64))
+
+    def _has(self, word: str) -> bool:
+        at = int(np.searchsorted(self._in_kanji, hash(word)))
+        return at < len(self._in_kanji) and int(self._in_kanji[at]) == hash(word)
+
+
+class _BySound:
+    """Words by their consonants, which are found out when one is looked up."""
+
+    def __init__(self, sounds: Callable[[str], Sequence[Sound]]) -> None:
+        self._sounds = sounds
+        self._known: set[str] = set()
+        self._waiting: set[str] = set()
+        self._by_consonants: dict[str, list[tuple[str, Sound]]] = defaultdict(list)
+
+    def add(self, words: Iterable[str]) -> None:
+        self._waiting.update(words)
+
+    def with_consonants(self, consonants: str) -> list[tuple[str, Sound]]:
+        for word in self._waiting - self._known:
+            for sound in self._sounds(word):
+                self._by_consonants[sound.consonants].append((word, sound))
+        self._known |= self._waiting
+        self._waiting.clear()
+        return self._by_consonants.get(consonants, [])
+
+
+def _of_kana(word: str) -> Sequence[Sound]:
+    return (pronunciation.of_kana(word),)
+
+
+def _words_in(run: str) -> Iterator[str]:
+    """The words that a run of kanji may be, begin or end with: 沢渡 of 沢渡課長. Numbers have too many readings."""
+    if len(run) == 1:
+        yield run
+    for length in range(2, min(LONGEST_WORD, len(run)) + 1):
+        yield from (part for part in (run[:length], run[-length:]) if not _NUMBER.fullmatch(part))
+
+
+def _closest(alike: Iterable[tuple[float, str]], sound: Sound) -> list[str]:
+    """Of words with these differences the least different, if they may be the same."""
+    least = min((difference for difference, _ in alike), default=None)
+    if least is None or least > pronunciation.largest_difference(sound):
+        return []
+    return list(dict.fromkeys(word for difference, word in alike if difference == least))[:LIMIT]

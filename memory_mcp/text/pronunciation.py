@@ -1,0 +1,149 @@
+"""Whether a word in kana and one in Latin letters are the same word by their sound: グレタ and Greta, コンテナ and container.
+
+A word is its consonants, in classes that kana can tell apart (l and r are one), and the vowels between these. Consonants have to be the same, so that they
+can be looked up; vowels are compared forgivingly, because kana need some that nobody writes (グ before レ), and write others otherwise (マイク, Mike).
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from itertools import islice, product
+
+from memory_mcp.text.romaji import reading
+
+# The ways to read one word in Latin letters, and its letters that are read.
+READINGS_LIMIT, LONGEST = 16, 24
+# How much the vowels of words that sound alike may differ, for each consonant.
+DIFFERENCE_PER_CONSONANT = 0.25
+
+# The difference of vowels that can't be the same.
+FAR = 3
+_VOWELS = "aeiou"
+# How the letters of a Latin word are read, one rule after the other. A capital letter is what has several readings, those of `_READ_AS`.
+_LATIN = tuple(
+    (re.compile(pattern), sound)
+    for pattern, sound in (
+        (r"([^aeiou])\1+", r"\1"),
+        (r"(?<=...)s$", "S"), (r"tsch|tch|cz|ts|tz", "t"), (r"sch|sh|sz", "s"), (r"ti(?=[aou])", "s"), (r"dge?(?=[aeiouy]|$)|dj", "j"), (r"ph", "f"),
+        (r"ck|q", "k"), (r"ch", "C"), (r"th", "H"), (r"gh(?![aeiou])", ""), (r"gh", "g"), (r"^kn", "n"), (r"^wr", "r"), (r"wh", "w"), (r"x", "ks"),
+        (r"c(?=[eiy])", "s"), (r"c", "k"), (r"g(?=[eiy])", "G"), (r"j", "J"), (r"m(?=[pbf])", "n"), (r"v", "b"), (r"y(?![aeiou])", "i"),
+        (r"w(?=[aeiou])", "W"), (r"w", "u"), (r"h(?![aeiou])", ""), (r"z", "s"),
+        (r"ar(?![aeiou])", "A"), (r"er(?![aeiou])", "E"), (r"ir(?![aeiou])", "I"), (r"or(?![aeiou])", "O"), (r"ur(?![aeiou])", "U"), (r"l", "r"),
+    )
+)  # fmt: skip
+_READ_AS = {
+    "C": ("t", "k", "s"),
+    "H": ("s", "t"),
+    "G": ("g", "j"),
+    "J": ("j", "y"),
+    "W": ("w", "b"),
+    "S": ("s", ""),
+    "A": ("a", "ar"),
+    "E": ("a", "er"),
+    "I": ("a", "ir"),
+    "O": ("o", "or"),
+    "U": ("a", "ur"),
+}
+_AMBIGUOUS = re.compile(f"([{''.join(_READ_AS)}])")
+_KANA = tuple(
+    (re.compile(pattern), sound)
+    for pattern, sound in ((r"s[hf]", "s"), (r"c[hf]|ts", "t"), (r"(?<=[kgnhbpmr])y", "i"), (r"z", "s"), (r"([^aeiou])\1+", r"\1"))
+)
+_PARTS = re.compile(f"[^{_VOWELS}]|[{_VOWELS}]+")
+# The vowels in kana of what is written in Latin letters: as a rule, and for one letter also now and then.
+_USUAL = {
+    "a": ("a", "e", "ei", "ea", "ia"),
+    "e": ("e", "i", "u"),
+    "i": ("i", "ai"),
+    "o": ("o", "a", "ou"),
+    "u": ("u", "a", "iu"),
+    "ee": ("i",),
+    "ea": ("i", "e", "ia"),
+    "ie": ("i",),
+    "ei": ("ei", "ai", "e", "i"),
+    "ai": ("ei", "ai", "e"),
+    "oo": ("u", "o"),
+    "ou": ("au", "u", "o", "a"),
+    "oa": ("o",),
+    "au": ("o", "au"),
+    "eu": ("u", "oi", "iu"),
+    "ui": ("u", "i"),
+    "ue": ("u",),
+    "oi": ("oi",),
+    "ae": ("e", "ae"),
+    "eo": ("i", "eo"),
+    "iu": ("iu", "u"),
+}
+_RARE = {"a": "o", "e": "a", "i": "ea", "o": "u", "u": "o"}
+# The vowel that a consonant has in kana because it needs one.
+_NEEDED = {"t": "oui", "d": "o", "s": "ui", "j": "i", "k": "ui", "n": "u", "y": "", "w": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """The consonants of a word, and the vowels before, between and after them."""
+
+    consonants: str
+    vowels: tuple[str, ...]
+
+
+def of_kana(word: str) -> Sound:
+    """The sound of a word in kana."""
+    text = reading(word[:LONGEST])
+    for pattern, sound in _KANA:
+        text = pattern.sub(sound, text)
+    return _sound(text)
+
+
+def of_latin(word: str) -> tuple[Sound, ...]:
+    """The sounds that a word in Latin letters may have."""
+    letters = unicodedata.normalize("NFD", word[:LONGEST].casefold())
+    text = "".join(letter for letter in letters if letter.isascii() and letter.isalpha())
+    if not any(vowel in text for vowel in f"{_VOWELS}y"):
+        return ()  # an abbreviation
+    for pattern, sound in _LATIN:
+        text = pattern.sub(sound, text)
+    parts = [_READ_AS.get(part, (part,)) for part in _AMBIGUOUS.split(text)]
+    return tuple(dict.fromkeys(_sound("".join(read)) for read in islice(product(*parts), READINGS_LIMIT)))
+
+
+def difference(kana: Sound, latin: Sound) -> float:
+    """How much the vowels of two words with the same consonants differ."""
+    before = ("", *kana.consonants)
+    last = len(before) - 1
+    return sum(
+        _difference(vowels, written, consonant, is_last=index == last)
+        for index, (vowels, written, consonant) in enumerate(zip(kana.vowels, latin.vowels, before, strict=True))
+    )
+
+
+def largest_difference(sound: Sound) -> float:
+    """How much the vowels of one word may differ, written in kana and in Latin letters."""
+    consonants = len(sound.consonants)
+    return DIFFERENCE_PER_CONSONANT * consonants if consonants > 1 else 0
+
+
+def _sound(text: str) -> Sound:
+    consonants, vowels = [], [""]
+    for part in _PARTS.findall(text):
+        if part[0] in _VOWELS:
+            vowels[-1] += part
+        else:
+            consonants.append(part)
+            vowels.append("")
+    return Sound("".join(consonants), tuple(vowels))
+
+
+def _difference(kana: str, written: str, consonant: str, *, is_last: bool) -> float:
+    usual = _USUAL.get(written, ())
+    if kana == written or kana in usual[:1]:
+        return 0
+    if not written or (is_last and written == "e"):  # グ of グレタ, ド of Ingrid; e of Mike
+        return 0 if not kana or (consonant and kana in _NEEDED.get(consonant, "u")) else FAR
+    if kana in usual:
+        return 0.5
+    is_near = (
+        kana[:1] in _RARE.get(written, "") if kana else written == "e",
+        max(len(kana), len(written)) > 1 and bool(kana) and (kana[-1] == written[-1] or kana[0] == written[0]),
+    )
+    return 1 if any(is_near) else FAR
