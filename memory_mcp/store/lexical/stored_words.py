@@ -8,10 +8,11 @@ import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain, compress, pairwise
 
 import apsw
 import numpy as np
+import numpy.typing as npt
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.text import pronunciation
@@ -77,8 +78,8 @@ class StoredWords:
             if len(self._looked_up) > KEPT_LIMIT:
                 self._looked_up.clear()
             if hash(kana) not in self._looked_up:
-                words = dict.fromkeys(filter(self._has, words_read_as(kana, self._followers)))
-                self._looked_up[hash(kana)] = list(words)[:LIMIT]
+                words = list(dict.fromkeys(words_read_as(kana, self._followers)))
+                self._looked_up[hash(kana)] = list(compress(words, self._among(_hashes(words))))[:LIMIT]
             return self._looked_up[hash(kana)]
 
     def in_latin(self, kana: str) -> list[str]:
@@ -103,11 +104,18 @@ class StoredWords:
         for first, second in chain.from_iterable(map(pairwise, runs)):
             followers[first].add(second)
         self._followers.update((kanji, "".join(others.union(self._followers.get(kanji, "")))) for kanji, others in followers.items())
-        self._in_kanji = np.union1d(self._in_kanji, np.fromiter(map(hash, chain.from_iterable(map(_words_in, runs))), np.int64))
+        hashes = np.unique(_hashes(chain.from_iterable(map(_words_in, runs))))
+        new = hashes[~self._among(hashes)]
+        # Sorting all of them again for a few new ones takes 36 ms in a large store, this .1.
+        self._in_kanji = np.insert(self._in_kanji, np.searchsorted(self._in_kanji, new), new)
 
-    def _has(self, word: str) -> bool:
-        at = int(np.searchsorted(self._in_kanji, hash(word)))
-        return at < len(self._in_kanji) and int(self._in_kanji[at]) == hash(word)
+    def _among(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of these hashes are those of words."""
+        if not len(self._in_kanji):
+            return np.zeros(len(hashes), np.bool_)
+        at = np.minimum(np.searchsorted(self._in_kanji, hashes), len(self._in_kanji) - 1)
+        among: npt.NDArray[np.bool_] = self._in_kanji[at] == hashes
+        return among
 
 
 class _BySound:
@@ -129,6 +137,10 @@ class _BySound:
         self._known |= self._waiting
         self._waiting.clear()
         return self._by_consonants.get(consonants, [])
+
+
+def _hashes(words: Iterable[str]) -> npt.NDArray[np.int64]:
+    return np.fromiter(map(hash, words), np.int64)
 
 
 def _of_kana(word: str) -> Sequence[Sound]:
