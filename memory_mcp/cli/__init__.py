@@ -151,9 +151,19 @@ def run(arguments: Sequence[str]) -> int:
 def _command(arguments: Sequence[str]) -> Callable[..., object]:
     """The tree of commands, with help in the language of the machine."""
     command = typer.main.get_command(app)
+    page = "--help" in arguments or len(arguments) < 2
+    if page:
+        _hide_types_of_flags(command)
     if language_of_machine() == "ja":
-        japanese.translate_help(command, titles="--help" in arguments or len(arguments) < 2)
+        japanese.translate_help(command, page=page)
     return command
+
+
+def _hide_types_of_flags(command: Callable[..., object]) -> None:
+    """A page of help would show `--json <bool>`, as if a value had to follow."""
+    for described in japanese.descriptions(command):
+        if getattr(described, "is_flag", False):
+            described.metavar = ""
 
 
 def _print_misuse(message: str, status: int) -> int:

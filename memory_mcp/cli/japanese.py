@@ -1,5 +1,6 @@
 """Help and errors of commands in Japanese, for people. What programs and models read stays as it is."""
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -14,19 +15,41 @@ if TYPE_CHECKING:
     from memory_mcp.server.translations import Translations
 
 USAGE_HINT = " See `memory-mcp --help`."
+# What a line break leaves whole: a word in Latin letters or katakana, or any other character, with the punctuation that belongs to it.
+_UNBROKEN = re.compile(
+    r"\s*[（「『【]*(?:[ァ-ヺー]+|[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]+)[、。，．・：；？！）」』】…ぁぃぅぇぉっゃゅょ々ー]*\s*"
+)
 
 
-def translate_help(command: Any, *, titles: bool) -> None:
-    """Gives a tree of commands Japanese help; with `titles` also the page that shows it. What the table lacks stays English."""
+def translate_help(command: Any, *, page: bool) -> None:
+    """Gives a tree of commands Japanese help; with `page` also the page that shows it. What the table lacks stays English."""
     table: Mapping[str, str] = _tables()["help"]
     for described in descriptions(command):
         described.help = "\n\n".join(table.get(paragraph, paragraph) for paragraph in paragraphs(described.help))
-    if titles:
-        # Imported here: only pages of help need it.
+    if page:
+        # Imported here: only pages of help need them.
+        from rich import text  # noqa: PLC0415
         from typer import rich_utils  # noqa: PLC0415
 
         for name, title in _tables()["titles"].items():
             setattr(rich_utils, name, title)
+        # rich breaks lines at spaces only, and cuts off what is longer than a line: nearly every sentence in Japanese.
+        setattr(text, "divide_line", line_breaks)  # noqa: B010
+
+
+def line_breaks(text: str, width: int, fold: bool = True) -> list[int]:  # noqa: ARG001  as rich calls it
+    """Where lines of at most `width` cells end, in place of the function of rich. Spaces at the end of a line count."""
+    from rich.cells import cell_len  # noqa: PLC0415  as above
+
+    breaks, cells = [], 0
+    for piece in _UNBROKEN.finditer(text):
+        whole = cell_len(piece[0]) <= width
+        for start, part in [(0, piece[0])] if whole else enumerate(piece[0]):
+            if cells and cells + cell_len(part) > width:
+                breaks.append(piece.start() + start)
+                cells = 0
+            cells += cell_len(part)
+    return breaks
 
 
 def descriptions(command: Any) -> Iterator[Any]:

@@ -35,6 +35,20 @@ def days_of_statement(text: str, stated_on: date) -> list[DaySpan]:
     return [span for span in spans if span[1] - span[0] <= LONGEST_SPAN][:SPANS_LIMIT]
 
 
+def day_of_telling(text: str, happened_on: date, stored_on: date) -> date:
+    """The local day from which the words of a text are counted: the day on which it was stored, or an earlier one on which it happened.
+
+    A diary or a chat that is imported tells of its own day, 「昨日はカレー」 of the one before. What is stored with the day on which it happened is
+    told later: of 「昨日はカレー」 with the date of yesterday, yesterday is what the text says as of today, and not as of yesterday.
+    """
+    if happened_on >= stored_on:
+        return stored_on
+    as_of_then = days_of_statement(text, happened_on)
+    if as_of_then and any(first <= happened_on < after for first, after in set(days_of_statement(text, stored_on)).difference(as_of_then)):
+        return stored_on
+    return happened_on
+
+
 def _span_named(iso: str) -> DaySpan | None:
     """The span of an ISO day or month; None of a day without a year."""
     year, _, rest = iso.partition("-")

@@ -39,6 +39,34 @@ def test_a_date_in_the_text_is_a_date_of_the_memory(diary, ask, query, first):
 
 
 @pytest.mark.parametrize(
+    ("text", "occurred_at", "day", "another_day"),
+    [
+        ("昨日の夜、ラーメンを食べた", "昨日", "2025-10-29", "2025-10-28"),
+        ("3日前から風邪気味", "3日前", "2025-10-27", "2025-10-24"),
+        ("来月の5日に京都へ行く", "来月の5日", "2025-11-05", "2025-12-05"),
+        ("We have dinner next Friday", "next Friday", "2025-11-07", "2025-11-14"),
+    ],
+)
+def test_a_text_counts_from_the_day_of_telling_where_that_gives_the_day_it_happened(say, ask, text, occurred_at, day, another_day):
+    say(text, occurred_at=occurred_at)
+    assert contents(ask(date_range=day)) == [text]
+    assert contents(ask(date_range=another_day)) == []
+
+
+def test_an_imported_diary_counts_from_its_own_days(say, ask):
+    say("昨日の夕飯はカレー", occurred_at="2025-10-17")
+    say("10月20日。昨日はお好み焼き", occurred_at="2025-10-20")
+    assert contents(ask("10月16日の出来事は？")) == ["昨日の夕飯はカレー"]
+    assert contents(ask("10月19日の出来事は？")) == ["10月20日。昨日はお好み焼き"]
+
+
+def test_a_revised_text_counts_from_the_day_of_telling_too(say, ask, nilou, now):
+    key = say("昨日の夜、ラーメンを食べた", occurred_at="昨日").key
+    revise(nilou, key, Revision(content="昨日の夜、味噌ラーメンを食べた"), now=now, privacy=Privacy())
+    assert contents(ask(date_range="2025-10-28")) == []
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "最近どう？",

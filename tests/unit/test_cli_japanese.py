@@ -5,6 +5,7 @@ import re
 import socket
 import tomllib
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import typer
 from error_wordings import PACKAGE, wordings
 
 from memory_mcp import cli
-from memory_mcp.cli.japanese import descriptions, paragraphs, worded
+from memory_mcp.cli.japanese import descriptions, line_breaks, paragraphs, worded
 from memory_mcp.config.reading import language_of_machine
 from memory_mcp.server.translations import Translations
 
@@ -86,6 +87,34 @@ def test_help_is_japanese(run: Run):
     assert "この説明を表示します。" in out
     assert not re.search("Options|Show this|Default:", out)
     assert "記憶を1件保存します。" in run()[1]
+
+
+@pytest.mark.parametrize("columns", ["60", "80"])
+def test_a_page_of_help_shows_every_sentence_whole(run: Run, monkeypatch: pytest.MonkeyPatch, columns: str):
+    monkeypatch.setenv("COLUMNS", columns)
+    for arguments in ([], ["recall", "--help"], ["encrypt", "--help"], ["import", "--help"], ["persona"]):
+        page = re.sub(r"[\s│]", "", run(*arguments)[1])
+        assert "…" not in page
+    assert "ペルソナの記憶を検索します。質問を省くと最近の記憶を表示します。" in re.sub(r"[\s│]", "", run()[1])
+
+
+def test_a_flag_takes_no_value_on_a_page_of_help(run: Run):
+    assert "<bool>" not in run("recall", "--help")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("終了ステータス 1: 見つからない記憶", 16, ["終了ステータス ", "1: 見つからない", "記憶"]),
+        ("記憶を1件保存します。", 20, ["記憶を1件保存しま", "す。"]),
+        ("（終わり）の前", 6, ["（終わ", "り）の", "前"]),
+        ("/very/long/path", 6, ["/very/", "long/p", "ath"]),
+        ("", 6, [""]),
+    ],
+)
+def test_a_line_of_japanese_ends_between_characters_and_not_before_punctuation(text: str, width: int, lines: list[str]):
+    breaks = [0, *line_breaks(text, width), len(text)]
+    assert [text[start:end] for start, end in pairwise(breaks)] == lines
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import apsw
 
 from memory_mcp.dates.iso import in_utc_spans
 from memory_mcp.dates.mentions import NamedDay, day_called
-from memory_mcp.dates.statements import days_of_statement
+from memory_mcp.dates.statements import day_of_telling, days_of_statement
 from memory_mcp.domain import Draft, RelationValidity, StatedRelation, TimeRange
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract.annotations import ANNOTATION_START
@@ -32,7 +32,7 @@ STATED_WEIGHT = 0.8
 def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
     """Stores the mentions of a new memory, and the relations that its writer states. A summary names what its sources name already."""
     happened = draft.occurred_at or draft.restored.created_at or now
-    stated_on = _local_day(happened, now)
+    stated_on = day_of_telling(draft.content, _local_day(happened, now), _local_day(draft.restored.created_at or now, now))
     linked = []
     if draft.kind != "summary":
         linked = _linked(connection, names, draft.content, stated_on, now)
@@ -148,7 +148,7 @@ def _relink(connection: apsw.Connection, names: KnownNames, memory_id: int, cont
     """Returns the entities that it mentions now and did not before, or the other way round: in a text in which more names are known, few."""
     before = mentions.entities_of(connection, memory_id)
     mentions.remove(connection, memory_id, keep_methods=() if changed else ("model",))
-    stated_on = _day_of_memory(connection, memory_id, now)
+    stated_on = _day_of_memory(connection, memory_id, now, content)
     linked = _linked(connection, names, content, stated_on, now)
     memory_dates.replace(connection, memory_id, _times_named(content, stated_on, now))
     mentions.add(connection, memory_id, linked, now)
@@ -177,9 +177,10 @@ def _times_named(content: str, stated_on: date, now: datetime) -> Iterable[TimeR
     return in_utc_spans(days_of_statement(content, stated_on), now.tzinfo or UTC)
 
 
-def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime) -> date:
-    """The local day on which a memory happened: the year of a date without a year is reckoned from it."""
-    return _local_day(datetime.fromisoformat(memories.origins(connection, [memory_id])[memory_id].happened), now)
+def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime, content: str | None = None) -> date:
+    """The local day from which the words of a memory are counted, such as the year of a date without one. `content`: its text, if it changes."""
+    memory = memories.by_ids(connection, [memory_id])[memory_id]
+    return day_of_telling(content or memory.content, _local_day(memory.event_time, now), _local_day(memory.created_at, now))
 
 
 def _local_day(moment: datetime, now: datetime) -> date:
