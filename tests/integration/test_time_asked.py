@@ -60,9 +60,9 @@ def test_an_imported_diary_counts_from_its_own_days(say, ask):
     assert contents(ask("10月19日の出来事は？")) == ["10月20日。昨日はお好み焼き"]
 
 
-def test_a_revised_text_counts_from_the_day_of_telling_too(say, ask, nilou, now):
+def test_a_revised_text_counts_from_the_day_of_telling_too(say, ask, nilou, now, zone):
     key = say("昨日の夜、ラーメンを食べた", occurred_at="昨日").key
-    revise(nilou, key, Revision(content="昨日の夜、味噌ラーメンを食べた"), now=now, privacy=Privacy())
+    revise(nilou, key, Revision(content="昨日の夜、味噌ラーメンを食べた"), now=now.astimezone(zone), privacy=Privacy())
     assert contents(ask(date_range="2025-10-28")) == []
 
 
