@@ -144,6 +144,26 @@ def test_no_word_of_an_erased_memory_is_kept(say, others, nilou, now):
     assert not nilou.words.stored._latin._known
 
 
+def test_words_that_are_read_while_memories_are_erased_are_not_kept(say, others, nilou):
+    say("沢渡さんに会った")
+    stored = nilou.words.stored
+
+    class ErasedMeanwhile:
+        """A connection; what it reads is erased before anybody has it."""
+
+        def __init__(self, connection):
+            self._connection = connection
+
+        def execute(self, sql, values):
+            stored.clear()
+            return self._connection.execute(sql, values)
+
+    with nilou.database.read() as connection:
+        stored.update(ErasedMeanwhile(connection))
+    assert stored.read_as("さわたり") == []
+    assert others("さわたり") == {("さわたり", "沢渡")}
+
+
 def test_a_large_store_is_read_by_several_questions(say, others, monkeypatch):
     monkeypatch.setattr(stored_words, "READ_AT_ONCE", 2)
     for text in ("海へ行った", "山へ行った", "沢渡さんと会った"):

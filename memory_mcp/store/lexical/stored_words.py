@@ -7,7 +7,7 @@ texts are among them, too: the index tells whether a word is there.
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from itertools import chain, compress, pairwise
 
 import apsw
@@ -43,12 +43,14 @@ class StoredWords:
     """The words of one persona's memories, and which of them sound like a word of a question."""
 
     def __init__(self) -> None:
-        self._guard = threading.Lock()
+        self._guard, self._reads_texts = threading.Lock(), threading.Lock()
+        self._times_cleared = 0
         self.clear()
 
     def clear(self) -> None:
         """Forget all words, after memories were erased."""
         with self._guard:
+            self._times_cleared += 1
             self._read_until = 0
             # The kanji after each kanji, and the hashes of words in kanji, sorted: a tenth of the memory that the words would take.
             self._followers: dict[str, str] = {}
@@ -57,20 +59,24 @@ class StoredWords:
             self._latin, self._katakana = _BySound(pronunciation.of_latin), _BySound(_of_kana)
 
     def update(self, connection: apsw.Connection) -> None:
-        """Add the words of what was stored since the last time."""
-        with self._guard:
-            newest = connection.execute(_NEWEST, (self._read_until, READ_AT_ONCE)).get
+        """Add the words of what was stored since the last time. While another thread does so, nothing waits for it."""
+        if not self._reads_texts.acquire(blocking=False):
+            return
+        try:
+            with self._guard:
+                read_until, times_cleared = self._read_until, self._times_cleared
+            newest = connection.execute(_NEWEST, (read_until, READ_AT_ONCE)).get
             if newest is None:
                 return
             words: set[str] = set()
-            for (text,) in connection.execute(_TEXTS, (self._read_until, newest)):
+            for (text,) in connection.execute(_TEXTS, (read_until, newest)):
                 words.update(_WORD.findall(normalise(text)))
-            in_katakana, in_latin = set(filter(_KATAKANA.match, words)), set(filter(_LATIN.match, words))
-            self._katakana.add(in_katakana)
-            self._latin.add(in_latin)
-            self._add_kanji(words - in_katakana - in_latin)
-            self._looked_up.clear()
-            self._read_until = newest
+            with self._guard:
+                if self._times_cleared == times_cleared:  # else these texts may be erased by now
+                    self._add(words)
+                    self._read_until = newest
+        finally:
+            self._reads_texts.release()
 
     def read_as(self, kana: str) -> list[str]:
         """The words in kanji that may be read as this hiragana."""
@@ -98,6 +104,13 @@ class StoredWords:
                 for word, kana in self._katakana.with_consonants(sound.consonants)
             ]
         return _closest(alike, pronunciation.of_latin(latin)[-1]) if alike else []
+
+    def _add(self, words: Set[str]) -> None:
+        in_katakana, in_latin = set(filter(_KATAKANA.match, words)), set(filter(_LATIN.match, words))
+        self._katakana.add(in_katakana)
+        self._latin.add(in_latin)
+        self._add_kanji(words - in_katakana - in_latin)
+        self._looked_up.clear()
 
     def _add_kanji(self, runs: Collection[str]) -> None:
         followers: dict[str, set[str]] = defaultdict(set, {run: set() for run in runs if len(run) == 1})
