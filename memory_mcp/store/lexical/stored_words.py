@@ -34,8 +34,8 @@ _WORD = re.compile(
 _KATAKANA, _LATIN, _NUMBER = re.compile(f"[{KATAKANA}]"), re.compile(f"[{LATIN}]"), re.compile("[一二三四五六七八九十百千万]{2,}")
 _NEWEST = "SELECT max(id) FROM (SELECT id FROM chunks WHERE id > ? ORDER BY id LIMIT ?)"
 _TEXTS = """
-    SELECT coalesce(source || ': ', '') || content FROM memories
-    WHERE kind <> 'summary' AND id IN (SELECT memory_id FROM chunks WHERE id > ? AND id <= ?)
+    SELECT iif(typeof(source) = 'text', source || ': ', '') || content FROM memories
+    WHERE kind <> 'summary' AND typeof(content) = 'text' AND id IN (SELECT memory_id FROM chunks WHERE id > ? AND id <= ?)
 """
 
 
