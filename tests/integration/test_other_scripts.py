@@ -10,6 +10,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.other_scripts import LONGEST, WORDS_LIMIT, as_synonyms, in_other_scripts
 from memory_mcp.store.lexical import stored_words
+from memory_mcp.text.spellings import spelled_otherwise
 from memory_mcp.upkeep import purge
 
 
@@ -48,6 +49,8 @@ def others(nilou):
         ("三冊を図書館で借りた", "としょかんでかりた本"),
         ("差し入れは煎餅がいい", "せんべいはいる？"),
         ("苺を植えた", "いちごはどこ？"),
+        ("朔と喧嘩した", "ケンカの理由"),
+        ("煎餅をもらった", "せんべいは好き？"),
         ("新しい眼鏡を買った", "めがねはどこで買った？"),
         ("理央さんは図書委員だ", "りおさんの委員会は？"),
         ("Pen friend Greta repairs old violins", "グレタは何を直す？"),
@@ -200,3 +203,44 @@ def test_a_long_query_stays_bounded(say, nilou, text):
         assert time.process_time() - begun < 0.5
     assert len(meant) <= WORDS_LIMIT
     assert all(len(each.others) <= 10 * LONGEST * stored_words.LIMIT for each in meant)
+
+
+@pytest.mark.parametrize(
+    ("memory", "query"),
+    [
+        ("台所にゴキブリが出た", "ごきぶりは？"),
+        ("朔とけんかした", "ケンカの理由"),
+        ("むぎを公園で拾った", "ムギはどこにいた？"),
+        ("ラーメンの店へ行った", "らーめんはどこ？"),
+        ("めがねを新しくした", "メガネはいつ買った？"),
+    ],
+)
+def test_a_word_in_the_other_kana_is_found_and_not_called_unmatched(found, memory, query):
+    hits, unmatched = found(memory, query)
+    assert hits == [memory]
+    assert not {"ケンカ", "ムギ", "メガネ"} & set(unmatched)
+
+
+def test_a_word_is_found_in_both_kana_at_once(say, ask):
+    say("ケンカは嫌いだ")
+    say("朔とけんかした")
+    assert len(ask("ケンカ").hits) == 2
+
+
+def test_the_spelling_of_the_question_comes_first(say, ask):
+    for number in range(25):
+        say(f"庭の木に{number}回水をやった")
+    say("けんかの話")
+    say("ケンカの話", source="x")
+    say("けんかの話", source="y")
+    assert ask("ケンカ").hits[0].memory.content == "ケンカの話"
+
+
+@pytest.mark.parametrize("query", ["どうしてですか", "それはいつでしたか", "まだですか"])
+def test_grammar_is_looked_for_in_no_other_kana(query):
+    assert spelled_otherwise(query) == []
+
+
+def test_a_part_of_a_katakana_word_is_not_the_word(found):
+    hits, unmatched = found("健康診断を受けた。けんこうが一番", "ケンカ")
+    assert (hits, unmatched) == ([], ["ケンカ"])
