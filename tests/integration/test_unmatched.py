@@ -36,7 +36,7 @@ def unmatched(say, ask):
         ("Where did Kenta deploy MapLibre?", ["MapLibre"]),
         ("Is Kenta's sister in OSAKA?", ["sister"]),
         ("どうして？", []),
-        ("苺さんはどんな人？", []),
+        ("田中はどんな人？", ["田中"]),
         ("ラーメン、ラーメン！", ["ラーメン"]),
         ("晩ごはんと朝ごはん", ["晩ごはん", "朝ごはん"]),
         ("子どもの前どこにいた？", ["子ども", "前"]),
