@@ -37,7 +37,9 @@ _WORD = re.compile(
 )
 _KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"[{HIRAGANA}]+$")
 # What asks or relates, and says nothing of what is asked for.
-_ASKING = re.compile(rf"何[{HAN}]*|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[次特主](?![{HAN}])|{EMPTY_JAPANESE}")
+_ASKING = re.compile(
+    rf"何[{HAN}]*|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[次特主](?![{HAN}])|{EMPTY_JAPANESE}"
+)
 _ASKING_ENGLISH = VAGUE_ENGLISH | frozenset("called far first last long many much next often over take".split())
 
 
