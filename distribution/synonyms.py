@@ -28,11 +28,12 @@ TARGET = Path(__file__).parents[1] / "memory_mcp" / "text" / "dictionaries"
 GLOSS_WORDS = 2
 INFLECTED = ("Ichidan", "Godan", "Kuru", "adjective (keiyoushi)")
 GRAMMAR = {"particle", "auxiliary verb", "auxiliary", "pronoun", "conjunction", "prefix", "suffix", "counter", "interjection (kandoushi)"}
+NOUN = "noun (common) (futsuumeishi)"
 # How frequent a word is: the number of its 500 in a newspaper, or less exactly, or not at all.
 USUAL, KNOWN, RARE = 30, 50, 99
 _OFTEN = {"ichi1", "news1", "spec1", "gai1"}
 _HIRAGANA, _KANJI = re.compile(f"[{HIRAGANA}ー]+"), re.compile(f"[{HAN}]")
-_ASIDE, _BEFORE_GLOSS = re.compile(r"\([^)]*\)"), re.compile(r"(?:to be|to|an?|the) ")
+_ASIDE, _BEFORE_GLOSS = re.compile(r"\((?:[^()]|\([^()]*\))*\)"), re.compile(r"(?:to be|to|an?|the) ")
 
 
 def jmdict(database: Path) -> Iterator[list[str]]:
@@ -55,7 +56,7 @@ def jmdict(database: Path) -> Iterator[list[str]]:
     for entry, senses in columns["senses"].items():
         sense = senses[0][0]
         kinds = [kind for (kind,) in columns["kinds"][sense]]
-        if GRAMMAR & set(kinds):
+        if GRAMMAR & set(kinds) and NOUN not in kinds:
             continue
         written = _ranked(columns["kanji"][entry], columns["kanji_ranks"])
         if not written or any("usually written using kana" in note for (note,) in columns["notes"][sense]):

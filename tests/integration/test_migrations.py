@@ -289,7 +289,7 @@ def plan_of(connection, search, table: str, values: tuple) -> list[str]:
 @pytest.mark.parametrize("before", ["DROP INDEX entity_mentions_by_entity", ""])
 def test_what_a_search_asks_of_an_entity_stands_in_its_index(brought_up_to_date, before):
     with brought_up_to_date("0019 relevance beside the mentions of an entity", before) as connection:
-        plan = plan_of(connection, lambda: mentions.memories_of(connection, {1: 1.0}, Filters(), 5), "entity_mentions", ("{}", 5, 5))
+        plan = plan_of(connection, lambda: mentions.memories_of(connection, {1: 1.0}, Filters(), 5), "entity_mentions", ("[]",))
     assert any("COVERING INDEX entity_mentions_by_entity" in step for step in plan)
 
 

@@ -4,8 +4,11 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice, pairwise
 
 import apsw
+import numpy as np
+from pydantic_core import from_json
 
 from memory_mcp.domain import Filters
 from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
@@ -105,22 +108,45 @@ def memories_of(
     """Current memories that pass the filters and mention these entities, with the sum of each entity's weight × the mention's relevance, and the
     sum of that × the entity's factor; the best by the first sum come first. Without filters, only the best `limit` × `MOST_REPLACED` are checked
     for being current."""
+    ids, score, multiplied = _scored(connection, entities, factors or {})
     condition, values = where(filters)
-    asked = -1 if condition else limit * MOST_REPLACED
-    rows = bulk_rows(
-        connection,
-        "memory, score, multiplied",
-        "WITH wanted(entity, weight, factor) AS MATERIALIZED (SELECT key, value ->> 0, value ->> 1 FROM json_each(?)), "
-        "best AS (SELECT em.memory, coalesce(e.merged_into, e.id) AS named, max(em.relevance) * w.weight AS share, w.factor FROM wanted w "
-        f"JOIN entities e ON coalesce(e.merged_into, e.id) = {_WANTED} JOIN entity_mentions em ON em.entity = e.id "
-        "GROUP BY em.memory, coalesce(e.merged_into, e.id)), "
-        "scored AS MATERIALIZED (SELECT memory, sum(share) AS score, sum(share * factor) AS multiplied FROM best GROUP BY memory "
-        "ORDER BY score DESC, memory DESC LIMIT ?) "
-        "SELECT b.memory AS memory, b.score AS score, b.multiplied AS multiplied FROM scored b JOIN memories m ON m.id = b.memory "
-        f"WHERE {CURRENT} AND m.kind <> 'summary' {condition} ORDER BY b.score DESC, b.memory DESC LIMIT ?",
-        (json.dumps({entity: (weight, (factors or {}).get(entity, 1.0)) for entity, weight in entities.items()}), asked, *values, limit),
+    checked = len(ids) if condition else min(limit * MOST_REPLACED, len(ids))
+    found: dict[int, tuple[float, float]] = {}
+    for start, stop in pairwise((0, min(limit, checked), checked)):  # most are current
+        if start == stop or len(found) >= limit:
+            break
+        current = connection.execute(
+            f"SELECT json_group_array(m.id) FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND {CURRENT} "
+            f"AND m.kind <> 'summary' {condition}",
+            (json.dumps(ids[start:stop].tolist()), *values),
+        )
+        passing = set(from_json(current.get))
+        some = zip(*(column[start:stop].tolist() for column in (ids, score, multiplied)), strict=True)
+        found |= {memory_id: sums for memory_id, *sums in some if memory_id in passing}
+    return {memory_id: (first, second) for memory_id, (first, second) in islice(found.items(), limit)}
+
+
+def _scored(
+    connection: apsw.Connection, entities: Mapping[int, float], factors: Mapping[int, float]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The memories that mention these entities, and both sums of each: the best by the first sum first, of equals the one that was stored later."""
+    named = "FROM entities e JOIN entity_mentions em ON em.entity = e.id WHERE coalesce(e.merged_into, e.id) = w.value"
+    rows = connection.execute(
+        f"SELECT w.value, (SELECT json_group_array(em.memory) {named}), (SELECT json_group_array(em.relevance) {named}) FROM json_each(?) w",
+        (json.dumps(list(entities)),),
     )
-    return {memory: (float(score), float(multiplied)) for memory, score, multiplied in rows}
+    ids, scores, multiplied = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
+    for entity, of_memories, of_relevances in rows:
+        memories, relevance = np.array(from_json(of_memories), np.int64), np.array(from_json(of_relevances), np.float64)
+        order = np.lexsort((relevance, memories))
+        highest = order[np.append(np.diff(memories[order]) != 0, True)[: len(order)]]  # of several mentions in one memory
+        ids.append(memories[highest])
+        scores.append(entities[entity] * relevance[highest])
+        multiplied.append(scores[-1] * factors.get(entity, 1.0))
+    distinct, positions = np.unique(np.concatenate(ids), return_inverse=True)
+    score, product = (np.bincount(positions, np.concatenate(some), len(distinct)) for some in (scores, multiplied))
+    best = np.lexsort((distinct, score))[::-1]
+    return distinct[best], score[best], product[best]
 
 
 def memories_stating(connection: apsw.Connection, entities: Mapping[int, float], filters: Filters, limit: int) -> dict[int, float]:

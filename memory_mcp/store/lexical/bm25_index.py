@@ -135,12 +135,12 @@ def search(
     """
     if not query:
         return []
-    with_phrases = dict(_matching(connection, _any_of(phrases), filters, limit, also)) if phrases and limit else {}
+    with_phrases = dict(_matching(connection, _any_of(phrases), filters=filters, limit=limit, also=also)) if phrases and limit else {}
     counts, rows = counts or TokenCounts(), _rows(connection)
     # The name in another script is as frequent as who has it, and rare synonyms must not replace it.
     alternatives = ((synonyms, SYNONYM_ROWS), (same_sound, LEADING_ROWS)) if limit else ()
     instead = " OR ".join(filter(None, (_instead(connection, some, counts, rows, most) for some, most in alternatives if some)))
-    with_synonyms = dict(_matching(connection, instead, filters, limit, also)) if instead else {}
+    with_synonyms = dict(_matching(connection, instead, filters=filters, limit=limit, also=also)) if instead else {}
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
     leading, informative, others = _by_rarity(connection, query, counts, rows)
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
@@ -177,13 +177,11 @@ def _shares_of_words(connection: apsw.Connection, words: Sequence[str], ranked: 
     return {memory_id: ((len(had[memory_id]) if memory_id in had else fewest) + 1) / (held + 1) for memory_id in ranked}
 
 
-def _selected(
-    matching: Callable[[str], list[tuple[int, float]]], selecting: Sequence[str], others: Sequence[str]
-) -> list[tuple[int, float]]:
+def _selected(matching: Callable[..., list[tuple[int, float]]], selecting: Sequence[str], others: Sequence[str]) -> list[tuple[int, float]]:
     """The matches of any of the `selecting` tokens, each scored once: with the other tokens if it has any, else without them."""
     if not others:
         return matching(_any_of(selecting))
-    return [match for operator in ("AND", "NOT") for match in matching(f"({_any_of(selecting)}) {operator} ({_any_of(others)})")]
+    return matching(*(f"({_any_of(selecting)}) {operator} ({_any_of(others)})" for operator in ("AND", "NOT")))
 
 
 def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:
@@ -277,13 +275,15 @@ def _any_of(tokens_: Sequence[str]) -> str:
     return " OR ".join(f'"{token}"' for token in tokens_)
 
 
-def _matching(connection: apsw.Connection, expression: str, filters: Filters, limit: int, also: Sequence[int]) -> list[tuple[int, float]]:
-    """(memory id, BM25) of the best `limit` rows that match an expression, best first, then of the matches in `also`, in one query."""
+def _matching(connection: apsw.Connection, *expressions: str, filters: Filters, limit: int, also: Sequence[int]) -> list[tuple[int, float]]:
+    """(memory id, BM25) of the best `limit` rows that match one of these expressions, best first, then of the matches in `also`, in one query.
+    No row may match two of them."""
     condition, values = where(filters) if filters else ("", ())
     joined = "JOIN memories m ON m.id = lexical.rowid" if filters else ""
-    matching = f"SELECT lexical.rowid AS id, -{_BM25} AS score FROM lexical {joined} WHERE lexical MATCH ? {condition}"
+    one = f"SELECT lexical.rowid AS id, -{_BM25} AS score FROM lexical {joined} WHERE lexical MATCH ? {condition}"
+    matching = " UNION ALL ".join([one] * len(expressions))
     best = "ORDER BY score DESC LIMIT ?"
-    parameters = (expression, *values, limit)
+    parameters = (*(value for expression in expressions for value in (expression, *values)), limit)
     if also:
         sql = f"""
             WITH matching AS MATERIALIZED ({matching}), best AS MATERIALIZED (SELECT id, score FROM matching {best})

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apsw
+from pydantic_core import from_json
 
 from memory_mcp.store.lexical.stored_words import StoredWords
 from memory_mcp.text.tokens import is_single_kanji
@@ -69,7 +70,7 @@ def rows_with(connection: apsw.Connection, tokens: Sequence[str], limit: int, af
         FROM json_each(?1)
     """
     rows: Iterable[Any] = connection.execute(counted, (json.dumps(list(tokens)), limit, after)) if tokens else ()
-    return {token: (count, last or 0) for token, result in rows for count, last in [json.loads(result)]}
+    return {token: (count, last or 0) for token, result in rows for count, last in [from_json(result)]}
 
 
 def held(connection: apsw.Connection, phrases: Sequence[str]) -> set[str]:

@@ -4,11 +4,11 @@ APSW releases the interpreter lock around each row. With forty busy threads, a r
 lock five hundred times. As one JSON text the rows arrive in one step.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import apsw
+from pydantic_core import from_json
 
 
 def bulk_rows(connection: apsw.Connection, columns: str, query: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[list[Any]]:
@@ -16,7 +16,7 @@ def bulk_rows(connection: apsw.Connection, columns: str, query: str, values: Seq
     # MATERIALIZED, because bm25() works only inside the full-text query itself.
     sql = f"WITH rows_found AS MATERIALIZED ({query}) SELECT json_group_array(json_array({columns})) FROM rows_found"
     text = connection.execute(sql, values if isinstance(values, dict) else tuple(values)).get
-    rows: list[list[Any]] = json.loads(text)
+    rows: list[list[Any]] = from_json(text)
     return rows
 
 
