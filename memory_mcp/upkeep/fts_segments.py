@@ -7,7 +7,7 @@ CHORE = "segments"
 
 
 def step(persona: Persona) -> bool:
-    """Merge a few pages of segments of similar size, if there are many. Returns whether it did, so that there may be more.
+    """Merge a few pages of segments, if that is worthwhile. Returns whether it did, so that there may be more.
 
     A read-only store is left as it is; its searches are slightly slower.
     """
@@ -15,4 +15,4 @@ def step(persona: Persona) -> bool:
         return False
     with persona.database.read() as connection:
         fragmented = bm25_index.is_fragmented(connection)
-    return fragmented and persona.database.write(bm25_index.merge_similar_segments)
+    return fragmented and persona.database.write(bm25_index.merge_segments)

@@ -49,8 +49,8 @@ LEADING_ROWS = 1_000
 
 # The number of segment pages merged at once (10 ms on 2 cores), so that other writes get in between.
 MERGED_PAGES = 100
-# Up to so many segments aren't worth merging.
-FEW_SEGMENTS = 4
+# Up to so many segments aren't worth merging, unless those beside the largest have more than this share of all pages, and more than `MERGED_PAGES`.
+FEW_SEGMENTS, MOST_BESIDE_LARGEST = 4, 0.1
 
 _VERSION_PROPERTY = "lexical_version"
 # Changes with the tokens and with the content of the columns. Until .5, words that were stored at the same time could get into each other.
@@ -92,7 +92,22 @@ def rebuild(connection: apsw.Connection) -> None:
 
 def is_fragmented(connection: apsw.Connection) -> bool:
     """Whether the index has enough segments that merging is worthwhile."""
-    return int(connection.execute("SELECT count(DISTINCT segid) FROM lexical_idx").get) > FEW_SEGMENTS
+    return len(_pages(connection)) > FEW_SEGMENTS or _is_much_beside_largest(connection)
+
+
+def merge_segments(connection: apsw.Connection) -> bool:
+    """Merge a few pages: of all segments where there is much beside the largest, else of similar ones. Returns whether anything was merged."""
+    return start_full_merge(connection) if _is_much_beside_largest(connection) else merge_similar_segments(connection)
+
+
+def _is_much_beside_largest(connection: apsw.Connection) -> bool:
+    pages = _pages(connection)
+    return sum(pages) - max(pages, default=0) > max(MOST_BESIDE_LARGEST * sum(pages), MERGED_PAGES)
+
+
+def _pages(connection: apsw.Connection) -> list[int]:
+    """The number of pages of each segment."""
+    return [row[0] for row in connection.execute("SELECT count(*) FROM lexical_idx GROUP BY segid")]
 
 
 def merge_similar_segments(connection: apsw.Connection) -> bool:
@@ -219,8 +234,11 @@ def frequencies(connection: apsw.Connection, query: Sequence[str]) -> tuple[int,
 
 def matched(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int]) -> dict[int, list[str]]:
     """Memory → those tokens, and phrases of tokens, of the query that its row has."""
-    rows: Iterable[Any] = connection.execute(
-        "SELECT id, ' ' || concat_ws('  ', c0, c1, c2) || ' ' FROM lexical_content WHERE id IN (SELECT value FROM json_each(?))",
+    columns = "id, ' ' || concat_ws('  ', c0, c1, c2) || ' ' AS tokens"
+    rows = bulk_rows(
+        connection,
+        "id, tokens",
+        f"SELECT {columns} FROM lexical_content WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
     return {memory_id: [token for token in query if f" {token} " in text] for memory_id, text in rows}

@@ -75,11 +75,11 @@ def rows_with(connection: apsw.Connection, tokens: Sequence[str], limit: int, af
 
 def held(connection: apsw.Connection, phrases: Sequence[str]) -> set[str]:
     """Those of these phrases of tokens that occur in a row."""
-    rows = connection.execute(
-        """SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM lexical WHERE lexical MATCH '"' || value || '"')""",
+    found = connection.execute(
+        """SELECT json_group_array(value) FROM json_each(?) WHERE EXISTS (SELECT 1 FROM lexical WHERE lexical MATCH '"' || value || '"')""",
         (json.dumps(list(phrases)),),
     )
-    return {row[0] for row in rows}
+    return set(from_json(found.get))
 
 
 def _uncommon(connection: apsw.Connection, tokens: Sequence[str], ids: range) -> dict[str, float]:
