@@ -124,12 +124,14 @@ def _latest_informative(connection: apsw.Connection, filters: Filters, wanted: i
 
 def _dissimilar(summaries: Sequence[Memory], count: int) -> list[Memory]:
     """The latest summaries without those similar to a later one: a day may consist of one conversation."""
-    chosen: list[Memory] = []
+    chosen: list[tuple[Memory, set[str]]] = []
     for summary in summaries:
+        if len(chosen) == count:
+            break
         words = set(tokens(summary.content))
-        if all(jaccard(words, set(tokens(other.content))) < SAME_SUMMARY for other in chosen):
-            chosen.append(summary)
-    return chosen[:count]
+        if all(jaccard(words, others) < SAME_SUMMARY for _, others in chosen):
+            chosen.append((summary, words))
+    return [summary for summary, _ in chosen]
 
 
 def _distinct(

@@ -14,15 +14,16 @@ from memory_mcp.store.timestamps import from_text, optional_from_text, to_text
 logger = logging.getLogger(__name__)
 
 # The key of the memory that replaced another, directly or through replacements in the trash: C for A if B replaced A, C replaced B, and
-# B is in the trash. A merge counts as a replacement.
-SUCCESSOR = """(
+# B is in the trash. A merge counts as a replacement. Most memories have none, which two lookups tell.
+SUCCESSOR = """iif(
+    EXISTS (SELECT 1 FROM memories s WHERE s.supersedes = m.key) OR EXISTS (SELECT 1 FROM merges g WHERE g.key = m.key), (
     WITH RECURSIVE successors(key, deleted_at) AS (
         SELECT s.key, s.deleted_at FROM memories s WHERE s.supersedes = m.key
         UNION SELECT k.key, k.deleted_at FROM merges g JOIN memories k ON k.key = g.into_key WHERE g.key = m.key
         UNION SELECT n.key, n.deleted_at FROM successors p JOIN memories n ON n.supersedes = p.key WHERE p.deleted_at IS NOT NULL
         UNION SELECT k.key, k.deleted_at FROM successors p JOIN merges g ON g.key = p.key JOIN memories k ON k.key = g.into_key
             WHERE p.deleted_at IS NOT NULL)
-    SELECT key FROM successors WHERE deleted_at IS NULL LIMIT 1)"""
+    SELECT key FROM successors WHERE deleted_at IS NULL LIMIT 1), NULL)"""
 COLUMNS = (
     "m.id, m.key, m.content, m.created_at, m.updated_at, m.tags, m.occurred_at, m.importance, m.source, m.session_id, m.kind, "
     f"m.state, m.questions, m.revision, m.supersedes, {SUCCESSOR}, m.deleted_at, m.usage_count, m.last_used_at, m.metadata, "
