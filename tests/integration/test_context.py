@@ -144,6 +144,17 @@ def test_many_new_summaries_leave_room_for_what_was_said_lately(life, begin, nil
     assert layer(begin(), "recent") == [f"日常 その{day}" for day in (11, 10, 9, 8, 7)]
 
 
+def test_of_many_different_summaries_no_more_are_compared_than_are_shown(nilou, begin, now, zone, monkeypatch):
+    for number in range(12):
+        summary = " ".join(f"{number}番の{thing}" for thing in ("海", "山", "川"))
+        remember(nilou, Draft(summary, kind="summary"), now=now - timedelta(days=30 - number), zone=zone, privacy=Privacy())
+    compared = []
+    monkeypatch.setattr("memory_mcp.search.context.tokens", lambda text: compared.append(text) or [text])
+    shown = layer(begin(), "summary")
+    assert len(shown) == LAYERS.summaries
+    assert compared == shown
+
+
 def test_each_layer_has_as_many_places_as_configured_and_all_together_ten(life, begin, settings):
     few = begin("京都", under=settings.model_copy(update={"context": Context(recent=1, semantic=1, summaries=1)}))
     assert [name for name, _ in few.hits] == ["semantic", "summary", "recent"]
