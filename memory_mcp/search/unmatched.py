@@ -47,13 +47,14 @@ _ASKING_ENGLISH = VAGUE_ENGLISH | frozenset("called far first last long many muc
 class _Word:
     """A word as it was written at `start`, and the phrases of tokens to look up, each with the characters from `start` to `end` of it: (start, end, phrase).
 
-    `is_divisible`: a part of it is a word, too.
+    `is_divisible`: a part of it is a word, too. `may_be_heard`: it may be in the store in another script, with the same sound.
     """
 
     start: int
     text: str
     phrases: Sequence[tuple[int, int, str]]
     is_divisible: bool = False
+    may_be_heard: bool = False
 
 
 @spanned("unmatched")
@@ -63,7 +64,7 @@ def unmatched(connection: apsw.Connection, stored: StoredWords, query: str) -> t
     words = list(islice(_words(text), WORDS_LIMIT))
     known = held(connection, list({phrase for word in words for _, _, phrase in word.phrases}))
     parts = [(word, missing) for word in words if (missing := _missing(word, known))]
-    if not all(word.is_divisible for word, _ in parts):
+    if any(word.may_be_heard for word, _ in parts):
         heard = _heard(connection, stored, text)
         parts = [(word, missing) for word, missing in parts if not heard.issuperset(range(word.start, word.start + len(word.text)))]
     named = dict.fromkeys(part for _, missing in parts for part in missing)
@@ -96,9 +97,10 @@ def _words(text: str) -> Iterator[_Word]:
                     *_windows(word, min(KATAKANA_WINDOW, len(word))),
                     *((0, len(word), other.phrase) for other in others if (other.start, other.end) == match.span()),
                 ],
+                may_be_heard=True,
             )
         elif _is_informative(word):
-            yield _Word(match.start(), word, [(0, len(word), " ".join(tokens(word)))])
+            yield _Word(match.start(), word, [(0, len(word), " ".join(tokens(word)))], may_be_heard=not word.isdecimal())
 
 
 def _is_informative(word: str) -> bool:

@@ -310,6 +310,8 @@ _TURNS_IN_ORDER = """
 DROP INDEX memories_by_session;
 CREATE INDEX memories_by_session ON memories(session_id, coalesce(occurred_at, created_at), id, kind, deleted_at) WHERE session_id IS NOT NULL;
 """
+# Let FTS5 merge eight segments of a size at once while it writes, not sixteen: nothing else does before the server is idle.
+_FEWER_SEGMENTS_AT_ONCE = "INSERT INTO lexical(lexical, rank) VALUES ('crisismerge', 8)"
 # Each is a script in SQL, or a function for what SQL can't do.
 MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
@@ -341,6 +343,7 @@ MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0027 feedback", _FEEDBACK),
     ("0028 judged feedback", _JUDGED_FEEDBACK),
     ("0029 turns in order", _TURNS_IN_ORDER),
+    ("0030 fewer segments while writing", _FEWER_SEGMENTS_AT_ONCE),
 ]
 
 

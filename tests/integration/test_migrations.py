@@ -276,6 +276,12 @@ def test_a_file_from_before_has_its_segments_merged_from_two_of_a_size_on(brough
         assert connection.execute("SELECT v FROM lexical_config WHERE k = 'usermerge'").get == 2
 
 
+def test_a_file_from_before_has_no_more_than_eight_segments_of_a_size(brought_up_to_date):
+    before = "INSERT INTO lexical(lexical, rank) VALUES ('crisismerge', 16)"
+    with brought_up_to_date("0030 fewer segments while writing", before) as connection:
+        assert connection.execute("SELECT v FROM lexical_config WHERE k = 'crisismerge'").get == 8
+
+
 def plan_of(connection, search, table: str, values: tuple) -> list[str]:
     """How SQLite answers the statement of a search that asks this table."""
     asked = []
