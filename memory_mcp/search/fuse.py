@@ -111,6 +111,7 @@ def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin])
         for above, candidate in pairwise(ranked)
         if (candidate.lexical_share or 0.0) > LEAST_SHARE and above.score - candidate.score < EQUAL_SCORE
     ]
+    changed = False
     for above, candidate in near:
         if above.freshness + above.judged > candidate.freshness + candidate.judged:
             continue
@@ -118,8 +119,8 @@ def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin])
         is_later = later.told_at > earlier.told_at and not later.asks and (not later.session_id or later.session_id != earlier.session_id)
         difference = abs((above.lexical_share or 0.0) - (candidate.lexical_share or 0.0))
         if is_later and difference < EQUAL_SHARE:
-            candidate.score = above.score
-    return best_first(ranked, origins) if near else list(ranked)
+            candidate.score, changed = above.score, True
+    return best_first(ranked, origins) if changed else list(ranked)
 
 
 def _raise_answers(candidates: Sequence[Candidate], hints: Hints, matches: Mapping[int, float]) -> None:
