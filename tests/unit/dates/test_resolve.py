@@ -140,6 +140,22 @@ def test_a_named_day_without_a_year_stands_for_each_of_the_last_years_and_the_la
     assert named("what did I do last christmas?") == [date(2024, 12, 25)]
 
 
+@pytest.mark.parametrize(
+    ("words", "day"),
+    [
+        ("last July 25", "2025-07-25"), ("last July the 25th", "2025-07-25"), ("the 25th of last July", "2025-07-25"),
+        ("last October 30", "2024-10-30"), ("last December 3", "2024-12-03"), ("last February 29", "2024-02-29"),
+    ],
+)  # fmt: skip
+def test_the_last_day_of_that_name_is_the_latest_before_today(words, day):
+    assert named(f"what did we do {words}?") == [date.fromisoformat(day)]
+    assert days_of(words) == (day, day)
+
+
+def test_the_last_day_of_that_name_is_past_even_in_a_plan():
+    assert parse_moment("last July 25", NOON, TOKYO, "I will visit them again").astimezone(TOKYO).date() == date(2025, 7, 25)
+
+
 def test_a_date_that_is_named_twice_counts_once():
     assert named("昨日、そう昨日の夕飯は？") == [date(2025, 10, 29)]
 
