@@ -79,6 +79,19 @@ def test_a_range_may_lack_an_end():
     assert parse_range("..2025-10-17", NOON, TOKYO).start.year == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "start", "end"),
+    [
+        ("since 2025-10-17", "2025-10-17", None), ("after 2025-10-17", "2025-10-18", None),
+        ("until 2025-10-17", None, "2025-10-18"), ("before 2025-10-17", None, "2025-10-17"),
+    ],
+)  # fmt: skip
+def test_the_one_end_of_a_range_may_be_an_iso_day(words, start, end):
+    span = parse_range(words, NOON, TOKYO)
+    ends = [None if moment.year in (1, 9999) else moment.astimezone(TOKYO).date().isoformat() for moment in (span.start, span.end)]
+    assert ends == [start, end]
+
+
 def test_a_range_of_moments_includes_them():
     span = parse_range("2025-10-17T10:00..2025-10-17T12:00+00:00", NOON, TOKYO)
     assert datetime(2025, 10, 17, 1, tzinfo=UTC) in span
