@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_directory, settings_of
 from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import earlier_key, master_key
@@ -105,18 +106,18 @@ def restore(
         for persona in restore_cell(personas, copies, find_key, now, settings, moment):
             done.append(persona)
             if persona.refused:
-                typer.echo(f"{persona.persona}: {persona.refused}", err=True)
+                typer.echo(f"{persona.persona}: {worded(persona.refused)}", err=True)
             elif moment:
                 changed = persona.until.astimezone(settings.zone).isoformat(sep=" ", timespec="seconds") if persona.until else "never"
-                typer.echo(f"{persona.persona}: {'changed last' if persona.source == 'copy' else 'backed up'} {changed}")
+                tell(f"{persona.persona}: {'changed last' if persona.source == 'copy' else 'backed up'} {changed}")
     finally:
         personas.close()
     there = [persona for persona in done if not persona.refused]
     counts = Counter(persona.source for persona in there)
-    typer.echo(f"{cell}: {len(there):,} personas, {counts['copy']:,} from copies and {counts['backup']:,} from backups")
+    tell(f"{cell}: {len(there):,} personas, {counts['copy']:,} from copies and {counts['backup']:,} from backups")
     if known := not moment and [persona.until for persona in there if persona.until]:
         latest = max(known).astimezone(settings.zone).isoformat(sep=" ", timespec="seconds")
-        typer.echo(f"The latest change is of {latest}. What was acknowledged after the last copy or backup of a persona is lost.")
+        tell(f"The latest change is of {latest}. What was acknowledged after the last copy or backup of a persona is lost.")
     if len(there) < len(done):
         raise typer.Exit(1)
 

@@ -139,7 +139,7 @@ def _change(path: Path, change: Callable[[str], str]) -> None:
 def _print_part(location: str, text: str, only: Part) -> None:
     """Prints the text on stdout, with its location as a heading, or on stderr if only one part is printed."""
     if only is Part.BOTH:
-        typer.echo(f"── {location}\n")
+        typer.echo(f"── {worded(location)}\n")
     else:
-        typer.echo(f"── {location}", err=True)
+        typer.echo(f"── {worded(location)}", err=True)
     typer.echo(text.rstrip() + ("\n" if only is Part.BOTH else ""))

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from memory_mcp.cli.japanese import tell, worded
-from memory_mcp.cli.memories import Tags, print_private
+from memory_mcp.cli.japanese import named, tell, worded
+from memory_mcp.cli.memories import Importance, Tags, print_private
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, print_json
 
 Reason = Annotated[str | None, typer.Option(help="Why; kept in its history.", metavar="TEXT")]
@@ -16,7 +16,7 @@ def revise(
     text: Annotated[str | None, typer.Argument(help="Its new text.", metavar="TEXT")] = None,
     restore: Annotated[bool, typer.Option("--restore", help="Bring it back from the trash.")] = False,
     tag: Tags = None,
-    importance: Annotated[float | None, typer.Option(min=0, max=1, metavar="0..1")] = None,
+    importance: Importance = None,
     category: Annotated[str | None, typer.Option(help="The category of the memory.", metavar="NAME")] = None,
     privacy_level: Annotated[str | None, typer.Option(help="public, internal, private or secret.", metavar="LEVEL")] = None,
     expires: Annotated[str | None, typer.Option(help="Forget it then: 2025-10-17, 来週, 30d, or never.", metavar="WHEN")] = None,
@@ -85,4 +85,4 @@ def history(
         typer.echo(f"{version['revision']}. {version['since']}{reason}\n   {version['content']}")
     for event in answer["events"]:
         reason = event.get("reason") or event.get("rule")
-        typer.secho(f"{event['at']} {event['what']}{f': {reason}' if reason else ''}", dim=True)
+        typer.secho(f"{event['at']} {named('event', event['what'])}{f': {reason}' if reason else ''}", dim=True)

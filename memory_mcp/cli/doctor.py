@@ -39,5 +39,9 @@ def doctor(
 
 
 def _print(finding: "Finding") -> None:
-    typer.secho(f"{worded(finding.verdict):>5}", nl=False, fg=_COLOURS[finding.verdict])
-    typer.echo(f"  {finding.what}: {worded(finding.sentence)}")
+    # Imported here, as above.
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    verdict = worded(finding.verdict)
+    typer.secho(" " * (5 - cell_len(verdict)) + verdict, nl=False, fg=_COLOURS[finding.verdict])
+    typer.echo(f"  {worded(finding.what)}: {worded(finding.sentence)}")

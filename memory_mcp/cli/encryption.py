@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli.japanese import tell
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_directory, settings_of
 from memory_mcp.cli.progress import progress
 from memory_mcp.config.master_key import (
@@ -64,7 +64,7 @@ def show(
 ) -> None:
     """Show the id and the source of the current master key."""
     master = _master(settings_of(config).encryption)
-    typer.echo(master.text if secret else f"{master.id}, from {master.source}")
+    typer.echo(master.text if secret else worded(f"{master.id}, from {master.source}"))
 
 
 def encrypt(personas: PersonaNames = None, config: ConfigFile = None, data: DataDirectory = None) -> None:

@@ -144,7 +144,7 @@ def _take_over(server: "Connection", path: Path, ours: Store, *, dry_run: bool) 
     for begin in range(0, 0 if dry_run else len(differences.forgotten), FORGOTTEN_AT_ONCE):
         server.delete_json("/api/memories", keys=differences.forgotten[begin : begin + FORGOTTEN_AT_ONCE])
     summary = f"{path.stem}: {len(differences.new)} new, {len(differences.changed)} changed, {len(differences.forgotten)} forgotten, {len(differences.conflicts)} changed on both"
-    typer.echo(summary)
+    tell(summary)
     for our, their in differences.conflicts:
         is_theirs = their in differences.changed
         shown, kept = (their, our) if is_theirs else (our, their)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import DataDirectory, PersonaName, Url, connection
 from memory_mcp.errors import MemoryMCPError
 
@@ -29,7 +30,7 @@ MAX_TOKENS = 1_000
 
 def hook(
     persona: PersonaName = None,
-    max_tokens: Annotated[int, typer.Option(min=100, help="How long the context may be.")] = MAX_TOKENS,
+    max_tokens: Annotated[int, typer.Option(min=100, help="How many tokens the context may have.")] = MAX_TOKENS,
     transcripts: Annotated[bool, typer.Option("--transcripts/--no-transcripts", help="Import what was said.")] = True,
     data: DataDirectory = None,
     url: Url = None,
@@ -64,4 +65,4 @@ def _import(path: Path, connected: Callable[[], "Connection"]) -> None:
     lines = [json.dumps(item.row, ensure_ascii=False).encode() for item in transcripts.read(source_of(path), None) if item.row]
     if lines:
         counts = connected().import_rows(lines, on_known="keep")
-        typer.echo(f"memory-mcp: {counts['stored']} stored, {counts['already_known']} known already", err=True)
+        tell(f"memory-mcp: {counts['stored']} stored, {counts['already_known']} known already", err=True)

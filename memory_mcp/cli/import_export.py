@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from memory_mcp.cli.japanese import refusal, tell, worded
+from memory_mcp.cli.japanese import named_counts, refusal, tell, worded
 from memory_mcp.cli.options import PersonaName, PoolName, Url, connection
 from memory_mcp.cli.progress import progress
 from memory_mcp.errors import InvalidInput, MemoryMCPError
@@ -200,7 +200,7 @@ def report(counts: dict[str, Any], origins: Iterable[str]) -> None:
     typer.echo(", ".join(map(worded, [summary, *(f"{counts[name]} {words}" for name, words in further.items() if counts.get(name))])))
     for action in ("redacted", "flagged"):
         if kinds := counts.get(action):
-            tell(f"{action}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
+            tell(f"{action}: {named_counts('data', kinds)}")
     for origin, error in zip(origins, counts["errors"], strict=True):
         typer.echo(f"{refusal(origin)}: {refusal(error['reason'])}", err=True)
 

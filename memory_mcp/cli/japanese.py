@@ -86,7 +86,26 @@ def worded(sentence: str) -> str:
     words = sentence.strip()
     if language_of_machine() != "ja" or not words:
         return sentence
-    return sentence.replace(words, _told().find(words) or error(words))
+    found = _told().find(words)
+    # `{0}: {1}` fits also what only the other tables have words for.
+    return sentence.replace(words, error(words) if found in (None, words) else found)
+
+
+def named(kind: str, name: str) -> str:
+    """A name that programs read, such as `keyword`, where the machine is Japanese after what the dashboard calls it: 単語 [keyword]."""
+    if language_of_machine() != "ja":
+        return name
+    from memory_mcp.server.dashboard.words import Words  # noqa: PLC0415  as above
+
+    meaning = Words("ja").term(kind, name)
+    return name if meaning == name else f"{meaning} [{name}]"
+
+
+def named_counts(kind: str, counts: Mapping[str, int]) -> str:
+    """`1 phone, 2 email`, each name as in `named`."""
+    if language_of_machine() != "ja":
+        return ", ".join(f"{count} {name}" for name, count in counts.items())
+    return "、".join(f"{named(kind, name)} {count}件" for name, count in counts.items())
 
 
 def refusal(sentence: str) -> str:

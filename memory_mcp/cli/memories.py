@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli.japanese import tell, worded
+from memory_mcp.cli.japanese import named, named_counts, tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, memories_in_words, print_json
 from memory_mcp.domain import KINDS, MODES
 
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.", metavar="TAG")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; may be repeated.", metavar="TAG")]
+Importance = Annotated[float | None, typer.Option(min=0, max=1, help="How important it is, from 0 to 1; 0.5 is ordinary.", metavar="0..1")]
 Count = Annotated[int | None, typer.Option("--top-k", "-n", min=1, max=50, help="How many memories.", metavar="N")]
 
 
@@ -19,7 +20,7 @@ def remember(
     source: Annotated[str | None, typer.Option(help="Who said it.", metavar="NAME")] = None,
     occurred_at: Annotated[str | None, typer.Option(help="When it happened: 2025-10-17, 昨日, 3 days ago.", metavar="WHEN")] = None,
     tag: Tags = None,
-    importance: Annotated[float | None, typer.Option(min=0, max=1, metavar="0..1")] = None,
+    importance: Importance = None,
     category: Annotated[str | None, typer.Option(help="The category of the memory.", metavar="NAME")] = None,
     privacy_level: Annotated[str | None, typer.Option(help="public, internal, private or secret.", metavar="LEVEL")] = None,
     expires: Annotated[str | None, typer.Option(help="Forget it then: 2025-10-17, 来週, 30d.", metavar="WHEN")] = None,
@@ -84,7 +85,7 @@ def recent(persona: PersonaName = None, top_k: Count = None, url: Url = None, as
 def context(
     query: Annotated[str, typer.Argument(help="The topic at hand.", metavar="TOPIC")] = "",
     persona: PersonaName = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="How long the answer may be.", metavar="N")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="How many tokens the answer may have.", metavar="N")] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -98,9 +99,9 @@ def context(
         tell(f"last conversation: {last} ({answer['since_last_conversation']})")
     for name in ("persona_info", "user_info", "state"):
         if fields := answer.get(name):
-            typer.echo(f"{name}: {', '.join(f'{field} {value}' for field, value in fields.items())}")
+            typer.echo(f"{worded(name)}: {', '.join(f'{field} {value}' for field, value in fields.items())}")
     for hit in answer["hits"]:
-        typer.echo(_format_hit(f"[{hit['_source']}]", hit))
+        typer.echo(_format_hit(worded(f"[{hit['_source']}]"), hit))
     if sentence := new_persona(answer, "does not exist yet"):
         tell(sentence, err=True, dim=True)
 
@@ -160,7 +161,7 @@ def print_private(answer: Mapping[str, Any]) -> None:
     """Prints how much private data was replaced or flagged, by kind."""
     for action in ("redacted", "flagged"):
         if kinds := answer.get(action):
-            tell(f"  {action}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
+            tell(f"  {action}: {named_counts('data', kinds)}")
 
 
 def _format_hit(mark: str, hit: Mapping[str, Any]) -> str:
@@ -173,9 +174,9 @@ def _format_hit(mark: str, hit: Mapping[str, Any]) -> str:
 
 def _summary(answer: Mapping[str, Any]) -> str:
     """One line on the answer: the persona, the search mode, and the steps of the configured pipeline that were skipped."""
-    parts = [f"{answer['persona']}: {len(answer['hits'])} hit(s), {answer.get('more', 0)} more", f"mode {answer['mode']}"]
+    parts = [f"{answer['persona']}: {len(answer['hits'])} hit(s), {answer.get('more', 0)} more", f"mode {named('mode', answer['mode'])}"]
     if answer.get("degraded"):
-        parts.append(f"degraded: {', '.join(answer['degraded'])}")
+        parts.append(f"degraded: {', '.join(named('degraded', reason) for reason in answer['degraded'])}")
     if answer.get("unmatched"):
         parts.append(f"in no memory: {', '.join(answer['unmatched'])}")
     return " · ".join(map(worded, [*parts, *filter(None, [new_persona(answer, "does not exist yet")])]))

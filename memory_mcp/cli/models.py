@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import ConfigFile, DataDirectory, settings_of
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.config.settings import Settings
@@ -60,7 +61,7 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
     settings = settings_of(config, must_exist=True)
     for role, name in _configured(settings):
         if name is None:
-            typer.echo(f"{role}: none (null)")
+            typer.echo(f"{worded(role)}: {worded('none (null)')}")
             continue
         set_languages = settings.embeddings_languages if role == "embedder" else settings.reranker_languages
         elsewhere = availability.elsewhere(settings, role)
@@ -68,10 +69,12 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
         traits = traits_of(name, location.directory if isinstance(location, Found) else None)
         languages = set_languages if set_languages is not None else traits.languages
         where = elsewhere or _where(location)
-        typer.echo(f"{role}: {name}\n  where: {where}\n  languages: {', '.join(languages) if languages else 'all'}")
+        typer.echo(f"{worded(role)}: {name}")
+        tell(f"  where: {worded(where)}")
+        tell(f"  languages: {', '.join(languages) if languages else 'all'}")
         known_traits = traits.with_prefixes_told() if role == "reranker" or settings.embeddings_class else traits
         if guess := known_traits.guess(languages_set=set_languages is not None):
-            typer.echo(f"  guessed: {guess}")
+            tell(f"  guessed: {guess}")
 
 
 @models.command()
@@ -86,16 +89,16 @@ def check(config: ConfigFile = None, data: DataDirectory = None) -> None:
     with ModelPool() as pool:
         for role, name in _configured(settings):
             if name is None:
-                typer.echo(f"{role}: none (null)")
+                typer.echo(f"{worded(role)}: {worded('none (null)')}")
                 continue
             try:
                 run = _run_embedder if role == "embedder" else _run_reranker
-                typer.echo(f"{role}: {run(settings, pool, Caches(), _exports(data))}")
+                typer.echo(f"{worded(role)}: {worded(run(settings, pool, Caches(), _exports(data)))}")
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001  libraries raise anything, even panics, at broken models; the other model must still be checked
                 failed = True
-                typer.echo(f"{role}: {_message(name, error)}", err=True)
+                typer.echo(f"{worded(role)}: {worded(_message(name, error))}", err=True)
     if failed:
         raise typer.Exit(1)
 
@@ -107,17 +110,17 @@ def download(config: ConfigFile = None) -> None:
     failed = False
     for role, name in _configured(settings):
         if name is None or (elsewhere := availability.elsewhere(settings, role)):
-            typer.echo(f"{role}: nothing to download ({'null' if name is None else f'{name} runs {elsewhere}'})")
+            tell(f"{worded(role)}: nothing to download ({'null' if name is None else f'{name} runs {elsewhere}'})")
         elif Path(name).expanduser().is_dir():
-            typer.echo(f"{role}: nothing to download ({name} is a directory)")
+            tell(f"{worded(role)}: nothing to download ({name} is a directory)")
         elif role == "embedder" and package.is_named(name):
-            typer.echo(f"{role}: nothing to download ({name} comes with {package.INSTALL})")
+            tell(f"{worded(role)}: nothing to download ({name} comes with {package.INSTALL})")
         else:
             try:
-                typer.echo(f"{role}: {name} is in {availability.download(name, role, show_progress=sys.stderr.isatty())}")
+                tell(f"{worded(role)}: {name} is in {availability.download(name, role, show_progress=sys.stderr.isatty())}")
             except MemoryMCPError as error:
                 failed = True
-                typer.echo(f"{role}: {error}", err=True)
+                typer.echo(f"{worded(role)}: {worded(str(error))}", err=True)
     if failed:
         raise typer.Exit(1)
 

@@ -36,10 +36,13 @@ PersonaName = Annotated[
 PoolName = Annotated[str | None, typer.Option("--pool", help="The store of this pool instead of a persona's own.", metavar="NAME")]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", help="Default: MEMORY_MCP_CONFIG, or ./config.json, or that of `memory-mcp stdio`.", metavar="FILE"),
+    typer.Option(
+        "--config", help="config.json. Default: MEMORY_MCP_CONFIG, or ./config.json, or that of `memory-mcp stdio`.", metavar="FILE"
+    ),
 ]
 DataDirectory = Annotated[
-    Path | None, typer.Option("--data", help="Default: MEMORY_MCP_DATA, or ./memory, or that of `memory-mcp stdio`.", metavar="DIR")
+    Path | None,
+    typer.Option("--data", help="The data directory. Default: MEMORY_MCP_DATA, or ./memory, or that of `memory-mcp stdio`.", metavar="DIR"),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the server's answer as JSON.")]
 

@@ -33,7 +33,7 @@ def organize(
 def _show_outcomes(answer: Mapping[str, Any], url: str | None) -> None:
     for outcome in answer["outcomes"]:
         reason = f" ({outcome['reason']})" if "reason" in outcome else ""
-        typer.echo(f"{outcome['key']}: {outcome['outcome']}{reason}")
+        typer.echo(f"{outcome['key']}: {worded(outcome['outcome'])}{reason}")
     if "operation_id" in answer and "undoes" not in answer:
         tell(f"undo it with: {_undo(answer, answer['operation_id'], url)}")
 
@@ -68,7 +68,7 @@ def _show_proposals(answer: Mapping[str, Any], url: str | None) -> None:
     for group in answer["duplicates"]:
         typer.echo(f"\n{group['into']['key']}  {group['into']['content']}")
         for duplicate in group["merge"]:
-            typer.echo(f"  {duplicate['key']}  {duplicate['content']}  ({duplicate['why']}, {duplicate['similarity']})")
+            typer.echo(f"  {duplicate['key']}  {duplicate['content']}  ({worded(duplicate['why'])}, {duplicate['similarity']})")
     for name, words in (("low_value", "of low value"), ("faded", "not used for a long time")):
         if answer[name]:
             tell(f"\n{answer['counts'][name]} {words}:")

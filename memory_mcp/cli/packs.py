@@ -12,7 +12,7 @@ import typer
 
 from memory_mcp import __version__
 from memory_mcp.cli.import_export import report, written_to
-from memory_mcp.cli.japanese import tell
+from memory_mcp.cli.japanese import named, named_counts, tell
 from memory_mcp.cli.options import DataDirectory, PersonaName, PoolName, Url, connection, memories_in_words
 from memory_mcp.cli.progress import progress
 from memory_mcp.config.reading import default_data_directory
@@ -80,10 +80,10 @@ def inspect(file: PackFile, data: DataDirectory = None) -> None:
     from memory_mcp.transfer.packs import findings_in, rows_of, verified  # noqa: PLC0415  as above
 
     manifest = verified(file)
-    typer.echo(
+    tell(
         f"{manifest.name}: {memories_in_words(manifest.memories)} in {manifest.lines} lines, made at {manifest.made_at} by {manifest.made_by}"
     )
-    typer.echo(_signer(manifest, data or default_data_directory()))
+    tell(_signer(manifest, data or default_data_directory()))
     rows = [json.loads(line) for line in rows_of(file, manifest)]
     for row in rows[:3]:
         typer.echo(f"  {row.get('content') or row}"[:200])
@@ -115,7 +115,7 @@ def install(
             "it may be somebody else of that name",
             f"Ask them; if {manifest.fingerprint} is theirs, use --trust {manifest.fingerprint}",
         )
-    typer.echo(_signer(manifest, directory))
+    tell(_signer(manifest, directory))
     with progress("installing", manifest.lines) as advance:
         counts = connection(url, persona, pool=pool).import_rows(rows_of(file, manifest), advance, dry_run=dry_run)
     report(counts, [f"line {error['line'] + 1}" for error in counts["errors"]])
@@ -136,7 +136,7 @@ def _signer(manifest: "Manifest", directory: Path) -> str:
 
 def _show_findings(findings: "list[PrivateFinding]") -> None:
     for finding in findings[:FINDINGS_SHOWN]:
-        typer.echo(f"{finding.key}: {finding.kind} {finding.sample}", err=True)
+        typer.echo(f"{finding.key}: {named('data', finding.kind)} {finding.sample}", err=True)
     if findings:
-        counts = ", ".join(f"{count} {kind}" for kind, count in Counter(finding.kind for finding in findings).items())
+        counts = named_counts("data", Counter(finding.kind for finding in findings))
         tell(f"may be private: {counts}. Names of people are not looked for: read it before you give it away.", err=True)

@@ -29,7 +29,7 @@ def stats(
         print_json(answer)
         return
     for field, value in answer.items():
-        tell(f"{field}: {_format_value(value)}")
+        typer.echo(f"{worded(field)}: {_format_value(value)}")
 
 
 @group.command()
@@ -77,7 +77,7 @@ def erase(
     listed = server.post_json("/api/persona/erase", {})
     if confirm is None:
         for field in ("memories", "superseded", "in_trash", "versions", "database_bytes", "kept_copies", "backups", "tokens"):
-            tell(f"{field}: {_format_value(listed[field])}")
+            typer.echo(f"{worded(field)}: {_format_value(listed[field])}")
         confirm = typer.prompt(worded(f"Type {listed['persona']} to erase it for good"))
     answer = server.post_json(
         "/api/persona/erase", {"confirm": confirm, "remove_kept": remove_kept or None, "remove_backups": remove_backups or None}
@@ -100,4 +100,6 @@ def _report(answer: Mapping[str, Any], as_json: bool, sentence: str) -> None:
 
 
 def _format_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return worded("yes" if value else "no")
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from memory_mcp.cli.japanese import worded
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -14,7 +16,7 @@ Advance = Callable[[int], None]
 def steps(what: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar for repeated phases; yields a function to call with the completed and the total amount."""
     with _bar(quiet=False) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(worded(what), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
@@ -22,7 +24,7 @@ def steps(what: str) -> Iterator[Callable[[int, int], None]]:
 def progress(what: str, total: int | None, quiet: bool = False) -> Iterator[Advance]:
     """A progress bar; yields a function to call with each further amount. `total` is None if it is unknown."""
     with _bar(quiet=quiet) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(worded(what), total=total)
         yield lambda count: bar.advance(task, count)
 
 

@@ -47,10 +47,11 @@ def purge(
 
 def _show_plan(listed: Mapping[str, Any]) -> None:
     for outcome in listed.get("outcomes", []):
-        typer.echo(f"{outcome['key']}: {outcome['outcome']} {outcome.get('reason') or outcome.get('content', '')}".rstrip())
+        typer.echo(f"{outcome['key']}: {worded(outcome['outcome'])} {outcome.get('reason') or outcome.get('content', '')}".rstrip())
     for what, verb in (("trash", "move to the trash"), ("erase", "erase")):
         for due in listed.get(what, []):
-            typer.echo(f"{due['key']}: {verb} ({due['rule']}, since {due['since']}) {due.get('content', '')}".rstrip())
+            since = worded(f"since {due['since']}")
+            typer.echo(f"{due['key']}: {worded(verb)} ({due['rule']}, {since}) {due.get('content', '')}".rstrip())
     if "to_trash" in listed:
         tell(f"{listed['persona']}: {listed['to_trash']} to move to the trash, {listed['to_erase']} to erase")
     _show_remains(listed)

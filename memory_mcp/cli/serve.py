@@ -38,7 +38,7 @@ def adopt(
     things, stores = preview(directory) if dry_run else if_free(directory, lambda: adopt_all(directory, datetime.now(UTC)))
     verb = "would be" if dry_run else "are"
     for thing in things:
-        typer.echo(thing.sentence(done=not dry_run))
+        tell(thing.sentence(done=not dry_run))
     for name, refused in stores.items():
         tell(f"{name}: {refused or f'its older tables {verb} taken over'}")
     if not things and not stores:

@@ -21,7 +21,11 @@ YIELD_SECONDS = 10.0
 
 Data = Annotated[
     Path | None,
-    typer.Option("--data", help="Default: MEMORY_MCP_DATA, or ./memory beside ./config.json, or your directory for data.", metavar="DIR"),
+    typer.Option(
+        "--data",
+        help="The data directory. Default: MEMORY_MCP_DATA, or ./memory beside ./config.json, or your directory for data.",
+        metavar="DIR",
+    ),
 ]
 
 

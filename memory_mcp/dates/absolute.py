@@ -55,6 +55,11 @@ def _month_in_each_year(today: date, month: int) -> Iterator[DaySpan]:
     return each_year(today, lambda year: month_of(year, month))
 
 
+def _last_day(today: date, month: int, day: int) -> list[DaySpan]:
+    """The latest such day before today."""
+    return [span for span in _day_in_each_year(today, month, day) if span[0] < today][:1]
+
+
 def _in_year(year: int, month: int, day: int | None) -> DaySpan:
     return day_of(date(year, month, day)) if day else month_of(year, month)
 
@@ -277,6 +282,16 @@ DAYS_AND_MONTHS: list[Expression] = [
         "17 October 2025",
     ),
     month(rf"(?<![a-z]){MONTH_NAME},?\s+(?:of\s+)?(\d{{4}})", lambda m, today: [month_of(int(m[2]), MONTHS[m[1]])], "October 2025"),
+    day(
+        rf"(?<![a-z])last\s+{MONTH_NAME}\s+(?:the\s+)?{_DAY}(?!\d)",
+        lambda m, today: _last_day(today, MONTHS[m[1]], int(m[2])),
+        "last October 17",
+    ),
+    day(
+        rf"(?<![a-z\d])(?:the\s+)?{_DAY}\s+of\s+last\s+{MONTH_NAME}(?![a-z])",
+        lambda m, today: _last_day(today, MONTHS[m[2]], int(m[1])),
+        "the 17th of last October",
+    ),
     day(
         rf"(?<![a-z]){MONTH_NAME}\s+(?:the\s+)?{_DAY}(?!\d)",
         lambda m, today: _day_in_each_year(today, MONTHS[m[1]], int(m[2])),

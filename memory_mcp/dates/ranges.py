@@ -41,8 +41,8 @@ def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     if beside:
         return beside
     first, *last = (part.strip() for part in SEPARATOR.split(re.sub("^(?:from|between) ", "", plain), maxsplit=1))
-    if last and (first or last[0]):
-        return _from_to(first, last[0], today, zone)
+    if last and (first or last[0]) and (both := _from_to(first, last[0], today, zone)):
+        return both
     for words, bound in _BOUNDS:
         match = words.fullmatch(plain)
         span = span_of_date((match[1] or match[2]).strip(), today, zone) if match else None

@@ -7,16 +7,19 @@ import tomllib
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 from error_wordings import PACKAGE, wordings
 
 from memory_mcp import cli
-from memory_mcp.cli.japanese import descriptions, line_breaks, paragraphs, worded
+from memory_mcp.cli.japanese import descriptions, line_breaks, named, paragraphs, worded
 from memory_mcp.config.reading import language_of_machine
+from memory_mcp.domain import MODES
 from memory_mcp.server.translations import Translations
 
+TOOLS_PAGE = PACKAGE.parent / "docs" / "tools.md"
 TABLES = tomllib.loads(Path(cli.__file__).with_name("japanese.toml").read_text(encoding="utf-8"))
 HELP = {paragraph for described in descriptions(typer.main.get_command(cli.app)) for paragraph in paragraphs(described.help)}
 Run = Callable[..., tuple[int, str, str]]
@@ -40,6 +43,16 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 def test_every_command_argument_and_option_is_explained_in_japanese_and_nothing_else():
     assert set(TABLES["help"]) == HELP
     assert all(re.search("[ぁ-んァ-ヶ一-龥]", japanese) for japanese in TABLES["help"].values() if " " in japanese)
+
+
+def parameters(command: Any) -> Iterator[Any]:
+    yield from command.params
+    for inner in getattr(command, "commands", {}).values():
+        yield from parameters(inner)
+
+
+def test_every_argument_and_option_has_help():
+    assert [parameter.name for parameter in parameters(typer.main.get_command(cli.app)) if not parameter.help] == []
 
 
 def test_every_error_of_the_commands_has_japanese():
@@ -163,6 +176,10 @@ def test_what_a_command_did_is_told_in_japanese(run: Run):
         ("  similar to memory_1: 苺: 好き", "  似た記憶 memory_1: 苺: 好き"),
         ("さくら: 3 would be stored, 0 known already, 1 would be refused", "さくら: （試行）保存 3件、保存済み 0件、拒否 1件"),
         ("line 3", "3行目"),
+        (
+            "1 backup of this server, the newest of 2025-10-30, may hold it until somebody removes them: backup.enabled is false, and nothing removes the old ones",
+            "このサーバーのバックアップ（最新は 2025-10-30）には、削除するまで残ることがあります（自動バックアップがオフのため、古いものは消えません）",
+        ),
         ("nobody worded this", "nobody worded this"),
     ],
 )
@@ -170,6 +187,16 @@ def test_sentences_keep_their_values_and_their_indentation(monkeypatch: pytest.M
     assert worded(english) == english
     monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
     assert worded(english) == japanese
+
+
+def test_every_mode_and_every_reason_for_a_degraded_answer_is_named_with_its_meaning(monkeypatch: pytest.MonkeyPatch):
+    table = TOOLS_PAGE.read_text(encoding="utf-8").partition("#### Degraded")[2].partition("`context_unreadable")[0]
+    reasons = {reason for line in table.splitlines() for reason in re.findall(r"`(\w+)`", line.split("|")[1] if line else "")}
+    assert "rerank_deadline" in reasons
+    names = {("degraded", reason) for reason in reasons} | {("mode", mode) for mode in (*MODES, "hybrid")}
+    assert {named(*name) for name in names} == {name for _, name in names}
+    monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
+    assert [name for name in names if not re.fullmatch(rf"[ぁ-んァ-ヶ一-龥].* \[{name[1]}\]", named(*name))] == []
 
 
 def test_an_error_that_no_table_has_is_told_as_it_is(run: Run, tmp_path: Path):

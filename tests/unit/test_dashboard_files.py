@@ -69,7 +69,7 @@ def test_what_an_import_leaves_out_is_told_in_japanese_by_its_kind():
     left_out = LeftOut()
     for kind, where in (("templates", "a: 1 (b), c.md"), ("templates", "d.md"), ("new things", "e.md")):
         left_out.add(ImportItem(where, left_out=kind))
-    assert said(left_out.sentence(), "ja") == "取り込まなかったもの: new things: 1 (e.md), テンプレート: 2 (a: 1 (b), c.md; d.md)"
+    assert said(left_out.sentence(), "ja") == "インポートしなかったもの: new things: 1 (e.md), テンプレート: 2 (a: 1 (b), c.md; d.md)"
     assert said(left_out.sentence(), "en") == left_out.sentence()
 
 

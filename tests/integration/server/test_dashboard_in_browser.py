@@ -237,7 +237,7 @@ def test_a_file_is_tried_and_then_imported_and_says_how_far_it_is_and_what_becam
         page.locator("input[type=file]").set_input_files(lines)
         page.locator("[name=dry_run]").set_checked(dry_run)
         page.locator("main form button").click()
-        page.locator("#job [role=status]", has_text="取り込みが終わりました").wait_for()
+        page.locator("#job [role=status]", has_text="インポートが終わりました").wait_for()
         assert "301 / 301" in page.locator("#job [role=status]").inner_text()
         assert page.locator("#job li", has_text="251行目").count() == 1
         assert violations(page) == []
@@ -250,7 +250,7 @@ def test_without_scripts_a_file_is_imported_by_pages_that_reload_themselves(page
     page.goto("/p/plain-files/ui/house/import")
     page.locator("input[type=file]").set_input_files(lines)
     page.locator("main form button").click()
-    page.locator("#job [role=status]", has_text="取り込みが終わりました").wait_for()
+    page.locator("#job [role=status]", has_text="インポートが終わりました").wait_for()
     page.goto("/p/plain-files/ui/house")
     assert page.locator("dd").first.inner_text() == "300"
 

@@ -1,4 +1,4 @@
-"""docs/dates.md lists every date expression, with an example that it reads."""
+"""docs/dates.md and docs/dates.ja.md list every date expression, with an example that it reads."""
 
 import dates_grammar
 import pytest
@@ -15,9 +15,9 @@ EXAMPLES = [
 ]
 
 
-def test_the_table_of_the_page_is_generated_from_the_expressions():
-    page = dates_grammar.PAGE.read_text(encoding="utf-8")
-    assert page == dates_grammar.with_table(page), "run python tests/dates_grammar.py"
+@pytest.mark.parametrize("page", [dates_grammar.ENGLISH, dates_grammar.JAPANESE], ids=lambda page: page.name)
+def test_the_table_of_a_page_is_generated_from_the_expressions(page):
+    assert page.read_text(encoding="utf-8") == dates_grammar.with_table(page), "run python tests/dates_grammar.py"
 
 
 def test_every_expression_has_an_example():

@@ -79,6 +79,19 @@ def test_a_range_may_lack_an_end():
     assert parse_range("..2025-10-17", NOON, TOKYO).start.year == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "start", "end"),
+    [
+        ("since 2025-10-17", "2025-10-17", None), ("after 2025-10-17", "2025-10-18", None),
+        ("until 2025-10-17", None, "2025-10-18"), ("before 2025-10-17", None, "2025-10-17"),
+    ],
+)  # fmt: skip
+def test_the_one_end_of_a_range_may_be_an_iso_day(words, start, end):
+    span = parse_range(words, NOON, TOKYO)
+    ends = [None if moment.year in (1, 9999) else moment.astimezone(TOKYO).date().isoformat() for moment in (span.start, span.end)]
+    assert ends == [start, end]
+
+
 def test_a_range_of_moments_includes_them():
     span = parse_range("2025-10-17T10:00..2025-10-17T12:00+00:00", NOON, TOKYO)
     assert datetime(2025, 10, 17, 1, tzinfo=UTC) in span
@@ -138,6 +151,22 @@ def test_a_day_may_have_a_name(words, first, last):
 def test_a_named_day_without_a_year_stands_for_each_of_the_last_years_and_the_last_one_for_one():
     assert named("クリスマスは何をした？") == [date(year, 12, 25) for year in range(2025, 2025 - YEARS_CONSIDERED, -1)]
     assert named("what did I do last christmas?") == [date(2024, 12, 25)]
+
+
+@pytest.mark.parametrize(
+    ("words", "day"),
+    [
+        ("last July 25", "2025-07-25"), ("last July the 25th", "2025-07-25"), ("the 25th of last July", "2025-07-25"),
+        ("last October 30", "2024-10-30"), ("last December 3", "2024-12-03"), ("last February 29", "2024-02-29"),
+    ],
+)  # fmt: skip
+def test_the_last_day_of_that_name_is_the_latest_before_today(words, day):
+    assert named(f"what did we do {words}?") == [date.fromisoformat(day)]
+    assert days_of(words) == (day, day)
+
+
+def test_the_last_day_of_that_name_is_past_even_in_a_plan():
+    assert parse_moment("last July 25", NOON, TOKYO, "I will visit them again").astimezone(TOKYO).date() == date(2025, 7, 25)
 
 
 def test_a_date_that_is_named_twice_counts_once():
