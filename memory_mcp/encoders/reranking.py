@@ -40,8 +40,8 @@ class _UnderWay:
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """At most `pairs` pairs and `characters` are in a batch, and every `worth` pairs are worth one more batch. Where other calls wait, a batch has
-    up to `pairs_in_line` pairs, if that is more."""
+    """At most `pairs` pairs and `characters` are in a batch, and every `worth` pairs are worth one more batch. Where other calls leave one worker at
+    most, a batch has up to `pairs_in_line` pairs, if that is more."""
 
     pairs: int = BATCH_PAIRS
     worth: int = MIN_BATCH_PAIRS
@@ -122,8 +122,10 @@ class PooledReranker:
         minimum = len(uncached) if at_least is None else min(at_least, len(uncached))
         first_in_line = self._pool.queue_is_empty(Urgency.RERANK)
         if not self._in_time(query, uncached[:minimum], deadline):
-            # One slow moment, which the measured pace includes, must not refuse every call from then on: a first call tries.
-            return minimum if first_in_line and not _is_past(deadline) else None
+            # A first call, which nobody else waits behind, needs no room for error. And one slow moment, which the measured pace includes, must
+            # not refuse every call from then on: where nothing was measured just now, it tries.
+            may_end = self._in_time(query, uncached[:minimum], deadline, 1.0) or not self._pool.is_measured(Urgency.RERANK)
+            return minimum if first_in_line and may_end and not _is_past(deadline) else None
         if not first_in_line and deadline is not None:
             return minimum  # others wait: more than the minimum would take their time
         # More pairs may take less time if they fill the workers evenly, so try the largest count first.
@@ -191,12 +193,13 @@ class PooledReranker:
                             del self._under_way[key]
 
     def _batches(self, texts: dict[bytes, str]) -> list[list[bytes]]:
-        """The keys in batches, longest texts first, so that short ones fill the gaps at the end. If no other call waits, all workers
-        get equal batches: five pairs as 3 and 2 take .75 of the time of 4 and 1. If others wait, what is shown is one batch: one half alone by
-        the deadline is work for nothing.
+        """The keys in batches, longest texts first, so that short ones fill the gaps at the end. The workers that other calls leave get equal batches:
+        five pairs as 3 and 2 take .75 of the time of 4 and 1. If that is one at most, what is shown is one batch: one half alone by the deadline is work
+        for nothing.
         """
-        is_alone = self._pool.queue_is_empty(Urgency.RERANK)
-        workers, pairs = (self._pool.workers, self._limits.pairs) if is_alone else (1, max(self._limits.pairs, self._limits.pairs_in_line))
+        free = self._pool.free_workers(Urgency.RERANK)
+        is_shared = free > 1 or free == self._pool.workers
+        workers, pairs = (free, self._limits.pairs) if is_shared else (1, max(self._limits.pairs, self._limits.pairs_in_line))
         rounds = math.ceil(len(texts) / (workers * pairs))
         equal_batches = _equal_parts(
             sorted(texts, key=lambda key: -len(texts[key])), min(workers * rounds, math.ceil(len(texts) / self._limits.worth))

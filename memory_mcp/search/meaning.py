@@ -63,7 +63,7 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
     unwanted = question.mode not in ("auto", "semantic", "graph") or (state == "off" and question.mode != "semantic")
     if unwanted or (models.embedder and not persona.exists):
         return Meaning()
-    with persona.database.read_briefly() as connection:
+    with persona.database.read_statement() as connection:
         serving = stored_vectors.serving_generation(connection)
     embedder = models.of_generation(serving) or (models.embedder if serving is None else None)
     if embedder is None or indexes is None:
