@@ -35,6 +35,7 @@ class _UnderWay:
 
     future: Future[dict[bytes, float]]
     keys: tuple[bytes, ...]
+    deadline: float | None
     waiting: int = 0
 
 
@@ -122,10 +123,8 @@ class PooledReranker:
         minimum = len(uncached) if at_least is None else min(at_least, len(uncached))
         first_in_line = self._pool.queue_is_empty(Urgency.RERANK)
         if not self._in_time(query, uncached[:minimum], deadline):
-            # A first call, which nobody else waits behind, needs no room for error. And one slow moment, which the measured pace includes, must
-            # not refuse every call from then on: where nothing was measured just now, it tries.
-            may_end = self._in_time(query, uncached[:minimum], deadline, 1.0) or not self._pool.is_measured(Urgency.RERANK)
-            return minimum if first_in_line and may_end and not _is_past(deadline) else None
+            # One slow moment, which the measured pace includes, must not refuse every call from then on: a first call tries.
+            return minimum if first_in_line and not _is_past(deadline) else None
         if not first_in_line and deadline is not None:
             return minimum  # others wait: more than the minimum would take their time
         # More pairs may take less time if they fill the workers evenly, so try the largest count first.
@@ -161,7 +160,8 @@ class PooledReranker:
                 raise error
             scores |= job.future.result()
         missing = {key: text for key, text in texts.items() if key in first and key not in scores}
-        if missing and not _is_past(deadline):  # the call that had begun it had less time than this one
+        given_up = {key for job in jobs if _is_earlier(job.deadline, deadline) for key in job.keys}
+        if missing and missing.keys() <= given_up and not _is_past(deadline):  # the calls that had begun them had less time than this one
             more = self._scored(query, missing, first, deadline)
             return None if more is None else scores | more
         return None if missing else scores
@@ -174,7 +174,7 @@ class PooledReranker:
             for batch in self._batches(missing):
                 work = self._score_batch(query, {key: missing[key] for key in batch})
                 future = self._pool.submit(work, Urgency.RERANK, deadline, _weight(query, missing, batch))
-                job = _UnderWay(future, tuple(batch))
+                job = _UnderWay(future, tuple(batch), deadline)
                 self._under_way.update(dict.fromkeys(batch, job))
                 jobs.append(job)
             for job in jobs:
@@ -240,6 +240,10 @@ def _equal_parts(keys: Sequence[bytes], count: int) -> list[list[bytes]]:
 def _weight(query: str, texts: dict[bytes, str], batch: list[bytes]) -> int:
     """The cost of a batch: its characters after padding."""
     return len(batch) * (len(query) + max(len(texts[key]) for key in batch))
+
+
+def _is_earlier(one: float | None, other: float | None) -> bool:
+    return one is not None and (other is None or one < other)
 
 
 def _is_past(deadline: float | None) -> bool:

@@ -91,9 +91,8 @@ class ModelPool:
         """
         with self._changed:
             queue = self._queues[urgency]
-            ahead = queue.ahead_of(_owner.get(), len(weights)) * max(queue.pace_seconds, queue.average_seconds / self.workers)
-            longest = max(*weights, sum(weights) / self.workers)  # more workers don't shorten a job
-            return ahead + queue.as_jobs(longest) * queue.average_seconds
+            pace = max(queue.pace_seconds, queue.average_seconds / self.workers)
+            return (queue.ahead_of(_owner.get(), len(weights)) + queue.as_jobs(sum(weights))) * pace
 
     def queue_is_empty(self, urgency: Urgency) -> bool:
         """Whether no job of this urgency waits, so that a new one would be next."""
@@ -104,11 +103,6 @@ class ModelPool:
         """How many workers run no job of this urgency; none are free while such a job waits."""
         with self._changed:
             return 0 if self._queues[urgency].waiting else self.workers - self._running[urgency]
-
-    def is_measured(self, urgency: Urgency) -> bool:
-        """Whether a job of this urgency ended a moment ago, so that estimates tell what the next one takes."""
-        with self._changed:
-            return self._queues[urgency].is_measured(time.monotonic())
 
     def close(self, wait: bool = True) -> None:
         """Ends the workers after their current jobs; waiting jobs are cancelled. Can be called twice."""

@@ -205,13 +205,6 @@ def test_lighter_jobs_are_expected_to_take_less():
         assert pool.expected_seconds(Urgency.RERANK, [20, 20]) < usual < pool.expected_seconds(Urgency.RERANK, [300])
 
 
-def test_more_workers_are_not_expected_to_shorten_a_job():
-    with ModelPool(2) as pool:
-        pool._queues[Urgency.RERANK].record(1, 1.0, time.monotonic(), 100)
-        assert pool.expected_seconds(Urgency.RERANK, [100]) == pool.expected_seconds(Urgency.RERANK, [100, 100]) == 1.0
-        assert pool.expected_seconds(Urgency.RERANK, [100] * 4) == 2.0
-
-
 def test_the_workers_that_run_no_such_job_are_free_for_it_while_none_waits():
     running, enough = threading.Event(), threading.Event()
     with ModelPool(1) as pool:

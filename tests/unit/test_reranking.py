@@ -292,6 +292,22 @@ def test_who_waits_longer_gets_the_work_that_another_gave_up(reranker: PooledRer
     assert not reranker._under_way
 
 
+def test_what_would_end_too_late_is_asked_for_once(
+    reranker: PooledReranker, judge: Judge, pool: ModelPool, monkeypatch: pytest.MonkeyPatch
+):
+    pool._queues[Urgency.RERANK].record(1, 2 * AN_HOUR, time.monotonic(), 2)
+    asked: list[Urgency] = []
+    submit = pool.submit
+
+    def counted(work, urgency, *more):
+        asked.append(urgency)
+        return submit(work, urgency, *more)
+
+    monkeypatch.setattr(pool, "submit", counted)
+    assert reranker.score("q", ["a"], deadline=time.monotonic() + AN_HOUR) is None
+    assert (asked, judge.asked) == ([Urgency.RERANK], [])
+
+
 def test_what_is_shown_counts_where_the_rest_comes_too_late(judge: Judge):
     class Slowing(Judge):
         def __call__(self, pairs: list[Pair]) -> list[float]:
