@@ -35,13 +35,14 @@ class _UnderWay:
 
     future: Future[dict[bytes, float]]
     keys: tuple[bytes, ...]
+    deadline: float | None
     waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """At most `pairs` pairs and `characters` are in a batch, and every `worth` pairs are worth one more batch. Where other calls wait, a batch has
-    up to `pairs_in_line` pairs, if that is more."""
+    """At most `pairs` pairs and `characters` are in a batch, and every `worth` pairs are worth one more batch. Where other calls leave one worker at
+    most, a batch has up to `pairs_in_line` pairs, if that is more."""
 
     pairs: int = BATCH_PAIRS
     worth: int = MIN_BATCH_PAIRS
@@ -159,7 +160,8 @@ class PooledReranker:
                 raise error
             scores |= job.future.result()
         missing = {key: text for key, text in texts.items() if key in first and key not in scores}
-        if missing and not _is_past(deadline):  # the call that had begun it had less time than this one
+        given_up = {key for job in jobs if _is_earlier(job.deadline, deadline) for key in job.keys}
+        if missing and missing.keys() <= given_up and not _is_past(deadline):  # the calls that had begun them had less time than this one
             more = self._scored(query, missing, first, deadline)
             return None if more is None else scores | more
         return None if missing else scores
@@ -172,7 +174,7 @@ class PooledReranker:
             for batch in self._batches(missing):
                 work = self._score_batch(query, {key: missing[key] for key in batch})
                 future = self._pool.submit(work, Urgency.RERANK, deadline, _weight(query, missing, batch))
-                job = _UnderWay(future, tuple(batch))
+                job = _UnderWay(future, tuple(batch), deadline)
                 self._under_way.update(dict.fromkeys(batch, job))
                 jobs.append(job)
             for job in jobs:
@@ -191,12 +193,13 @@ class PooledReranker:
                             del self._under_way[key]
 
     def _batches(self, texts: dict[bytes, str]) -> list[list[bytes]]:
-        """The keys in batches, longest texts first, so that short ones fill the gaps at the end. If no other call waits, all workers
-        get equal batches: five pairs as 3 and 2 take .75 of the time of 4 and 1. If others wait, what is shown is one batch: one half alone by
-        the deadline is work for nothing.
+        """The keys in batches, longest texts first, so that short ones fill the gaps at the end. The workers that other calls leave get equal batches:
+        five pairs as 3 and 2 take .75 of the time of 4 and 1. If that is one at most, what is shown is one batch: one half alone by the deadline is work
+        for nothing.
         """
-        is_alone = self._pool.queue_is_empty(Urgency.RERANK)
-        workers, pairs = (self._pool.workers, self._limits.pairs) if is_alone else (1, max(self._limits.pairs, self._limits.pairs_in_line))
+        free = self._pool.free_workers(Urgency.RERANK)
+        is_shared = free > 1 or free == self._pool.workers
+        workers, pairs = (free, self._limits.pairs) if is_shared else (1, max(self._limits.pairs, self._limits.pairs_in_line))
         rounds = math.ceil(len(texts) / (workers * pairs))
         equal_batches = _equal_parts(
             sorted(texts, key=lambda key: -len(texts[key])), min(workers * rounds, math.ceil(len(texts) / self._limits.worth))
@@ -237,6 +240,10 @@ def _equal_parts(keys: Sequence[bytes], count: int) -> list[list[bytes]]:
 def _weight(query: str, texts: dict[bytes, str], batch: list[bytes]) -> int:
     """The cost of a batch: its characters after padding."""
     return len(batch) * (len(query) + max(len(texts[key]) for key in batch))
+
+
+def _is_earlier(one: float | None, other: float | None) -> bool:
+    return one is not None and (other is None or one < other)
 
 
 def _is_past(deadline: float | None) -> bool:

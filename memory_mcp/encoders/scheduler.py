@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Any
 
 _NEWEST_WEIGHT = 0.2  # of the newest value in a moving average
+RECENT_SECONDS = 1.0
 
 
 class Urgency(IntEnum):
@@ -38,6 +39,7 @@ class JobQueue:
     def __init__(self) -> None:
         self._by_owner: OrderedDict[str, deque[Job]] = OrderedDict()  # the owner whose turn is next comes first
         self._ended_at: float | None = None  # when the last job ended, if others were waiting
+        self._measured_at = float("-inf")
         self.waiting = 0
         self.average_seconds = 0.0
         self.pace_seconds = 0.0
@@ -72,6 +74,11 @@ class JobQueue:
         if self._ended_at is not None:
             self.pace_seconds = _moved(self.pace_seconds, (now - self._ended_at) / jobs)
         self._ended_at = now if self.waiting else None  # the next interval would include idle time
+        self._measured_at = now
+
+    def is_measured(self, now: float) -> bool:
+        """Whether the averages are of a moment ago."""
+        return now - self._measured_at < RECENT_SECONDS
 
     def as_jobs(self, weight: float) -> float:
         """How many jobs of average weight this weight equals."""

@@ -60,7 +60,7 @@ class ModelPool:
         self.workers = workers or usable_cores()
         self._queues = {urgency: JobQueue() for urgency in Urgency}
         self._changed = threading.Condition()
-        self._bulk_running = 0
+        self._running = dict.fromkeys(Urgency, 0)
         self._last_call_at = float("-inf")
         self._closed = False
         # Daemons, so that a model call without an end can't keep the process from ending. `close` waits for the rest.
@@ -70,7 +70,7 @@ class ModelPool:
 
     def submit(self, work: Callable[[], Result], urgency: Urgency, deadline: float | None = None, weight: float = 1.0) -> Future[Result]:
         """Queues a call. `weight` is roughly proportional to its duration. A job that has not started by `deadline` (of `time.monotonic`), or
-        while others wait can't end by it, is cancelled.
+        can't end by it as far as was measured a moment ago, is cancelled.
 
         Raises:
             EncoderFailed: the pool is closed.
@@ -98,6 +98,11 @@ class ModelPool:
         """Whether no job of this urgency waits, so that a new one would be next."""
         with self._changed:
             return not self._queues[urgency].waiting
+
+    def free_workers(self, urgency: Urgency) -> int:
+        """How many workers run no job of this urgency; none are free while such a job waits."""
+        with self._changed:
+            return 0 if self._queues[urgency].waiting else self.workers - self._running[urgency]
 
     def close(self, wait: bool = True) -> None:
         """Ends the workers after their current jobs; waiting jobs are cancelled. Can be called twice."""
@@ -138,17 +143,17 @@ class ModelPool:
             if started:
                 self._run(started)
             with self._changed:
+                self._running[jobs[0].urgency] -= 1
                 if jobs[0].urgency is Urgency.BULK:
-                    self._bulk_running -= 1
                     ended = time.monotonic()
                     self._bulk_paused_until = ended + (ended - now) * self._pause_ratio
                     self._changed.notify()
 
     def _least_seconds(self, job: Job) -> float:
-        """How long a job is likely to take, if others wait for the worker: one that ends too late would make them late for nothing."""
+        """How long a job is likely to take: one that ends too late would make others late for nothing."""
         with self._changed:
             queue = self._queues[job.urgency]
-            return queue.average_seconds * queue.as_jobs(job.weight) if queue.waiting else 0.0
+            return queue.average_seconds * queue.as_jobs(job.weight) if queue.waiting or queue.is_measured(time.monotonic()) else 0.0
 
     def _run(self, jobs: list[Job]) -> None:
         started = time.monotonic()
@@ -170,8 +175,7 @@ class ModelPool:
             while not self._closed:
                 urgency = self._most_urgent()
                 if urgency is not None:
-                    if urgency is Urgency.BULK:
-                        self._bulk_running += 1
+                    self._running[urgency] += 1
                     return self._queues[urgency].take(MAX_JOBS_PER_CALL)
                 self._changed.wait(self._bulk_pause() if self._queues[Urgency.BULK].waiting else None)
             return []
@@ -187,8 +191,8 @@ class ModelPool:
     def _bulk_may_start(self) -> bool:
         now = time.monotonic()
         if now - self._last_call_at >= RECENT_CALL_SECONDS:
-            return self._bulk_running < self.workers
-        return self._bulk_running < max(1, self.workers - 1) and now >= self._bulk_paused_until
+            return self._running[Urgency.BULK] < self.workers
+        return self._running[Urgency.BULK] < max(1, self.workers - 1) and now >= self._bulk_paused_until
 
     def _bulk_pause(self) -> float:
         """Seconds until bulk work that is held back is checked again: after its pause, or when no call has come for a while."""

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import apsw
 import numpy as np
@@ -63,7 +64,7 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
     unwanted = question.mode not in ("auto", "semantic", "graph") or (state == "off" and question.mode != "semantic")
     if unwanted or (models.embedder and not persona.exists):
         return Meaning()
-    with persona.database.read_briefly() as connection:
+    with persona.database.read_statement() as connection:
         serving = stored_vectors.serving_generation(connection)
     embedder = models.of_generation(serving) or (models.embedder if serving is None else None)
     if embedder is None or indexes is None:
@@ -107,8 +108,7 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
     return list(memory_ids)[:limit]
 
 
-@dataclass(frozen=True, slots=True)
-class Similarity:
+class Similarity(NamedTuple):  # a recall makes some two hundred, and a frozen dataclass takes three times as long
     """The cosine, the nearness and the nearest chunk of a memory, whether that is in another language than the query, and its vector apart from
     what all share, if that is known."""
 
@@ -133,28 +133,27 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
     known, vectors = meaning.index.reconstruct(owners)
     if not known:
         return {}
+    owned = [owners[chunk] for chunk in known]
     cosines = (vectors @ np.mean(meaning.vectors, axis=0)).tolist()
     own = meaning.own_centers()
     apart = _apart(vectors, own)
-    contextual = _with_previous(apart, [owners[chunk] for chunk in known], previous)
-    nearness = (contextual @ meaning.turned(own).mean(axis=0)).tolist()
+    nearness = _with_previous(apart, owned, previous, meaning.turned(own).mean(axis=0)).tolist()
     wanted = set(memory_ids)
     foreign = {known[row] for row in _in_other_languages(meaning, vectors, own)}
     by_content: dict[int, tuple[float, float, int]] = {}
-    by_question: dict[int, tuple[float, float]] = {}
-    for row, (cosine, near) in enumerate(zip(cosines, nearness, strict=True)):
-        memory_id, is_question = owners[known[row]]
+    by_question: dict[int, tuple[float, float, int]] = {}
+    for row, ((memory_id, is_question), cosine, near) in enumerate(zip(owned, cosines, nearness, strict=True)):
         if memory_id not in wanted:
             continue
-        if is_question:
-            best_cosine, best_near = by_question.get(memory_id, (cosine, near))
-            by_question[memory_id] = max(cosine, best_cosine), max(near, best_near)
+        of_kind = by_question if is_question else by_content
+        if memory_id in of_kind:
+            best_cosine, best_near, best = of_kind[memory_id]
+            of_kind[memory_id] = max(cosine, best_cosine), max(near, best_near), row if cosine > best_cosine else best
         else:
-            best_cosine, best_near, best = by_content.get(memory_id, (cosine, near, row))
-            by_content[memory_id] = max(cosine, best_cosine), max(near, best_near), row if cosine > best_cosine else best
+            of_kind[memory_id] = cosine, near, row
     similar = {}
     for memory_id, (cosine, near, row) in by_content.items():
-        question_cosine, question_near = by_question.get(memory_id, (cosine, near))
+        question_cosine, question_near, _ = by_question.get(memory_id, (cosine, near, row))
         similar[memory_id] = Similarity(
             cosine=_raised(cosine, question_cosine),
             nearness=_raised(near, question_near),
@@ -178,20 +177,19 @@ def _apart(vectors: Vectors, centers: Vectors | None) -> Vectors:
     return vectors if centers is None else normalised(vectors - centers[nearest_rows(vectors, centers)])
 
 
-def _with_previous(vectors: Vectors, owners: Sequence[tuple[int, bool]], previous: Mapping[int, int]) -> Vectors:
-    """The rows of short turns with a part of the short turn before, each of length 1."""
+def _with_previous(vectors: Vectors, owners: Sequence[tuple[int, bool]], previous: Mapping[int, int], query: Vectors) -> Vectors:
+    """How near each row is to the query, a short turn together with a part of the short turn before."""
+    nearness: Vectors = vectors @ query
     pieces: dict[int, list[int]] = defaultdict(list)
     for row, (memory_id, is_question) in enumerate(owners):
         if not is_question:
             pieces[memory_id].append(row)
     short = {memory_id: rows[0] for memory_id, rows in pieces.items() if len(rows) == 1}
     pairs = [(short[turn], short[before]) for turn, before in previous.items() if turn in short and before in short]
-    if not pairs:
-        return vectors
-    turns, befores = map(list, zip(*pairs, strict=True))
-    contextual = vectors.copy()
-    contextual[turns] += PREVIOUS_SHARE * vectors[befores]
-    return normalised(contextual)
+    if pairs:
+        turns, befores = map(list, zip(*pairs, strict=True))
+        nearness[turns] = normalised(vectors[turns] + PREVIOUS_SHARE * vectors[befores]) @ query
+    return nearness
 
 
 def _raised(by_content: float, by_question: float) -> float:

@@ -4,6 +4,7 @@ Without a reranker, or without time for one, the pool keeps its fused order, and
 of the configuration, counted from the start of the call.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -56,8 +57,9 @@ def rerank(
     if not reranker.covers(question.query):
         return Reranked(pool, skipped="reranker_language")
     try:
+        read = pool[: question.top_k] if _is_late(settings, deadline) else pool
         scores, cut = _scores(
-            reranker, question, {candidate.memory_id: passages[candidate.memory_id] for candidate in pool}, part_of, deadline
+            reranker, question, {candidate.memory_id: passages[candidate.memory_id] for candidate in read}, part_of, deadline
         )
     except EncoderFailed:
         return Reranked(pool, skipped="reranker_failed")
@@ -74,6 +76,11 @@ def rerank(
     # Candidates that were not read are left out: their scores have another scale.
     shortened = "rerank_cut" if cut else "rerank_shortened" if len(scored) < len(pool) else None
     return Reranked(sorted(scored, key=lambda candidate: -candidate.score), done=True, skipped=shortened)
+
+
+def _is_late(settings: Settings, deadline: float | None) -> bool:
+    """Whether more than half of the time to rerank has gone by: then others wait as long, and what is not shown would take their time."""
+    return deadline is not None and deadline - time.monotonic() < settings.rerank_deadline_ms / 2_000
 
 
 def _scores(

@@ -213,6 +213,20 @@ def test_shorter_of_time_only_the_part_of_long_memories_that_answers_is_read(say
     assert (at_leisure.reranked, at_leisure.degraded) == (True, ())
 
 
+def test_late_only_what_the_page_shows_is_read(say, embed, ask, embedder):
+    for number in range(9):
+        say(f"海辺で猫と散歩した{'。また歩いた' * number}")
+    embed()
+    settings = SETTINGS.model_copy(update={"rerank_deadline_ms": 3_600_000})
+
+    def asked(seconds_left):
+        return ask("海辺で猫と散歩した", embedder, OverlapReranker(), settings, top_k=3, deadline=time.monotonic() + seconds_left)
+
+    in_time, late = asked(3_000), asked(1_700)
+    assert (in_time.reranked, in_time.degraded) == (True, ())
+    assert (late.reranked, late.degraded) == (True, ("rerank_shortened",))
+
+
 def test_short_of_time_what_the_page_shows_is_reranked_and_the_answer_says_so(say, embed, ask, embedder):
     for number in range(9):
         say(f"海辺で猫と散歩した{'。また歩いた' * number}")

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, Future, wait
 
 import pytest
 
-from memory_mcp.encoders.scheduler import JobQueue, Urgency
+from memory_mcp.encoders.scheduler import RECENT_SECONDS, JobQueue, Urgency
 from memory_mcp.encoders.worker_pool import MAX_JOBS_PER_CALL, ModelPool, on_behalf_of
 from memory_mcp.errors import EncoderFailed
 
@@ -100,10 +100,18 @@ def test_owners_take_turns_so_that_one_with_many_jobs_delays_another_by_one(line
 
 
 def test_a_job_that_would_end_too_late_is_not_begun_where_others_wait(line: Line):
-    line.pool._queues[Urgency.RERANK].record(1, 2 * AN_HOUR, time.monotonic(), 1.0)
+    line.pool._queues[Urgency.RERANK].record(1, 2 * AN_HOUR, time.monotonic() - RECENT_SECONDS, 1.0)
     late = line.add("late", Urgency.RERANK, deadline=time.monotonic() + AN_HOUR)
     line.add("the only one", Urgency.RERANK, deadline=time.monotonic() + AN_HOUR)
     assert line.go() == ["the only one"]
+    assert late.cancelled()
+
+
+def test_a_job_that_would_end_too_late_as_was_measured_just_now_is_not_begun(line: Line):
+    line.pool._queues[Urgency.RERANK].record(1, 2 * AN_HOUR, time.monotonic(), 1.0)
+    late = line.add("late", Urgency.RERANK, deadline=time.monotonic() + AN_HOUR)
+    line.add("in time", Urgency.RERANK, deadline=time.monotonic() + 3 * AN_HOUR)
+    assert line.go() == ["in time"]
     assert late.cancelled()
 
 
@@ -195,6 +203,17 @@ def test_lighter_jobs_are_expected_to_take_less():
         pool.submit(lambda: threading.Event().wait(0.002), Urgency.RERANK, weight=100).result()
         usual = pool.expected_seconds(Urgency.RERANK, [100])
         assert pool.expected_seconds(Urgency.RERANK, [20, 20]) < usual < pool.expected_seconds(Urgency.RERANK, [300])
+
+
+def test_the_workers_that_run_no_such_job_are_free_for_it_while_none_waits():
+    running, enough = threading.Event(), threading.Event()
+    with ModelPool(1) as pool:
+        assert pool.free_workers(Urgency.RERANK) == 1
+        job = pool.submit(lambda: (running.set(), enough.wait()), Urgency.RERANK)
+        running.wait()
+        assert (pool.free_workers(Urgency.RERANK), pool.free_workers(Urgency.QUERY)) == (0, 1)
+        enough.set()
+        job.result()
 
 
 def test_an_owner_expects_to_wait_for_its_turns_not_for_all_of_the_others_jobs():

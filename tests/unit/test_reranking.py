@@ -9,7 +9,7 @@ from panics import Panicked
 
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.reranking import BATCH_PAIRS, Pair, PooledReranker
-from memory_mcp.encoders.scheduler import Urgency
+from memory_mcp.encoders.scheduler import RECENT_SECONDS, Urgency
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
@@ -111,6 +111,21 @@ def test_where_others_wait_there_are_as_few_chunks_as_can_be(judge: Judge, event
     assert [len(batch) for batch in judge.asked if batch[0][0] == "second"] == [8, 7]
 
 
+def test_what_is_shown_is_one_chunk_where_one_worker_is_left(judge: Judge, eventually):
+    judge.gate = threading.Event()
+    with ModelPool(2) as pool:
+        reranker = PooledReranker(judge, "judge", pool, Caches())
+        threads = [threading.Thread(target=reranker.score, args=(query, texts(count))) for query, count in (("first", 2), ("second", 5))]
+        threads[0].start()
+        judge.begun.wait()
+        threads[1].start()
+        eventually(lambda: len(judge.asked) > 1)
+        judge.gate.set()
+        for thread in threads:
+            thread.join()
+    assert [len(batch) for batch in judge.asked if batch[0][0] == "second"] == [5]
+
+
 def test_long_texts_are_not_shared_out_further_than_they_have_to_be(judge: Judge):
     with OneByOne(2) as pool:
         PooledReranker(judge, "judge", pool, Caches()).score("q", ["x" * (900 + number) for number in range(12)])
@@ -181,6 +196,13 @@ def test_short_of_time_the_first_texts_are_scored(reranker: PooledReranker, pool
 
 def test_after_a_slow_moment_somebody_tries_again(reranker: PooledReranker, pool: ModelPool):
     pool.submit(lambda: threading.Event().wait(0.1), Urgency.RERANK, weight=1e-6).result()  # more than a day, it seems, for a text
+    assert reranker.score("q", ["a"], deadline=time.monotonic() + AN_HOUR) is None
+    pool._queues[Urgency.RERANK]._measured_at -= RECENT_SECONDS
+    assert reranker.score("q", ["a"], deadline=time.monotonic() + AN_HOUR) == [0.01]
+
+
+def test_who_is_first_needs_no_room_for_error(reranker: PooledReranker, pool: ModelPool):
+    pool._queues[Urgency.RERANK].record(1, AN_HOUR * 0.9, time.monotonic(), 2)
     assert reranker.score("q", ["a"], deadline=time.monotonic() + AN_HOUR) == [0.01]
 
 
@@ -268,6 +290,22 @@ def test_who_waits_longer_gets_the_work_that_another_gave_up(reranker: PooledRer
         thread.join()
     assert answers == [[0.01], None, [len(text) / 100 for text in asked]]
     assert not reranker._under_way
+
+
+def test_what_would_end_too_late_is_asked_for_once(
+    reranker: PooledReranker, judge: Judge, pool: ModelPool, monkeypatch: pytest.MonkeyPatch
+):
+    pool._queues[Urgency.RERANK].record(1, 2 * AN_HOUR, time.monotonic(), 2)
+    asked: list[Urgency] = []
+    submit = pool.submit
+
+    def counted(work, urgency, *more):
+        asked.append(urgency)
+        return submit(work, urgency, *more)
+
+    monkeypatch.setattr(pool, "submit", counted)
+    assert reranker.score("q", ["a"], deadline=time.monotonic() + AN_HOUR) is None
+    assert (asked, judge.asked) == ([Urgency.RERANK], [])
 
 
 def test_what_is_shown_counts_where_the_rest_comes_too_late(judge: Judge):
