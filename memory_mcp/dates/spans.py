@@ -13,8 +13,8 @@ WEEKDAYS = {
     for name in (pair[0], pair[1:])
 }
 SATURDAY = 5
-_MONTH_NAMES = "january february march april may june july august september october november december".split()
-MONTHS = {form: number for number, name in enumerate(_MONTH_NAMES, start=1) for form in (name, name[:3])} | {"sept": 9}
+MONTH_NAMES = "january february march april may june july august september october november december".split()
+MONTHS = {form: number for number, name in enumerate(MONTH_NAMES, start=1) for form in (name, name[:3])} | {"sept": 9}
 # A date without a year may mean that date in each of so many last years, as long as it only raises a score.
 YEARS_CONSIDERED = 5
 

@@ -5,15 +5,18 @@ from dataclasses import replace
 
 import apsw
 
+from memory_mcp.dates.calendar_dates import calendar_dates
+from memory_mcp.dates.numerals import normalize
+from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
 from memory_mcp.search.meaning import Meaning, similarities
 from memory_mcp.search.other_scripts import as_synonyms
-from memory_mcp.store import memories
+from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.text.spellings import spelled_otherwise
 from memory_mcp.text.synonyms import synonyms
-from memory_mcp.text.tokens import query_phrases, query_tokens
+from memory_mcp.text.tokens import query_phrases, query_tokens, tokens
 from memory_mcp.tracing import spanned
 
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
@@ -54,6 +57,27 @@ def from_named_dates(
         for memory_id in memories.ids_in_range(connection, replace(filters, date_range=span), limit)
     ]
     return list(dict.fromkeys(memory_ids))
+
+
+def from_written_dates(connection: apsw.Connection, query: str, filters: Filters, limit: int) -> list[int]:
+    """Memories that have a day of the query as it is written, and no time: 「記念日は12月10日」 is of no certain year."""
+    plain = normalize(query)
+    days = [
+        written for written in calendar_dates(plain) if written.month <= 12 and written.day and not (written.year or written.years_back)
+    ]
+    spellings = (
+        spelling
+        for written in days
+        for spelling in (
+            plain[written.start : written.end],
+            f"{written.month}月{written.day}日",
+            f"{MONTH_NAMES[written.month - 1]} {written.day}",
+        )
+    )
+    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in spellings))
+    found = [memory_id for memory_id, _ in bm25_index.search(connection, phrases, filters, limit)] if phrases else []
+    timed = memory_dates.of_memories(connection, found)
+    return [memory_id for memory_id in found if memory_id not in timed]
 
 
 def union(connection: apsw.Connection, meaning: Meaning, words: Mapping[int, float], *others: Iterable[int]) -> list[Candidate]:

@@ -6,7 +6,7 @@ and what was missing.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesByMeaning, entities_by_meaning
 from memory_mcp.graph.query.retrieval import QueryEntities, entities_in_query, graph_evidence, memories_near_entities
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, shown_tokens, union
+from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, from_written_dates, shown_tokens, union
 from memory_mcp.search.changes import changes_first
 from memory_mcp.search.fuse import Hints, freshness, fuse, judged
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
@@ -178,7 +178,7 @@ def _ranked(
         connection, persona.names, question, leaders, limit=limit, with_relations=_has_relations(question), named=named
     )
     if evidence.memories:
-        hints, ranked = _with_associated(connection, evidence.memories, question, meaning, settings, now, hints, ranked)
+        hints, ranked = _with_added(connection, evidence.memories, question, meaning, settings, now, hints, ranked, graph=evidence.memories)
         if not are_all_hits:
             ranked = supported(ranked, hints.questions, evidence.certain, in_small_store=in_small_store, are_apart=are_apart)
     else:
@@ -253,27 +253,37 @@ def _fused(
         origins |= memories.origins(connection, words.keys() - origins.keys())
     candidates = union(connection, meaning, words, near, dates)
     hints = _hints(connection, question, asked.dates, origins, meaning, settings, now)
-    return hints, fuse(candidates, settings.fusion, hints, dense_weight=dense_weight(question, meaning, settings))
+    ranked = fuse(candidates, settings.fusion, hints, dense_weight=dense_weight(question, meaning, settings))
+    if asked.dates and not any(candidate.date_share for candidate in ranked):
+        written = from_written_dates(connection, asked.query, question.filters, limit)
+        if written:
+            spans = [(to_text(date.start), to_text(date.end)) for date in asked.dates]
+            times = {**hints.times, **dict.fromkeys(written, spans)}
+            return _with_added(connection, written, question, meaning, settings, now, hints, ranked, times=times)
+    return hints, ranked
 
 
-def _with_associated(
+def _with_added(
     connection: apsw.Connection,
-    associated: Mapping[int, float],
+    wanted: Iterable[int],
     question: Question,
     meaning: Meaning,
     settings: Settings,
     now: datetime,
     hints: Hints,
     ranked: list[Candidate],
+    *,
+    graph: Mapping[int, float] | None = None,
+    times: Mapping[int, Sequence[tuple[str, str]]] | None = None,
 ) -> tuple[Hints, list[Candidate]]:
-    """The candidates with the memories that the graph associates with the best of them, new ones with their cosines."""
-    added = list(associated.keys() - hints.origins.keys())
+    """The candidates with these memories, new ones with their cosines, by other hints of the graph or of their times."""
+    added = [memory_id for memory_id in wanted if memory_id not in hints.origins]
     # The lexical matches are among the ranked already; searching these few again would double the work.
     candidates = [*ranked, *union(connection, meaning, {}, added)]
     origins = {**hints.origins, **memories.origins(connection, added)}
     fresh = {**hints.freshness, **freshness(connection, added, settings.decay, now)}
     judgements = {**hints.judged, **judged(connection, added, settings.fusion.judged_weight)}
-    hints = replace(hints, origins=origins, graph=associated, freshness=fresh, judged=judgements)
+    hints = replace(hints, origins=origins, freshness=fresh, judged=judgements, graph=graph or hints.graph, times=times or hints.times)
     return hints, fuse(candidates, settings.fusion, hints, dense_weight=dense_weight(question, meaning, settings))
 
 

@@ -42,10 +42,14 @@ def write_digest(draft: Draft) -> str:
 
 
 def find_same_write(connection: apsw.Connection, draft: Draft, since: datetime | None) -> str | None:
-    """The key of a memory outside the trash that was stored by the same write, at `since` or later; None if there is none."""
+    """The key of a memory outside the trash that was stored by the same write, at `since` or later; None if there is none.
+
+    A memory that was replaced since is another write's if the draft replaces something else: the fact has changed back.
+    """
     row = connection.execute(
-        "SELECT key FROM memories WHERE write_digest = ? AND deleted_at IS NULL AND created_at >= ? ORDER BY id LIMIT 1",
-        (write_digest(draft), to_text(since) if since else ""),
+        f"SELECT m.key FROM memories m WHERE m.write_digest = ?1 AND m.deleted_at IS NULL AND m.created_at >= ?2 "
+        f"AND (m.supersedes IS ?3 OR ?3 IS NULL OR {SUCCESSOR} IS NULL) ORDER BY m.supersedes IS ?3 DESC, m.id LIMIT 1",
+        (write_digest(draft), to_text(since) if since else "", draft.supersedes),
     ).fetchone()
     return row[0] if row else None
 

@@ -53,6 +53,24 @@ def test_a_text_counts_from_the_day_of_telling_where_that_gives_the_day_it_happe
     assert contents(ask(date_range=another_day)) == []
 
 
+@pytest.mark.parametrize("query", ["12月10日の予定は？", "12月10日", "12月10日は何の日？", "What is on December 10?"])
+@pytest.mark.parametrize("text", ["当店の創業は12月10日", "The day of our founder: December 10"])
+def test_a_day_of_no_certain_year_is_found_as_it_is_written(say, ask, text, query):
+    say("苺が好き")
+    say("12月11日に歯医者へ行く")
+    say(text)
+    found = ask(query)
+    assert contents(found)[0] == text
+    assert "12月10日" not in found.unmatched
+
+
+def test_a_day_of_another_year_is_not_found_by_how_it_is_written(say, ask):
+    say("去年の12月10日に京都へ行った")
+    say("12月10日の件は2019年のこと")
+    nothing = ask("2026年12月10日の予定は？")
+    assert (contents(nothing), nothing.unmatched) == ([], ("2026年12月10日",))
+
+
 def test_an_imported_diary_counts_from_its_own_days(say, ask):
     say("昨日の夕飯はカレー", occurred_at="2025-10-17")
     say("10月20日。昨日はお好み焼き", occurred_at="2025-10-20")

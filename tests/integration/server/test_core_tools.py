@@ -65,6 +65,17 @@ def test_the_same_write_again_answers_with_the_first_key(persona):
     assert "revise" in again["note"]
 
 
+def test_what_is_so_again_is_stored_though_it_was_said_in_the_same_words_a_moment_ago(persona):
+    first = persona("remember", content="会議は15時から")
+    second = persona("remember", content="会議は16時からに変更", supersedes=first["key"])
+    third = persona("remember", content="会議は15時から", supersedes=second["key"])
+    assert third["stored"]
+    again = persona("remember", content="会議は15時から", supersedes=second["key"])
+    assert (again["stored"], again["key"]) == (False, third["key"])
+    hits = persona("recall", query="会議は何時から")["hits"]
+    assert [hit["key"] for hit in hits] == [third["key"]]
+
+
 def test_a_memory_that_says_nearly_the_same_is_stored_and_reported(persona):
     first = persona("remember", content="旅人は朝ごはんにパンケーキを食べる")
     second = persona("remember", content="旅人は朝ごはんにパンケーキを食べるよ")
