@@ -22,7 +22,7 @@ from memory_mcp.text.tokens import is_function_word, is_grammar, tokens
 
 # The characters of a long query that are read, the words in it that are looked up, and those that are searched in another script.
 CHARACTERS_LIMIT, LOOKED_UP_LIMIT, WORDS_LIMIT = 300, 150, 12
-# The kana of a word in hiragana; of a name before an honorific; of what may be written in Latin letters; and of the longest word.
+# The kana of a word in hiragana, which may be two where the store has it in katakana; of a name before an honorific; of what may be written in Latin letters; and of the longest word.
 SHORTEST, SHORTEST_NAME, SHORTEST_IN_LATIN, LONGEST = 3, 2, 4, 9
 
 _WORD = re.compile(f"(?P<katakana>[{KATAKANA}]{{2,}})|(?P<hiragana>[{HIRAGANA}][{HIRAGANA}ー]+)|(?P<latin>[{LATIN}]{{3,}})", re.IGNORECASE)
@@ -59,7 +59,7 @@ def in_other_scripts(connection: apsw.Connection, stored: StoredWords, text: str
     Hiragana is looked for in kanji anyway; other words only where the store lacks them as they are written.
     """
     stored.update(connection)
-    words = list(islice(_words(text[:CHARACTERS_LIMIT]), LOOKED_UP_LIMIT))
+    words = list(islice(_words(stored, text[:CHARACTERS_LIMIT]), LOOKED_UP_LIMIT))
     known = held(connection, list({_phrase(written) for word in words for written in (word.text, word.other_kana)}))
     found: list[Spelling] = []
     until = 0
@@ -80,24 +80,25 @@ def as_synonyms(connection: apsw.Connection, stored: StoredWords, query: str) ->
     return [Synonyms(word, list(others) * min(LONGEST, len(word.split()))) for word, others in islice(by_word.items(), WORDS_LIMIT)]
 
 
-def _words(text: str) -> Iterator[_Word]:
+def _words(stored: StoredWords, text: str) -> Iterator[_Word]:
     """What may be a word, the longest first where several begin."""
     for match in _WORD.finditer(text):
         script, (start, stop) = str(match.lastgroup), match.span()
         if script == "hiragana":
             for first in filter(lambda index: _BEFORE.match(text, index), range(start, stop)):
                 for last in range(min(first + LONGEST, stop), first + 1, -1):
-                    if _is_word(text, first, last):
+                    if _is_word(stored, text, first, last):
                         yield _Word(first, last, text[first:last], script)
         elif not is_function_word(match.group()):
             yield _Word(start, stop, match.group(), script)
 
 
-def _is_word(text: str, start: int, end: int) -> bool:
+def _is_word(stored: StoredWords, text: str, start: int, end: int) -> bool:
     """Whether a part of a run of hiragana may be a word: a name before an honorific, or what is before a particle, and not grammar itself."""
     is_name = end - start >= SHORTEST_NAME and _HONORIFIC.match(text, end)
-    is_long = end - start >= SHORTEST and _AFTER.match(text, end) and not _NO_WORD.match(text, start)
-    return bool(is_name or is_long) and not all(map(is_grammar, tokens(text[start:end])))
+    is_enough = end - start >= SHORTEST or stored.has_in_katakana(to_katakana(text[start:end]))
+    is_whole = is_enough and _AFTER.match(text, end) and not _NO_WORD.match(text, start)
+    return bool(is_name or is_whole) and not all(map(is_grammar, tokens(text[start:end])))
 
 
 def _others(connection: apsw.Connection, stored: StoredWords, word: _Word, known: Set[str]) -> Iterator[Spelling]:
@@ -121,7 +122,8 @@ def _of_latin(connection: apsw.Connection, stored: StoredWords, word: _Word, kno
 
 
 def _of_kana(stored: StoredWords, word: _Word, known: Set[str]) -> list[str]:
-    in_other_kana = [word.other_kana] if len(word.text) >= SHORTEST and _phrase(word.other_kana) in known else []
+    is_there = _phrase(word.other_kana) in known if len(word.text) >= SHORTEST else stored.has_in_katakana(word.other_kana)
+    in_other_kana = [word.other_kana] if is_there else []
     # Three kana may be a part of other words.
     is_known = _phrase(word.text) in known or (bool(in_other_kana) and len(word.text) > SHORTEST)
     may_be_kanji = len(word.text) <= LONGEST and not (word.script == "katakana" and is_known)

@@ -119,6 +119,12 @@ def test_grammar_and_short_words_are_not_looked_for(say, others, query):
     assert others(query) == set()
 
 
+@pytest.mark.parametrize("query", ["青空のそらいろ", "それは何", "うそらしい", "麦茶をむぎゅっと"])
+def test_two_kana_inside_other_words_are_no_word(say, others, query):
+    say("ソラとムギとソレとウソ")
+    assert others(query) == set()
+
+
 def test_numbers_have_no_reading(say, others):
     say("八百屋で千二百円を使った。十一")
     assert others("やおはどこ？ せんにひゃくはいくら？ じゅういちは？") == set()
@@ -211,6 +217,9 @@ def test_a_long_query_stays_bounded(say, nilou, text):
         ("台所にゴキブリが出た", "ごきぶりは？"),
         ("朔とけんかした", "ケンカの理由"),
         ("むぎを公園で拾った", "ムギはどこにいた？"),
+        ("ムギは茶トラの猫だ", "むぎの猫種は？"),
+        ("ムギは茶トラの猫だ", "むぎ"),
+        ("黒猫のソラが来た", "散歩はそらとどこへ？"),
         ("ラーメンの店へ行った", "らーめんはどこ？"),
         ("めがねを新しくした", "メガネはいつ買った？"),
     ],

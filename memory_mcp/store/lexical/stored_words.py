@@ -95,6 +95,11 @@ class StoredWords:
             alike = [(pronunciation.difference(sound, latin), word) for word, latin in self._latin.with_consonants(sound.consonants)]
         return _closest(alike, sound)
 
+    def has_in_katakana(self, word: str) -> bool:
+        """Whether the store has this word in katakana, as a whole."""
+        with self._guard:
+            return word in self._katakana
+
     def in_katakana(self, latin: str) -> list[str]:
         """The words in katakana that sound most like this one in Latin letters."""
         with self._guard:
@@ -142,6 +147,9 @@ class _BySound:
 
     def add(self, words: Iterable[str]) -> None:
         self._waiting.update(words)
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._known or word in self._waiting
 
     def with_consonants(self, consonants: str) -> list[tuple[str, Sound]]:
         for word in self._waiting - self._known:
