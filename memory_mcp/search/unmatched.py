@@ -17,6 +17,7 @@ from memory_mcp.search.other_scripts import in_other_scripts
 from memory_mcp.search.time_asked import EMPTY_JAPANESE, VAGUE_ENGLISH
 from memory_mcp.store.lexical.stored_words import StoredWords
 from memory_mcp.store.lexical.token_frequencies import held
+from memory_mcp.text.kanji_variants import with_usual_kanji
 from memory_mcp.text.spellings import other_spellings
 from memory_mcp.text.tokens import is_function_word, tokens
 from memory_mcp.tracing import spanned
@@ -86,7 +87,7 @@ def _words(text: str) -> Iterator[_Word]:
         if asking and asking.end() >= match.start() + len(_ENDING.sub("", word)):
             continue
         if match.lastgroup == "stems":
-            yield _Word(match.start(), word, [(0, len(word), _KANJI.findall(word)[-1])])
+            yield _Word(match.start(), word, [(0, len(word), with_usual_kanji(_KANJI.findall(word)[-1]))])
         elif match.lastgroup == "kanji":
             yield _Word(match.start(), word, _windows(word, KANJI_WINDOW), is_divisible=True)
         elif match.lastgroup == "katakana":

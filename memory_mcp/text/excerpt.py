@@ -5,6 +5,7 @@ from itertools import takewhile
 
 from memory_mcp.text.budget import cut_to_tokens, estimate_tokens
 from memory_mcp.text.chunk import split
+from memory_mcp.text.kanji_variants import with_usual_kanji
 from memory_mcp.text.sentences import sentence_ends
 from memory_mcp.text.tokens import is_single_kanji, normalise
 
@@ -23,7 +24,7 @@ def best_window(text: str, words: Sequence[str], within: Span, characters: int =
     windows = [(begin + window.start, begin + window.end) for window in split(text[begin:end], characters, 0)]
 
     def weight(window: Span) -> float:
-        content = normalise(text[slice(*window)])
+        content = with_usual_kanji(normalise(text[slice(*window)]))
         return sum(value for word, value in wanted if word in content)
 
     most, _, best = max((weight(window), -index, window) for index, window in enumerate(windows))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memory_mcp.characters import HIRAGANA
+from memory_mcp.text.kanji_variants import with_usual_kanji
 from memory_mcp.text.names import bare
 
 # Names of days and hours that differ by one character are different.
@@ -17,16 +18,6 @@ EXACT_TYPES = frozenset({"TimeUnit"})
 SHORTENED_TYPES = frozenset({"Person"})
 # Letters that a name needs before one of them may be a typo.
 TYPO_LENGTH = 4
-_VARIANTS = str.maketrans(
-    {
-        old: new
-        for new, olds in {
-            "辺": "邊邉", "斉": "斎齊齋", "高": "髙", "崎": "﨑嵜", "浜": "濱", "沢": "澤", "広": "廣", "桜": "櫻", "国": "國", "竜": "龍", "恵": "惠",
-            "真": "眞", "島": "嶋嶌", "富": "冨", "吉": "𠮷", "滝": "瀧", "栄": "榮", "徳": "德", "瀬": "瀨", "蔵": "藏", "条": "條", "児": "兒", "関": "關", "円": "圓",
-        }.items()
-        for old in olds
-    }
-)  # fmt: skip
 _COMPANY = re.compile(
     r"株式会社|有限会社|合同会社|\(株\)|\(有\)|(?<=[\s,.])(?:inc|ltd|llc|corp|corporation|company|co|gmbh|plc)\.?(?=$|\s)", re.IGNORECASE
 )
@@ -64,8 +55,8 @@ def forms(name: str, type_: str) -> Iterator[tuple[str, Similarity]]:
     if type_ == "Organization" and (core := _SEPARATORS.sub(" ", _COMPANY.sub(" ", plain)).strip()):
         yield f"company {core}", COMPANY
     yield f"kana {_hiragana(plain)}", KANA
-    yield f"variant {_hiragana(plain).translate(_VARIANTS)}", VARIANT
-    close = _SEPARATORS.sub("", _hiragana(plain).translate(_VARIANTS))
+    yield f"variant {with_usual_kanji(_hiragana(plain))}", VARIANT
+    close = _SEPARATORS.sub("", with_usual_kanji(_hiragana(plain)))
     if close:
         yield f"spaced {close}", SPACED
     if len(short := close.replace("ー", "")) > 1:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from memory_mcp.text.kanji_variants import with_usual_kanji
 from memory_mcp.text.tokens import UNSPACED, normalise
 
 LEAST_CHARACTERS = 2
@@ -29,7 +30,7 @@ _PARTICLES = "はがのをにでともへやか"
 
 def named_speakers(question: str, sources: Iterable[str | None]) -> frozenset[str]:
     """The sources that the question names, in any width or case, with or without an honorific such as さん."""
-    normalized = normalise(question)
+    normalized = with_usual_kanji(normalise(question))
     return frozenset(source for source in set(sources) if source and _is_named(source, normalized))
 
 
@@ -49,7 +50,7 @@ def is_role(source: str) -> bool:
 
 
 def _is_named(source: str, question: str) -> bool:
-    name = _HONORIFIC.sub("", normalise(source).strip())
+    name = _HONORIFIC.sub("", with_usual_kanji(normalise(source).strip()))
     if len(name) < LEAST_CHARACTERS or name in _ROLES or name not in question:
         return False
     return re.search(_begin(name[0]) + re.escape(name) + _end(name[-1]), question) is not None

@@ -16,9 +16,10 @@ from itertools import pairwise
 import snowballstemmer
 
 from memory_mcp.characters import HAN, HIRAGANA, KANA, KATAKANA
+from memory_mcp.text.kanji_variants import with_usual_kanji
 
 # Part of the version of every index built from these tokens: raise it whenever the result of `tokens` changes, and stores rebuild.
-TOKENS_VERSION = "2"
+TOKENS_VERSION = "3"
 QUERY_TOKENS_LIMIT = 300
 QUERY_PHRASES_LIMIT = 60
 
@@ -122,7 +123,7 @@ def jaccard(first: Set[str], second: Set[str]) -> float:
 
 def _tokens(text: str, drop: frozenset[str]) -> list[str]:
     result: list[str] = []
-    for run in _RUN.finditer(normalise(text)):
+    for run in _RUN.finditer(with_usual_kanji(normalise(text))):
         if run.lastgroup == "unspaced":
             result += _pairs(run.group())
         elif run.group() not in drop:
