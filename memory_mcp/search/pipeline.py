@@ -53,8 +53,8 @@ _NOT_SAID = re.compile(r"[\W_]+")
 # Modes that the time or the graph orders, and no cross-encoder.
 _NOT_RERANKED = ("recent", "graph")
 
-# What a memory says, and its stated time.
-Statement = tuple[str, datetime | None]
+# What a memory says, and its stated time, or those that its text names.
+Statement = tuple[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +219,9 @@ def _read(
         by_id |= read
         confirmations |= confirmed
         statements |= {memory_id: statement_of(memory) for memory_id, memory in read.items()}
+        if len(set(statements.values())) < len(statements):  # 「今日は走った」 of another day is another statement
+            times = memory_dates.of_memories(connection, [memory_id for memory_id, (_, stated) in statements.items() if stated is None])
+            statements |= {memory_id: (statements[memory_id][0], tuple(named)) for memory_id, named in times.items()}
         dropped = outdated(connection, by_id.values(), replacing) if replacing else dropped
         shown, _ = _distinct([candidate for candidate in some if candidate.memory_id not in dropped], statements, count)
         if len(shown) == count or not wanted[count:]:

@@ -71,6 +71,14 @@ def test_a_day_of_another_year_is_not_found_by_how_it_is_written(say, ask):
     assert (contents(nothing), nothing.unmatched) == ([], ("2026年12月10日",))
 
 
+def test_the_same_words_of_another_day_are_another_statement(say, ask, now):
+    for days in (3, 2, 1):
+        say("今日は10キロ走った", at=now - timedelta(days=days))
+    say("いつも10キロ走る", at=now - timedelta(days=2))
+    say("いつも10キロ走る。", at=now - timedelta(days=1))
+    assert sorted(contents(ask("10キロ走ったのは？"))) == ["いつも10キロ走る。", *["今日は10キロ走った"] * 3]
+
+
 def test_an_imported_diary_counts_from_its_own_days(say, ask):
     say("昨日の夕飯はカレー", occurred_at="2025-10-17")
     say("10月20日。昨日はお好み焼き", occurred_at="2025-10-20")
