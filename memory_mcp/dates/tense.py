@@ -18,7 +18,7 @@ _REACH = 60
 _HABIT = re.compile(r"毎|いつも|よく|普段|ふだん|(?<![a-z])(?:every|always|usually|often|each)(?![a-z])")
 
 PLANNED = "予定|締切|締め切り|締切り|〆切|しめきり|納期|期限|期日|までに|本番|予約|約束|発売|開催|公開|リリース|開幕|開業|オープン|納品|提出|実施|入籍|まで有効|まであと|空いて|支払い?日?[はが：:]"
-_EVENTS = (
+EVENTS = (
     "式|会議|打ち?合わせ|ミーティング|面談|面接|試験|テスト|検査|検診|健診|手術|診察|ライブ|コンサート|公演|旅行|出張|引っ?越し|飲み会|同窓会|送別会|歓迎会"
     "|忘年会|新年会|発表会?|デート|試合|大会|運動会|文化祭|パーティー?|歯医者|病院|集合|出発|帰国|締め|退院|入院|会食|ランチ会?|セミナー|研修|イベント|祭り?|取材|撮影|収録|マラソン|健康診断"
 )
@@ -42,11 +42,11 @@ _PLAN_MADE = re.compile(
     r"(?:予約|約束|予定|申し?込み?|エントリー|チケット|切符|航空券|席|宿|ホテル|部屋|便)[^、]{0,8}?(?:した|しました|取[っれ]|とっ|とれ|買っ|入[れっ]|立て|でき|押さえ|決ま|決め)"
     r"|申し込[んみ]|応募し|エントリーし|登録し|延期|リスケ|ずら[しれさ]|繰り下げ|繰り上げ"
 )
-_ENGAGEMENTS = rf"(?:{_EVENTS}|仕事|用事|シフト|バイト|アポ|残業|転勤|異動)"
+_ENGAGEMENTS = rf"(?:{EVENTS}|仕事|用事|シフト|バイト|アポ|残業|転勤|異動)"
 # Such an event has been arranged: 取材が入った, but not 泥棒が入った, 手術が決まった, but not 優勝が決まった.
 _ARRANGED = re.compile(
     rf"{_ENGAGEMENTS}(?:の(?:日程|日時|日|話|依頼))?(?:[がも][^、がをに]{{0,5}}?に?(?:入[っり]|決ま[っり]|決定し|確定し|組まれ)|[をに]命[じぜ])"
-    rf"|(?:{_EVENTS}|チケット|席)[がに]?(?:当選|当た[っり])|(?:休み|有給|休暇)が?(?:取れ|とれ|もらえ)"
+    rf"|(?:{EVENTS}|チケット|席)[がに]?(?:当選|当た[っり])|(?:休み|有給|休暇)が?(?:取れ|とれ|もらえ)"
 )
 _AT_IT = re.compile("^の[^、で]*で")
 _FIXED = re.compile(
@@ -74,12 +74,12 @@ _LATELY = re.compile("先日|この前|このまえ|こないだ|この間|前�
 _NEXT_TIME = re.compile("次|次回|今度|来週|来月|もうすぐ|まもなく|楽しみ|待ち遠し")
 _IT_HAPPENED = re.compile(rf"(?:{_WAS.pattern})(?:の|日|とき|時)(?:は|が)\s*$")
 _WILL_HAPPEN = re.compile(rf"(?:{_TO_COME.pattern})(?:の|日|とき|時)(?:は|が)\s*$")
-_HAPPENS_ON = re.compile(rf"(?:{_EVENTS})(?:は|が|の日は|の日程は|日程は|日は|も)[、\s]*$")
+_HAPPENS_ON = re.compile(rf"(?:{EVENTS})(?:は|が|の日は|の日程は|日程は|日は|も)[、\s]*$")
 _PLAIN = re.compile(
     r"^(?:\s?[(（][^)）]*[)）])?(?:の?\d{0,2}時半?(?:\d{1,2}分)?)?(?:に|から|で|まで)?(?:です|だ|である)?(?:よ|ね|よね|から|ので|そう(?:だ|です)?|らしい|、.*)?\s*$"
 )
 _IS_THE_DAY = re.compile(
-    rf"^(?:\s?[(（][^)）]*[)）])?(?:の?\d{{1,2}}(?:時半?|:\d\d)(?:\d{{1,2}}分)?)?(?:は|が|に|から|も|、|\s)[^、]{{0,20}}?(?:{_EVENTS})(?:です|だ|である)?(?:よ|ね|よね|から|ので)?\s*$"
+    rf"^(?:\s?[(（][^)）]*[)）])?(?:の?\d{{1,2}}(?:時半?|:\d\d)(?:\d{{1,2}}分)?)?(?:は|が|に|から|も|、|\s)[^、]{{0,20}}?(?:{EVENTS})(?:です|だ|である)?(?:よ|ね|よね|から|ので)?\s*$"
 )
 _PLANS = re.compile(PLANNED)
 
@@ -147,7 +147,7 @@ def _japanese(before: str, after: str) -> Direction | None:
         after = after[: spoken.start()]
     if _WAS_UNTIL_MOVED.match(after) or _WAS_INTENDED.search(after):
         return None
-    if _FIXED.match(after) and re.search(f"{PLANNED}|{_EVENTS}", before):
+    if _FIXED.match(after) and re.search(f"{PLANNED}|{EVENTS}", before):
         return "next"
     if _SINCE.match(after):
         return "last"
