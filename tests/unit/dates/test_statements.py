@@ -22,7 +22,6 @@ SAID_ON = date(2025, 11, 5)  # a Wednesday
         ("来月から禁煙する", ["12-01..01-01"]),
         ("昨日は寿司、明日は鍋", ["11-04..11-05", "11-06..11-07"]),
         ("今年は忙しい", []),  # too long to say anything
-        ("誕生日は10月3日", []),  # of every year
         ("I may go there", []),
         ("土曜は雨", []),  # the last or the next one
         ("苺が好き", []),
@@ -30,6 +29,32 @@ SAID_ON = date(2025, 11, 5)  # a Wednesday
 )
 def test_a_statement_names_days(text, days):
     assert sorted(f"{first:%m-%d}..{after:%m-%d}" for first, after in days_of_statement(text, SAID_ON)) == sorted(days)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "誕生日は10月3日",
+        "結婚記念日は10月3日です",
+        "毎年10月3日に健康診断がある",
+        "祖父の命日は10月3日",
+        "締切は毎年10月3日",
+        "My birthday is October 3.",
+    ],
+)
+def test_a_day_of_every_year_is_the_last_and_the_next_ones(text):
+    days = [first for first, _ in days_of_statement(text, SAID_ON)]
+    assert days == [date(year, 10, 3) for year in range(2025, 2031)]
+
+
+def test_what_happened_on_a_day_of_every_year_was_on_the_last_one():
+    assert [first for first, _ in days_of_statement("誕生日の10月3日に時計をなくした", SAID_ON)] == [date(2025, 10, 3)]
+
+
+def test_a_day_of_every_year_is_one_of_the_calendar():
+    assert [first.year for first, _ in days_of_statement("誕生日は2月29日", SAID_ON)] == [2024, 2028]
+    assert [first.year for first, _ in days_of_statement("誕生日は11月5日", SAID_ON)][:2] == [2025, 2026]
+    assert [first.year for first, _ in days_of_statement("誕生日は10月3日", date(9998, 11, 5))] == [9998]
 
 
 COUNTED_DAYS = (
