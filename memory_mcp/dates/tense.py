@@ -116,19 +116,15 @@ def direction_of_relation(type_: str, other_end: str) -> Direction | None:
 
 
 def direction_of_text(text: str, positions: Iterable[tuple[int, int]]) -> Direction | None:
-    """Whether the sentences around the days at `positions`, else those of the whole text, are about the future or the past; None where they show
+    """Whether the sentences around the days at `positions`, else the others of the text, are about the future or the past; None where they show
     neither, or both."""
     named = list(positions)
     directions = {direction(*sentence_around(text, start, end)) for start, end in named} - {None}
     if not directions:
         # The day of what is announced stands beside it: 招待状をもらった。5月22日。
         words = {text[start:end] for start, end in named}
-        directions = {
-            "next"
-            if words and _ANNOUNCED.search(sentence) and not any(map(sentence.__contains__, words))
-            else _of_sentence(sentence.strip())
-            for sentence in _SENTENCE_END.split(text)
-        } - {None}
+        others = (sentence for sentence in _SENTENCE_END.split(text) if not any(map(sentence.__contains__, words)))
+        directions = {"next" if words and _ANNOUNCED.search(sentence) else _of_sentence(sentence.strip()) for sentence in others} - {None}
     return directions.pop() if len(directions) == 1 else None
 
 
