@@ -19,6 +19,8 @@ SPANS_LIMIT = 10
 _YEARS_AHEAD = 5
 _LEAP_YEARS_REACH = 8
 _DAY_OF_EVERY_YEAR = re.compile(r"(\d+)月(\d+)日")
+# The sentence is about the day itself, and not about what was or will be on one of them. The zero stands for the day.
+_RECURS = re.compile(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?: on)?)\s*\0|\0[はが]")
 
 
 def days_of_statement(text: str, stated_on: date) -> list[DaySpan]:
@@ -59,8 +61,11 @@ def _spans_named(plain: str, day: NamedDay, stated_on: date) -> list[DaySpan]:
         if every_year := _DAY_OF_EVERY_YEAR.fullmatch(day.name):
             days = _each_year(int(every_year[1]), int(every_year[2]), stated_on)
             past, ahead = [each for each in days if each <= stated_on][-1:], [each for each in days if each > stated_on]
-            happened = direction(*sentence_around(plain, day.start, day.end)) == "last"
-            return [day_of(each) for each in (past if happened else past + ahead)]
+            before, after = sentence_around(plain, day.start, day.end)
+            tense = None if _RECURS.search(f"{before}\0{after}") else direction(before, after)
+            if tense == "next":
+                return [day_of(each) for each in days if each >= stated_on][:1]
+            return [day_of(each) for each in (past if tense == "last" else past + ahead)]
         year, month, *rest = day.name.split("-")
         return [day_of(date.fromisoformat(day.name)) if rest else month_of(int(year), int(month))]
     except (ValueError, OverflowError):

@@ -39,6 +39,8 @@ def test_a_statement_names_days(text, days):
         "毎年10月3日に健康診断がある",
         "祖父の命日は10月3日",
         "締切は毎年10月3日",
+        "10月3日は母の誕生日なので帰省する",
+        "誕生日は10月3日だった",
         "My birthday is October 3.",
     ],
 )
@@ -49,6 +51,10 @@ def test_a_day_of_every_year_is_the_last_and_the_next_ones(text):
 
 def test_what_happened_on_a_day_of_every_year_was_on_the_last_one():
     assert [first for first, _ in days_of_statement("誕生日の10月3日に時計をなくした", SAID_ON)] == [date(2025, 10, 3)]
+
+
+def test_what_is_planned_for_a_day_of_every_year_is_on_the_next_one():
+    assert [first for first, _ in days_of_statement("10月3日の誕生日に寿司を食べに行く", SAID_ON)] == [date(2026, 10, 3)]
 
 
 def test_a_day_of_every_year_is_one_of_the_calendar():
