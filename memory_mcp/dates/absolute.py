@@ -395,7 +395,7 @@ _AFTER_A_DAY = (
     rf"|生まれ|締|必着|消印|払|支給|引き?落|振り?込|発送|配信|放送|{PLANNED}|(?:{EVENTS})(?=[がのはもで]|[^\w]|\Z)"
 )
 DAY_OF_MONTH_ALONE = day(
-    rf"{_COUNTED_DAYS}|(?<!\d)(\d{{1,2}})日(?=(?:(?:[〜~–、,・とやか-]|から)\s?\d{{1,2}}日)*+(?:{_AFTER_A_DAY}))|(?<![a-z\d])(?:the )?(\d{{1,2}})(?:st|nd|rd|th){NO_COUNT}",
+    rf"{_COUNTED_DAYS}|(?<!\d)(\d{{1,2}})日(?=(?:(?:[〜~–、,・とやか-]|から)\s?\d{{1,2}}日){{0,9}}+(?:{_AFTER_A_DAY}))|(?<![a-z\d])(?:the )?(\d{{1,2}})(?:st|nd|rd|th){NO_COUNT}",
     lambda m, today: _latest_day_of_month(today, int(m[1] or m[2])) if m[1] or m[2] else iter(()),
     "17日",
     "the 17th",

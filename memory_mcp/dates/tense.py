@@ -45,9 +45,10 @@ _PLAN_MADE = re.compile(
 _ENGAGEMENTS = rf"(?:{EVENTS}|仕事|用事|シフト|バイト|アポ|残業|転勤|異動)"
 # Such an event has been arranged: 取材が入った, but not 泥棒が入った, 手術が決まった, but not 優勝が決まった.
 _ARRANGED = re.compile(
-    rf"{_ENGAGEMENTS}(?:の(?:日程|日時|日|話|依頼))?(?:[がも][^、がをに]{{0,5}}?に?(?:入[っり]|決ま[っり]|決定し|確定し|組まれ)|[をに]命[じぜ])"
+    rf"{_ENGAGEMENTS}(?:の(?:日程|日時|日|話|依頼))?(?:[がも][^、がをに]{{0,5}}?に?(?:入(?:っ(?!て(?:い|る|た))|り)|決ま(?:っ(?!て(?:い|る|た))|り)|決定し|確定し|組まれ)|[をに]命[じぜ])"
     rf"|(?:{EVENTS}|チケット|席)[がに]?(?:当選|当た[っり])|(?:休み|有給|休暇)が?(?:取れ|とれ|もらえ)"
 )
+_STANDS = re.compile(rf"{_ENGAGEMENTS}[がも](?:入って|決まって)い?(?:る|ます)")
 _AT_IT = re.compile("^の[^、で]*で")
 _FIXED = re.compile(
     r"^(?:\s?[(（][^)）]*[)）])?(?:に|へ|と)(?:決ま|決め|決定|なっ|なり|し(?:た|ま)|設定|変更|変わ|延び|伸び|移[っしさ]|確定|組ま|セット)"
@@ -190,7 +191,7 @@ def _without_a_verb(before: str, after: str) -> Direction | None:
     if _LATELY.search(before):
         return "last"
     here = before.rstrip("、 ").rpartition("、")[2] + " " + after.lstrip("、 ").partition("、")[0]
-    if _PLANS.search(here) or _NEXT_TIME.search(here) or _WILL_HAPPEN.search(before):
+    if _PLANS.search(here) or _NEXT_TIME.search(here) or _WILL_HAPPEN.search(before) or _STANDS.search(after):
         return "next"
     happens = (_HAPPENS_ON.search(before) and _PLAIN.match(after)) or _IS_THE_DAY.match(after)
     return "next" if happens else None
