@@ -1,9 +1,10 @@
 """The days that a statement is about: 「昨日の夕飯はカレー」 stated on the 5th is about the 4th, "returns are due on December 1" about that day."""
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
-from memory_mcp.dates.mentions import days
+from memory_mcp.dates.mentions import NamedDay, days, is_date
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.recognize import IN_STATEMENTS, Recognized, recognize
 from memory_mcp.dates.spans import ONE_DAY, DaySpan, day_of, month_of
@@ -14,21 +15,26 @@ READ_CHARACTERS = 2_000
 # Longer spans distinguish too little: 今年 is true of most statements.
 LONGEST_SPAN = timedelta(days=31)
 SPANS_LIMIT = 10
+# What a birthday is told once for: nothing derives the days of a memory again as the years pass.
+_YEARS_AHEAD = 5
+_LEAP_YEARS_REACH = 8
+_DAY_OF_EVERY_YEAR = re.compile(r"(\d+)月(\d+)日")
+# The sentence is about the day itself, and not about what was or will be on one of them. The zero stands for the day.
+_RECURS = re.compile(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?: on)?)\s*\0|\0[はが]")
 
 
 def days_of_statement(text: str, stated_on: date) -> list[DaySpan]:
     """The spans of at most a month that a statement names, as meant on the local day on which it was made; at most ten.
 
     A date that does not say which one it is, such as 18日, is the next or the last one by the tense of its sentence; without one it is the
-    current one, such as 8月 in August, or none.
+    current one, such as 8月 in August, or none. A day of every year, such as a birthday, is the last one and those of the next years.
     """
     plain = normalize(text[:READ_CHARACTERS])
     spans: dict[DaySpan, None] = {}
     taken: list[tuple[int, int]] = []
     for day in days(plain, stated_on):
         taken.append((day.start, day.end))
-        if (span := _span_named(day.name)) is not None:
-            spans[span] = None
+        spans.update(dict.fromkeys(_spans_named(plain, day, stated_on)))
     for recognized in recognize(plain, stated_on, IN_STATEMENTS, upcoming=True):
         if all(recognized.end <= start or recognized.start >= end for start, end in taken):
             spans.update(dict.fromkeys(_meant(plain, recognized, stated_on)))
@@ -49,15 +55,28 @@ def day_of_telling(text: str, happened_on: date, stored_on: date) -> date:
     return happened_on
 
 
-def _span_named(iso: str) -> DaySpan | None:
-    """The span of an ISO day or month; None of a day without a year."""
-    year, _, rest = iso.partition("-")
-    if not rest:
-        return None
+def _spans_named(plain: str, day: NamedDay, stated_on: date) -> list[DaySpan]:
+    """The span of an ISO day or month, and those of a day without a year."""
     try:
-        return day_of(date.fromisoformat(iso)) if "-" in rest else month_of(int(year), int(rest))
+        if every_year := _DAY_OF_EVERY_YEAR.fullmatch(day.name):
+            days = _each_year(int(every_year[1]), int(every_year[2]), stated_on)
+            past, ahead = [each for each in days if each <= stated_on][-1:], [each for each in days if each > stated_on]
+            before, after = sentence_around(plain, day.start, day.end)
+            tense = None if _RECURS.search(f"{before}\0{after}") else direction(before, after)
+            if tense == "next":
+                return [day_of(each) for each in days if each >= stated_on][:1]
+            return [day_of(each) for each in (past if tense == "last" else past + ahead)]
+        year, month, *rest = day.name.split("-")
+        return [day_of(date.fromisoformat(day.name)) if rest else month_of(int(year), int(month))]
     except (ValueError, OverflowError):
-        return None
+        return []
+
+
+def _each_year(month: int, day: int, stated_on: date) -> list[date]:
+    """That day of each year around a day that has it; the 29th of February exists within eight years."""
+    first_year = stated_on.year - (_LEAP_YEARS_REACH if (month, day) == (2, 29) else 1)
+    years = range(max(first_year, date.min.year), min(stated_on.year + _YEARS_AHEAD, date.max.year - 1) + 1)
+    return [date(year, month, day) for year in years if is_date(year, month, day)]
 
 
 def _meant(plain: str, recognized: Recognized, stated_on: date) -> Iterator[DaySpan]:

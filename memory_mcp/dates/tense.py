@@ -18,9 +18,9 @@ _REACH = 60
 _HABIT = re.compile(r"毎|いつも|よく|普段|ふだん|(?<![a-z])(?:every|always|usually|often|each)(?![a-z])")
 
 PLANNED = "予定|締切|締め切り|締切り|〆切|しめきり|納期|期限|期日|までに|本番|予約|約束|発売|開催|公開|リリース|開幕|開業|オープン|納品|提出|実施|入籍|まで有効|まであと|空いて|支払い?日?[はが：:]"
-_EVENTS = (
+EVENTS = (
     "式|会議|打ち?合わせ|ミーティング|面談|面接|試験|テスト|検査|検診|健診|手術|診察|ライブ|コンサート|公演|旅行|出張|引っ?越し|飲み会|同窓会|送別会|歓迎会"
-    "|忘年会|新年会|発表会?|デート|試合|大会|運動会|文化祭|パーティー?|歯医者|病院|集合|出発|帰国|締め|退院|入院|会食|ランチ会?|セミナー|研修|イベント|祭り?"
+    "|忘年会|新年会|発表会?|デート|試合|大会|運動会|文化祭|パーティー?|歯医者|病院|集合|出発|帰国|締め|退院|入院|会食|ランチ会?|セミナー|研修|イベント|祭り?|取材|撮影|収録|マラソン|健康診断"
 )
 _SPEECH = re.compile(
     r"(?:だ|です)?(?:と|って)(?:の?こと|いう(?:話|連絡|こと)|聞|き[いか]|言|い[わっ]|教え|伝え|知|連絡|メモ|書|返事|話し|約束|思[いうっ]|決ま|決め|考え|頼|誘)"
@@ -42,10 +42,22 @@ _PLAN_MADE = re.compile(
     r"(?:予約|約束|予定|申し?込み?|エントリー|チケット|切符|航空券|席|宿|ホテル|部屋|便)[^、]{0,8}?(?:した|しました|取[っれ]|とっ|とれ|買っ|入[れっ]|立て|でき|押さえ|決ま|決め)"
     r"|申し込[んみ]|応募し|エントリーし|登録し|延期|リスケ|ずら[しれさ]|繰り下げ|繰り上げ"
 )
+_ENGAGEMENTS = rf"(?:{EVENTS}|仕事|用事|シフト|バイト|アポ|残業|転勤|異動)"
+# Such an event has been arranged: 取材が入った, but not 泥棒が入った, 手術が決まった, but not 優勝が決まった.
+_ARRANGED = re.compile(
+    rf"{_ENGAGEMENTS}(?:の(?:日程|日時|日|話|依頼))?(?:[がも][^、がをに]{{0,5}}?に?(?:入(?:っ(?!て(?:い|る|た))|り)|決ま(?:っ(?!て(?:い|る|た))|り)|決定し|確定し|組まれ)|[をに]命[じぜ])"
+    rf"|(?:{EVENTS}|チケット|席)[がに]?(?:当選|当た[っり])|(?:休み|有給|休暇)が?(?:取れ|とれ|もらえ)"
+)
+_STANDS = re.compile(rf"{_ENGAGEMENTS}[がも](?:入って|決まって)い?(?:る|ます)")
+_AT_IT = re.compile("^の[^、で]*で")
 _FIXED = re.compile(
     r"^(?:\s?[(（][^)）]*[)）])?(?:に|へ|と)(?:決ま|決め|決定|なっ|なり|し(?:た|ま)|設定|変更|変わ|延び|伸び|移[っしさ]|確定|組ま|セット)"
 )
-_MAYBE_AHEAD = re.compile("誘わ|招待|招か|呼ば|頼ま")
+# An event to come is announced, where the day is its own and not that of the message: 12月20日の同窓会の案内が来た.
+_ANNOUNCED = re.compile(
+    "(?:案内|招待[状券]?|お?誘い)[^、]{0,4}(?:[来届頂]|もら|いただ|受け)[^てで、]{0,4}た|(?:招待[さし]|招か|誘わ)[^て、]{0,3}た"
+)
+_MAYBE_AHEAD = re.compile("案内|招待|招か|誘い|誘わ|呼ば|頼ま")
 _CALLED_OFF = re.compile("延期|中止|変更|キャンセル|なくな|流れ")
 _WAS_UNTIL_MOVED = re.compile(
     r"^(?:まで)?(?:だった|でした)(?:が|けど|けれど|のが|のを|のに|もの)(?:.*(?:延|伸び|変|ずれ|なっ|早ま)|[、\s]*$)"
@@ -63,19 +75,19 @@ _LATELY = re.compile("先日|この前|このまえ|こないだ|この間|前�
 _NEXT_TIME = re.compile("次|次回|今度|来週|来月|もうすぐ|まもなく|楽しみ|待ち遠し")
 _IT_HAPPENED = re.compile(rf"(?:{_WAS.pattern})(?:の|日|とき|時)(?:は|が)\s*$")
 _WILL_HAPPEN = re.compile(rf"(?:{_TO_COME.pattern})(?:の|日|とき|時)(?:は|が)\s*$")
-_HAPPENS_ON = re.compile(rf"(?:{_EVENTS})(?:は|が|の日は|の日程は|日程は|日は|も)[、\s]*$")
+_HAPPENS_ON = re.compile(rf"(?:{EVENTS})(?:は|が|の日は|の日程は|日程は|日は|も)[、\s]*$")
 _PLAIN = re.compile(
     r"^(?:\s?[(（][^)）]*[)）])?(?:の?\d{0,2}時半?(?:\d{1,2}分)?)?(?:に|から|で|まで)?(?:です|だ|である)?(?:よ|ね|よね|から|ので|そう(?:だ|です)?|らしい|、.*)?\s*$"
 )
 _IS_THE_DAY = re.compile(
-    rf"^(?:\s?[(（][^)）]*[)）])?(?:の?\d{{1,2}}(?:時半?|:\d\d)(?:\d{{1,2}}分)?)?(?:は|が|に|から|も|、|\s)[^、]{{0,20}}?(?:{_EVENTS})(?:です|だ|である)?(?:よ|ね|よね|から|ので)?\s*$"
+    rf"^(?:\s?[(（][^)）]*[)）])?(?:の?\d{{1,2}}(?:時半?|:\d\d)(?:\d{{1,2}}分)?)?(?:は|が|に|から|も|、|\s)[^、]{{0,20}}?(?:{EVENTS})(?:です|だ|である)?(?:よ|ね|よね|から|ので)?\s*$"
 )
 _PLANS = re.compile(PLANNED)
 
 _NOT_PAST = "need|needed|indeed|speed|feed|exceed|hundred|naked|red|bed|wed|shed|united|limited"
 _ENGLISH = re.compile(
     r"\b(?:(?P<was>(?:was|were) (?:due|going to|supposed to|scheduled|planned|planning)|(?:should|could|would|might) have|had (?:planned|scheduled|booked)|(?:had|missed)(?: an?| my| the)?(?: \w+)? (?:appointment|deadline|reservation)|used to)"
-    r"|(?P<plan>due|deadline|will|won't|would|'ll|shall|going to|gonna|plans?|planned|planning|scheduled?|appointment|upcoming|booked|reserved|reservation|invited"
+    r"|(?P<plan>(?:(?:was|were|got|been) )?(?:confirmed(?! on\s*$)|arranged|booked|reserved|invited)|(?:got|bought|won)(?: \w+){0,3}? tickets?(?= (?:for|to)\b)|due|deadline|will|won't|would|'ll|shall|going to|gonna|plans?|planned|planning|scheduled?|appointment|upcoming|reservation"
     r"|postponed|rescheduled|moved (?:to|until)(?=\s*$)|have to|has to|need to|needs to|must|should|supposed to|want to|hope to|let's|remind|todo"
     r"|(?:is|are|it's)(?: on| at| set for)?(?=\s*$)|(?:is|are|am|'m|'re) \w+ing(?: \w+ed\b)?|see you|(?:can|could|shall) we|are you free|renews?|has (?:an? )?(?:surgery|exam|appointment|meeting|game|flight)|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
     rf"|(?P<past>was|were|did|didn't|went|met|had|saw|came|ate|got|took|bought|made|told|said|left|gave|began|became|felt|won|lost|wrote|ran|flew|drove|spoke|heard"
@@ -105,11 +117,15 @@ def direction_of_relation(type_: str, other_end: str) -> Direction | None:
 
 
 def direction_of_text(text: str, positions: Iterable[tuple[int, int]]) -> Direction | None:
-    """Whether the sentences around the days at `positions`, else those of the whole text, are about the future or the past; None where they show
+    """Whether the sentences around the days at `positions`, else the others of the text, are about the future or the past; None where they show
     neither, or both."""
-    directions = {direction(*sentence_around(text, start, end)) for start, end in positions} - {None}
+    named = list(positions)
+    directions = {direction(*sentence_around(text, start, end)) for start, end in named} - {None}
     if not directions:
-        directions = {_of_sentence(sentence.strip()) for sentence in _SENTENCE_END.split(text)} - {None}
+        # The day of what is announced stands beside it: 招待状をもらった。5月22日。
+        words = {text[start:end] for start, end in named}
+        others = (sentence for sentence in _SENTENCE_END.split(text) if not any(map(sentence.__contains__, words)))
+        directions = {"next" if words and _ANNOUNCED.search(sentence) else _of_sentence(sentence.strip()) for sentence in others} - {None}
     return directions.pop() if len(directions) == 1 else None
 
 
@@ -128,7 +144,7 @@ def _japanese(before: str, after: str) -> Direction | None:
         after = after[: spoken.start()]
     if _WAS_UNTIL_MOVED.match(after) or _WAS_INTENDED.search(after):
         return None
-    if _FIXED.match(after) and re.search(f"{PLANNED}|{_EVENTS}", before):
+    if _FIXED.match(after) and re.search(f"{PLANNED}|{EVENTS}", before):
         return "next"
     if _SINCE.match(after):
         return "last"
@@ -157,6 +173,11 @@ def _past_or_plan(after: str) -> Direction | None:
     made, was = _PLAN_MADE.search(after), _WAS.search(after)
     if made and was and was.start() >= made.start() and not _CALLED_OFF.search(after):
         return "next"
+    arranged = _ARRANGED.search(after)
+    if arranged and was and was.start() >= arranged.start() and not _AT_IT.match(after):
+        return None if _CALLED_OFF.search(after) else "next"
+    if after.startswith("の") and _ANNOUNCED.search(after) and not _AT_IT.match(after):
+        return "next" if len(_WAS.findall(after)) == 1 else None
     if _MAYBE_AHEAD.search(after):
         return None
     if _OF_IT.match(after) and not _TAKEN_PART.search(after):
@@ -170,7 +191,7 @@ def _without_a_verb(before: str, after: str) -> Direction | None:
     if _LATELY.search(before):
         return "last"
     here = before.rstrip("、 ").rpartition("、")[2] + " " + after.lstrip("、 ").partition("、")[0]
-    if _PLANS.search(here) or _NEXT_TIME.search(here) or _WILL_HAPPEN.search(before):
+    if _PLANS.search(here) or _NEXT_TIME.search(here) or _WILL_HAPPEN.search(before) or _STANDS.search(after):
         return "next"
     happens = (_HAPPENS_ON.search(before) and _PLAIN.match(after)) or _IS_THE_DAY.match(after)
     return "next" if happens else None

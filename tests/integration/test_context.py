@@ -66,6 +66,13 @@ def test_what_is_to_come_has_a_layer_of_its_own_the_nearest_first(life, say, beg
     assert layer(begin(under=Settings(embeddings_model=None, reranker_model=None, context=Context(upcoming=0))), "upcoming") == []
 
 
+def test_of_every_year_is_what_comes_again_and_so_many_days_are_no_day(say, begin, now):
+    say("仕込みに2日かかる", at=now - timedelta(days=3))
+    say("結婚記念日は11月4日", at=now - timedelta(days=2))
+    say("11月3日に打ち合わせが入った", at=now - timedelta(days=1))
+    assert layer(begin(), "upcoming") == ["11月3日に打ち合わせが入った", "結婚記念日は11月4日"]
+
+
 def test_with_a_query_what_fits_the_topic_comes_first(life, begin):
     found = begin("京都")
     assert layer(found, "semantic") == ["京都の寺"]  # told twice

@@ -38,6 +38,13 @@ def test_a_date_in_the_text_is_a_date_of_the_memory(diary, ask, query, first):
     assert contents(ask(query))[0] == first
 
 
+@pytest.mark.parametrize("query", ["11月8日の予定は？", "来月の予定は？", "11月8日は何の日？", "What is on November 8?"])
+@pytest.mark.parametrize("text", ["田中さんの誕生日は11月8日", "毎年11月8日に健診がある"])
+def test_a_day_of_every_year_is_found_by_its_date(diary, say, ask, query, text):
+    say(text)
+    assert text in contents(ask(query))[:2]
+
+
 @pytest.mark.parametrize(
     ("text", "occurred_at", "day", "another_day"),
     [

@@ -22,7 +22,6 @@ SAID_ON = date(2025, 11, 5)  # a Wednesday
         ("来月から禁煙する", ["12-01..01-01"]),
         ("昨日は寿司、明日は鍋", ["11-04..11-05", "11-06..11-07"]),
         ("今年は忙しい", []),  # too long to say anything
-        ("誕生日は10月3日", []),  # of every year
         ("I may go there", []),
         ("土曜は雨", []),  # the last or the next one
         ("苺が好き", []),
@@ -32,13 +31,47 @@ def test_a_statement_names_days(text, days):
     assert sorted(f"{first:%m-%d}..{after:%m-%d}" for first, after in days_of_statement(text, SAID_ON)) == sorted(days)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "誕生日は10月3日",
+        "結婚記念日は10月3日です",
+        "毎年10月3日に健康診断がある",
+        "祖父の命日は10月3日",
+        "締切は毎年10月3日",
+        "10月3日は母の誕生日なので帰省する",
+        "誕生日は10月3日だった",
+        "My birthday is October 3.",
+    ],
+)
+def test_a_day_of_every_year_is_the_last_and_the_next_ones(text):
+    days = [first for first, _ in days_of_statement(text, SAID_ON)]
+    assert days == [date(year, 10, 3) for year in range(2025, 2031)]
+
+
+def test_what_happened_on_a_day_of_every_year_was_on_the_last_one():
+    assert [first for first, _ in days_of_statement("誕生日の10月3日に時計をなくした", SAID_ON)] == [date(2025, 10, 3)]
+
+
+def test_what_is_planned_for_a_day_of_every_year_is_on_the_next_one():
+    assert [first for first, _ in days_of_statement("10月3日の誕生日に寿司を食べに行く", SAID_ON)] == [date(2026, 10, 3)]
+
+
+def test_a_day_of_every_year_is_one_of_the_calendar():
+    assert [first.year for first, _ in days_of_statement("誕生日は2月29日", SAID_ON)] == [2024, 2028]
+    assert [first.year for first, _ in days_of_statement("誕生日は11月5日", SAID_ON)][:2] == [2025, 2026]
+    assert [first.year for first, _ in days_of_statement("誕生日は10月3日", date(9998, 11, 5))] == [9998]
+
+
 COUNTED_DAYS = (
     "火・水・木の三日は在宅で働いた 火水木の三日に出社した 月、水、金の3日に走った 土日の二日で終わらせた 月水金の週3日働いた "
     "丸三日寝ていた まる3日かかった その三日で治った 最初の三日は雨だった 残り三日で仕上げた あと三日で終わる予定 たった三日で辞めた わずか3日で売り切れた "
     "三日に一度走った 3日に1回電話した 二日に一遍は行った 三日おきに水をやった 三日ごとに替えた 3日毎に替えた 三日連続で負けた 三日続けて休んだ "
     "三日ぶりに会った 三日がかりで直した 三日かけて直した 三日もかかった 三日ほど休んだ 三日ぐらい休んだ 三日ばかり休んだ 三日余り寝た 三日分の薬をもらった "
     "三日に渡る会議だった 三日三晩寝なかった 三日以上待った 週に三日通った 月に二日休んだ 年に十日休んだ 三日坊主で終わった 三日天下だった "
-    "一日中雨だった 一日三食食べた 1日2回飲んだ 1日8時間働いた 一日じゅう寝た 二日酔いだった 三日とも晴れた 三日経った 三日が経った"
+    "一日中雨だった 一日三食食べた 1日2回飲んだ 1日8時間働いた 一日じゅう寝た 二日酔いだった 三日とも晴れた 三日経った 三日が経った "
+    "仕込みに2日かかる 配送は3日で届く 許可まで7日かかります ギプスは5日で外れる 3日もすれば治る 3日もあれば終わる 3日はもつ予定 この薬は7日飲みきること 1日2リットル水を飲むつもり "
+    "2日〜3日で届く 2日か3日かかる 1日に2リットル飲むこと 3日に10時間寝た 3日寝かせること 3日入院する予定 3日出張した 7日を要する予定 3日のんびりした 3日よく寝た 3日やすんだ"
 ).split()
 COUNTED_IN_ENGLISH = [
     "I lived on the 2nd floor",
@@ -67,6 +100,23 @@ def test_a_count_is_no_day_of_the_month(text):
         ("2日、3日と会った", ["11-02", "11-03"]),
         ("3日と4日とも会った", ["11-03", "11-04"]),
         ("ここ三日は雨だった", ["11-03", "11-04", "11-05"]),
+        ("牛乳は25日まで", ["11-25"]),
+        ("12日は歯医者", ["11-12"]),
+        ("8日の夜に会う", ["11-08"]),
+        ("8日夜に会う", ["11-08"]),
+        ("13日14時に集合する", ["11-13"]),
+        ("14日(金)に会う", ["11-14"]),
+        ("14日金曜に会う", ["11-14"]),
+        ("25日、会議がある", ["11-25"]),
+        ("締切は17日", ["11-17"]),
+        ("締切は17日です", ["11-17"]),
+        ("新作は17日発売", ["11-17"]),
+        ("17日会議の予定", ["11-17"]),
+        ("17日からか18日から休む", ["11-17", "11-18"]),
+        ("17日か18日に会う", ["11-17", "11-18"]),
+        ("17日に2回目の接種を受ける", ["11-17"]),
+        ("17日に本を返す", ["11-17"]),
+        ("17日前後に会う", ["11-17"]),
         ("we met on the 3rd at noon", ["11-03"]),
         ("the 3rd was rainy", ["11-03"]),
     ],
