@@ -230,6 +230,8 @@ def test_words_and_numbers_are_no_secret(text: str) -> None:
         "the password for the router is summer-99",
         "ログインID: yumi / PASS: Lepetit#2017",
         "パスは Zx81-Qw99-Lm20 にした",
+        "ログインパスはhanako_0712です",
+        "PASS→Tanaka#77",
         "PWはsakura2024",
         "パスワードは「ねこがすき2024!」にした",
         "暗証番号は4711",

@@ -22,9 +22,7 @@ _WORDS = (
     r"|bearer|authorization: ?basic|apiキー|アクセスキー|秘密鍵|シークレット|トークン|パスワード|ﾊﾟｽﾜ-ﾄﾞ|ﾊﾟｽﾜｰﾄﾞ|パスフレーズ|暗証番号|認証情報)s?"
 )
 # Words with other meanings name a secret only directly before a value: not bypass, パスタ and コンパス, and no public or primary key.
-_SHORT_WORDS = (
-    r"pass(?=[:=])|(?<![a-z0-9])pass(?= ?[:=は「]| is )|(?<![ァ-ヴー])パス(?= ?[:=はがを「])(?![ :=はがを「]{1,4}[!-~]{0,80}[/\\\\])"
-)
+_SHORT_WORDS = r"pass(?=[:=])|(?<![a-z0-9])pass(?= ?[:=は「→]| is )|(?:(?<![ァ-ヴー])|(?<=ログイン))パス(?= ?[:=はがを「→])(?![ :=はがを「]{1,4}[!-~]{0,80}[/\\\\])"
 _KEY = r"(?<![a-z0-9_-])(?<!public )key(?= ?[:=])(?! ?[:=] ?[\"'`]?(?:memory_|[0-9a-f]{8}-[0-9a-f]{4}-))"
 _SECRET_WORDS = re.compile(f"{_WORDS}|{_SHORT_WORDS}|{_KEY}")  # in lower case: with IGNORECASE it takes twenty times as long
 _BETWEEN = re.compile(
