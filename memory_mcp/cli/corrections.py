@@ -35,7 +35,8 @@ def revise(
     if as_json:
         print_json(answer)
         return
-    tell(f"{answer['persona']}: {answer['key']} is revision {answer['revision']}")
+    happened = "is back from the trash, revision" if restore else "is revision"
+    tell(f"{answer['persona']}: {answer['key']} {happened} {answer['revision']}")
     typer.echo(f"  {answer['content']}")
     print_private(answer)
     if answer["revision"] > 1:

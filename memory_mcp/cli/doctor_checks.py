@@ -131,7 +131,7 @@ def check_data(directory: Path, keys: Keys, settings: Settings) -> list[Finding]
     if not entries:
         findings.append(Finding("ok", "personas", "there is none yet: storing a memory creates one"))
     logged = latest_logged(directory)  # before the databases, which record an operation first
-    return [*findings, *(finding for entry in entries for finding in _persona(entry, keys, logged))]
+    return [*findings, *(finding for entry in entries for finding in _persona(entry, keys, logged, settings))]
 
 
 def serving_process(directory: Path) -> int | None:
@@ -229,7 +229,7 @@ def _model(settings: Settings, role: Role, name: str | None, data: Path) -> Find
             return Finding("note", role, f"{why} Until then search works without it and reports that.")
 
 
-def _persona(entry: Path, keys: Keys, logged: Mapping[str, str]) -> list[Finding]:
+def _persona(entry: Path, keys: Keys, logged: Mapping[str, str], settings: Settings) -> list[Finding]:
     name, findings = _identity(entry)
     try:
         key = keys.of(entry)
@@ -241,7 +241,7 @@ def _persona(entry: Path, keys: Keys, logged: Mapping[str, str]) -> list[Finding
         findings.append(Finding("wrong", name, str(error)))
     if is_lost(entry) and (entry / IDENTITY_NAME).exists():
         return [*findings, Finding("wrong", name, f"{DATABASE_NAME} is missing, empty or cut off. {RESTORE}.")]
-    return [*findings, *_database(name, inspect(entry / DATABASE_NAME, key, logged.get(name)))]
+    return [*findings, *_database(name, inspect(entry / DATABASE_NAME, key, logged.get(name)), settings)]
 
 
 def _identity(entry: Path) -> tuple[str, list[Finding]]:
@@ -265,7 +265,7 @@ def _identity(entry: Path) -> tuple[str, list[Finding]]:
     return name, [Finding("wrong", name, f"{mismatch}. The server ignores it; rename the directory, or restore the right {IDENTITY_NAME}.")]
 
 
-def _database(name: str, inspection: Inspection) -> list[Finding]:
+def _database(name: str, inspection: Inspection, settings: Settings) -> list[Finding]:
     if inspection.faults:
         return [Finding("wrong", name, f"{DATABASE_NAME} is damaged: {'; '.join(inspection.faults)}. {RESTORE}. {RECOVER}.")]
     if inspection.refused:
@@ -281,5 +281,5 @@ def _database(name: str, inspection: Inspection) -> list[Finding]:
             Finding("note", name, f"{memories_in_words(inspection.memories)} in an older format: the server migrates it when it opens it.")
         ]
     trash = f", {inspection.in_trash:,} in the trash" if inspection.in_trash else ""
-    waiting = f", {inspection.waiting:,} waiting for a vector" if inspection.waiting else ""
+    waiting = f", {inspection.waiting:,} waiting for a vector" if inspection.waiting and settings.embeddings_model else ""
     return [Finding("ok", name, f"{memories_in_words(inspection.memories)}{trash}{waiting}; database and lexical index are sound")]

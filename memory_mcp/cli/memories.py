@@ -167,7 +167,8 @@ def print_private(answer: Mapping[str, Any]) -> None:
 def _format_hit(mark: str, hit: Mapping[str, Any]) -> str:
     content = f"{hit['source']}: {hit['content']}" if hit.get("source") else hit["content"]
     score = worded(f"score {hit['score']:.2f}") if "score" in hit else None
-    facts = [hit.get("occurred_at") or hit.get("created_at"), hit.get("ago"), score, hit["key"]]
+    upcoming = worded(f"upcoming on {hit['upcoming_on']}") if "upcoming_on" in hit else None
+    facts = [hit.get("occurred_at") or hit.get("created_at"), hit.get("ago"), upcoming, score, hit["key"]]
     tags = "".join(f" #{tag}" for tag in hit.get("tags", []))
     return f"{mark} {content}\n   {' · '.join(fact for fact in facts if fact)}{tags}"
 

@@ -290,9 +290,9 @@ def counts_by_kind(connection: apsw.Connection) -> dict[str, int]:
 
 
 def span(connection: apsw.Connection) -> tuple[datetime, datetime] | None:
-    """The first and last event time of the memories outside the trash."""
+    """When the first and the last of the memories outside the trash were told."""
     ends: tuple[str | None, str | None] = connection.execute(
-        f"SELECT min({EVENT_TIME}), max({EVENT_TIME}) FROM memories m WHERE m.deleted_at IS NULL"
+        f"SELECT min({TOLD_TIME}), max({TOLD_TIME}) FROM memories m WHERE m.deleted_at IS NULL"
     ).get
     first, last = ends
     return (from_text(first), from_text(last)) if first and last else None

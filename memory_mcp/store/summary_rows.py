@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
-from memory_mcp.domain import Draft, Filters, Memory, TimeRange
+from memory_mcp.domain import Draft, Memory, TimeRange
 from memory_mcp.store import memories, properties, replacements
-from memory_mcp.store.memories import CURRENT, EVENT_TIME
+from memory_mcp.store.memories import CURRENT, TOLD_TIME
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 
 Scope = Literal["session", "day"]
@@ -66,9 +66,17 @@ def touched(connection: apsw.Connection, zone: ZoneInfo, limit: int, now: dateti
 
 def note_touched(connection: apsw.Connection, touched: Touched, now: datetime) -> None:
     """Queue the affected subjects and advance the watermark. Idempotent."""
-    note_due(connection, touched.subjects)
+    note_due(connection, {**_misdated(connection), **touched.subjects})
     properties.put(connection, _WATERMARK, str(touched.last))
     _adopt(connection, now)
+
+
+def _misdated(connection: apsw.Connection) -> dict[Subject, str]:
+    """The subjects of summaries that are dated after they were made, as an earlier method dated those of plans."""
+    rows = connection.execute(
+        "SELECT s.scope, s.subject, m.updated_at FROM summaries s JOIN memories m ON m.key = s.key WHERE m.occurred_at > m.updated_at"
+    )
+    return {Subject(scope, name): at for scope, name, at in rows}
 
 
 def _adopt(connection: apsw.Connection, now: datetime) -> None:
@@ -139,16 +147,16 @@ def remove_due(connection: apsw.Connection, subject: Subject, touched_at: str) -
 
 
 def members(connection: apsw.Connection, subject: Subject, day: TimeRange | None, limit: int) -> list[Memory]:
-    """The current memories of a session, or of a day with the range `day`, without summaries: the latest `limit`, in order."""
-    if day:
-        candidates = memories.recent(connection, Filters(date_range=day), limit)
-    else:
-        ids = connection.execute(
-            f"SELECT m.id FROM memories m WHERE m.session_id = ? AND {CURRENT} AND m.kind <> 'summary' ORDER BY {EVENT_TIME} DESC, m.id DESC LIMIT ?",
-            (subject.name, limit),
-        )
-        candidates = list(memories.by_ids(connection, [row[0] for row in ids]).values())
-    return sorted(candidates, key=lambda memory: (memory.event_time, memory.id))
+    """The current memories of a session, or told on a day with the range `day`, without summaries: the latest `limit`, in order."""
+    belongs, values = (
+        (f"{TOLD_TIME} >= ? AND {TOLD_TIME} < ?", (to_text(day.start), to_text(day.end))) if day else ("m.session_id = ?", (subject.name,))
+    )
+    ids = connection.execute(
+        f"SELECT m.id FROM memories m WHERE {belongs} AND {CURRENT} AND m.kind <> 'summary' ORDER BY {TOLD_TIME} DESC, m.id DESC LIMIT ?",
+        (*values, limit),
+    )
+    candidates = memories.by_ids(connection, [row[0] for row in ids]).values()
+    return sorted(candidates, key=lambda memory: (memory.told_at, memory.id))
 
 
 def registered(connection: apsw.Connection, subject: Subject) -> Registered | None:
@@ -235,7 +243,7 @@ def rewrite(connection: apsw.Connection, memory: Memory, draft: Draft, now: date
         connection,
         memory,
         content=draft.content,
-        tags=memory.tags,
+        tags=draft.tags,
         importance=memory.importance,
         now=now,
         privacy_level=draft.privacy_level,
@@ -258,7 +266,7 @@ def _due_again(connection: apsw.Connection, keys: Sequence[str]) -> dict[Subject
 def _everything(connection: apsw.Connection, zone: ZoneInfo, now: datetime) -> dict[Subject, str]:
     # An imported memory may have a creation time in the future.
     rows = connection.execute(
-        f"SELECT m.session_id, {EVENT_TIME}, min(m.created_at, ?) FROM memories m WHERE m.kind <> 'summary'", (to_text(now),)
+        f"SELECT m.session_id, {TOLD_TIME}, min(m.created_at, ?) FROM memories m WHERE m.kind <> 'summary'", (to_text(now),)
     )
     return _by_subject(rows, zone)
 
@@ -269,7 +277,7 @@ def _subjects(connection: apsw.Connection, at: dict[str, str], zone: ZoneInfo) -
     latest = max(at.values(), default="")
     replaced = memories.by_ids(connection, replacements.replaced_by(connection, list(current.values()))).values()
     rows = [
-        (memory.session_id, to_text(memory.event_time), at.get(memory.key, latest))
+        (memory.session_id, to_text(memory.told_at), at.get(memory.key, latest))
         for memory in (*current.values(), *replaced)
         if memory.kind != "summary"
     ]
@@ -282,10 +290,10 @@ def _subjects(connection: apsw.Connection, at: dict[str, str], zone: ZoneInfo) -
 
 
 def _by_subject(rows: Iterable[tuple[str | None, str, str]], zone: ZoneInfo) -> dict[Subject, str]:
-    """Rows of (session, event time, time of the write) → each session and day with its latest write."""
+    """Rows of (session, time when it was told, time of the write) → each session and day with its latest write."""
     subjects: dict[Subject, str] = {}
-    for session, event_time, at in rows:
-        moment = from_text(event_time)
+    for session, told_at, at in rows:
+        moment = from_text(told_at)
         days = [Subject("day", moment.astimezone(zone).date().isoformat())] if _has_ends(moment.date()) else []
         for subject in (*days, *([Subject("session", session)] if session else [])):
             subjects[subject] = max(at, subjects.get(subject, ""))

@@ -29,7 +29,7 @@ from memory_mcp.upkeep.erasure_log import erased_since
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The result. `erased_again`: memories that were purged after the backup. `unknown_erased`: whether there may be others, because
+    """The result. `contents`: of the restored database. `erased_again`: memories that were purged after the backup. `unknown_erased`: whether there may be others, because
     the sources are missing."""
 
     persona: str
@@ -78,17 +78,17 @@ def restore(
                 snapshots.verify(copy, key, manifest.contents)
                 done = Operation("restore_backup", None, now, metadata={"made_at": manifest.created_at.isoformat()})
                 erased = finish(copy, key, {**purged, **(purged_since or {})}, done)
-                write_files(personas, new_directory, (copy, key), small.get(CONTEXT_NAME, b""), name, encrypted=encrypted)
+                contents = write_files(personas, new_directory, (copy, key), small.get(CONTEXT_NAME, b""), name, encrypted=encrypted)
     except OSError as error:
         raise refusal(error, f"{backup.name} can't be restored", "Make the backup readable and the data directory writable") from error
     personas.log.append(name, done)
-    return Restored(name, manifest.created_at, manifest.contents, encrypted, erased, unknown)
+    return Restored(name, manifest.created_at, contents, encrypted, erased, unknown)
 
 
 def write_files(
     personas: Personas, new_directory: Path, copy: tuple[Path, bytes | None], context: bytes, name: str, *, encrypted: bool
-) -> None:
-    """Write the persona's files from those of a copy, whose database is removed."""
+) -> Contents:
+    """Write the persona's files from those of a copy, whose database is removed. Returns what the new database holds."""
     key = personas.keys.make(new_directory) if encrypted else None
     target = new_directory / DATABASE_NAME
     snapshots.convert(*copy, target, key.database if key else None)
@@ -99,6 +99,7 @@ def write_files(
     if context:
         write_atomically(new_directory / CONTEXT_NAME, seal(context, key.files) if key else context)
     write_identity(new_directory, name)
+    return expected
 
 
 def finish(copy: Path, key: bytes | None, purged: dict[str, str], done: Operation) -> int:

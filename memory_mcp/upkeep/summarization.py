@@ -8,6 +8,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, Protocol
 from zoneinfo import ZoneInfo
@@ -23,12 +24,12 @@ from memory_mcp.store import memories, operations, summary_rows
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.summary_rows import OF, SUBJECT, Registered, Subject
 from memory_mcp.text.low_value import low_value
-from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.privacy.redaction import FLAG_PREFIX, Redaction
 from memory_mcp.text.summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
 
 CHORE = "summaries"
 # Part of every fingerprint: raise it when the method changes, and summaries are made again when their sources change.
-_VERSION = "1"
+_VERSION = "2"
 OPERATIONS_AT_ONCE = 1_000
 # The maximum number of latest memories of a day or session, and of characters of each.
 MEMORIES_LIMIT, TEXT_LIMIT = 500, 2_000
@@ -112,10 +113,17 @@ def _settle(
 
 
 def _is_as(draft: Draft, summary: Memory) -> bool:
-    """Whether the summary has this text already."""
-    return summary.deleted_at is None and all(
-        getattr(draft, name) == getattr(summary, name) for name in ("content", "occurred_at", "metadata", "privacy_level")
+    """Whether the summary is this one already."""
+    return (
+        summary.deleted_at is None
+        and set(_tags(draft, summary)) == set(summary.tags)
+        and all(getattr(draft, name) == getattr(summary, name) for name in ("content", "occurred_at", "metadata", "privacy_level"))
     )
+
+
+def _tags(draft: Draft, summary: Memory) -> tuple[str, ...]:
+    """The tags of a summary with a new text: those that a person gave it, and what the text contains."""
+    return (*(tag for tag in summary.tags if not tag.startswith(FLAG_PREFIX)), *draft.tags)
 
 
 def _store(
@@ -128,7 +136,7 @@ def _store(
     zone: ZoneInfo,
 ) -> Operation:
     if summary:
-        summary_rows.rewrite(connection, summary, draft, now)
+        summary_rows.rewrite(connection, summary, replace(draft, tags=_tags(draft, summary)), now)
         key = summary.key
     else:
         _, key = memories.insert(connection, draft, now, now.astimezone(zone))
@@ -178,21 +186,31 @@ def _draft(subject: Subject, sources: Sequence[Memory], more: bool, chat: Writer
     text, made_by = _summarize(statements, CHARACTERS_LIMIT - len(head) - 1, None if private else chat, now)
     if not text:
         return None
-    return Draft(
+    draft = Draft(
         content=cut(redaction.text(f"{head}\n{text}")),
         session_id=subject.name if subject.scope == "session" else None,
         kind="summary",
-        occurred_at=max(memory.event_time for memory in sources),
+        occurred_at=max(memory.told_at for memory in sources),
         metadata={OF: subject.scope, SUBJECT: subject.name, "made_by": made_by},
         privacy_level="private" if private else "internal",
     )
+    return replace(draft, tags=_flags(draft, Redaction(settings.privacy)))
+
+
+def _flags(draft: Draft, redaction: Redaction) -> tuple[str, ...]:
+    """The tags of what a summary contains: those that an import gives it."""
+    redaction.text(draft.content)
+    redaction.optional(draft.session_id)
+    redaction.tree(draft.metadata)
+    return tuple(f"{FLAG_PREFIX}{kind}" for kind in sorted(redaction.flagged))
 
 
 def _day(memory: Memory, zone: ZoneInfo) -> str:
+    """When it was told: a plan belongs to the conversation in which it was made, not to its own day."""
     try:
-        return memory.event_time.astimezone(zone).date().isoformat()
+        return memory.told_at.astimezone(zone).date().isoformat()
     except OverflowError:  # the first day of the first year, or the last of the last
-        return memory.event_time.date().isoformat()
+        return memory.told_at.date().isoformat()
 
 
 def _summarize(statements: Sequence[Statement], limit: int, chat: Writer | None, now: datetime) -> tuple[str, MadeBy]:

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import subprocess
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from processes import RunningServer, command
@@ -42,7 +43,8 @@ def test_a_memory_is_corrected_forgotten_and_brought_back_with_the_commands_that
     forgotten = run("forget", key, "-p", owner)
     assert run("recall", "-p", owner) == ""
     (restore,) = printed(forgotten)
-    assert "健太は桃が好き" in ok(command(*restore))
+    back = ok(command(*restore))
+    assert back.startswith(f"{owner}: {key} is back from the trash, revision 2\n  健太は桃が好き\n")
     assert "健太は桃が好き" in run("recall", "-p", owner)
 
 
@@ -84,6 +86,9 @@ def test_the_context_is_what_a_model_is_told(shared_server: RunningServer) -> No
     assert told.startswith("cook: 1 memory\nlast conversation: ")
     assert re.search(r"^\[\w+\] 健太: 金曜は鍋$", told, re.MULTILINE)
     assert json.loads(ok(memory_mcp("context", "--json", "-p", "cook")))["memories"] == 1
+    day = (datetime.now(UTC) + timedelta(days=4)).date().isoformat()
+    ok(memory_mcp("remember", f"{day} に健太と釣りに行く", "-p", "cook"))
+    assert f" · upcoming on {day} · " in ok(memory_mcp("context", "夕飯", "-p", "cook"))
     assert memory_mcp("context", "-p", "nobody").stderr == "this persona does not exist yet\n"
 
 

@@ -118,6 +118,57 @@ def test_a_day_begins_and_ends_where_its_people_live(say, work, now):
     assert summary.metadata["subject"] == "2025-10-29"
 
 
+def test_a_plan_belongs_to_the_conversation_and_the_day_on_which_it_was_made(talk, say, work, nilou, ask):
+    talk()
+    plan = say("由美: Claraを来週採用する。", session_id="s1", source="健太", occurred_at="2025-11-06").key
+    about = say("2025-11-06 の予定の話をした。", session_id="s1", source="健太").key
+    session, day = sorted(work(hours=24 * 9), key=lambda summary: summary.metadata["summary_of"], reverse=True)
+    assert session.content.startswith("2025-10-30 · ")
+    assert {session.event_time.date().isoformat(), day.event_time.date().isoformat()} == {"2025-10-30"}
+    assert day.metadata["subject"] == "2025-10-30"
+    with nilou.database.read() as connection:
+        assert {plan, about} <= set(summary_rows.sources(connection, day.key))
+        assert {moment.date().isoformat() for moment in memories.span(connection)} == {"2025-10-30"}
+
+
+def test_a_day_takes_no_memory_of_another_day_that_names_it(talk, say, work, now):
+    talk(session=None)
+    say("2025-10-30 に健太と話した。", at=now + timedelta(days=2))
+    (summary,) = work(hours=24 * 5)
+    assert "5件" in summary.content
+
+
+def test_a_summary_that_an_earlier_method_dated_by_a_plan_is_made_again(talk, say, work, nilou, now):
+    talk()
+    (summary,) = work()
+    late = (now + timedelta(days=7)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    nilou.database.write(
+        lambda connection: connection.execute(
+            "UPDATE memories SET occurred_at = ?, content = '2025-10-30..2025-11-06' WHERE key = ?", (late, summary.key)
+        )
+    )
+    nilou.database.write(lambda connection: connection.execute("UPDATE summaries SET fingerprint = 'an earlier method'"))
+    say("ほかの話をした。")
+    (again,) = work(hours=2)
+    assert (again.content, again.occurred_at) == (summary.content, summary.occurred_at)
+
+
+def test_a_summary_has_the_tags_of_what_its_text_contains(talk, work, nilou, personas, now, zone, settings):
+    keys = talk(texts=("宿の電話は090-1234-5678だよ。", "連絡先は taro@example.com です。", *TALK))
+    (summary,) = work()
+    assert summary.tags == ("contains:email", "contains:phone")
+    exported = list(export_lines(nilou))
+    lines = [line.encode() for line in exported]
+    import_lines(lambda: personas.writing("dori"), list(enumerate(lines, 1)), ImportOptions(now, zone, privacy=Privacy()))
+    with personas.writing("dori") as dori:
+        brought = {row["key"]: row for row in map(json.loads, export_lines(dori)) if "key" in row}
+    assert brought[summary.key] == next(row for row in map(json.loads, exported) if row.get("key") == summary.key)
+    for key in keys[:2]:
+        forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
+    (summary,) = work(hours=2)
+    assert summary.tags == ()
+
+
 def test_too_little_is_not_summarised(talk, work):
     talk(texts=TALK[:4])
     assert work() == []

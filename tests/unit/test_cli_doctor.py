@@ -76,9 +76,14 @@ def test_a_healthy_store_is_well_and_untouched(examine: Examine, left: Personas,
     before = snapshot(data_directory)
     status, text = examine()
     assert (status, wrong(text)) == (0, [])
-    assert "nilou: 1 memory, 1 waiting for a vector; database and lexical index are sound" in text
+    assert "nilou: 1 memory; database and lexical index are sound" in text
     assert "none is serving this data" in text
     assert snapshot(data_directory) == before
+
+
+def test_memories_wait_for_a_vector_only_where_a_model_makes_them(examine: Examine, left: Personas, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({**GOOD_CONFIG, "embeddings_model": "static-ja"}))
+    assert "nilou: 1 memory, 1 waiting for a vector; database" in examine()[1]
 
 
 def test_it_names_the_process_of_a_running_server_and_leaves_its_lock_alone(examine: Examine, served: Personas) -> None:

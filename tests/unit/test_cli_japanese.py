@@ -176,6 +176,12 @@ def test_what_a_command_did_is_told_in_japanese(run: Run):
         ("  similar to memory_1: 苺: 好き", "  似た記憶 memory_1: 苺: 好き"),
         ("さくら: 3 would be stored, 0 known already, 1 would be refused", "さくら: （試行）保存 3件、保存済み 0件、拒否 1件"),
         ("line 3", "3行目"),
+        ("upcoming on 2026-11-20", "予定日 2026-11-20"),
+        ("さくら: memory_1 is back from the trash, revision 2", "さくら: memory_1 をごみ箱から戻しました（第2版）"),
+        (
+            "さくら: 1 memory, 1 waiting for a vector; database and lexical index are sound",
+            "さくら: 1件、ベクトル待ち 1件。データベースと単語インデックスに異常はありません",
+        ),
         (
             "1 backup of this server, the newest of 2025-10-30, may hold it until somebody removes them: backup.enabled is false, and nothing removes the old ones",
             "このサーバーのバックアップ（最新は 2025-10-30）には、削除するまで残ることがあります（自動バックアップがオフのため、古いものは消えません）",

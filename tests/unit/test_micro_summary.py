@@ -23,6 +23,11 @@ def test_of_a_longer_text_the_first_sentences_are_shown():
     assert micro_summary(first + second + "そのあと三人で海まで歩いて、夜は花火を見て、遅くに帰った。") == first + second
 
 
+def test_a_title_before_a_name_ends_no_sentence():
+    text = "今度の日曜に引っ越すことになったので、今日は下見に行って、大家さんの Mr. Anderson に鍵を預けてきた。そのあと駅前で昼を食べて、家に帰った。"
+    assert "Mr. Anderson に鍵を預けてきた。" in micro_summary(text)
+
+
 def test_a_sentence_that_is_too_long_ends_at_a_pause():
     assert (
         micro_summary(LONG)

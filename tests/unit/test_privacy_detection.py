@@ -222,7 +222,22 @@ def test_words_and_numbers_are_no_secret(text: str) -> None:
     assert Redaction(Privacy()).text(text) == text
 
 
-@pytest.mark.parametrize("text", ["password: sakura2024", "パスワードはHello123!です", "the password for the router is summer-99"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: sakura2024",
+        "パスワードはHello123!です",
+        "the password for the router is summer-99",
+        "ログインID: yumi / PASS: Lepetit#2017",
+        "パスは Zx81-Qw99-Lm20 にした",
+        "ログインパスはhanako_0712です",
+        "PASS→Tanaka#77",
+        "PWはsakura2024",
+        "パスワードは「ねこがすき2024!」にした",
+        "暗証番号は4711",
+        "パスコード：481516",
+    ],
+)
 def test_a_password_of_words_is_flagged_and_stays(text: str) -> None:
     redaction = Redaction(Privacy())
     assert redaction.text(text) == text
@@ -238,6 +253,17 @@ def test_a_password_of_words_is_flagged_and_stays(text: str) -> None:
         "Passwords for 2024: none",
         "password reset-link-2024-october",
         "the passphrase is limited to 1024 bytes",
+        "パスを通す",
+        "パスは src/project1/",
+        "コンパス: sakura2024",
+        "pass: 合格",
+        "bypass is sakura2024",
+        "パスワードは「忘れた」",
+        "パスワードは「3回間違えた」と出る",
+        "key: value2024",
+        "暗証番号を忘れた",
+        "暗証番号は2024年に変えた",
+        "暗証番号は4桁",
     ],
 )
 def test_what_is_said_of_a_password_is_not_taken_for_one(text: str) -> None:

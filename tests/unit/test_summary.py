@@ -46,11 +46,20 @@ def test_what_is_important_comes_before_what_is_not():
 
 def test_english_is_cut_at_its_sentence_ends():
     assert sentences_of("She met Dr. Ito at 3.30 p.m. today. It rained! Did he call?\nNo.") == [
-        "She met Dr.",
-        "Ito at 3.30 p.m. today.",
+        "She met Dr. Ito at 3.30 p.m. today.",
         "It rained!",
         "Did he call?",
         "No.",
+    ]
+    assert sentences_of(
+        "大家さんの Mr. Anderson は親切。See e.g. Tokyo, etc. and Osaka vs. Kobe, No. 5. No. Is it on St. James, etc.? Teams met, etc. They won."
+    ) == [
+        "大家さんの Mr. Anderson は親切。",
+        "See e.g. Tokyo, etc. and Osaka vs. Kobe, No. 5.",
+        "No.",
+        "Is it on St. James, etc.?",
+        "Teams met, etc.",
+        "They won.",
     ]
     assert sentences_of("「行こう！」と言った。雨だった") == ["「行こう！」", "と言った。", "雨だった"]
 

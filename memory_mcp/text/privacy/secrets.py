@@ -18,10 +18,13 @@ _KEY_LINES = re.compile(r"[A-Za-z0-9+/=\s:,.>|\\\"'*-]*")
 
 # Words for secrets, and the text between such a word and the secret. Here ー is a letter, not a dash.
 _WORDS = (
-    r"(?:api[ _-]?key(?:_[a-z0-9]{1,12}|[0-9]{1,2})?|access[ _-]?key|secret[ _-]?key|private[ _-]?key|client[ _-]?secret|secret|token|credentials?|passwo?r?d|passphrase|pwd|pw(?=[:=])|pass(?=[:=])"
+    r"(?:api[ _-]?key(?:_[a-z0-9]{1,12}|[0-9]{1,2})?|access[ _-]?key|secret[ _-]?key|private[ _-]?key|client[ _-]?secret|secret|token|credentials?|passwo?r?d|passphrase|pwd|pw(?=[:=])|(?<![a-z0-9])pw(?![a-z0-9])"
     r"|bearer|authorization: ?basic|apiキー|アクセスキー|秘密鍵|シークレット|トークン|パスワード|ﾊﾟｽﾜ-ﾄﾞ|ﾊﾟｽﾜｰﾄﾞ|パスフレーズ|暗証番号|認証情報)s?"
 )
-_SECRET_WORDS = re.compile(_WORDS)  # in lower case: with IGNORECASE it takes twenty times as long
+# Words with other meanings name a secret only directly before a value: not bypass, パスタ and コンパス, and no public or primary key.
+_SHORT_WORDS = r"pass(?=[:=])|(?<![a-z0-9])pass(?= ?[:=は「→]| is )|(?:(?<![ァ-ヴー])|(?<=ログイン))パス(?= ?[:=はがを「→])(?![ :=はがを「]{1,4}[!-~]{0,80}[/\\\\])"
+_KEY = r"(?<![a-z0-9_-])(?<!public )key(?= ?[:=])(?! ?[:=] ?[\"'`]?(?:memory_|[0-9a-f]{8}-[0-9a-f]{4}-))"
+_SECRET_WORDS = re.compile(f"{_WORDS}|{_SHORT_WORDS}|{_KEY}")  # in lower case: with IGNORECASE it takes twenty times as long
 _BETWEEN = re.compile(
     r"""[*_]{0,3}["'’”」』]?[*_]{0,3}[ \t]{0,4}(?:[(][^()\n]{1,20}[)][ \t]{0,4})?(?:(?<=[ ])(?:for|of|on)[ ](?:[A-Z0-9'-]{1,15}[ ]){1,4})?"""
     r"""(?:(?<=[ \t])(?:is[ ]now|is|was|are|to|will[ ]be|should[ ]be)(?![A-Z0-9])|は|が|を|も|に|->|(?:string[ ])?[.?]?[:=>|→]{1,4}|「|『)?"""
@@ -41,9 +44,14 @@ _LINE_END = re.compile(
     r"(?<=[A-Za-z0-9_/+#$%&@^~-])[ \t]{0,8}\r?\n[ \t>]{0,8}(?=[A-Za-z0-9_/+=#$%&@^~!*-]{0,80}?(?:[0-9][A-Za-z]|[A-Za-z][0-9]|[a-z][A-Z]))"
     r"(?![A-Za-z0-9_-]{1,80}[ \t]{0,2}[=:]{1,2}[ \t]{0,2}[^\s=])"
 )
-# A password that people can remember: a word and a number, such as sakura2024. Only after words that mean nothing else than a password.
-_PASSWORD_WORDS = re.compile(r"passwo?r?ds?|passphrase|pwd|パスワード|ﾊﾟｽﾜ-ﾄﾞ|ﾊﾟｽﾜｰﾄﾞ|パスフレーズ")
-_MEMORABLE = re.compile(r"(?=[A-Za-z_.!@#$%&*+-]{0,40}[0-9])(?=[0-9_.!@#$%&*+-]{0,40}[A-Za-z])[A-Za-z0-9_.!@#$%&*+-]{6,40}(?![A-Za-z0-9/])")
+# A password that people can remember: a word and a number, such as sakura2024, in quotes also ねこがすき2024, and the digits of a PIN.
+_PASSWORD_WORDS = re.compile(rf"passwo?r?ds?|passphrase|pwd|(?<![a-z0-9])pw(?![a-z0-9])|パスワード|ﾊﾟｽﾜ-ﾄﾞ|ﾊﾟｽﾜｰﾄﾞ|パスフレーズ|{_SHORT_WORDS}")
+_PIN_WORDS = re.compile("暗証番号|パスコード")
+_MEMORABLE = re.compile(
+    r"(?=[A-Za-z_.!@#$%&*+-]{0,40}[0-9])(?=[0-9_.!@#$%&*+-]{0,40}[A-Za-z])[A-Za-z0-9_.!@#$%&*+-]{6,40}(?![A-Za-z0-9/])"
+    r"|(?<=「)[^「」\s、。]{2,40}[0-9][!-/:-@_~]{0,4}(?=」)"
+)
+_PIN = re.compile("[0-9]{4,8}(?![0-9A-Za-z年月日桁文字回件])")
 _SENTENCE_ENDS = ".!,;:?*"
 
 
@@ -82,12 +90,14 @@ def _across_lines(text: str, spans: Sequence[Span]) -> Iterator[Span]:
 
 
 def memorable_passwords(text: str) -> Iterator[Span]:
-    """Words with a number that follow a word such as password. Some only occur near that word, so they may be flagged and not replaced."""
-    for word in _PASSWORD_WORDS.finditer(lowered(text)):
-        between = _BETWEEN.match(text, word.end())
-        value = _MEMORABLE.match(text, between.end()) if between and between[0].strip() else None
-        if value:
-            yield value.span()
+    """Words with a number that follow a word such as password, and PINs: flagged and not replaced, since some only occur near that word."""
+    lower = lowered(text)
+    for words, form in ((_PASSWORD_WORDS, _MEMORABLE), (_PIN_WORDS, _PIN)):
+        for word in words.finditer(lower):
+            between = _BETWEEN.match(text, word.end())
+            value = form.match(text, between.end()) if between and between[0].strip() else None
+            if value:
+                yield value.span()
 
 
 def private_keys(text: str) -> Iterator[Span]:
