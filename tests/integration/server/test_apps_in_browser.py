@@ -150,7 +150,7 @@ def test_why_shows_the_parts_of_each_score_and_leads_to_a_history(caller, shown,
     app.locator("h1", has_text="健太の誕生日").wait_for()
     memory = app.locator(".hits > li", has_text="十月")
     assert MARKUP in memory.inner_text()
-    assert {"ja": "言葉", "en": "words"}[locale[:2]] in memory.locator(".why").inner_text()
+    assert {"ja": "単語", "en": "words"}[locale[:2]] in memory.locator(".why").inner_text()
     memory.locator("button").press("Enter")
     memory.locator("ins", has_text="は十月").wait_for()
     assert violations(frame_of(page)) == []
