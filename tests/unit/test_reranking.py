@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from panics import Panicked
@@ -96,34 +96,32 @@ def test_all_workers_get_as_much(judge: Judge, workers: int, pairs: int, chunks:
     assert [len(batch) for batch in judge.asked] == chunks
 
 
-def test_where_others_wait_there_are_as_few_chunks_as_can_be(judge: Judge, eventually):
+def batches_of_second(judge: Judge, pool: ModelPool, counts: tuple[int, int], is_asked: Callable[[], bool], eventually) -> list[int]:
+    """The sizes of the batches of a call that comes while another one is read, whose batches end once `is_asked`."""
     judge.gate = threading.Event()
+    reranker = PooledReranker(judge, "judge", pool, Caches())
+    threads = [
+        threading.Thread(target=reranker.score, args=(query, texts(count)))
+        for query, count in zip(("first", "second"), counts, strict=True)
+    ]
+    threads[0].start()
+    judge.begun.wait()
+    threads[1].start()
+    eventually(is_asked)
+    judge.gate.set()
+    for thread in threads:
+        thread.join()
+    return [len(batch) for batch in judge.asked if batch[0][0] == "second"]
+
+
+def test_where_others_wait_there_are_as_few_chunks_as_can_be(judge: Judge, eventually):
     with OneByOne(8) as pool:
-        reranker = PooledReranker(judge, "judge", pool, Caches())
-        threads = [threading.Thread(target=reranker.score, args=(query, texts(count))) for query, count in (("first", 3), ("second", 15))]
-        threads[0].start()
-        judge.begun.wait()
-        threads[1].start()
-        eventually(lambda: pool._queues[Urgency.RERANK].waiting > 1)
-        judge.gate.set()
-        for thread in threads:
-            thread.join()
-    assert [len(batch) for batch in judge.asked if batch[0][0] == "second"] == [8, 7]
+        assert batches_of_second(judge, pool, (3, 15), lambda: pool._queues[Urgency.RERANK].waiting > 1, eventually) == [8, 7]
 
 
 def test_what_is_shown_is_one_chunk_where_one_worker_is_left(judge: Judge, eventually):
-    judge.gate = threading.Event()
     with ModelPool(2) as pool:
-        reranker = PooledReranker(judge, "judge", pool, Caches())
-        threads = [threading.Thread(target=reranker.score, args=(query, texts(count))) for query, count in (("first", 2), ("second", 5))]
-        threads[0].start()
-        judge.begun.wait()
-        threads[1].start()
-        eventually(lambda: len(judge.asked) > 1)
-        judge.gate.set()
-        for thread in threads:
-            thread.join()
-    assert [len(batch) for batch in judge.asked if batch[0][0] == "second"] == [5]
+        assert batches_of_second(judge, pool, (2, 5), lambda: len(judge.asked) > 1, eventually) == [5]
 
 
 def test_long_texts_are_not_shared_out_further_than_they_have_to_be(judge: Judge):

@@ -92,16 +92,16 @@ def rebuild(connection: apsw.Connection) -> None:
 
 def is_fragmented(connection: apsw.Connection) -> bool:
     """Whether the index has enough segments that merging is worthwhile."""
-    return len(_pages(connection)) > FEW_SEGMENTS or _is_much_beside_largest(connection)
+    pages = _pages(connection)
+    return len(pages) > FEW_SEGMENTS or _is_much_beside_largest(pages)
 
 
 def merge_segments(connection: apsw.Connection) -> bool:
     """Merge a few pages: of all segments where there is much beside the largest, else of similar ones. Returns whether anything was merged."""
-    return start_full_merge(connection) if _is_much_beside_largest(connection) else merge_similar_segments(connection)
+    return start_full_merge(connection) if _is_much_beside_largest(_pages(connection)) else merge_similar_segments(connection)
 
 
-def _is_much_beside_largest(connection: apsw.Connection) -> bool:
-    pages = _pages(connection)
+def _is_much_beside_largest(pages: Sequence[int]) -> bool:
     return sum(pages) - max(pages, default=0) > max(MOST_BESIDE_LARGEST * sum(pages), MERGED_PAGES)
 
 
