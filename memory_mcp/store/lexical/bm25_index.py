@@ -42,8 +42,8 @@ SHORT_TURN_TOKENS = 200
 REBUILD_PAGE = 1_000
 # In fewer rows no token is common.
 FEW_ROWS = 20
-# From this many rows on, only the rarest tokens of a query select rows (about LEADING_ROWS of them); the others only rank these rows,
-# and common tokens are dropped (docs/decisions/0002-lexical-tokens.md).
+# From this many rows on, only the rarest tokens of a query select rows (about LEADING_ROWS of them); the other informative ones only rank
+# these rows, and common tokens and grammar are dropped (docs/decisions/0002-lexical-tokens.md).
 MANY_ROWS = 5_000
 LEADING_ROWS = 1_000
 
@@ -258,8 +258,8 @@ def _rows(connection: apsw.Connection) -> range:
 def _by_rarity(
     connection: apsw.Connection, query: Sequence[str], counts: TokenCounts, rows: range
 ) -> tuple[list[str], list[str], list[str]]:
-    """The tokens that select rows, all that are informative, and those that only rank rows. Where nothing else is asked for, what is
-    common or grammar selects."""
+    """The tokens that select rows, all that are informative, and in a store of few rows the rest, which only ranks rows. Where nothing else
+    is asked for, what is common or grammar selects."""
     counted = dict.fromkeys(query, 0.0) if len(rows) < FEW_ROWS else counts.uncommon(connection, query, rows)
     content = [token for token in query if not is_grammar(token)] or list(query)
     informative = [token for token in content if token in counted] or content
@@ -268,23 +268,22 @@ def _by_rarity(
         return informative, informative, [token for token in query if token not in among]
     leading: set[str] = set()
     covered_rows = 0.0
-    for token in sorted(among & counted.keys(), key=counted.__getitem__):
+    for token in sorted(filter(counted.__contains__, dict.fromkeys(informative)), key=counted.__getitem__):
         if covered_rows >= LEADING_ROWS:
             break
         leading.add(token)
         covered_rows += counted[token]
-    others = [token for token in query if token in counted and token not in among]
-    return [token for token in informative if token in leading] or informative, informative, others
+    return [token for token in informative if token in leading] or informative, informative, []
 
 
 def _instead(connection: apsw.Connection, synonyms: Sequence[Synonyms], counts: TokenCounts, rows: range, most: int) -> str:
     """What matches a synonym where its word is missing, of the rarest synonyms in about `most` rows."""
-    searched = {other for each in synonyms for other in each.others}
+    searched = dict.fromkeys(other for each in synonyms for other in each.others)
     if len(rows) >= FEW_ROWS:
         counted = counts.uncommon(connection, list(searched), rows)
         rarest = sorted(filter(counted.get, counted), key=counted.__getitem__)
         covered = accumulate((counted[other] for other in rarest), initial=0.0)
-        searched = {other for other, before in zip(rarest, covered, strict=False) if before < most}
+        searched = dict.fromkeys(other for other, before in zip(rarest, covered, strict=False) if before < most)
     found = ((each.word, [other for other in each.others if other in searched]) for each in synonyms)
     return " OR ".join(f'(({_any_of(others)}) NOT "{word}")' for word, others in found if others)
 
