@@ -312,6 +312,11 @@ CREATE INDEX memories_by_session ON memories(session_id, coalesce(occurred_at, c
 """
 # Let FTS5 merge eight segments of a size at once while it writes, not sixteen: nothing else does before the server is idle.
 _FEWER_SEGMENTS_AT_ONCE = "INSERT INTO lexical(lexical, rank) VALUES ('crisismerge', 8)"
+# Make summaries again that are dated after they were made: they were dated by the plans in them.
+_MISDATED_SUMMARIES = """
+INSERT OR IGNORE INTO summaries_due(scope, subject, touched_at)
+SELECT s.scope, s.subject, m.updated_at FROM summaries s JOIN memories m ON m.key = s.key WHERE m.occurred_at > m.updated_at
+"""
 # Each is a script in SQL, or a function for what SQL can't do.
 MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
@@ -344,6 +349,7 @@ MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0028 judged feedback", _JUDGED_FEEDBACK),
     ("0029 turns in order", _TURNS_IN_ORDER),
     ("0030 fewer segments while writing", _FEWER_SEGMENTS_AT_ONCE),
+    ("0031 misdated summaries", _MISDATED_SUMMARIES),
 ]
 
 

@@ -66,17 +66,9 @@ def touched(connection: apsw.Connection, zone: ZoneInfo, limit: int, now: dateti
 
 def note_touched(connection: apsw.Connection, touched: Touched, now: datetime) -> None:
     """Queue the affected subjects and advance the watermark. Idempotent."""
-    note_due(connection, {**_misdated(connection), **touched.subjects})
+    note_due(connection, touched.subjects)
     properties.put(connection, _WATERMARK, str(touched.last))
     _adopt(connection, now)
-
-
-def _misdated(connection: apsw.Connection) -> dict[Subject, str]:
-    """The subjects of summaries that are dated after they were made, as an earlier method dated those of plans."""
-    rows = connection.execute(
-        "SELECT s.scope, s.subject, m.updated_at FROM summaries s JOIN memories m ON m.key = s.key WHERE m.occurred_at > m.updated_at"
-    )
-    return {Subject(scope, name): at for scope, name, at in rows}
 
 
 def _adopt(connection: apsw.Connection, now: datetime) -> None:

@@ -88,6 +88,7 @@ def test_texts_get_a_vector_each_in_their_order(embedder: Embedder):
     assert vectors == pytest.approx(alone, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_more_texts_than_a_batch_keep_their_order(embedder: Embedder):
     texts = [f"{'長' * (number * 37 % 60)} {number}" for number in range(40)]
     vectors = embedder.embed_documents(texts)

@@ -557,6 +557,7 @@ def test_a_stumble_does_not_end_the_thread(world, eventually, caplog):
     eventually(lambda: world.waiting("a") == 0)
 
 
+@pytest.mark.slow
 def test_a_library_that_breaks_off_does_not_end_the_thread(world, eventually, caplog, monkeypatch):
     def breaks_off(*_, **__):
         raise Panicked("byte index 3 is not a char boundary")

@@ -249,7 +249,7 @@ def test_a_summary_from_before_leaves_the_searches_and_can_be_fetched(personas, 
 
         def as_it_was(connection):
             connection.execute("UPDATE memories SET kind = 'summary'")
-            connection.execute("DELETE FROM migrations WHERE name LIKE '0007%'")
+            connection.execute("DELETE FROM migrations WHERE name LIKE '0007%' OR name LIKE '0031%'")
             connection.execute("DROP TABLE merges; DROP TABLE summaries; DROP TABLE memory_sources; DROP TABLE summaries_due")
             connection.execute("DROP INDEX memories_that_are_summaries")
 
@@ -280,6 +280,16 @@ def test_a_file_from_before_has_no_more_than_eight_segments_of_a_size(brought_up
     before = "INSERT INTO lexical(lexical, rank) VALUES ('crisismerge', 16)"
     with brought_up_to_date("0030 fewer segments while writing", before) as connection:
         assert connection.execute("SELECT v FROM lexical_config WHERE k = 'crisismerge'").get == 8
+
+
+@pytest.mark.parametrize(("dated", "due"), [("9999-01-01T00:00:00.000000+00:00", [("day", "2025-10-30")]), ("2025-10-30T03:00:00.000000+00:00", [])])
+def test_a_summary_that_is_dated_after_it_was_made_is_made_again(brought_up_to_date, dated, due):
+    before = f"""
+        UPDATE memories SET kind = 'summary', occurred_at = '{dated}';
+        INSERT INTO summaries SELECT key, 'day', '2025-10-30', 'of these memories' FROM memories
+    """
+    with brought_up_to_date("0031 misdated summaries", before) as connection:
+        assert connection.execute("SELECT scope, subject FROM summaries_due").fetchall() == due
 
 
 def plan_of(connection, search, table: str, values: tuple) -> list[str]:

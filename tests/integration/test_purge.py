@@ -322,6 +322,7 @@ def test_an_import_does_not_bring_it_back_by_its_key_and_does_without(say, nilou
     )
 
 
+@pytest.mark.slow
 def test_a_reader_in_the_way_delays_the_sweep_and_it_is_still_due(say, nilou, trash, indexes, now, data_directory):
     key = say(SECRET).key
     trash(key)

@@ -139,6 +139,7 @@ def test_a_purge_that_a_crash_interrupted_is_swept_by_the_next_round(say, nilou,
     assert b"zqxuniqu" not in b"".join(file.read_bytes() for file in nilou.database.path.parent.glob("memory.sqlite*"))
 
 
+@pytest.mark.slow
 def test_somebody_who_reads_for_long_puts_the_sweep_off(say, nilou, chore, now):
     key = say("zqxunique な話").key
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())

@@ -138,21 +138,6 @@ def test_a_day_takes_no_memory_of_another_day_that_names_it(talk, say, work, now
     assert "5件" in summary.content
 
 
-def test_a_summary_that_an_earlier_method_dated_by_a_plan_is_made_again(talk, say, work, nilou, now):
-    talk()
-    (summary,) = work()
-    late = (now + timedelta(days=7)).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    nilou.database.write(
-        lambda connection: connection.execute(
-            "UPDATE memories SET occurred_at = ?, content = '2025-10-30..2025-11-06' WHERE key = ?", (late, summary.key)
-        )
-    )
-    nilou.database.write(lambda connection: connection.execute("UPDATE summaries SET fingerprint = 'an earlier method'"))
-    say("ほかの話をした。")
-    (again,) = work(hours=2)
-    assert (again.content, again.occurred_at) == (summary.content, summary.occurred_at)
-
-
 def test_a_summary_has_the_tags_of_what_its_text_contains(talk, work, nilou, personas, now, zone, settings):
     keys = talk(texts=("宿の電話は090-1234-5678だよ。", "連絡先は taro@example.com です。", *TALK))
     (summary,) = work()

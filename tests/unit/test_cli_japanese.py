@@ -60,6 +60,7 @@ def test_every_error_of_the_commands_has_japanese():
     assert of_commands - set(TABLES["errors"]) == set()
 
 
+@pytest.mark.slow
 def test_every_error_that_has_japanese_is_one_that_the_product_words_so_with_the_same_places():
     assert set(TABLES["errors"]) - wordings() == set()
     for english, japanese in {**TABLES["errors"], **TABLES["usage"]}.items():

@@ -54,6 +54,7 @@ def test_every_setting_is_explained_in_japanese_too():
 REFUSALS = tomllib.loads(DASHBOARD.joinpath("refusals.toml").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_every_refusal_that_has_a_translation_is_one_that_the_product_words_so():
     assert sorted(set(REFUSALS["sentences"]) - wordings()) == []
 

@@ -306,6 +306,7 @@ def test_what_would_end_too_late_is_asked_for_once(
     assert (asked, judge.asked) == ([Urgency.RERANK], [])
 
 
+@pytest.mark.slow
 def test_what_is_shown_counts_where_the_rest_comes_too_late(judge: Judge):
     class Slowing(Judge):
         def __call__(self, pairs: list[Pair]) -> list[float]:

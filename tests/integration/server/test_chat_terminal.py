@@ -92,6 +92,7 @@ def test_what_is_neither_yes_nor_no_refuses_and_is_said_next(at_terminal):
     at_terminal(deeds, [REMEMBER, "わかった", "内緒だね"])
 
 
+@pytest.mark.slow
 def test_why_says_what_a_memory_was_found_by_which_is_judged_and_undo_forgets_what_was_stored(at_terminal, server, name):
     async def deeds(session):
         await session.says("/why", "Nothing was recalled")
@@ -122,6 +123,7 @@ def test_escape_cancels_an_answer_and_the_arrows_bring_back_what_was_written(at_
     at_terminal(deeds, [forever])
 
 
+@pytest.mark.slow
 def test_commands_change_the_persona_save_say_again_and_go_off_the_record(at_terminal, name, tmp_path):
     async def deeds(session):
         await session.says("/again", "There is no answer yet.")

@@ -221,6 +221,7 @@ def test_forms_of_other_pages_of_this_machine_change_nothing_without_tokens_eith
     assert own_http.get("/api/stats", headers={"X-Persona": "nilou"}).json()["memories"] == 0
 
 
+@pytest.mark.slow
 def test_a_persona_that_is_not_the_tokens_looks_as_one_that_does_not_exist(api, token, signed_in):
     client = signed_in(token("nilou"))
     addresses = [f"/p/alice{path}?{query}" for path in PAGES for query in ("key=memory_0", "q=睡蓮", "shelf=all")]

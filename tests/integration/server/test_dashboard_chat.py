@@ -214,6 +214,7 @@ def test_a_connection_that_is_closed_ends_the_turn_and_leaves_nothing_of_it(ente
     assert "saved" in kinds(room.say("やり直し", id=identity))
 
 
+@pytest.mark.slow
 def test_what_a_model_fails_with_is_said_and_nothing_is_stored_of_the_turn(enter, asked, monkeypatch):
     room = enter("さくら")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
