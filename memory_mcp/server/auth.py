@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from starlette.types import Scope
 
-from memory_mcp.config.settings import RateLimit
+from memory_mcp.config.settings import OAuth, RateLimit
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import MemoryMCPError, NotAllowed, StoreError, TokenRefused, TooManyCalls
 from memory_mcp.personas.server_lock import NOTE_HEADER
@@ -125,7 +125,8 @@ class Authenticator:
         if scope["path"] == ALWAYS_OPEN or scope["path"].startswith((WELL_KNOWN, STATIC)):
             return self._stranger(client)
         self._check_secret(scope)
-        tokens, admission = self._tokens_in_use(), None
+        settings = self._runtime.config.current()
+        tokens, admission = self._tokens_in_use(settings.oauth), None
         try:
             if tokens is not None and ON_BEHALF in scope:
                 admission = self._admitted(self._in_force_by_id(tokens, scope[ON_BEHALF]), client)
@@ -133,7 +134,7 @@ class Authenticator:
                 admission = await self._admission(scope, tokens, client)
         finally:  # a guess counts as a call
             caller = admission.token if admission else None
-            self._limits.take(caller or client, self._runtime.config.current().rate_limit, time.monotonic())
+            self._limits.take(caller or client, settings.rate_limit, time.monotonic())
         return admission
 
     @property
@@ -141,10 +142,10 @@ class Authenticator:
         """What the server is made of."""
         return self._runtime
 
-    def _tokens_in_use(self) -> Tokens | None:
+    def _tokens_in_use(self, oauth: OAuth) -> Tokens | None:
         """None where every caller is let in: without a token file and OAuth, neither of which ends while the server runs."""
         tokens = self._tokens.current()
-        self._had_oauth = self._had_oauth or self.oauth.settings.is_on
+        self._had_oauth = self._had_oauth or oauth.is_on
         return {} if tokens is None and self._had_oauth else tokens
 
     def address(self, scope: Scope) -> str:

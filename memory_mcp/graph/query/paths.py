@@ -142,7 +142,7 @@ class _Search:
             before = self._left[-1]
             steps, _ = neighbors.hop(self._connection, before, self._rules)
             for step, _ in steps:
-                self._towards[step.there][step.here, step.type] = step.turned()
+                self._towards[step.there][step.here, step.type] = step
             self._left.append({**before, **{step.there: max(best, before.get(step.there, 0.0)) for step, best in steps}})
 
     def _remaining_cost(self, entity: int, hops_left: int) -> float | None:
@@ -161,5 +161,5 @@ class _Search:
                 self._steps[step.here].append(step)
             for entity in coming:
                 known = {(step.there, step.type) for step in self._steps[entity]}
-                self._steps[entity] += [step for end, step in self._towards[entity].items() if end not in known]
+                self._steps[entity] += [step.turned() for end, step in self._towards[entity].items() if end not in known]
         return self._steps[here]

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from typing import Any
 
 import pydantic
@@ -24,10 +25,10 @@ async def arguments_of(request: Request, route: Route, model: type[Arguments]) -
     Raises:
         InvalidInput: one is missing, unknown, of a wrong type or out of range, or the body isn't a JSON object.
     """
-    kinds = {name: kind_of(field.annotation) for name, field in model.model_fields.items()}
+    kinds = _kinds_of(model)
     # Probes may add parameters of their own.
     if not route.is_probe:
-        _check_query(request, list(kinds) if route.reads_query else [])
+        _check_query(request, kinds if route.reads_query else ())
     if route.reads_query:
         values = _query_values(request, kinds, model)
     elif kinds:
@@ -43,14 +44,19 @@ async def arguments_of(request: Request, route: Route, model: type[Arguments]) -
         raise InvalidInput("; ".join(argument_problems(error, list(kinds)))) from error
 
 
-def _check_query(request: Request, known: Sequence[str]) -> None:
+@cache
+def _kinds_of(model: type[Arguments]) -> Mapping[str, type]:
+    return {name: kind_of(field.annotation) for name, field in model.model_fields.items()}
+
+
+def _check_query(request: Request, known: Collection[str]) -> None:
     for name in request.query_params:
         if name not in known:
             hint = f"Known parameters are {', '.join(known)}" if known else "Leave it out: this route reads none from the query"
             raise InvalidInput(f"unknown parameter {name[:80]!r}", "", hint)
 
 
-def _query_values(request: Request, kinds: dict[str, type], model: type[Arguments]) -> dict[str, Any]:
+def _query_values(request: Request, kinds: Mapping[str, type], model: type[Arguments]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, kind in kinds.items():
         texts = request.query_params.getlist(name)
@@ -95,7 +101,7 @@ _QUERY_PARSERS: dict[type, Callable[[str, str, str], Any]] = {
 }
 
 
-async def _body_values(request: Request, kinds: dict[str, type], blank_means_absent: bool) -> dict[str, Any]:
+async def _body_values(request: Request, kinds: Mapping[str, type], blank_means_absent: bool) -> dict[str, Any]:
     """Return the fields of the JSON object in the body; an empty body is an empty object."""
     too_long = InvalidInput(
         "the body is too long", "4 MiB are the limit", "Send less at once, or many memories as JSON lines to POST /api/import"

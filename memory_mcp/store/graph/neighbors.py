@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import apsw
+from pydantic_core import from_json
 
 HOPS_LIMIT = 6
 # How many types of an entity's relations are listed.
@@ -102,7 +103,7 @@ class Rules:
 def steps_from(connection: apsw.Connection, entities: Iterable[int], rules: Rules = Rules()) -> list[Step]:
     """The relations that begin or end at these entities, the strongest of each first."""
     rows = connection.execute(_EDGES, rules.bound(dict.fromkeys(entities, 1.0))).get
-    return [_step(row) for row in json.loads(str(rows))]
+    return [_step(row) for row in from_json(rows)]
 
 
 def further(connection: apsw.Connection, steps: Iterable[Step], rules: Rules = Rules()) -> dict[tuple[int, int], int]:
@@ -136,7 +137,7 @@ def hop(
     relation's weight × `decay`; the nearest `most` first. Also returns how many there are."""
     wanted = {**rules.bound(here), "known": json.dumps(list(known)), "decay": decay, "most": -1 if most is None else max(most, 1)}
     rows, total = connection.execute(_HOP, wanted).get
-    return [(_step(row), row[-1]) for row in json.loads(rows)[:most]], total or 0
+    return [(_step(row), row[-1]) for row in from_json(rows)[:most]], total or 0
 
 
 def reached(
