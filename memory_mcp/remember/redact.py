@@ -1,7 +1,7 @@
 """The first step of every write: redacts private data or flags the memory, before anything is stored."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,7 +42,7 @@ def redacted(draft: Draft, rules: Privacy) -> tuple[Draft, Redaction]:
             feedback=tuple(replace(one, run=redaction.text(one.run), query=redaction.text(one.query)) for one in draft.restored.feedback),
         ),
     )
-    return replace(private, tags=with_flags(private.tags, redaction.flagged)), redaction
+    return replace(private, tags=with_flags(private.tags, redaction.flags)), redaction
 
 
 def check_key(key: str | None, rules: Privacy) -> None:
@@ -72,9 +72,9 @@ def _column(name: str, value: Any, redaction: Redaction) -> Any:
     return json.dumps(redaction.tree(json.loads(value)), ensure_ascii=False) if name in _JSON_COLUMNS else redaction.text(value)
 
 
-def with_flags(tags: Sequence[str], kinds: Iterable[str]) -> tuple[str, ...]:
-    """The tags with a flag tag for each kind of finding; as many as a memory may have."""
-    return tuple(dict.fromkeys([*tags, *(f"{FLAG_PREFIX}{kind}" for kind in sorted(kinds))]))[: max(LIST_LIMIT, len(tags))]
+def with_flags(tags: Sequence[str], flags: Sequence[str]) -> tuple[str, ...]:
+    """The tags with those of what was flagged; as many as a memory may have."""
+    return tuple(dict.fromkeys([*tags, *flags]))[: max(LIST_LIMIT, len(tags))]
 
 
 def update_flags(memory: Memory, content: str, tags: Sequence[str], rules: Privacy) -> tuple[str, ...]:
@@ -86,4 +86,4 @@ def update_flags(memory: Memory, content: str, tags: Sequence[str], rules: Priva
     redaction.tree(memory.metadata)
     looked_for = {kind for kind in type(rules).model_fields if getattr(rules, kind) != "off"}
     stale = {f"{FLAG_PREFIX}{kind}" for kind in looked_for - redaction.flagged.keys() - redaction.redacted.keys()}
-    return with_flags([tag for tag in tags if tag not in stale], redaction.flagged)
+    return with_flags([tag for tag in tags if tag not in stale], redaction.flags)

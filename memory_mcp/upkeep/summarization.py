@@ -202,7 +202,7 @@ def _flags(draft: Draft, redaction: Redaction) -> tuple[str, ...]:
     redaction.text(draft.content)
     redaction.optional(draft.session_id)
     redaction.tree(draft.metadata)
-    return tuple(f"{FLAG_PREFIX}{kind}" for kind in sorted(redaction.flagged))
+    return redaction.flags
 
 
 def _day(memory: Memory, zone: ZoneInfo) -> str:

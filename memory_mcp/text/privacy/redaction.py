@@ -100,6 +100,11 @@ class Redaction:
     def __post_init__(self) -> None:
         self._modes = {kind: mode for kind in KINDS if (mode := getattr(self.rules, kind)) != "off"}
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The tags that say what was flagged."""
+        return tuple(f"{FLAG_PREFIX}{kind}" for kind in sorted(self.flagged))
+
     def text(self, text: str) -> str:
         """The text as it may be stored. Redacting a redacted text doesn't change it."""
         return self._replaced(text, 0, self.flagged) if text else text
