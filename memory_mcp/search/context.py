@@ -64,7 +64,7 @@ def context(
             _dissimilar(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries) if not filters else []
         )
         upcoming = (
-            memories.upcoming(connection, now, shifted(now, timedelta(days=layers.upcoming_days)), layers.upcoming)
+            memories.upcoming(connection, now, shifted(now, timedelta(days=layers.upcoming_days)), settings.zone, layers.upcoming)
             if layers.upcoming and not filters
             else []
         )

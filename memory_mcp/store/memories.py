@@ -7,8 +7,9 @@ import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import apsw
 
@@ -26,6 +27,8 @@ from memory_mcp.text.micro_summary import micro_summary
 QUESTION_CHARACTERS = 100.0
 
 EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
+# What lasts longer, such as a year, is not upcoming any more once it has begun.
+LONGEST_UNDER_WAY = timedelta(days=35)
 # The memory's place in the timeline: when it was stored, or when it happened if that was earlier. So a plan is listed on the day of planning, an imported diary on its own days.
 TOLD_TIME = "min(coalesce(m.occurred_at, m.created_at), m.created_at)"
 # A current memory: neither in the trash nor replaced by another.
@@ -177,22 +180,50 @@ def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Me
     return [memory_of(row) for row in rows]
 
 
-def upcoming(connection: apsw.Connection, start: datetime, end: datetime, limit: int) -> list[Memory]:
-    """The current memories of a time within this range, of those that happen then or name it, the nearest first; without summaries."""
-    span = (to_text(start), to_text(end))
-    # Each of the two lists ends where no later entry can be among the nearest: a month may be named by a tenth of all memories.
+def upcoming(connection: apsw.Connection, now: datetime, end: datetime, zone: ZoneInfo, limit: int) -> list[Memory]:
+    """The current memories of what has not ended and begins before `end`, of those that happen then or name it, the nearest first; without summaries.
+
+    What has begun counts if it was told before, and lasts no longer than `LONGEST_UNDER_WAY`: what is told of today is no plan.
+    """
+    today = _midnight(now, zone)
+    moments = (now, end, now - LONGEST_UNDER_WAY, now + LONGEST_UNDER_WAY, today, today + timedelta(days=1))
+    # Each of the lists ends where no later entry can be among the nearest: a month may be named by a tenth of all memories.
     current = f"{CURRENT} AND m.kind <> 'summary'"
+    named = f"FROM memory_dates d CROSS JOIN memories m ON m.id = d.memory AND {current}"
+    happening = f"FROM memories m WHERE m.occurred_at IS NOT NULL AND {current}"
     rows = connection.execute(
         "WITH dated(id, start) AS ("
-        "SELECT * FROM (SELECT m.id, d.start FROM memory_dates d CROSS JOIN memories m ON m.id = d.memory "
-        f"WHERE d.start >= ?1 AND d.start < ?2 AND {current} ORDER BY d.start, d.rowid LIMIT ?3 * {SPANS_LIMIT}) UNION ALL "
-        f"SELECT * FROM (SELECT m.id, m.occurred_at FROM memories m WHERE {EVENT_TIME} >= ?1 AND {EVENT_TIME} < ?2 "
-        f"AND m.occurred_at IS NOT NULL AND {current} ORDER BY {EVENT_TIME}, m.id LIMIT ?3)), "
+        f"SELECT * FROM (SELECT m.id, d.start {named} WHERE d.start >= ?1 AND d.start < ?2 ORDER BY d.start, d.rowid LIMIT ?7 * {SPANS_LIMIT}) "
+        # What ends today comes first, and what goes on for longer at its end.
+        f"""UNION ALL SELECT m.id, iif(d."end" <= ?6, d.start, d."end") {named}
+            WHERE d.start >= ?3 AND d.start < ?1 AND d."end" > ?1 AND d."end" <= ?4 AND m.created_at < d.start """
+        f"UNION ALL SELECT * FROM (SELECT m.id, m.occurred_at {happening} AND {EVENT_TIME} >= ?1 AND {EVENT_TIME} < ?2 ORDER BY {EVENT_TIME}, m.id LIMIT ?7) "
+        f"UNION ALL SELECT m.id, m.occurred_at {happening} AND {EVENT_TIME} = ?5 AND m.created_at < ?5), "
         "nearest AS (SELECT id, min(start) AS start FROM dated GROUP BY id) "
-        f"SELECT {COLUMNS} FROM nearest n JOIN memories m ON m.id = n.id ORDER BY n.start, m.id LIMIT ?3",
-        (*span, limit),
+        f"SELECT {COLUMNS} FROM nearest n JOIN memories m ON m.id = n.id ORDER BY n.start, m.id LIMIT ?7",
+        (*map(to_text, moments), limit),
     )
     return [memory_of(row) for row in rows]
+
+
+def next_time(memory: Memory, named: Iterable[tuple[datetime, datetime]], now: datetime, zone: ZoneInfo) -> datetime | None:
+    """When something that `upcoming` returns is next: now if it has begun. `named`: the starts and ends of the times that its text names."""
+    spans = list(named)
+    today = _midnight(now, zone)
+    if (at := memory.occurred_at) is not None:  # without a time of day, it lasts the day
+        spans.append((at, today + timedelta(days=1) if at == today else at))
+    return min(
+        (
+            max(start, now)
+            for start, end in spans
+            if start >= now or (end > now and memory.created_at < start and end - start <= LONGEST_UNDER_WAY)
+        ),
+        default=None,
+    )
+
+
+def _midnight(now: datetime, zone: ZoneInfo) -> datetime:
+    return datetime.combine(now.astimezone(zone).date(), time(), zone)
 
 
 def page_for_export(

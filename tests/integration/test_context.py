@@ -10,6 +10,7 @@ from memory_mcp.domain import Draft, Hit, Memory
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.search.context import AT_MOST, context, diverse
 from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, LEAST_TEXT_TOKENS
+from memory_mcp.store import memories
 from memory_mcp.text.budget import estimate_tokens
 
 LAYERS = Context()
@@ -64,6 +65,39 @@ def test_what_is_to_come_has_a_layer_of_its_own_the_nearest_first(life, say, beg
     assert layer(found, "upcoming") == ["明日は健太と会う", "11月3日に歯医者"]
     assert len(layer(found, "recent")) == LAYERS.recent
     assert layer(begin(under=Settings(embeddings_model=None, reranker_model=None, context=Context(upcoming=0))), "upcoming") == []
+
+
+def test_what_has_not_ended_today_is_to_come_if_it_was_told_before(say, begin, now):
+    say("今日は疲れた", at=now - timedelta(hours=1))
+    say("10月に健康診断を受ける", at=now - timedelta(days=35))
+    say("10月30日は保護者会", at=now - timedelta(days=3))
+    say("車検がある", at=now - timedelta(days=2), occurred_at="2025-10-30")
+    say("朝の打ち合わせがある", at=now - timedelta(days=2), occurred_at="2025-10-30T09:00")
+    say("会食がある", at=now - timedelta(days=2), occurred_at="2025-10-31")
+    say("2025年に引っ越す", at=now - timedelta(days=400))
+    under = Settings(embeddings_model=None, reranker_model=None, context=Context(upcoming=9))
+    assert layer(begin(under=under), "upcoming") == ["10月30日は保護者会", "車検がある", "会食がある", "10月に健康診断を受ける"]
+
+
+@pytest.mark.parametrize(
+    ("occurred_at", "named", "days"),
+    [
+        ("2025-10-30", [], 0),
+        ("2025-10-30T15:00", [], 0),
+        (None, [(-1, 2)], 0),  # yesterday to tomorrow
+        (None, [(-1, 0), (3, 4)], 3),
+        (None, [(-40, 1), (3, 4)], 3),  # too long
+        (None, [(-1, 0)], None),
+    ],
+)
+def test_what_has_begun_is_next_today(say, nilou, now, zone, occurred_at, named, days):
+    key = say("旅行", at=now - timedelta(days=50), occurred_at=occurred_at).key
+    with nilou.database.read() as connection:
+        memory = memories.by_keys(connection, [key])[key]
+    midnight = now.astimezone(zone).replace(hour=0)
+    spans = [tuple(midnight + timedelta(days=day) for day in span) for span in named]
+    time = memories.next_time(memory, spans, now, zone)
+    assert time and (time.astimezone(zone).date() - midnight.date()).days == days if days is not None else time is None
 
 
 def test_of_every_year_is_what_comes_again_and_so_many_days_are_no_day(say, begin, now):

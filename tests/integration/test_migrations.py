@@ -282,7 +282,9 @@ def test_a_file_from_before_has_no_more_than_eight_segments_of_a_size(brought_up
         assert connection.execute("SELECT v FROM lexical_config WHERE k = 'crisismerge'").get == 8
 
 
-@pytest.mark.parametrize(("dated", "due"), [("9999-01-01T00:00:00.000000+00:00", [("day", "2025-10-30")]), ("2025-10-30T03:00:00.000000+00:00", [])])
+@pytest.mark.parametrize(
+    ("dated", "due"), [("9999-01-01T00:00:00.000000+00:00", [("day", "2025-10-30")]), ("2025-10-30T03:00:00.000000+00:00", [])]
+)
 def test_a_summary_that_is_dated_after_it_was_made_is_made_again(brought_up_to_date, dated, due):
     before = f"""
         UPDATE memories SET kind = 'summary', occurred_at = '{dated}';

@@ -114,7 +114,7 @@ def list_upcoming(call: Call, arguments: UpcomingArguments) -> Json:
     end = shifted(call.now, timedelta(days=call.settings.context.upcoming_days))
     with call.reading() as persona:
         with persona.database.read_briefly() as connection:
-            found = memories.upcoming(connection, call.now, end, arguments.limit) if not persona.has_expired else []
+            found = [] if persona.has_expired else memories.upcoming(connection, call.now, end, call.settings.zone, arguments.limit)
         days, language = _upcoming_days(persona, call, found), client_language(call)
         return {
             **heading(call, persona),
@@ -127,16 +127,17 @@ def list_upcoming(call: Call, arguments: UpcomingArguments) -> Json:
 
 
 def _upcoming_days(persona: Persona, call: Call, upcoming: Sequence[Memory]) -> dict[str, dict[str, str]]:
-    """The first day from now on that each of these happens on or names, by the memory's key: a memory of a pool may have the same id."""
+    """The day on which each of these is next, by the memory's key: a memory of a pool may have the same id."""
     if not upcoming:
         return {}
     with persona.database.read_briefly() as connection:
         named = memory_dates.of_memories(connection, [memory.id for memory in upcoming])
+    zone = call.settings.zone
     days: dict[str, dict[str, str]] = {}
     for memory in upcoming:
-        times = [*(from_text(start) for start, _ in named.get(memory.id, ())), *filter(None, [memory.occurred_at])]
-        if ahead := [time for time in times if time >= call.now]:
-            days[memory.key] = {"upcoming_on": min(ahead).astimezone(call.settings.zone).date().isoformat()}
+        spans = [(from_text(start), from_text(end)) for start, end in named.get(memory.id, ())]
+        if time := memories.next_time(memory, spans, call.now, zone):
+            days[memory.key] = {"upcoming_on": time.astimezone(zone).date().isoformat()}
     return days
 
 
