@@ -124,11 +124,15 @@ def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin])
 
 
 def _raise_answers(candidates: Sequence[Candidate], hints: Hints, matches: Mapping[int, float]) -> None:
-    """Raises the scores of the answers that people gave to a question that matches."""
+    """Raises the scores of the answers that people gave to a question that matches. An answer below a short question takes its place."""
+    by_id = {candidate.memory_id: candidate for candidate in candidates}
     for candidate in candidates:
-        question = hints.questions.get(candidate.memory_id)
-        if question is not None and question in matches and hints.origins[candidate.memory_id].source not in hints.assistants:
-            candidate.score += ANSWER_SHARE * hints.origins[question].asks * matches[question]
+        question, origin = hints.questions.get(candidate.memory_id), hints.origins[candidate.memory_id]
+        if question is not None and question in matches and origin.source not in hints.assistants:
+            asks = hints.origins[question].asks
+            candidate.score += ANSWER_SHARE * asks * matches[question]
+            if asks == 1.0 and not origin.asks and by_id[question].score > candidate.score:
+                candidate.score, by_id[question].score = by_id[question].score, candidate.score
 
 
 def freshness(connection: apsw.Connection, memory_ids: Sequence[int], decay: Decay, now: datetime) -> Mapping[int, float]:

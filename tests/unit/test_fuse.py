@@ -178,10 +178,13 @@ def conversation(now):
     return Hints([], (), {**origins, 0: origins[0]._replace(asks=1.0)}, questions={1: 0})
 
 
-def test_an_answer_gets_a_share_of_what_its_question_matches(conversation):
+@pytest.mark.parametrize("asks", [1.0, 0.9])
+def test_an_answer_gets_a_share_of_what_its_question_matches_and_the_place_of_a_short_one(conversation, asks):
+    hints = replace(conversation, origins={**conversation.origins, 0: conversation.origins[0]._replace(asks=asks)})
     candidates = [Candidate(0, lexical=2.0), Candidate(1, lexical=1.0), Candidate(2, lexical=1.0)]
-    scores = {candidate.memory_id: candidate.score for candidate in fuse(candidates, Fusion(session_weight=0.0), conversation)}
-    assert scores == pytest.approx({0: 1 - ASKING_PENALTY, 1: 0.5 + ANSWER_SHARE, 2: 0.5})
+    scores = {candidate.memory_id: candidate.score for candidate in fuse(candidates, Fusion(session_weight=0.0), hints)}
+    question, answer = 1 - ASKING_PENALTY * asks, 0.5 + ANSWER_SHARE * asks
+    assert scores == pytest.approx({0: answer, 1: question, 2: 0.5} if asks == 1.0 else {0: question, 1: answer, 2: 0.5})
 
 
 def test_a_longer_turn_that_ends_in_a_question_is_lowered_less(conversation):
