@@ -20,10 +20,10 @@ def ago(moment: datetime, now: datetime, language: Language, zone: ZoneInfo) -> 
     """The distance in whole calendar days, weeks, months or years in `zone`."""
     japanese = language == "ja"
     days = (now.astimezone(zone).date() - moment.astimezone(zone).date()).days
+    if -1 <= days <= 1:
+        return (("明日", "今日", "昨日") if japanese else ("tomorrow", "today", "yesterday"))[days + 1]
     if days < 0:
-        return f"{-days}日後" if japanese else f"in {-days} day{'s' if days < -1 else ''}"
-    if days <= 1:
-        return (("今日", "昨日") if japanese else ("today", "yesterday"))[days]
+        return f"{-days}日後" if japanese else f"in {-days} days"
     size, kanji, word = next(step for step in _STEPS if days >= step[0] * (2 if step[0] == 7 else 1))
     count = days // size
     return f"{count}{kanji}前" if japanese else f"{count} {word}{'s' if count > 1 else ''} ago"

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from memory_mcp.characters import HAN
 from memory_mcp.dates.resolve import named_dates, without_named_dates
+from memory_mcp.dates.tense import EVENTS, PLANNED
 from memory_mcp.domain import TimeRange
 from memory_mcp.text.tokens import normalise
 
@@ -26,6 +28,8 @@ _LAST_TIME = re.compile(
 )
 _PLANS = re.compile(
     r"予定(?!だった|でした|では?なかった)|これから|今後(?!\d)|(?<!ど)この先(?!生|週|日|月|輩)|近いうち|スケジュール(?!だった|でした)|"
+    # The latest of 直近の会議 may be over.
+    rf"直近の?(?=予定|予約|約束|締め?切|期[限日]|納期)|(?<![{HAN}\d])(?:次回?|今度)の(?={PLANNED}|{EVENTS})|"
     r"\b(?:upcoming|coming up|ahead|schedule|scheduled|planned|plans?)\b|\bnext\s*\??$"
 )
 # Words that say nothing about what is asked for. Particles count only behind another of them: もも is no もも.

@@ -13,7 +13,7 @@ from itertools import islice, zip_longest
 
 import numpy as np
 
-from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
 from memory_mcp.text.tokens import is_grammar, normalise, query_phrases, query_tokens, tokens
 
 # The synonyms of one word, and the words of one query that have some.
@@ -25,6 +25,8 @@ DIRECTORY, FILES = resources.files("memory_mcp.text") / "dictionaries", ("jmdict
 # Stands before a word that is found by the others of its group, but mostly means something else.
 _ONLY_FOUND = "-"
 _RUN = re.compile(f"[{HIRAGANA}{KATAKANA}{HAN}]+")
+# Would also be found as a part of other words: カー for 車 in カード. For an English word, such as bread, it may be the only one.
+_SHORT_KATAKANA = re.compile(f"[{KATAKANA}]{{2}}")
 _KANJI, _KATAKANA_RUN = re.compile(f"[{HAN}]"), re.compile(f"[{KATAKANA}]+")
 
 
@@ -65,7 +67,8 @@ class _Dictionary:
         first, last = (np.searchsorted(self._hashes, hash(word), side) for side in ("left", "right"))
         groups = [self._text[start : self._text.index("\n", start)].split("\t") for start in self._starts[first:last]]
         in_turn = (other.removeprefix(_ONLY_FOUND) for others in zip_longest(*groups) for other in others if other)
-        return [other for other in dict.fromkeys(in_turn) if other != word]
+        others = (other for other in dict.fromkeys(in_turn) if other != word)
+        return [other for other in others if not (is_japanese(word) and _SHORT_KATAKANA.fullmatch(other))]
 
 
 def _words_in(text: str) -> Iterator[tuple[int, int]]:

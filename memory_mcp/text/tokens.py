@@ -55,6 +55,7 @@ _GRAMMAR_TOKENS = (
     | frozenset(word[index : index + 2] for word in _GRAMMAR for index in range(len(word) - 1))
     | frozenset(end + particle for end in {*(word[-1] for word in _GRAMMAR), *_PARTICLES} for particle in _PARTICLES)
 )
+_HIRAGANA = re.compile(f"[{HIRAGANA}]")
 _BEFORE_OTHER_SCRIPT = re.compile(rf"[{HIRAGANA}][{KATAKANA}{HAN}]|[{KATAKANA}{HAN}][{_PARTICLES}]")
 
 _stemmer, _stemming = snowballstemmer.stemmer("english"), threading.Lock()
@@ -112,8 +113,8 @@ def is_single_kanji(token: str) -> bool:
 
 
 def is_grammar(token: str) -> bool:
-    """Whether a token of a Japanese question is made of particles, endings, honorifics or what asks, or lies across two words (は何, 前は)."""
-    return token in _GRAMMAR_TOKENS or _BEFORE_OTHER_SCRIPT.fullmatch(token) is not None
+    """Whether a token of a Japanese question is made of particles, endings, honorifics or what asks, is a single hiragana, or lies across two words (は何, 前は)."""
+    return token in _GRAMMAR_TOKENS or _HIRAGANA.fullmatch(token) is not None or _BEFORE_OTHER_SCRIPT.fullmatch(token) is not None
 
 
 def jaccard(first: Set[str], second: Set[str]) -> float:

@@ -22,6 +22,17 @@ def test_honorifics_particles_and_what_asks_find_nothing(days, say, ask):
     assert contents(ask("三雲くんの趣味は何でしたか？")) == []
 
 
+def test_a_particle_between_other_scripts_finds_nothing(say, ask):
+    say("CIはGitHub Actions。")
+    assert contents(ask("ORMは？")) == []
+    assert contents(ask("CIは？")) == ["CIはGitHub Actions。"]
+
+
+def test_one_hiragana_finds_itself_where_nothing_else_is_asked_for(days, say, ask):
+    say("あ")
+    assert contents(ask("あ")) == ["あ"]
+
+
 def test_a_question_of_nothing_but_grammar_finds_what_says_the_same(days, say, ask):
     say("これはどういうこと？")
     assert contents(ask("どういうこと？")) == ["これはどういうこと？"]

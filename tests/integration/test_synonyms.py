@@ -55,6 +55,11 @@ def test_a_word_finds_what_says_the_same_in_another_word_or_language(found, quer
     assert found(query, memory) == [memory]
 
 
+def test_a_synonym_of_two_katakana_is_not_looked_for_within_longer_words(found):
+    assert found("車の車種は？", "クレジットカードの引き落としは27日") == []
+    assert found("Where to buy bread?", "駅前でパンを買う")[0] == "駅前でパンを買う"
+
+
 def test_in_a_store_of_one_memory_a_synonym_finds_it(say, ask):
     say("車は駅の裏に停めた")
     assert len(ask("Where is my car?").hits) == 1

@@ -7,6 +7,7 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.search.time_asked import time_asked
 
 
 @pytest.fixture
@@ -125,6 +126,21 @@ def test_a_year_and_nothing_else_is_answered_by_time(diary, say, ask):
 
 def test_a_question_for_plans_shows_nothing_of_the_past(diary, ask):
     assert contents(ask("予定は？")) == ["来週の火曜に歯医者へ行く", "図書館の本の返却期限は12月1日"]
+
+
+@pytest.mark.parametrize(
+    "query", ["次の予定は？", "次回の予定は？", "直近の予定を教えて", "今度の予定", "次の予約は？", "直近の予約は？", "次回の面談は？"]
+)
+def test_a_question_for_the_next_plan_shows_what_is_to_come_first(say, ask, now, query):
+    say("11月6日の15時に面談の予約がある", at=now - timedelta(days=20))
+    say("10月17日の15時に面談の予約がある", at=now - timedelta(days=19))
+    say("苺が好き", at=now - timedelta(days=8))
+    assert contents(ask(query))[0] == "11月6日の15時に面談の予約がある"
+
+
+@pytest.mark.parametrize("query", ["直近の会議で何を決めた？", "二次の面接は？", "次の日は何をした？", "今度の件は？"])
+def test_what_is_next_to_something_else_or_over_asks_for_no_plan(query, now, zone):
+    assert not time_asked(query, now, zone).looks_ahead
 
 
 def test_a_named_day_is_no_word_to_look_for(say, ask, now):

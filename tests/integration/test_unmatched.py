@@ -48,10 +48,41 @@ def unmatched(say, ask):
         ("What did Kenta do last year?", ["last year"]),
         ("これからの予定は？", []),
         ("苺と" + "長" * 9_000, ["苺", "長" * 39 + "…"]),
+        ("娘何歳？", ["娘"]),
+        ("妹何歳？", []),
+        ("義母何歳？", ["義母"]),
+        ("東京何時？今何語？", []),
+        ("幾何学は？", ["幾何学"]),
+        ("靴いくら？", ["靴"]),
+        ("妹、今いくつ？", []),
+        ("傘いる？車いつ？仲いい？", ["傘", "車", "仲"]),
+        ("思いつき", ["思い"]),
+        ("お蕎麦食べられる？", ["蕎麦"]),
+        ("大阪城行った？", ["大阪城"]),
+        ("二日酔い", ["二日酔"]),
+        ("喧嘩確認した？", ["喧嘩確認"]),
+        ("手伝った？三回間違えた？", ["手伝", "三回間違"]),
     ],
 )
 def test_the_informative_words_that_no_memory_holds_are_named_as_they_were_written(unmatched, query, words):
     assert unmatched(query) == words
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("INC-87って何？", []),
+        ("INC-88って何？", ["INC-88"]),
+        ("v2.4はいつ？", []),
+        ("v2.5はいつ？", ["v2.5"]),
+        ("Python3.12とPR#8とrun_5", ["Python3.12", "PR#8", "run_5"]),
+        ("INC 87?", []),
+        ("10.5と3-4", []),
+    ],
+)
+def test_a_number_is_a_part_of_the_name_that_it_is_joined_to(say, ask, query, words):
+    say("INC-87はv2.4で直した。runの5回目、PRは8")
+    assert list(ask(query).unmatched) == words
 
 
 def test_who_is_asked_for_is_no_word_that_no_memory_holds(say, ask):

@@ -17,7 +17,7 @@ from memory_mcp.dates.format import ago, elapsed, language_of
         (14, "2週間前", "2 weeks ago"),
         (40, "1か月前", "1 month ago"),
         (800, "2年前", "2 years ago"),
-        (-1, "1日後", "in 1 day"),
+        (-1, "明日", "tomorrow"),
         (-2, "2日後", "in 2 days"),
     ],
 )
