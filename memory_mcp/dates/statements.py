@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
+from itertools import pairwise
 
+from memory_mcp.dates.changed_plans import is_called_off, is_denied, was_moved
 from memory_mcp.dates.mentions import NamedDay, days, is_date
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.recognize import IN_STATEMENTS, Recognized, recognize
@@ -27,17 +29,12 @@ def days_of_statement(text: str, stated_on: date) -> list[DaySpan]:
     """The spans of at most a month that a statement names, as meant on the local day on which it was made; at most ten.
 
     A date that does not say which one it is, such as 18日, is the next or the last one by the tense of its sentence; without one it is the
-    current one, such as 8月 in August, or none. A day of every year, such as a birthday, is the last one and those of the next years.
+    current one, such as 8月 in August, or none. A day of every year, such as a birthday, is the last one and those of the next years. The day
+    from which a plan was moved is none, nor is a day to come of what is called off.
     """
     plain = normalize(text[:READ_CHARACTERS])
-    spans: dict[DaySpan, None] = {}
-    taken: list[tuple[int, int]] = []
-    for day in days(plain, stated_on):
-        taken.append((day.start, day.end))
-        spans.update(dict.fromkeys(_spans_named(plain, day, stated_on)))
-    for recognized in recognize(plain, stated_on, IN_STATEMENTS, upcoming=True):
-        if all(recognized.end <= start or recognized.start >= end for start, end in taken):
-            spans.update(dict.fromkeys(_meant(plain, recognized, stated_on)))
+    named = _without_changed(plain, sorted(_named(plain, stated_on)), stated_on)
+    spans = dict.fromkeys(span for each in named for span in each.spans)
     return [span for span in spans if span[1] - span[0] <= LONGEST_SPAN][:SPANS_LIMIT]
 
 
@@ -53,6 +50,31 @@ def day_of_telling(text: str, happened_on: date, stored_on: date) -> date:
     if as_of_then and any(first <= happened_on < after for first, after in set(days_of_statement(text, stored_on)).difference(as_of_then)):
         return stored_on
     return happened_on
+
+
+def _named(plain: str, stated_on: date) -> Iterator[Recognized]:
+    """The dates of a text, with the spans that are meant."""
+    taken: list[tuple[int, int]] = []
+    for day in days(plain, stated_on):
+        taken.append((day.start, day.end))
+        yield Recognized(day.start, day.end, _spans_named(plain, day, stated_on))
+    for recognized in recognize(plain, stated_on, IN_STATEMENTS, upcoming=True):
+        if all(recognized.end <= start or recognized.start >= end for start, end in taken):
+            yield recognized._replace(spans=list(_meant(plain, recognized, stated_on)))
+
+
+def _without_changed(plain: str, named: Sequence[Recognized], stated_on: date) -> Iterator[Recognized]:
+    """The dates without those of plans that were moved from them or called off. A day that has passed stays one of what did not take place."""
+    for each, following in pairwise([*named, None]):
+        if each is None:
+            continue
+        before, after = sentence_around(plain, each.start, each.end)
+        between = after[: following.start - each.end] if following else after
+        behind = sentence_around(plain, following.start, following.end)[1] if following and between != after else ""
+        moved = between != after and was_moved(before, between, behind)
+        off = is_called_off(before, after) and any(first > stated_on for first, _ in each.spans)
+        if not (moved or off or is_denied(before, after)):
+            yield each
 
 
 def _spans_named(plain: str, day: NamedDay, stated_on: date) -> list[DaySpan]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from memory_mcp.characters import KANJI
+from memory_mcp.dates.changed_plans import is_called_off
 
 Direction = Literal["next", "last"]
 
@@ -93,7 +94,7 @@ _NOT_PAST = "need|needed|indeed|speed|feed|exceed|hundred|naked|red|bed|wed|shed
 _ENGLISH = re.compile(
     r"\b(?:(?P<was>(?:was|were) (?:due|going to|supposed to|scheduled|planned|planning)|(?:should|could|would|might) have|had (?:planned|scheduled|booked)|(?:had|missed)(?: an?| my| the)?(?: \w+)? (?:appointment|deadline|reservation)|used to)"
     r"|(?P<plan>(?:(?:was|were|got|been) )?(?:confirmed(?! on\s*$)|arranged|booked|reserved|invited)|(?:got|bought|won)(?: \w+){0,3}? tickets?(?= (?:for|to)\b)|due|deadline|will|won't|would|'ll|shall|going to|gonna|plans?|planned|planning|scheduled?|appointment|upcoming|reservation"
-    r"|postponed|rescheduled|(?:moved|pushed|shifted|switched|bumped|delayed|changed|put|set)(?: (?!to\b)[\w']+){0,5}? (?:to|until|for)(?=\s*$)|(?:settled|agreed) on(?=\s*$)|have to|has to|need to|needs to|must|should|supposed to|want to|hope to|let's|remind|todo"
+    r"|postponed|rescheduled|(?:moved|pushed|shifted|switched|bumped|delayed|changed|put|set)(?: (?!to\b)[\w']+){0,5}? (?:to|until|for|from)(?=(?: (?:the|[a-z]+day),?)?\s*$)|(?:settled|agreed) on(?=\s*$)|have to|has to|need to|needs to|must|should|supposed to|want to|hope to|let's|remind|todo"
     r"|(?:is|are|it's)(?: on| at| set for)?(?=\s*$)|(?:is|are|am|'m|'re) \w+ing(?: \w+ed\b)?|see you|(?:can|could|shall) we|are you free|renews?|has (?:an? )?(?:surgery|exam|appointment|meeting|game|flight)|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
     rf"|(?P<past>was|were|did|didn't|went|met|had|saw|came|ate|got|took|bought|made|told|said|left|gave|began|became|felt|won|lost|wrote|ran|flew|drove|spoke|heard"
     rf"|broke|fell|found|paid|sent|spent|sold|taught|thought|built|kept|slept|died|(?!(?:{_NOT_PAST})\b)[a-z]{{2,}}ed))\b",
@@ -109,7 +110,7 @@ _RELATION_PLANNED = re.compile(rf"{PLANNED}|due|deadline|schedule|plan|appointme
 
 def direction(before: str, after: str) -> Direction | None:
     """Whether a sentence, given its text before and after a day, means the next such day or the last one; None where it shows neither."""
-    return _english(before, after) or _japanese(before, after)
+    return None if is_called_off(before, after) else _english(before, after) or _japanese(before, after)
 
 
 def direction_of_relation(type_: str, other_end: str) -> Direction | None:
