@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from memory_mcp.characters import KANJI
-from memory_mcp.dates.changed_plans import is_called_off
+from memory_mcp.dates.changed_plans import BESIDE_DAY, is_called_off
 
 Direction = Literal["next", "last"]
 
@@ -51,7 +51,7 @@ _ARRANGED = re.compile(
 )
 _STANDS = re.compile(rf"{_ENGAGEMENTS}[がも](?:入って|決まって)い?(?:る|ます)")
 _AT_IT = re.compile("^の[^、で]*で")
-_AT = r"^(?:\s?[(（][^)）]*[)）]|の?[月火水木金土日]曜日?)?(?:の?(?:\s?(?:午前|午後|朝|昼|夕方|夜))?(?:\s?\d{1,2}(?:時半?|:\d\d)(?:\d{1,2}分)?)?(?:から)?)(?:に|へ|と)"
+_AT = rf"^{BESIDE_DAY}(?:から)?(?:に|へ|と)"
 _FIXED = re.compile(rf"{_AT}(?:決ま|決め|決定|なっ|なり|し(?:た|ま)|設定|変更|変わ|延び|伸び|移[っしさ]|確定|組ま|セット)")
 # What is fixed for a day is to come, whatever it is, unless the verb describes a noun: 引き渡しは10月17日になった, but not 10月17日に変更した設定.
 _FIXED_FOR = re.compile(

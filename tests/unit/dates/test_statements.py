@@ -196,5 +196,51 @@ def test_the_days_beside_a_change_stay(text, days):
     assert [f"{first:%m-%d}" for first, _ in days_of_statement(text, SAID_ON)] == days
 
 
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("11月6日から8日まで出張。", "11-06..11-08"),
+        ("旅行は11月26日から28日まで京都。", "11-26..11-28"),
+        ("11月6日〜8日は実家に帰省する。", "11-06..11-08"),
+        ("11月28日(金)から12月1日(月)まで旅行", "11-28..12-01"),
+        ("12月28日から1月3日まで帰省する", "12-28..01-03"),
+        ("11/6-11/8 京都旅行", "11-06..11-08"),
+        ("11/28〜12/1 京都旅行", "11-28..12-01"),
+        ("12/20-1/5は休み", "12-20..01-05"),
+        ("11月6日の夜から8日の朝まで出張", "11-06..11-08"),
+        ("11月6日10時から11月8日15時まで合宿をする", "11-06..11-08"),
+        ("17日から19日まで出張する", "11-17..11-19"),
+        ("来月の5日から7日まで出張", "12-05..12-07"),
+        ("来週の月曜から水曜まで休む", "11-10..11-12"),
+        ("明日から明後日まで留守にする", "11-06..11-07"),
+        ("明日から3日間、大阪に出張。", "11-06..11-08"),
+        ("11月20日から二泊三日で温泉に行く", "11-20..11-22"),
+        ("11月20日から2週間休む", "11-20..12-03"),
+        ("昨日から二日間寝込んだ", "11-04..11-05"),
+        ("The conference runs from November 18 to November 20.", "11-18..11-20"),
+        ("We are in Kyoto November 26-28.", "11-26..11-28"),
+        ("I will be away between November 18 and November 20.", "11-18..11-20"),
+    ],
+)
+def test_a_range_is_all_of_its_days(text, days):
+    begin, end = days.split("..")
+    named = [f"{first:%m-%d}..{after - timedelta(1):%m-%d}" for first, after in days_of_statement(text, SAID_ON)]
+    assert named == [f"{begin}..{begin}", f"{end}..{end}", days]
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("11月6日と8日に会う", ["11-06", "11-08"]),
+        ("11月20日から来年の2月10日まで休職する", ["11-20", "02-10"]),  # too long to say anything, except of its ends
+        ("11月6日から3日以内に返す", ["11-06"]),
+        ("カップは1/2-3/4", []),
+        ("I am busy on November 18 and November 20.", ["11-18", "11-20"]),
+    ],
+)
+def test_what_is_no_range_is_each_of_its_days(text, days):
+    assert [f"{first:%m-%d}" for first, after in days_of_statement(text, SAID_ON) if after - first == timedelta(1)] == days
+
+
 def test_a_list_of_dates_has_an_end():
     assert len(days_of_statement("、".join(f"11月{day}日" for day in range(1, 28)), SAID_ON)) == SPANS_LIMIT
