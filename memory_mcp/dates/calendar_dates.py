@@ -57,6 +57,8 @@ _FURTHER = re.compile(
     r"(?(from)(?=まで|に(?!わた|及)|の|は|です|では|[、。,)）〜～(（]|\s|\Z))(?(list)(?=まで|から|です|[にのはもがとでかや、。,・)）〜～(（]|\s|\Z))"
 )
 _FURTHER_IN_FIGURES = re.compile(rf"{_BESIDE}\s?[〜～~–-]\s?(?P<day>\d{{1,2}})(?:日(?!{_COUNTED})|(?![\d/／:.年月日]))")
+# The end of 11/5-11/7 is a day whatever follows it.
+_END_IN_FIGURES = re.compile(r"[〜～~–-](?P<month>\d{1,2})[/／](?P<day>\d{1,2})(?![\d/／])")
 # English.
 _FULL = "january|february|april|june|july|august|september|october|november|december"
 _MONTH = (
@@ -97,15 +99,19 @@ def calendar_dates(text: str) -> list[CalendarDate]:
 
 
 def _dates_in_figures(text: str) -> Iterator[CalendarDate]:
+    end_of_range = 0
     for match in _DATE.finditer(text):
         parts = _parts_of(match)
-        if parts is None:
+        if parts is None or match.start() < end_of_range:
             continue
         end = match.start("follows") if match["follows"] is not None else match.end()
         date = CalendarDate(*parts, match.start(), end, YEARS_BACK.get(match["on"]) if match["on"] else None)
         yield date
         if date.day:
             yield from _further_days(text, date, in_figures=not match[0].endswith("日"))
+        if match["before_slash"] and (last := _END_IN_FIGURES.match(text, end)):
+            end_of_range = last.end()
+            yield CalendarDate(None, int(last["month"]), int(last["day"]), last.start("month"), end_of_range)
 
 
 def _further_days(text: str, date: CalendarDate, *, in_figures: bool) -> Iterator[CalendarDate]:

@@ -20,7 +20,7 @@ _LEAP_YEAR = 2000
 _EVERY_YEAR = re.compile("誕生日|記念日|命日|毎年|例年|生まれ|祝日|何の日")
 _EVERY_YEAR_IN_ENGLISH = re.compile(r"birthday|anniversary|(?<![a-z])born(?![a-z])|(?:every|each)[_ ]year|annually", re.IGNORECASE)
 # Between the two days of a range.
-_TO = re.compile(r"(?:の?[月火水木金土日]曜日?|\s?[(（][^)）]{1,8}[)）])?\s?(?:から|より|[〜～~–—-]|\bto\b|through|until|till)\s?")
+TO = re.compile(r"(?:の?[月火水木金土日]曜日?|\s?[(（][^)）]{1,8}[)）])?\s?(?:から|より|[〜～~–—-]|\bto\b|through|until|till)\s?")
 _AND = re.compile(r"(?:[とや、,・〜~～–-]|から|まで|か|または|及び|および|and|\s|[(（][^)）]*[)）])*")
 # 10/17(金) determines the year: in three consecutive years it is another day of the week.
 _WEEKDAY_BESIDE = re.compile(r"\s?(?:[(（]([月火水木金土日])(?:曜日?)?[)）]|の?([月火水木金土日])曜(?:日(?!曜)|(?=[にのはがもと、。]|\Z)))")
@@ -95,7 +95,7 @@ def _year_of(
     if written.years_back is not None:
         return reference_day.year - written.years_back if reference_day else None
     last = dates[index - 1] if index else None
-    if last and last.day and written.day and year_before and _TO.fullmatch(text, last.end, written.start):
+    if last and last.day and written.day and year_before and TO.fullmatch(text, last.end, written.start):
         return year_before + ((written.month, written.day) < (last.month, last.day))
     return _year_from_sentence(text, dates, index, reference_day, known_direction) if reference_day else None
 

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import date, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
 from memory_mcp.dates import absolute, holidays, relative, seasons, weekdays
 from memory_mcp.dates.expressions import Expression, ExpressionTable
 from memory_mcp.dates.missing_year import is_open, with_upcoming
+from memory_mcp.dates.numerals import NUMBER, named_group, number_of
 from memory_mcp.dates.spans import ONE_DAY, WEEKDAYS, DaySpan, month_of, narrowed
 from memory_mcp.dates.weekdays import next_weekday
 
@@ -60,6 +61,9 @@ _AND = re.compile(r"\s+and\s+")
 _BETWEEN = re.compile(r"(?<![a-z])between\s+\Z")
 _WITHIN = re.compile(r"\s*(?:の|of|in|,)?\s*")
 _LAST_WEEKDAY = re.compile(rf"{_TO}([月火水木金土日])曜(?:日(?!曜))?")
+_SO_LONG = re.compile(
+    rf"\s*からの?(?:{named_group(NUMBER, 'days')}日間|{named_group(NUMBER, 'nights')}泊(?:\d{{1,2}}日)?|{named_group(NUMBER, 'weeks')}週間)(?!前|後|以内)"
+)
 _LAST_DAY = re.compile(rf"{_TO}(\d{{1,2}})日(?!間|前|目)|[-–](\d{{1,2}})(?![\w/:.-])")
 
 
@@ -128,14 +132,15 @@ def _with_ranges(plain: str, recognized: Sequence[Recognized]) -> list[list[DayS
             joined = False
             continue
         spans: list[DaySpan] = []
-        if following and _is_range(plain[: clause.start], plain[clause.end : following.start]):
+        if following and is_range(plain[: clause.start], plain[clause.end : following.start]):
             spans = list(_from_to(clause.spans, following.spans))
         meanings += [spans] if spans else clause.parts
         joined = bool(spans)
     return meanings
 
 
-def _is_range(before: str, between: str) -> bool:
+def is_range(before: str, between: str) -> bool:
+    """Whether two dates are the ends of a range, given the text before the first and between them."""
     return _RANGE.fullmatch(between) is not None or (_AND.fullmatch(between) is not None and _BETWEEN.search(before) is not None)
 
 
@@ -156,25 +161,36 @@ def _clause(group: Sequence[Recognized]) -> _Clause:
 
 
 def _to_last_day(plain: str, clause: _Clause) -> _Clause:
-    """A day together with the day of the month or of the week to which it extends: 10月3日から5日, 月曜から金曜."""
-    weekday, last = _LAST_WEEKDAY.match(plain, clause.end), _LAST_DAY.match(plain, clause.end)
-    if not (last or weekday) or any(after - first != ONE_DAY for first, after in clause.spans):
+    """A day together with the day of the month or of the week to which it extends, or the days for which it does: 10月3日から5日, 月曜から金曜, 明日から3日間."""
+    if any(after - first != ONE_DAY for first, after in clause.spans):
         return clause
-    if weekday:
-        spans = [(first, next_weekday(first, WEEKDAYS[weekday[1]])[1]) for first, _ in clause.spans if first.year < date.max.year]
-        return _Clause(clause.start, weekday.end(), spans, [spans])
-    if not last:
-        return clause
-    number = int(last[1] or last[2])
-    spans = [(first, until) for first, _ in clause.spans if (until := _day_after(first, number))]
-    return _Clause(clause.start, last.end(), spans, [spans]) if spans else clause
+    extents = [extent for first, _ in clause.spans if (extent := extent_of(plain, clause.end, first))]
+    end = extents[0][0] if extents else clause.end
+    spans = [span for _, span in extents]
+    if not spans and (last := _LAST_DAY.match(plain, clause.end)):
+        end, number = last.end(), int(last[1] or last[2])
+        spans = [span for first, _ in clause.spans if (span := to_day_of_month(first, number))]
+    return _Clause(clause.start, end, spans, [spans]) if spans else clause
 
 
-def _day_after(first: date, number: int) -> date | None:
-    """The day after the day of that number, if that is a later one of the same month."""
+def extent_of(plain: str, end: int, first: date) -> tuple[int, DaySpan] | None:
+    """How far a day extends whose name ends at `end`, by what follows there: から金曜, から3日間, から2泊3日. Where that ends, and the days."""
+    try:
+        if weekday := _LAST_WEEKDAY.match(plain, end):
+            return weekday.end(), (first, next_weekday(first, WEEKDAYS[weekday[1]])[1])
+        if so_long := _SO_LONG.match(plain, end):
+            days, nights, weeks = (number_of(so_long[unit] or "0") for unit in ("days", "nights", "weeks"))
+            return so_long.end(), (first, first + timedelta(days=days + 7 * weeks + (nights + 1 if nights else 0)))
+    except (ValueError, OverflowError):  # no number, or the end of the calendar
+        return None
+    return None
+
+
+def to_day_of_month(first: date, number: int) -> DaySpan | None:
+    """From a day to the one of that number, if that is a later one of the same month."""
     try:
         after = first.replace(day=number) + ONE_DAY
-        return after if first.day < number and after <= month_of(first.year, first.month)[1] else None
+        return (first, after) if first.day < number and after <= month_of(first.year, first.month)[1] else None
     except (ValueError, OverflowError):  # no such day, or the end of the calendar
         return None
 

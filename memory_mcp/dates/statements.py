@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
+from itertools import pairwise
 
-from memory_mcp.dates.mentions import NamedDay, days, is_date
+from memory_mcp.dates.changed_plans import BESIDE_DAY, is_called_off, is_denied, was_moved
+from memory_mcp.dates.mentions import TO, NamedDay, days, is_date
 from memory_mcp.dates.numerals import normalize
-from memory_mcp.dates.recognize import IN_STATEMENTS, Recognized, recognize
+from memory_mcp.dates.recognize import IN_STATEMENTS, Recognized, extent_of, is_range, recognize, to_day_of_month
 from memory_mcp.dates.spans import ONE_DAY, DaySpan, day_of, month_of
 from memory_mcp.dates.tense import direction, sentence_around
 
@@ -18,6 +20,8 @@ SPANS_LIMIT = 10
 # What a birthday is told once for: nothing derives the days of a memory again as the years pass.
 _YEARS_AHEAD = 5
 _LEAP_YEARS_REACH = 8
+_BESIDE_DAY = re.compile(rf"\A{BESIDE_DAY}")
+_DAY_ALONE = re.compile(r"(\d{1,2})日")
 _DAY_OF_EVERY_YEAR = re.compile(r"(\d+)月(\d+)日")
 # The sentence is about the day itself, and not about what was or will be on one of them. The zero stands for the day.
 _RECURS = re.compile(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?: on)?)\s*\0|\0[はが]")
@@ -27,17 +31,12 @@ def days_of_statement(text: str, stated_on: date) -> list[DaySpan]:
     """The spans of at most a month that a statement names, as meant on the local day on which it was made; at most ten.
 
     A date that does not say which one it is, such as 18日, is the next or the last one by the tense of its sentence; without one it is the
-    current one, such as 8月 in August, or none. A day of every year, such as a birthday, is the last one and those of the next years.
+    current one, such as 8月 in August, or none. A day of every year, such as a birthday, is the last one and those of the next years. The day
+    from which a plan was moved is none, nor is a day to come of what is called off.
     """
     plain = normalize(text[:READ_CHARACTERS])
-    spans: dict[DaySpan, None] = {}
-    taken: list[tuple[int, int]] = []
-    for day in days(plain, stated_on):
-        taken.append((day.start, day.end))
-        spans.update(dict.fromkeys(_spans_named(plain, day, stated_on)))
-    for recognized in recognize(plain, stated_on, IN_STATEMENTS, upcoming=True):
-        if all(recognized.end <= start or recognized.start >= end for start, end in taken):
-            spans.update(dict.fromkeys(_meant(plain, recognized, stated_on)))
+    named = _with_ranges(plain, [*_without_changed(plain, sorted(_named(plain, stated_on)), stated_on)])
+    spans = dict.fromkeys(span for each in named for span in each.spans)
     return [span for span in spans if span[1] - span[0] <= LONGEST_SPAN][:SPANS_LIMIT]
 
 
@@ -53,6 +52,62 @@ def day_of_telling(text: str, happened_on: date, stored_on: date) -> date:
     if as_of_then and any(first <= happened_on < after for first, after in set(days_of_statement(text, stored_on)).difference(as_of_then)):
         return stored_on
     return happened_on
+
+
+def _named(plain: str, stated_on: date) -> Iterator[Recognized]:
+    """The dates of a text, with the spans that are meant."""
+    taken: list[tuple[int, int]] = []
+    for day in days(plain, stated_on):
+        taken.append((day.start, day.end))
+        yield Recognized(day.start, day.end, _spans_named(plain, day, stated_on))
+    for recognized in recognize(plain, stated_on, IN_STATEMENTS, upcoming=True):
+        if all(recognized.end <= start or recognized.start >= end for start, end in taken):
+            yield recognized._replace(spans=list(_meant(plain, recognized, stated_on)))
+
+
+def _without_changed(plain: str, named: Sequence[Recognized], stated_on: date) -> Iterator[Recognized]:
+    """The dates without those of plans that were moved from them or called off. A day that has passed stays one of what did not take place."""
+    for each, following in pairwise([*named, None]):
+        if each is None:
+            continue
+        before, after = sentence_around(plain, each.start, each.end)
+        between = after[: following.start - each.end] if following else after
+        behind = sentence_around(plain, following.start, following.end)[1] if following and between != after else ""
+        moved = between != after and was_moved(before, between, behind)
+        off = is_called_off(before, after) and any(first > stated_on for first, _ in each.spans)
+        if not (moved or off or is_denied(before, after)):
+            yield each
+
+
+def _with_ranges(plain: str, named: Sequence[Recognized]) -> Iterator[Recognized]:
+    """The dates; those of a range are its ends and all of its days as one span: 11月5日から7日まで, 明日から3日間."""
+    joined = False
+    for each, following in pairwise([*named, None]):
+        if joined or each is None:
+            joined = False
+            continue
+        ended = _range_to(plain, each, following) if following else None
+        joined = ended is not None
+        alone = not ended and len(each.spans) == 1 and each.spans[0] == day_of(each.spans[0][0])
+        extent = extent_of(plain, each.end, each.spans[0][0]) if alone else None
+        span = ended or (extent[1] if extent else None)
+        if span and span[1] - span[0] <= LONGEST_SPAN:
+            # With its ends, a range that begins or ends in a week is of that week.
+            yield each._replace(spans=[day_of(span[0]), day_of(span[1] - ONE_DAY), span])
+        else:
+            yield each
+
+
+def _range_to(plain: str, begin: Recognized, end: Recognized) -> DaySpan | None:
+    """From one date to the next one named, if the two are the ends of a range that isn't too long."""
+    between = _BESIDE_DAY.sub("", plain[begin.end : end.start], count=1)
+    if len(begin.spans) != 1 or not (TO.fullmatch(between) or is_range(plain[: begin.start], between)):
+        return None
+    first = begin.spans[0][0]
+    day = _DAY_ALONE.fullmatch(plain, end.start, end.end)
+    ends = [span for span in end.spans if span[0] > first] if len(end.spans) == 1 else []
+    span = (to_day_of_month(first, int(day[1])) if day else None) or next(((first, after) for _, after in ends), None)
+    return span if span and span[1] - span[0] <= LONGEST_SPAN else None
 
 
 def _spans_named(plain: str, day: NamedDay, stated_on: date) -> list[DaySpan]:

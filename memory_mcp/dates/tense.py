@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from memory_mcp.characters import KANJI
+from memory_mcp.dates.changed_plans import BESIDE_DAY, is_called_off
 
 Direction = Literal["next", "last"]
 
@@ -50,9 +51,14 @@ _ARRANGED = re.compile(
 )
 _STANDS = re.compile(rf"{_ENGAGEMENTS}[がも](?:入って|決まって)い?(?:る|ます)")
 _AT_IT = re.compile("^の[^、で]*で")
-_FIXED = re.compile(
-    r"^(?:\s?[(（][^)）]*[)）])?(?:に|へ|と)(?:決ま|決め|決定|なっ|なり|し(?:た|ま)|設定|変更|変わ|延び|伸び|移[っしさ]|確定|組ま|セット)"
+_AT = rf"^{BESIDE_DAY}(?:から)?(?:に|へ|と)"
+_FIXED = re.compile(rf"{_AT}(?:決ま|決め|決定|なっ|なり|し(?:た|ま)|設定|変更|変わ|延び|伸び|移[っしさ]|確定|組ま|セット)")
+# What is fixed for a day is to come, whatever it is, unless the verb describes a noun: 引き渡しは10月17日になった, but not 10月17日に変更した設定.
+_FIXED_FOR = re.compile(
+    rf"{_AT}(?:(?P<done_on>し(?=た|まし|て)|変更)|決ま|決め|決定|な(?=っ|りまし)|確定|延[期びば]|伸び|ずら|ずれ|早[まめ]|取り直|組み直|振り?替え|繰り[上下]げ|前倒|後ろ倒|リスケ)"
+    r"(?:[ぁ-ん]{0,12}?た(?=\s*(?:$|[、，,)）」』…!？~〜ー]|ので|から|けど|が|し|よ|ね|な[ぁあ]?$|そう|らしい|みたい|ため|と|って|ん[だで]|です$))|(?=\s*(?:$|[、，,)）」』…!？~〜ー]|だ|です|と|らしい)))"
 )
+_OBJECT = re.compile("を[^はが、]*$")
 # An event to come is announced, where the day is its own and not that of the message: 12月20日の同窓会の案内が来た.
 _ANNOUNCED = re.compile(
     "(?:案内|招待[状券]?|お?誘い)[^、]{0,4}(?:[来届頂]|もら|いただ|受け)[^てで、]{0,4}た|(?:招待[さし]|招か|誘わ)[^て、]{0,3}た"
@@ -88,7 +94,7 @@ _NOT_PAST = "need|needed|indeed|speed|feed|exceed|hundred|naked|red|bed|wed|shed
 _ENGLISH = re.compile(
     r"\b(?:(?P<was>(?:was|were) (?:due|going to|supposed to|scheduled|planned|planning)|(?:should|could|would|might) have|had (?:planned|scheduled|booked)|(?:had|missed)(?: an?| my| the)?(?: \w+)? (?:appointment|deadline|reservation)|used to)"
     r"|(?P<plan>(?:(?:was|were|got|been) )?(?:confirmed(?! on\s*$)|arranged|booked|reserved|invited)|(?:got|bought|won)(?: \w+){0,3}? tickets?(?= (?:for|to)\b)|due|deadline|will|won't|would|'ll|shall|going to|gonna|plans?|planned|planning|scheduled?|appointment|upcoming|reservation"
-    r"|postponed|rescheduled|moved (?:to|until)(?=\s*$)|have to|has to|need to|needs to|must|should|supposed to|want to|hope to|let's|remind|todo"
+    r"|postponed|rescheduled|(?:moved|pushed|shifted|switched|bumped|delayed|changed|put|set)(?: (?!to\b)[\w']+){0,5}? (?:to|until|for|from)(?=(?: (?:the|[a-z]+day),?)?\s*$)|(?:settled|agreed) on(?=\s*$)|have to|has to|need to|needs to|must|should|supposed to|want to|hope to|let's|remind|todo"
     r"|(?:is|are|it's)(?: on| at| set for)?(?=\s*$)|(?:is|are|am|'m|'re) \w+ing(?: \w+ed\b)?|see you|(?:can|could|shall) we|are you free|renews?|has (?:an? )?(?:surgery|exam|appointment|meeting|game|flight)|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
     rf"|(?P<past>was|were|did|didn't|went|met|had|saw|came|ate|got|took|bought|made|told|said|left|gave|began|became|felt|won|lost|wrote|ran|flew|drove|spoke|heard"
     rf"|broke|fell|found|paid|sent|spent|sold|taught|thought|built|kept|slept|died|(?!(?:{_NOT_PAST})\b)[a-z]{{2,}}ed))\b",
@@ -104,7 +110,7 @@ _RELATION_PLANNED = re.compile(rf"{PLANNED}|due|deadline|schedule|plan|appointme
 
 def direction(before: str, after: str) -> Direction | None:
     """Whether a sentence, given its text before and after a day, means the next such day or the last one; None where it shows neither."""
-    return _english(before, after) or _japanese(before, after)
+    return None if is_called_off(before, after) else _english(before, after) or _japanese(before, after)
 
 
 def direction_of_relation(type_: str, other_end: str) -> Direction | None:
@@ -144,7 +150,7 @@ def _japanese(before: str, after: str) -> Direction | None:
         after = after[: spoken.start()]
     if _WAS_UNTIL_MOVED.match(after) or _WAS_INTENDED.search(after):
         return None
-    if _FIXED.match(after) and re.search(f"{PLANNED}|{EVENTS}", before):
+    if _is_fixed(before, after):
         return "next"
     if _SINCE.match(after):
         return "last"
@@ -158,6 +164,14 @@ def _japanese(before: str, after: str) -> Direction | None:
     tense = tense or _without_a_verb(before, after)
     contrast = _CONTRAST.search(whole) if tense == "next" else None
     return None if contrast and _WAS.search(contrast["rest"]) else tense
+
+
+def _is_fixed(before: str, after: str) -> bool:
+    if _FIXED.match(after) and re.search(f"{PLANNED}|{EVENTS}", before):
+        return True
+    fixed = _FIXED_FOR.match(after)
+    # パスワードを10月17日に変更した says when it was done.
+    return fixed is not None and not (fixed["done_on"] and _OBJECT.search(before))
 
 
 def _first_tense(after: str) -> Direction | None:

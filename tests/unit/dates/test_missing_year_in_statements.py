@@ -92,6 +92,14 @@ PLANS = [
     "10月17日の同窓会の案内が来た",
     "10月17日の結婚式に招待された",
     "10月17日の結婚式の招待状をもらった",
+    "引き渡しは10月17日になった",
+    "打ち上げは10月17日に決まった",
+    "保護者会は10月17日19時に決まったので行く",
+    "飲み会は10月17日に延期になった",
+    "テレビの配送は10月17日にしてもらった",
+    "歯医者を10月17日に取り直した",
+    "花火は10月17日(土)の夜に変更",
+    "配達は10月17日の午後にずらした",
 ]
 TOLD = [
     "10月17日に泥棒が入った",
@@ -141,6 +149,12 @@ TOLD = [
     "10月17日に発売されたゲーム",
     "健太が10月17日に引っ越したらしい",
     "10月17日は一日中寝ていた",
+    "10月17日に変更した設定を戻した",
+    "10月17日に設定を変更した",
+    "パスワードを10月17日に変更した",
+    "本社は10月17日に移った",
+    "10月17日になって雪が降った",
+    "10月17日に新人に決めさせた話を聞いた",
 ]
 # Something was to be and was not: the sentence alone does not tell when.
 NEITHER = [
@@ -193,6 +207,12 @@ ENGLISH = [
     ("The interview on 10月17日 was confirmed.", NEXT),
     ("Got tickets for 10月17日!", NEXT),
     ("We were invited to a wedding on 10月17日", NEXT),
+    ("Moved the dentist to 10月17日", NEXT),
+    ("The party got pushed to 10月17日", NEXT),
+    ("They pushed the big launch back to 10月17日", NEXT),
+    ("We put it off until 10月17日", NEXT),
+    ("We settled on 10月17日 for the launch", NEXT),
+    ("We moved to a new house on 10月17日", LAST),
     ("The death was confirmed on 10月17日", LAST),
     ("I got my tickets on 10月17日", LAST),
     ("I got a letter on 10月17日", LAST),

@@ -126,5 +126,121 @@ def test_the_days_beside_counts_stay_days(text, days):
     assert sorted(f"{day:%m-%d}" for day in named) == days
 
 
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("歯医者の予約を11月10日から17日に変更した。", ["11-17"]),
+        ("黒田さんの都合で11月22日から29日に変更。", ["11-29"]),
+        ("11月12日の面談は20日にずらしてもらった。", ["11-20"]),
+        ("11月12日の田中さんとの面談は11月20日の15時に変更になった", ["11-20"]),
+        ("来週の火曜の会議は木曜に変更になった", []),
+        ("引き渡しは当初11月13日だったが、11月20日になった。", ["11-20"]),
+        ("11月13日の予定だったのを11月20日に延ばした", ["11-20"]),
+        ("打ち合わせは11月9日ではなく12月1日。", ["12-01"]),
+        ("The launch was postponed from November 20 to November 24.", ["11-24"]),
+        ("Moved the November 20 launch to November 24.", ["11-24"]),
+        ("My dentist appointment on November 10 got pushed back to November 17.", ["11-17"]),
+        ("The handover was originally November 13 but is now November 20.", ["11-20"]),
+        ("The interview was moved from Monday November 10 to Thursday November 13.", ["11-13"]),
+        ("Dinner is on November 24 instead of November 20.", ["11-24"]),
+    ],
+)
+def test_the_day_from_which_a_plan_was_moved_is_none_of_it(text, days):
+    assert [f"{first:%m-%d}" for first, _ in days_of_statement(text, SAID_ON)] == days
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "11月16日のライブは中止になった。",
+        "11月19日の会食はキャンセルした。",
+        "来週の火曜の会議はなくなった。",
+        "明日の飲み会、中止だって",
+        "11月16日に予定していたライブは台風で取りやめになった",
+        "11月20日は会議がなくなった",
+        "11月20日にリリース予定だったが延期",
+        "11月16日の打ち合わせは来週に延期",
+        "中止になった11月16日のライブ",
+        "The concert on November 16 was cancelled.",
+        "The November 16 concert got called off.",
+        "I canceled the dinner on November 19.",
+    ],
+)
+def test_a_day_to_come_of_what_is_called_off_is_none_of_it(text):
+    assert [span for span in days_of_statement(text, SAID_ON) if span[1] - span[0] == timedelta(1)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("11月2日のライブは中止になった", ["11-02"]),
+        ("11月12日の面談は15時に変更になった", ["11-12"]),
+        ("11月12日の面談で、納期は11月20日に変更になった", ["11-12", "11-20"]),
+        ("11月12日の会議の資料は11月10日に変更", ["11-12", "11-10"]),
+        ("11月20日の準備は11月4日にした", ["11-20", "11-04"]),
+        ("11月16日のライブは中止にならない", ["11-16"]),
+        ("11月16日の宿はキャンセルできる", ["11-16"]),
+        ("11月16日の宿のキャンセル料は5千円", ["11-16"]),
+        ("11月16日の会議の資料を作った", ["11-16"]),
+        ("昨日の残りのカレーがなくなった", ["11-04"]),
+        ("11月16日のバーベキューは雨天中止", ["11-16"]),
+        ("11月9日ではないか", ["11-09"]),
+        ("We moved to Osaka on November 1 and go to Kyoto on November 9.", ["11-01", "11-09"]),
+        ("The concert on November 16 was not cancelled.", ["11-16"]),
+        ("It can be cancelled until November 16.", ["11-16"]),
+        ("Moved the dentist to November 20.", ["11-20"]),
+        ("The party was postponed to November 24.", ["11-24"]),
+    ],
+)
+def test_the_days_beside_a_change_stay(text, days):
+    assert [f"{first:%m-%d}" for first, _ in days_of_statement(text, SAID_ON)] == days
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("11月6日から8日まで出張。", "11-06..11-08"),
+        ("旅行は11月26日から28日まで京都。", "11-26..11-28"),
+        ("11月6日〜8日は実家に帰省する。", "11-06..11-08"),
+        ("11月28日(金)から12月1日(月)まで旅行", "11-28..12-01"),
+        ("12月28日から1月3日まで帰省する", "12-28..01-03"),
+        ("11/6-11/8 京都旅行", "11-06..11-08"),
+        ("11/28〜12/1 京都旅行", "11-28..12-01"),
+        ("12/20-1/5は休み", "12-20..01-05"),
+        ("11月6日の夜から8日の朝まで出張", "11-06..11-08"),
+        ("11月6日10時から11月8日15時まで合宿をする", "11-06..11-08"),
+        ("17日から19日まで出張する", "11-17..11-19"),
+        ("来月の5日から7日まで出張", "12-05..12-07"),
+        ("来週の月曜から水曜まで休む", "11-10..11-12"),
+        ("明日から明後日まで留守にする", "11-06..11-07"),
+        ("明日から3日間、大阪に出張。", "11-06..11-08"),
+        ("11月20日から二泊三日で温泉に行く", "11-20..11-22"),
+        ("11月20日から2週間休む", "11-20..12-03"),
+        ("昨日から二日間寝込んだ", "11-04..11-05"),
+        ("The conference runs from November 18 to November 20.", "11-18..11-20"),
+        ("We are in Kyoto November 26-28.", "11-26..11-28"),
+        ("I will be away between November 18 and November 20.", "11-18..11-20"),
+    ],
+)
+def test_a_range_is_all_of_its_days(text, days):
+    begin, end = days.split("..")
+    named = [f"{first:%m-%d}..{after - timedelta(1):%m-%d}" for first, after in days_of_statement(text, SAID_ON)]
+    assert named == [f"{begin}..{begin}", f"{end}..{end}", days]
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("11月6日と8日に会う", ["11-06", "11-08"]),
+        ("11月20日から来年の2月10日まで休職する", ["11-20", "02-10"]),  # too long to say anything, except of its ends
+        ("11月6日から3日以内に返す", ["11-06"]),
+        ("カップは1/2-3/4", []),
+        ("I am busy on November 18 and November 20.", ["11-18", "11-20"]),
+    ],
+)
+def test_what_is_no_range_is_each_of_its_days(text, days):
+    assert [f"{first:%m-%d}" for first, after in days_of_statement(text, SAID_ON) if after - first == timedelta(1)] == days
+
+
 def test_a_list_of_dates_has_an_end():
     assert len(days_of_statement("、".join(f"11月{day}日" for day in range(1, 28)), SAID_ON)) == SPANS_LIMIT

@@ -1,0 +1,55 @@
+"""Days that a plan no longer has: the one from which it was moved (11月10日から17日に変更した), and that of what is called off (11月16日のライブは中止になった)."""
+
+import re
+
+# The day of the week and the time behind a day.
+BESIDE_DAY = r"(?:\s?[(（][^)）]*[)）]|の?[月火水木金土日]曜日?)?(?:の?\s?(?:午前|午後|朝|昼|夕方|夜))?(?:の?\s?\d{1,2}(?:時半?|:\d\d)(?:\d{1,2}分)?)?"
+# What is planned; の behind another noun makes it a part of that: 11月12日の会議の資料.
+_PLAN = "(?:の予定)?の(?:[^、はをがもでの]|(?<=[とへん])の){1,24}[はをがも、]"
+_HAD_BEEN_PLANNED = "に(?:予定|計画)(?:して|されて)い?た[^、はをがも]{1,24}[はをがも、]|[^、。]{0,10}(?:だった|でした)(?:の[がをは]|が|けど|けれど|ところ|もの)"
+_FROM = re.compile(rf"{BESIDE_DAY}(?:(?:から|より)|(?P<plan>{_PLAN})|{_HAD_BEEN_PLANNED})、?[^、はをが]{{0,8}}")
+_TO = re.compile(
+    rf"{BESIDE_DAY}(?:から)?(?:に|へ)(?:な[っりる]|して(?=もら|いただ)|(?P<done_on>し(?=た|まし))|変|延|ずら|ずれ|移[っしさ]|振り?替|取り直|組み直|繰り|動か|早[まめ]|リスケ|前倒|後ろ倒|[、\s]*$)"
+)
+_RATHER = re.compile(rf"{BESIDE_DAY}(?:では|じゃ|で)なく")
+_DONE = r"(?=に?な(?:っ(?!たら)|り(?!そう|得|うる|かね))|に?し(?:た(?![いら])|まし|て)|さ(?:れ(?!る)|せて)|が?決|だ(?:$|そう|って)|です|と(?!り)|って|らしい|みたい|の(?:連絡|知らせ)|[、\s]*$)"
+_CALLED_OFF = (
+    rf"(?:(?:中止|取りやめ|キャンセル|延期|見送り|お流れ|リスケ|無し|なし){_DONE}"
+    r"|なくな(?:っ(?!たら)|りまし)|(?<=[はが])流れ(?:た|まし|て)|取りやめ(?:た|まし|て)|見送[っり](?:た|まし|て)|見送られ|[日曜週月](?:に|へ)(?:変更|延期|ずら|ずれ|移[っしさ]|振り?替))"
+)
+_IS_OFF = re.compile(
+    rf"{BESIDE_DAY}(?:(?:{_PLAN}|は[^、はをがも]{{1,12}}[はをが])|{_HAD_BEEN_PLANNED}、?|(?:に|の)?[^、。]{{0,10}}予定だったが、?)(?:(?!雨天|荒天|なら|たら|場合)[^、がをは]){{0,12}}?{_CALLED_OFF}"
+)
+_WHAT_WAS_OFF = re.compile(r"(?:中止|取りやめ|キャンセル|延期)(?:になっ|にし|し|され)た[^、。はをが]{0,8}$")
+
+_MOVED = r"\b(?:moved|pushed|postponed|rescheduled|shifted|switched|bumped|delayed|changed|brought|put off)\b"
+_SAME_CLAUSE = r"(?:(?!\b(?:and|but|so|then|because|when|while|for)\b)[\w' ]){0,40}?"
+_MOVED_BEFORE = re.compile(rf"{_MOVED}{_SAME_CLAUSE}(?<!\bto )(?<!\buntil )$")
+_TO_ANOTHER = re.compile(rf"{_SAME_CLAUSE}\b(?:to|until|till)\s*(?:(?:the|[a-z]+day),? )?")
+_MOVED_BEHIND = re.compile(rf"{_SAME_CLAUSE}{_MOVED}{_SAME_CLAUSE}\b(?:to|until|till)\s*(?:(?:the|[a-z]+day),? )?")
+_ORIGINALLY = re.compile(rf"\b(?:originally|initially)\b{_SAME_CLAUSE}$")
+_INSTEAD = re.compile(r"\b(?:instead of|rather than|not)(?: on)?(?: the)?\s*$")
+_OFF = r"(?:cancel+ed|called off|scrapped|postponed|put off)"
+_OFF_BEFORE = re.compile(rf"\b{_OFF}\b(?! on\s*$){_SAME_CLAUSE}(?<!\bto )(?<!\buntil )(?<!\btill )(?<!\bby )(?<!\bbefore )$")
+_OFF_BEHIND = re.compile(rf"{_SAME_CLAUSE}\b(?:was|were|is|are|been|got|gets)\s+{_OFF}\b")
+
+
+def was_moved(before: str, between: str, after: str) -> bool:
+    """Whether a plan was moved from one day to the next one named: the text before the first, between the two, and behind the second."""
+    source, target = _FROM.fullmatch(between), _TO.match(after)
+    # 11月20日の準備は19日にした says when it was done.
+    if source and target and not (source["plan"] and target["done_on"]):
+        return True
+    if _MOVED_BEHIND.fullmatch(between) or _ORIGINALLY.search(before):
+        return True
+    return _MOVED_BEFORE.search(before) is not None and _TO_ANOTHER.fullmatch(between) is not None
+
+
+def is_denied(before: str, after: str) -> bool:
+    """Whether a sentence names a day to say that it is another one: 11月9日ではなく."""
+    return _RATHER.match(after) is not None or _INSTEAD.search(before) is not None
+
+
+def is_called_off(before: str, after: str) -> bool:
+    """Whether a sentence, given its text before and after a day, says that what was planned for it does not take place then."""
+    return any((_IS_OFF.match(after), _WHAT_WAS_OFF.search(before), _OFF_BEHIND.match(after), _OFF_BEFORE.search(before)))
