@@ -192,6 +192,7 @@ def test_a_copied_persona_is_checked_exported_backed_up_and_encrypted_as_any(tmp
     secured.close()
 
 
+@pytest.mark.slow
 def test_encrypted_personas_come_back_from_backups_and_only_those_of_the_cell(tmp_path):
     keys = Keys(new_key("a test"), for_new=True)
     personas = Personas(tmp_path / "memory", keys=keys)

@@ -93,6 +93,7 @@ def answered(analyses, persona, analysis):
         return ()
 
 
+@pytest.mark.slow
 def test_no_more_than_two_that_nobody_waits_for_are_under_way_at_once(personas, now, done):
     analyses, ending = Analyses(Here(), deadline_seconds=0.3), [Stubborn(), Stubborn()]
     try:

@@ -373,6 +373,7 @@ def test_other_addresses_are_not(url: str):
         Settings(reranker_url=url)
 
 
+@pytest.mark.slow
 def test_nothing_of_torch_or_onnx_is_imported():
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); from model_servers import model_server\n"

@@ -94,6 +94,7 @@ def test_a_long_memory_is_split_by_the_models_tokens_at_the_ends_of_sentences(sa
     assert equal(embedder)
 
 
+@pytest.mark.slow
 def test_however_many_long_memories_wait_each_is_split_a_few_times(say, drain, embedder):
     texts = [f"{number}冊目。{DIARY}" for number in range(30)]
     for text in texts:

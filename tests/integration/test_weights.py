@@ -30,6 +30,7 @@ def test_a_few_judgements_are_not_enough(fitted, nilou, say, now):
         fitted()
 
 
+@pytest.mark.slow
 def test_weights_that_rank_what_helped_first_are_found_and_confirmed_and_not_applied(fitted, nilou, say, now):
     # The word is in every turn of a long conversation, and what helped was told alone.
     for number in range(24):

@@ -54,6 +54,7 @@ def test_the_model_of_config_json_is_asked_where_none_is_named(chat, tmp_path):
     assert "openai:of-config can't be asked: OPENAI_API_KEY is not set" in chat("--once", "hi")[1]
 
 
+@pytest.mark.slow
 def test_a_key_may_be_in_the_keyring_of_the_system_and_the_environment_goes_before(chat, drawer, monkeypatch):
     assert "OPENAI_API_KEY is not set" in obstacle("openai")
     drawer.set_password("memory-mcp", "OPENAI_API_KEY", "of-the-keyring")

@@ -207,6 +207,7 @@ def test_code_between_backticks_ends_with_its_paragraph() -> None:
         "```\n````\n",
     ],
 )
+@pytest.mark.slow
 def test_a_text_made_to_be_read_for_ever_is_read_to_its_end(text: str) -> None:
     hostile = (text * (1_100_000 // len(text) + 1))[:1_100_000]
     note = f"{hostile}\n\n"

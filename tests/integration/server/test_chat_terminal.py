@@ -147,6 +147,7 @@ def test_commands_change_the_persona_save_say_again_and_go_off_the_record(at_ter
     assert app.failure is None
 
 
+@pytest.mark.slow
 def test_the_terminal_speaks_japanese_with_the_same_words(at_terminal):
     async def deeds(session):
         await session.says("覚えて", "remember を実行してもいいですか")

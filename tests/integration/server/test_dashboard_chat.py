@@ -118,6 +118,7 @@ def spoken(events):
     return "".join(event["text"] for event in events if event["event"] == "text_piece")
 
 
+@pytest.mark.slow
 def test_a_turn_is_streamed_and_stored_with_what_was_recalled_and_stored(enter, asked):
     room = enter("さくら")
     asked.steps = [REMEMBER, "覚えました。"]

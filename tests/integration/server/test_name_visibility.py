@@ -262,6 +262,7 @@ def revealing(case, answers):
 
 
 @pytest.mark.parametrize("case", parameters(HIDDEN))
+@pytest.mark.slow
 def test_what_only_the_trash_supports_is_hidden_at_every_door_until_it_is_restored(persona, get, tell, doors, case):
     key = tell(case)
     before = doors(case)
