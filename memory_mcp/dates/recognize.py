@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
-from itertools import pairwise
+from itertools import zip_longest
 from typing import NamedTuple
 
 from memory_mcp.dates import absolute, holidays, relative, seasons, weekdays
@@ -127,8 +127,8 @@ def _with_ranges(plain: str, recognized: Sequence[Recognized]) -> list[list[DayS
     meanings: list[list[DaySpan]] = []
     clauses = [_to_last_day(plain, clause) for clause in _clauses(plain, sorted(recognized))]
     joined = False
-    for clause, following in pairwise([*clauses, None]):
-        if joined or clause is None:
+    for clause, following in zip_longest(clauses, clauses[1:]):
+        if joined:
             joined = False
             continue
         spans: list[DaySpan] = []

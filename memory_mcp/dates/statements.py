@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
-from itertools import pairwise
+from itertools import zip_longest
 
 from memory_mcp.dates.changed_plans import BESIDE_DAY, is_called_off, is_denied, was_moved
 from memory_mcp.dates.mentions import TO, NamedDay, days, is_date
@@ -67,9 +67,7 @@ def _named(plain: str, stated_on: date) -> Iterator[Recognized]:
 
 def _without_changed(plain: str, named: Sequence[Recognized], stated_on: date) -> Iterator[Recognized]:
     """The dates without those of plans that were moved from them or called off. A day that has passed stays one of what did not take place."""
-    for each, following in pairwise([*named, None]):
-        if each is None:
-            continue
+    for each, following in zip_longest(named, named[1:]):
         before, after = sentence_around(plain, each.start, each.end)
         between = after[: following.start - each.end] if following else after
         behind = sentence_around(plain, following.start, following.end)[1] if following and between != after else ""
@@ -82,8 +80,8 @@ def _without_changed(plain: str, named: Sequence[Recognized], stated_on: date) -
 def _with_ranges(plain: str, named: Sequence[Recognized]) -> Iterator[Recognized]:
     """The dates; those of a range are its ends and all of its days as one span: 11月5日から7日まで, 明日から3日間."""
     joined = False
-    for each, following in pairwise([*named, None]):
-        if joined or each is None:
+    for each, following in zip_longest(named, named[1:]):
+        if joined:
             joined = False
             continue
         ended = _range_to(plain, each, following) if following else None

@@ -266,13 +266,7 @@ def _by_rarity(
     among = set(informative)
     if len(rows) <= MANY_ROWS or not counted:
         return informative, informative, [token for token in query if token not in among]
-    leading: set[str] = set()
-    covered_rows = 0.0
-    for token in sorted(filter(counted.__contains__, dict.fromkeys(informative)), key=counted.__getitem__):
-        if covered_rows >= LEADING_ROWS:
-            break
-        leading.add(token)
-        covered_rows += counted[token]
+    leading = _rarest_in({token: counted[token] for token in informative if token in counted}, LEADING_ROWS)
     return [token for token in informative if token in leading] or informative, informative, []
 
 
@@ -281,11 +275,16 @@ def _instead(connection: apsw.Connection, synonyms: Sequence[Synonyms], counts: 
     searched = dict.fromkeys(other for each in synonyms for other in each.others)
     if len(rows) >= FEW_ROWS:
         counted = counts.uncommon(connection, list(searched), rows)
-        rarest = sorted(filter(counted.get, counted), key=counted.__getitem__)
-        covered = accumulate((counted[other] for other in rarest), initial=0.0)
-        searched = dict.fromkeys(other for other, before in zip(rarest, covered, strict=False) if before < most)
+        searched = _rarest_in({other: count for other, count in counted.items() if count}, most)
     found = ((each.word, [other for other in each.others if other in searched]) for each in synonyms)
     return " OR ".join(f'(({_any_of(others)}) NOT "{word}")' for word, others in found if others)
+
+
+def _rarest_in(counted: Mapping[str, float], rows: int) -> dict[str, None]:
+    """The rarest of these tokens, which are in about so many rows together; of equally rare ones the first."""
+    rarest = sorted(counted, key=counted.__getitem__)
+    covered = accumulate((counted[token] for token in rarest), initial=0.0)
+    return dict.fromkeys(token for token, before in zip(rarest, covered, strict=False) if before < rows)
 
 
 def _any_of(tokens_: Sequence[str]) -> str:
