@@ -73,6 +73,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         (to_text(date.start), to_text(date.end), 1.0 if date.end - date.start <= DECISIVE else LONG_TIME_SHARE) for date in hints.dates
     ]
     session_shares = _session_shares(shares, origins)
+    session_weight, date_boost, speaker_boost = settings.session_weight, settings.date_boost, settings.speaker_boost
     matches: dict[int, float] = {}
     asked_of = set(hints.questions.values())
     for candidate, share, session_share, origin, role in zip(candidates, shares, session_shares, origins, role_weights, strict=True):
@@ -80,7 +81,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         meaning = share if candidate.nearness is None else role * (candidate.nearness - low) / span
         # A memory in another language than the question can't have its words.
         own_words = max(share, OTHER_LANGUAGE_SHARE * meaning) if candidate.in_other_language else share
-        words = own_words + role * settings.session_weight * session_share
+        words = own_words + role * session_weight * session_share
         candidate.lexical_share, candidate.session_share = share, session_share
         if named:
             times = hints.times.get(candidate.memory_id, ())
@@ -89,7 +90,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
         candidate.judged = hints.judged.get(candidate.memory_id, 0.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)
-        boost = settings.date_boost * candidate.date_share + settings.speaker_boost * candidate.by_named_speaker
+        boost = date_boost * candidate.date_share + speaker_boost * candidate.by_named_speaker
         associated = role * graph_weight * candidate.graph_share
         candidate.score = weight * meaning + (1 - weight) * words + boost + associated + candidate.freshness + candidate.judged
         if origin.asks:  # a turn that only asks
@@ -172,12 +173,9 @@ def _session_shares(shares: Sequence[float], origins: Sequence[Origin]) -> list[
     """For each candidate the mean share of the best others from its session; fewer than `WITNESSES` count as if the rest had none."""
     by_session = defaultdict(list)
     for share, origin in zip(shares, origins, strict=True):
-        by_session[origin.session_id].append(share)
-    best = {
-        session: sorted(of_session, reverse=True)[: WITNESSES + 1]
-        for session, of_session in by_session.items()
-        if session and len(of_session) > 1
-    }
+        if share and origin.session_id:
+            by_session[origin.session_id].append(share)
+    best = {session: sorted(of_session, reverse=True)[: WITNESSES + 1] for session, of_session in by_session.items()}
     return [
         _sum_of_others(best[origin.session_id], share) / WITNESSES if origin.session_id in best else 0.0
         for share, origin in zip(shares, origins, strict=True)
