@@ -200,3 +200,19 @@ def test_what_asks_for_news_is_no_word_to_look_for(say, ask, now):
     say("むぎの餌の量は変わりない", at=now - timedelta(days=3))
     say("むぎが夕方二回吐いた", at=now - timedelta(days=2))
     assert contents(ask("むぎ、ここのところ変わりない？"))[0] == "むぎが夕方二回吐いた"
+
+
+@pytest.mark.parametrize("query", ["今日の予定は？", "What is planned for today?"])
+def test_of_plans_under_way_the_shorter_comes_first(say, ask, now, query):
+    say("10月は繁忙期", at=now - timedelta(days=25))
+    say("10月27日から11月2日まで出張", at=now - timedelta(days=30))
+    say("10月30日に歯医者に行く", at=now - timedelta(days=20))
+    say("11月6日に面談がある", at=now - timedelta(days=20))
+    assert contents(ask(query)) == ["10月30日に歯医者に行く", "10月27日から11月2日まで出張", "10月は繁忙期"]
+
+
+def test_what_is_planned_for_today_comes_before_what_is_later(say, ask, now):
+    say("来週の火曜に歯医者へ行く", at=now - timedelta(days=2))
+    say("10月30日に面談がある", at=now - timedelta(days=20))
+    say("今日は雨だった", at=now - timedelta(hours=2))
+    assert contents(ask("予定は？"))[:2] == ["10月30日に面談がある", "来週の火曜に歯医者へ行く"]
