@@ -19,6 +19,7 @@ _ALWAYS: list[Expression] = [
     *absolute.NTH_DAYS,
     holidays.ROW_OF_DAYS_OFF,
     *holidays.NAMED_DAYS,
+    *holidays.HOLIDAY_BESIDE,
     holidays.AFTER_DAYS_OFF,
     *absolute.FULL_DATES,
     seasons.SEASON_OF_YEAR,
@@ -38,7 +39,6 @@ _ALWAYS: list[Expression] = [
 _IN_QUESTIONS: list[Expression] = [*absolute.MONTHS_IN_QUESTIONS, weekdays.SINCE_WEEKDAY, absolute.YEAR_IN_QUESTIONS]
 # Words that mean a date where nothing else is written, as in an argument, and may mean anything in a sentence: 夏, Friday, 最近.
 _ALONE: list[Expression] = [
-    *weekdays.WEEKS_LATER,
     *relative.LATER,
     *absolute.FIGURES_ALONE,
     absolute.FISCAL_YEAR_ALONE,
@@ -53,7 +53,8 @@ _ALONE: list[Expression] = [
 ]
 # What 18日 means depends on the tense of a statement.
 IN_STATEMENTS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS, absolute.DAY_OF_MONTH_ALONE])
-IN_QUESTIONS, AS_ARGUMENTS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS]), ExpressionTable([*relative.FROM_TODAY, *_ALWAYS, *_ALONE])
+IN_QUESTIONS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS])
+AS_ARGUMENTS = ExpressionTable([*weekdays.WEEKS_LATER, *relative.FROM_TODAY, *_ALWAYS, *_ALONE])
 
 _TO = r"\s*(?:から|〜|~|–|-|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
 _RANGE = re.compile(_TO)

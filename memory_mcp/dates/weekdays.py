@@ -60,6 +60,8 @@ def latest_weekend(today: date) -> DaySpan:
 # The longer reading first.
 WEEKS: list[Expression] = [
     weekday(rf"{NUMBER}週間?前の?{_JAPANESE_WEEKDAY}", lambda m, today: _in_week(today, m[2], number_of(m[1])), "2週間前の金曜"),
+    # 退院の2週間後の土曜 counts from another day.
+    weekday(rf"(?<!の){NUMBER}週間?後の?{_JAPANESE_WEEKDAY}", lambda m, today: _in_week(today, m[2], -number_of(m[1])), "2週間後の土曜"),
     weekday(
         rf"(?<![a-z]){WEEKDAY} {COUNT} weeks? ago",
         lambda m, today: _in_week(today, m[1], number_of(m[2])),
@@ -103,6 +105,11 @@ WEEKS: list[Expression] = [
         lambda m, today: _weekday_before(today, m[1], 2),
         "the Friday before last",
     ),
+    weekday(
+        rf"(?<![a-z])(?:the )?{_WHOLE_WEEKDAY} after next(?![a-z])",
+        lambda m, today: _next_weekday(today, m[1][:3], 1),
+        "the Monday after next",
+    ),
     weekday(rf"(?<![a-z])a week ago(?: on)? {WEEKDAY}", lambda m, today: _in_week(today, m[1], 1), "a week ago on Friday"),
     fixed_week("先週の今日", lambda today: day_of(today - timedelta(days=7)), "先週の今日"),
     fixed_week("来週の今(?:日|頃|ごろ)", lambda today: day_of(today + timedelta(days=7)), "来週の今日"),
@@ -125,6 +132,12 @@ SINCE_WEEKDAY = weekday(
     rf"(?<![a-z])since {WEEKDAY}", lambda m, today: [(_latest_weekday(today, m[1])[0][0], today + ONE_DAY)], "since Friday"
 )
 WEEKS_LATER: list[Expression] = [
+    later_weekday(
+        rf"(?<![a-z])(?:in {COUNT} weeks?,?(?: on)? {WEEKDAY}|{WEEKDAY} in {COUNT} weeks?)(?![a-z])",
+        lambda m, today: _in_week(today, m[2] or m[3], -number_of(m[1] or m[4])),
+        "in two weeks on Saturday",
+        "Saturday in two weeks",
+    ),
     later_weekday(
         rf"(?<![a-z\d]){COUNT} weeks? from {WEEKDAY}", lambda m, today: _next_weekday(today, m[2], number_of(m[1])), "a week from Friday"
     ),
