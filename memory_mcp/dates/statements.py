@@ -22,6 +22,12 @@ _YEARS_AHEAD = 5
 _LEAP_YEARS_REACH = 8
 _BESIDE_DAY = re.compile(rf"\A{BESIDE_DAY}")
 _DAY_ALONE = re.compile(r"(\d{1,2})日")
+# Calendar dates have capital letters in such names, which a normalized text has lost.
+_SHORT_MONTHS = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
+_MONTH_BESIDE_DAY = re.compile(
+    rf"(?<![a-z])(?:{_SHORT_MONTHS})(?=\.?\s(?:the\s)?\d{{1,2}}(?:st|nd|rd|th)?(?:\s?[-–]\s?\d{{1,2}})?+(?![\d%]|:\d))|(?<=\d )(?:{_SHORT_MONTHS})(?![a-z])"
+    r"|(?<![a-z])(?:march|may)(?=\s\d{1,2}\s?[-–]\s?\d{1,2}(?:\s(?:in|at)\s|[.,:;!)]|\Z))"
+)
 _DAY_OF_EVERY_YEAR = re.compile(r"(\d+)月(\d+)日")
 # The sentence is about the day itself, and not about what was or will be on one of them. The zero stands for the day.
 _RECURS = re.compile(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?: on)?)\s*\0|\0[はが]")
@@ -57,7 +63,7 @@ def day_of_telling(text: str, happened_on: date, stored_on: date) -> date:
 def _named(plain: str, stated_on: date) -> Iterator[Recognized]:
     """The dates of a text, with the spans that are meant."""
     taken: list[tuple[int, int]] = []
-    for day in days(plain, stated_on):
+    for day in days(_MONTH_BESIDE_DAY.sub(lambda match: match[0].capitalize(), plain), stated_on):
         taken.append((day.start, day.end))
         yield Recognized(day.start, day.end, _spans_named(plain, day, stated_on))
     for recognized in recognize(plain, stated_on, IN_STATEMENTS, upcoming=True):
