@@ -22,6 +22,8 @@ _YEARS_AHEAD = 5
 _LEAP_YEARS_REACH = 8
 _BESIDE_DAY = re.compile(rf"\A{BESIDE_DAY}")
 _DAY_ALONE = re.compile(r"(\d{1,2})日")
+_WEEKDAY_ALONE = re.compile("[月火水木金土日]曜日?|[a-z]+day")
+_ONE_WEEK = timedelta(days=7)
 # Calendar dates have capital letters in such names, which a normalized text has lost.
 _SHORT_MONTHS = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 _MONTH_BESIDE_DAY = re.compile(
@@ -41,7 +43,7 @@ def days_of_statement(text: str, stated_on: date) -> list[DaySpan]:
     from which a plan was moved is none, nor is a day to come of what is called off.
     """
     plain = normalize(text[:READ_CHARACTERS])
-    named = _with_ranges(plain, [*_without_changed(plain, sorted(_named(plain, stated_on)), stated_on)])
+    named = _with_ranges(plain, [*_without_changed(plain, sorted(_named(plain, stated_on)), stated_on)], stated_on)
     spans = dict.fromkeys(span for each in named for span in each.spans)
     return [span for span in spans if span[1] - span[0] <= LONGEST_SPAN][:SPANS_LIMIT]
 
@@ -83,14 +85,14 @@ def _without_changed(plain: str, named: Sequence[Recognized], stated_on: date) -
             yield each
 
 
-def _with_ranges(plain: str, named: Sequence[Recognized]) -> Iterator[Recognized]:
+def _with_ranges(plain: str, named: Sequence[Recognized], stated_on: date) -> Iterator[Recognized]:
     """The dates; those of a range are its ends and all of its days as one span: 11月5日から7日まで, 明日から3日間."""
     joined = False
     for each, following in zip_longest(named, named[1:]):
         if joined:
             joined = False
             continue
-        ended = _range_to(plain, each, following) if following else None
+        ended = _range_to(plain, each, following, stated_on) if following else None
         joined = ended is not None
         alone = not ended and len(each.spans) == 1 and each.spans[0] == day_of(each.spans[0][0])
         extent = extent_of(plain, each.end, each.spans[0][0]) if alone else None
@@ -102,16 +104,25 @@ def _with_ranges(plain: str, named: Sequence[Recognized]) -> Iterator[Recognized
             yield each
 
 
-def _range_to(plain: str, begin: Recognized, end: Recognized) -> DaySpan | None:
+def _range_to(plain: str, begin: Recognized, end: Recognized, stated_on: date) -> DaySpan | None:
     """From one date to the next one named, if the two are the ends of a range that isn't too long."""
     between = _BESIDE_DAY.sub("", plain[begin.end : end.start], count=1)
     if len(begin.spans) != 1 or not (TO.fullmatch(between) or is_range(plain[: begin.start], between)):
         return None
     first = begin.spans[0][0]
+    if all(_WEEKDAY_ALONE.fullmatch(plain, each.start, each.end) and len(each.spans) == 1 for each in (begin, end)):
+        return _within_a_week(first, end.spans[0][1], stated_on)
     day = _DAY_ALONE.fullmatch(plain, end.start, end.end)
     ends = [span for span in end.spans if span[0] > first] if len(end.spans) == 1 else []
     span = (to_day_of_month(first, int(day[1])) if day else None) or next(((first, after) for _, after in ends), None)
     return span if span and span[1] - span[0] <= LONGEST_SPAN else None
+
+
+def _within_a_week(first: date, after: date, stated_on: date) -> DaySpan:
+    """From one day of the week to another. Told on Wednesday, 月曜から金曜まで出張だった ended last Friday, and 月曜から水曜まで休む ends the Wednesday after next Monday."""
+    if after > first:
+        return first, after
+    return (first - _ONE_WEEK, after) if first < stated_on else (first, after + _ONE_WEEK)
 
 
 def _spans_named(plain: str, day: NamedDay, stated_on: date) -> list[DaySpan]:

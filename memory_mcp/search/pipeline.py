@@ -257,8 +257,8 @@ def _fused(
     candidates = union(connection, meaning, words, near, dates)
     hints = _hints(connection, question, asked.dates, origins, meaning, settings, now)
     ranked = fuse(candidates, settings.fusion, hints, dense_weight=dense_weight(question, meaning, settings))
-    if asked.dates and not any(candidate.date_share for candidate in ranked):
-        written = from_written_dates(connection, asked.query, question.filters, limit)
+    if asked.dates and not any(candidate.date_share == 1.0 for candidate in ranked):
+        written = from_written_dates(connection, asked.query, words_of_dates(asked.query, now, settings.zone), question.filters, limit)
         if written:
             spans = [(to_text(date.start), to_text(date.end)) for date in asked.dates]
             times = {**hints.times, **dict.fromkeys(written, spans)}
