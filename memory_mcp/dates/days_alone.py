@@ -4,28 +4,33 @@ Which one is meant, only a tense or a plan tells. 金曜は燃えるゴミの日
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 
 from memory_mcp.characters import is_japanese
 from memory_mcp.dates.absolute import DAY_OF_MONTH_ALONE
 from memory_mcp.dates.calendar_dates import NO_COUNT
 from memory_mcp.dates.changed_plans import BESIDE_DAY
-from memory_mcp.dates.expressions import Expression, of_kind
+from memory_mcp.dates.expressions import Expression, Resolver, of_kind
 from memory_mcp.dates.spans import MONTHS, WEEKDAYS, DaySpan, day_of, months_back, week_of
 from memory_mcp.dates.tense import EVENTS, PLANNED, Direction, direction, first_tense, sentence_around
-from memory_mcp.dates.weekdays import WEEKS_BACK
+from memory_mcp.dates.weekdays import WEEKS_BACK, latest_weekend, weekend
 
-# How such a day begins where the same word is looked for.
-DAY_ALONE = re.compile(r"[月火水木金土日]曜|(?:mon|tues|wednes|thurs|fri|satur|sun)day|\d{1,2}日\Z|\d{1,2}(?:st|nd|rd|th)\Z")
+# The words of such a day, by which what has no date is found.
+DAY_ALONE = re.compile(
+    r"(?:the )?([月火水木金土日]曜|週末|土日|(?:mon|tues|wednes|thurs|fri|satur|sun)day|weekend\Z|\d{1,2}日\Z|\d{1,2}(?:st|nd|rd|th)\Z)"
+)
 
 of_week, _ = of_kind("days of the week")
+of_weekend, _ = of_kind("weeks and weekends")
 of_month, _ = of_kind("days")
 
+# What may follow such a day.
+_FOLLOWS = rf"(?=\Z|[^\w\s]|\s|[にもはがまでとかへっ]|の(?!み)|を(?=[空あ]け)|から|より|だ(?!け)|何|誰|どこ|いつ|どう(?!でしょう)|暇|頃|ごろ|あたり|中に|以降|お?[朝昼夕夜晩]|午[前後]|深夜|終日|\d{{1,2}}(?:時|:\d\d)|{PLANNED}|(?:{EVENTS})(?=[がのはも]|[^\w]|\Z))"
 # 12月4日金曜, 第2金曜, 翌週の金曜 and 月・金曜 are other days, 金曜ロードショー and 日曜大工 are none.
 _JAPANESE = (
     r"(?<![毎隔翌各週月年第前日(・]|[\d一二三四五])(?<![毎隔翌各週月年前後初みあの日]の)(?<!その)(?<!ある)(?<![こそあ]の日は)(?P<weekday>[月火水木金土日])曜(?:日(?!曜))?"
-    rf"(?=\Z|[^\w\s]|\s|[にもはがまでとかへっ]|の(?!み)|を(?=[空あ]け)|から|より|だ(?!け)|何|誰|どこ|いつ|どう(?!でしょう)|暇|頃|ごろ|あたり|中に|以降|お?[朝昼夕夜晩]|午[前後]|深夜|終日|\d{{1,2}}(?:時|:\d\d)|{PLANNED}|(?:{EVENTS})(?=[がのはも]|[^\w]|\Z))"
+    rf"{_FOLLOWS}"
 )
 _MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
 _NO_NAMES = "".join(
@@ -37,6 +42,8 @@ _ENGLISH = (
     rf"(?<![a-z(-]){_NO_NAMES}(?<!\d )(?<!\d, )(?<!\d(?:st|nd|rd|th) )(?<!\d(?:st|nd|rd|th), )(?P<name>mon|tues|wednes|thurs|fri|satur|sun)day"
     rf"(?!,? (?:the )?\d(?!\d?(?::\d| ?[ap]m))|,? (?:{_MONTH_NAMES})|'s | the \d)(?:\s(?:early )?(?:mornings?|afternoon|evening|night))?(?! live| lights| football)(?:{NO_COUNT}|(?=\s\d{{1,2}}(?::\d\d|\s?[ap]\.?m)))"
 )
+_JAPANESE_WEEKEND = rf"(?<![毎隔翌各先今来のる週])(?:週末|土日){_FOLLOWS}"
+_ENGLISH_WEEKEND = rf"(?<![a-z])(?<!every )(?<!each )(?<!that )(?<!long )(?<!one )(?<!most )(?<!other )(?:the )?weekend(?!s){NO_COUNT}"
 _BESIDE = re.compile(BESIDE_DAY)
 # What is so whenever such a day comes.
 _ALWAYS = re.compile(
@@ -122,30 +129,54 @@ def _asked_directions(before: str, after: str) -> Iterator[Direction]:
         yield "next"
 
 
-def _told(match: re.Match[str], today: date) -> list[DaySpan]:
-    before, after = sentence_around(match.string, *match.span())
-    told = _told_direction(before, after)
-    return _weekday(match, today, told, before)[:1] if told else []
+# The spans of such a day, or of a weekend: the nearest first, today included. The number is that of the week that its sentence names, if any.
+_Nearest = Callable[[re.Match[str], date, Direction, int | None], list[DaySpan]]
 
 
-def _asked(match: re.Match[str], today: date) -> Iterator[DaySpan]:
-    if _is_no_question(match.string):
-        return
-    before, after = sentence_around(match.string, *match.span())
-    for direction_asked in _asked_directions(before, after):
-        yield from _weekday(match, today, direction_asked, before)
+def _told(nearest: _Nearest) -> Resolver:
+    def resolve(match: re.Match[str], today: date) -> list[DaySpan]:
+        before, after = sentence_around(match.string, *match.span())
+        told = _told_direction(before, after)
+        return nearest(match, today, told, _week_named(before))[:1] if told else []
+
+    return resolve
 
 
-def _weekday(match: re.Match[str], today: date, ahead: Direction, before: str) -> list[DaySpan]:
-    """The nearest such day, today included; where that is today, then the one a week away. 来週は月曜に会議、金曜に飲み会: both days are of the week that is named."""
+def _asked(nearest: _Nearest) -> Resolver:
+    def resolve(match: re.Match[str], today: date) -> Iterator[DaySpan]:
+        if _is_no_question(match.string):
+            return
+        before, after = sentence_around(match.string, *match.span())
+        for asked in _asked_directions(before, after):
+            yield from nearest(match, today, asked, _week_named(before))
+
+    return resolve
+
+
+def _week_named(before: str) -> int | None:
+    """How many weeks ago the week was that a sentence names: 来週は月曜に会議、金曜に飲み会 has two days of next week."""
+    named = _WEEK.findall(before)
+    return WEEKS_BACK[named[-1]] if named else None
+
+
+def _weekday(match: re.Match[str], today: date, ahead: Direction, weeks_back: int | None) -> list[DaySpan]:
+    """Such a day; where it is today, also the one a week away."""
     number = WEEKDAYS[match["weekday"] if "weekday" in match.re.groupindex else match["name"][:3]]
-    if weeks := _WEEK.findall(before):
-        day = week_of(today, WEEKS_BACK[weeks[-1]])[0] + timedelta(days=number)
+    if weeks_back is not None:
+        day = week_of(today, weeks_back)[0] + timedelta(days=number)
         if day >= today if ahead == "next" else day <= today:
             return [day_of(day)]
     away = (number - today.weekday()) % 7 if ahead == "next" else -((today.weekday() - number) % 7)
     nearest = today + timedelta(days=away)
     return [day_of(nearest + timedelta(days=days)) for days in ([0] if away else [0, 7 if ahead == "next" else -7])]
+
+
+def _weekend(_: re.Match[str], today: date, ahead: Direction, weeks_back: int | None) -> list[DaySpan]:
+    if weeks_back is not None:
+        named = weekend(today, weeks_back)
+        if named[1] > today if ahead == "next" else named[0] <= today:
+            return [named]
+    return [weekend(today, 0) if ahead == "next" else latest_weekend(today)]
 
 
 def _asked_day_of_month(match: re.Match[str], today: date) -> Iterator[DaySpan]:
@@ -167,12 +198,16 @@ def _next_day_of_month(today: date, number: int) -> Iterator[DaySpan]:
 
 
 TOLD: list[Expression] = [
-    of_week(_JAPANESE, _told, "金曜に歯医者に行った", settled=True),
-    of_week(_ENGLISH, _told, "dentist on Friday", settled=True),
+    of_week(_JAPANESE, _told(_weekday), "金曜に歯医者に行った", settled=True),
+    of_week(_ENGLISH, _told(_weekday), "dentist on Friday", settled=True),
+    of_weekend(_JAPANESE_WEEKEND, _told(_weekend), "週末に京都に行く", settled=True),
+    of_weekend(_ENGLISH_WEEKEND, _told(_weekend), "went hiking over the weekend", settled=True),
 ]
 ASKED: list[Expression] = [
-    of_week(_JAPANESE, _asked, "金曜に何があった？", "金曜の予定は？", settled=True),
-    of_week(_ENGLISH, _asked, "What happened on Friday?", "What's on Friday?", settled=True),
+    of_week(_JAPANESE, _asked(_weekday), "金曜に何があった？", "金曜の予定は？", settled=True),
+    of_week(_ENGLISH, _asked(_weekday), "What happened on Friday?", "What's on Friday?", settled=True),
+    of_weekend(_JAPANESE_WEEKEND, _asked(_weekend), "週末は何してた？", "週末の予定は？", settled=True),
+    of_weekend(_ENGLISH_WEEKEND, _asked(_weekend), "What did I do on the weekend?", settled=True),
     of_month(
         DAY_OF_MONTH_ALONE.pattern.pattern, _asked_day_of_month, "20日に何があった？", "20日の予定は？", "What's on the 20th?", settled=True
     ),

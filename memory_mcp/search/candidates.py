@@ -76,7 +76,7 @@ def from_written_dates(connection: apsw.Connection, query: str, words: Sequence[
             f"{MONTH_NAMES[written.month - 1]} {written.day}",
         )
     )
-    alone = (match[0] for word in words if (match := DAY_ALONE.match(word)))
+    alone = (match[1] for word in words if (match := DAY_ALONE.match(word)))
     phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in (*spellings, *alone)))
     found = [memory_id for memory_id, _ in bm25_index.search(connection, phrases, filters, limit)] if phrases else []
     timed = memory_dates.of_memories(connection, found)

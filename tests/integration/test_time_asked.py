@@ -246,3 +246,12 @@ def test_what_is_planned_for_today_comes_before_what_is_later(say, ask, now):
     say("10月30日に面談がある", at=now - timedelta(days=20))
     say("今日は雨だった", at=now - timedelta(hours=2))
     assert contents(ask("予定は？"))[:2] == ["10月30日に面談がある", "来週の火曜に歯医者へ行く"]
+
+
+def test_a_weekend_alone_is_a_time(say, ask, now):
+    say("週末に京都に行った", at=now - timedelta(days=2))
+    say("週末に実家へ帰る", at=now - timedelta(days=1))
+    say("週末はよく走る")
+    assert contents(ask("週末は何してた？"))[0] == "週末に京都に行った"
+    assert contents(ask("週末の予定は？"))[0] == "週末に実家へ帰る"
+    assert contents(ask("週末によく走る？"))[0] == "週末はよく走る"

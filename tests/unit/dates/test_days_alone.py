@@ -121,6 +121,23 @@ NO_DAYS_IN_ENGLISH = [
     "years ago, on Friday, we met",
     "the sun was out and we sat down",
 ]
+WEEKENDS = [
+    ("週末に京都に行く", "11-21..11-22"),
+    ("週末は旅行", "11-21..11-22"),
+    ("週末は京都に行く予定", "11-21..11-22"),
+    ("土日に引っ越しをする", "11-21..11-22"),
+    ("週末は雨だった", "11-14..11-15"),
+    ("週末に京都に行った", "11-14..11-15"),
+    ("土日の二日で終わらせた", "11-14..11-15"),
+    ("土日は家で寝ていた", "11-14..11-15"),
+    ("来週は忙しいけど、週末は旅行", "11-23..11-29 11-28..11-29"),
+    ("I went hiking over the weekend", "11-14..11-15"),
+    ("We are going to Kyoto on the weekend.", "11-21..11-22"),
+]
+NO_WEEKENDS = (
+    "毎週末に走る 週末はいつも走った 週末はジムに行く 週末は家で過ごす 週末は雨 週末婚をした 5月の週末に会った その週末に会った 土日は休み 土日祝は休みだった 週末だけ働いている 学生の頃は週末に働いた"
+).split()
+NO_WEEKENDS_IN_ENGLISH = ["I went hiking on weekends", "every weekend we went hiking", "that weekend we met", "we bought a weekend ticket"]
 COUNTS = "20日間休んだ 20日ぶりに会った あと20日で引っ越す 20日後に会う 20日かかる 20日目に届いた 二十日鼠を飼った 二十日大根を植えた 20日も待った 20日以内に返す".split()
 
 
@@ -132,6 +149,16 @@ def said(text, on=SAID_ON):
 @pytest.mark.parametrize(("text", "days"), PLANS)
 def test_what_is_planned_is_on_the_coming_day(text, days):
     assert sorted(said(text).split()) == sorted(days.split())
+
+
+@pytest.mark.parametrize(("text", "days"), WEEKENDS)
+def test_a_weekend_is_read_as_a_day_of_the_week_is(text, days):
+    assert sorted(said(text).split()) == sorted(days.split())
+
+
+@pytest.mark.parametrize("text", [*NO_WEEKENDS, *NO_WEEKENDS_IN_ENGLISH])
+def test_what_is_so_every_weekend_is_on_none(text):
+    assert said(text) == ""
 
 
 @pytest.mark.parametrize(("text", "days"), REPORTS)
@@ -194,6 +221,12 @@ def asked(query):
         ("水曜の予定は？", "11-18 11-25"),
         ("金曜って何かあったっけ", "11-13 11-20"),
         ("金曜の予定は何だった？", "11-13 11-20"),
+        ("週末の予定は？", "11-21"),
+        ("週末は何かある？", "11-21"),
+        ("週末何してた？", "11-14"),
+        ("土日はどこに行った？", "11-14"),
+        ("What did I do on the weekend?", "11-14"),
+        ("What is planned for the weekend?", "11-21"),
         ("20日の予定は？", "11-20"),
         ("20日は何があった？", "10-20"),
         ("17日に何を食べた？", "11-17"),
@@ -230,6 +263,10 @@ def test_a_question_means_the_day_that_its_tense_tells(query, days):
         "金曜",
         "20日間の予定は？",
         "20日かかったのは何？",
+        "週末はいつも何してた？",
+        "毎週末の予定は？",
+        "週末は何ゴミ？",
+        "What did I do on weekends?",
         "What do I do on Fridays?",
         "What did I do on Fridays?",
         "What do I usually do on Friday?",
