@@ -27,9 +27,10 @@ of_month, _ = of_kind("days")
 
 # What may follow such a day.
 _FOLLOWS = rf"(?=\Z|[^\w\s]|\s|[にもはがまでとかへっ]|の(?!み)|を(?=[空あ]け)|から|より|だ(?!け)|何|誰|どこ|いつ|どう(?!でしょう)|暇|頃|ごろ|あたり|中に|以降|お?[朝昼夕夜晩]|午[前後]|深夜|終日|\d{{1,2}}(?:時|:\d\d)|{PLANNED}|(?:{EVENTS})(?=[がのはも]|[^\w]|\Z))"
+# Each begins with a look at the word itself, which is in few texts.
 # 12月4日金曜, 第2金曜, 翌週の金曜 and 月・金曜 are other days, 金曜ロードショー and 日曜大工 are none.
 _JAPANESE = (
-    r"(?<![毎隔翌各週月年第前日(・]|[\d一二三四五])(?<![毎隔翌各週月年前後初みあの日]の)(?<!その)(?<!ある)(?<![こそあ]の日は)(?P<weekday>[月火水木金土日])曜(?:日(?!曜))?"
+    r"(?=[月火水木金土日]曜)(?<![毎隔翌各週月年第前日(・]|[\d一二三四五])(?<![毎隔翌各週月年前後初みあの日]の)(?<!その)(?<!ある)(?<![こそあ]の日は)(?P<weekday>[月火水木金土日])曜(?:日(?!曜))?"
     rf"{_FOLLOWS}"
 )
 _MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
@@ -39,7 +40,7 @@ _NO_NAMES = "".join(
 )
 # Friday, December 4 and December 4 (Friday) are other days, "Sunday school" and "Saturday Night Live" are none.
 _ENGLISH = (
-    rf"(?<![a-z(-]){_NO_NAMES}(?<!\d )(?<!\d, )(?<!\d(?:st|nd|rd|th) )(?<!\d(?:st|nd|rd|th), )(?P<name>mon|tues|wednes|thurs|fri|satur|sun)day"
+    rf"(?=[mtwfs](?:on|ues|ednes|hurs|ri|atur|un)day)(?<![a-z(-]){_NO_NAMES}(?<!\d )(?<!\d, )(?<!\d(?:st|nd|rd|th) )(?<!\d(?:st|nd|rd|th), )(?P<name>mon|tues|wednes|thurs|fri|satur|sun)day"
     rf"(?!,? (?:the )?\d(?!\d?(?::\d| ?[ap]m))|,? (?:{_MONTH_NAMES})|'s | the \d)(?:\s(?:early )?(?:mornings?|afternoon|evening|night))?(?! live| lights| football)(?:{NO_COUNT}|(?=\s\d{{1,2}}(?::\d\d|\s?[ap]\.?m)))"
 )
 _JAPANESE_WEEKEND = rf"(?<![毎隔翌各先今来のる週])(?:週末|土日){_FOLLOWS}"
@@ -78,7 +79,7 @@ _WEEK = re.compile(r"再来週|先々週|先先週|先週|今週|来週|(?<![a-z
 _PLAN_ASKED = re.compile(
     rf"予定|スケジュール|用事|空いて|あいて(?=[るいま])|空き|暇|ひま[?？]?$|(?:何|なに|なん)(?:か|かは|が|も|の予定が)?(?:ある|あります|あった|ありました)|{PLANNED}"
 )
-_MOST_DAYS_ASKED = 20
+_MOST_DAYS = 40
 _RECALLED = re.compile(r"あった(?:ん?だ)?っけ|ありましたっけ|(?:予定|約束|締め?切り?|用事).*(?:だった|でした)")
 _PLAN_ASKED_IN_ENGLISH = re.compile(
     r"(?<![a-z])(?:what(?:'s| is| do (?:i|we) have)(?: (?:on|happening|planned|up|scheduled|due|the plan|going on|coming up))*(?: for| on)?(?: the)?\s*$"
@@ -106,9 +107,9 @@ def _told_direction(before: str, after: str) -> Direction | None:
     return told if not is_topic or _ITS_OWN.search(whole) else None
 
 
-def _is_no_question(plain: str) -> bool:
-    """Whether a query is a text that names many days: each would be read with its sentence."""
-    return plain.count("曜") + plain.count("day") > _MOST_DAYS_ASKED
+def _is_timetable(plain: str) -> bool:
+    """Whether a text names very many days. Each would be read with its sentence, which takes a tenth of a millisecond."""
+    return plain.count("曜") + plain.count("day") + plain.count("週末") > _MOST_DAYS
 
 
 def _asked_directions(before: str, after: str) -> Iterator[Direction]:
@@ -135,6 +136,8 @@ _Nearest = Callable[[re.Match[str], date, Direction, int | None], list[DaySpan]]
 
 def _told(nearest: _Nearest) -> Resolver:
     def resolve(match: re.Match[str], today: date) -> list[DaySpan]:
+        if _is_timetable(match.string):
+            return []
         before, after = sentence_around(match.string, *match.span())
         told = _told_direction(before, after)
         return nearest(match, today, told, _week_named(before))[:1] if told else []
@@ -144,7 +147,7 @@ def _told(nearest: _Nearest) -> Resolver:
 
 def _asked(nearest: _Nearest) -> Resolver:
     def resolve(match: re.Match[str], today: date) -> Iterator[DaySpan]:
-        if _is_no_question(match.string):
+        if _is_timetable(match.string):
             return
         before, after = sentence_around(match.string, *match.span())
         for asked in _asked_directions(before, after):
@@ -180,7 +183,7 @@ def _weekend(_: re.Match[str], today: date, ahead: Direction, weeks_back: int | 
 
 
 def _asked_day_of_month(match: re.Match[str], today: date) -> Iterator[DaySpan]:
-    if not (match[1] or match[2]) or match.string.count("日") > _MOST_DAYS_ASKED:  # so many days, or a text
+    if not (match[1] or match[2]) or match.string.count("日") > _MOST_DAYS:  # so many days, or a text
         return
     for direction_asked in _asked_directions(*sentence_around(match.string, *match.span())):
         if direction_asked == "last":

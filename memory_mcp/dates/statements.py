@@ -26,6 +26,7 @@ _WEEKDAY_ALONE = re.compile("[月火水木金土日]曜日?|[a-z]+day")
 _ONE_WEEK = timedelta(days=7)
 # Calendar dates have capital letters in such names, which a normalized text has lost.
 _SHORT_MONTHS = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
+_FIGURE = re.compile("[0-9]")
 _MONTH_BESIDE_DAY = re.compile(
     rf"(?<![a-z])(?:{_SHORT_MONTHS})(?=\.?\s(?:the\s)?\d{{1,2}}(?:st|nd|rd|th)?(?:\s?[-–]\s?\d{{1,2}})?+(?![\d%]|:\d))|(?<=\d )(?:{_SHORT_MONTHS})(?![a-z])"
     r"|(?<![a-z])(?:march|may)(?=\s\d{1,2}\s?[-–]\s?\d{1,2}(?:\s(?:in|at)\s|[.,:;!)]|\Z))"
@@ -65,12 +66,16 @@ def day_of_telling(text: str, happened_on: date, stored_on: date) -> date:
 def _named(plain: str, stated_on: date) -> Iterator[Recognized]:
     """The dates of a text, with the spans that are meant."""
     taken: list[tuple[int, int]] = []
-    for day in days(_MONTH_BESIDE_DAY.sub(lambda match: match[0].capitalize(), plain), stated_on):
+    for day in days(_with_capitals(plain), stated_on):
         taken.append((day.start, day.end))
         yield Recognized(day.start, day.end, _spans_named(plain, day, stated_on))
     for recognized in recognize(plain, stated_on, IN_STATEMENTS, upcoming=True):
         if all(recognized.end <= start or recognized.start >= end for start, end in taken):
             yield recognized._replace(spans=list(_meant(plain, recognized, stated_on)))
+
+
+def _with_capitals(plain: str) -> str:
+    return _MONTH_BESIDE_DAY.sub(lambda match: match[0].capitalize(), plain) if _FIGURE.search(plain) else plain
 
 
 def _without_changed(plain: str, named: Sequence[Recognized], stated_on: date) -> Iterator[Recognized]:
