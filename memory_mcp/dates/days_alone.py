@@ -44,7 +44,7 @@ _ENGLISH = (
     rf"(?!,? (?:the )?\d(?!\d?(?::\d| ?[ap]m))|,? (?:{_MONTH_NAMES})|'s | the \d)(?:\s(?:early )?(?:mornings?|afternoon|evening|night))?(?! live| lights| football)(?:{NO_COUNT}|(?=\s\d{{1,2}}(?::\d\d|\s?[ap]\.?m)))"
 )
 _JAPANESE_WEEKEND = rf"(?<![毎隔翌各先今来のる週])(?:週末|土日){_FOLLOWS}"
-_ENGLISH_WEEKEND = rf"(?<![a-z])(?<!every )(?<!each )(?<!that )(?<!long )(?<!one )(?<!most )(?<!other )(?:the )?weekend(?!s){NO_COUNT}"
+_ENGLISH_WEEKEND = rf"(?<![a-z])(?<!after )(?<!before )the weekend(?! (?:before|after|when)){NO_COUNT}"
 _BESIDE = re.compile(BESIDE_DAY)
 # What is so whenever such a day comes.
 _ALWAYS = re.compile(

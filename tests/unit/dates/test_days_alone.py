@@ -137,7 +137,15 @@ WEEKENDS = [
 NO_WEEKENDS = (
     "毎週末に走る 週末はいつも走った 週末はジムに行く 週末は家で過ごす 週末は雨 週末婚をした 5月の週末に会った その週末に会った 土日は休み 土日祝は休みだった 週末だけ働いている 学生の頃は週末に働いた"
 ).split()
-NO_WEEKENDS_IN_ENGLISH = ["I went hiking on weekends", "every weekend we went hiking", "that weekend we met", "we bought a weekend ticket"]
+NO_WEEKENDS_IN_ENGLISH = [
+    "I went hiking on weekends",
+    "every weekend we went hiking",
+    "that weekend we met",
+    "we bought a weekend ticket",
+    "the weekend before the wedding we met",
+    "we met after the weekend",
+    "I had one weekend off",
+]
 COUNTS = "20日間休んだ 20日ぶりに会った あと20日で引っ越す 20日後に会う 20日かかる 20日目に届いた 二十日鼠を飼った 二十日大根を植えた 20日も待った 20日以内に返す".split()
 
 
@@ -267,6 +275,7 @@ def test_a_question_means_the_day_that_its_tense_tells(query, days):
         "毎週末の予定は？",
         "週末は何ゴミ？",
         "What did I do on weekends?",
+        "What sport did Evan try in a recent weekend?",
         "What do I do on Fridays?",
         "What did I do on Fridays?",
         "What do I usually do on Friday?",
