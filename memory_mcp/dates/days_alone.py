@@ -26,7 +26,7 @@ of_weekend, _ = of_kind("weeks and weekends")
 of_month, _ = of_kind("days")
 
 # What may follow such a day.
-_FOLLOWS = rf"(?=\Z|[^\w\s]|\s|[にもはがまでとかへっ]|の(?!み)|を(?=[空あ]け)|から|より|だ(?!け)|何|誰|どこ|いつ|どう(?!でしょう)|暇|頃|ごろ|あたり|中に|以降|お?[朝昼夕夜晩]|午[前後]|深夜|終日|\d{{1,2}}(?:時|:\d\d)|{PLANNED}|(?:{EVENTS})(?=[がのはも]|[^\w]|\Z))"
+_FOLLOWS = rf"(?=\Z|[^\w\s]|\s|[にもはがまでとかへっ]|の(?!み)|を(?=[空あ]け)|から|より|だ(?!け)|何|誰|どこ|いつ|どう(?!でしょう)|暇|ひま|ヒマ|頃|ごろ|あたり|中に|以降|お?[朝昼夕夜晩]|午[前後]|深夜|終日|\d{{1,2}}(?:時|:\d\d)|{PLANNED}|(?:{EVENTS})(?=[がのはも]|[^\w]|\Z))"
 # Each begins with a look at the word itself, which is in few texts.
 # 12月4日金曜, 第2金曜, 翌週の金曜 and 月・金曜 are other days, 金曜ロードショー and 日曜大工 are none.
 _JAPANESE = (
@@ -36,12 +36,12 @@ _JAPANESE = (
 _MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
 _NO_NAMES = "".join(
     f"(?<!{word} )"
-    for word in "the every each any some most many alternate other that black good cyber easter palm ash fat holy casual taco giving super bloody a first second third fourth fifth one".split()
+    for word in "the every each any some most many alternate other that black good cyber easter palm ash fat holy casual taco giving super bloody freaky a first second third fourth fifth one".split()
 )
 # Friday, December 4 and December 4 (Friday) are other days, "Sunday school" and "Saturday Night Live" are none.
 _ENGLISH = (
-    rf"(?=[mtwfs](?:on|ues|ednes|hurs|ri|atur|un)day)(?<![a-z(-]){_NO_NAMES}(?<!\d )(?<!\d, )(?<!\d(?:st|nd|rd|th) )(?<!\d(?:st|nd|rd|th), )(?P<name>mon|tues|wednes|thurs|fri|satur|sun)day"
-    rf"(?!,? (?:the )?\d(?!\d?(?::\d| ?[ap]m))|,? (?:{_MONTH_NAMES})|'s | the \d)(?:\s(?:early )?(?:mornings?|afternoon|evening|night))?(?! live| lights| football)(?:{NO_COUNT}|(?=\s\d{{1,2}}(?::\d\d|\s?[ap]\.?m)))"
+    rf"(?=[mtwfs](?:on|ues|ednes|hurs|ri|atur|un)day)(?<![a-z(-]){_NO_NAMES}(?<!\d )(?<!\d, )(?<!\d(?:st|nd|rd|th) )(?<!\d(?:st|nd|rd|th), )(?:(?<=\bon )(?P<on>)|)(?P<name>mon|tues|wednes|thurs|fri|satur|sun)day"
+    rf"(?!,? (?:the )?\d(?!\d?(?::\d| ?[ap]m))|,? (?:{_MONTH_NAMES})|'s | the \d)(?:\s(?:early )?(?:morning|afternoon|evening|night)(?!s))?(?! (?:mornings|afternoons|evenings|nights|live|lights|football)\b)(?(on)(?![a-z])|(?:{NO_COUNT}|(?=\s\d{{1,2}}(?::\d\d|\s?[ap]\.?m))))"
 )
 _JAPANESE_WEEKEND = rf"(?<![毎隔翌各先今来のる週])(?:週末|土日){_FOLLOWS}"
 _ENGLISH_WEEKEND = rf"(?<![a-z])(?<!after )(?<!before )the weekend(?! (?:before|after|when)){NO_COUNT}"
@@ -63,7 +63,7 @@ _LONG_AGO = re.compile(
 )
 # Such things are so every week, unless they are told as past.
 _USUAL = re.compile(
-    r"ゴミ|ごみ|資源|燃える|可燃|不燃|学校|塾|習い事|レッスン|教室|部活|サークル|ジム|ヨガ|英会話|授業|講義|ゼミ|週報|日報|月報|週次|定期|在宅|出社|テレワーク|リモート|仕事|バイト|休み[はが]|が休み"
+    r"ゴミ|ごみ|資源|燃える|可燃|不燃|学校|塾|習い事|レッスン|教室|部活|サークル|ジム|ヨガ|英会話|授業|講義|ゼミ|週報|日報|月報|週次|定期|在宅|出社|テレワーク|リモート|仕事|バイト|休み[はが]|が休み|に休みの"
     r"|(?<![a-z])(?:trash|garbage|recycling|pickup|bins?|class(?:es)?|lessons?|practice|church|gym|yoga|day off|shifts?)(?![a-z])"
 )
 _ARRANGED = re.compile(rf"{EVENTS}|予定|つもり|約束|予約|(?<![a-z])(?:appointment|planned|scheduled|booked)(?![a-z])")
@@ -77,13 +77,13 @@ _SICK_SINCE = re.compile(r"から[^、]{0,10}(?:熱|咳|風邪|頭痛|痛[いむ
 _WEEK = re.compile(r"再来週|先々週|先先週|先週|今週|来週|(?<![a-z])(?:last|this|next)(?= week(?!end))")
 
 _PLAN_ASKED = re.compile(
-    rf"予定|スケジュール|用事|空いて|あいて(?=[るいま])|空き|暇|ひま[?？]?$|(?:何|なに|なん)(?:か|かは|が|も|の予定が)?(?:ある|あります|あった|ありました)|{PLANNED}"
+    rf"予定|スケジュール|用事|空いて|あいて(?=[るいま])|空き|暇|(?:ひま|ヒマ)(?=$|だ|か|で)|(?:何|なに|なん)(?:か|かは|が|も|の予定が)?(?:ある|あります|あった|ありました)|{PLANNED}"
 )
 _MOST_DAYS = 40
 _RECALLED = re.compile(r"あった(?:ん?だ)?っけ|ありましたっけ|(?:予定|約束|締め?切り?|用事).*(?:だった|でした)")
 _PLAN_ASKED_IN_ENGLISH = re.compile(
     r"(?<![a-z])(?:what(?:'s| is| do (?:i|we) have)(?: (?:on|happening|planned|up|scheduled|due|the plan|going on|coming up))*(?: for| on)?(?: the)?\s*$"
-    r"|anything(?: (?:on|planned|scheduled|happening|going on|due))*(?: for| on)?(?: the)?\s*$|(?:am|are) (?:i|we|you) (?:free|busy|available)|agenda|calendar|schedule[sd]?|plans?|planned|appointments?|due)(?![a-z])"
+    r"|what have (?:i|we) got(?: on| for)?(?: the)?\s*$|anything(?: (?:on|planned|scheduled|happening|going on|due))*(?: for| on)?(?: the)?\s*$|(?:am|are) (?:i|we|you) (?:free|busy|available)|agenda|calendar|schedule[sd]?|plans?|planned|appointments?|due)(?![a-z])"
 )
 _WAS_IT = re.compile(r"だった|でした")
 

@@ -80,6 +80,7 @@ REPORTS = [
     ("It rained on Monday", "11-16"),
     ("I met Ken Friday night", "11-13"),
     ("On Sunday we visited Nara.", "11-15"),
+    ("The exam on Tuesday went well", "11-17"),
     ("Friday I went to the dentist", "11-13"),
 ]
 # What is so every week, what is of no certain week, and what is no day.
@@ -93,6 +94,7 @@ HABITS = (
 HABITS_IN_ENGLISH = [
     "on Fridays I go swimming",
     "I play tennis every Friday",
+    "On Friday mornings we ran",
     "every other Friday we had pizza",
     "Friday is trash day",
     "Trash pickup is on Friday",
@@ -246,6 +248,9 @@ def asked(query):
         ("What is planned for Friday?", "11-20"),
         ("Am I free on Friday?", "11-20"),
         ("What's due Friday?", "11-20"),
+        ("What have I got on Friday?", "11-20"),
+        ("What did Ken say on Friday about the launch?", "11-13"),
+        ("日曜ひま？", "11-22"),
         ("What's on the 20th?", "11-20"),
         ("what happened on the 17th?", "11-17"),
     ],
@@ -269,6 +274,7 @@ def test_a_question_means_the_day_that_its_tense_tells(query, days):
         "金曜ロードショーで何を見た？",
         "土曜日に生まれたのは誰？",
         "金曜",
+        "月曜に休みの美容院はどこだった？",
         "20日間の予定は？",
         "20日かかったのは何？",
         "週末はいつも何してた？",
@@ -281,6 +287,7 @@ def test_a_question_means_the_day_that_its_tense_tells(query, days):
         "What do I usually do on Friday?",
         "Is the library closed on Monday?",
         "Which trash is collected on Friday?",
+        "Who wrote Freaky Friday?",
         "Who watched Black Friday deals?",
         "Friday",
     ],
