@@ -214,6 +214,30 @@ NAMED_DAYS: list[Expression] = [
     ),
 ]
 
+# The public holiday before or after today.
+
+
+def _holiday_beside(today: date, *, later: bool) -> list[DaySpan]:
+    days = (day for year in (today.year - 1, today.year, today.year + 1) for day in public_holidays(year))
+    day = min(day for day in days if day > today) if later else max(day for day in days if day < today)
+    return [(day, day + ONE_DAY)]
+
+
+HOLIDAY_BESIDE: list[Expression] = [
+    named_day(
+        "(?:次|今度)の祝日|(?<![a-z])(?:the )?next (?:public|bank|national) holiday(?![a-z])",
+        lambda match, today: _holiday_beside(today, later=True),
+        "次の祝日",
+        "next public holiday",
+    ),
+    named_day(
+        "(?:この前|この間|こないだ|(?<![休日])前)の祝日|(?<![a-z])(?:the )?last (?:public|bank|national) holiday(?![a-z])",
+        lambda match, today: _holiday_beside(today, later=False),
+        "この前の祝日",
+        "last public holiday",
+    ),
+]
+
 # Holiday periods: what is written, the first day, and the length in days.
 
 _GOLDEN_WEEK = (4, 29)

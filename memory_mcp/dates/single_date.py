@@ -35,11 +35,14 @@ _WEEKDAY_BESIDE = re.compile(
 )
 # What may separate the dates of one day: 去年の10月, friday of last week, 10月17日(金).
 _CONNECTORS = re.compile(
-    r"['’]s(?![a-z])|に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
+    r"['’]s(?![a-z])|に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=[にはいま]|\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
     r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|one day|some day|back|earlier|later|just|only|exactly|more than|some|still|maybe|probably|approximately)(?![a-z])"
 )
 _END_OF_MONTH = re.compile("月の?末|end of")
 _THIRD_OF_MONTH = 11
+
+# 今週中 and 年内 are a limit.
+_WITHIN = re.compile("[内中](?:に|は|いっぱい)*\\Z|いっぱいに?\\Z")
 
 FindDirection = Callable[[], Direction | None]
 
@@ -73,9 +76,12 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     return None if _CONNECTORS.sub("", rest) else reading
 
 
-def with_single_day(reading: DayReading, plain: str, today: date) -> DayReading:
-    """The reading with the one day that its words count: 一週間前 is seven days ago, 月末 the last day of the month."""
+def with_single_day(reading: DayReading, plain: str, today: date, find_direction: FindDirection | None = None) -> DayReading:
+    """The reading with the one day that its words count: 一週間前 is seven days ago, 月末 the last day of the month, and 年内 that of the year, unless
+    it tells of what is past."""
     first, after = reading.days
+    if find_direction and first < today < after - ONE_DAY and _WITHIN.search(plain) and find_direction() != "last":
+        return replace(reading, days=(after - ONE_DAY, after))
     if not reading.about and after.day == 1 and (after - first).days <= _THIRD_OF_MONTH and _END_OF_MONTH.search(plain):
         return replace(reading, days=(after - ONE_DAY, after))
     try:

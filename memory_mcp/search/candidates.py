@@ -6,6 +6,7 @@ from dataclasses import replace
 import apsw
 
 from memory_mcp.dates.calendar_dates import calendar_dates
+from memory_mcp.dates.days_alone import DAY_ALONE
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
@@ -59,8 +60,9 @@ def from_named_dates(
     return list(dict.fromkeys(memory_ids))
 
 
-def from_written_dates(connection: apsw.Connection, query: str, filters: Filters, limit: int) -> list[int]:
-    """Memories that have a day of the query as it is written, and no time: 「記念日は12月10日」 is of no certain year."""
+def from_written_dates(connection: apsw.Connection, query: str, words: Sequence[str], filters: Filters, limit: int) -> list[int]:
+    """Memories that have a day of the query as it is written, and no time: 「記念日は12月10日」 is of no certain year, 「金曜は燃えるゴミの日」 of no
+    certain week. `words`: those by which the query names dates."""
     plain = normalize(query)
     days = [
         written for written in calendar_dates(plain) if written.month <= 12 and written.day and not (written.year or written.years_back)
@@ -74,7 +76,8 @@ def from_written_dates(connection: apsw.Connection, query: str, filters: Filters
             f"{MONTH_NAMES[written.month - 1]} {written.day}",
         )
     )
-    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in spellings))
+    alone = (match[1] for word in words if (match := DAY_ALONE.match(word)))
+    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in (*spellings, *alone)))
     found = [memory_id for memory_id, _ in bm25_index.search(connection, phrases, filters, limit)] if phrases else []
     timed = memory_dates.of_memories(connection, found)
     return [memory_id for memory_id in found if memory_id not in timed]

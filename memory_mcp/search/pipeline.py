@@ -8,7 +8,7 @@ and what was missing.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import apsw
@@ -36,7 +36,7 @@ from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.replacements import confirmed_memories
 from memory_mcp.store.session_order import adjacent_turns
-from memory_mcp.store.timestamps import to_text
+from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import line_cost
@@ -273,8 +273,8 @@ def _fused(
     candidates = union(connection, meaning, words, near, dates)
     hints = _hints(connection, question, asked.dates, origins, meaning, settings, now)
     ranked = fuse(candidates, settings.fusion, hints, dense_weight=dense_weight(question, meaning, settings))
-    if asked.dates and not any(candidate.date_share for candidate in ranked):
-        written = from_written_dates(connection, asked.query, question.filters, limit)
+    if asked.dates and not any(candidate.date_share == 1.0 for candidate in ranked):
+        written = from_written_dates(connection, asked.query, words_of_dates(asked.query, now, settings.zone), question.filters, limit)
         if written:
             spans = [(to_text(date.start), to_text(date.end)) for date in asked.dates]
             times = {**hints.times, **dict.fromkeys(written, spans)}
@@ -398,12 +398,15 @@ def _latest_first(hints: Hints) -> Callable[[Candidate], Any]:
 
 
 def _nearest_time(hints: Hints) -> Callable[[Candidate], Any]:
-    """Sorts by the first of a memory's times that is to come; those that only name a longer time last."""
+    """Sorts by the first of a memory's times that is to come, of those under way the shortest first; those that only name a longer time last."""
     start = min((to_text(date.start) for date in hints.dates), default="")
 
-    def nearest(candidate: Candidate) -> tuple[float, str, int]:
-        times = [time for time, end in hints.times.get(candidate.memory_id, ()) if end > start]
-        return -candidate.date_share, min(times, default=hints.origins[candidate.memory_id].happened), candidate.memory_id
+    def nearest(candidate: Candidate) -> tuple[float, str, timedelta, int]:
+        times = [
+            (max(time, start), from_text(end) - from_text(time)) for time, end in hints.times.get(candidate.memory_id, ()) if end > start
+        ]
+        time, lasts = min(times, default=(hints.origins[candidate.memory_id].happened, timedelta()))
+        return -candidate.date_share, time, lasts, candidate.memory_id
 
     return nearest
 
