@@ -26,7 +26,7 @@ from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows
 from memory_mcp.text.changes import tells_change
 from memory_mcp.text.synonyms import Synonyms
-from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, is_unspaced, tokens
+from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 # What phrases count beside words: as in sequential dependence models (Metzler and Croft, 2005), a fraction.
@@ -142,14 +142,15 @@ def search(
     phrases: Sequence[str] = (),
     synonyms: Sequence[Synonyms] = (),
     same_sound: Sequence[Synonyms] = (),
+    words: Sequence[str] = (),
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, then of those of `also` that match; larger is better.
 
     `query` contains tokens; a repeated token counts twice. The memories in `also` match the filters. A memory, also one of `also`, must
     contain an informative token: one that is neither grammar nor common. In a large store it must contain one of the rarest, unless these
     match fewer than `limit` memories. `counts` caches token counts. What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these;
-    what has `synonyms` or words of the `same_sound` instead of their word, `SYNONYM_WEIGHT` of what it gives these, and needs no other token. Where no
-    spaces are written, a memory that has more of the words of `synonyms` as a whole comes before one that has parts of them.
+    what has `synonyms` or words of the `same_sound` instead of their word, `SYNONYM_WEIGHT` of what it gives these, and needs no other token. A memory that has
+    more of the `words` as a whole comes before one that has parts of them.
     """
     if not query:
         return []
@@ -169,8 +170,7 @@ def search(
         if len(matches) < limit and len(leading) < len(informative):
             matches = _selected(matching, informative, others)
     matches = _best(matches, limit, {*also, *with_phrases, *with_synonyms})
-    words = [each.word for each in synonyms if is_unspaced(each.word) and not is_grammar(each.word)] if limit else []
-    shares = _shares_of_words(connection, words, [memory_id for memory_id, _ in matches]) if len(words) > 1 else {}
+    shares = _shares_of_words(connection, words, [memory_id for memory_id, _ in matches]) if limit and len(words) > 1 else {}
     scores = {memory_id: SYNONYM_WEIGHT * bm25 for memory_id, bm25 in with_synonyms.items()}
     for memory_id, bm25 in matches:
         whole = bm25 * shares.get(memory_id, 1.0) ** WHOLE_WORDS_POWER
