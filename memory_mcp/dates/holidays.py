@@ -96,6 +96,11 @@ def _after_thanksgiving(year: int) -> date:
     return nth_weekday(year, 11, _THURSDAY, 4) + ONE_DAY
 
 
+def _eve_of_spring(year: int) -> date:
+    """The day before spring begins, when the sun reaches the ecliptic longitude of 315°: by the mean tropical year, right from 1985 to 2053."""
+    return date(year, 2, int(4.05 + 0.242194 * (year - 1980) - (year - 1981) // 4) - 1)
+
+
 # What is written, its first day in a year (month and day, or a rule), and its length in days.
 _NamedDay = tuple[str, tuple[int, int] | Callable[[int], date], int]
 _NO_WEEKDAY = "(?![曜常々差没記課])"
@@ -107,8 +112,7 @@ _BON = (
 _JAPANESE_DAYS: list[_NamedDay] = [
     ("元日|元旦", (1, 1), 1),
     ("お?正月(?!休|明け)(?:三が日)?|三が日", (1, 1), 3),
-    # The eve of spring moves by a day.
-    ("節分", (2, 2), 2),
+    ("節分", _eve_of_spring, 1),
     ("建国記念(?:の日|日)", (2, 11), 1),
     ("バレンタイン(?:デー|・デー)?(?![ァ-ヺー])", (2, 14), 1),
     ("天皇誕生日", (2, 23), 1),
