@@ -1,5 +1,6 @@
 """Models come in, change, go and come back while calls go on."""
 
+import logging
 import subprocess
 import sys
 import threading
@@ -192,7 +193,9 @@ def test_what_is_guessed_about_a_model_is_in_its_state_and_in_the_log(
     settings = wish("cl-nagoya/ruri-v3-30m")
     eventually(lambda: state(registry, settings) == "loaded")
     assert registry.current(settings).embedder_state.guessed is None
-    assert [record.getMessage() for record in caplog.records] == [f"embedder /models/ruri-v3-mine is used with {guess}"]
+    # Another test may have made the log tell more.
+    warned = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warned == [f"embedder /models/ruri-v3-mine is used with {guess}"]
 
 
 def test_after_a_change_the_earlier_model_goes_on_until_it_is_retired(registry: ModelRegistry, workshop: Workshop, eventually: Eventually):
