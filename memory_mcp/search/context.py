@@ -12,6 +12,7 @@ from memory_mcp.domain import Filters, Hit, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context_budget import Layered, shared
+from memory_mcp.search.moved_plans import still_upcoming
 from memory_mcp.search.outdated import outdated
 from memory_mcp.search.pipeline import statement_of
 from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools, recall
@@ -64,7 +65,7 @@ def context(
             _dissimilar(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries) if not filters else []
         )
         upcoming = (
-            memories.upcoming(connection, now, shifted(now, timedelta(days=layers.upcoming_days)), settings.zone, layers.upcoming)
+            still_upcoming(connection, now, shifted(now, timedelta(days=layers.upcoming_days)), settings.zone, layers.upcoming)
             if layers.upcoming and not filters
             else []
         )

@@ -7,7 +7,7 @@ and what was missing.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -25,6 +25,7 @@ from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_d
 from memory_mcp.search.changes import changes_first, changes_of
 from memory_mcp.search.fuse import Hints, best_first, freshness, fuse, judged
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
+from memory_mcp.search.moved_plans import changes_of_plans, with_changes_first
 from memory_mcp.search.outdated import outdated
 from memory_mcp.search.page import Floor, floor_for, why, within_budget
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
@@ -40,6 +41,7 @@ from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import line_cost
+from memory_mcp.text.changes import asks_time
 from memory_mcp.text.excerpt import WINDOW_CHARACTERS, Span, best_window
 from memory_mcp.text.speakers import asks_assistant, is_assistant, named_speakers
 from memory_mcp.text.tokens import normalise
@@ -60,7 +62,7 @@ Statement = tuple[str, object]
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """The result of one snapshot of the database: all candidates in fused order, with the `hints` of that order, and what the later steps need
-    of the best. `certain`: the candidates that the graph alone makes hits."""
+    of the best. `certain`: the candidates that the graph alone makes hits. `moved`: plans, with the memories that say that they moved or are off."""
 
     candidates: list[Candidate]
     pool: list[Candidate]
@@ -74,6 +76,7 @@ class Ranked:
     in_small_store: bool = False
     relations: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
+    moved: Mapping[int, int] = field(default_factory=dict)
 
     def best_part(self, words: Sequence[str]) -> Callable[[Memory], Span]:
         """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
@@ -199,6 +202,15 @@ def _ranked(
             pool = ranked[: question.top_k * POOL_FACTOR]
             wanted = pool if is_read else [*(candidate for candidate in pool if candidate.memory_id in changes), *wanted]
             by_id, statements, confirmed, dropped = _read(connection, wanted, len(wanted), replacing, now)
+    moved: dict[int, int] = {}
+    if asked.dates or asks_time(normalise(question.query)):
+        best = [by_id[candidate.memory_id] for candidate in pool[: question.top_k] if candidate.memory_id in by_id]
+        moved = changes_of_plans(connection, best, question.filters, settings.zone)
+    if moved:
+        hints, ranked = _with_moved(connection, moved, question, meaning, settings, now, hints, ranked)
+        pool = ranked[: question.top_k * POOL_FACTOR]
+        wanted = pool if is_read else [*(candidate for candidate in pool if candidate.memory_id in moved.values()), *wanted]
+        by_id, statements, confirmed, dropped = _read(connection, wanted, len(wanted), replacing, now)
     if dropped:
         ranked, pool = ([candidate for candidate in some if candidate.memory_id not in dropped] for some in (ranked, pool))
     best_chunks = [candidate.best_chunk for candidate in wanted if candidate.best_chunk is not None and candidate.memory_id in by_id]
@@ -209,8 +221,27 @@ def _ranked(
     if asked.dates and named is None and not question.filters and not any(candidate.date_share for candidate in ranked):
         missing = (*words_of_dates(asked.query, now, settings.zone), *missing)
     return Ranked(
-        ranked, pool, by_id, statements, confirmed, spans, lag, hints, evidence.certain, in_small_store, evidence.relations, missing
+        ranked, pool, by_id, statements, confirmed, spans, lag, hints, evidence.certain, in_small_store, evidence.relations, missing, moved
     )
+
+
+def _with_moved(
+    connection: apsw.Connection,
+    moved: Mapping[int, int],
+    question: Question,
+    meaning: Meaning,
+    settings: Settings,
+    now: datetime,
+    hints: Hints,
+    ranked: list[Candidate],
+) -> tuple[Hints, list[Candidate]]:
+    """The candidates in their order, each plan that moved just behind the memory that says so, if that isn't before it already."""
+    scores = {candidate.memory_id: candidate.score for candidate in ranked}
+    hints, fused = _with_added(connection, moved.values(), question, meaning, settings, now, hints, ranked)
+    pool = {candidate.memory_id: candidate for candidate in fused}
+    for memory_id, score in scores.items():
+        pool[memory_id].score = score
+    return hints, with_changes_first([pool[memory_id] for memory_id in scores], fused, moved)
 
 
 def _raised(ranked: Sequence[Candidate], changes: Sequence[int], hints: Hints) -> list[Candidate]:
@@ -446,6 +477,8 @@ def _answer(
     question: Question, floor: Floor, meaning: Meaning, ranked: Ranked, reranked: Reranked, by_meaning: EntitiesByMeaning
 ) -> Recalled:
     passing = floor.passing(reranked.pool)
+    if ranked.moved:
+        passing = with_changes_first(passing, reranked.pool, ranked.moved)
     distinct, repeated = _distinct(passing, ranked.statements, question.top_k)
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in distinct]
     words = shown_tokens(question.query) if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else []

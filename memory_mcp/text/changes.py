@@ -107,6 +107,11 @@ def asks_still(question: str) -> bool:
     return _ASKS_STILL.search(question) is not None
 
 
+def asks_time(question: str) -> bool:
+    """Whether a question asks for a time."""
+    return _ASKED_VALUES[0][0].search(question) is not None
+
+
 def has_asked_value(question: str, text: str) -> bool | None:
     """Whether a text has a time or an amount, if the question asks for one; None if it asks for something else."""
     asked = [value for asks, value in _ASKED_VALUES if asks.search(question)]

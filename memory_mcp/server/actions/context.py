@@ -12,6 +12,7 @@ from memory_mcp.domain import STATE_FIELDS, Memory
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
+from memory_mcp.search.moved_plans import still_upcoming
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.search.validation import QUERY_LIMIT, token_budget
 from memory_mcp.server.arguments import Arguments, Between, Text, TextOrNone, TextsByName, WholeNumber
@@ -114,7 +115,7 @@ def list_upcoming(call: Call, arguments: UpcomingArguments) -> Json:
     end = shifted(call.now, timedelta(days=call.settings.context.upcoming_days))
     with call.reading() as persona:
         with persona.database.read_briefly() as connection:
-            found = [] if persona.has_expired else memories.upcoming(connection, call.now, end, call.settings.zone, arguments.limit)
+            found = [] if persona.has_expired else still_upcoming(connection, call.now, end, call.settings.zone, arguments.limit)
         days, language = _upcoming_days(persona, call, found), client_language(call)
         return {
             **heading(call, persona),

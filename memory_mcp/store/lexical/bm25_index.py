@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -58,6 +58,15 @@ FEW_SEGMENTS, MOST_BESIDE_LARGEST = 4, 0.1
 _VERSION_PROPERTY = "lexical_version"
 # Changes with the tokens and with the content of the columns. Until .5, words that were stored at the same time could get into each other.
 ROWS_VERSION = f"{TOKENS_VERSION}.6"
+
+
+class Named(NamedTuple):
+    """A memory that names something, and when it was told, in the format of the store."""
+
+    memory_id: int
+    told_at: str
+    content: str
+    source: str | None
 
 
 def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
@@ -225,6 +234,17 @@ def newest_changes(connection: apsw.Connection, phrases: Sequence[str], filters:
         (f"body : ({_any_of(phrases)})", limit, _TELLS_CHANGE, *values),
     )
     return list(rows)
+
+
+def newest_naming(connection: apsw.Connection, phrases: Sequence[str], filters: Filters, limit: int) -> list[Named]:
+    """The `limit` memories that were stored last and have one of these phrases of tokens in their own text."""
+    condition, values = where(filters)
+    rows = connection.execute(
+        f"SELECT m.id, {TOLD_TIME}, m.content, m.source FROM (SELECT rowid AS id FROM lexical WHERE lexical MATCH ? ORDER BY rowid DESC LIMIT ?) f "
+        f"JOIN memories m ON m.id = f.id AND {CURRENT} AND m.kind <> 'summary' {condition}",
+        (f"body : ({_any_of(phrases)})", limit, *values),
+    )
+    return [Named(*row) for row in rows]
 
 
 def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[str]:

@@ -1,0 +1,239 @@
+"""What tells that a plan moved or is off, in Japanese and English: 「歯医者は火曜に変更になった」, "Emi can't make it".
+
+Texts are sentences, normalized (`tokens.normalise`), with `DAY` for each day that they name.
+"""
+
+import re
+from typing import NamedTuple
+
+from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
+from memory_mcp.text.tokens import is_function_word, tokens
+
+DAY = "\ue000"
+_DAY_AND_TIME = re.compile(
+    rf"{DAY}\s?(?:の?\s?(?:午前|午後|朝|昼|夕方|夜)?\d{{1,2}}(?:時半?|:\d\d)(?:\d{{1,2}}分)?|の?(?:朝|昼|夕方|夜)|(?: at)? \d{{1,2}}(?::\d\d)? ?[ap]m)"
+)
+
+_DONE = r"(?:(?=に?な(?:っ(?!たら|ても)|りまし)|に?し(?:た(?![いら])|まし|て|ちゃ)|さ(?:れた|れて|せて)|が?決|だ(?:$|そう|って|よ|と|、)|です|で|って|らしい|みたい|の(?:連絡|知らせ)|と(?:の|い[うわ]|連絡)|[、!\s]|$))"
+_OFF = (
+    rf"(?:中止|取りやめ|取り止め|キャンセル|お流れ|白紙|見送り){_DONE}|(?<=[{HAN}{KATAKANA}はがも])(?:なし|無し)(?=に(?:なった|した|なりま)|だって|って|[、!\s]|$)"
+    r"|(?<=[はがもで、])流れ(?:た|て|ちゃ)|[行い]け(?:なくな|ない|ません)|来(?:ら)?れ(?:なくな|ない|ません)|(?:参加|出席)でき(?:なくな|ない|ません)|[会出](?:え|られ)なくな"
+    rf"|(?<=[{HAN}{KATAKANA}はがもり])[無な]くな(?:った|って|っちゃ|りま)|(?<=[はをも])(?:やめ|取りやめ|取り止め)(?:た|て|る(?:こと)?に|に(?:し|な))"
+)
+_POSTPONED_WORDS = r"延期|順延|日延べ|前倒し|後ろ倒し|先延ばし|リスケ|ずれ|ずら"
+_POSTPONED = rf"(?:延期|順延|日延べ|前倒し|後ろ倒し|先延ばし|リスケ){_DONE}|(?:日程|日にち|日取り|曜日)[がをはも]?(?:変更{_DONE}|変わった|変わって|変えた)|ずれ(?:た|て|込)|ずら(?:した|して|しま)"
+_TO = r"(?:に|へ|まで)"
+_MOVED_TO = rf"{DAY}{_TO}(?:変更{_DONE}|変わっ[たて]|変え[たて]|移(?:動{_DONE}|った|して|した)|振り?替|な(?:った|って|りま|っちゃ)|し(?:た(?!い)|てもら|まし)|早[まめ])|(?:変更|振替)(?=[でにしさ、][^。{DAY}]{{0,8}}{DAY})"
+_HAS_NEW_DAY = re.compile(_POSTPONED_WORDS)
+_EVENT = re.compile(f"{_MOVED_TO}|{_OFF}|{_POSTPONED}")
+_NOT_TOLD = re.compile(
+    r"[^。]{0,10}?(?:かも|なら(?!な?かった?から)|[たっ]たら|れば|場合|可能性|かどうか|できる|できない|しよう|したい|ならな[いか]|されな[いか]|しな[いか]|待ち|料|不可|おそれ|恐れ|かな|撤回|取り消|だったら|予報|心配|どうする|じゃな|ではな)|.*[?？]$"
+)
+_IF = re.compile(rf"(?:なら|たら|れば|場合(?:は)?|次第では?)、?(?:{DAY}{_TO})?$")
+_REVIVED = re.compile(
+    r"やっぱり?(?![^。]*(?:中止|延期|キャンセル|やめ|なくな|行けな))|やはり(?![^。]*(?:中止|延期|キャンセル|やめ|なくな|行けな))|復活|再開|撤回|(?:[行来]|でき|開催)[^。]{0,3}(?:る|れる)(?:こと|よう)になった|元の[^。]{0,4}に戻"
+    r"|\b(?:after all|back on|is on again|can make it)\b"
+)
+_WORDS = re.compile(
+    rf"{_POSTPONED_WORDS}|中止|取り[や止消]|キャンセル|お流れ|白紙|見送|[なの無]し|流れ|けなく|れなく|けない|れない|けませ|れませ|できな|できませ|[えら]なくな|[無な]くな|[やは]め|変[更わえ]|移[動しっ]|"
+    r"振り?替|にな[っり]|日程|日取り|日にち|[にへ](?:し|早)|やっぱ|やはり|復活|再開|撤回|ように|ことに|戻|"
+    r"cance|called off|scrapped|fell through|not happening|backed out|bailed|\boff\b|can't|cannot|can not|couldn|won't|can\u2019t|couldn\u2019t|won\u2019t|postponed|put off|rescheduled|pushed|brought|delayed|moved|"
+    r"changed|shifted|bumped|switched|after all|back on|is on again|can make it"
+)
+_EVERY = re.compile(rf"毎[日週月年朝晩{DAY}]|毎|隔週|\b(?:every|each|weekly)\b")
+
+_TARGET = re.compile(rf"{DAY}{_TO}?$")
+_OPENING = re.compile(
+    r"^(?:(?:でも|だけど|けど|やっぱり?|やはり|結局|急に|急遽|そういえば|あと|ちなみに|実は|なんか|さっき|残念(?:ながら|だけど)?|ごめん|悲報|え[ー、]|あ[ー、]|それと|例の)、?)+"
+)
+_REASON = re.compile(
+    rf"^.*(?:て(?=[{HAN}{KATAKANA}])|ので|ず(?=、?$)|ため(?:に)?|せいで|によ(?:り|って)|で(?!き|ん|す)|から(?!あげ))(?=[^、]*$)"
+)
+_BACKGROUND = re.compile(r"(?:[てし]|けど|んだが|のに|から|ので|たが)$")
+_TOPIC_END = re.compile(r"(?<=.)(?:には|は)")
+_BEFORE_EVENT = re.compile(r"^.*(?:[てし]|ず)$")
+_CALLING = re.compile(r"([^、。]*?)(?:さん)?から[^、]{0,6}?(?:電話|連絡|メール|line)")
+# What may change about a plan that takes place.
+_ASPECT = re.compile(
+    r"場所|会場|部屋|会議室|時間|時刻|集合|開始|開演|開場|終了|メニュー|席|値段|会費|料金|費用|幹事|持ち物|担当|服装|人数|行き先|内容|方法|司会|講師|先生|講演者|出演者|曲|議題|店|"
+    r"\b(?:venue|place|location|room|time|menu|seats?|price|fee|topic|agenda|speaker|start)\b"
+)
+_GENERIC = frozenset(
+    "予定 予約 約束 件 話 私 僕 俺 自分 結局 急 急遽 突然 今回 次回 次 今度 今朝 先程 連絡 日程 日 日付 分 方 参加 出席 全部 残念 本当 例 今日 一旦 正式 電話 メール 都合 発表 実 当日 本番 "
+    "変更 延期 中止 キャンセル リスケ 雨天 先方 相手 無事 多分 普通 皆 楽 時 回 日取 前 後".split()
+)
+_GENERIC_END = re.compile(r"(?<=.)(?:予約|予定|約束|当日|本番|参加|日程)$")
+_CHUNK = re.compile(
+    rf"[{HAN}]+(?:(?!しい)[いきしちひみりぎじびえけせねめれっ]{{1,2}}[{HAN}]+)*(?P<stem>[{HIRAGANA}])?|[{KATAKANA}]{{2,}}|[a-z0-9][a-z0-9&.]*"
+)
+_PARTICLES = "はがをにでともへのやか"
+# Behind a noun of the plan: it is only a part of what is planned, 遠足の買い物.
+_PART_OF = re.compile(rf"の(?!予定|予約|約束|日|件|{DAY})[^\W、。]|(?:用|前)の|[をにで]?(?:買|準備)|までに|のため")
+
+_CANT_COME = re.compile(r"(?:can't|cannot|can not|couldn't|won't be able to) (?:make|come|go|attend|join)(?: it)?")
+_ENGLISH_OFF = (
+    r"(?:cancell?ed|called off|scrapped|fell through|not happening|backed out|bailed(?: on)?)\b|(?<=\bis )off\b|(?<=\bwas )off\b|"
+    rf"\b{_CANT_COME.pattern}\b"
+)
+_ENGLISH_MOVED = (
+    r"\b(?:postponed|put off|rescheduled|pushed(?: back)?|brought forward|delayed)\b|\b(?:moved|changed|shifted|bumped|switched)\b(?=[^.]*\b(?:to|until|till)\b[^.]{0,12}"
+    + DAY
+    + ")"
+)
+_ENGLISH_EVENT = re.compile(f"{_ENGLISH_OFF}|{_ENGLISH_MOVED}")
+_ENGLISH_NOT_TOLD = re.compile(r"\b(?:not|might|may|could|if|unless|should|never|whether|hope|hopefully)\b|n't\b|\?")
+_CLAUSE = re.compile(r"[,;:]|\b(?:and|but|because|so|since|as|after|that)\b")
+_OBJECT_END = re.compile(rf"[,;:{DAY}]|\b(?:and|but|because|so|since|as|after|due|until|till|from|now|then|on|to(?= (?:the )?{DAY}))\b")
+_ENGLISH_GENERIC = frozenset(
+    "appointment plan reserv book event thing date unfortun just also sad final today realli got get gets had has have been was were is are he she they we "
+    "i my our her his their the a an there it for to with by ask asked tonight oh well it'll".split()
+)
+_FOR = re.compile(r"(?:for|before|until|about) (?:the |my |our |his |her |an? )?$")
+
+
+class MovedPlan(NamedTuple):
+    """What a sentence says has moved or is off. `nouns`: what it names, the last of them is what it is about; `free`: they may be parts of verbs.
+    `old`: the places of the days, among those of the sentence, that it no longer has. `is_off`: no new day is named. `person`: only a person is
+    named, who can't come."""
+
+    nouns: tuple[str, ...]
+    old: tuple[int, ...]
+    is_off: bool
+    person: bool = False
+
+
+def moved_plan(sentence: str) -> MovedPlan | None:
+    """What a sentence says has moved or is off, if it says so as something that is settled."""
+    plain = _DAY_AND_TIME.sub(DAY, sentence)
+    return _in_japanese(plain) if is_japanese(plain) else _in_english(plain)
+
+
+def may_tell_move(text: str) -> bool:
+    """Whether a text has a word by which plans move, are off, or take place after all."""
+    return _WORDS.search(text.casefold()) is not None
+
+
+def revives(text: str) -> bool:
+    """Whether a text says that something takes place after all."""
+    return _REVIVED.search(text) is not None
+
+
+def is_regular(text: str) -> bool:
+    """Whether a text tells of something that comes again and again."""
+    return _EVERY.search(text) is not None
+
+
+def is_planned(noun: str, text: str) -> bool:
+    """Whether a text names this as what it plans, rather than as a part of that: 遠足 in 20日に遠足, not in 遠足の買い物."""
+    if not is_japanese(noun):
+        words = list(re.finditer(rf"(?<![a-z0-9]){re.escape(noun)}[a-z]*", text))
+        return any(_ends_phrase(text[word.end() :]) and not _FOR.search(text[: word.start()]) for word in words)
+    return any(not _PART_OF.match(text, found.end()) for found in re.finditer(_whole(noun), text))
+
+
+def is_with(person: str, text: str) -> bool:
+    """Whether what a text plans is with this person alone, or that they come."""
+    if not is_japanese(person):
+        return re.search(rf"\bwith (?:my )?{re.escape(person)}\b(?! and)", text) is not None
+    return re.search(rf"{re.escape(person)}(?:さん|ちゃん|くん|君)?(?:と(?![^。]*と)|が[^、。]*来)", text) is not None
+
+
+def names(noun: str, text: str) -> bool:
+    """Whether a text has this noun."""
+    return re.search(_whole(noun) if is_japanese(noun) else rf"(?<![a-z0-9]){re.escape(noun)}[a-z']*", text) is not None
+
+
+def nouns_of(text: str) -> list[str]:
+    """The nouns of a plan, by which memories about it are found."""
+    text = re.sub(rf"{DAY}[にはのもへ]?", " ", text)
+    if not is_japanese(text):
+        return [
+            word
+            for word in dict.fromkeys(re.findall(r"[a-z][a-z']{2,}", text))
+            if not is_function_word(word) and word not in _ENGLISH_GENERIC
+        ]
+    chunks, stems = _chunks(text)
+    return list(dict.fromkeys(chunks or stems or _in_hiragana(text)))
+
+
+def _whole(noun: str) -> str:
+    if re.fullmatch(f"[{HAN}]+", noun):
+        return rf"{re.escape(noun)}(?:(?=予約|予定|約束|当日|開催|参加)|(?![{HAN}]))"
+    if re.fullmatch(f"[{KATAKANA}]+", noun):
+        return rf"(?<![{KATAKANA}]){re.escape(noun)}(?![{KATAKANA}])"
+    return re.escape(noun)
+
+
+def _in_japanese(plain: str) -> MovedPlan | None:
+    event = _EVENT.search(plain)
+    if not event or _NOT_TOLD.match(plain, event.end()) or _IF.search(plain[: event.start()]):
+        return None
+    head, rest = plain[: event.start()], plain[event.start() :]
+    target = _TARGET.search(head) if _HAS_NEW_DAY.match(event[0]) else None
+    before = head[: target.start()] if target else head
+    old = tuple(range(before.count(DAY)))
+    is_off = DAY not in rest and target is None
+    nouns = _topic(_OPENING.sub("", before))
+    cannot_come = event[0].startswith("来") and len(nouns) == 1
+    return MovedPlan(tuple(nouns), old, is_off, person=cannot_come) if nouns else None
+
+
+def _topic(before: str) -> list[str]:
+    before = re.sub(rf"{DAY}(?:から|より|の|は|に|、|も)?", "", before)
+    *clauses, last = before.split("、")
+    parts = [part for clause in clauses if not _BACKGROUND.search(clause) for part in _TOPIC_END.split(clause)]
+    *topics, rest = _TOPIC_END.split(last)
+    told = [cut for part in (*parts, *topics, _BEFORE_EVENT.sub("", rest)) if (cut := _REASON.sub("", part))]
+    if _ASPECT.search(" ".join(told)):
+        return []
+    if len(told) > 1 and told[-1].endswith("が") and not re.search(r"[をが]", " ".join(told[:-1])):
+        told = told[:-1]  # ネットは工事が延期
+    chunks, stems = _chunks(" ".join(told))
+    if not chunks and (calling := _CALLING.search(before)):  # 歯医者から電話があって
+        chunks, _ = _chunks(calling[1])
+    return chunks or stems or _in_hiragana(" ".join(told))
+
+
+def _in_hiragana(text: str) -> list[str]:
+    return re.findall(rf"(?<![{HIRAGANA}{HAN}{KATAKANA}])お?([{HIRAGANA}]{{2,}}?)(?=[{_PARTICLES}]?(?:[{HAN}{KATAKANA}\s、。]|$))", text)
+
+
+def _chunks(text: str) -> tuple[list[str], list[str]]:
+    """The nouns of a text, and its kanji that are stems of verbs or adjectives."""
+    chunks: list[str] = []
+    stems: list[str] = []
+    for found in _CHUNK.finditer(text):
+        word = found[0].removesuffix(found["stem"] or "")
+        word = _GENERIC_END.sub("", word)
+        if word in _GENERIC or word.isdigit():
+            continue
+        is_stem = found["stem"] and len(word) == 1 and found["stem"] not in _PARTICLES + "さちく"
+        (stems if is_stem else chunks).append(word)
+    return chunks, stems
+
+
+def _in_english(plain: str) -> MovedPlan | None:
+    event = _ENGLISH_EVENT.search(plain)
+    if not event or _ENGLISH_NOT_TOLD.search(_CLAUSE.split(plain[: event.start()])[-1]) or plain.rstrip().endswith("?"):
+        return None
+    subject = _CLAUSE.split(plain[: event.start()])[-1]
+    following = plain[event.end() :]
+    object_ = _OBJECT_END.split(following)[0]
+    is_person = _CANT_COME.fullmatch(event[0]) is not None
+    nouns = [*_english_nouns(subject), *_english_nouns(object_)]
+    if not nouns or _ASPECT.search(f"{subject} {object_}"):
+        return None
+    to_day = re.search(rf"\b(?:to|until|till|for)\b[^{DAY}]{{0,12}}{DAY}", following) if not is_person else None
+    days_before, days_behind = plain[: event.start()].count(DAY), following[: to_day.start()].count(DAY) if to_day else following.count(DAY)
+    old = range(days_before + days_behind)
+    return MovedPlan(tuple(nouns), tuple(old), to_day is None, person=is_person and not _english_nouns(object_))
+
+
+def _english_nouns(text: str) -> list[str]:
+    words = [word.removesuffix("'s") for word in re.findall(r"[a-z][a-z']*", text)]
+    return [word for word in words if not is_function_word(word) and not _ENGLISH_GENERIC & {word, *tokens(word)}]
+
+
+def _ends_phrase(after: str) -> bool:
+    word = re.match(rf"\s*(?:(?:appointment|reservation|plans?|date|booking)\s*)?(?:([a-z']+)|[{DAY}.,;!]|$|\W)", after)
+    return word is not None and (word[1] is None or is_function_word(word[1]) or word[1] in ("at", "tonight", "until", "this", "next"))
