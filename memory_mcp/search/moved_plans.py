@@ -41,6 +41,11 @@ class _Day(NamedTuple):
     spans: Sequence[tuple[date, date]]
     weekdays: Sequence[int] = ()
 
+    @property
+    def is_long(self) -> bool:
+        """Whether it is a week or more, in which a plan may move from one day to another."""
+        return any(end - start >= timedelta(weeks=1) for start, end in self.spans)
+
     def is_of(self, days: Sequence[date]) -> bool:
         return any(day.weekday() in self.weekdays or any(start <= day < end for start, end in self.spans) for day in days)
 
@@ -125,9 +130,15 @@ def change_of_plan(connection: apsw.Connection, plan: Memory, filters: Filters, 
 def _is_moved(plan: str, days: Sequence[date], sentence: _Sentence, moved: MovedPlan, told_at: datetime, zone: ZoneInfo) -> bool:
     """Whether what moved is named by this plan, and the days that it has no longer are the plan's."""
     told_on = told_at.astimezone(zone).date()
-    old = [day for index in moved.old if not _has_passed(day := sentence.days[index], told_on)]
+    behind = sentence.plain.split(DAY)[1:]
+    # 昨日 may only be when it was heard; 昨日の is a day of the plan.
+    old = [
+        day
+        for index, day in enumerate(sentence.days)
+        if index in moved.old and (behind[index].startswith(("の", "'s ")) or not _has_passed(day, told_on))
+    ]
     new = [day for index, day in enumerate(sentence.days) if index not in moved.old]
-    if any(not day.is_of(days) for day in old) or any(day.is_of(days) for day in new):
+    if any(not day.is_of(days) for day in old) or any(day.is_of(days) for day in new if not day.is_long):
         return False
     if not all(names(noun, plan) for noun in moved.nouns):
         return False

@@ -17,13 +17,14 @@ _DAY_AND_TIME = re.compile(
 _DONE = r"(?:(?=に?な(?:っ(?!たら|ても)|りまし)|に?し(?:た(?![いら])|まし|て|ちゃ)|さ(?:れた|れて|せて)|が?決|だ(?:$|そう|って|よ|と|、)|です|で|って|らしい|みたい|の(?:連絡|知らせ)|と(?:の|い[うわ]|連絡)|[、!\s]|$))"
 _OFF = (
     rf"(?:中止|取りやめ|取り止め|キャンセル|お流れ|白紙|見送り){_DONE}|(?<=[{HAN}{KATAKANA}はがも])(?:なし|無し)(?=に(?:なった|した|なりま)|だって|って|[、!\s]|$)"
-    r"|(?<=[はがもで、])流れ(?:た|て|ちゃ)|[行い]け(?:なくな|ない|ません)|来(?:ら)?れ(?:なくな|ない|ません)|(?:参加|出席)でき(?:なくな|ない|ません)|[会出](?:え|られ)なくな"
+    r"|(?<=[はがもで、])流れ(?:た|て|ちゃ)|(?:お?休み|休講|休診|休校|休園)(?=に?な(?:った|って|りま)|だって|らしい|、|$|です)"
+    r"|(?:[行い]け|来ら?れ|帰れ|[観見出]ら?れ|泊まれ|乗れ|会え|遊べ|(?:参加|出席)でき)(?:なくな(?:った|って|っちゃ|りま)|ない|ません)"
     rf"|(?<=[{HAN}{KATAKANA}はがもり])[無な]くな(?:った|って|っちゃ|りま)|(?<=[はをも])(?:やめ|取りやめ|取り止め)(?:た|て|る(?:こと)?に|に(?:し|な))"
 )
 _POSTPONED_WORDS = r"延期|順延|日延べ|前倒し|後ろ倒し|先延ばし|リスケ|ずれ|ずら"
 _POSTPONED = rf"(?:延期|順延|日延べ|前倒し|後ろ倒し|先延ばし|リスケ){_DONE}|(?:日程|日にち|日取り|曜日)[がをはも]?(?:変更{_DONE}|変わった|変わって|変えた)|ずれ(?:た|て|込)|ずら(?:した|して|しま)"
 _TO = r"(?:に|へ|まで)"
-_MOVED_TO = rf"{DAY}{_TO}(?:変更{_DONE}|変わっ[たて]|変え[たて]|移(?:動{_DONE}|った|して|した)|振り?替|な(?:った|って|りま|っちゃ)|し(?:た(?!い)|てもら|まし)|早[まめ])|(?:変更|振替)(?=[でにしさ、][^。{DAY}]{{0,8}}{DAY})"
+_MOVED_TO = rf"{DAY}{_TO}(?:変更{_DONE}|変わ(?:っ[たて]|りま)|変え[たて]|延び[たて]|延ばし[たて]|移(?:動{_DONE}|った|して|した)|振り?替|な(?:った|って|りま|っちゃ)|し(?:た(?!い)|てもら|まし)|早(?:まっ|め)[たて])|(?:変更|振替)(?=[でにしさ、][^。{DAY}]{{0,8}}{DAY})"
 _HAS_NEW_DAY = re.compile(_POSTPONED_WORDS)
 _EVENT = re.compile(f"{_MOVED_TO}|{_OFF}|{_POSTPONED}")
 _NOT_TOLD = re.compile(
@@ -35,9 +36,9 @@ _REVIVED = re.compile(
     r"|\b(?:after all|back on|is on again|can make it)\b"
 )
 _WORDS = re.compile(
-    rf"{_POSTPONED_WORDS}|中止|取り[や止消]|キャンセル|お流れ|白紙|見送|[なの無]し|流れ|けなく|れなく|けない|れない|けませ|れませ|できな|できませ|[えら]なくな|[無な]くな|[やは]め|変[更わえ]|移[動しっ]|"
+    rf"{_POSTPONED_WORDS}|中止|取り[や止消]|キャンセル|お流れ|白紙|見送|[なの無]し|流れ|けなく|れなく|けない|れない|けませ|れませ|できな|できませ|[えら]なくな|[無な]くな|休|延|早[まめ]|[やは]め|変[更わえ]|移[動しっ]|"
     r"振り?替|にな[っり]|日程|日取り|日にち|[にへ](?:し|早)|やっぱ|やはり|復活|再開|撤回|ように|ことに|戻|"
-    r"cance|called off|scrapped|fell through|not happening|backed out|bailed|\boff\b|can't|cannot|can not|couldn|won't|can\u2019t|couldn\u2019t|won\u2019t|postponed|put off|rescheduled|pushed|brought|delayed|moved|"
+    r"cance|called off|scrapped|fell through|not happening|backed out|bailed|\boff\b|resched|postpone|can't|cannot|can not|couldn|won't|can\u2019t|couldn\u2019t|won\u2019t|put off|pushed|brought|delayed|moved|"
     r"changed|shifted|bumped|switched|after all|back on|is on again|can make it"
 )
 _EVERY = re.compile(rf"毎[日週月年朝晩{DAY}]|毎|隔週|\b(?:every|each|weekly)\b")
@@ -59,7 +60,7 @@ _ASPECT = re.compile(
     r"\b(?:venue|place|location|room|time|menu|seats?|price|fee|topic|agenda|speaker|start)\b"
 )
 _GENERIC = frozenset(
-    "予定 予約 約束 件 話 私 僕 俺 自分 結局 急 急遽 突然 今回 次回 次 今度 今朝 先程 連絡 日程 日 日付 分 方 参加 出席 全部 残念 本当 例 今日 一旦 正式 電話 メール 都合 発表 実 当日 本番 "
+    "予定 予約 約束 件 話 私 僕 俺 自分 結局 急 急遽 突然 今回 次回 次 今度 今朝 先程 連絡 日程 日 日付 分 方 参加 出席 全部 残念 本当 例 今日 一旦 正式 都合 発表 実 当日 本番 "
     "変更 延期 中止 キャンセル リスケ 雨天 先方 相手 無事 多分 普通 皆 楽 時 回 日取 前 後".split()
 )
 _GENERIC_END = re.compile(r"(?<=.)(?:予約|予定|約束|当日|本番|参加|日程)$")
@@ -68,15 +69,17 @@ _CHUNK = re.compile(
 )
 _PARTICLES = "はがをにでともへのやか"
 # Behind a noun of the plan: it is only a part of what is planned, 遠足の買い物.
-_PART_OF = re.compile(rf"の(?!予定|予約|約束|日|件|{DAY})[^\W、。]|(?:用|前)の|[をにで]?(?:買|準備)|までに|のため")
+_PART_OF = re.compile(
+    rf"の(?!予定|予約|約束|日|件|試合|大会|練習|レッスン|授業|教室|会|公演|体験|診察|検査|点検|{DAY})[^\W、。]|(?:用|前)の|[をにで]?(?:買|準備)|までに|のため"
+)
 
-_CANT_COME = re.compile(r"(?:can't|cannot|can not|couldn't|won't be able to) (?:make|come|go|attend|join)(?: it)?")
+_CANT_COME = re.compile(r"(?:can't|cannot|can not|couldn't|won't be able to) (?:make (?:it|the|our|my)|come|go|attend|join)")
 _ENGLISH_OFF = (
-    r"(?:cancell?ed|called off|scrapped|fell through|not happening|backed out|bailed(?: on)?)\b|(?<=\bis )off\b|(?<=\bwas )off\b|"
+    r"(?:cancell?ed|(?:had|have|has|decided) to (?:cancel|call off)|called off|scrapped|fell through|not happening|backed out|bailed(?: on)?)\b|(?<=\bis )off\b|(?<=\bwas )off\b|"
     rf"\b{_CANT_COME.pattern}\b"
 )
 _ENGLISH_MOVED = (
-    r"\b(?:postponed|put off|rescheduled|pushed(?: back)?|brought forward|delayed)\b|\b(?:moved|changed|shifted|bumped|switched)\b(?=[^.]*\b(?:to|until|till)\b[^.]{0,12}"
+    r"\b(?:postponed|put off|rescheduled|pushed(?: back)?|brought forward|delayed|(?:had|have|has) to (?:reschedule|postpone))\b|\b(?:moved|changed|shifted|bumped|switched)\b(?=[^.]*\b(?:to|until|till)\b[^.]{0,12}"
     + DAY
     + ")"
 )
@@ -84,10 +87,12 @@ _ENGLISH_EVENT = re.compile(f"{_ENGLISH_OFF}|{_ENGLISH_MOVED}")
 _ENGLISH_NOT_TOLD = re.compile(r"\b(?:not|might|may|could|if|unless|should|never|whether|hope|hopefully)\b|n't\b|\?")
 _CLAUSE = re.compile(r"[,;:]|\b(?:and|but|because|so|since|as|after|that)\b")
 _OBJECT_END = re.compile(rf"[,;:{DAY}]|\b(?:and|but|because|so|since|as|after|due|until|till|from|now|then|on|to(?= (?:the )?{DAY}))\b")
+_NEXT_CLAUSE = re.compile(r"[,;.]|\bnow\b|\binstead\b")
 _ENGLISH_GENERIC = frozenset(
     "appointment plan reserv book event thing date unfortun just also sad final today realli got get gets had has have been was were is are he she they we "
     "i my our her his their the a an there it for to with by ask asked tonight oh well it'll".split()
 )
+_TAKES_PLACE = frozenset("at tonight until this next arrives arriving starts begins takes happens comes coming opens".split())
 _FOR = re.compile(r"(?:for|before|until|about) (?:the |my |our |his |her |an? )?$")
 
 
@@ -134,7 +139,13 @@ def is_planned(noun: str, text: str) -> bool:
 def is_with(person: str, text: str) -> bool:
     """Whether what a text plans is with this person alone, or that they come."""
     if not is_japanese(person):
-        return re.search(rf"\bwith (?:my )?{re.escape(person)}\b(?! and)", text) is not None
+        return (
+            re.search(
+                rf"\bwith (?:my )?{re.escape(person)}\b(?! and)|\b{re.escape(person)} (?:is |are )?(?:visit|com|arriv|stay)(?:ing|es?|s)\b",
+                text,
+            )
+            is not None
+        )
     return re.search(rf"{re.escape(person)}(?:さん|ちゃん|くん|君)?(?:と(?![^。]*と)|が[^、。]*来)", text) is not None
 
 
@@ -223,10 +234,11 @@ def _in_english(plain: str) -> MovedPlan | None:
     nouns = [*_english_nouns(subject), *_english_nouns(object_)]
     if not nouns or _ASPECT.search(f"{subject} {object_}"):
         return None
-    to_day = re.search(rf"\b(?:to|until|till|for)\b[^{DAY}]{{0,12}}{DAY}", following) if not is_person else None
-    days_before, days_behind = plain[: event.start()].count(DAY), following[: to_day.start()].count(DAY) if to_day else following.count(DAY)
-    old = range(days_before + days_behind)
-    return MovedPlan(tuple(nouns), tuple(old), to_day is None, person=is_person and not _english_nouns(object_))
+    of_plan = _NEXT_CLAUSE.split(following)[0]
+    to_day = None if is_person else re.search(rf"\b(?:to|until|till|for)\b[^{DAY}]{{0,12}}{DAY}", of_plan)
+    old = range(plain[: event.start()].count(DAY) + of_plan[: to_day.start() if to_day else None].count(DAY))
+    is_off = len(old) == plain.count(DAY)
+    return MovedPlan(tuple(nouns), tuple(old), is_off, person=is_person and not _english_nouns(object_))
 
 
 def _english_nouns(text: str) -> list[str]:
@@ -236,4 +248,4 @@ def _english_nouns(text: str) -> list[str]:
 
 def _ends_phrase(after: str) -> bool:
     word = re.match(rf"\s*(?:(?:appointment|reservation|plans?|date|booking)\s*)?(?:([a-z']+)|[{DAY}.,;!]|$|\W)", after)
-    return word is not None and (word[1] is None or is_function_word(word[1]) or word[1] in ("at", "tonight", "until", "this", "next"))
+    return word is not None and (word[1] is None or is_function_word(word[1]) or word[1] in _TAKES_PLACE)
