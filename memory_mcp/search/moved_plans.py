@@ -18,7 +18,7 @@ from memory_mcp.text.changes import LONGEST
 from memory_mcp.text.moved_plans import DAY, MovedPlan, is_planned, is_regular, is_with, may_tell_move, moved_plan, names, nouns_of, revives
 from memory_mcp.text.speakers import is_assistant
 from memory_mcp.text.synonyms import phrase_of
-from memory_mcp.text.tokens import tokens
+from memory_mcp.text.tokens import normalise, tokens
 
 # So many of the newest memories that name something of a plan are read.
 NEWEST = 30
@@ -171,25 +171,29 @@ def _is_of_another(
     zone: ZoneInfo,
 ) -> bool:
     """Whether another plan, told before the change and for another day, names the same as well: 会議 may be either of two."""
-    if any(moved_plan(sentence.plain) for sentence in _sentences(plan.content, plan.told_at, zone)):
+    if _tells_move(plan.content, plan.told_at, zone):
         return False  # it moved before: the others are what it was
     others = [
-        told
+        told.memory_id
         for told in newest
         if told.memory_id not in (plan.id, change.memory_id)
         and told.told_at < change.told_at
-        and all(names(noun, _marked(told.content, from_text(told.told_at), zone).plain) for noun in moved.nouns)
-        and not any(moved_plan(sentence.plain) for sentence in _sentences(told.content, from_text(told.told_at), zone))
+        and all(names(noun, normalise(told.content)) for noun in moved.nouns)
     ]
-    if not others:
-        return False
-    read = memories.by_ids(connection, [told.memory_id for told in others])
+    dated = memory_dates.of_memories(connection, others) if others else {}
+    read = memories.by_ids(connection, others) if others else {}
     told_on = from_text(change.told_at).astimezone(zone).date()
     for other in read.values():
+        if other.occurred_at is None and all(end <= change.told_at for _, end in dated.get(other.id, ())):
+            continue
         planned = _planned_days(connection, other, zone)
-        if planned and planned[-1] >= told_on and not set(planned) & set(days):
+        if planned and planned[-1] >= told_on and not set(planned) & set(days) and not _tells_move(other.content, other.told_at, zone):
             return True
     return False
+
+
+def _tells_move(content: str, told_at: datetime, zone: ZoneInfo) -> bool:
+    return may_tell_move(content) and any(moved_plan(sentence.plain) for sentence in _sentences(content, told_at, zone))
 
 
 def _planned_days(connection: apsw.Connection, plan: Memory, zone: ZoneInfo) -> list[date]:
