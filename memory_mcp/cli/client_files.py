@@ -143,9 +143,13 @@ def with_block(text: str, name: str, block: str | None) -> str:
     return text[: found.start()] + ("\n" if found["last"] and found["gap"] == "\n\n" else "") + text[found.end() :]
 
 
-def replaced(path: Path, change: Callable[[str], str], *, can_be_written_again: bool) -> tuple[str, Path | None]:
-    """Change a text file. Returns the lines that changed, and where the file is kept as it was before (None: there was none, nothing changed,
-    or what is taken out `can_be_written_again`). Only the last one is kept, and none that the file is equal to again.
+def replaced(
+    path: Path, change: Callable[[str], str], *, without: Callable[[str], str] | None = None, can_be_written_again: bool = False
+) -> tuple[str, Path | None]:
+    """Change a text file. Returns the lines that changed, and where the file is kept as it was before anything of ours was in it.
+
+    `without` takes out what is ours; none for a change that does so itself. None is kept of a new file, and of one from which something is
+    taken out that `can_be_written_again`; the one that is kept goes when the file is equal to it again.
 
     A link is followed, and the file keeps its permissions. One in which nothing is left is removed.
 
@@ -170,7 +174,8 @@ def replaced(path: Path, change: Callable[[str], str], *, can_be_written_again: 
         after = (mark + (new.replace("\n", "\r\n") if has_returns else new)).encode()
         if can_be_written_again and kept.exists() and kept.read_bytes() == after:
             kept.unlink()
-        keeps = present and not can_be_written_again
+        had_ours = without is not None and without(text) != text
+        keeps = present and not can_be_written_again and not (had_ours and kept.exists())
         if keeps:
             kept.write_bytes(before)
             kept.chmod(path.stat().st_mode)

@@ -112,7 +112,13 @@ def _write_files(recipe: Recipe, target: Target, guide: str, parts: Sequence[Par
     personas = recipe.personas_in(tree_of(changed, recipe.form)) if changed else {}
     earlier = personas.pop(target.name, target.persona)
     if changed:
-        _change(changed, lambda text: changed_settings(text, recipe.form, lambda tree: put(tree, recipe.tree(target)), changed))
+        _change(
+            changed,
+            lambda text: changed_settings(text, recipe.form, lambda tree: put(tree, recipe.tree(target)), changed),
+            without=lambda text: changed_settings(
+                text, recipe.form, lambda tree: take_out(tree, recipe.keys, target.name, QUESTION), changed
+            ),
+        )
     if hooks := recipe.hooks:
         path = hooks.file()
         is_left = earlier != target.persona and earlier not in personas.values() and _has_hooks(path, earlier)
@@ -122,7 +128,11 @@ def _write_files(recipe: Recipe, target: Target, guide: str, parts: Sequence[Par
         if is_left:
             tell(f"The hooks that imported into {earlier} now import into {target.persona}.")
     if Part.INSTRUCTIONS in parts and recipe.instructions_file:
-        _change(recipe.instructions_file, lambda text: with_block(text, target.name, guide))
+        _change(
+            recipe.instructions_file,
+            lambda text: with_block(text, target.name, guide),
+            without=lambda text: with_block(text, target.name, None),
+        )
     elif Part.INSTRUCTIONS in parts:
         _print_part(recipe.instructions, guide, Part.BOTH)
 
@@ -173,11 +183,14 @@ def _has_hooks(path: Path, persona: str) -> bool:
 
 def _change_hooks(path: Path, is_ours: Callable[[str], bool], added: Mapping[str, Any], *, can_be_written_again: bool = False) -> None:
     change = partial(changed_settings, form=Form.JSON, change=lambda tree: replace_hooks(tree, is_ours, added), where=path)
-    _change(path, change, can_be_written_again=can_be_written_again)
+    without = partial(changed_settings, form=Form.JSON, change=lambda tree: replace_hooks(tree, _is_of, {}), where=path)
+    _change(path, change, without=without, can_be_written_again=can_be_written_again)
 
 
-def _change(path: Path, change: Callable[[str], str], *, can_be_written_again: bool = False) -> None:
-    difference, kept = replaced(path, change, can_be_written_again=can_be_written_again)
+def _change(
+    path: Path, change: Callable[[str], str], *, without: Callable[[str], str] | None = None, can_be_written_again: bool = False
+) -> None:
+    difference, kept = replaced(path, change, without=without, can_be_written_again=can_be_written_again)
     typer.echo(f"── {path.absolute()}{'' if difference else worded(': nothing to change')}")
     if difference:
         typer.echo(difference)

@@ -201,12 +201,22 @@ def test_the_instructions_leave_a_file_byte_for_byte_as_it_was(before: str) -> N
     assert Path("AGENTS.md").read_bytes() == before.encode()
 
 
-def test_what_is_written_and_taken_out_leaves_no_other_file() -> None:
-    Path("AGENTS.md").write_text("# Ours\n")
-    Path("AGENTS.md.bak").write_text("mine")
-    connect("--client", "cursor", "--write")
-    connect("--client", "cursor", "--remove")
-    assert files(Path()) == {"AGENTS.md": "# Ours\n", "AGENTS.md.bak": "mine"}
+def test_what_is_written_twice_and_taken_out_leaves_no_other_file() -> None:
+    before = {
+        ".claude/settings.json": '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}}',
+        ".mcp.json": '{\n  "mcpServers": {\n    "other": {"command": "x"}\n  }\n}',
+        "CLAUDE.md": "# Ours\n",
+        "CLAUDE.md.bak": "mine",
+    }
+    Path(".claude").mkdir()
+    for name, text in before.items():
+        Path(name).write_text(text)
+    connect("--client", "claude-code", "--write", "--hooks", "--language", "ja")
+    connect("--client", "claude-code", "--write", "-p", "nilou")
+    kept = {name.removesuffix(".memory-mcp.bak"): text for name, text in files(Path()).items() if name.endswith(".memory-mcp.bak")}
+    assert kept == {name: text for name, text in before.items() if name != "CLAUDE.md.bak"}
+    connect("--client", "claude-code", "--remove", "-p", "nilou")
+    assert files(Path()) == before
 
 
 def test_to_take_out_no_persona_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
