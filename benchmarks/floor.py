@@ -1,7 +1,7 @@
 """Recall and embedding through the server, compared with the bare models doing the same work in a plain loop, in one run.
 
     python -m benchmarks.floor --embedder DIR --reranker DIR [--memories 10000] [--clients 1 8 50] [--deadline-ms 600]
-                               [--equal-clients 8] [--backend auto] [--before torch]
+                               [--equal-clients 8] [--backend auto] [--before torch] [--device cuda]
 
 The floor embeds one query and scores top_k×3 pairs with sentence-transformers in the simplest way: one `encode`, then one `predict`.
 A recall does that and everything else. Then it embeds the imported texts with one `encode`, as the
@@ -59,10 +59,10 @@ class Asked:
 class Bare:
     """The two models as anybody would call them."""
 
-    def __init__(self, embedder: str, reranker: str) -> None:
+    def __init__(self, embedder: str, reranker: str, device: str) -> None:
         from sentence_transformers import CrossEncoder, SentenceTransformer  # noqa: PLC0415  takes seconds
 
-        self._encode, self._score = SentenceTransformer(embedder, device="cpu"), CrossEncoder(reranker, device="cpu")
+        self._encode, self._score = SentenceTransformer(embedder, device=device), CrossEncoder(reranker, device=device)
         self._prefixes = prefixes_for(embedder, Path(embedder))
 
     def question_seconds(self, rounds: int = ROUNDS) -> float:
@@ -84,6 +84,13 @@ class Bare:
         begun = time.perf_counter()
         self._encode.encode(texts, show_progress_bar=False)
         return memories / (time.perf_counter() - begun)
+
+
+def card(device: str) -> str | None:
+    """What the driver calls the GPU; None without one."""
+    import torch  # noqa: PLC0415  as above
+
+    return torch.cuda.get_device_name() if device == "cuda" else None
 
 
 def asked(number: int) -> str:
@@ -132,8 +139,9 @@ async def recalled(bench: Bench, bare: Bare, arguments: argparse.Namespace, clie
 async def measure(arguments: argparse.Namespace, report: Report) -> None:
     """Every measurement once: the import, embedding and saving, then by each backend recalls under the deadline and without one, and the ratios."""
     backends = [*([arguments.before] if arguments.before else []), arguments.backend]
-    report.add([machine("floor", backend=arguments.backend, before=arguments.before, memories=arguments.memories)])
-    bare = Bare(arguments.embedder, arguments.reranker)
+    circumstances = {"backend": arguments.backend, "before": arguments.before, "device": arguments.device, "card": card(arguments.device)}
+    report.add([machine("floor", **circumstances, memories=arguments.memories)])
+    bare = Bare(arguments.embedder, arguments.reranker, arguments.device)
     results: list[Asked] = []
     with tempfile.TemporaryDirectory(prefix="memory-mcp-floor-") as data:
         for number, backend in enumerate(backends):

@@ -17,14 +17,16 @@ from memory_mcp.encoders.packaged import package
 SETTLE_SECONDS = 1_200
 LANGUAGES = ["ja", "en"]
 BACKENDS = ("auto", "torch", "onnx-fp32", "onnx-int8")
+DEVICES = ("cpu", "cuda")
 
 
 def arguments_of(explanation: str | None, *, required: bool = True) -> argparse.ArgumentParser:
-    """A parser that knows the two models, the backend, the deadline, and where results go."""
+    """A parser that knows the two models, the backend, the device, the deadline, and where results go."""
     parser = argparse.ArgumentParser(description=explanation, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--embedder", metavar="DIR", required=required)
     parser.add_argument("--reranker", metavar="DIR", required=required)
     parser.add_argument("--backend", choices=BACKENDS, default="torch")
+    parser.add_argument("--device", choices=DEVICES, default="cpu", help="of the models; on cuda with the backend torch or auto")
     parser.add_argument(
         "--exports", type=Path, default=Path(tempfile.gettempdir(), "memory-mcp-exports"), help="the directory of exported models"
     )
@@ -41,6 +43,7 @@ def with_models(arguments: argparse.Namespace) -> dict[str, object]:
         "reranker_model": _exported(arguments.reranker, "reranker", arguments.exports) if onnx else arguments.reranker,
         "embeddings_languages": LANGUAGES,
         "reranker_languages": LANGUAGES,
+        "embeddings_device": arguments.device,
         "rerank_deadline_ms": arguments.deadline_ms,
         "inference_backend": "auto" if arguments.backend == "auto" else "torch",
         **({"inference_backend": "onnx", "onnx_precision": arguments.backend.removeprefix("onnx-")} if onnx else {}),

@@ -25,6 +25,7 @@ from memory_mcp.encoders.loading.loaders import Exports, build_registry
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
 from memory_mcp.encoders.onnx.background import BackgroundExport
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME as EXPORTS
+from memory_mcp.encoders.torch import devices
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import NotInstalled, StartupError
 from memory_mcp.extras import is_installed
@@ -271,7 +272,7 @@ def _index(
     pool = ModelPool()
     background = BackgroundExport(lambda: newest_contents(personas))
     exports = Exports(personas.directory / EXPORTS, background)
-    models = build_registry(pool, caches, lambda: _models_changed(worker), exports)
+    models = build_registry(pool, caches, lambda: _models_changed(worker, gave_up=models.gave_up()), exports)
     worker = IndexWorker(
         personas, lambda: models.current(config.current()), config.current, indexes, clock, earlier_unneeded=models.retire_earlier
     )
@@ -301,12 +302,15 @@ def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime
         worker.stop()
 
 
-def _models_changed(worker: IndexWorker) -> None:
-    """Adapts memory management and the index worker to a change of the loaded models."""
+def _models_changed(worker: IndexWorker, *, gave_up: bool) -> None:
+    """Adapts memory management and the index worker to a change of the loaded models. `gave_up`: one of them is no longer wanted."""
+    if gave_up:
+        gc.unfreeze()  # it refers to itself, and only a full collection frees it
     # A model adds a million permanent objects. Traversing them in every full collection would block all calls for a second.
     gc.collect()
     gc.freeze()
     process.return_freed()
+    devices.return_freed()
     worker.models_changed()
 
 

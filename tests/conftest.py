@@ -151,6 +151,15 @@ def eventually() -> Callable[[Callable[[], bool]], None]:
 
 
 @pytest.fixture(scope="session")
+def gpu() -> None:
+    """Skips a test where there is none. Only for tests marked slow."""
+    import torch  # noqa: PLC0415  takes seconds
+
+    if not torch.cuda.is_available():
+        pytest.skip("torch finds no GPU here")
+
+
+@pytest.fixture(scope="session")
 def embedder_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small real embedding model with ruri's prefixes. Only for tests marked slow: torch takes seconds to import."""
     return make_embedder(tmp_path_factory.mktemp("models") / "ruri-v3-tiny")

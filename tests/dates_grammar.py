@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo
 from memory_mcp.dates.mentions import days
 from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_QUESTIONS
 from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
+from memory_mcp.dates.spans import DaySpan
+from memory_mcp.dates.statements import days_of_statement
 from memory_mcp.domain import TimeRange
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -35,6 +37,7 @@ ORDER = (
     "not exactly: also the days beside it", "ranges",
 )  # fmt: skip
 MOMENT, STATEMENT = "moments, as `occurred_at`", "days of a memory's text, in the graph"
+ALONE = "days alone in a memory's text"
 HEAD = {
     ENGLISH: "| kind | example | means, on Thursday, 30 October 2025, at noon |",
     JAPANESE: "| 種類 | 例 | 2025 年 10 月 30 日（木曜日）の正午に書いた場合の意味 |",
@@ -69,6 +72,7 @@ IN_JAPANESE = {
     "vague times": "はっきりしない時",
     MOMENT: "日時（`occurred_at`）",
     STATEMENT: "記憶の本文の日付（グラフ）",
+    ALONE: "記憶の本文の曜日や日だけの日付",
 }
 STATEMENTS = [
     "10月17日〜19日に旅行した",
@@ -77,6 +81,16 @@ STATEMENTS = [
     "来年4月に引っ越す",
     "母の誕生日は10月3日",
     "We met on October 17",
+]
+DAYS_ALONE = [
+    "金曜に歯医者",
+    "金曜に歯医者に行った",
+    "遠足は20日",
+    "週末は旅行",
+    "金曜は燃えるゴミの日",
+    "dentist on Friday",
+    "went to the dentist on Friday",
+    "on Fridays I swim",
 ]
 MOMENTS = ["3日前の夜", "今朝早く", "昨夜1時", "深夜2時", "last Friday at 9", "yesterday morning", "一週間前", "月末"]
 
@@ -99,6 +113,13 @@ def rows() -> Iterator[tuple[str, str, str]]:
         yield MOMENT, example, f"{parse_moment(example, NOW, TOKYO).astimezone(TOKYO):%Y-%m-%d %H:%M}"
     for example in STATEMENTS:
         yield STATEMENT, example, ", ".join(day.name for day in days(example, NOW.date()))
+    for example in DAYS_ALONE:
+        yield ALONE, example, ", ".join(map(_days, days_of_statement(example, NOW.date()))) or "—"
+
+
+def _days(span: DaySpan) -> str:
+    first, last = span[0], span[1] - timedelta(days=1)
+    return str(first) if first == last else f"{first}..{last}"
 
 
 def meaning(span: TimeRange) -> str:

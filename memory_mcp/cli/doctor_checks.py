@@ -18,6 +18,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Found, Missing, Role
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
+from memory_mcp.encoders.torch.devices import has_driver
 from memory_mcp.errors import ConfigError, InvalidPersonaName, NotInstalled, StartupError, StoreDamaged, StoreError, install_command
 from memory_mcp.extras import EXTRAS, is_installed
 from memory_mcp.personas import cells
@@ -241,7 +242,11 @@ def _model(settings: Settings, role: Role, name: str | None, data: Path) -> Find
         case Found(None):
             return Finding("note", role, f"{name} is not downloaded yet. Run `memory-mcp models download`, or let the server download it.")
         case Found(directory):
-            return Finding("ok", role, f"{name} is available" + ("" if str(directory) == name else f" ({directory})"))
+            where = "" if str(directory) == name else f" ({directory})"
+            if settings.embeddings_device == "cuda" and not has_driver():
+                why = "but embeddings_device is cuda, and no driver of a GPU is installed here. Set it to cpu or auto."
+                return Finding("note", role, f"{name} is available{where}, {why} Until then search works without it and reports that.")
+            return Finding("ok", role, f"{name} is available{where}")
         case Missing(why):
             return Finding("note", role, f"{why} Until then search works without it and reports that.")
 

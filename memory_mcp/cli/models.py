@@ -158,7 +158,7 @@ def _run_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", expor
     limit = f"{embedder.max_tokens} tokens" if embedder.max_tokens else "unknown"
     return (
         f"{embedder.name} works: dimension {embedder.dimension}, limit {limit}, "
-        f"loaded in {loaded - start:.1f} s, {query_ms:.0f} ms a query, generation {embedder.generation}"
+        f"loaded in {loaded - start:.1f} s, {query_ms:.0f} ms a query, generation {embedder.generation}{_runs_on(embedder.backend)}"
     )
 
 
@@ -174,8 +174,13 @@ def _run_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", expor
     release(reranker)
     return (
         f"{reranker.name} works: limit {reranker.max_tokens} tokens, loaded in {loaded - start:.1f} s, {query_ms:.0f} ms a pair, "
-        f"scores of fitting texts {scores[0]:.3f} (ja) and {scores[2]:.3f} (en), of unfitting ones {scores[1]:.3f} and {scores[3]:.3f}"
+        f"scores of fitting texts {scores[0]:.3f} (ja) and {scores[2]:.3f} (en), of unfitting ones {scores[1]:.3f} and {scores[3]:.3f}{_runs_on(reranker.backend)}"
     )
+
+
+def _runs_on(backend: str | None) -> str:
+    """What runs a model, where the configuration does not say that."""
+    return f", {backend}" if backend else ""
 
 
 def _message(name: str, error: BaseException) -> str:

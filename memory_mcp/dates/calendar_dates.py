@@ -39,7 +39,7 @@ _DATE = re.compile(
     rf"|{_YEAR}(?P<month>{_COUNT})月(?:(?P<day>{_COUNT})日(?!間)|(?![\d間号]))"
     rf"|(?:(?<=毎年)|(?<=例年)|(?<![\d年一二三四五六七八九十]))(?P<month_alone>{_COUNT})月(?P<day_alone>{_COUNT})日(?!間)"
     r"|(?<![\d/／.,])(?P<before_slash>\d{1,2})[/／](?P<after_slash>\d{1,2})(?P<follows>\s?[(（][月火水木金土日]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z"
-    r"|(?=[〜～~–-]\d{1,2}(?:日|[/／]\d{1,2}|[にのはもか、。(（]|から|まで|です|\Z)))"
+    r"|(?=[〜～~–-]\d{1,2}(?:日|[/／]\d{1,2}|[にのはもか、。(（]|から|まで|です|\Z|\s(?:[^\x00-\x7f]|(?:in|at|for)\s))))"
 )
 # Such a number is the version of a program.
 _VERSION = re.compile(
@@ -66,7 +66,7 @@ _MONTH = (
     r"|(?P<VERB>March|May|MARCH|MAY))(?![A-Za-z])\.?"
 )
 _DAY_NUMBER = r"\d{1,2}(?:st|nd|rd|th)?"
-_NUMBER_ENDS = r"(?![A-Za-z0-9_:%$€£]|[.,/]\d|['’]s\d)"
+_NUMBER_ENDS = r"(?![A-Za-z0-9_%$€£]|[.,/:]\d|['’]s\d)"
 _ENGLISH_YEAR = r"(?:19|20)\d{2}(?!\d)"
 # What follows a number that is no count: 17 people and 3 miles are no days.
 NO_COUNT = (

@@ -22,7 +22,7 @@ class Expression:
     """One kind of date expression. `examples` are texts that it matches.
 
     `recurs_after`: of a word such as 金曜 or 17日, in how many days from today the latest such day is the next one. `figures_only`: it may match
-    a text without a word of any language.
+    a text without a word of any language. `settled`: the spans are all that it may mean, also where something is to come.
     """
 
     kind: str
@@ -31,6 +31,7 @@ class Expression:
     examples: tuple[str, ...]
     recurs_after: tuple[int, ...] = ()
     figures_only: bool = False
+    settled: bool = False
 
 
 def expression(
@@ -40,8 +41,9 @@ def expression(
     *examples: str,
     recurs_after: tuple[int, ...] = (),
     figures_only: bool = False,
+    settled: bool = False,
 ) -> Expression:
-    return Expression(kind, re.compile(pattern), resolve, examples, recurs_after, figures_only)
+    return Expression(kind, re.compile(pattern), resolve, examples, recurs_after, figures_only, settled)
 
 
 def fixed(kind: str, pattern: str, span_from: Callable[[date], DaySpan], *examples: str, recurs_after: tuple[int, ...] = ()) -> Expression:

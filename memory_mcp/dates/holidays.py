@@ -96,6 +96,11 @@ def _after_thanksgiving(year: int) -> date:
     return nth_weekday(year, 11, _THURSDAY, 4) + ONE_DAY
 
 
+def _eve_of_spring(year: int) -> date:
+    """The day before spring begins, when the sun reaches the ecliptic longitude of 315°: by the mean tropical year, right from 1985 to 2053."""
+    return date(year, 2, int(4.05 + 0.242194 * (year - 1980) - (year - 1981) // 4) - 1)
+
+
 # What is written, its first day in a year (month and day, or a rule), and its length in days.
 _NamedDay = tuple[str, tuple[int, int] | Callable[[int], date], int]
 _NO_WEEKDAY = "(?![曜常々差没記課])"
@@ -107,8 +112,7 @@ _BON = (
 _JAPANESE_DAYS: list[_NamedDay] = [
     ("元日|元旦", (1, 1), 1),
     ("お?正月(?!休|明け)(?:三が日)?|三が日", (1, 1), 3),
-    # The eve of spring moves by a day.
-    ("節分", (2, 2), 2),
+    ("節分", _eve_of_spring, 1),
     ("建国記念(?:の日|日)", (2, 11), 1),
     ("バレンタイン(?:デー|・デー)?(?![ァ-ヺー])", (2, 14), 1),
     ("天皇誕生日", (2, 23), 1),
@@ -211,6 +215,30 @@ NAMED_DAYS: list[Expression] = [
         "last Christmas",
         "Easter 2024",
         "Black Friday",
+    ),
+]
+
+# The public holiday before or after today.
+
+
+def _holiday_beside(today: date, *, later: bool) -> list[DaySpan]:
+    days = (day for year in (today.year - 1, today.year, today.year + 1) for day in public_holidays(year))
+    day = min(day for day in days if day > today) if later else max(day for day in days if day < today)
+    return [(day, day + ONE_DAY)]
+
+
+HOLIDAY_BESIDE: list[Expression] = [
+    named_day(
+        "(?:次|今度)の祝日|(?<![a-z])(?:the )?next (?:public|bank|national) holiday(?![a-z])",
+        lambda match, today: _holiday_beside(today, later=True),
+        "次の祝日",
+        "next public holiday",
+    ),
+    named_day(
+        "(?:この前|この間|こないだ|(?<![休日])前)の祝日|(?<![a-z])(?:the )?last (?:public|bank|national) holiday(?![a-z])",
+        lambda match, today: _holiday_beside(today, later=False),
+        "この前の祝日",
+        "last public holiday",
     ),
 ]
 

@@ -25,6 +25,8 @@ _LEAP_YEARS_REACH = 8
 
 def is_open(expression: Expression, spans: Sequence[DaySpan], today: date) -> bool:
     """Whether the sentence decides which date is meant. A leap day may have a single date among the last years."""
+    if expression.settled:
+        return False
     first = spans[0][0] if spans else today
     return len(spans) > 1 or bool(expression.recurs_after) or ((first.month, first.day) == (2, 29) and today - first > _NEARLY_A_YEAR)
 

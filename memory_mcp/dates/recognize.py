@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from itertools import zip_longest
 from typing import NamedTuple
 
-from memory_mcp.dates import absolute, holidays, relative, seasons, weekdays
+from memory_mcp.dates import absolute, days_alone, holidays, relative, seasons, weekdays
 from memory_mcp.dates.expressions import Expression, ExpressionTable
 from memory_mcp.dates.missing_year import is_open, with_upcoming
 from memory_mcp.dates.numerals import NUMBER, named_group, number_of
@@ -19,6 +19,7 @@ _ALWAYS: list[Expression] = [
     *absolute.NTH_DAYS,
     holidays.ROW_OF_DAYS_OFF,
     *holidays.NAMED_DAYS,
+    *holidays.HOLIDAY_BESIDE,
     holidays.AFTER_DAYS_OFF,
     *absolute.FULL_DATES,
     seasons.SEASON_OF_YEAR,
@@ -38,7 +39,6 @@ _ALWAYS: list[Expression] = [
 _IN_QUESTIONS: list[Expression] = [*absolute.MONTHS_IN_QUESTIONS, weekdays.SINCE_WEEKDAY, absolute.YEAR_IN_QUESTIONS]
 # Words that mean a date where nothing else is written, as in an argument, and may mean anything in a sentence: 夏, Friday, 最近.
 _ALONE: list[Expression] = [
-    *weekdays.WEEKS_LATER,
     *relative.LATER,
     *absolute.FIGURES_ALONE,
     absolute.FISCAL_YEAR_ALONE,
@@ -51,9 +51,10 @@ _ALONE: list[Expression] = [
     *weekdays.WEEKENDS_ALONE,
     *relative.VAGUE_ALONE,
 ]
-# What 18日 means depends on the tense of a statement.
-IN_STATEMENTS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS, absolute.DAY_OF_MONTH_ALONE])
-IN_QUESTIONS, AS_ARGUMENTS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS]), ExpressionTable([*relative.FROM_TODAY, *_ALWAYS, *_ALONE])
+# What 18日 and 金曜 mean depends on the tense of a sentence.
+IN_STATEMENTS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS, absolute.DAY_OF_MONTH_ALONE, *days_alone.TOLD])
+IN_QUESTIONS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS, *days_alone.ASKED])
+AS_ARGUMENTS = ExpressionTable([*weekdays.WEEKS_LATER, *relative.FROM_TODAY, *_ALWAYS, *_ALONE])
 
 _TO = r"\s*(?:から|〜|~|–|-|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
 _RANGE = re.compile(_TO)
@@ -125,7 +126,10 @@ class _Clause(NamedTuple):
 def _with_ranges(plain: str, recognized: Sequence[Recognized]) -> list[list[DaySpan]]:
     """What each date of a text may mean; two with から between them are one range, and its end may leave out the month."""
     meanings: list[list[DaySpan]] = []
-    clauses = [_to_last_day(plain, clause) for clause in _clauses(plain, sorted(recognized))]
+    clauses: list[_Clause] = []
+    for clause in _clauses(plain, sorted(recognized)):
+        if not clauses or clause.start >= clauses[-1].end:  # 水曜 ends 先週の月曜から水曜
+            clauses.append(_to_last_day(plain, clause))
     joined = False
     for clause, following in zip_longest(clauses, clauses[1:]):
         if joined:

@@ -273,7 +273,7 @@ LATER: list[Expression] = [
     ),
 ]
 WEEK_AND_YEAR_ALONE: list[Expression] = [
-    fixed_this("週(?=の(?:頭|初め|はじめ|始め|半ば|真ん中|中頃|前半|後半|終わり))", week_of, "週の前半"),
+    fixed_this("週(?=内|の(?:頭|初め|はじめ|始め|半ば|真ん中|中頃|前半|後半|終わり))", week_of, "週の前半", "週内"),
     fixed_this("年(?=の(?:頭|初め|はじめ|始め|半ば|終わり)|内)", lambda today: year_of(today.year), "年内", "年の初め"),
 ]
 VAGUE_ALONE: list[Expression] = [
@@ -286,9 +286,10 @@ VAGUE_ALONE: list[Expression] = [
     ),
     fixed_this("(?<![a-z])the year|\\A(?=[上下]半?期\\Z)", lambda today: year_of(today.year), "end of the year", "上半期"),
     fixed_this(
-        "(?<![a-z])the month|月(?=末|半ば|なかば|の(?:末|頭|初め|はじめ|始め|半ば|なかば|終わり|前半|後半))|\\A(?=[上中下初]旬)",
+        "(?<![a-z])the month|月(?=[末内]|半ば|なかば|の(?:末|頭|初め|はじめ|始め|半ば|なかば|終わり|前半|後半))|\\A(?=[上中下初]旬)",
         lambda today: months_back(today, 0),
         "月末",
+        "月内",
         "上旬",
         "end of the month",
     ),

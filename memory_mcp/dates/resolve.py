@@ -57,7 +57,7 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
     find_direction = partial(_direction_of, content, plain, today)
     reading = read_date(plain, today, find_direction=find_direction)
     if reading:
-        moment = moment_of(with_single_day(reading, plain, today), zone)
+        moment = moment_of(with_single_day(reading, plain, today, find_direction), zone)
         return of_night(moment, now, find_direction()) if HOUR_OF_NIGHT.search(plain) else moment
     span = up_to_now(plain, now) or read_range(plain, today, zone)
     if span is None:

@@ -10,7 +10,7 @@ from memory_mcp.dates.iso import in_utc, iso_span, outside_calendar
 from memory_mcp.dates.missing_year import HOUR_OF_NIGHT, NEXT, is_soon, latest, planned
 from memory_mcp.dates.recognize import AS_ARGUMENTS, Recognized, recognize, without_dates
 from memory_mcp.dates.relative import counted_day
-from memory_mcp.dates.spans import MONTHS, ONE_DAY, DaySpan, day_of, narrowed
+from memory_mcp.dates.spans import MONTHS, ONE_DAY, WEEKDAYS, DaySpan, day_of, narrowed
 from memory_mcp.dates.tense import Direction
 from memory_mcp.dates.time_of_day import DayReading, night_hours, with_modifiers
 from memory_mcp.dates.weekdays import PART_BEFORE_WEEK
@@ -30,16 +30,19 @@ _IMPLIED_PARTS = [
 ]
 _WEEKDAY_BESIDE = re.compile(
     r"(?<=[昨今明]日)(?:丸|まる)?1日(?:中|じゅう)?(?=の|に|\Z)|(?<=[先今来]週)(?:1|一)週間(?=の|に|\Z)|"
-    r"(?<=\d日)\s*\(?[月火水木金土日](?:曜日?)?\)?(?![本間])|\([月火水木金土日]曜?日?\)"
-    rf"|(?<![a-z])(?:{DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?,?\s+(?=(?:the )?\d{{1,2}}(?:st|nd|rd|th)|(?:{MONTH_NAMES})[a-z]*\.? \d|\d{{1,2}} (?:{MONTH_NAMES}))"
+    r"(?<=\d日)\s*\(?(?P<after>[月火水木金土日])(?:曜日?)?\)?(?![本間])|\((?P<bracketed>[月火水木金土日])曜?日?\)"
+    rf"|(?<![a-z])(?P<before>{DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?,?\s+(?=(?:the )?\d{{1,2}}(?:st|nd|rd|th)|(?:{MONTH_NAMES})[a-z]*\.? \d|\d{{1,2}} (?:{MONTH_NAMES}))"
 )
 # What may separate the dates of one day: 去年の10月, friday of last week, 10月17日(金).
 _CONNECTORS = re.compile(
-    r"['’]s(?![a-z])|に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
+    r"['’]s(?![a-z])|に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=[にはいま]|\Z)|\([月火水木金土日]曜?日?\)|[月火水木金土日]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
     r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|one day|some day|back|earlier|later|just|only|exactly|more than|some|still|maybe|probably|approximately)(?![a-z])"
 )
 _END_OF_MONTH = re.compile("月の?末|end of")
 _THIRD_OF_MONTH = 11
+
+# 今週中 and 年内 are a limit.
+_WITHIN = re.compile("[内中](?:に|は|いっぱい)*\\Z|いっぱいに?\\Z")
 
 FindDirection = Callable[[], Direction | None]
 
@@ -61,7 +64,7 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     if is_ahead:
         recognized, rest = ahead, NEXT.sub(" ", rest)
     meanings = [expression.spans for expression in recognized] or _clock_alone(plain, today)
-    spans = narrowed(meanings)
+    spans = _on_weekday(narrowed(meanings), plain)
     if not any(set(spans) <= set(meaning) for meaning in meanings):
         return None  # no date, or two that do not overlap
     parts = [part for words, part in _IMPLIED_PARTS if words.search(plain)]
@@ -73,9 +76,20 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     return None if _CONNECTORS.sub("", rest) else reading
 
 
-def with_single_day(reading: DayReading, plain: str, today: date) -> DayReading:
-    """The reading with the one day that its words count: 一週間前 is seven days ago, 月末 the last day of the month."""
+def _on_weekday(spans: Sequence[DaySpan], plain: str) -> Sequence[DaySpan]:
+    """The days that are the weekday written beside them, 10月17日(金), if any are: it says which year is meant."""
+    beside = _WEEKDAY_BESIDE.search(plain)
+    weekday = WEEKDAYS.get(beside[beside.lastgroup]) if beside and beside.lastgroup else None
+    fitting = [span for span in spans if span == day_of(span[0]) and span[0].weekday() == weekday]
+    return fitting or spans
+
+
+def with_single_day(reading: DayReading, plain: str, today: date, find_direction: FindDirection | None = None) -> DayReading:
+    """The reading with the one day that its words count: 一週間前 is seven days ago, 月末 the last day of the month, and 年内 that of the year, unless
+    it tells of what is past."""
     first, after = reading.days
+    if find_direction and first < today < after - ONE_DAY and _WITHIN.search(plain) and find_direction() != "last":
+        return replace(reading, days=(after - ONE_DAY, after))
     if not reading.about and after.day == 1 and (after - first).days <= _THIRD_OF_MONTH and _END_OF_MONTH.search(plain):
         return replace(reading, days=(after - ONE_DAY, after))
     try:

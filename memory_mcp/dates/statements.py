@@ -22,6 +22,15 @@ _YEARS_AHEAD = 5
 _LEAP_YEARS_REACH = 8
 _BESIDE_DAY = re.compile(rf"\A{BESIDE_DAY}")
 _DAY_ALONE = re.compile(r"(\d{1,2})日")
+_WEEKDAY_ALONE = re.compile("[月火水木金土日]曜日?|[a-z]+day")
+_ONE_WEEK = timedelta(days=7)
+# Calendar dates have capital letters in such names, which a normalized text has lost.
+_SHORT_MONTHS = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
+_FIGURE = re.compile("[0-9]")
+_MONTH_BESIDE_DAY = re.compile(
+    rf"(?<![a-z])(?:{_SHORT_MONTHS})(?=\.?\s(?:the\s)?\d{{1,2}}(?:st|nd|rd|th)?(?:\s?[-–]\s?\d{{1,2}})?+(?![\d%]|:\d))|(?<=\d )(?:{_SHORT_MONTHS})(?![a-z])"
+    r"|(?<![a-z])(?:march|may)(?=\s\d{1,2}\s?[-–]\s?\d{1,2}(?:\s(?:in|at)\s|[.,:;!)]|\Z))"
+)
 _DAY_OF_EVERY_YEAR = re.compile(r"(\d+)月(\d+)日")
 # The sentence is about the day itself, and not about what was or will be on one of them. The zero stands for the day.
 _RECURS = re.compile(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?: on)?)\s*\0|\0[はが]")
@@ -35,7 +44,7 @@ def days_of_statement(text: str, stated_on: date) -> list[DaySpan]:
     from which a plan was moved is none, nor is a day to come of what is called off.
     """
     plain = normalize(text[:READ_CHARACTERS])
-    named = _with_ranges(plain, [*_without_changed(plain, sorted(_named(plain, stated_on)), stated_on)])
+    named = _with_ranges(plain, [*_without_changed(plain, sorted(_named(plain, stated_on)), stated_on)], stated_on)
     spans = dict.fromkeys(span for each in named for span in each.spans)
     return [span for span in spans if span[1] - span[0] <= LONGEST_SPAN][:SPANS_LIMIT]
 
@@ -57,12 +66,16 @@ def day_of_telling(text: str, happened_on: date, stored_on: date) -> date:
 def _named(plain: str, stated_on: date) -> Iterator[Recognized]:
     """The dates of a text, with the spans that are meant."""
     taken: list[tuple[int, int]] = []
-    for day in days(plain, stated_on):
+    for day in days(_with_capitals(plain), stated_on):
         taken.append((day.start, day.end))
         yield Recognized(day.start, day.end, _spans_named(plain, day, stated_on))
     for recognized in recognize(plain, stated_on, IN_STATEMENTS, upcoming=True):
         if all(recognized.end <= start or recognized.start >= end for start, end in taken):
             yield recognized._replace(spans=list(_meant(plain, recognized, stated_on)))
+
+
+def _with_capitals(plain: str) -> str:
+    return _MONTH_BESIDE_DAY.sub(lambda match: match[0].capitalize(), plain) if _FIGURE.search(plain) else plain
 
 
 def _without_changed(plain: str, named: Sequence[Recognized], stated_on: date) -> Iterator[Recognized]:
@@ -77,14 +90,14 @@ def _without_changed(plain: str, named: Sequence[Recognized], stated_on: date) -
             yield each
 
 
-def _with_ranges(plain: str, named: Sequence[Recognized]) -> Iterator[Recognized]:
+def _with_ranges(plain: str, named: Sequence[Recognized], stated_on: date) -> Iterator[Recognized]:
     """The dates; those of a range are its ends and all of its days as one span: 11月5日から7日まで, 明日から3日間."""
     joined = False
     for each, following in zip_longest(named, named[1:]):
         if joined:
             joined = False
             continue
-        ended = _range_to(plain, each, following) if following else None
+        ended = _range_to(plain, each, following, stated_on) if following else None
         joined = ended is not None
         alone = not ended and len(each.spans) == 1 and each.spans[0] == day_of(each.spans[0][0])
         extent = extent_of(plain, each.end, each.spans[0][0]) if alone else None
@@ -96,16 +109,25 @@ def _with_ranges(plain: str, named: Sequence[Recognized]) -> Iterator[Recognized
             yield each
 
 
-def _range_to(plain: str, begin: Recognized, end: Recognized) -> DaySpan | None:
+def _range_to(plain: str, begin: Recognized, end: Recognized, stated_on: date) -> DaySpan | None:
     """From one date to the next one named, if the two are the ends of a range that isn't too long."""
     between = _BESIDE_DAY.sub("", plain[begin.end : end.start], count=1)
     if len(begin.spans) != 1 or not (TO.fullmatch(between) or is_range(plain[: begin.start], between)):
         return None
     first = begin.spans[0][0]
+    if all(_WEEKDAY_ALONE.fullmatch(plain, each.start, each.end) and len(each.spans) == 1 for each in (begin, end)):
+        return _within_a_week(first, end.spans[0][1], stated_on)
     day = _DAY_ALONE.fullmatch(plain, end.start, end.end)
     ends = [span for span in end.spans if span[0] > first] if len(end.spans) == 1 else []
     span = (to_day_of_month(first, int(day[1])) if day else None) or next(((first, after) for _, after in ends), None)
     return span if span and span[1] - span[0] <= LONGEST_SPAN else None
+
+
+def _within_a_week(first: date, after: date, stated_on: date) -> DaySpan:
+    """From one day of the week to another. Told on Wednesday, 月曜から金曜まで出張だった ended last Friday, and 月曜から水曜まで休む ends the Wednesday after next Monday."""
+    if after > first:
+        return first, after
+    return (first - _ONE_WEEK, after) if first < stated_on else (first, after + _ONE_WEEK)
 
 
 def _spans_named(plain: str, day: NamedDay, stated_on: date) -> list[DaySpan]:

@@ -22,6 +22,7 @@ PLANNED = "予定|締切|締め切り|締切り|〆切|しめきり|納期|期�
 EVENTS = (
     "式|会議|打ち?合わせ|ミーティング|面談|面接|試験|テスト|検査|検診|健診|手術|診察|ライブ|コンサート|公演|旅行|出張|引っ?越し|飲み会|同窓会|送別会|歓迎会"
     "|忘年会|新年会|発表会?|デート|試合|大会|運動会|文化祭|パーティー?|歯医者|病院|集合|出発|帰国|締め|退院|入院|会食|ランチ会?|セミナー|研修|イベント|祭り?|取材|撮影|収録|マラソン|健康診断"
+    "|遠足|合宿|帰省|参観|法事|葬儀|通夜|花見|オフ会|食事会|女子会|懇親会|説明会|保護者会|勉強会|予防接種|美容[院室]|面会|内見|納車|商談|プレゼン|オーディション|キャンプ|バーベキュー"
 )
 _SPEECH = re.compile(
     r"(?:だ|です)?(?:と|って)(?:の?こと|いう(?:話|連絡|こと)|聞|き[いか]|言|い[わっ]|教え|伝え|知|連絡|メモ|書|返事|話し|約束|思[いうっ]|決ま|決め|考え|頼|誘)"
@@ -36,7 +37,7 @@ _TO_COME = re.compile(
     r"|なきゃ|なければ|なくては|なくちゃ|べき|だろう|でしょう|つもり"
 )
 _WAS = re.compile(
-    rf"(?:[っいしきえけせてめれべねげみりちびじ]|[{KANJI}])た(?![いちくぶりめだほ]|ら(?!しい)|方が|が[りるっ])|[{KANJI}しらこ]んだ(?!ろ)|[{KANJI}なそ]いだ(?!ろ)|でした|てる?た"
+    rf"(?:[っいしきえけせてめれべねげぎみりちびじ]|[{KANJI}])た(?![いちくぶりめだほ]|ら(?!しい)|方が|が[りるっ])|[{KANJI}しらこ]んだ(?!ろ)|[{KANJI}なそ]いだ(?!ろ)|でした|てる?た"
 )
 # An action in the past that prepares an event to come.
 _PLAN_MADE = re.compile(
@@ -71,6 +72,7 @@ _WAS_UNTIL_MOVED = re.compile(
 _WAS_INTENDED = re.compile("(?:予定|つもり|はず)(?:だった|でした)")
 _OF_IT = re.compile(rf"^の|^(?:[がに]|\s)?(?:{PLANNED})(?:の|を|、)")
 _IT_WAS = re.compile(r"(?:は|も|で|では|が)[^、]*$")
+_BESIDE = re.compile(BESIDE_DAY)
 _TAKEN_PART = re.compile("に(?:勝|負|出た|行[っき]|参加)")
 _SINCE = re.compile(r"^(?:以来|から[^、]*(?:(?:て|で)(?:い(?:る|ます|ない|ません)|る|ます|ない)|[がも]な(?:い|かった)|[がも]ありません))")
 # A plan that changed: it is unclear whether it was on that day.
@@ -82,11 +84,9 @@ _NEXT_TIME = re.compile("次|次回|今度|来週|来月|もうすぐ|まもな�
 _IT_HAPPENED = re.compile(rf"(?:{_WAS.pattern})(?:の|日|とき|時)(?:は|が)\s*$")
 _WILL_HAPPEN = re.compile(rf"(?:{_TO_COME.pattern})(?:の|日|とき|時)(?:は|が)\s*$")
 _HAPPENS_ON = re.compile(rf"(?:{EVENTS})(?:は|が|の日は|の日程は|日程は|日は|も)[、\s]*$")
-_PLAIN = re.compile(
-    r"^(?:\s?[(（][^)）]*[)）])?(?:の?\d{0,2}時半?(?:\d{1,2}分)?)?(?:に|から|で|まで)?(?:です|だ|である)?(?:よ|ね|よね|から|ので|そう(?:だ|です)?|らしい|、.*)?\s*$"
-)
+_PLAIN = re.compile(rf"^{BESIDE_DAY}(?:に|から|で|まで)?(?:です|だ|である)?(?:よ|ね|よね|から|ので|そう(?:だ|です)?|らしい|、.*)?\s*$")
 _IS_THE_DAY = re.compile(
-    rf"^(?:\s?[(（][^)）]*[)）])?(?:の?\d{{1,2}}(?:時半?|:\d\d)(?:\d{{1,2}}分)?)?(?:は|が|に|から|も|、|\s)[^、]{{0,20}}?(?:{EVENTS})(?:です|だ|である)?(?:よ|ね|よね|から|ので)?\s*$"
+    rf"^{BESIDE_DAY}(?:は|が|に|から|も|、|\s)[^、]{{0,20}}?(?:{EVENTS})(?:です|だ|である)?(?:よ|ね|よね|から|ので)?\s*$"
 )
 _PLANS = re.compile(PLANNED)
 
@@ -94,8 +94,8 @@ _NOT_PAST = "need|needed|indeed|speed|feed|exceed|hundred|naked|red|bed|wed|shed
 _ENGLISH = re.compile(
     r"\b(?:(?P<was>(?:was|were) (?:due|going to|supposed to|scheduled|planned|planning)|(?:should|could|would|might) have|had (?:planned|scheduled|booked)|(?:had|missed)(?: an?| my| the)?(?: \w+)? (?:appointment|deadline|reservation)|used to)"
     r"|(?P<plan>(?:(?:was|were|got|been) )?(?:confirmed(?! on\s*$)|arranged|booked|reserved|invited)|(?:got|bought|won)(?: \w+){0,3}? tickets?(?= (?:for|to)\b)|due|deadline|will|won't|would|'ll|shall|going to|gonna|plans?|planned|planning|scheduled?|appointment|upcoming|reservation"
-    r"|postponed|rescheduled|(?:moved|pushed|shifted|switched|bumped|delayed|changed|put|set)(?: (?!to\b)[\w']+){0,5}? (?:to|until|for|from)(?=(?: (?:the|[a-z]+day),?)?\s*$)|(?:settled|agreed) on(?=\s*$)|have to|has to|need to|needs to|must|should|supposed to|want to|hope to|let's|remind|todo"
-    r"|(?:is|are|it's)(?: on| at| set for)?(?=\s*$)|(?:is|are|am|'m|'re) \w+ing(?: \w+ed\b)?|see you|(?:can|could|shall) we|are you free|renews?|has (?:an? )?(?:surgery|exam|appointment|meeting|game|flight)|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
+    r"|postponed|rescheduled|(?:moved|pushed|shifted|switched|bumped|delayed|changed|put|set)(?: (?!to\b)[\w']+){0,5}? (?:to|until|for|from)(?=(?: (?:the|[a-z]+day),?)?\s*$)|(?:settled|agreed) on(?=\s*$)|have to|has to|need to|needs to|must|should|supposed to|want to|hope to|let's|remind|remember to|don't forget|todo"
+    r"|(?:is|are|it's)(?: on| at| set for)?(?: [a-z]+day,?)?(?=\s*$)|(?:is|are|am|'m|'re) \w+ing(?: \w+ed\b)?|see you|(?:can|could|shall) we|are you free|renews?|ha(?:s|ve) (?:an? )?(?:surgery|exam|appointment|meeting|game|flight|interview|date)|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
     rf"|(?P<past>was|were|did|didn't|went|met|had|saw|came|ate|got|took|bought|made|told|said|left|gave|began|became|felt|won|lost|wrote|ran|flew|drove|spoke|heard"
     rf"|broke|fell|found|paid|sent|spent|sold|taught|thought|built|kept|slept|died|(?!(?:{_NOT_PAST})\b)[a-z]{{2,}}ed))\b",
     re.IGNORECASE,
@@ -103,6 +103,13 @@ _ENGLISH = re.compile(
 _BY = re.compile(r"\b(?:by|until|till|before)\s*$", re.IGNORECASE)
 _SINCE_IN_ENGLISH = re.compile(r"\bsince\s*$", re.IGNORECASE)
 _ENGLISH_CLAUSE = re.compile(r"[,;:]|\bbut\b|\bwho\b|\bso\b|\bbecause\b", re.IGNORECASE)
+# A sentence without a verb that names what is on that day, or what is to be done: dentist on Friday, call mom on Sunday.
+_EVENT_ON = re.compile(
+    r"^\W*(?:(?:an?|the|my|our|his|her|their|[a-z]+'s) )?(?:(?!(?:no|every|each|i|we|he|she|you|they)\b)[a-z]+ ){0,2}?(?:dentist|doctor|vet|surgery|exams?|test|interview|meeting|call|concert|gig|wedding|funeral|party|flight|trip|dinner|lunch|brunch"
+    r"|haircut|check-?up|match|game|recital|conference|presentation|demo|delivery|inspection|viewing)(?: (?:with|at|in) [a-z' ]{1,30}?)?(?: on|,|:)?(?: the)?\s*$"
+    r"|^\W*(?:please )?(?:call|buy|send|submit|pay|return|pick up|bring|finish|email|mail|order|book|renew)(?: [a-z'][a-z']*){1,6}?(?: on|,|:)?(?: the)?\s*$",
+    re.IGNORECASE,
+)
 _BUT = re.compile(r"\b(?:but|however)\b", re.IGNORECASE)
 _KANA = re.compile("[\u3041-\u30ff]")
 _RELATION_PLANNED = re.compile(rf"{PLANNED}|due|deadline|schedule|plan|appointment|reserv|expire|until", re.IGNORECASE)
@@ -119,7 +126,7 @@ def direction_of_relation(type_: str, other_end: str) -> Direction | None:
     if _RELATION_PLANNED.search(words) or _PLANS.search(other_end):
         return "next"
     verb = _ENGLISH.search(words)
-    return ("next" if verb["plan"] else "last") if verb else _first_tense(words)
+    return ("next" if verb["plan"] else "last") if verb else first_tense(words)
 
 
 def direction_of_text(text: str, positions: Iterable[tuple[int, int]]) -> Direction | None:
@@ -154,7 +161,7 @@ def _japanese(before: str, after: str) -> Direction | None:
         return "next"
     if _SINCE.match(after):
         return "last"
-    tense = _first_tense(after)
+    tense = first_tense(after)
     if tense == "next" and after.startswith("のこと"):
         return None
     if tense == "next" and _SEEN.search(after):
@@ -174,7 +181,7 @@ def _is_fixed(before: str, after: str) -> bool:
     return fixed is not None and not (fixed["done_on"] and _OBJECT.search(before))
 
 
-def _first_tense(after: str) -> Direction | None:
+def first_tense(after: str) -> Direction | None:
     """The tense of the first verb that has one."""
     was, comes = _WAS.search(after), _TO_COME.search(after)
     if was and (comes is None or was.start() <= comes.start()):
@@ -194,7 +201,7 @@ def _past_or_plan(after: str) -> Direction | None:
         return "next" if len(_WAS.findall(after)) == 1 else None
     if _MAYBE_AHEAD.search(after):
         return None
-    if _OF_IT.match(after) and not _TAKEN_PART.search(after):
+    if _OF_IT.match(_BESIDE.sub("", after, count=1)) and not _TAKEN_PART.search(after):
         return "last" if _IT_WAS.search(after) and not _CALLED_OFF.search(after) else None
     return "last"
 
@@ -225,4 +232,4 @@ def _english(before: str, after: str) -> Direction | None:
                 return None if _BY.search(left) else "last"
             contrast = _BUT.split(before + " " + after, maxsplit=1)[1:]
             return None if contrast and any(verb["past"] for verb in _ENGLISH.finditer(contrast[0])) else "next"
-    return "next" if _BY.search(before) else None
+    return "next" if _BY.search(before) or _EVENT_ON.match(before) else None

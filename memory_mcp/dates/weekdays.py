@@ -13,7 +13,7 @@ later_weekday, _ = of_kind("to come, as an argument")
 alone, fixed_alone = of_kind("days of the week and weekends, as an argument")
 
 WEEKDAY = r"(mon|tue|wed|thu|fri|sat|sun)(?:(?:s|nes|rs|ur)?day|s|rs?)?(?![a-z])"
-_WEEKS_BACK = {"先々週": 2, "先先週": 2, "先週": 1, "今週": 0, "来週": -1, "再来週": -2, "last": 1, "previous": 1, "this": 0, "next": -1}
+WEEKS_BACK = {"先々週": 2, "先先週": 2, "先週": 1, "今週": 0, "来週": -1, "再来週": -2, "last": 1, "previous": 1, "this": 0, "next": -1}
 _WEEK = "(再来週|先々週|先先週|先週|今週|来週)"
 _BACK = "(last|previous|this|next)"
 _JAPANESE_WEEKDAY = "([月火水木金土日])曜日?"
@@ -29,7 +29,7 @@ def next_weekday(today: date, weekday: int) -> DaySpan:
 
 def _in_week(today: date, name: str, which: str | int) -> list[DaySpan]:
     """The day of the week of that name so many weeks ago."""
-    back = _WEEKS_BACK[which] if isinstance(which, str) else which
+    back = WEEKS_BACK[which] if isinstance(which, str) else which
     return [day_of(week_of(today, back)[0] + timedelta(days=WEEKDAYS[name]))]
 
 
@@ -60,6 +60,8 @@ def latest_weekend(today: date) -> DaySpan:
 # The longer reading first.
 WEEKS: list[Expression] = [
     weekday(rf"{NUMBER}週間?前の?{_JAPANESE_WEEKDAY}", lambda m, today: _in_week(today, m[2], number_of(m[1])), "2週間前の金曜"),
+    # 退院の2週間後の土曜 counts from another day.
+    weekday(rf"(?<!の){NUMBER}週間?後の?{_JAPANESE_WEEKDAY}", lambda m, today: _in_week(today, m[2], -number_of(m[1])), "2週間後の土曜"),
     weekday(
         rf"(?<![a-z]){WEEKDAY} {COUNT} weeks? ago",
         lambda m, today: _in_week(today, m[1], number_of(m[2])),
@@ -78,14 +80,14 @@ WEEKS: list[Expression] = [
     ),
     week(
         rf"{_WEEK}の?(?:平日|ウィークデー)",
-        lambda m, today: [(week_of(today, _WEEKS_BACK[m[1]])[0], weekend(today, _WEEKS_BACK[m[1]])[0])],
+        lambda m, today: [(week_of(today, WEEKS_BACK[m[1]])[0], weekend(today, WEEKS_BACK[m[1]])[0])],
         "先週の平日",
     ),
     week(rf"{_WEEK}の?週?明け", lambda m, today: _in_week(today, "月", m[1]), "来週明け"),
     week("(?:今度|次)の?週明け", lambda m, today: _in_week(today, "月", -1), "次の週明け"),
     week("(?<![先今来毎前])週明け(?!て)", lambda m, today: [*_in_week(today, "月", 0), *_in_week(today, "月", -1)], "週明け"),
     weekday(rf"{_WEEK}末の?([土日])曜日?", lambda m, today: _in_week(today, m[2], m[1]), "先週末の土曜"),
-    week(rf"{_WEEK}の?(?:週?末|土日)", lambda m, today: [weekend(today, _WEEKS_BACK[m[1]])], "先週末", "今週の土日"),
+    week(rf"{_WEEK}の?(?:週?末|土日)", lambda m, today: [weekend(today, WEEKS_BACK[m[1]])], "先週末", "今週の土日"),
     weekday(rf"{_RECENT}{_JAPANESE_WEEKDAY}", lambda m, today: _weekday_before(today, m[1]), "この前の日曜"),
     fixed_week(f"{_RECENT}週末", latest_weekend, "この前の週末"),
     weekday(rf"{_COMING}{_JAPANESE_WEEKDAY}", lambda m, today: _next_weekday(today, m[1]), "今度の日曜"),
@@ -103,10 +105,15 @@ WEEKS: list[Expression] = [
         lambda m, today: _weekday_before(today, m[1], 2),
         "the Friday before last",
     ),
+    weekday(
+        rf"(?<![a-z])(?:the )?{_WHOLE_WEEKDAY} after next(?![a-z])",
+        lambda m, today: _next_weekday(today, m[1][:3], 1),
+        "the Monday after next",
+    ),
     weekday(rf"(?<![a-z])a week ago(?: on)? {WEEKDAY}", lambda m, today: _in_week(today, m[1], 1), "a week ago on Friday"),
     fixed_week("先週の今日", lambda today: day_of(today - timedelta(days=7)), "先週の今日"),
     fixed_week("来週の今(?:日|頃|ごろ)", lambda today: day_of(today + timedelta(days=7)), "来週の今日"),
-    week(_WEEK, lambda m, today: [week_of(today, _WEEKS_BACK[m[1]])], "先週", "今週", "来週", "さ来週"),
+    week(_WEEK, lambda m, today: [week_of(today, WEEKS_BACK[m[1]])], "先週", "今週", "来週", "さ来週"),
 ]
 NAMED_WEEKDAYS: list[Expression] = [
     weekday(rf"(?<![a-z])(?:last|this past)\s+{WEEKDAY}", lambda m, today: _weekday_before(today, m[1]), "last Friday"),
@@ -118,13 +125,19 @@ ENGLISH_WEEKS: list[Expression] = [
     fixed_week("(?<![a-z])(?:the )?weekend before last", lambda today: weekend(today, 2), "the weekend before last"),
     fixed_week("(?<![a-z])(?:the )?week before last", lambda today: week_of(today, 2), "the week before last"),
     fixed_week("(?<![a-z])(?:the|this) past weekend", latest_weekend, "this past weekend"),
-    week(f"(?<![a-z]){_BACK} weekend", lambda m, today: [weekend(today, _WEEKS_BACK[m[1]])], "last weekend"),
-    week(f"(?<![a-z]){_BACK} week(?!end| of)", lambda m, today: [week_of(today, _WEEKS_BACK[m[1]])], "last week"),
+    week(f"(?<![a-z]){_BACK} weekend", lambda m, today: [weekend(today, WEEKS_BACK[m[1]])], "last weekend"),
+    week(f"(?<![a-z]){_BACK} week(?!end| of)", lambda m, today: [week_of(today, WEEKS_BACK[m[1]])], "last week"),
 ]
 SINCE_WEEKDAY = weekday(
     rf"(?<![a-z])since {WEEKDAY}", lambda m, today: [(_latest_weekday(today, m[1])[0][0], today + ONE_DAY)], "since Friday"
 )
 WEEKS_LATER: list[Expression] = [
+    later_weekday(
+        rf"(?<![a-z])(?:in {COUNT} weeks?,?(?: on)? {WEEKDAY}|{WEEKDAY} in {COUNT} weeks?)(?![a-z])",
+        lambda m, today: _in_week(today, m[2] or m[3], -number_of(m[1] or m[4])),
+        "in two weeks on Saturday",
+        "Saturday in two weeks",
+    ),
     later_weekday(
         rf"(?<![a-z\d]){COUNT} weeks? from {WEEKDAY}", lambda m, today: _next_weekday(today, m[2], number_of(m[1])), "a week from Friday"
     ),

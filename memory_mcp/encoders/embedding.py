@@ -118,6 +118,11 @@ class PooledEmbedder:
         """How many tokens of a text the model reads, without prefix and special tokens; None if unknown."""
         return self._identity.max_tokens
 
+    @property
+    def texts_at_once(self) -> int:
+        """A batch for each worker."""
+        return self._batch_limits[0] * self._pool.workers
+
     def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
         """Token offsets from the model's tokenizer, or else an estimate."""
         return self._token_spans(model_input(text, None))

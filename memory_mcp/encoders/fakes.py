@@ -44,6 +44,7 @@ class HashingEmbedder:
         self.queries_asked = 0
         self.documents_asked = 0
         self.centers: Centers | None = None
+        self.texts_at_once = 1
         self._languages = languages
         self._counting = threading.Lock()
 

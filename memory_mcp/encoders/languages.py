@@ -60,7 +60,7 @@ class LanguageLimitedEmbedder:
         self._embedder = embedder
         self._languages = tuple(languages)
         self.name, self.dimension, self.generation = embedder.name, embedder.dimension, embedder.generation
-        self.max_tokens, self.centers = embedder.max_tokens, embedder.centers
+        self.max_tokens, self.centers, self.texts_at_once = embedder.max_tokens, embedder.centers, embedder.texts_at_once
 
     def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
         """Same as the wrapped model."""

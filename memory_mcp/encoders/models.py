@@ -53,6 +53,11 @@ class Embedder(Protocol):
         """How many tokens of a stored text the model reads, without prefix and special tokens; it cuts off the rest. None: unknown."""
         ...
 
+    @property
+    def texts_at_once(self) -> int:
+        """How many stored texts of a sentence or two it embeds side by side: fewer in one `embed_documents` leave it idle."""
+        ...
+
     def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
         """(start, end) of each of the model's tokens in a text, in characters and in order; an estimate if its tokenizer gives no offsets."""
         ...

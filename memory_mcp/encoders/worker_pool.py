@@ -33,6 +33,7 @@ RECENT_CALL_SECONDS = 1.0
 BULK_SHARE = 0.25  # of a worker's time, while calls come in
 QUERY_MAX_WAIT_SECONDS = 0.05
 MAX_JOBS_PER_CALL = 8  # if the model takes several items in one call
+GPU_WORKERS = 4  # one call of a GPU at a time is enough; the others make its texts into tokens
 SHUTDOWN_SECONDS = 10.0
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class ModelPool:
         self._running = dict.fromkeys(Urgency, 0)
         self._last_call_at = float("-inf")
         self._closed = False
+        self._for_gpu: ModelPool | None = None
         # Daemons, so that a model call without an end can't keep the process from ending. `close` waits for the rest.
         self._threads = [threading.Thread(target=self._serve, name=f"model-{number}", daemon=True) for number in range(self.workers)]
         for thread in self._threads:
@@ -104,8 +106,19 @@ class ModelPool:
         with self._changed:
             return 0 if self._queues[urgency].waiting else self.workers - self._running[urgency]
 
+    def for_gpu(self) -> "ModelPool":
+        """The workers of all models on the GPU, fewer than there are cores, because they don't compute. They end with these."""
+        with self._changed:
+            if self._for_gpu is None:
+                self._for_gpu = ModelPool(min(GPU_WORKERS, self.workers))
+            return self._for_gpu
+
     def close(self, wait: bool = True) -> None:
         """Ends the workers after their current jobs; waiting jobs are cancelled. Can be called twice."""
+        with self._changed:
+            for_gpu = self._for_gpu
+        if for_gpu:
+            for_gpu.close(wait)
         with self._changed:
             self._closed = True
             for queue in self._queues.values():
@@ -134,20 +147,29 @@ class ModelPool:
         return job.future
 
     def _serve(self) -> None:
-        while jobs := self._next():
-            now = time.monotonic()
-            for job in jobs:
-                if job.deadline is not None and now + self._least_seconds(job) >= job.deadline:
-                    job.future.cancel()
-            started = [job for job in jobs if job.future.set_running_or_notify_cancel()]
-            if started:
-                self._run(started)
-            with self._changed:
-                self._running[jobs[0].urgency] -= 1
-                if jobs[0].urgency is Urgency.BULK:
-                    ended = time.monotonic()
-                    self._bulk_paused_until = ended + (ended - now) * self._pause_ratio
-                    self._changed.notify()
+        while self._serve_next():
+            pass
+
+    def _serve_next(self) -> bool:
+        """One call, in a frame of its own: a worker that waits must not keep the last job, and with it a model that is no longer wanted.
+        False once the pool is closed."""
+        jobs = self._next()
+        if not jobs:
+            return False
+        now = time.monotonic()
+        for job in jobs:
+            if job.deadline is not None and now + self._least_seconds(job) >= job.deadline:
+                job.future.cancel()
+        started = [job for job in jobs if job.future.set_running_or_notify_cancel()]
+        if started:
+            self._run(started)
+        with self._changed:
+            self._running[jobs[0].urgency] -= 1
+            if jobs[0].urgency is Urgency.BULK:
+                ended = time.monotonic()
+                self._bulk_paused_until = ended + (ended - now) * self._pause_ratio
+                self._changed.notify()
+        return True
 
     def _least_seconds(self, job: Job) -> float:
         """How long a job is likely to take: one that ends too late would make others late for nothing."""

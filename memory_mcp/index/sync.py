@@ -21,7 +21,7 @@ from memory_mcp.store.vectors.faiss_index import VectorIndex
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.store.vectors.stored_vectors import Matrix, Unembedded
 
-BATCH = 32
+BATCH, LARGEST_BATCH = 32, 256
 # In Japanese; more in English.
 CHARACTERS_OF_TWO_TOKENS = 3
 DROPPED_AT_ONCE = 2_000
@@ -66,18 +66,25 @@ def prepare(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> str:
 
 
 def apply_queue(
-    persona: Persona, embedder: Embedder, indexes: IndexCache, *, zone: ZoneInfo, rules: LongTexts = DEFAULT_RULES, batch: int = BATCH
+    persona: Persona,
+    embedder: Embedder,
+    indexes: IndexCache,
+    *,
+    zone: ZoneInfo,
+    rules: LongTexts = DEFAULT_RULES,
+    batch: int | None = None,
 ) -> Applied:
     """Indexes one small batch of a persona's queue. The first embedder of a persona serves at once.
 
     A batch starts with the newest memories, so that the last turn of a conversation is found in the next, however long the queue is.
-    Long memories are split by `rules` first.
+    Long memories are split by `rules` first. `batch`: how many, unless as many as suit the embedder.
 
     Raises:
         EncoderFailed: the model failed; nothing was changed.
         StoreError: the database can't be used.
         ValueError: another generation serves; call `prepare` first.
     """
+    batch = batch or _suitable(embedder)
     with persona.database.read() as connection:
         serving = stored_vectors.serving_generation(connection)
         if serving not in {None, embedder.generation}:
@@ -110,7 +117,7 @@ def re_embed(
     zone: ZoneInfo,
     rules: LongTexts = DEFAULT_RULES,
     after: int = 0,
-    batch: int = BATCH,
+    batch: int | None = None,
 ) -> ReEmbedded:
     """Embeds the next chunks in a generation that does not serve yet; once none is left, it serves.
 
@@ -120,7 +127,7 @@ def re_embed(
         EncoderFailed: the model failed; nothing was changed.
         StoreError: the database can't be used.
     """
-    unembedded = next_unembedded(persona, embedder, rules, zone, after, batch)
+    unembedded = next_unembedded(persona, embedder, rules, zone, after, batch or _suitable(embedder))
     if unembedded:
         vectors = _embed(embedder, unembedded)
         persona.database.write(
@@ -209,6 +216,11 @@ def _generation_to_serve(connection: apsw.Connection, embedder: Embedder, loaded
     if serving is None or serving not in loaded or (serving != embedder.generation and not stored_vectors.has_any(connection, serving)):
         return embedder.generation
     return serving
+
+
+def _suitable(embedder: Embedder) -> int:
+    """How many texts one batch has: enough for all workers of the embedder, and so few that it ends soon."""
+    return min(max(BATCH, embedder.texts_at_once), LARGEST_BATCH)
 
 
 def _embed(embedder: Embedder, unembedded: Sequence[Unembedded]) -> Matrix:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import apsw
 
 from memory_mcp.dates.calendar_dates import calendar_dates
+from memory_mcp.dates.days_alone import DAY_ALONE
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
@@ -15,8 +16,8 @@ from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.text.spellings import spelled_otherwise
-from memory_mcp.text.synonyms import synonyms
-from memory_mcp.text.tokens import query_phrases, query_tokens, tokens
+from memory_mcp.text.synonyms import Synonyms, synonyms
+from memory_mcp.text.tokens import is_grammar, is_unspaced, query_phrases, query_tokens, tokens, weighed_query_tokens
 from memory_mcp.tracing import spanned
 
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
@@ -32,13 +33,14 @@ def from_words(
     others: Sequence[int] = (),
 ) -> dict[int, float]:
     """The best lexical matches of the query without its dates and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25 score."""
-    query = search_tokens(question)
+    meant = synonyms(question.query)
+    query = search_tokens(question, meant)
     if not query:
         return dict.fromkeys(bm25_index.scan(connection, question.query, question.filters, limit), 1.0)
     phrases = query_phrases(question.query)
-    meant = synonyms(question.query) if limit else ()
     same_sound = as_synonyms(connection, counts.stored, question.query) if limit else ()
-    return dict(bm25_index.search(connection, query, question.filters, limit, others, counts, phrases, meant, same_sound))
+    words = whole_words(question.query, meant)
+    return dict(bm25_index.search(connection, query, question.filters, limit, others, counts, phrases, meant, same_sound, words))
 
 
 @spanned("dates")
@@ -59,8 +61,9 @@ def from_named_dates(
     return list(dict.fromkeys(memory_ids))
 
 
-def from_written_dates(connection: apsw.Connection, query: str, filters: Filters, limit: int) -> list[int]:
-    """Memories that have a day of the query as it is written, and no time: 「記念日は12月10日」 is of no certain year."""
+def from_written_dates(connection: apsw.Connection, query: str, words: Sequence[str], filters: Filters, limit: int) -> list[int]:
+    """Memories that have a day of the query as it is written, and no time: 「記念日は12月10日」 is of no certain year, 「金曜は燃えるゴミの日」 of no
+    certain week. `words`: those by which the query names dates."""
     plain = normalize(query)
     days = [
         written for written in calendar_dates(plain) if written.month <= 12 and written.day and not (written.year or written.years_back)
@@ -74,7 +77,8 @@ def from_written_dates(connection: apsw.Connection, query: str, filters: Filters
             f"{MONTH_NAMES[written.month - 1]} {written.day}",
         )
     )
-    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in spellings))
+    alone = (match[1] for word in words if (match := DAY_ALONE.match(word)))
+    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in (*spellings, *alone)))
     found = [memory_id for memory_id, _ in bm25_index.search(connection, phrases, filters, limit)] if phrases else []
     timed = memory_dates.of_memories(connection, found)
     return [memory_id for memory_id in found if memory_id not in timed]
@@ -103,11 +107,21 @@ def shown_tokens(query: str) -> list[str]:
     return list(dict.fromkeys([*query_tokens(query), *meant]))
 
 
-def search_tokens(question: Question) -> list[str]:
-    """The tokens to search, and the phrases of other spellings. The guessed answer may be wrong, so the tokens of the query count twice
-    (docs/decisions/0016-questions-and-guesses.md)."""
-    asked = query_tokens(question.query)
+def search_tokens(question: Question, meant: Sequence[Synonyms]) -> list[str]:
+    """The tokens to search, and the phrases of other spellings. `meant`: the known words of the query. The guessed answer may be wrong, so the tokens of
+    the query count twice (docs/decisions/0016-questions-and-guesses.md)."""
+    known_words = {each.word for each in meant}
+    asked = weighed_query_tokens(question.query, known_words)
     known = set(asked)
-    guessed = [token for token in query_tokens(question.hypothetical) if token not in known]
+    guessed = [token for token in weighed_query_tokens(question.hypothetical, known_words) if token not in known]
     others = [phrase for phrase in spelled_otherwise(question.query) if phrase not in known] if asked else []
     return asked * 2 + guessed + others if guessed else asked + others
+
+
+def whole_words(query: str, meant: Sequence[Synonyms]) -> list[str]:
+    """The words of a Japanese query, as phrases of tokens: those that are known, and those in Latin letters; of any other query none."""
+    found = query_tokens(query)
+    if not any(map(is_unspaced, found)):
+        return []
+    in_japanese = [each.word for each in meant if is_unspaced(each.word) and not is_grammar(each.word)]
+    return in_japanese + [token for token in found if not is_unspaced(token)]

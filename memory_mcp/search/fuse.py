@@ -17,7 +17,7 @@ from memory_mcp.config.settings import Decay, Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
 from memory_mcp.encoders.model_families import USUAL
 from memory_mcp.store import feedback, memory_usage
-from memory_mcp.store.timestamps import to_text
+from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.text.forgetting_curve import forgetting_curve
 from memory_mcp.tracing import spanned
 
@@ -25,6 +25,7 @@ from memory_mcp.tracing import spanned
 WITNESSES = 5
 # Too much happens in a named time of more than a month, such as a year, for it to decide: it counts this share.
 DECISIVE, LONG_TIME_SHARE = timedelta(days=35), 0.5
+_LONGEST_DAY = timedelta(hours=25)  # on which clocks go back
 # A short turn that asks something says little. The turn after it answers it: it gets this share of how well that question matches.
 ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
 # Of what is in another language than the question, this share of its meaning counts as its words.
@@ -160,13 +161,17 @@ def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -
 
 
 def _date_share(since: str, until: str, origin: Origin, times: Sequence[tuple[str, str]]) -> float:
-    """1 for a memory of this named date. Half for one whose text names a longer time, such as its month, or that was told on it, without a
-    date of its own, while its text names another date."""
-    if any(since <= start and end <= until for start, end in times):
+    """1 for a memory of this named date, also of a day that it begins within, as today from now on, if that was told before. Half for one whose text
+    names a longer time, such as its month, or that was told on it, without a date of its own, while its text names another date."""
+    if any(end <= until and (since <= start or _is_day_under_way(since, start, end, origin)) for start, end in times):
         return 1.0
     if since <= origin.happened < until:
         return 0.5 if times and not origin.is_dated else 1.0
     return 0.5 * any(start < until and end > since for start, end in times)
+
+
+def _is_day_under_way(moment: str, start: str, end: str, origin: Origin) -> bool:
+    return origin.told_at < start < moment < end and from_text(end) - from_text(start) <= _LONGEST_DAY
 
 
 def _session_shares(shares: Sequence[float], origins: Sequence[Origin]) -> list[float]:

@@ -72,7 +72,7 @@ def in_other_scripts(connection: apsw.Connection, stored: StoredWords, text: str
 
 
 def as_synonyms(connection: apsw.Connection, stored: StoredWords, query: str) -> list[Synonyms]:
-    """The same, as synonyms. Each counts as many tokens as the word has in the query: Greta is one, グレタ two."""
+    """The same, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two."""
     text = unicodedata.normalize("NFKC", query)
     by_word: dict[str, dict[str, None]] = {}
     for spelling in in_other_scripts(connection, stored, text):

@@ -8,7 +8,7 @@ and what was missing.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import apsw
@@ -22,8 +22,8 @@ from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesB
 from memory_mcp.graph.query.retrieval import QueryEntities, entities_in_query, graph_evidence, memories_near_entities
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, from_written_dates, shown_tokens, union
-from memory_mcp.search.changes import changes_first
-from memory_mcp.search.fuse import Hints, freshness, fuse, judged
+from memory_mcp.search.changes import changes_first, changes_of
+from memory_mcp.search.fuse import Hints, best_first, freshness, fuse, judged
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.outdated import outdated
 from memory_mcp.search.page import Floor, floor_for, why, within_budget
@@ -36,7 +36,7 @@ from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.replacements import confirmed_memories
 from memory_mcp.store.session_order import adjacent_turns
-from memory_mcp.store.timestamps import to_text
+from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import line_cost
@@ -191,6 +191,14 @@ def _ranked(
     wanted = pool if is_read else floor_for(settings, models, meaning, reranked=False).passing(pool)[: question.top_k + SPARE_FOR_REPEATED]
     replacing = [memory_id for memory_id, origin in hints.origins.items() if origin.replaces]
     by_id, statements, confirmed, dropped = _read(connection, wanted, len(wanted) if is_read else question.top_k, replacing, now)
+    if leads_on and pool and pool[0].memory_id in by_id:
+        changes = changes_of(connection, question, by_id[pool[0].memory_id], hints.origins[pool[0].memory_id].told_at)
+        if not by_id.keys() >= set(changes):
+            hints, ranked = _with_added(connection, changes, question, meaning, settings, now, hints, ranked)
+            ranked = _raised(ranked, changes, hints)
+            pool = ranked[: question.top_k * POOL_FACTOR]
+            wanted = pool if is_read else [*(candidate for candidate in pool if candidate.memory_id in changes), *wanted]
+            by_id, statements, confirmed, dropped = _read(connection, wanted, len(wanted), replacing, now)
     if dropped:
         ranked, pool = ([candidate for candidate in some if candidate.memory_id not in dropped] for some in (ranked, pool))
     best_chunks = [candidate.best_chunk for candidate in wanted if candidate.best_chunk is not None and candidate.memory_id in by_id]
@@ -203,6 +211,14 @@ def _ranked(
     return Ranked(
         ranked, pool, by_id, statements, confirmed, spans, lag, hints, evidence.certain, in_small_store, evidence.relations, missing
     )
+
+
+def _raised(ranked: Sequence[Candidate], changes: Sequence[int], hints: Hints) -> list[Candidate]:
+    """The candidates with these memories first, which tell a change of the first one."""
+    for candidate in ranked:
+        if candidate.memory_id in changes:
+            candidate.score = max(candidate.score, ranked[0].score)
+    return best_first(ranked, hints.origins)
 
 
 def _read(
@@ -257,8 +273,8 @@ def _fused(
     candidates = union(connection, meaning, words, near, dates)
     hints = _hints(connection, question, asked.dates, origins, meaning, settings, now)
     ranked = fuse(candidates, settings.fusion, hints, dense_weight=dense_weight(question, meaning, settings))
-    if asked.dates and not any(candidate.date_share for candidate in ranked):
-        written = from_written_dates(connection, asked.query, question.filters, limit)
+    if asked.dates and not any(candidate.date_share == 1.0 for candidate in ranked):
+        written = from_written_dates(connection, asked.query, words_of_dates(asked.query, now, settings.zone), question.filters, limit)
         if written:
             spans = [(to_text(date.start), to_text(date.end)) for date in asked.dates]
             times = {**hints.times, **dict.fromkeys(written, spans)}
@@ -280,7 +296,8 @@ def _with_added(
     times: Mapping[int, Sequence[tuple[str, str]]] | None = None,
 ) -> tuple[Hints, list[Candidate]]:
     """The candidates with these memories, new ones with their cosines, by other hints of the graph or of their times."""
-    added = [memory_id for memory_id in wanted if memory_id not in hints.origins]
+    among = {candidate.memory_id for candidate in ranked}
+    added = [memory_id for memory_id in wanted if memory_id not in among]
     # The lexical matches are among the ranked already; searching these few again would double the work.
     candidates = [*ranked, *union(connection, meaning, {}, added)]
     origins = {**hints.origins, **memories.origins(connection, added)}
@@ -381,12 +398,15 @@ def _latest_first(hints: Hints) -> Callable[[Candidate], Any]:
 
 
 def _nearest_time(hints: Hints) -> Callable[[Candidate], Any]:
-    """Sorts by the first of a memory's times that is to come; those that only name a longer time last."""
+    """Sorts by the first of a memory's times that is to come, of those under way the shortest first; those that only name a longer time last."""
     start = min((to_text(date.start) for date in hints.dates), default="")
 
-    def nearest(candidate: Candidate) -> tuple[float, str, int]:
-        times = [time for time, end in hints.times.get(candidate.memory_id, ()) if end > start]
-        return -candidate.date_share, min(times, default=hints.origins[candidate.memory_id].happened), candidate.memory_id
+    def nearest(candidate: Candidate) -> tuple[float, str, timedelta, int]:
+        times = [
+            (max(time, start), from_text(end) - from_text(time)) for time, end in hints.times.get(candidate.memory_id, ()) if end > start
+        ]
+        time, lasts = min(times, default=(hints.origins[candidate.memory_id].happened, timedelta()))
+        return -candidate.date_share, time, lasts, candidate.memory_id
 
     return nearest
 

@@ -30,6 +30,7 @@ from memory_mcp.search.time_asked import TimeAsked
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors.index_cache import IndexCache
+from memory_mcp.text.synonyms import synonyms
 
 STORE = 1 << 48
 
@@ -254,7 +255,7 @@ def _rescale_words(stores: _Stores, found: Mapping[int, Found], question: Questi
     """Brings the BM25 scores of all stores to one scale. A word counts by how rare it is in its store: in a pool of ten memories none is rare, and
     the best match would lose against any of a large store. So each score is multiplied by what the words that the memory has say among all
     memories, as a ratio to what they say in its store."""
-    query = search_tokens(question)
+    query = search_tokens(question, synonyms(question.query))
     if not query:
         return
     counted, words = {}, {}

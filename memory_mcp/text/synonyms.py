@@ -14,7 +14,7 @@ from itertools import islice, zip_longest
 import numpy as np
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
-from memory_mcp.text.tokens import is_grammar, normalise, query_phrases, query_tokens, tokens
+from memory_mcp.text.tokens import is_grammar, is_single_kanji, normalise, query_phrases, query_tokens, tokens
 
 # The synonyms of one word, and the words of one query that have some.
 SYNONYMS_LIMIT, WORDS_LIMIT = 20, 12
@@ -99,8 +99,10 @@ def _found(dictionary: _Dictionary, query: str) -> Iterator[Synonyms]:
 def _of_word(word: str) -> Synonyms:
     """The synonyms of a word of the dictionary."""
     dictionary, own = _dictionary(), phrase_of(word)
-    others = map(phrase_of, dictionary.others(word)) if dictionary else ()
-    return Synonyms(own, tuple(islice((phrase for phrase in dict.fromkeys(others) if phrase and phrase != own), SYNONYMS_LIMIT)))
+    others = dict.fromkeys(map(phrase_of, dictionary.others(word)) if dictionary else ())
+    if is_single_kanji(own):  # for a verb such as 飼う another's kanji, 保 of 保つ, would also be found in 保険
+        others = dict.fromkeys(phrase for phrase in others if not is_single_kanji(phrase))
+    return Synonyms(own, tuple(islice((phrase for phrase in others if phrase and phrase != own), SYNONYMS_LIMIT)))
 
 
 def phrase_of(word: str) -> str:

@@ -9,7 +9,7 @@ Japanese memories: docs/decisions/0002-lexical-tokens.md.
 import re
 import threading
 import unicodedata
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from functools import lru_cache
 from itertools import pairwise
 
@@ -22,6 +22,10 @@ from memory_mcp.text.kanji_variants import with_usual_kanji
 TOKENS_VERSION = "3"
 QUERY_TOKENS_LIMIT = 300
 QUERY_PHRASES_LIMIT = 60
+# What a word in katakana or Latin letters counts in a Japanese query: as many tokens as a word of two kanji has.
+WORD_WEIGHT = 3
+# A word in katakana of more pairs than that is long.
+LONG_WORD_PAIRS = 4
 
 _OTHER_UNSPACED = "\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\uac00-\ud7af"  # Thai, Lao, Burmese, Khmer, Hangul
 UNSPACED = KANA + HAN + _OTHER_UNSPACED
@@ -32,6 +36,7 @@ _RUN = re.compile(
 )
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _KANJI = re.compile(f"[{HAN}]")
+_KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{3,}}")
 _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 
 # English function words match everything and distinguish nothing. They are dropped from queries only, so that the index stays
@@ -48,6 +53,7 @@ _PARTICLES = "はがをにでともへのかやねよ"
 _GRAMMAR = (
     "です ます でした ました ません ですか ますか でしょう だった だったっけ っけ した して する され れた れて いた いて いる ている てた てる たい なる なった になる ない なかった ある あった あり "
     "から まで より けど ので のに って とは には では という どう どこ どの どれ どんな どっち どちら いつ いくら なに なぜ だれ これ それ あれ この その あの こう そう まだ いま もう はい いい "
+    "じゃない じゃなくて ちゃった だって なんだ んだっけ なんで "
     "こと もの よう とき ところ くれる くれた もらう もらった ください さん くん ちゃん さま たち しょう"
 ).split()
 _GRAMMAR_TOKENS = (
@@ -87,6 +93,28 @@ def query_tokens(text: str) -> list[str]:
     """The distinct tokens of a query, up to `QUERY_TOKENS_LIMIT`. A query that consists only of function words keeps them."""
     kept = _tokens(text, drop=_STOPWORDS) or _tokens(text, drop=frozenset())
     return list(dict.fromkeys(kept))[:QUERY_TOKENS_LIMIT]
+
+
+def weighed_query_tokens(text: str, known: Set[str] = frozenset()) -> list[str]:
+    """The tokens of a query; where spaces are not always written, each as often as it counts, so that a word has the weight of one word in any script.
+
+    A word in Latin letters is one token, and its weight is `WORD_WEIGHT`. One in katakana is searched as a whole, and by its first three and its last
+    characters, which compounds share with their parts; バージョン and リージョン share only the last. One of three characters is so only if it is among
+    `known` phrases of tokens. A long query stays as it is.
+    """
+    found = query_tokens(text)
+    if len(found) > QUERY_TOKENS_LIMIT // WORD_WEIGHT or not any(map(is_unspaced, found)):
+        return found
+    words = [_pairs(word) for word in dict.fromkeys(_KATAKANA_WORD.findall(normalise(text)))]
+    words = [pairs for pairs in words if len(pairs) > 2 or " ".join(pairs) in known]
+    replaced = {pair for pairs in words for pair in pairs}
+    weighed = [token for token in found if token not in replaced for _ in range(1 if is_unspaced(token) else WORD_WEIGHT)]
+    return weighed + [" ".join(part) for pairs in words for part in (pairs, pairs[:2], _last_part(pairs))]
+
+
+def _last_part(pairs: Sequence[str]) -> Sequence[str]:
+    """The last three characters of a word in katakana; of a long one two, as its last part may be short: ジム of スポーツジム."""
+    return pairs[-1:] if len(pairs) > LONG_WORD_PAIRS else pairs[-2:]
 
 
 def query_phrases(text: str) -> list[str]:

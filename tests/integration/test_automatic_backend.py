@@ -100,12 +100,20 @@ def test_the_embedder_keeps_the_vectors_of_torch_unless_int8_is_asked_for(chosen
         (Exporter(MEMORIES[:49]), {}, "onnx, fp32: int8 must rank 50 of your memories"),
         (Exporter(MEMORIES[:49]), {"onnx_precision": "int8"}, "onnx, fp32: int8 must rank 50 of your memories"),
         (Exporter(failure="the results of the export differ"), {}, "torch: the results of the export differ"),
-        (Exporter(), {"embeddings_device": "auto"}, "torch: embeddings_device is auto"),
+        (Exporter(), {"embeddings_device": "cuda"}, "torch: embeddings_device is cuda"),
         (None, {}, "torch: it has not been exported to ONNX"),
     ],
 )
 def test_a_choice_says_its_reason(chosen, exporter: Exporter | None, settings: dict[str, str], backend: str):
     assert chosen(exporter, **settings).backend.startswith(backend)
+
+
+def test_an_automatic_device_is_a_gpu_or_a_cpu_like_any_other(chosen, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(automatic, "automatic_is_gpu", lambda: True)
+    there = chosen(Exporter(), embeddings_device="auto")
+    assert (there.backend, there.settings.embeddings_device) == ("torch: embeddings_device is auto", "auto")
+    monkeypatch.setattr(automatic, "automatic_is_gpu", lambda: False)
+    assert chosen(Exporter(), embeddings_device="auto") == chosen(Exporter())
 
 
 def test_a_processor_without_instructions_for_8_bits_gets_fp32(chosen, monkeypatch: pytest.MonkeyPatch):

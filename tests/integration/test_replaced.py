@@ -114,6 +114,18 @@ def test_who_replaces_a_memory_is_told_which_others_say_the_same(say):
         ("車は赤いフィット", "車を青いスイフトに買い替えた", "車は何に乗ってる？"),
         ("歯医者は駅前のさくら歯科に通っている", "歯医者は先月から緑町のあおば歯科に変えた", "歯医者はどこに通ってる？"),
         ("陶芸教室は毎週水曜の夜七時から。先生は白洲さん。", "陶芸教室は今月から土曜の午後二時になった。", "陶芸教室は何曜日の何時から？"),
+        ("推しは青木さん", "最近は推しが変わって白石さん", "推しは誰？"),
+        ("デプロイはJenkinsでやっている", "デプロイはGitHub Actionsに移行した", "デプロイは何でやってる？"),
+        ("スマホはPixel 6", "新しいスマホはiPhone 15", "使ってるスマホの機種は？"),
+        ("My phone is a Pixel 7", "I got a new phone, an iPhone 16", "What phone do I have?"),
+        ("The deadline is Friday", "The deadline got extended to next Wednesday", "When is the deadline?"),
+        # What changed has no word of the question: it is found by what the earlier one names, or by the state that it ends.
+        ("車はプリウスに乗っている", "プリウスを手放してヤリスを買った", "車は何に乗ってる？"),
+        ("大阪に住んでいる", "福岡に引っ越した", "どこに住んでる？"),
+        ("彼女の名前は美咲", "美咲とは別れて、今の彼女は由香", "彼女の名前は？"),
+        ("習い事はピアノ", "ピアノはやめて、そろばんを始めた", "習い事は何してる？"),
+        ("I drive an old Honda Civic.", "Sold the Civic, got myself a Mazda 3.", "What car do I drive?"),
+        ("Kenji works at Sony", "Kenji joined Nintendo", "Where does Kenji work?"),
     ],
 )
 def test_what_tells_a_change_comes_before_what_it_changed(say, contents, now, before, after, query):
@@ -131,6 +143,11 @@ def test_what_tells_a_change_comes_before_what_it_changed(say, contents, now, be
         ("健太の妹は大阪に住んでいる", "健太は横浜に引っ越した", "健太の妹はどこに住んでる？"),
         ("家賃は月6万円", "家賃の支払いはカードに変えた", "家賃はいくら？"),
         ("陶芸教室の先生は白洲さん", "陶芸教室は今月から土曜になった", "陶芸教室の先生は誰？"),
+        ("会議は第一会議室", "会議は火曜になった", "会議はどの部屋？"),
+        ("祖母は金沢に住んでいます。", "叔母が金沢から富山へ引っ越しました。", "祖母はどこに住んでいますか？"),
+        ("彼氏は熊本出身なんだ", "彼氏が部署異動になったんだって", "彼氏の出身地は？"),
+        ("大阪に住んでいる", "由美が福岡に引っ越した", "どこに住んでる？"),
+        ("Dad takes metformin.", "Dad stopped driving at night.", "What medication does Dad take?"),
         ("The standup is at nine", "The retro moved to ten thirty", "When is the standup?"),
         ("Alex likes strawberries", "Alex moved to Osaka", "What does Alex like?"),
     ],
@@ -139,3 +156,12 @@ def test_a_change_of_something_else_or_a_question_how_it_was_changes_no_order(sa
     say(earlier)
     say(later, at=now + timedelta(days=1))
     assert contents(query)[0] == earlier
+
+
+def test_a_change_is_found_among_others_by_what_it_ends(say, contents, now):
+    say("車はプリウスに乗っている")
+    for number in range(30):
+        say(f"{number}人で{number}号室の鍵を探した")
+    say("プリウスを手放してヤリスを買った", at=now + timedelta(days=1))
+    assert contents("車は何に乗ってる？")[:2] == ["プリウスを手放してヤリスを買った", "車はプリウスに乗っている"]
+    assert contents("前は車は何に乗ってた？")[:1] == ["車はプリウスに乗っている"]

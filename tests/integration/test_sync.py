@@ -134,6 +134,14 @@ def test_a_batch_takes_the_oldest_and_the_newest(say, apply, embedder):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("texts_at_once", "embedded"), [(1, sync.BATCH), (100, 100), (9_999, sync.LARGEST_BATCH)])
+def test_a_batch_is_as_large_as_suits_the_embedder_within_limits(say, apply, embedder, texts_at_once, embedded):
+    for number in range(sync.LARGEST_BATCH + 1):
+        say(f"記憶 {number}")
+    embedder.texts_at_once = texts_at_once
+    assert apply(batch=None).embedded == embedded
+
+
 def test_a_long_memory_is_done_over_several_batches_and_keeps_none_waiting_behind_it(say, apply, nilou, embedder, equal):
     say("".join(f"{number}つめの長い話。" for number in range(2_000)))
     say("短い話")

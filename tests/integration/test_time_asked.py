@@ -51,6 +51,8 @@ def test_a_day_of_every_year_is_found_by_its_date(diary, say, ask, query, text):
     [
         ("昨日の夜、ラーメンを食べた", "昨日", "2025-10-29", "2025-10-28"),
         ("3日前から風邪気味", "3日前", "2025-10-27", "2025-10-24"),
+        ("金曜に歯医者に行った", "金曜", "2025-10-24", "2025-10-31"),
+        ("金曜に歯医者に行く", "金曜", "2025-10-31", "2025-10-24"),
         ("来月の5日に京都へ行く", "来月の5日", "2025-11-05", "2025-12-05"),
         ("We have dinner next Friday", "next Friday", "2025-11-07", "2025-11-14"),
     ],
@@ -200,3 +202,56 @@ def test_what_asks_for_news_is_no_word_to_look_for(say, ask, now):
     say("むぎの餌の量は変わりない", at=now - timedelta(days=3))
     say("むぎが夕方二回吐いた", at=now - timedelta(days=2))
     assert contents(ask("むぎ、ここのところ変わりない？"))[0] == "むぎが夕方二回吐いた"
+
+
+@pytest.mark.parametrize("query", ["金曜の予定は？", "金曜は何かある？", "31日の予定は？", "What's on Friday?", "Am I free on Friday?"])
+@pytest.mark.parametrize("text", ["金曜に歯医者", "金曜日の夜は飲み会", "遠足は31日", "Dentist on Friday"])
+def test_a_plan_for_a_day_of_the_week_is_found_by_that_day(say, ask, query, text):
+    say("苺が好き")
+    say("金曜は燃えるゴミの日")
+    say(text)
+    assert contents(ask(query))[0] == text
+
+
+@pytest.mark.parametrize("query", ["月曜に何があった？", "月曜は何してた？", "27日に何があった？", "What happened on Monday?"])
+def test_what_is_reported_of_a_day_of_the_week_is_found_by_that_day(say, ask, now, query):
+    say("月曜に歯医者に行った", at=now - timedelta(days=1))
+    say("月曜は飲み会", at=now - timedelta(days=20))
+    say("苺が好き")
+    assert contents(ask(query))[0] == "月曜に歯医者に行った"
+
+
+@pytest.mark.parametrize(
+    "query", ["金曜は何ゴミ？", "金曜に出すゴミは？", "金曜", "金曜日は何の日？", "金曜の予定は？", "What do I do on Friday?"]
+)
+def test_what_is_so_every_week_is_found_by_its_day(say, ask, now, query):
+    say("苺が好き")
+    say("10月は繁忙期", at=now - timedelta(days=20))
+    say("土曜は燃えないゴミの日")
+    say("金曜は燃えるゴミの日" if not query.isascii() else "On Fridays I go swimming")
+    assert "金" in contents(ask(query))[0] or "Fridays" in contents(ask(query))[0]
+
+
+@pytest.mark.parametrize("query", ["今日の予定は？", "What is planned for today?"])
+def test_of_plans_under_way_the_shorter_comes_first(say, ask, now, query):
+    say("10月は繁忙期", at=now - timedelta(days=25))
+    say("10月27日から11月2日まで出張", at=now - timedelta(days=30))
+    say("10月30日に歯医者に行く", at=now - timedelta(days=20))
+    say("11月6日に面談がある", at=now - timedelta(days=20))
+    assert contents(ask(query)) == ["10月30日に歯医者に行く", "10月27日から11月2日まで出張", "10月は繁忙期"]
+
+
+def test_what_is_planned_for_today_comes_before_what_is_later(say, ask, now):
+    say("来週の火曜に歯医者へ行く", at=now - timedelta(days=2))
+    say("10月30日に面談がある", at=now - timedelta(days=20))
+    say("今日は雨だった", at=now - timedelta(hours=2))
+    assert contents(ask("予定は？"))[:2] == ["10月30日に面談がある", "来週の火曜に歯医者へ行く"]
+
+
+def test_a_weekend_alone_is_a_time(say, ask, now):
+    say("週末に京都に行った", at=now - timedelta(days=2))
+    say("週末に実家へ帰る", at=now - timedelta(days=1))
+    say("週末はよく走る")
+    assert contents(ask("週末は何してた？"))[0] == "週末に京都に行った"
+    assert contents(ask("週末の予定は？"))[0] == "週末に実家へ帰る"
+    assert contents(ask("週末によく走る？"))[0] == "週末はよく走る"

@@ -1,8 +1,10 @@
 """Real model directories through the code that loads a user's models: what is set, and what a wrong directory becomes."""
 
+import gc
 import json
 import random
 import shutil
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,10 @@ from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import model_input
 from memory_mcp.encoders.loading.loaders import build_registry, load_embedder, load_reranker
 from memory_mcp.encoders.reranking import PooledReranker
+from memory_mcp.encoders.torch import devices
+from memory_mcp.encoders.torch import models as torch_models
+from memory_mcp.encoders.torch.devices import in_halves
+from memory_mcp.encoders.torch.tracing import _what_failed
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting
@@ -143,6 +149,147 @@ def test_a_device_that_is_not_there_is_an_error_and_never_replaced(embedder_dire
         load_embedder(Settings(embeddings_model=str(embedder_directory), embeddings_device="cuda"), pool, Caches())
     automatic = Settings(embeddings_model=str(embedder_directory), embeddings_device="auto")
     assert load_embedder(automatic, pool, Caches()).dimension == 32
+
+
+@pytest.mark.parametrize(("largest", "calls"), [(8, [8]), (4, [8, 4, 4]), (3, [8, 4, 2, 2, 4, 2, 2])])
+def test_what_the_memory_of_a_gpu_is_too_small_for_is_done_in_halves(largest: int, calls: list[int]):
+    import torch  # noqa: PLC0415  as above
+
+    asked: list[int] = []
+
+    def work(items: list[int]) -> list[int]:
+        asked.append(len(items))
+        if len(items) > largest:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return [item * 2 for item in items]
+
+    assert in_halves(work, list(range(8))) == list(range(0, 16, 2))
+    assert asked == calls
+    with pytest.raises(torch.OutOfMemoryError):
+        in_halves(lambda items: work([*items, *range(8)]), [1])
+
+
+def test_an_automatic_device_without_a_driver_asks_nobody_further(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(devices, "has_driver", lambda: False)
+    monkeypatch.setattr(devices, "_has_gpu", lambda: pytest.fail("torch was asked"))
+    assert devices.usable_device("auto", "ruri") == "cpu"
+    monkeypatch.setattr(devices, "has_driver", lambda: True)
+    monkeypatch.setattr(devices, "_has_gpu", lambda: False)
+    assert devices.usable_device("auto", "ruri") == "cpu"
+    monkeypatch.setattr(devices, "_has_gpu", lambda: True)
+    assert devices.usable_device("auto", "ruri") == "cuda"
+
+
+@pytest.fixture
+def as_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU is used as a GPU is."""
+    monkeypatch.setattr(torch_models, "GPU", "cpu")
+
+
+def only(most: int, forward: Callable[..., Any]) -> Callable[..., Any]:
+    """A pass for which the memory is too small if it gets more texts than that."""
+    import torch  # noqa: PLC0415  as above
+
+    def pass_of(**features: Any) -> Any:
+        if len(features["input_ids"]) > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return forward(**features)
+
+    return pass_of
+
+
+@pytest.mark.usefixtures("as_gpu")
+def test_a_gpu_gets_large_batches_from_few_workers(embedder_directory: Path, reranker_directory: Path, pool: ModelPool):
+    settings = Settings(embeddings_model=str(embedder_directory), reranker_model=str(reranker_directory), inference_backend="torch")
+    embedder, judge = load_embedder(settings, pool, Caches()), load_reranker(settings, pool, Caches())
+    texts = [f"{number}匹の猫" for number in range(130)]
+    sizes: list[int] = []
+
+    def counted(forward: Callable[..., Any]) -> Callable[..., Any]:
+        def pass_of(**features: Any) -> Any:
+            sizes.append(len(features["input_ids"]))
+            return forward(**features)
+
+        return pass_of
+
+    for part in (embedder._model._model._client[0].auto_model, judge._predict._model[0].auto_model):
+        part.forward = counted(part.forward)
+    embedder.embed_documents(texts)
+    judge.score("猫", texts[:15])
+    assert sorted(sizes) == [2, 15, 64, 64]
+    assert embedder._pool is judge._pool is pool.for_gpu()
+    assert embedder.texts_at_once == 64 * pool.for_gpu().workers
+
+
+@pytest.mark.usefixtures("as_gpu")
+def test_a_gpu_whose_memory_is_small_gets_small_batches_and_an_error_only_where_nothing_fits(
+    embedder_directory: Path, reranker_directory: Path, pool: ModelPool
+):
+    settings = Settings(embeddings_model=str(embedder_directory), reranker_model=str(reranker_directory), inference_backend="torch")
+    texts = [f"{number}匹の猫" for number in range(30)]
+    vectors, scores = (
+        load_embedder(settings, pool, Caches()).embed_documents(texts),
+        load_reranker(settings, pool, Caches()).score("猫", texts),
+    )
+    embedder, judge = load_embedder(settings, pool, Caches()), load_reranker(settings, pool, Caches())
+    parts = embedder._model._model._client[0].auto_model, judge._predict._model[0].auto_model
+    forwards = [part.forward for part in parts]
+    for part, forward in zip(parts, forwards, strict=True):
+        part.forward = only(0, forward)
+    for failing in (lambda: embedder.embed_documents(texts), lambda: embedder.embed_query("犬"), lambda: judge.score("猫", texts)):
+        with pytest.raises(EncoderFailed, match="CUDA out of memory"):
+            failing()
+    for part, forward in zip(parts, forwards, strict=True):
+        part.forward = only(3, forward)
+    assert embedder.embed_documents(texts) == pytest.approx(vectors, abs=1e-5)
+    assert judge.score("猫", texts) == pytest.approx(scores, abs=1e-5)
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_a_model_that_is_no_longer_wanted_leaves_the_memory(
+    request: pytest.FixtureRequest,
+    embedder_directory: Path,
+    reranker_directory: Path,
+    pool: ModelPool,
+    eventually: Callable[[Callable[[], bool]], None],
+    device: str,
+):
+    if device == "gpu":
+        request.getfixturevalue("as_gpu")
+    one = Settings(embeddings_model=str(embedder_directory), reranker_model=str(reranker_directory), inference_backend="torch")
+    other = one.model_copy(update={"embeddings_device": "auto"})
+    registry = build_registry(pool, Caches())
+    registry.start(one)
+    eventually(lambda: bool(registry.current(one).embedder and registry.current(one).reranker))
+    models = registry.current(one)
+    models.embedder.embed_documents(["猫", "犬"])
+    models.reranker.score("猫", ["猫", "犬"])
+    model = models.embedder._model
+    weights = [getattr(model, "_model", model)._client[0].auto_model, models.reranker._predict._model[0].auto_model]
+    left = [weakref.ref(part) for part in (models.embedder, models.reranker, *weights)]
+    del models, model, weights
+    eventually(lambda: bool(registry.current(other).embedder and registry.current(other).reranker))
+    gc.collect()
+    assert [reference() for reference in left] == [None] * 4
+    registry.close()
+
+
+def test_an_error_inside_a_trace_is_told_by_its_name():
+    import torch  # noqa: PLC0415  as above
+
+    listing = "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript:\n    forward\n    ~~~ <--- HERE\n"
+    full = _what_failed(RuntimeError(f"{listing}RuntimeError: CUDA out of memory. Tried to allocate 2.00 MiB.\n"))
+    assert isinstance(full, torch.OutOfMemoryError)
+    assert str(full) == "CUDA out of memory. Tried to allocate 2.00 MiB."
+    assert str(_what_failed(RuntimeError(f"{listing}RuntimeError: CUDA error: unknown"))) == "CUDA error: unknown"
+
+
+def test_a_traced_model_that_fails_says_why(embedder_directory: Path, pool: ModelPool):
+    embedder = load_embedder(Settings(embeddings_model=str(embedder_directory), inference_backend="torch"), pool, Caches())
+    tokenizer = embedder._model._client[0].tokenizer
+    tokenizer.add_tokens(["猫" * 5])  # the model has no row for it
+    with pytest.raises(EncoderFailed, match="index out of range"):
+        embedder.embed_query("猫" * 5)
 
 
 def test_a_classifier_is_no_reranker(tmp_path: Path, pool: ModelPool):

@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from memory_mcp import cli
+from memory_mcp.cli import doctor_checks
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Remembered
 from memory_mcp.personas import cells, lifecycle
@@ -307,3 +308,15 @@ def test_doctor_names_tokens_that_can_not_be_read_or_that_others_can(examine: Ex
     status, text = examine()
     assert status == 1
     assert "Until then the server refuses all calls" in wrong(text)[0]
+
+
+def test_doctor_says_that_a_model_for_a_gpu_waits_for_its_driver(examine: Examine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (model / name).write_text("{}")
+    (tmp_path / "config.json").write_text(json.dumps({**GOOD_CONFIG, "reranker_model": str(model), "embeddings_device": "cuda"}))
+    monkeypatch.setattr(doctor_checks, "has_driver", lambda: False)
+    assert f"{model} is available, but embeddings_device is cuda, and no driver of a GPU is installed here" in examine()[1]
+    monkeypatch.setattr(doctor_checks, "has_driver", lambda: True)
+    assert "driver" not in examine()[1]

@@ -3,13 +3,14 @@
 import contextlib
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, wait
 
 import pytest
 
 from memory_mcp.encoders.scheduler import RECENT_SECONDS, JobQueue, Urgency
-from memory_mcp.encoders.worker_pool import MAX_JOBS_PER_CALL, ModelPool, on_behalf_of
+from memory_mcp.encoders.worker_pool import GPU_WORKERS, MAX_JOBS_PER_CALL, ModelPool, on_behalf_of
 from memory_mcp.errors import EncoderFailed
 
 PAST = float("-inf")
@@ -256,3 +257,26 @@ def test_bulk_work_rests_while_somebody_asks_and_not_when_nobody_does(monkeypatc
         monkeypatch.setattr("memory_mcp.encoders.worker_pool.RECENT_CALL_SECONDS", 0.0)
         pool.submit(lambda: None, Urgency.QUERY).result()
         second.result()
+
+
+def test_models_on_a_gpu_share_a_few_workers_that_end_with_the_others():
+    with ModelPool(64) as pool:
+        on_gpu = pool.for_gpu()
+        assert on_gpu is pool.for_gpu()
+        assert on_gpu.workers == GPU_WORKERS
+        assert on_gpu.submit(lambda: 7, Urgency.QUERY).result() == 7
+    with pytest.raises(EncoderFailed, match="shutting down"):
+        on_gpu.submit(lambda: 7, Urgency.QUERY)
+
+
+def test_an_idle_worker_keeps_nothing_of_its_last_job(eventually: Callable[[Callable[[], bool]], None]):
+    class Model:
+        def call(self) -> int:
+            return 7
+
+    model = Model()
+    alive = weakref.ref(model)
+    with ModelPool(1) as pool:
+        assert pool.submit(model.call, Urgency.QUERY).result() == 7
+        del model
+        eventually(lambda: alive() is None)

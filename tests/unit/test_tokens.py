@@ -19,6 +19,7 @@ from memory_mcp.text.tokens import (
     query_phrases,
     query_tokens,
     tokens,
+    weighed_query_tokens,
 )
 
 
@@ -170,3 +171,28 @@ def test_japanese_is_recognised_by_a_single_kana_or_kanji(text, expected):
 def test_sameness_is_shared_tokens_over_all_tokens():
     assert jaccard({"a", "b"}, {"b", "c"}) == pytest.approx(1 / 3)
     assert jaccard(set(), set()) == 0.0
+
+
+def test_a_word_in_latin_letters_counts_as_a_japanese_one_in_a_japanese_query():
+    assert weighed_query_tokens("Kafkaの本") == ["kafka"] * 3 + ["の本", "本"]
+    assert weighed_query_tokens("How much is Kafka?") == query_tokens("How much is Kafka?")
+
+
+def test_a_word_in_katakana_is_searched_as_a_whole_and_by_its_ends():
+    assert weighed_query_tokens("バージョン") == ["バー ージ ジョ ョン", "バー ージ", "ジョ ョン"]
+    assert weighed_query_tokens("スポーツジム") == ["スポ ポー ーツ ツジ ジム", "スポ ポー", "ジム"]
+
+
+def test_a_word_of_three_katakana_is_searched_as_a_whole_if_it_is_known():
+    assert weighed_query_tokens("テスト", {"テス スト"}) == ["テス スト"] * 3
+    assert weighed_query_tokens("プリヤ", {"テス スト"}) == ["プリ", "リヤ"]
+
+
+def test_a_long_query_is_searched_by_its_tokens():
+    query = "バージョン " + " ".join(f"word{number}" for number in range(100))
+    assert weighed_query_tokens(query) == query_tokens(query)
+
+
+@given(st.text(alphabet="アバージョンagか漢 ー"))
+def test_what_is_weighed_is_made_of_the_tokens_of_the_query(text):
+    assert {token for phrase in weighed_query_tokens(text) for token in phrase.split()} <= set(query_tokens(text))

@@ -19,6 +19,7 @@ from memory_mcp.encoders.loading.availability import Found, Role
 from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.background import BackgroundExport
 from memory_mcp.encoders.onnx.export_directory import Export, Precision
+from memory_mcp.encoders.torch.devices import automatic_is_gpu
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.extras import is_installed
 
@@ -44,8 +45,9 @@ class Choice:
 
 def choose(settings: Settings, name: str, role: Role, exports: Path | None, background: BackgroundExport | None) -> Choice:
     """The runtime and precision of a model. Exports it first if it has not been exported yet, which takes half a minute."""
-    if settings.embeddings_device != "cpu":
+    if settings.embeddings_device == "cuda" or (settings.embeddings_device == "auto" and automatic_is_gpu()):
         return _torch(settings, f"embeddings_device is {settings.embeddings_device}")
+    settings = settings.model_copy(update={"embeddings_device": "cpu"})
     if not is_installed("onnx"):
         return _torch(settings, "the extra onnx is not installed")
     try:

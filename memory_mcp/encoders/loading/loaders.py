@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
@@ -23,13 +23,17 @@ from memory_mcp.encoders.onnx.tokenization import Tokenizers
 from memory_mcp.encoders.packaged import package
 from memory_mcp.encoders.packaged.models import PackagedEmbeddings
 from memory_mcp.encoders.remote import loading as remote
-from memory_mcp.encoders.reranking import PooledReranker
+from memory_mcp.encoders.reranking import BatchLimits, PooledReranker
+from memory_mcp.encoders.torch.devices import GPU_BATCH, GPU_BATCH_CHARACTERS
 from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings, probed_dimension
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.extras import is_installed
 
 Pooled = TypeVar("Pooled", PooledEmbedder, PooledReranker)
+
+# All pairs of a query in one call.
+_GPU_LIMITS = BatchLimits(GPU_BATCH, GPU_BATCH, GPU_BATCH_CHARACTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,13 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: 
     loaded = load_embeddings(directory, settings.embeddings_device, traits.prefixes, name)
     generation = _generation(name, availability.fingerprint(directory), loaded.dimension, traits.prefixes.version)
     identity = Identity(name, loaded.dimension, generation, traits, loaded.max_tokens, _centers(name, loaded.model))
-    return PooledEmbedder(loaded.model, identity, pool, caches, embed_queries=loaded.queries, token_spans=loaded.token_spans)
+    limits: dict[str, Any] = {"batch": GPU_BATCH, "characters": GPU_BATCH_CHARACTERS} if loaded.is_on_gpu else {}
+    workers = pool.for_gpu() if loaded.is_on_gpu else pool
+    embedder = PooledEmbedder(
+        loaded.model, identity, workers, caches, embed_queries=loaded.queries, token_spans=loaded.token_spans, **limits
+    )
+    embedder.backend = loaded.runs_on
+    return embedder
 
 
 def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports | None = None) -> PooledReranker:
@@ -121,9 +131,13 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: 
         directory = _directory(name, "reranker")
         predict = TorchCrossEncoder(directory, settings.embeddings_device, name)
         fingerprint, traits = availability.fingerprint(directory), traits_of(name, directory)
-    return PooledReranker(
-        predict, name, pool, caches, fingerprint=fingerprint, traits=traits.with_prefixes_told(), max_tokens=predict.max_tokens
-    )
+    facts: dict[str, Any] = {"fingerprint": fingerprint, "traits": traits.with_prefixes_told(), "max_tokens": predict.max_tokens}
+    if isinstance(predict, TorchCrossEncoder) and predict.is_on_gpu:
+        reranker = PooledReranker(predict, name, pool.for_gpu(), caches, limits=_GPU_LIMITS, **facts)
+    else:
+        reranker = PooledReranker(predict, name, pool, caches, **facts)
+    reranker.backend = predict.runs_on if isinstance(predict, TorchCrossEncoder) else None
+    return reranker
 
 
 def _chosen(settings: Settings, name: str, role: Role, exports: Exports | None, load: Callable[[Settings], Pooled]) -> Pooled:
@@ -137,7 +151,7 @@ def _chosen(settings: Settings, name: str, role: Role, exports: Exports | None, 
             raise
         choice = automatic.without_export(choice, name, role, directory, error)
         model = load(choice.settings)
-    model.backend = choice.backend
+    model.backend = f"{model.backend}: {choice.reason}" if model.backend else choice.backend
     if isinstance(model, PooledReranker):
         model.improvable = choice.improvable
     return model

@@ -40,6 +40,7 @@ class ModelRegistry:
         self._earlier: tuple[ModelSpec, Embedder] | None = None
         self._on_change = on_change
         self._unreported_change = False  # something changed and `on_change` has not been called for it
+        self._gave_up = False
         self._settings: Settings | None = None
         self._changed = threading.Condition()
         self._closed = False
@@ -69,6 +70,7 @@ class ModelRegistry:
         with self._changed:
             self._configure(settings)
             if self._embedder.drop_changed() | self._reranker.drop_changed():
+                self._gave_up = True
                 self._note_change()
             embedder, reranker = self._embedder.loaded, self._reranker.loaded
             earlier = self._earlier[1] if self._earlier else None
@@ -90,7 +92,18 @@ class ModelRegistry:
             if self._earlier is None or self._earlier[1] is not unneeded:
                 return
             self._earlier = None
-        release(unneeded)
+            self._put_away(unneeded)
+            self._note_change()
+
+    def gave_up(self) -> bool:
+        """Whether a loaded model was given up since this was last asked. Its memory is free once nothing refers to it."""
+        with self._changed:
+            gave_up, self._gave_up = self._gave_up, False
+            return gave_up
+
+    def _put_away(self, model: object) -> None:
+        release(model)
+        self._gave_up |= model is not None
 
     def _configure(self, settings: Settings) -> None:
         if settings is self._settings:
@@ -101,7 +114,7 @@ class ModelRegistry:
             self._change_embedder(embedder)
             self._note_change()
         if reranker != self._reranker.spec:
-            release(self._reranker.loaded)
+            self._put_away(self._reranker.loaded)
             self._reranker.change(reranker)
             self._note_change()
 
@@ -116,7 +129,7 @@ class ModelRegistry:
         self._earlier = others[0] if spec and others else None
         for pair in others:
             if pair is not self._earlier:
-                release(pair[1])
+                self._put_away(pair[1])
         self._embedder.change(spec, reused)
 
     def _note_change(self) -> None:
@@ -178,6 +191,7 @@ class ModelRegistry:
         with self._changed:
             installed = not isinstance(result, str) and not self._closed and slot.loaded is loaded and slot.settle(spec, result, now)
             self._unreported_change |= installed
+            self._gave_up |= installed
         if not installed and not isinstance(result, str):
             release(result)
 
@@ -189,7 +203,7 @@ class ModelRegistry:
     def _drop_equal_earlier(self) -> None:
         """After a change that kept the generation, such as of the device, the earlier embedder is not needed."""
         if self._earlier and self._embedder.loaded and self._earlier[1].generation == self._embedder.loaded.generation:
-            release(self._earlier[1])
+            self._put_away(self._earlier[1])
             self._earlier = None
 
     def _report_change(self) -> None:

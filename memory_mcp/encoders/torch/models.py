@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memory_mcp.encoders.embedding import BATCH, EmbedMany, TokenSpans
+from memory_mcp.encoders.embedding import BATCH, EmbedMany, TextModel, TokenSpans
 from memory_mcp.encoders.model_families import Prefixes
-from memory_mcp.encoders.models import PROBE
+from memory_mcp.encoders.models import PROBE, Vectors
 from memory_mcp.encoders.reranking import BATCH_PAIRS, Pair
+from memory_mcp.encoders.torch.devices import GPU, GPU_BATCH, in_halves, runs_on, usable_device
 from memory_mcp.encoders.torch.tracing import trace
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.text.budget import estimated_spans
@@ -37,15 +38,17 @@ class LoadedEmbeddings:
     """A loaded embedding model that has returned a valid vector.
 
     `queries` embeds several queries in one call. `input_tokens` is the model's input limit, `max_tokens` the part of it left for a text
-    after the prefix and the special tokens; both are None if there is no limit (static embeddings).
+    after the prefix and the special tokens; both are None if there is no limit (static embeddings). `runs_on` says where, if settings don't.
     """
 
-    model: "Embeddings"
+    model: TextModel
     queries: EmbedMany
     dimension: int
     input_tokens: int | None
     max_tokens: int | None
     token_spans: TokenSpans = estimated_spans
+    runs_on: str | None = None
+    is_on_gpu: bool = False
 
 
 def load_embeddings(directory: Path, device: str, prefixes: Prefixes, name: str) -> LoadedEmbeddings:
@@ -58,10 +61,12 @@ def load_embeddings(directory: Path, device: str, prefixes: Prefixes, name: str)
     prepare_torch()
     from langchain_huggingface import HuggingFaceEmbeddings  # noqa: PLC0415  see the top
 
-    both: dict[str, Any] = {"normalize_embeddings": True, "batch_size": BATCH}
+    used = usable_device(device, name)
+    is_on_gpu = used == GPU
+    both: dict[str, Any] = {"normalize_embeddings": True, "batch_size": GPU_BATCH if is_on_gpu else BATCH}
     model = HuggingFaceEmbeddings(
         model_name=str(directory),
-        model_kwargs={"device": usable_device(device, name), "local_files_only": True},
+        model_kwargs={"device": used, "local_files_only": True},
         # An empty prompt, not None: with None, the model's own default prompt would go before both kinds of text.
         encode_kwargs={**both, "prompt": prefixes.document},
         query_encode_kwargs={**both, "prompt": prefixes.query},
@@ -70,9 +75,30 @@ def load_embeddings(directory: Path, device: str, prefixes: Prefixes, name: str)
     _trace_transformer(getattr(model, "_client", None))  # the class has no public access to it
     # The class takes queries one by one. A copy, which shares the weights, embeds a list of texts with the query's prefix.
     query_model = model.model_copy(update={"encode_kwargs": model.query_encode_kwargs})
-    return LoadedEmbeddings(
-        model, query_model.embed_documents, probed_dimension(model, name), input_tokens, max_tokens, _token_spans(model)
-    )
+    dimension, spans = probed_dimension(model, name), _token_spans(model)
+    if is_on_gpu:
+        on_gpu = _GpuEmbeddings(model, query_model)
+        return LoadedEmbeddings(on_gpu, on_gpu.embed_queries, dimension, input_tokens, max_tokens, spans, runs_on(device, used), is_on_gpu)
+    return LoadedEmbeddings(model, query_model.embed_documents, dimension, input_tokens, max_tokens, spans, runs_on(device, used))
+
+
+class _GpuEmbeddings:
+    """A `TextModel` whose batches are halved where the GPU's memory is too small for them."""
+
+    def __init__(self, model: "Embeddings", query_model: "Embeddings") -> None:
+        self._model, self._query_model = model, query_model
+
+    def embed_query(self, text: str) -> Sequence[float]:
+        """With the query's prefix."""
+        return self._model.embed_query(text)
+
+    def embed_documents(self, texts: list[str]) -> Sequence[Sequence[float] | Vectors]:
+        """With the document's prefix."""
+        return in_halves(self._model.embed_documents, texts)
+
+    def embed_queries(self, texts: list[str]) -> Sequence[Sequence[float] | Vectors]:
+        """As `embed_query`, in one call."""
+        return in_halves(self._query_model.embed_documents, texts)
 
 
 def probed_dimension(model: "Embeddings", name: str) -> int:
@@ -104,7 +130,9 @@ class TorchCrossEncoder:
         from sentence_transformers import CrossEncoder  # noqa: PLC0415  see the top
         from torch.nn import Sigmoid  # noqa: PLC0415
 
-        self._model = CrossEncoder(str(directory), device=usable_device(device, name), local_files_only=True)
+        used = usable_device(device, name)
+        self.runs_on, self.is_on_gpu = runs_on(device, used), used == GPU
+        self._model = CrossEncoder(str(directory), device=used, local_files_only=True)
         if self._model.num_labels != 1:
             raise EncoderFailed(
                 f"{name} can't be used", f"it returns {self._model.num_labels} scores for a pair, and a reranker returns one"
@@ -121,27 +149,13 @@ class TorchCrossEncoder:
             raise EncoderFailed(f"{name} can't be used", "it returned NaN, infinity or zeros: its weights are damaged")
 
     def __call__(self, pairs: list[Pair]) -> Sequence[float]:
-        """The scores of the pairs, in one batch for each `BATCH_PAIRS`."""
-        scores = self._model.predict(pairs, batch_size=BATCH_PAIRS, show_progress_bar=False, activation_fn=self._sigmoid)
+        """The scores of the pairs, in one batch for each `BATCH_PAIRS`, or `GPU_BATCH` on a GPU."""
+        return in_halves(self._scores, pairs) if self.is_on_gpu else self._scores(pairs)
+
+    def _scores(self, pairs: list[Pair]) -> Sequence[float]:
+        size = GPU_BATCH if self.is_on_gpu else BATCH_PAIRS
+        scores = self._model.predict(pairs, batch_size=size, show_progress_bar=False, activation_fn=self._sigmoid)
         return [float(score) for score in scores]
-
-
-def usable_device(wanted: str, name: str) -> str:
-    """Resolves `auto`. A missing device is an error and never replaced by another.
-
-    Raises:
-        EncoderFailed: the device is `cuda` and the machine has none.
-    """
-    import torch  # noqa: PLC0415  see the top
-
-    has_gpu = torch.cuda.is_available()
-    if wanted == "cuda" and not has_gpu:
-        raise EncoderFailed(
-            f"{name} can't be loaded",
-            "embeddings_device is cuda, and torch finds no GPU here",
-            "Set it to cpu or auto, or install a CUDA build of torch",
-        )
-    return ("cuda" if has_gpu else "cpu") if wanted == "auto" else wanted
 
 
 def prepare_torch() -> None:
@@ -164,10 +178,13 @@ def prepare_torch() -> None:
 
 
 def _trace_transformer(model: Any) -> None:
-    """Traces the transformer of a SentenceTransformer or CrossEncoder, if it has one and runs on the CPU."""
+    """Traces the transformer of a SentenceTransformer or CrossEncoder, if it has one."""
     first = model[0] if model is not None and len(model) else None
-    if first is not None and hasattr(first, "auto_model") and hasattr(first, "tokenizer") and model.device.type == "cpu":
-        trace(first.auto_model, lambda texts: dict(first.tokenizer(texts, padding=True, truncation=True, return_tensors="pt")))
+    if first is not None and hasattr(first, "auto_model") and hasattr(first, "tokenizer"):
+        trace(
+            first.auto_model,
+            lambda texts: dict(first.tokenizer(texts, padding=True, truncation=True, return_tensors="pt").to(model.device)),
+        )
 
 
 class _TokenSpans:

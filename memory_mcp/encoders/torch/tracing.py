@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 def trace(model: "PreTrainedModel", tokenize: Callable[[list[str]], "Features"]) -> bool:
-    """Replaces the forward pass of a model on the CPU by its trace; returns whether it did. `tokenize` makes the model's features."""
+    """Replaces a model's forward pass by its trace; returns whether it did. `tokenize` makes the model's features, on its device."""
     import torch  # noqa: PLC0415  takes seconds, and is needed only to load a model
 
     eager = model.forward
@@ -73,9 +73,22 @@ def _traced(model: "PreTrainedModel", features: "Features") -> Callable[..., Any
         tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
         if sorted(tensors) != names:
             return eager(**arguments)
-        return _as_output(outputs, traced(*(tensors[name] for name in names)))
+        try:
+            results = traced(*(tensors[name] for name in names))
+        except RuntimeError as error:
+            raise _what_failed(error) from None
+        return _as_output(outputs, results)
 
     return forward
+
+
+def _what_failed(error: RuntimeError) -> RuntimeError:
+    """The error inside a trace, which is told as `RuntimeError` in the middle of a listing of the model."""
+    import torch  # noqa: PLC0415  see `trace`
+
+    told = [line.removeprefix("RuntimeError: ") for line in str(error).splitlines() if line.strip()] or [""]
+    full = next((line for line in told if "out of memory" in line), None)
+    return torch.OutOfMemoryError(full) if full else RuntimeError(told[-1])
 
 
 def _as_output(names: list[str], tensors: "tuple[Tensor, ...]") -> Any:

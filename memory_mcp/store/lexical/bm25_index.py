@@ -21,11 +21,12 @@ from memory_mcp.domain import Filters
 from memory_mcp.store import properties
 from memory_mcp.store.graph import relations
 from memory_mcp.store.lexical.token_frequencies import COUNTED_ROWS, TokenCounts, rows_with
-from memory_mcp.store.memories import CURRENT, where
+from memory_mcp.store.memories import CURRENT, TOLD_TIME, where
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows
+from memory_mcp.text.changes import tells_change
 from memory_mcp.text.synonyms import Synonyms
-from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, is_unspaced, tokens
+from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 # What phrases count beside words: as in sequential dependence models (Metzler and Croft, 2005), a fraction.
@@ -42,6 +43,8 @@ SHORT_TURN_TOKENS = 200
 REBUILD_PAGE = 1_000
 # In fewer rows no token is common.
 FEW_ROWS = 20
+# Stands in the row of a short text that tells a change, so that few texts need to be read. It is no token: BM25 does not count it.
+_TELLS_CHANGE = "!"
 # From this many rows on, only the rarest tokens of a query select rows (about LEADING_ROWS of them); the other informative ones only rank
 # these rows, and common tokens and grammar are dropped (docs/decisions/0002-lexical-tokens.md).
 MANY_ROWS = 5_000
@@ -54,7 +57,7 @@ FEW_SEGMENTS, MOST_BESIDE_LARGEST = 4, 0.1
 
 _VERSION_PROPERTY = "lexical_version"
 # Changes with the tokens and with the content of the columns. Until .5, words that were stored at the same time could get into each other.
-ROWS_VERSION = f"{TOKENS_VERSION}.5"
+ROWS_VERSION = f"{TOKENS_VERSION}.6"
 
 
 def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
@@ -139,14 +142,15 @@ def search(
     phrases: Sequence[str] = (),
     synonyms: Sequence[Synonyms] = (),
     same_sound: Sequence[Synonyms] = (),
+    words: Sequence[str] = (),
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, then of those of `also` that match; larger is better.
 
     `query` contains tokens; a repeated token counts twice. The memories in `also` match the filters. A memory, also one of `also`, must
     contain an informative token: one that is neither grammar nor common. In a large store it must contain one of the rarest, unless these
     match fewer than `limit` memories. `counts` caches token counts. What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these;
-    what has `synonyms` or words of the `same_sound` instead of their word, `SYNONYM_WEIGHT` of what it gives these, and needs no other token. Where no
-    spaces are written, a memory that has more of the words of `synonyms` as a whole comes before one that has parts of them.
+    what has `synonyms` or words of the `same_sound` instead of their word, `SYNONYM_WEIGHT` of what it gives these, and needs no other token. A memory that has
+    more of the `words` as a whole comes before one that has parts of them.
     """
     if not query:
         return []
@@ -166,8 +170,7 @@ def search(
         if len(matches) < limit and len(leading) < len(informative):
             matches = _selected(matching, informative, others)
     matches = _best(matches, limit, {*also, *with_phrases, *with_synonyms})
-    words = [each.word for each in synonyms if is_unspaced(each.word) and not is_grammar(each.word)] if limit else []
-    shares = _shares_of_words(connection, words, [memory_id for memory_id, _ in matches]) if len(words) > 1 else {}
+    shares = _shares_of_words(connection, words, [memory_id for memory_id, _ in matches]) if limit and len(words) > 1 else {}
     scores = {memory_id: SYNONYM_WEIGHT * bm25 for memory_id, bm25 in with_synonyms.items()}
     for memory_id, bm25 in matches:
         whole = bm25 * shares.get(memory_id, 1.0) ** WHOLE_WORDS_POWER
@@ -209,6 +212,19 @@ def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -
         (text, *values, limit),
     )
     return [row[0] for row in rows]
+
+
+def newest_changes(connection: apsw.Connection, phrases: Sequence[str], filters: Filters, limit: int) -> list[tuple[int, str, str]]:
+    """(memory id, when it was told, content) of those that tell a change of the `limit` memories that were stored last and have one of these phrases of
+    tokens in their own text."""
+    condition, values = where(filters)
+    # By the rows: an AND in the index would read all that has a phrase.
+    rows = connection.execute(
+        f"SELECT m.id, {TOLD_TIME}, m.content FROM (SELECT rowid AS id FROM lexical WHERE lexical MATCH ? ORDER BY rowid DESC LIMIT ?) f "
+        f"JOIN lexical_content c ON c.id = f.id AND instr(c.c2, ?) JOIN memories m ON m.id = f.id AND {CURRENT} AND m.kind <> 'summary' {condition}",
+        (f"body : ({_any_of(phrases)})", limit, _TELLS_CHANGE, *values),
+    )
+    return list(rows)
 
 
 def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[str]:
@@ -330,7 +346,7 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int], neighbors: Mapp
     replaced = _replaced(connection, current)
     needed = current | set(replaced.values())
     needed |= {other for memory_id in current for other in neighbors.get(memory_id, ()) if other is not None}
-    bodies = _bodies(connection, needed)
+    bodies, changes = _bodies(connection, needed)
     questions, stated = _questions(connection, current), _stated(connection, current)
     connection.execute("DELETE FROM lexical WHERE rowid IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
     rows = []
@@ -339,7 +355,8 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int], neighbors: Mapp
             before, after = (_lent(bodies, memory_id, other) for other in neighbors.get(memory_id, (None, None)))
             earlier = _lent(bodies, memory_id, replaced.get(memory_id))
             preceding = filter(None, (before, questions.get(memory_id), stated.get(memory_id), earlier))
-            rows.append((memory_id, bodies[memory_id], " ".join(preceding), after))
+            following = (after, _TELLS_CHANGE) if memory_id in changes else (after,)
+            rows.append((memory_id, bodies[memory_id], " ".join(preceding), " ".join(following)))
     connection.executemany("INSERT INTO lexical(rowid, body, previous, next) VALUES (?, ?, ?, ?)", rows)
 
 
@@ -369,12 +386,15 @@ def _replacing(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
     return [memory_id for (memory_id,) in rows]
 
 
-def _bodies(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
-    """Memory → the tokens of its source and content."""
-    rows: Iterable[Any] = connection.execute(
-        "SELECT id, content, source FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+def _bodies(connection: apsw.Connection, ids: Iterable[int]) -> tuple[dict[int, str], set[int]]:
+    """Memory → the tokens of its source and content; and the memories that tell a change."""
+    rows: list[Any] = list(
+        connection.execute(
+            "SELECT id, content, source FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+        )
     )
-    return {memory_id: " ".join(tokens(f"{source}: {content}" if source else content)) for memory_id, content, source in rows}
+    bodies = {memory_id: " ".join(tokens(f"{source}: {content}" if source else content)) for memory_id, content, source in rows}
+    return bodies, {memory_id for memory_id, content, _ in rows if tells_change(content)}
 
 
 def _questions(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:

@@ -1,0 +1,145 @@
+"""What tells that something changed, in Japanese and English: 「会議は火曜になった」, "Sold the Civic". Texts are normalized (`tokens.normalise`) but for `tells_change`."""
+
+import re
+
+from memory_mcp.characters import is_japanese
+from memory_mcp.text.tokens import normalise
+
+LONGEST = 120
+
+# Endings of verbs that tell what has happened.
+_DONE = r"(?:[たて]|ました|まして|ちゃ)"
+# What happened: became, changed, ended, moved, went up or down; nouns of such events; what was decided, and what is no longer so.
+_EVENT = re.compile(
+    rf"(?:[にくと]|よう)な(?:っ{_DONE}|りま)|[変替代換]わ(?:っ{_DONE}|りま)|"
+    rf"(?:[変替換]え|やめ|辞め|別れ|早め|増え|壊れ|捨て|延び|上げ|下げ|伸び){_DONE}|(?:越|ば|移|減ら|増や|手放|戻|壊)し{_DONE}|"
+    rf"(?:治|直|減|上が|下が|移|売|譲|戻|亡くな|なくな)っ{_DONE}|(?:移|売|譲|戻|亡くな|なくな)りま|死んだ|天国に"
+    r"|(?:変更|延期|中止|前倒し|移行|移転|移籍|異動|転勤|転職|退職|就職|入社|転校|進学|卒業|退部|退会|解約|離婚|結婚|再婚|引退|転居|改名|完治|処分|交代|"
+    r"廃止|撤回)(?=[しさにで。、!届]|です|だ|$)"
+    rf"|ことに(?:し|な)|を[^。]{{1,20}}にし{_DONE}|では?なく|じゃなく|もう[^。、]{{0,14}}(?:な[いく]|ません|いない)|"
+    r"\b(?:no longer|(?:(?:got|was|were|is|has been) )?(?:changed|moved|switched|swapped|migrated|replaced|renamed|extended|postponed|rescheduled|pushed|"
+    r"delayed|cancell?ed|upgraded|downgraded|raised|lowered|promoted|transferred|divorced|married|engaged|retired|hired)|"
+    r"became|turned|quit|stopped|dropped|left|gave (?:up|away|my|our|the|his|her)|sold|got rid of|brought forward|called off|went (?:up|down)|"
+    r"(?:split|broke) up|joined|resigned|rewrote|passed away|died|recovered|healed)\b"
+)
+# Since when something is so: these days, from this month on.
+_SINCE = re.compile(
+    r"(?:今|いま|これから|今後|最近|近頃|この頃|このごろ|今度)(?:で|から)?[は、]|[今先来](?:月|週|年|年度|学期)から|新し[いく]|"
+    r"\b(?:now|any ?more|these days|nowadays|lately|from now on|instead|since|new|gone)\b"
+)
+_ASKS_BEFORE = re.compile(
+    r"以前|昔|(?:^|[、。\s])前[はに]|もともと|元々|元は|最初|当時|\b(?:used to|before|previously|formerly|originally|at first|back then)\b"
+)
+_ASKS_STILL = re.compile(r"まだ|もう|今も|\b(?:still|any ?more|yet)\b")
+# A question for a time or an amount, and what an answer to it has.
+_ASKED_VALUES = (
+    (
+        re.compile(r"いつ|何[曜時日月]|何年(?!生)|締め?切り?|期限|\b(?:when|what (?:time|day|date)|due|deadline)\b"),
+        re.compile(
+            r"[月火水木金土日]曜|\d+[時日月]|[明昨]日|来[週月年]|\b(?:(?:mon|tues?|wednes|thurs?|fri|satur|sun)days?|\d{1,2}(?::\d\d| ?[ap]m)|noon|midnight|"
+            r"tomorrow|next \w+|(?:january|february|march|april|may|june|july|august|september|october|november|december) \d|at \w+)\b"
+        ),
+    ),
+    (
+        re.compile(r"いくら|何円|家賃|時給|値段|料金|\bhow (?:much|many|long|old)\b|何(?:[歳才人本枚杯個回キ]|年生)"),
+        re.compile(r"[\d一二三四五六七八九十百千万半]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b"),
+    ),
+)
+_END = re.compile(r"[。！？!?;]|\.\s")
+# What asks for a state, and words of the events that begin or end it: who moved lives elsewhere.
+_STATES = tuple(
+    (re.compile(asked), re.compile("|".join([*japanese.split(), *(rf"\b{word}\b" for word in english)])), (*japanese.split(), *english))
+    for asked, japanese, english in (
+        (r"住[んむみ]|暮ら|\b(?:live|lives|living)\b", "越し 転居 移住", ("moved", "relocated")),
+        (
+            r"働|勤|仕事|職場|会社|部署|職業|\b(?:works?|working|job|employer)\b",
+            "辞め 退職 転職 入社 就職 異動 転勤",
+            ("quit", "joined", "hired", "resigned", "retired", "transferred"),
+        ),
+        (r"付き合|彼女|彼氏|恋人|旦那|\b(?:dating|girlfriend|boyfriend)\b", "別れ 離婚", ("split up", "broke up", "divorced")),
+        (r"乗[っるり]|\b(?:drive|drives|driving)\b", "買い替え 買い換え 乗り換え 手放", ("sold", "traded")),
+        (
+            r"使[っうい]|やって|\b(?:use|uses|using)\b",
+            "買い替え 買い換え 乗り換え 切り替え 移行 に変え に替え にした やめ",
+            ("switched", "migrated", "moved", "replaced"),
+        ),
+        (r"通[っういえ]|習[っうい]", "やめ 辞め 変え 替え", ()),
+        (r"飼[っうい]", "亡くな 死ん 天国 手放 譲", ()),
+    )
+)
+# What ends a thing that is named just before, and just after it.
+_ENDED_AFTER = re.compile(
+    r"から[^。、]{1,20}[にへ][^。、]{0,6}(?:[変替換]|移|なった|した)|では?なく|じゃなく|の代わり|[^\W。、]{0,4}[、をはもとが]{0,2}[^\W。、]{0,6}?"
+    r"(?:やめ|辞め|手放|売[っり]|捨て|別れ|卒業|解約|退会|退職|離婚|壊[れし]|亡くな|死ん|引退|治っ|完治|いなくな|なくな|処分|譲|異動|転校|転職)|"
+    r"(?:'s)?(?: [\w']+){0,3} (?:split up|broke|broken|died|passed away|retired|resigned|left|quit|gone|no longer|any ?more)\b"
+)
+_ENDED_BEFORE = re.compile(
+    r"\b(?:no|from|sold|quit|left|stopped|dropped|gave (?:up|away)|got rid of|replaced|instead of|no longer|no more|cancell?ed|broke up with|"
+    r"divorced|called off)(?: [\w']+){0,3} $"
+)
+
+
+def tells_change(content: str) -> bool:
+    """Whether a text, as it was written, tells that something changed, or since when it is so. A long one tells of other things, too."""
+    if len(content) > LONGEST:
+        return False
+    text = normalise(content)
+    return (_EVENT.search(text) or _SINCE.search(text)) is not None
+
+
+def asks_before(question: str) -> bool:
+    """Whether a question asks how something was."""
+    return _ASKS_BEFORE.search(question) is not None
+
+
+def about_change(text: str) -> str:
+    """The part of a text that says what changed: what stands before the event in its sentence. Where it only tells since when it is so, in Japanese
+    the rest of the text, in English what is new."""
+    event = _EVENT.search(text)
+    told = _END.split(text[: event.start()])[-1] if event else text
+    if event or is_japanese(text):
+        return _SINCE.sub(" ", told)
+    return " ".join(re.findall(r"\bnew (\w+)", text))
+
+
+def asks_still(question: str) -> bool:
+    """Whether a question asks if something is still so."""
+    return _ASKS_STILL.search(question) is not None
+
+
+def has_asked_value(question: str, text: str) -> bool | None:
+    """Whether a text has a time or an amount, if the question asks for one; None if it asks for something else."""
+    asked = [value for asks, value in _ASKED_VALUES if asks.search(question)]
+    return any(value.search(text) for value in asked) if asked else None
+
+
+def changes_time(text: str) -> bool:
+    """Whether what a text tells a change of is a time: 「火曜になった」."""
+    event = _EVENT.search(text)
+    return (
+        event is not None
+        and re.search(rf"(?:{_ASKED_VALUES[0][1].pattern}|半|から|まで)[^。、]{{0,3}}$", text[: event.start()]) is not None
+    )
+
+
+def ends(text: str, thing: str) -> bool:
+    """Whether a text tells that something is no longer: 「プリウスを手放した」. English words are stems."""
+    name = re.escape(thing) if is_japanese(thing) else rf"\b{re.escape(thing)}[a-z]*"
+    return any(_ENDED_AFTER.match(text, named.end()) or _ENDED_BEFORE.search(text[: named.start()]) for named in re.finditer(name, text))
+
+
+def states_changed(question: str, text: str) -> list[str]:
+    """The words of a question for a state that the text tells a change of."""
+    return [asked[0] for state, event, _ in _STATES if (asked := state.search(question)) and event.search(text)]
+
+
+def events_of_states(question: str) -> list[str]:
+    """Words of what may have changed the states that a question asks for."""
+    return [word for state, _, words in _STATES if state.search(question) for word in words]
+
+
+def changes_another_state(question: str, text: str) -> bool:
+    """Whether a text tells the change of a state, and the question asks for another one only."""
+    told = {state for state, event, _ in _STATES if event.search(text)}
+    asked = {state for state, _, _ in _STATES if state.search(question)}
+    return bool(told and asked and told.isdisjoint(asked))
