@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from itertools import zip_longest
 
 from memory_mcp.dates.changed_plans import BESIDE_DAY, is_called_off, is_denied, was_moved
+from memory_mcp.dates.days_alone import is_noted_for_day_of_month
 from memory_mcp.dates.mentions import TO, NamedDay, days, is_date
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.recognize import IN_STATEMENTS, Recognized, extent_of, is_range, recognize, to_day_of_month
@@ -165,6 +166,8 @@ def _meant(plain: str, recognized: Recognized, stated_on: date) -> Iterator[DayS
         return
     ahead = direction(before, after)
     spans: Sequence[DaySpan] = sorted(recognized.spans)
+    if ahead is None and _DAY_ALONE.fullmatch(plain, recognized.start, recognized.end) and is_noted_for_day_of_month(before, after):
+        ahead = "next"
     if ahead == "next":
         yield from [span for span in spans if span[1] > stated_on][:1]
     elif ahead == "last":
