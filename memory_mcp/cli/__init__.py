@@ -137,7 +137,7 @@ def run(arguments: Sequence[str]) -> int:
     except MemoryMCPError as error:
         return _print_error(str(error))
     except typer.TyperException as error:
-        return _print_misuse(error.format_message(), error.exit_code)
+        return _print_misuse(error)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output, such as `head`, closed it
@@ -166,10 +166,12 @@ def _hide_types_of_flags(command: Callable[..., object]) -> None:
             described.metavar = ""
 
 
-def _print_misuse(message: str, status: int) -> int:
+def _print_misuse(error: typer.TyperException) -> int:
+    message, context = error.format_message(), getattr(error, "ctx", None)
     if not message:  # a group without a command has shown its help
-        return status
-    return _print_error(f"{message if message.endswith(('.', '?')) else f'{message}.'} See `memory-mcp --help`.", status)
+        return error.exit_code
+    command = context.command_path if context else "memory-mcp"
+    return _print_error(f"{message if message.endswith(('.', '?')) else f'{message}.'} See `{command} --help`.", error.exit_code)
 
 
 def _print_error(message: str, status: int = 1) -> int:

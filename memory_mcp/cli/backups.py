@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memory_mcp.cli.japanese import tell
-from memory_mcp.cli.options import MEBIBYTE, ConfigFile, DataDirectory, existing_data_directory, memories_in_words, settings_of
+from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_directory, memories_in_words, settings_of, size_in_words
 from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import MasterKey, earlier_key, key_in_file, master_key
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.config.settings import Settings
-from memory_mcp.errors import ConfigError, InvalidInput, MemoryMCPError
+from memory_mcp.errors import ConfigError, InvalidInput, MemoryMCPError, StoreDamaged
 
 if TYPE_CHECKING:
     from memory_mcp.upkeep.restore import Restored
@@ -50,7 +50,7 @@ def backup(
             with steps(name) as progress, open_read_only(directory, name, keys) as persona:
                 made, manifest = Backups(directory, keys).make(persona, datetime.now(UTC), settings, progress)
             counts = manifest.contents
-            tell(f"{name}: {memories_in_words(counts.memories)}, {made.size_bytes / MEBIBYTE:.1f} MiB: {made.path}")
+            tell(f"{name}: {memories_in_words(counts.memories)}, {size_in_words(made.size_bytes)}: {made.path}")
         except MemoryMCPError as error:
             failed += 1
             typer.echo(f"{name}: {error}", err=True)
@@ -68,13 +68,24 @@ def list_backups(to: BackupDirectory = None, config: ConfigFile = None, data: Da
     from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415  as above
     from memory_mcp.upkeep.backup import Backups  # noqa: PLC0415  as above
 
-    settings = _settings(config, to)
-    backups = Backups(data or default_data_directory(), Keys()).listed(settings)
+    settings, directory = _settings(config, to), data or default_data_directory()
+    backups = Backups(directory, Keys()).listed(settings)
     for made in backups:
         at = made.made_at.astimezone(settings.zone).isoformat(sep=" ", timespec="minutes")
-        typer.echo(f"{made.folder}  {at}  {made.size_bytes / MEBIBYTE:.1f} MiB  {'encrypted' if made.sealed else 'plain'}  {made.path}")
+        kind = "encrypted" if made.sealed else "plain"
+        typer.echo(f"{_persona_of(directory / made.folder)}  {at}  {size_in_words(made.size_bytes)}  {kind}  {made.path}")
     if not backups:
         tell("There are no backups.")
+
+
+def _persona_of(directory: Path) -> str:
+    """The name of the persona in a directory, or of the directory where the persona is gone."""
+    from memory_mcp.personas.directories import identity  # noqa: PLC0415  as above
+
+    try:
+        return identity(directory) or directory.name
+    except StoreDamaged:
+        return directory.name
 
 
 def restore(

@@ -29,6 +29,7 @@ defaults
 frontend memory
     bind {bind}
     monitor-uri /router
+    http-request set-header X-Forwarded-Proto https if {{ ssl_fc }}
     http-request set-var(txn.name) str({default})
 {claim}    http-request set-var(txn.name) req.fhdr(x-persona) if {{ req.fhdr(x-persona) -m found }}
     http-request set-var(txn.name) path,field(3,/) if {{ path_reg ^/p/[^/]*/ }}

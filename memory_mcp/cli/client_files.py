@@ -7,7 +7,6 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,8 @@ from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.store.files.durable_files import write_atomically
 
 Tree = dict[str, Any]
+# Beside a file as it was before the last change; another name than what people call their own copies.
+_KEPT_ENDING = ".memory-mcp.bak"
 _COMMENT = re.compile(r"(?m)(^|\s)#")
 
 
@@ -86,8 +87,20 @@ def take_out(tree: Tree, keys: tuple[str, ...], name: str, question: str) -> Non
         tree["inputs"] = [item for item in tree["inputs"] if not (isinstance(item, dict) and item.get("id") == question)]
 
 
-def replace_hooks(tree: Tree, known_by: str, addition: Mapping[str, Any]) -> None:
-    """Take out the hooks with the words `known_by` in their command, in place, and put those of the addition behind the others.
+def tree_of(path: Path, form: Form) -> Tree:
+    """What a settings file holds; empty if there is none.
+
+    Raises:
+        InvalidInput: as `changed_settings`.
+    """
+    found: Tree = {}
+    if path.exists():
+        changed_settings(path.read_text(encoding="utf-8-sig", errors="replace"), form, found.update, path)
+    return found
+
+
+def replace_hooks(tree: Tree, is_ours: Callable[[str], bool], addition: Mapping[str, Any]) -> None:
+    """Take out the hooks whose command `is_ours`, in place, and put those of the addition behind the others.
 
     Raises:
         InvalidInput: the hooks of the file have another form.
@@ -96,7 +109,7 @@ def replace_hooks(tree: Tree, known_by: str, addition: Mapping[str, Any]) -> Non
     if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
         raise InvalidInput("the hooks in the file have another form", "", "Paste the hooks yourself, as printed without --write")
     for groups in hooks.values():
-        groups[:] = [group for group in groups if not any(f" {known_by} " in f" {command} " for command in _commands(group))]
+        groups[:] = [group for group in groups if not any(is_ours(command) for command in commands_of(group))]
     for event, groups in addition.get("hooks", {}).items():
         hooks.setdefault(event, []).extend(groups)
     tree["hooks"] = {event: groups for event, groups in hooks.items() if groups}
@@ -104,28 +117,41 @@ def replace_hooks(tree: Tree, known_by: str, addition: Mapping[str, Any]) -> Non
         del tree["hooks"]
 
 
-def _commands(group: object) -> list[object]:
+def commands_of(group: object) -> list[str]:
+    """The commands of a hook, or of a group of hooks."""
     if not isinstance(group, dict):
         return []
     inner = group.get("hooks")
     hooks = [group, *(inner if isinstance(inner, list) else [])]
-    return [hook.get("command") for hook in hooks if isinstance(hook, dict)]
+    return [str(hook.get("command")) for hook in hooks if isinstance(hook, dict)]
 
 
 def with_block(text: str, name: str, block: str | None) -> str:
-    """A Markdown text with the instructions of a server, between two comments that name it; None takes them out."""
+    """A Markdown text with the instructions of a server, between two comments that name it, after a blank line. None takes them out: then the
+    text is as it was before. Where it has no last line feed, the instructions have none either."""
     begin, end = f"<!-- {name}: instructions of memory-mcp -->", f"<!-- end of {name} -->"
-    present = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}\n?", re.DOTALL)
-    written = f"{begin}\n{block.rstrip()}\n{end}\n" if block is not None else ""
-    if present.search(text):
-        return present.sub(lambda _: written, text, count=1)
-    return f"{text.rstrip()}\n\n{written}".lstrip() if written else text
+    present = re.compile(f"(?P<gap>\n?\n?){re.escape(begin)}.*?{re.escape(end)}(?P<last>\n?)", re.DOTALL)
+    found = present.search(text)
+    if block is not None:
+        written = f"{begin}\n{block.rstrip()}\n{end}"
+        if found:
+            return f"{text[: found.start()]}{found['gap']}{written}{found['last']}{text[found.end() :]}"
+        return f"{text}\n{written}\n" if text.endswith("\n") else f"{text}\n\n{written}" if text else f"{written}\n"
+    if not found:
+        return text
+    # The first line feed of the two ends the line before, unless that had none.
+    return text[: found.start()] + ("\n" if found["last"] and found["gap"] == "\n\n" else "") + text[found.end() :]
 
 
-def replaced(path: Path, change: Callable[[str], str], now: datetime) -> tuple[str, Path | None]:
-    """Change a text file. Returns the lines that changed, and where the earlier file is kept (None: there was none, or nothing changed).
+def replaced(
+    path: Path, change: Callable[[str], str], *, without: Callable[[str], str] | None = None, can_be_written_again: bool = False
+) -> tuple[str, Path | None]:
+    """Change a text file. Returns the lines that changed, and where the file is kept as it was before anything of ours was in it.
 
-    A link is followed, and the file keeps its permissions. One in which nothing is left is removed, and kept so, too.
+    `without` takes out what is ours; none for a change that does so itself. None is kept of a new file, and of one from which something is
+    taken out that `can_be_written_again`; the one that is kept goes when the file is equal to it again.
+
+    A link is followed, and the file keeps its permissions. One in which nothing is left is removed.
 
     Raises:
         InvalidInput: `change` refuses, or the file is not UTF-8.
@@ -134,28 +160,38 @@ def replaced(path: Path, change: Callable[[str], str], now: datetime) -> tuple[s
     path = path.resolve()
     try:
         present = path.exists()
-        read = path.read_bytes().decode("utf-8-sig") if present else ""
-        text = read.replace("\r\n", "\n")
+        before = path.read_bytes() if present else b""
+        read = before.decode("utf-8")
+        mark = "\ufeff" if read.startswith("\ufeff") else ""
+        text = read.removeprefix(mark).replace("\r\n", "\n")
+        has_returns = "\r\n" in read
+        if "\n" in read.replace("\r\n", ""):  # line ends of both kinds stay
+            text, has_returns = read.removeprefix(mark), False
         new = change(text)
         if new == text:
             return "", None
-        kept = path.with_name(f"{path.name}.{now:%Y%m%d-%H%M%S}.bak") if present else None
-        if kept:
-            kept.write_bytes(path.read_bytes())
+        kept = path.with_name(f"{path.name}{_KEPT_ENDING}")
+        after = (mark + (new.replace("\n", "\r\n") if has_returns else new)).encode()
+        if can_be_written_again and kept.exists() and kept.read_bytes() == after:
+            kept.unlink()
+        had_ours = without is not None and without(text) != text
+        keeps = present and not can_be_written_again and not (had_ours and kept.exists())
+        if keeps:
+            kept.write_bytes(before)
             kept.chmod(path.stat().st_mode)
         if not new.strip():
             path.unlink()
-            return _difference(text, ""), kept
+            return _difference(text, ""), kept if keeps else None
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()  # a new file has the permissions that the user's new files have
         permissions = path.stat().st_mode
-        write_atomically(path, new.replace("\n", "\r\n") if "\r\n" in read else new)
+        write_atomically(path, after)
         path.chmod(permissions)
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8", str(error), "Convert it first") from error
     except OSError as error:
         raise StoreError(f"{path} can't be changed", str(error), "Mend its permissions, or paste the settings yourself") from error
-    return _difference(text, new), kept
+    return _difference(text, new), kept if keeps else None
 
 
 def _difference(old: str, new: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import tomlkit
 import yaml
@@ -100,12 +100,17 @@ class Target:
     @property
     def hook_of_persona(self) -> str:
         """By which the command line of this persona is known, whatever its program and server."""
-        return f"hook --persona {_quoted(self.persona)}"
+        return hook_of(self.persona)
 
     @staticmethod
     def _program() -> list[str]:
         command = shutil.which("memory-mcp", path=str(Path(sys.executable).parent)) or shutil.which("memory-mcp")
         return [command] if command else [sys.executable, "-m", "memory_mcp"]
+
+
+def hook_of(persona: str) -> str:
+    """By which the command line of a hook of this persona is known."""
+    return f"hook --persona {_quoted(persona)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +174,22 @@ class Recipe:
         for key in reversed(self.keys):
             tree = {key: tree}
         return {"inputs": [_question()], **tree} if self.asks(target) else tree
+
+    def personas_in(self, tree: Mapping[str, Any]) -> dict[str, str]:
+        """The personas of our servers in a settings file, by what the client calls these."""
+        table: Any = tree
+        for key in self.keys:
+            table = table.get(key) if isinstance(table, Mapping) else None
+        entries = table.items() if isinstance(table, Mapping) else ()
+        return {name: persona for name, entry in entries if isinstance(entry, Mapping) and (persona := self._persona_of(entry))}
+
+    def _persona_of(self, entry: Mapping[str, Any]) -> str | None:
+        headers, arguments = entry.get(self.headers), entry.get("args")
+        if isinstance(headers, Mapping) and "X-Persona" in headers:
+            return unquote(str(headers["X-Persona"]))
+        if isinstance(arguments, list) and "--persona" in arguments[:-1]:
+            return str(arguments[arguments.index("--persona") + 1])
+        return None
 
     def asks(self, target: Target) -> bool:
         """Whether the client asks its user for the token, and keeps it in its secret storage."""

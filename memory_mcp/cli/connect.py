@@ -1,17 +1,17 @@
 """`memory-mcp connect`: the settings for a client, and instructions that make its model use the memory: printed, written, or taken out."""
 
 import re
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from string import Template
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli.client_files import changed_settings, put, replace_hooks, replaced, take_out, with_block
-from memory_mcp.cli.client_recipes import QUESTION, RECIPES, ClientName, Form, Recipe, Target, dumped
+from memory_mcp.cli.client_files import changed_settings, commands_of, put, replace_hooks, replaced, take_out, tree_of, with_block
+from memory_mcp.cli.client_recipes import QUESTION, RECIPES, ClientName, Form, Recipe, Target, dumped, hook_of
 from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import Url, connection, server_url
 from memory_mcp.config.reading import (
@@ -64,22 +64,25 @@ def connect(
     """Print or write the settings for a client, and instructions that tell its model when to remember and recall."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} can't be the name of a server", "", "Use letters, digits, - and _, 32 at most")
+    if write and remove:
+        raise InvalidInput("--write and --remove contradict each other", "", "Use one of them")
+    recipe = RECIPES[client]
+    if (hooks or only is Part.HOOKS) and not recipe.hooks:
+        raise InvalidInput(f"{client} runs no hooks", "", "Remove --hooks")
+    all_parts = [Part.SNIPPET, *([Part.HOOKS] if hooks else []), Part.INSTRUCTIONS]
+    parts = all_parts if only is Part.BOTH else [only]
+    if remove:
+        _remove_from_files(recipe, name, canonical_name(persona) if persona else None, parts, file)
+        return
     has_token = bool(default_token()) if with_token is None else with_token
     persona = persona or default_persona()
     if persona is None:
         raise InvalidInput("no persona is named", "a client remembers as one of them", "Name it with --persona")
     server = connection(server_url(url), persona).url
     target = Target(server, canonical_name(persona), has_token, name, stdio, _stdio_arguments(server if url else None))
-    recipe = RECIPES[client]
-    if (hooks or only is Part.HOOKS) and not recipe.hooks:
-        raise InvalidInput(f"{client} runs no hooks", "", "Remove --hooks")
     guide = instructions(language or Language(language_of_machine()), name)
-    if write and remove:
-        raise InvalidInput("--write and --remove contradict each other", "", "Use one of them")
-    all_parts = [Part.SNIPPET, *([Part.HOOKS] if hooks else []), Part.INSTRUCTIONS]
-    parts = all_parts if only is Part.BOTH else [only]
-    if write or remove:
-        _change_files(recipe, target, guide if write else None, parts, file)
+    if write:
+        _write_files(recipe, target, guide, parts, file)
         return
     if Part.SNIPPET in parts:
         _print_part(recipe.location, recipe.text(target), only)
@@ -103,32 +106,91 @@ def instructions(language: Language, name: str = "memory") -> str:
     return Template(text).substitute(name=name)
 
 
-def _change_files(recipe: Recipe, target: Target, guide: str | None, parts: Sequence[Part], file: Path | None) -> None:
-    """Writes these parts, or takes them out where `guide` is None, and prints what changed."""
-    if Part.SNIPPET in parts:
-        settings = file or (recipe.file() if recipe.file else None)
-        if settings is None:
-            raise InvalidInput(f"these settings belong to {recipe.location}", "", "Paste them there, or name a file with --file")
-        _change(settings, lambda text: changed_settings(text, recipe.form, lambda tree: _put_server(tree, recipe, target, guide), settings))
-    if (hooks := recipe.hooks) and (Part.HOOKS in parts or (guide is None and hooks.file().exists())):
-        added = hooks.tree(target) if guide else {}
+def _write_files(recipe: Recipe, target: Target, guide: str, parts: Sequence[Part], file: Path | None) -> None:
+    """Writes these parts, and prints what changed. Our hooks of a persona that the server had until now become those of its new one."""
+    changed = _settings_file(recipe, file, parts) if Part.SNIPPET in parts else None
+    personas = recipe.personas_in(tree_of(changed, recipe.form)) if changed else {}
+    earlier = personas.pop(target.name, target.persona)
+    if changed:
+        _change(
+            changed,
+            lambda text: changed_settings(text, recipe.form, lambda tree: put(tree, recipe.tree(target)), changed),
+            without=lambda text: changed_settings(
+                text, recipe.form, lambda tree: take_out(tree, recipe.keys, target.name, QUESTION), changed
+            ),
+        )
+    if hooks := recipe.hooks:
         path = hooks.file()
-        _change(path, lambda text: changed_settings(text, Form.JSON, lambda tree: replace_hooks(tree, target.hook_of_persona, added), path))
+        is_left = earlier != target.persona and earlier not in personas.values() and _has_hooks(path, earlier)
+        if is_left or Part.HOOKS in parts:
+            ours = [target.persona, *([earlier] if is_left else [])]
+            _change_hooks(path, lambda command: _is_of(command, ours), hooks.tree(target))
+        if is_left:
+            tell(f"The hooks that imported into {earlier} now import into {target.persona}.")
     if Part.INSTRUCTIONS in parts and recipe.instructions_file:
-        _change(recipe.instructions_file, lambda text: with_block(text, target.name, guide))
-    elif Part.INSTRUCTIONS in parts and guide is not None:
+        _change(
+            recipe.instructions_file,
+            lambda text: with_block(text, target.name, guide),
+            without=lambda text: with_block(text, target.name, None),
+        )
+    elif Part.INSTRUCTIONS in parts:
         _print_part(recipe.instructions, guide, Part.BOTH)
 
 
-def _put_server(tree: dict[str, object], recipe: Recipe, target: Target, guide: str | None) -> None:
-    if guide is None:
-        take_out(tree, recipe.keys, target.name, QUESTION)
-    else:
-        put(tree, recipe.tree(target))
+def _remove_from_files(recipe: Recipe, name: str, persona: str | None, parts: Sequence[Part], file: Path | None) -> None:
+    """Takes these parts out, and prints what changed: the hooks of the server's persona and of `persona`; without either all that are of no
+    other server."""
+    settings = _settings_file(recipe, file, parts)
+    personas = recipe.personas_in(tree_of(settings, recipe.form)) if settings else {}
+    is_known = name in personas
+    own = [each for each in (personas.pop(name, None), persona) if each]
+    if settings and Part.SNIPPET in parts:
+        _change(
+            settings,
+            lambda text: changed_settings(text, recipe.form, lambda tree: take_out(tree, recipe.keys, name, QUESTION), settings),
+            can_be_written_again=is_known,
+        )
+    if (hooks := recipe.hooks) and hooks.file().exists() and list(parts) != [Part.INSTRUCTIONS]:
+        _change_hooks(hooks.file(), partial(_is_removed, own=own, others=list(personas.values())), {}, can_be_written_again=True)
+    if Part.INSTRUCTIONS in parts and recipe.instructions_file:
+        _change(recipe.instructions_file, lambda text: with_block(text, name, None), can_be_written_again=True)
 
 
-def _change(path: Path, change: Callable[[str], str]) -> None:
-    difference, kept = replaced(path, change, datetime.now(UTC))
+def _is_removed(command: str, own: Sequence[str], others: Sequence[str]) -> bool:
+    return _is_of(command, own) if own else _is_of(command) and not _is_of(command, others)
+
+
+def _settings_file(recipe: Recipe, file: Path | None, parts: Sequence[Part]) -> Path | None:
+    """The settings file, which has to be known to change it."""
+    settings = file or (recipe.file() if recipe.file else None)
+    if settings is None and Part.SNIPPET in parts:
+        raise InvalidInput(f"these settings belong to {recipe.location}", "", "Paste them there, or name a file with --file")
+    return settings
+
+
+def _is_of(command: str, personas: Sequence[str] | None = None) -> bool:
+    """Whether a hook's command is ours, of one of these personas or of any."""
+    known_by = ["hook --persona"] if personas is None else [hook_of(persona) for persona in personas]
+    return "memory" in command and any(f" {words} " in f" {command} " for words in known_by)
+
+
+def _has_hooks(path: Path, persona: str) -> bool:
+    events = tree_of(path, Form.JSON).get("hooks")
+    lists = events.values() if isinstance(events, dict) else ()
+    groups = [group for groups in lists if isinstance(groups, list) for group in groups]
+    return any(_is_of(command, [persona]) for group in groups for command in commands_of(group))
+
+
+def _change_hooks(path: Path, is_ours: Callable[[str], bool], added: Mapping[str, Any], *, can_be_written_again: bool = False) -> None:
+    change = partial(changed_settings, form=Form.JSON, change=lambda tree: replace_hooks(tree, is_ours, added), where=path)
+    without = partial(changed_settings, form=Form.JSON, change=lambda tree: replace_hooks(tree, _is_of, {}), where=path)
+    _change(path, change, without=without, can_be_written_again=can_be_written_again)
+
+
+def _change(
+    path: Path, change: Callable[[str], str], *, without: Callable[[str], str] | None = None, can_be_written_again: bool = False
+) -> None:
+    difference, kept = replaced(path, change, without=without, can_be_written_again=can_be_written_again)
     typer.echo(f"── {path.absolute()}{'' if difference else worded(': nothing to change')}")
     if difference:
         typer.echo(difference)

@@ -29,7 +29,7 @@ from memory_mcp.personas.registry import names_in
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
 from memory_mcp.store.files.access_tokens import FILE_NAME as TOKENS_NAME
 from memory_mcp.store.files.access_tokens import read_tokens
-from memory_mcp.store.files.encryption_keys import Keys
+from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.inspection import Inspection, inspect
@@ -37,6 +37,7 @@ from memory_mcp.store.legacy.original_files import KEPT_NAME
 from memory_mcp.store.operations import LOG_NAME, latest_logged
 from memory_mcp.store.sqlite import network_drives
 from memory_mcp.store.sqlite.database import DATABASE_NAME
+from memory_mcp.upkeep.backup import Backups
 from memory_mcp.upkeep.encryption import refuse_without_key, state
 from memory_mcp.upkeep.legacy_layout import legacy_items
 
@@ -112,7 +113,23 @@ def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Fi
         return keys, [Finding("ok", "encryption", "none: everybody with access to the disk can read the memories")]
     counts = f"{len(there.encrypted)} of {len(there.encrypted) + len(there.plain)} persona(s) are encrypted; master key {keys.master.id}"
     mixed = there.plain and (keys.for_new or there.encrypted)
-    return keys, [Finding("note" if mixed else "ok", "encryption", counts + (". `memory-mcp encrypt` encrypts the rest" if mixed else ""))]
+    found = [Finding("note" if mixed else "ok", "encryption", counts + (". `memory-mcp encrypt` encrypts the rest" if mixed else ""))]
+    try:
+        readable = readable_backups(directory, settings)
+    except StoreError as error:
+        return keys, [*found, Finding("note", "backups", str(error))]
+    return keys, [*found, *([Finding("note", "backups", readable)] if readable else [])]
+
+
+def readable_backups(directory: Path, settings: Settings) -> str:
+    """What to do about the plain backups of encrypted personas, from before their encryption; empty if there are none."""
+    plain = [made for made in Backups(directory, Keys()).listed(settings) if not made.sealed and is_encrypted(directory / made.folder)]
+    if not plain:
+        return ""
+    return (
+        f"{len(plain)} backup(s) of encrypted personas are not encrypted, such as {plain[0].path}. Make new ones with `memory-mcp backup`,"
+        " then remove those that `memory-mcp backup list` calls plain."
+    )
 
 
 def check_data(directory: Path, keys: Keys, settings: Settings) -> list[Finding]:

@@ -69,15 +69,19 @@ def show(
 
 def encrypt(personas: PersonaNames = None, config: ConfigFile = None, data: DataDirectory = None) -> None:
     """Encrypt existing personas. The server must be stopped. With encryption.enabled, new personas are encrypted when they are created."""
-    from memory_mcp.upkeep.encryption import encrypt as change  # noqa: PLC0415  the other commands don't need the stores
+    from memory_mcp.cli.doctor_checks import readable_backups  # noqa: PLC0415  the other commands don't need the stores
+    from memory_mcp.upkeep.encryption import encrypt as change  # noqa: PLC0415  as above
 
     settings = settings_of(config)
     _master(settings.encryption)
     with _stopped(settings, data) as there:
         _report("encrypted", "encrypting", there, personas, lambda names, done: change(there, names, done))
         kept = there.directory / ".adopted"
+        readable = readable_backups(there.directory, settings)
     if kept.exists():
         tell(f"{kept} contains data of an older server, which is not encrypted. Remove it when you no longer need it.", err=True)
+    if readable:
+        tell(readable, err=True)
 
 
 def decrypt(personas: PersonaNames = None, config: ConfigFile = None, data: DataDirectory = None) -> None:

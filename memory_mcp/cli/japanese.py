@@ -14,7 +14,7 @@ from memory_mcp.config.reading import language_of_machine
 if TYPE_CHECKING:
     from memory_mcp.server.translations import Translations
 
-USAGE_HINT = " See `memory-mcp --help`."
+USAGE_HINT = re.compile(r" See `(memory-mcp[a-z -]*) --help`\.$")
 # What a line break leaves whole: a word in Latin letters or katakana, or any other character, with the punctuation that belongs to it.
 _UNBROKEN = re.compile(
     r"\s*[（「『【]*(?:[ァ-ヺー]+|[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]+)[、。，．・：；？！）」』】…ぁぃぅぇぉっゃゅょ々ー]*\s*"
@@ -75,9 +75,9 @@ def error(message: str) -> str:
 
     tables = _tables()
     of_commands = Translations.of({**tables["errors"], **tables["usage"]}, tables["parts"])
-    mistake, hint, _ = message.partition(USAGE_HINT)
-    if hint:
-        return f"{of_commands.find(mistake) or mistake}{tables['parts'][hint.strip()]}"
+    if hint := USAGE_HINT.search(message):
+        mistake = message[: hint.start()]
+        return f"{of_commands.find(mistake) or mistake}{tables['parts']['See `{0} --help`.'].replace('{0}', hint[1])}"
     return of_commands.find(message) or said(message, "ja")
 
 

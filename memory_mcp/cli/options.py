@@ -1,10 +1,11 @@
 """Options that several commands share, their defaults, and the printing of JSON."""
 
 import json
+import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -23,6 +24,7 @@ from memory_mcp.errors import ConfigError, InvalidInput
 if TYPE_CHECKING:
     from memory_mcp.client.connection import Connection
 
+T = TypeVar("T")
 MEBIBYTE = 1024 * 1024
 _ALL_ADDRESSES = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  only compared
 
@@ -76,6 +78,25 @@ def existing_data_directory(data: Path | None) -> Path:
 def command_line(*words: str, persona: str, url: str | None) -> str:
     """A command about a persona, ready to be pasted, on the same server."""
     return shlex.join(["memory-mcp", *words, "--persona", persona, *(["--url", url] if url else [])])
+
+
+def answer_of(ask: Callable[[], T], do: str) -> T:
+    """What a person answers before something is erased.
+
+    Raises:
+        InvalidInput: there is no answer, as where nobody is at a terminal; `do` says what to do then.
+    """
+    try:
+        return ask()
+    except typer.Abort as aborted:
+        if isinstance(aborted.__context__, EOFError):
+            raise InvalidInput("nothing is erased", "there was no answer", do) from None
+        raise
+
+
+def size_in_words(size_bytes: int) -> str:
+    """`9 KiB`, `2.5 MiB`."""
+    return f"{size_bytes / MEBIBYTE:.1f} MiB" if size_bytes >= MEBIBYTE else f"{math.ceil(size_bytes / 1024)} KiB"
 
 
 def memories_in_words(count: int) -> str:

@@ -8,7 +8,7 @@ import typer
 
 from memory_mcp.cli import memories
 from memory_mcp.cli.japanese import tell, worded
-from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, print_json
+from memory_mcp.cli.options import AsJson, PersonaName, Url, answer_of, connection, print_json
 
 group = typer.Typer(name="persona", help="Manage personas: list, stats, rename, copy, merge, erase.", no_args_is_help=True)
 group.command("list")(memories.personas)
@@ -78,7 +78,8 @@ def erase(
     if confirm is None:
         for field in ("memories", "superseded", "in_trash", "versions", "database_bytes", "kept_copies", "backups", "tokens"):
             typer.echo(f"{worded(field)}: {_format_value(listed[field])}")
-        confirm = typer.prompt(worded(f"Type {listed['persona']} to erase it for good"))
+        question = worded(f"Type {listed['persona']} to erase it for good")
+        confirm = answer_of(lambda: str(typer.prompt(question)), "Type the name, or use --confirm")
     answer = server.post_json(
         "/api/persona/erase", {"confirm": confirm, "remove_kept": remove_kept or None, "remove_backups": remove_backups or None}
     )

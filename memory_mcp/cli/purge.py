@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from memory_mcp.cli.japanese import tell, worded
-from memory_mcp.cli.options import AsJson, PersonaName, PoolName, Url, connection, print_json
+from memory_mcp.cli.options import AsJson, PersonaName, PoolName, Url, answer_of, connection, print_json
+from memory_mcp.errors import InvalidInput
 
 Yes = Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")]
 
@@ -31,8 +32,8 @@ def purge(
         print_json(listed) if as_json else _show_plan(listed)
     if dry_run or not listed.get("confirm"):
         return
-    if not yes:
-        typer.confirm(worded("Erase this for good? This can't be undone"), abort=True)
+    if not yes and not answer_of(lambda: typer.confirm(worded("Erase this for good? This can't be undone")), "Answer y, or use --yes"):
+        raise InvalidInput("nothing is erased", "it was not confirmed", "Answer y, or use --yes")
     request = {"keys": keys or [], "confirm": listed["confirm"], "remove_kept": remove_kept or None}
     done = server.post_json("/api/purge", request)
     if as_json:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from memory_mcp.config.reading import parse, put
+from memory_mcp.config.reading import allowed, parse, put
 from memory_mcp.config.settings import Settings, setting_schemas
 from memory_mcp.errors import SettingsRefused
 
@@ -48,7 +48,7 @@ def _problems(tree: Mapping[str, Any], values: Collection[str]) -> dict[str, str
             path = ".".join(str(part) for part in problem["loc"])
             key = next((key for key in values if path == key or path.startswith(f"{key}.") or key.startswith(f"{path}.")), None)
             if key:
-                found.setdefault(key, problem["msg"].removeprefix("Value error, ").removeprefix("Input "))
+                found.setdefault(key, allowed(problem["msg"]))
         return found
     return {}
 

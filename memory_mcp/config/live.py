@@ -85,6 +85,9 @@ class LiveConfig:
                     return
                 if text == self._text and self.error is None:
                     return
+                if self._text.strip() and not text.strip():  # rather a disk that is full than a wish for all defaults
+                    self._reject(f"{self.path} was emptied. Restore it, or write {{}} for the defaults; it is read again at once.")
+                    return
                 loaded = load(text, str(self.path))
                 changed = loaded.settings != self._loaded.settings
                 self._text, self._loaded, self.error = text, loaded, None

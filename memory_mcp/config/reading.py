@@ -4,6 +4,7 @@ import difflib
 import json
 import locale
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ from memory_mcp.errors import ConfigError
 ENVIRONMENT_PREFIX = "MEMORY_MCP_"
 # Variables that are not settings: paths, addresses, secrets, and whose memories a command is about.
 _LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY", "PERSONA", "EMBEDDINGS_KEY", "RERANKER_KEY")
+
+# How pydantic names the kinds of a value that may be of several.
+_KIND = re.compile(r"(list|dict|literal)\[.*\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ def load(text: str, source: str, environment: Mapping[str, str] | None = None) -
         ConfigError: the text is not a JSON object, or a value is not allowed. The error names the key, the value and what is allowed.
     """
     tree = parse(text, source)
-    warnings = [f"{source}: {_unknown_key_warning(path)}" for path in _unknown_keys(tree, Settings)]
+    warnings = [f"{source}: {_unknown_key_warning(path, tree)}" for path in _unknown_keys(tree, Settings)]
     overrides, unused = _overrides(os.environ if environment is None else environment)
     for path, value in overrides.items():
         put(tree, path, value)
@@ -139,13 +143,14 @@ def load(text: str, source: str, environment: Mapping[str, str] | None = None) -
 
 
 def parse(text: str, source: str) -> dict[str, Any]:
-    """The JSON object in a text.
+    """The JSON object in a text; an empty one if that is empty.
 
     Raises:
         ConfigError: it is none.
     """
     try:
-        tree = json.loads(text.removeprefix("\ufeff"))
+        json_text = text.removeprefix("\ufeff")
+        tree = json.loads(json_text if json_text.strip() else "{}")
         json.dumps(tree, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise ConfigError(
@@ -172,17 +177,30 @@ def parse(text: str, source: str) -> dict[str, Any]:
 
 def _not_allowed(error: ValidationError, source: str, overrides: Mapping[tuple[str, ...], Any]) -> ConfigError:
     """Lists each wrong value with its key, or the variable that it came from, and what is allowed."""
-    in_variables: list[str] = []
-    in_file: list[str] = []
+    found: dict[tuple[bool, str], list[str]] = {}
     for problem in error.errors(include_url=False):
         variable = next((_variable(path) for path in overrides if path == problem["loc"][: len(path)]), None)
-        allowed = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        key = variable or ".".join(str(part) for part in problem["loc"])
-        text = f"{key} = {json.dumps(problem['input'], ensure_ascii=False, default=str)} ({allowed})"
-        (in_variables if variable else in_file).append(text)
+        # Of a value that may be of several kinds, pydantic says for each what is wrong, and names the kind.
+        key = variable or ".".join(part for each in problem["loc"] if not _KIND.fullmatch(part := str(each)))
+        value = f"{key} = {json.dumps(problem['input'], ensure_ascii=False, default=str)}"
+        found.setdefault((variable is not None, value), []).append(allowed(problem["msg"]))
+    told = [(of_variable, f"{value} ({' or '.join(_once(kinds))})") for (of_variable, value), kinds in found.items()]
+    in_variables = [text for of_variable, text in told if of_variable]
+    in_file = [text for of_variable, text in told if not of_variable]
     if not in_file:
         return ConfigError("an environment variable has a value that is not allowed", "; ".join(in_variables), "Correct it and start again")
     return ConfigError(f"{source} has a value that is not allowed", "; ".join(in_file + in_variables), "Correct it and save")
+
+
+def allowed(message: str) -> str:
+    """What a value may be, in other words than pydantic's: `should be an object`."""
+    said = message.removeprefix("Value error, ").removeprefix("Input ")
+    return "should be an object" if said.startswith("should be a valid dictionary") else said
+
+
+def _once(kinds: list[str]) -> list[str]:
+    """The first begins with `should be`, the others go on."""
+    return [kinds[0], *(kind.removeprefix("should be ") for kind in kinds[1:])]
 
 
 def _variable(path: tuple[str, ...]) -> str:
@@ -202,9 +220,14 @@ def _unknown_keys(tree: Mapping[str, Any], group: type[BaseModel], above: tuple[
             yield from _unknown_keys(value, spec.annotation, (*above, name))
 
 
-def _unknown_key_warning(path: tuple[str, ...]) -> str:
+def _unknown_key_warning(path: tuple[str, ...], tree: Mapping[str, Any]) -> str:
     keys = [".".join(key) for key in _keys()]
     known = [*keys, *dict.fromkeys(key.partition(".")[0] for key in keys if "." in key)]
+    if len(path) == 1 and path[0] in keys:  # the dot of the documentation
+        grouped: Any = tree[path[0]]
+        for name in reversed(path[0].split(".")):
+            grouped = {name: grouped}
+        return f"unknown key {path[0]!r} is ignored; write it as {json.dumps(grouped, ensure_ascii=False)}"
     near = difflib.get_close_matches(".".join(path), known, n=1, cutoff=0.5)
     return f"unknown key {'.'.join(path)!r} is ignored" + (f"; did you mean {near[0]!r}?" if near else "")
 

@@ -1,4 +1,4 @@
-"""Days that a plan no longer has: the one from which it was moved (11月10日から17日に変更した), and that of what is called off (11月16日のライブは中止になった)."""
+"""Days that a plan no longer has: the one from which it was moved (11月10日から17日に変更した), the week that it skips (今週は休み、次は25日), and that of what is called off (11月16日のライブは中止になった)."""
 
 import re
 
@@ -11,6 +11,7 @@ _FROM = re.compile(rf"{BESIDE_DAY}(?:(?:から|より)|(?P<plan>{_PLAN})|{_HAD_B
 _TO = re.compile(
     rf"{BESIDE_DAY}(?:から)?(?:に|へ)(?:な[っりる]|して(?=もら|いただ)|(?P<done_on>し(?=た|まし))|変|延|ずら|ずれ|移[っしさ]|振り?替|取り直|組み直|繰り|動か|早[まめ]|リスケ|前倒|後ろ倒|[、\s]*$)"
 )
+_SKIPPED = re.compile(rf"{BESIDE_DAY}は?お?(?:休み|休講|なし|無し|中止|ない)[^、はがを]{{0,6}}、(?:次|今度)回?は")
 _RATHER = re.compile(rf"{BESIDE_DAY}(?:では|じゃ|で)なく")
 _DONE = r"(?=に?な(?:っ(?!たら)|り(?!そう|得|うる|かね))|に?し(?:た(?![いら])|まし|て)|さ(?:れ(?!る)|せて)|が?決|だ(?:$|そう|って)|です|と(?!り)|って|らしい|みたい|の(?:連絡|知らせ)|[、\s]*$)"
 _CALLED_OFF = (
@@ -40,7 +41,7 @@ def was_moved(before: str, between: str, after: str) -> bool:
     # 11月20日の準備は19日にした says when it was done.
     if source and target and not (source["plan"] and target["done_on"]):
         return True
-    if _MOVED_BEHIND.fullmatch(between) or _ORIGINALLY.search(before):
+    if _SKIPPED.fullmatch(between) or _MOVED_BEHIND.fullmatch(between) or _ORIGINALLY.search(before):
         return True
     return _MOVED_BEFORE.search(before) is not None and _TO_ANOTHER.fullmatch(between) is not None
 

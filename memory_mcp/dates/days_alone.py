@@ -12,6 +12,7 @@ from memory_mcp.dates.absolute import DAY_OF_MONTH_ALONE
 from memory_mcp.dates.calendar_dates import NO_COUNT
 from memory_mcp.dates.changed_plans import BESIDE_DAY
 from memory_mcp.dates.expressions import Expression, Resolver, of_kind
+from memory_mcp.dates.plan_notes import notes_day_of_month, notes_plan
 from memory_mcp.dates.spans import MONTHS, WEEKDAYS, DaySpan, day_of, months_back, week_of
 from memory_mcp.dates.tense import EVENTS, PLANNED, Direction, direction, first_tense, sentence_around
 from memory_mcp.dates.weekdays import WEEKS_BACK, latest_weekend, weekend
@@ -30,7 +31,7 @@ _FOLLOWS = rf"(?=\Z|[^\w\s]|\s|[にもはがまでとかへっ]|の(?!み)|を(?
 # Each begins with a look at the word itself, which is in few texts.
 # 12月4日金曜, 第2金曜, 翌週の金曜 and 月・金曜 are other days, 金曜ロードショー and 日曜大工 are none.
 _JAPANESE = (
-    r"(?=[月火水木金土日]曜)(?<![毎隔翌各週月年第前日(・]|[\d一二三四五])(?<![毎隔翌各週月年前後初みあの日]の)(?<!その)(?<!ある)(?<![こそあ]の日は)(?P<weekday>[月火水木金土日])曜(?:日(?!曜))?"
+    r"(?=[月火水木金土日]曜)(?<![毎隔翌各週月年第前日(]|[\d一二三四五])(?<!\S・)(?<![毎隔翌各週月年前後初みあの日]の)(?<!その)(?<!ある)(?<![こそあ]の日は)(?P<weekday>[月火水木金土日])曜(?:日(?!曜))?"
     rf"{_FOLLOWS}"
 )
 _MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
@@ -63,14 +64,19 @@ _LONG_AGO = re.compile(
 )
 # Such things are so every week, unless they are told as past.
 _USUAL = re.compile(
-    r"ゴミ|ごみ|資源|燃える|可燃|不燃|学校|塾|習い事|レッスン|教室|部活|サークル|ジム|ヨガ|英会話|授業|講義|ゼミ|週報|日報|月報|週次|定期|在宅|出社|テレワーク|リモート|仕事|バイト|休み[はが]|が休み|に休みの"
-    r"|(?<![a-z])(?:trash|garbage|recycling|pickup|bins?|class(?:es)?|lessons?|practice|church|gym|yoga|day off|shifts?)(?![a-z])"
+    r"ゴミ|ごみ|資源|燃える|可燃|不燃|学校|塾|習い事|レッスン|教室|部活|サークル|ジム|ヨガ|英会話|授業|講義|ゼミ|週報|日報|月報|週次|朝会|朝礼|礼拝|定期|在宅|出社|テレワーク|リモート|仕事|バイト|休み[はが]|が休み|に休みの"
+    r"|(?<![a-z])(?:trash|garbage|recycling|pickup|bins?|class(?:es)?|lessons?|practice|church|gym|yoga|stand-?up|day off|shifts?)(?![a-z])"
 )
 _ARRANGED = re.compile(rf"{EVENTS}|予定|つもり|約束|予約|(?<![a-z])(?:appointment|planned|scheduled|booked)(?![a-z])")
 _GOES_ON = re.compile(r"(?:て|で)い?(?:る|ます)(?=$|[、よねかの]|から|ので|けど|が)")
 # 金曜は早く帰る may be so every week, 金曜は歯医者に行く is not.
 _ITS_OWN = re.compile(
     rf"{PLANNED}|{EVENTS}|つもり|たい(?=$|[なねよ、]|と|です)|[おこそとのぼもろごよ]う(?=$|[よねか、]|と)|ましょう|ください|下さい|約束|楽しみ|会[うい]|ことにな|来[るま]|来られ|泊ま"
+)
+# 日曜はばあばの家に行く is a plan, 日曜は図書館に行く may be so every week.
+_PLACES_OF_EVERY_WEEK = "会社 職場 大学 教会 図書館 公園 スーパー プール 銭湯".split()
+_GOES_THERE = re.compile(
+    rf"{''.join(f'(?<!{place})' for place in _PLACES_OF_EVERY_WEEK)}[にへ](?:遊びに)?(?:行く|行きます|帰る|帰ります|出かける|出掛ける|出かけます)(?=$|[よねわ、]|から|ので|けど|って)"
 )
 _TOPIC = re.compile(r"(?:は|も|って|なら)|[\s、]*$")
 _SICK_SINCE = re.compile(r"から[^、]{0,10}(?:熱|咳|風邪|頭痛|痛[いむみ]|症状|体調|調子)")
@@ -99,12 +105,20 @@ def _told_direction(before: str, after: str) -> Direction | None:
         return "last"
     told = direction(before, after)
     if told != "next":
-        return told
+        return "next" if told is None and not _USUAL.search(whole) and notes_plan(before, after) else told
     if (_USUAL.search(whole) and not _ARRANGED.search(whole)) or _GOES_ON.search(after):
         return None
     beside = _BESIDE.match(after)
     is_topic = is_japanese(whole) and _TOPIC.match(after, beside.end() if beside else 0)
-    return told if not is_topic or _ITS_OWN.search(whole) else None
+    return told if not is_topic or _ITS_OWN.search(whole) or _GOES_THERE.search(after) else None
+
+
+def is_noted_for_day_of_month(before: str, after: str) -> bool:
+    """Whether a sentence that shows no tense notes a plan for the coming such day."""
+    whole = f"{before}\0{after}"
+    if _ALWAYS.search(whole) or _LONG_AGO.search(whole) or _FROM_NOW_ON.search(before) or _SICK_SINCE.match(after):
+        return False
+    return notes_plan(before, after) or (not before and not _USUAL.search(after) and notes_day_of_month(after))
 
 
 def _is_timetable(plain: str) -> bool:

@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from itertools import zip_longest
 
 from memory_mcp.dates.changed_plans import BESIDE_DAY, is_called_off, is_denied, was_moved
+from memory_mcp.dates.days_alone import is_noted_for_day_of_month
 from memory_mcp.dates.mentions import TO, NamedDay, days, is_date
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.recognize import IN_STATEMENTS, Recognized, extent_of, is_range, recognize, to_day_of_month
@@ -22,6 +23,9 @@ _YEARS_AHEAD = 5
 _LEAP_YEARS_REACH = 8
 _BESIDE_DAY = re.compile(rf"\A{BESIDE_DAY}")
 _DAY_ALONE = re.compile(r"(\d{1,2})日")
+# What begins and stays, as 来週から在宅になる, is not on every day of the time in which it begins.
+_BEGINS_IN = re.compile("(?:先々?|今|来|再来)[週月]")
+_BEGINS = re.compile(r"\Aから(?!.*まで)(?P<what>.{1,24}?)に(?:な[るっり]|変わ|変更|移)")
 _WEEKDAY_ALONE = re.compile("[月火水木金土日]曜日?|[a-z]+day")
 _ONE_WEEK = timedelta(days=7)
 # Calendar dates have capital letters in such names, which a normalized text has lost.
@@ -155,14 +159,24 @@ def _each_year(month: int, day: int, stated_on: date) -> list[date]:
 
 
 def _meant(plain: str, recognized: Recognized, stated_on: date) -> Iterator[DaySpan]:
+    before, after = sentence_around(plain, recognized.start, recognized.end)
     if len(recognized.spans) == 1:
-        yield recognized.spans[0]
+        begins = _BEGINS.match(after) if _BEGINS_IN.fullmatch(plain, recognized.start, recognized.end) else None
+        yield from _beginning(begins["what"], recognized.spans[0]) if begins else recognized.spans
         return
-    ahead = direction(*sentence_around(plain, recognized.start, recognized.end))
+    ahead = direction(before, after)
     spans: Sequence[DaySpan] = sorted(recognized.spans)
+    if ahead is None and _DAY_ALONE.fullmatch(plain, recognized.start, recognized.end) and is_noted_for_day_of_month(before, after):
+        ahead = "next"
     if ahead == "next":
         yield from [span for span in spans if span[1] > stated_on][:1]
     elif ahead == "last":
         yield from [span for span in spans if span[0] < stated_on + ONE_DAY][-1:]
     else:
         yield from [span for span in spans if span[0] <= stated_on < span[1]]
+
+
+def _beginning(what: str, span: DaySpan) -> Iterator[DaySpan]:
+    """The first day of what begins in a week or month, as 来週から在宅になる; none where it is so on a certain day of the week."""
+    if "曜" not in what:
+        yield day_of(span[0])

@@ -20,7 +20,7 @@ _HABIT = re.compile(r"毎|いつも|よく|普段|ふだん|(?<![a-z])(?:every|a
 
 PLANNED = "予定|締切|締め切り|締切り|〆切|しめきり|納期|期限|期日|までに|本番|予約|約束|発売|開催|公開|リリース|開幕|開業|オープン|納品|提出|実施|入籍|まで有効|まであと|空いて|支払い?日?[はが：:]"
 EVENTS = (
-    "式|会議|打ち?合わせ|ミーティング|面談|面接|試験|テスト|検査|検診|健診|手術|診察|ライブ|コンサート|公演|旅行|出張|引っ?越し|飲み会|同窓会|送別会|歓迎会"
+    "式|会議|打ち?合わせ|ミーティング|面談|面接|試験|テスト|検査|検診|健診|手術|診察|ライブ|コンサート|公演|旅行|出張|引っ?越し|飲み会|飲み(?=$|[、。がはも]|です|だ)|同窓会|誕生日?会|送別会|歓迎会"
     "|忘年会|新年会|発表会?|デート|試合|大会|運動会|文化祭|パーティー?|歯医者|病院|集合|出発|帰国|締め|退院|入院|会食|ランチ会?|セミナー|研修|イベント|祭り?|取材|撮影|収録|マラソン|健康診断"
     "|遠足|合宿|帰省|参観|法事|葬儀|通夜|花見|オフ会|食事会|女子会|懇親会|説明会|保護者会|勉強会|予防接種|美容[院室]|面会|内見|納車|商談|プレゼン|オーディション|キャンプ|バーベキュー"
 )
@@ -83,10 +83,10 @@ _LATELY = re.compile("先日|この前|このまえ|こないだ|この間|前�
 _NEXT_TIME = re.compile("次|次回|今度|来週|来月|もうすぐ|まもなく|楽しみ|待ち遠し")
 _IT_HAPPENED = re.compile(rf"(?:{_WAS.pattern})(?:の|日|とき|時)(?:は|が)\s*$")
 _WILL_HAPPEN = re.compile(rf"(?:{_TO_COME.pattern})(?:の|日|とき|時)(?:は|が)\s*$")
-_HAPPENS_ON = re.compile(rf"(?:{EVENTS})(?:は|が|の日は|の日程は|日程は|日は|も)[、\s]*$")
+_HAPPENS_ON = re.compile(rf"(?:{EVENTS})(?:は|が|の日は|の日程は|日程は|日は|も|[、\s:])[、\s]*$")
 _PLAIN = re.compile(rf"^{BESIDE_DAY}(?:に|から|で|まで)?(?:です|だ|である)?(?:よ|ね|よね|から|ので|そう(?:だ|です)?|らしい|、.*)?\s*$")
 _IS_THE_DAY = re.compile(
-    rf"^{BESIDE_DAY}(?:は|が|に|から|も|、|\s)[^、]{{0,20}}?(?:{EVENTS})(?:です|だ|である)?(?:よ|ね|よね|から|ので)?\s*$"
+    rf"^{BESIDE_DAY}(?:(?:は|が|に|から|も|、|\s)[^、]{{0,20}}?)?(?:{EVENTS})日?(?:です|だ|である)?(?:よ|ね|よね|から|ので)?\s*$"
 )
 _PLANS = re.compile(PLANNED)
 
@@ -95,7 +95,7 @@ _ENGLISH = re.compile(
     r"\b(?:(?P<was>(?:was|were) (?:due|going to|supposed to|scheduled|planned|planning)|(?:should|could|would|might) have|had (?:planned|scheduled|booked)|(?:had|missed)(?: an?| my| the)?(?: \w+)? (?:appointment|deadline|reservation)|used to)"
     r"|(?P<plan>(?:(?:was|were|got|been) )?(?:confirmed(?! on\s*$)|arranged|booked|reserved|invited)|(?:got|bought|won)(?: \w+){0,3}? tickets?(?= (?:for|to)\b)|due|deadline|will|won't|would|'ll|shall|going to|gonna|plans?|planned|planning|scheduled?|appointment|upcoming|reservation"
     r"|postponed|rescheduled|(?:moved|pushed|shifted|switched|bumped|delayed|changed|put|set)(?: (?!to\b)[\w']+){0,5}? (?:to|until|for|from)(?=(?: (?:the|[a-z]+day),?)?\s*$)|(?:settled|agreed) on(?=\s*$)|have to|has to|need to|needs to|must|should|supposed to|want to|hope to|let's|remind|remember to|don't forget|todo"
-    r"|(?:is|are|it's)(?: on| at| set for)?(?: [a-z]+day,?)?(?=\s*$)|(?:is|are|am|'m|'re) \w+ing(?: \w+ed\b)?|see you|(?:can|could|shall) we|are you free|renews?|ha(?:s|ve) (?:an? )?(?:surgery|exam|appointment|meeting|game|flight|interview|date)|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
+    r"|(?:is|are|it's)(?: on| at| set for)?(?: [a-z]+day,?)?(?=\s*$)|(?:is|are|am|'m|'re) \w+ing(?: \w+ed\b)?|see you|(?:can|could|shall) we|are you free|renews?|ha(?:s|ve) (?:an? )?(?:surgery|exam|appointment|meeting|game|flight|interview|date)|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b|(?:comes?|arrive|returns?)(?: (?:back|home|over|by|here))?(?=(?: on)?(?: the)?\s*$))"
     rf"|(?P<past>was|were|did|didn't|went|met|had|saw|came|ate|got|took|bought|made|told|said|left|gave|began|became|felt|won|lost|wrote|ran|flew|drove|spoke|heard"
     rf"|broke|fell|found|paid|sent|spent|sold|taught|thought|built|kept|slept|died|(?!(?:{_NOT_PAST})\b)[a-z]{{2,}}ed))\b",
     re.IGNORECASE,
@@ -105,8 +105,8 @@ _SINCE_IN_ENGLISH = re.compile(r"\bsince\s*$", re.IGNORECASE)
 _ENGLISH_CLAUSE = re.compile(r"[,;:]|\bbut\b|\bwho\b|\bso\b|\bbecause\b", re.IGNORECASE)
 # A sentence without a verb that names what is on that day, or what is to be done: dentist on Friday, call mom on Sunday.
 _EVENT_ON = re.compile(
-    r"^\W*(?:(?:an?|the|my|our|his|her|their|[a-z]+'s) )?(?:(?!(?:no|every|each|i|we|he|she|you|they)\b)[a-z]+ ){0,2}?(?:dentist|doctor|vet|surgery|exams?|test|interview|meeting|call|concert|gig|wedding|funeral|party|flight|trip|dinner|lunch|brunch"
-    r"|haircut|check-?up|match|game|recital|conference|presentation|demo|delivery|inspection|viewing)(?: (?:with|at|in) [a-z' ]{1,30}?)?(?: on|,|:)?(?: the)?\s*$"
+    r"^\W*(?:(?:an?|the|my|our|his|her|their|[a-z]+'s) )?(?:(?!(?:no|every|each|i|we|he|she|you|they)\b)[a-z]+(?:-[a-z]+)? ){0,2}?(?:dentist|doctor|vet|surgery|exams?|test|interview|meeting|call|concert|gig|wedding|funeral|party|flight|trip|dinner|lunch|brunch"
+    r"|haircut|check-?up|match|game|recital|conference|presentation|demo|delivery|inspection|viewing)(?: (?:with|at|in|for|to) [a-z' ]{1,30}?)?(?: on|,|:)?(?: the)?\s*$"
     r"|^\W*(?:please )?(?:call|buy|send|submit|pay|return|pick up|bring|finish|email|mail|order|book|renew)(?: [a-z'][a-z']*){1,6}?(?: on|,|:)?(?: the)?\s*$",
     re.IGNORECASE,
 )

@@ -34,13 +34,13 @@ def replacement(data_directory: Path, folder: str) -> Iterator[Path]:
     if (data_directory / folder).is_symlink():
         raise StoreError(f"{folder} is a symbolic link", "it can't be replaced", "Move it into the data directory")
     new_directory = staging(data_directory) / f"{folder}{NEW}"
-    _remove(new_directory)
+    remove(new_directory)
     new_directory.mkdir(mode=PRIVATE_DIRECTORY)
     try:
         yield new_directory
         sync_tree(new_directory)
     except BaseException:
-        _remove(new_directory)
+        remove(new_directory)
         raise
     _exchange(data_directory, folder)
 
@@ -56,12 +56,12 @@ def staging(data_directory: Path) -> Path:
 def scratch(data_directory: Path, name: str) -> Iterator[Path]:
     """An empty directory for temporary copies, removed when the block ends. `name` must not be in use."""
     directory = staging(data_directory) / f"{name}{SCRATCH}"
-    _remove(directory)
+    remove(directory)
     directory.mkdir(mode=PRIVATE_DIRECTORY)
     try:
         yield directory
     finally:
-        _remove(directory)
+        remove(directory)
 
 
 def finish_interrupted(data_directory: Path) -> None:
@@ -82,9 +82,9 @@ def _finish(data_directory: Path, directory: Path) -> None:
             sync_directory(data_directory)
         logger.warning("%s: an interrupted operation was finished", folder)
         if old.exists():
-            _remove(old)
+            remove(old)
     for leftover in [*directory.glob(f"*{NEW}"), *directory.glob(f"*{SCRATCH}")]:
-        _remove(leftover)
+        remove(leftover)
 
 
 def _exchange(data_directory: Path, folder: str) -> None:
@@ -96,7 +96,7 @@ def _exchange(data_directory: Path, folder: str) -> None:
     (directory / f"{folder}{NEW}").rename(target)
     sync_directory(data_directory)
     if old.exists():
-        _remove(old)
+        remove(old)
 
 
 def sync_tree(directory: Path) -> None:
@@ -109,7 +109,8 @@ def sync_tree(directory: Path) -> None:
     sync_directory(directory)
 
 
-def _remove(directory: Path) -> None:
+def remove(directory: Path) -> None:
+    """Remove a directory, its files overwritten with zeros."""
     for file in [entry for entry in directory.rglob("*") if entry.is_file() and not entry.is_symlink()]:
         shred(file)
     shutil.rmtree(directory, ignore_errors=True)

@@ -7,6 +7,7 @@ those of 「車は何に乗ってる？」; it is found by what the best hit nam
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence, Set
+from functools import cached_property
 from itertools import combinations
 
 import apsw
@@ -46,14 +47,50 @@ _UNITS = frozenset("minut hour week month year time second".split())
 _NOUN = re.compile(rf"[{HAN}]+(?=[はがをにでともへのや]|から|まで|$|[^{HAN}{HIRAGANA}])|[{KATAKANA}]{{2,}}|[a-z]*[A-Z0-9][A-Za-z0-9]+")
 
 
+class _Text:
+    """A question or a memory, and what it says. Each is read once, and only as far as it matters."""
+
+    def __init__(self, written: str) -> None:
+        self.written = written
+        self.plain = normalise(written)
+
+    @cached_property
+    def tokens(self) -> frozenset[str]:
+        return frozenset(query_tokens(self.written))
+
+    @cached_property
+    def compounds(self) -> str:
+        """Its pairs of kanji."""
+        return " ".join(token for token in self.tokens if len(token) > 1 and _COMPOUND.fullmatch(token))
+
+    @cached_property
+    def nouns(self) -> frozenset[str]:
+        words = _NOUN.findall(unicodedata.normalize("NFKC", self.written))
+        return frozenset(normalise(word) for word in words if not (word.isascii() and is_function_word(word)))
+
+    @cached_property
+    def things(self) -> Set[str]:
+        """What it names: its nouns, in English its longer words."""
+        if is_japanese(self.written):
+            return self.nouns
+        return {word for word in self.tokens - _UNITS if len(word) >= SHORTEST_THING and not is_function_word(word)}
+
+    @cached_property
+    def topics(self) -> frozenset[str]:
+        """The tokens of what a change is about: what は, が or を follows in its sentence; in English the words before it."""
+        before = about_change(self.plain)
+        told = " ".join(_TOPIC.findall(before)) if is_japanese(self.plain) else before
+        return frozenset(token for token in tokens(told) if not (is_function_word(token) or _is_no_content(token)))
+
+
 def changes_of(connection: apsw.Connection, question: Question, best: Memory, told_at: str) -> list[int]:
     """The ids of the memories that tell a change of what the best hit says, whether they have a word of the question or not. `told_at` is its time."""
-    asked = normalise(question.query)
-    if len(best.content) > LONGEST or asks_before(asked):
+    asked, earlier = _Text(question.query), _Text(best.content)
+    if len(best.content) > LONGEST or asks_before(asked.plain):
         return []
-    phrases = dict.fromkeys(filter(None, map(_phrase, (*sorted(_things(best.content)), *events_of_states(asked)))))
+    phrases = dict.fromkeys(filter(None, map(_phrase, (*sorted(earlier.things - asked.things), *events_of_states(asked.plain)))))
     newest = bm25_index.newest_changes(connection, list(phrases), question.filters, NEWEST) if phrases else []
-    return [memory_id for memory_id, when, content in newest if when > told_at and _tells_of_same(question.query, best.content, content)]
+    return [memory_id for memory_id, when, content in newest if when > told_at and _tells_of_same(asked, earlier, _Text(content))]
 
 
 def changes_first(
@@ -61,17 +98,19 @@ def changes_first(
 ) -> list[Candidate]:
     """The candidates, best first, with what tells a change before what it changed, unless the query asks how it was."""
     shown = [candidate for candidate in ranked[:COMPARED] if candidate.memory_id in memories]
-    if not any(tells_change(memories[candidate.memory_id].content) for candidate in shown[1:]) or asks_before(normalise(query)):
+    telling = {candidate.memory_id for candidate in shown[1:] if tells_change(memories[candidate.memory_id].content)}
+    asked = _Text(query)
+    if not telling or asks_before(asked.plain):
         return list(ranked)
+    texts = {candidate.memory_id: _Text(memories[candidate.memory_id].content) for candidate in shown}
     moved = False
     for above, candidate in combinations(shown, 2):
         before, after = origins[above.memory_id], origins[candidate.memory_id]
-        earlier, later = memories[above.memory_id].content, memories[candidate.memory_id].content
-        is_later = above.score >= candidate.score and after.told_at > before.told_at and not after.asks and tells_change(later)
-        if (
-            is_later
-            and len(earlier) <= LONGEST
-            and (_tells_of_same(query, earlier, later) or _tells_something_alike(query, above, candidate, earlier, later))
+        if candidate.memory_id not in telling or above.score < candidate.score or after.told_at <= before.told_at or after.asks:
+            continue
+        earlier, later = texts[above.memory_id], texts[candidate.memory_id]
+        if len(earlier.written) <= LONGEST and (
+            _tells_of_same(asked, earlier, later) or _tells_something_alike(asked, above, candidate, earlier, later)
         ):
             candidate.score = above.score
             moved = True
@@ -79,49 +118,41 @@ def changes_first(
     return by_score if moved else list(ranked)
 
 
-def _tells_of_same(query: str, earlier: str, later: str) -> bool:
+def _tells_of_same(asked: _Text, earlier: _Text, later: _Text) -> bool:
     """Whether the change that the later text tells is one of what the earlier one says to this question: it ends what that one names, or says all that
     the question and that one share but for the state that it changed."""
-    asked, told = normalise(query), normalise(later)
-    topics, named = _topics(later), _content(query) | _content(earlier)
-    things = _things(earlier) - (frozenset() if asks_still(asked) else _things(query))
-    if (not topics or any(len(topic) > 1 for topic in topics & named)) and any(ends(told, thing) for thing in things):
-        return True
-    if not _may_be_of_same(query, earlier, later):
+    things = earlier.things if asks_still(asked.plain) else earlier.things - asked.things
+    if any(ends(later.plain, thing) for thing in things):
+        return not later.topics or any(len(topic) > 1 and topic in asked.tokens | earlier.tokens for topic in later.topics)
+    both = _content_of_both(asked, earlier)
+    if not both or not _may_be_of_same(asked, earlier, later):
         return False
-    both, states = _content(query) & _content(earlier), states_changed(asked, told)
-    only_states = all(any(_is_of(token, state) for state in states) for token in both - _content(later))
-    return (only_states or bool(has_asked_value(asked, told))) and bool(both) and bool(topics & both or states)
+    states = states_changed(asked.plain, later.plain)
+    only_states = all(any(_is_of(token, state) for state in states) for token in both - later.tokens)
+    return (only_states or bool(has_asked_value(asked.plain, later.plain))) and bool(later.topics & both or states)
 
 
-def _tells_something_alike(query: str, above: Candidate, candidate: Candidate, earlier: str, later: str) -> bool:
+def _tells_something_alike(asked: _Text, above: Candidate, candidate: Candidate, earlier: _Text, later: _Text) -> bool:
     """Whether both match nearly as well, and are alike by their vectors or their words."""
-    has_word_of_query = set(query_tokens(query)) & set(tokens(earlier)) & set(tokens(later))
     return (
-        bool(has_word_of_query)
-        and above.score - candidate.score < ALIKE_SCORE
-        and (_is_near(candidate, above) or _has_words_of(later, earlier))
-        and _may_be_of_same(query, earlier, later)
+        above.score - candidate.score < ALIKE_SCORE
+        and not asked.tokens.isdisjoint(earlier.tokens & later.tokens)
+        and (_is_near(candidate, above) or len(earlier.tokens & later.tokens) >= SHARED_WORDS * len(earlier.tokens))
+        and _may_be_of_same(asked, earlier, later)
     )
 
 
-def _may_be_of_same(query: str, earlier: str, later: str) -> bool:
+def _may_be_of_same(asked: _Text, earlier: _Text, later: _Text) -> bool:
     """Whether the question or the earlier text names what the later one is about, the later one all that the query and the earlier one name, and the
     state that it changed is the one that is asked for."""
-    asked, told = normalise(query), normalise(later)
-    value = has_asked_value(asked, told)
-    if value is False or (value is None and changes_time(told)) or changes_another_state(asked, told):
+    value = has_asked_value(asked.plain, later.plain)
+    if value is False or (value is None and changes_time(later.plain)) or changes_another_state(asked.plain, later.plain):
         return False
-    return _topics(later) <= _content(query) | _content(earlier) and (value or _nouns(query) & _nouns(earlier) <= _nouns(later))
+    return later.topics <= asked.tokens | earlier.tokens and (value or asked.nouns & earlier.nouns <= later.nouns)
 
 
 def _phrase(word: str) -> str:
     return phrase_of(word) if is_japanese(word) else " ".join(tokens(word))
-
-
-def _has_words_of(text: str, other: str) -> bool:
-    wanted = set(tokens(other))
-    return len(wanted & set(tokens(text))) >= SHARED_WORDS * len(wanted)
 
 
 def _is_near(candidate: Candidate, other: Candidate) -> bool:
@@ -132,24 +163,12 @@ def _is_of(token: str, words: str) -> bool:
     return bool(set(token) & set(words)) if is_japanese(token) else token in tokens(words)
 
 
-def _topics(text: str) -> Set[str]:
-    """The tokens of what a change is about: what は, が or を follows in its sentence; in English the words before it."""
-    told = normalise(text)
-    before = about_change(told)
-    return {token for topic in _TOPIC.findall(before) for token in _content(topic)} if is_japanese(told) else _content(before)
+def _content_of_both(first: _Text, second: _Text) -> set[str]:
+    """The tokens of both texts that say something: a kanji is none where it only is a part of longer words."""
+    compounds = f"{first.compounds} {second.compounds}"
+    return {token for token in first.tokens & second.tokens if not _is_no_content(token) and (len(token) > 1 or token not in compounds)}
 
 
-def _content(text: str) -> set[str]:
-    """The tokens that are neither grammar, nor the end of a word and a particle, nor a kanji of a longer word."""
-    words = [token for token in query_tokens(text) if not (is_grammar(token) or is_function_word(token) or _WORD_END.fullmatch(token))]
-    compounds = "".join(token for token in words if _COMPOUND.fullmatch(token))
-    return {token for token in words if token not in compounds or _COMPOUND.fullmatch(token)}
-
-
-def _things(text: str) -> Set[str]:
-    """What a text names: its nouns, in English its longer words."""
-    return _nouns(text) if is_japanese(text) else {word for word in _content(text) - _UNITS if len(word) >= SHORTEST_THING}
-
-
-def _nouns(text: str) -> frozenset[str]:
-    return frozenset(normalise(word) for word in _NOUN.findall(unicodedata.normalize("NFKC", text)) if not is_function_word(word))
+def _is_no_content(token: str) -> bool:
+    """Whether a token is grammar, or the end of a word and a particle."""
+    return is_grammar(token) or _WORD_END.fullmatch(token) is not None

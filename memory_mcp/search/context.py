@@ -69,6 +69,8 @@ def context(
             if layers.upcoming and not filters
             else []
         )
+    if query:  # plans take the places of all summaries but one first, then those of the topic
+        summaries = summaries[: max(layers.summaries - len(upcoming), min(layers.summaries, 1))]
     spare = layers.summaries - len(summaries) - len(upcoming)
     topical_count = max(layers.semantic + spare, min(layers.semantic, 1))
     recalled = None

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, ValidationInfo
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticUseDefault, core_schema
 
 from memory_mcp.domain import KEYS_LIMIT
 from memory_mcp.errors import InvalidInput
+from memory_mcp.store.files.persona_context import PEOPLE
 
 T = TypeVar("T", dict[str, Any], list[Any])
 
@@ -236,8 +237,9 @@ def _flag(value: Any) -> Any:
     return flag
 
 
-def _texts_by_name(value: Any) -> dict[str, str]:
-    texts = _parsed_as(dict, value, 'an object of texts such as {"emotion": "happy"}')
+def _texts_by_name(value: Any, info: ValidationInfo) -> dict[str, str]:
+    example = '{"name": "Kenta"}' if info.field_name in PEOPLE else '{"emotion": "happy"}'
+    texts = _parsed_as(dict, value, f"an object of texts such as {example}")
     return {str(name): _text(entry) for name, entry in texts.items() if entry is not None}
 
 

@@ -80,7 +80,8 @@ class ImportJobs:
         """
         identity = secrets.token_hex(8)
         own = data_directory / IMPORTS_NAME / identity
-        own.mkdir(mode=PRIVATE_DIRECTORY, parents=True)
+        own.parent.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)  # `parents` would make it readable for all
+        own.mkdir(mode=PRIVATE_DIRECTORY)
         try:
             yield own / safe_name(name)
         finally:

@@ -182,7 +182,9 @@ def count(name: str, value: int, least: int) -> int:
 
 
 def _nearest(name: str, fields: "Mapping[str, Check]") -> str:
-    similar = difflib.get_close_matches(name, fields, n=1, cutoff=0.5)
+    if name == "persona":
+        return "lines go to the persona that --persona, the address or the header X-Persona names"
+    similar = difflib.get_close_matches(name, fields, n=1, cutoff=0.7)
     return f"a similar field is {similar[0]!r}" if similar else f"known fields are {', '.join(fields)}"
 
 

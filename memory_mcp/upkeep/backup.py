@@ -8,11 +8,13 @@ A failed backup removes its files; a killed process leaves a file whose name beg
 import hashlib
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from filelock import FileLock, Timeout
 
@@ -39,6 +41,9 @@ DIRECTORY_NAME = ".backups"
 ENDING = ".tar.zst"
 
 _LOCK_NAME = ".lock"
+_UNFINISHED = ".part"
+# One copy at a time, and a little more than the database has now.
+_SCRATCH_FACTOR = 1.2
 _NAME = re.compile(rf"(\d{{8}}T\d{{6}}Z)(?:-\d+)?{re.escape(ENDING)}({re.escape(SEALED_ENDING)})?")
 
 
@@ -99,9 +104,9 @@ class Backups:
         name = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
         ending = ENDING + (SEALED_ENDING if secret else "")
         try:
-            with _locked(target), atomic_replace.scratch(self._data, folder) as scratch:
+            with _locked(target), self._scratch(persona, target, sealed=secret is not None) as scratch:
                 path = _unused(target, name, ending)
-                unfinished = target / f".{path.name}.part"
+                unfinished = target / f".{path.name}{_UNFINISHED}"
                 database = scratch / DATABASE_NAME
                 # Encrypted content is never written to disk in plain. The key of the copies exists only in memory.
                 key = secrets.token_bytes(KEY_BYTES) if persona.database.key else None
@@ -172,6 +177,23 @@ class Backups:
             _remove_empty(source)
         except OSError as error:
             raise refusal(error, f"the backups in {source} can't be moved to {target}", "Move them by hand") from error
+
+    @contextmanager
+    def _scratch(self, persona: Persona, target: Path, *, sealed: bool) -> Iterator[Path]:
+        """An empty directory for the copy of the database: on the data disk, or, where that is read-only or full, beside the backup. A plain copy
+        of what the backup seals is made on this machine's own disk then."""
+        folder = persona.database.path.parent.name
+        has_room = shutil.disk_usage(self._data).free > persona.database.size_bytes() * _SCRATCH_FACTOR
+        with ExitStack() as stack:
+            try:
+                scratch = stack.enter_context(atomic_replace.scratch(self._data, folder)) if has_room else None
+            except OSError:
+                scratch = None
+            if scratch is None:
+                elsewhere = None if sealed and not persona.database.key else target
+                parent = stack.enter_context(TemporaryDirectory(prefix=".scratch-", suffix=_UNFINISHED, dir=elsewhere))
+                scratch = stack.enter_context(atomic_replace.scratch(Path(parent), folder))
+            yield scratch
 
     def _has_changed(self, persona: Persona, last: Backup) -> bool:
         try:
@@ -253,8 +275,11 @@ def _backup(path: Path) -> Backup | None:
 
 
 def _remove_incomplete(target: Path) -> None:
-    for file in target.glob(".*.part"):
-        file.unlink()
+    for entry in target.glob(f".*{_UNFINISHED}"):
+        if entry.is_dir():
+            atomic_replace.remove(entry)
+        else:
+            entry.unlink()
 
 
 def _remove_empty(target: Path) -> None:
@@ -274,9 +299,10 @@ def _unused(target: Path, name: str, ending: str) -> Path:
 
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    """The lock for backups of one persona; remains of an interrupted backup are removed."""
+    """The lock for backups of one persona; remains of an interrupted backup are removed, and after a failed first one its directory."""
     if not target.parent.exists():
         target.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True)
+    is_first = not target.exists()
     target.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
     try:
         with FileLock(target / _LOCK_NAME, timeout=0):
@@ -288,3 +314,8 @@ def _locked(target: Path) -> Iterator[None]:
                 raise
     except Timeout:
         raise Overloaded(f"a backup of {target.name} is being made already", "", "Try again when it is done") from None
+    except BaseException:
+        if is_first:
+            with suppress(OSError):  # the error that counts is the first one
+                _remove_empty(target)
+        raise

@@ -32,8 +32,12 @@ def test_erasing_lists_first_asks_and_erases(shared_server: RunningServer) -> No
     listed = ok(memory_mcp("purge", key, gone, "-p", "nilou", "--dry-run"))
     assert f"{key}: not_in_trash" in listed
     assert f"{gone}: would_erase zqxunique な話" in listed
-    refused = memory_mcp("purge", gone, "-p", "nilou", stdin=b"n\n")
-    assert refused.returncode != 0
+    for answer, why in ((b"n\n", "it was not confirmed"), (b"", "there was no answer")):
+        refused = memory_mcp("purge", gone, "-p", "nilou", stdin=answer)
+        assert refused.returncode == 1
+        assert f"nothing is erased: {why}. Answer y, or use --yes." in refused.stderr
+    refused = memory_mcp("persona", "erase", "nilou", stdin=b"")
+    assert (refused.returncode, "nothing is erased: there was no answer" in refused.stderr) == (1, True)
     done = memory_mcp("purge", gone, "-p", "nilou", stdin=b"y\n")
     assert "nilou: 1 erased" in ok(done)
     assert "backup" in done.stderr

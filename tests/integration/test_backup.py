@@ -5,12 +5,14 @@ import io
 import itertools
 import json
 import os
+import shutil
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -310,6 +312,38 @@ def test_a_backup_that_finds_no_room_takes_none(filled: House, now: datetime) ->
         filled.backups.make(persona, now, filled.settings, no_room)
     assert leftovers(filled) == []
     assert filled.backups.listed(filled.settings) == []
+
+
+@pytest.mark.parametrize("why", ["read-only", "full"])
+def test_a_data_disk_that_takes_no_copy_is_backed_up_to_another(
+    filled: House, now: datetime, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if why == "full":
+        monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=0))
+    else:
+        shutil.rmtree(filled.directory / ".staging", ignore_errors=True)
+        (filled.directory / ".staging").touch()  # no directory can be made there, even by root
+    settings = filled.settings.model_copy(update={"backup": filled.settings.backup.model_copy(update={"directory": str(tmp_path / "usb")})})
+    expected = filled.held()
+    with filled.personas.reading("nilou") as persona:
+        made, manifest = filled.backups.make(persona, now, settings)
+    assert (manifest.contents.memories, made.path.parent) == (20, tmp_path / "usb" / "nilou")
+    assert sorted(path.name for path in made.path.parent.iterdir() if path.name != ".lock") == [made.path.name]
+    monkeypatch.undo()
+    (filled.directory / ".staging").unlink() if why == "read-only" else None
+    filled.restore(made.path, now, instead=True)
+    assert filled.held() == expected
+
+
+def test_a_first_backup_that_fails_leaves_nothing_at_its_target(filled: House, now: datetime, tmp_path: Path) -> None:
+    settings = filled.settings.model_copy(update={"backup": filled.settings.backup.model_copy(update={"directory": str(tmp_path)})})
+
+    def broken(_done: int, _all: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with filled.personas.reading("nilou") as persona, pytest.raises(StoreError):
+        filled.backups.make(persona, now, settings, broken)
+    assert not (tmp_path / "nilou").exists()
 
 
 def test_two_backups_of_one_persona_are_not_made_at_once(filled: House, now: datetime) -> None:

@@ -67,6 +67,16 @@ def test_what_is_to_come_has_a_layer_of_its_own_the_nearest_first(life, say, beg
     assert layer(begin(under=Settings(embeddings_model=None, reranker_model=None, context=Context(upcoming=0))), "upcoming") == []
 
 
+def test_with_a_query_plans_take_the_place_of_a_summary_before_those_of_the_topic(life, say, begin, now):
+    for thing in ("庭", "宿", "茶"):
+        say(f"京都の{thing}", at=now - timedelta(days=30))
+    say("11月3日に歯医者", at=now - timedelta(days=25))
+    say("明日は健太と会う", at=now - timedelta(days=40), occurred_at=(now + timedelta(days=2)).isoformat())
+    found = begin("京都")
+    assert [len(layer(found, name)) for name in ("semantic", "summary", "upcoming", "recent")] == [2, 1, 2, 5]
+    assert len(layer(begin(), "summary")) == LAYERS.summaries
+
+
 def test_what_has_not_ended_today_is_to_come_if_it_was_told_before(say, begin, now):
     say("今日は疲れた", at=now - timedelta(hours=1))
     say("10月に健康診断を受ける", at=now - timedelta(days=35))

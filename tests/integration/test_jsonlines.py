@@ -153,6 +153,10 @@ def test_a_bad_line_is_refused_by_its_number_and_the_rest_is_stored(nilou: Perso
         (b'{"content": "\\ud83d"}', "surrogate"),
         (b'{"content": "a", "tag": ["b"]}', "unknown field 'tag': a similar field is 'tags'"),
         (b'{"content": "a", "xyzzy": 1}', "known fields are key, content"),
+        (
+            b'{"content": "a", "persona": "nilou"}',
+            "unknown field 'persona': lines go to the persona that --persona, the address or the header",
+        ),
         (b'{"content": "a", "tags": 7}', "tags is a number: it must be a list of strings, or one string with commas"),
         (b'{"content": "a", "tags": [1]}', "list of strings"),
         (b'{"content": "a", "state": {"emotion": 1}}', "object of strings"),

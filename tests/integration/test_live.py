@@ -101,7 +101,7 @@ def test_a_file_that_is_just_being_saved_in_its_place_is_no_broken_edit(config, 
 
 def test_a_file_that_stays_empty_is_told(config, path, eventually):
     path.write_text("")
-    eventually(lambda: config.current() and config.error and "not valid JSON" in config.error)
+    eventually(lambda: config.current() and config.error and "was emptied" in config.error)
     assert config.current().reranker_top_n == 3
     write_in_place(path, {"reranker_top_n": 9})
     assert config.current().reranker_top_n == 9

@@ -47,9 +47,9 @@ def backup_of(directory: Path) -> Path:
 def test_beside_a_server_a_backup_is_made_listed_and_restored_when_it_has_stopped(run: Run, served: Personas, data_directory: Path) -> None:
     status, said = run("backup")
     made = backup_of(data_directory / ".backups" / "nilou")
-    assert (status, said.splitlines()[0].startswith("nilou: 1 memory, 0.0 MiB: "), str(made) in said) == (0, True, True)
+    assert (status, said.splitlines()[0].startswith("nilou: 1 memory, "), str(made) in said) == (0, True, True)
     assert "the backups are not encrypted" in said
-    assert run("backup", "list")[1].endswith(f"0.0 MiB  plain  {made}\n")
+    assert run("backup", "list")[1].endswith(f" KiB  plain  {made}\n")
     assert "another server uses the data directory" in run("restore", str(made), "--replace")[1]
     served.close()
     status, said = run("restore", str(made))
@@ -74,6 +74,15 @@ def test_a_persona_that_can_t_be_read_does_not_keep_the_others_from_their_backup
     (data_directory / "nilou" / "memory.sqlite").write_bytes(b"\x00" * 9000)
     status, said = run("backup")
     assert (status, "nilou: the database of nilou is damaged" in said, "さくら: 0 memories" in said) == (1, True, True)
+    next(data_directory.glob("さくら~*/memory.sqlite")).write_bytes(b"\x00" * 9000)
+    assert "the database of さくら is damaged" in run("backup")[1]
+
+
+def test_the_list_has_the_names_of_personas(run: Run, served: Personas) -> None:
+    with served.writing("さくら"):
+        pass
+    run("backup")
+    assert sorted(line.split()[0] for line in run("backup", "list")[1].splitlines()) == ["nilou", "さくら"]
 
 
 def test_who_is_not_there_has_no_backup(run: Run, served: Personas, data_directory: Path) -> None:

@@ -187,6 +187,61 @@ def test_the_instructions_stand_beside_what_was_there() -> None:
     assert Path("AGENTS.md").read_text().rstrip() == "# Ours\n\nUse tabs."
 
 
+@pytest.mark.parametrize(
+    "before", ["# Ours", "# Ours\n", "# Ours\n\n", "\n# Ours\n\n\n", "# Ours\r\n\r\nUse tabs.\r\n", "\ufeff# Ours\n", "a\r\nb\nc\r\n"]
+)
+def test_the_instructions_leave_a_file_byte_for_byte_as_it_was(before: str) -> None:
+    Path("AGENTS.md").write_bytes(before.encode())
+    for _ in range(2):
+        connect("--client", "cursor", "--write")
+        connect("--client", "cursor", "--write", "--language", "ja")
+    assert len(list(Path().glob("AGENTS.md*.bak"))) == 1
+    assert "<!-- memory" in Path("AGENTS.md").read_text(encoding="utf-8")
+    connect("--client", "cursor", "--remove")
+    assert Path("AGENTS.md").read_bytes() == before.encode()
+
+
+def test_what_is_written_twice_and_taken_out_leaves_no_other_file() -> None:
+    before = {
+        ".claude/settings.json": '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}}',
+        ".mcp.json": '{\n  "mcpServers": {\n    "other": {"command": "x"}\n  }\n}',
+        "CLAUDE.md": "# Ours\n",
+        "CLAUDE.md.bak": "mine",
+    }
+    Path(".claude").mkdir()
+    for name, text in before.items():
+        Path(name).write_text(text)
+    connect("--client", "claude-code", "--write", "--hooks", "--language", "ja")
+    connect("--client", "claude-code", "--write", "-p", "nilou")
+    kept = {name.removesuffix(".memory-mcp.bak"): text for name, text in files(Path()).items() if name.endswith(".memory-mcp.bak")}
+    assert kept == {name: text for name, text in before.items() if name != "CLAUDE.md.bak"}
+    connect("--client", "claude-code", "--remove", "-p", "nilou")
+    assert files(Path()) == before
+
+
+def test_to_take_out_no_persona_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MEMORY_MCP_PERSONA", raising=False)
+    connect("--client", "claude-code", "--write", "--hooks")
+    done = CliRunner().invoke(app, ["connect", "--client", "claude-code", "--remove"])
+    assert done.exit_code == 0, done.exception
+    assert files(Path()) == {}
+
+
+@pytest.mark.parametrize("how", [(), ("--stdio",)])
+def test_hooks_follow_their_server_to_another_persona_and_leave_those_of_other_servers(how: tuple[str, ...]) -> None:
+    hooks = Path(".claude/settings.json")
+    connect("--client", "claude-code", "--write", "--hooks", "-p", "work", *how)
+    connect("--client", "claude-code", "--write", "--hooks", "-p", "nilou", "--name", "second", *how)
+    said = connect("--client", "claude-code", "--write", "-p", "private", *how)
+    assert "The hooks that imported into work now import into private." in said
+    text = hooks.read_text()
+    assert ["--persona work" in text, text.count("--persona private"), text.count("--persona nilou")] == [False, 3, 3]
+    assert "hooks that" not in connect("--client", "claude-code", "--write", "-p", "private", *how)
+    connect("--client", "claude-code", "--remove", "--name", "second")
+    text = hooks.read_text()
+    assert [text.count("--persona private"), "--persona nilou" in text] == [3, False]
+
+
 def test_the_file_behind_a_link_is_changed_and_keeps_its_permissions(tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.json"
     real.write_text("{}")

@@ -129,6 +129,20 @@ def test_personas_are_encrypted_and_decrypted_by_command(run: Run, key_file: Pat
     assert (status, "there is no persona 'nobody'" in said) == (1, True)
 
 
+def test_backups_from_before_the_encryption_are_counted_until_they_are_removed(run: Run, key_file: Path, left: Path) -> None:
+    run("backup", encryption={})
+    (plain,) = left.parent.rglob("*.tar.zst")
+    run("key", "new", str(key_file))
+    assert "backup(s) of encrypted" not in run("doctor")[1]
+    status, said = run("encrypt")
+    assert (status, f"1 backup(s) of encrypted personas are not encrypted, such as {plain}" in said) == (0, True)
+    assert "backups: 1 backup(s) of encrypted" in run("doctor")[1]
+    run("backup")
+    plain.unlink()
+    assert run("encrypt") == (0, "nilou: encrypted\n")
+    assert "backup(s) of encrypted" not in run("doctor")[1]
+
+
 def test_without_a_key_nothing_is_encrypted_and_the_command_says_how_to_make_one(run: Run, left: Path) -> None:
     status, said = run("encrypt", encryption={})
     assert (status, "memory-mcp key new FILE" in said, is_encrypted(left)) == (1, True, False)

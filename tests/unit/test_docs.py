@@ -292,7 +292,7 @@ def original(translation):
 def code_of(text):
     """What a text writes as code: each span in backquotes, and each line of its blocks without a comment."""
     blocks = "\n".join(block[0] for block in re.finditer(r"^ *```.*?^ *``` *$", text, re.MULTILINE | re.DOTALL))
-    return set(_CODE.findall(prose(text))) | {line.partition(" # ")[0].strip() for line in blocks.splitlines()}
+    return set(_CODE.findall(prose(text))) | {f" {line}".partition(" # ")[0].strip() for line in blocks.splitlines()}
 
 
 def table_numbers(text):

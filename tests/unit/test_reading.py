@@ -65,12 +65,33 @@ def test_a_wrong_value_is_refused_with_the_key_the_value_and_what_is_allowed():
     assert 'fusion.dense_weight = "much" (should be a valid number)' in str(refusal.value)
 
 
+def test_what_is_refused_is_told_in_the_words_of_json():
+    for tree, told in [
+        ({"fusion": 5}, "fusion = 5 (should be an object)"),
+        ({"pools": {"team": 5}}, "pools.team = 5 (should be an object)"),
+        ({"pools": {"team": {"readers": "bob"}}}, "pools.team.readers = \"bob\" (should be a valid list or 'all')"),
+    ]:
+        with pytest.raises(ConfigError) as refusal:
+            read(tree)
+        assert f"not allowed: {told}. Correct" in str(refusal.value)
+
+
+def test_a_key_with_a_dot_is_shown_in_its_group():
+    (warning,) = read({"fusion.date_boost": 0.3}).warnings
+    assert warning.endswith("""unknown key 'fusion.date_boost' is ignored; write it as {"fusion": {"date_boost": 0.3}}""")
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\ufeff\n"])
+def test_an_empty_file_has_the_defaults(text):
+    assert load(text, "config.json", {}) == load("{}", "config.json", {})
+
+
 def test_what_is_no_json_is_refused_with_its_place():
     with pytest.raises(ConfigError, match="line 2, column 1"):
         load('{"server_port": 8000,\n', "config.json", {})
 
 
-@pytest.mark.parametrize("text", ["[]", "null", '"x"', "", "[" * 100_000, '{"server_port": ' + "1" * 5000 + "}"])
+@pytest.mark.parametrize("text", ["[]", "null", '"x"', "[" * 100_000, '{"server_port": ' + "1" * 5000 + "}"])
 def test_what_is_no_usable_object_is_refused(text):
     with pytest.raises(ConfigError, match=r"config\.json"):
         load(text, "config.json", {})

@@ -12,7 +12,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.transfer.formats import Format, text_files
 from memory_mcp.transfer.formats.import_rows import ImportItem
-from memory_mcp.transfer.formats.readers import detect_format
+from memory_mcp.transfer.formats.readers import READERS, detect_format
 from memory_mcp.transfer.formats.sources import source_of
 from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS
 
@@ -109,3 +109,17 @@ def test_a_private_key_is_one_piece_that_the_server_sees_whole(tmp_path: Path) -
     found = contents(write(tmp_path / "a.txt", f"前の段落。\n\nサーバーの鍵:\n{key}\n\n後の段落。"))
     assert found == ["前の段落。", "サーバーの鍵:", key, "後の段落。"]
     assert all("MIIE" not in Redaction(Privacy()).text(content) for content in found)
+
+
+def test_what_a_zip_hides_and_what_leads_out_of_it_is_named(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "notes.zip", "w") as archive:
+        for name in ("a.md", "../../evil.md", "/etc/evil.md", ".obsidian/app.json", "__MACOSX/._a.md"):
+            archive.writestr(name, "text")
+    for kind in (Format.OBSIDIAN, Format.TEXT):
+        found = list(READERS[kind].read(tmp_path / "notes.zip", None, lambda *_: None))
+        assert [(one.left_out, one.where) for one in found if one.left_out] == [
+            ("files outside of the zip", "../../evil.md"),
+            ("files outside of the zip", "/etc/evil.md"),
+            ("hidden files", ".obsidian/app.json"),
+            ("hidden files", "__MACOSX/._a.md"),
+        ]

@@ -52,6 +52,7 @@ class Context(ReadingAnswer):
     memories: Count
     now: Moment
     since_last_conversation: NotRequired[str]
+    unmatched: NotRequired[list[str]]
     hits: list[dict[str, Any]]
 
 
@@ -93,7 +94,8 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
             **counts,
             "now": local(call.now, call.settings.zone),
             **people,
-            **omit_empty(degraded=degraded, mode=layers.recalled.mode if layers.recalled else None),
+            **omit_empty(degraded=degraded),
+            **(omit_empty(mode=layers.recalled.mode, unmatched=list(layers.recalled.unmatched)) if layers.recalled else {}),
             "hits": [
                 {
                     "_source": layer,

@@ -39,6 +39,7 @@ from memory_mcp.server.dashboard.words import Words
 from memory_mcp.server.errors import argument_problems, refusal_headers, status_of
 from memory_mcp.server.http.requests import body_within
 from memory_mcp.server.operation import Json, Operation
+from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.sessions import DASHBOARD, STATIC, cookie_of
 
 FORM_KEY = "form_key"
@@ -342,7 +343,14 @@ def _chosen(request: Request) -> Response | None:
 
 def set_cookie(response: Response, request: Request, name: str, value: str, max_age: int | None = None) -> None:
     """Set a cookie that no script and no other site sees, until the browser is closed if it has no `max_age`."""
-    response.set_cookie(name, value, max_age=max_age, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+    response.set_cookie(name, value, max_age=max_age, httponly=True, samesite="strict", secure=_is_secure(request))
+
+
+def _is_secure(request: Request) -> bool:
+    """Whether the browser speaks TLS: with this server, or by its public address with a proxy, which may not say so."""
+    runtime: Runtime = request.app.state.runtime
+    public = urlsplit(runtime.config.current().oauth.public_url or "")
+    return request.url.scheme == "https" or (public.scheme == "https" and request.url.hostname == public.hostname)
 
 
 def _choice(scope: Scope, name: str) -> str | None:

@@ -170,6 +170,8 @@ def search(
     instead = " OR ".join(filter(None, (_instead(connection, some, counts, rows, most) for some, most in alternatives if some)))
     with_synonyms = dict(_matching(connection, instead, filters=filters, limit=limit, also=also)) if instead else {}
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
+    if len(rows) > MANY_ROWS:
+        query = _without_phrases(query)
     leading, informative, others = _by_rarity(connection, query, counts, rows)
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
         matches = matching(_any_of(query))
@@ -304,6 +306,12 @@ def _by_rarity(
         return informative, informative, [token for token in query if token not in among]
     leading = _rarest_in({token: counted[token] for token in informative if token in counted}, LEADING_ROWS)
     return [token for token in informative if token in leading] or informative, informative, []
+
+
+def _without_phrases(query: Sequence[str]) -> list[str]:
+    """The tokens, with those of the phrases among them once each: a phrase takes several times as long as its tokens."""
+    parts = dict.fromkeys(token for phrase in query if " " in phrase for token in phrase.split())
+    return [*(token for token in query if " " not in token), *parts]
 
 
 def _instead(connection: apsw.Connection, synonyms: Sequence[Synonyms], counts: TokenCounts, rows: range, most: int) -> str:

@@ -1,5 +1,6 @@
 """Translates SQLite's errors into those of `memory_mcp.errors`: what happened, why, what to do."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from memory_mcp.errors import Overloaded, StoreDamaged, StoreError, StoreFull, S
 
 CHANGED_BY_HAND = ("no such table", "no such column", "malformed JSON", "has no column named")
 FULL_DISK_BYTES = 128 * 1024
+# What the name of a directory has behind that of its persona, where other systems could not hold it alone.
+_HASH = re.compile(r"~[0-9a-f]{20}$")
 
 
 @contextmanager
@@ -30,7 +33,7 @@ def translate(error: apsw.Error, path: Path) -> StoreError | Overloaded | None:
 
     A table that isn't there and JSON that is none are no bugs: the file was edited by hand.
     """
-    name = path.parent.name
+    name = _HASH.sub("", path.parent.name)
     no_file = isinstance(error, apsw.CantOpenError | apsw.IOError)
     if isinstance(error, apsw.FullError) or (no_file and _is_full(path)):
         return StoreFull("the disk is full", f"nothing could be written for {name}", "Free some room and try again; reading still works")

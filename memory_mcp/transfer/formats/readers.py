@@ -46,7 +46,19 @@ class Reader:
 
 
 def _of_source(read: Callable[[Source, str | None], Iterator[ImportItem]]) -> Callable[[Path, str | None, Report], Iterator[ImportItem]]:
-    return lambda path, me, report: read(source_of(path), me)
+    return _all_of(lambda source, me, report: read(source, me))
+
+
+def _all_of(
+    read: Callable[[Source, str | None, Report], Iterator[ImportItem]],
+) -> Callable[[Path, str | None, Report], Iterator[ImportItem]]:
+    def items_of(path: Path, me: str | None, report: Report) -> Iterator[ImportItem]:
+        source = source_of(path)
+        yield from read(source, me, report)
+        for kind, names in source.ignored().items():
+            yield from (ImportItem(name, left_out=kind) for name in names)
+
+    return items_of
 
 
 def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
@@ -90,7 +102,7 @@ def by_persona(
 READERS = {
     Format.TEXT: Reader(_of_source(text_files.read), "refuse"),
     Format.CSV: Reader(_of_source(tables.read), "keep"),
-    Format.OBSIDIAN: Reader(lambda path, me, report: obsidian.read(source_of(path), report), "revise"),
+    Format.OBSIDIAN: Reader(_all_of(lambda source, me, report: obsidian.read(source, report)), "revise"),
     Format.CHATGPT: Reader(_of_source(chatgpt.read), "keep"),
     Format.CLAUDE: Reader(_of_source(claude.read), "keep"),
     Format.SLACK: Reader(_of_source(slack.read), "keep"),

@@ -7,7 +7,7 @@ out of the directory, and files of hundreds of gigabytes are refused.
 import io
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol, cast
@@ -45,6 +45,10 @@ class Source(Protocol):
         """The modification time of a file."""
         ...
 
+    def ignored(self) -> Mapping[str, list[str]]:
+        """The names of files in a zip that are not among the others, by kind. Those of a directory are not counted: they are at hand."""
+        ...
+
 
 class Folder:
     """A directory, or a single file."""
@@ -80,6 +84,10 @@ class Folder:
         """The modification time on disk."""
         return datetime.fromtimestamp((self._root / name).stat().st_mtime, UTC)
 
+    def ignored(self) -> Mapping[str, list[str]]:
+        """Empty."""
+        return {}
+
 
 def leads_out(directory: Path, path: Path) -> bool:
     """Whether a path below a directory is a link, or goes through one, to what is outside of it."""
@@ -104,7 +112,13 @@ class Archive:
         expanded = sum(info.file_size for info in self._zip.infolist())
         if _is_bomb(expanded, path.stat().st_size):
             raise _refused_bomb(path.name, expanded)
-        self._entries = {info.filename: info for info in self._zip.infolist() if not info.is_dir() and _is_visible(info.filename)}
+        self._entries: dict[str, zipfile.ZipInfo] = {}
+        self._ignored: dict[str, list[str]] = {}
+        for info in self._zip.infolist():
+            if kind := _ignored_kind(info.filename):
+                self._ignored.setdefault(kind, []).extend([] if info.is_dir() else [info.filename])
+            elif not info.is_dir():
+                self._entries[info.filename] = info
 
     def names(self) -> list[str]:
         """The files with relative, visible names."""
@@ -131,6 +145,10 @@ class Archive:
             return datetime(*self._entries[name].date_time, tzinfo=UTC)
         except ValueError:
             return datetime(1980, 1, 1, tzinfo=UTC)
+
+    def ignored(self) -> Mapping[str, list[str]]:
+        """Hidden files, and those whose names lead out of the zip."""
+        return self._ignored
 
 
 def source_of(path: Path) -> Source:
@@ -192,6 +210,9 @@ def _check_count(count: int) -> None:
         raise InvalidInput("there are too many files", f"{FILES_LIMIT:,} are the limit", "Import a part of them at a time")
 
 
-def _is_visible(name: str) -> bool:
+def _ignored_kind(name: str) -> str:
+    """Why an entry of a zip is not read; empty if it is."""
     path = PurePosixPath(name)
-    return not path.is_absolute() and "\\" not in name and not any(part.startswith(_HIDDEN_PREFIXES) for part in path.parts)
+    if path.is_absolute() or "\\" in name or ".." in path.parts:
+        return "files outside of the zip"
+    return "hidden files" if any(part.startswith(_HIDDEN_PREFIXES) for part in path.parts) else ""

@@ -58,6 +58,7 @@ def test_a_number_where_a_text_belongs_is_taken_as_its_digits(persona):
         ("remember", {"content": "x", "importance": "high"}, 'importance must be a number, not "high"'),
         ("remember", {"content": "x", "importance": True}, "importance must be a number, not true"),
         ("remember", {"content": "x", "importance": 10**400}, "importance should be a valid number, not 1000"),
+        ("update_context", {"user_info": "Kenta"}, 'user_info must be an object of texts such as {"name": "Kenta"}'),
         ("remember", {"content": "x", "state": "happy"}, 'state must be an object of texts such as {"emotion": "happy"}'),
         ("remember", {"content": "x", "tags": [{"a": 1}]}, 'tags.0 should be a valid string, not {"a": 1}'),
         ("recall", {"query": "x", "top_k": 2.5}, "top_k must be a whole number, not 2.5"),

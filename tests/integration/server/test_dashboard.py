@@ -123,6 +123,17 @@ def test_signing_in_gives_a_cookie_that_no_script_and_no_other_site_sees(own_htt
     assert client.get("/p/nilou/ui/memories").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("headers", "is_secure"), [({}, False), ({"X-Forwarded-Proto": "https"}, True), ({"Host": "memory.example.org"}, True)]
+)
+def test_a_cookie_given_behind_tls_is_for_tls_alone(tmp_path, serving, headers, is_secure):
+    oauth = {"authorization_server": "built_in", "public_url": "https://memory.example.org"}
+    with serving(tmp_path, oauth=oauth) as server, httpx2.Client(base_url=server.url, verify=TLS, headers=headers) as client:
+        secret = create_token(server.data, name="", personas=None, scopes=TOKEN_SCOPES, now=NOON)[1]
+        answer = client.post("/ui/sign-in", data={"form_key": form_key(client.get("/ui/sign-in")), "token": secret})
+        assert ("; secure" in answer.headers["set-cookie"].lower()) is is_secure
+
+
 def test_a_wrong_token_signs_nobody_in_and_is_noted(own_server, own_http, token):
     token("nilou")
     answer = own_http.post("/ui/sign-in", data={"form_key": form_key(own_http.get("/ui/sign-in")), "token": "mmcp_x"})

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import json
+import os
 import sqlite3
 import threading
 import zipfile
@@ -91,6 +92,7 @@ def test_a_file_of_each_kind_is_recognized_and_imported(own_server, own_http, se
     assert [memory["content"].removeprefix("苺: ") for memory in found] == ["苺が好き。"]
     assert send(name, content)["stored"] == 0
     assert not list((own_server.data / ".imports").iterdir())
+    assert os.name == "nt" or (own_server.data / ".imports").stat().st_mode & 0o777 == 0o700
 
 
 def test_nothing_is_left_of_a_file_once_its_import_is_seen_to_be_over(tmp_path):

@@ -256,3 +256,33 @@ def test_what_is_no_range_is_each_of_its_days(text, days):
 
 def test_a_list_of_dates_has_an_end():
     assert len(days_of_statement("、".join(f"11月{day}日" for day in range(1, 28)), SAID_ON)) == SPANS_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("来週から在宅になる", ["11-10..11-11"]),
+        ("来月から部長になる", ["12-01..12-02"]),
+        ("先週から在宅になった", ["10-27..10-28"]),
+        ("サッカーは来週から日曜の8時になった", []),
+        ("ゴミの日は来月から火曜に変わる", []),
+        ("来週から出張", ["11-10..11-17"]),
+        ("来月から禁煙する", ["12-01..01-01"]),
+        ("来週は在宅になる", ["11-10..11-17"]),
+    ],
+)
+def test_what_begins_is_on_its_first_day(text, days):
+    assert [f"{first:%m-%d}..{after:%m-%d}" for first, after in days_of_statement(text, SAID_ON)] == days
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("ヨガは今週お休み、次は25日", ["11-25..11-26"]),
+        ("定例は来週なし、次回は18日", ["11-18..11-19"]),
+        ("今週は休み", ["11-03..11-10"]),
+        ("今週は休み、25日に出社する", ["11-03..11-10", "11-25..11-26"]),
+    ],
+)
+def test_the_week_that_is_skipped_is_none_of_a_plan(text, days):
+    assert [f"{first:%m-%d}..{after:%m-%d}" for first, after in days_of_statement(text, SAID_ON)] == days
