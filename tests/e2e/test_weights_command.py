@@ -20,7 +20,7 @@ def lines() -> bytes:
     for topic in TOPICS:
         for ask in (f"{topic}の予定", f"{topic}の相談"):
             verdict = {"verdict": "helped", "at": JUDGED, "run": ask, "query": ask}
-            rows.append({"content": f"{ask}は、{ask}は水曜日", "feedback": [verdict]})
+            rows.append({"content": f"{ask}は、{ask}は机の上", "feedback": [verdict]})
             rows += [{"content": f"{ask}{mark}", "session_id": ask} for mark in ("だね", "かな", "だよ")]
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
@@ -55,7 +55,7 @@ def test_weights_are_shown_applied_shown_again_and_taken_back(server: RunningSer
     assert "they are in force" in run("weights", "--apply")
     assert own() == {"session_weight": 0.0}
     assert "weights of its own: fusion.session_weight 0\n" in run("figures")
-    assert first() == "旅行の予定は、旅行の予定は水曜日" != by_config
+    assert first() == "旅行の予定は、旅行の予定は机の上" != by_config
     again = run("weights", "--apply")
     assert "weights of its own: fusion.session_weight 0\n" in again
     assert "no better weights than those in force" in again

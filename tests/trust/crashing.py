@@ -79,7 +79,7 @@ MOMENTS: Mapping[str, tuple[str, str, Holds]] = {
     "a persona made anew, not in its place": ("memory_mcp.personas.atomic_replace:_exchange", "before", lambda *_: True),
     "a persona aside, the other not in its place": ("pathlib:Path.rename", "after", lambda _, to: Path(to).suffix == ".old"),
     "another in a persona's place, the first still aside": (
-        "memory_mcp.personas.atomic_replace:_remove",
+        "memory_mcp.personas.atomic_replace:remove",
         "before",
         lambda path: path.suffix == ".old",
     ),
