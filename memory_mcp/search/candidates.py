@@ -31,10 +31,12 @@ def from_words(
     question: Question,
     limit: int,
     others: Sequence[int] = (),
+    *,
+    beside_vectors: bool = False,
 ) -> dict[int, float]:
     """The best lexical matches of the query without its dates and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25 score."""
     meant = synonyms(question.query)
-    query = search_tokens(question, meant)
+    query = search_tokens(question, meant, beside_vectors=beside_vectors)
     if not query:
         return dict.fromkeys(bm25_index.scan(connection, question.query, question.filters, limit), 1.0)
     phrases = query_phrases(question.query)
@@ -107,13 +109,17 @@ def shown_tokens(query: str) -> list[str]:
     return list(dict.fromkeys([*query_tokens(query), *meant]))
 
 
-def search_tokens(question: Question, meant: Sequence[Synonyms]) -> list[str]:
+def search_tokens(question: Question, meant: Sequence[Synonyms], *, beside_vectors: bool = False) -> list[str]:
     """The tokens to search, and the phrases of other spellings. `meant`: the known words of the query. The guessed answer may be wrong, so the tokens of
-    the query count twice (docs/decisions/0016-questions-and-guesses.md)."""
+    the query count twice (docs/decisions/0016-questions-and-guesses.md). Beside vectors each token counts once (docs/decisions/0053-one-word-one-weight.md).
+    """
     known_words = {each.word for each in meant}
-    asked = weighed_query_tokens(question.query, known_words)
+    asked, guess = (
+        query_tokens(text) if beside_vectors else weighed_query_tokens(text, known_words)
+        for text in (question.query, question.hypothetical)
+    )
     known = set(asked)
-    guessed = [token for token in weighed_query_tokens(question.hypothetical, known_words) if token not in known]
+    guessed = [token for token in guess if token not in known]
     others = [phrase for phrase in spelled_otherwise(question.query) if phrase not in known] if asked else []
     return asked * 2 + guessed + others if guessed else asked + others
 

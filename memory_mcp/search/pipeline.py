@@ -293,13 +293,17 @@ def _fused(
     people_first = settings.fusion.assistant_weight < 1 and not asks_assistant(question.query)
     lexical_limit = 0 if by_meaning_alone else limit
     undated = replace(question, query=asked.words)
-    words = {} if asked.is_vague else from_words(connection, counts, undated, lexical_limit, (*near, *dates))
+    words = (
+        {}
+        if asked.is_vague
+        else from_words(connection, counts, undated, lexical_limit, (*near, *dates), beside_vectors=meaning.index is not None)
+    )
     origins = memories.origins(connection, {*words, *near, *dates})
     speakers = {origins[memory_id].source for memory_id in words} if people_first and lexical_limit else set()
     if assistants := tuple(source for source in speakers if source and is_assistant(source)):
         # Where an assistant said some of the best, as many matches of what others said are added.
         by_people = replace(undated, filters=replace(question.filters, other_sources=assistants))
-        words |= from_words(connection, counts, by_people, lexical_limit)
+        words |= from_words(connection, counts, by_people, lexical_limit, beside_vectors=meaning.index is not None)
         origins |= memories.origins(connection, words.keys() - origins.keys())
     candidates = union(connection, meaning, words, near, dates)
     hints = _hints(connection, question, asked.dates, origins, meaning, settings, now)

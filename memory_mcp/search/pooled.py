@@ -256,7 +256,8 @@ def _rescale_words(stores: _Stores, found: Mapping[int, Found], question: Questi
     """Brings the BM25 scores of all stores to one scale. A word counts by how rare it is in its store: in a pool of ten memories none is rare, and
     the best match would lose against any of a large store. So each score is multiplied by what the words that the memory has say among all
     memories, as a ratio to what they say in its store."""
-    query = search_tokens(question, synonyms(question.query))
+    beside_vectors = any(of_store.meaning.index is not None for of_store in found.values())
+    query = search_tokens(question, synonyms(question.query), beside_vectors=beside_vectors)
     if not query:
         return
     counted, words = {}, {}

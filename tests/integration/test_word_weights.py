@@ -2,6 +2,9 @@
 
 import pytest
 
+from memory_mcp.domain import Question
+from memory_mcp.search.candidates import search_tokens
+
 
 @pytest.fixture
 def found(say, ask):
@@ -67,3 +70,10 @@ def test_a_compound_is_found_by_the_word_that_it_contains(found):
 def test_a_verb_of_one_kanji_is_not_looked_for_as_the_kanji_of_another_verb(found):
     dog = "犬の名前は小太郎"
     assert found("犬は飼ってる？", "保育園は九時から", dog)[0] == dog
+
+
+def test_beside_vectors_each_token_counts_once():
+    question = Question("OSのバージョンは？")
+    assert search_tokens(question, ()).count("os") > 1
+    beside = search_tokens(question, (), beside_vectors=True)
+    assert beside.count("os") == 1 and len(beside) == len(set(beside))
