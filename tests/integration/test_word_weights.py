@@ -76,4 +76,4 @@ def test_beside_vectors_each_token_counts_once():
     question = Question("OSのバージョンは？")
     assert search_tokens(question, ()).count("os") > 1
     beside = search_tokens(question, (), beside_vectors=True)
-    assert beside.count("os") == 1 and len(beside) == len(set(beside))
+    assert (beside.count("os"), len(beside)) == (1, len(set(beside)))
