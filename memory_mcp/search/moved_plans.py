@@ -21,7 +21,9 @@ from memory_mcp.text.synonyms import phrase_of
 from memory_mcp.text.tokens import normalise, tokens
 
 # So many of the newest memories that name something of a plan are read.
-NEWEST = 30
+NEWEST = 10
+# A plan of more days, such as of a month, has none from which it moves.
+LONGEST_DAYS = 14
 # So many plans more than are wanted are read, in case some moved.
 SPARE = 10
 
@@ -207,7 +209,7 @@ def _planned_days(connection: apsw.Connection, plan: Memory, zone: ZoneInfo) -> 
         if end < plan.told_at or (happened and start <= plan.told_at):
             return []
         first, last = start.astimezone(zone).date(), max(start, end - timedelta(microseconds=1)).astimezone(zone).date()
-        if (last - first).days > 31:
+        if (last - first).days > LONGEST_DAYS:
             return []
         days.update(first + timedelta(days=number) for number in range((last - first).days + 1))
     ordered = sorted(days)
