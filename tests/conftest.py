@@ -181,3 +181,17 @@ def exported_embedder(embedder_directory: Path, tmp_path_factory: pytest.TempPat
 def exported_reranker(reranker_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same cross-encoder as ONNX."""
     return export_of(reranker_directory, "reranker", tmp_path_factory.mktemp("exports"))
+
+
+@pytest.fixture
+def found(say, ask):
+    """found(query, *memories): what a search finds of these beside thirty others, in order."""
+
+    def found(query, *memories):
+        for number in range(30):
+            say(f"庭の木に{number}回水をやった")
+        for memory in memories:
+            say(memory)
+        return [hit.memory.content for hit in ask(query).hits]
+
+    return found

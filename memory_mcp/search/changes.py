@@ -89,8 +89,8 @@ def changes_of(connection: apsw.Connection, question: Question, best: Memory, to
     if len(best.content) > LONGEST or asks_before(asked.plain):
         return []
     phrases = dict.fromkeys(filter(None, map(_phrase, (*sorted(earlier.things - asked.things), *events_of_states(asked.plain)))))
-    newest = bm25_index.newest_changes(connection, list(phrases), question.filters, NEWEST) if phrases else []
-    return [memory_id for memory_id, when, content in newest if when > told_at and _tells_of_same(asked, earlier, _Text(content))]
+    newest = bm25_index.newest_naming(connection, list(phrases), question.filters, NEWEST, telling_changes=True) if phrases else []
+    return [told.memory_id for told in newest if told.told_at > told_at and _tells_of_same(asked, earlier, _Text(told.content))]
 
 
 def changes_first(

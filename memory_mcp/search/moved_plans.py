@@ -101,18 +101,18 @@ def with_changes_first(shown: Sequence[Candidate], pool: Sequence[Candidate], ch
 
 def change_of_plan(connection: apsw.Connection, plan: Memory, filters: Filters, zone: ZoneInfo) -> int | None:
     """The memory that says that this plan moved or is off, if it was told later and before the day of the plan."""
-    if len(plan.content) > LONGEST:
+    days = _planned_days(connection, plan, zone) if len(plan.content) <= LONGEST else []
+    if not days:
         return None
     plain = _marked(plan.content, plan.told_at, zone).plain
     if is_regular(plain):
         return None
-    days = _planned_days(connection, plan, zone)
-    phrases = [phrase for noun in nouns_of(plain) if (phrase := phrase_of(noun) or " ".join(tokens(noun)))] if days else []
+    phrases = [phrase for noun in nouns_of(plain) if (phrase := phrase_of(noun) or " ".join(tokens(noun)))]
     if not phrases:
         return None
     newest = bm25_index.newest_naming(connection, phrases, filters, NEWEST)
     later = [told for told in newest if plan.told_at < from_text(told.told_at) and told.memory_id != plan.id]
-    last = datetime.combine(days[-1] + timedelta(days=1), datetime.min.time(), zone) if days else plan.told_at
+    last = datetime.combine(days[-1] + timedelta(days=1), datetime.min.time(), zone)
     for told in sorted(later, key=lambda told: (told.told_at, told.memory_id), reverse=True):
         if from_text(told.told_at) >= last or not _may_tell_of(plan, told):
             continue

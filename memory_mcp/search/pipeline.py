@@ -6,7 +6,7 @@ and what was missing.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -199,8 +199,7 @@ def _ranked(
         if not by_id.keys() >= set(changes):
             hints, ranked = _with_added(connection, changes, question, meaning, settings, now, hints, ranked)
             ranked = _raised(ranked, changes, hints)
-            pool = ranked[: question.top_k * POOL_FACTOR]
-            wanted = pool if is_read else [*(candidate for candidate in pool if candidate.memory_id in changes), *wanted]
+            pool, wanted = _with_wanted(ranked, changes, wanted, question, is_read=is_read)
             by_id, statements, confirmed, dropped = _read(connection, wanted, len(wanted), replacing, now)
     moved: dict[int, int] = {}
     if asked.dates or asks_time(normalise(question.query)):
@@ -208,8 +207,7 @@ def _ranked(
         moved = changes_of_plans(connection, best, question.filters, settings.zone)
     if moved:
         hints, ranked = _with_moved(connection, moved, question, meaning, settings, now, hints, ranked)
-        pool = ranked[: question.top_k * POOL_FACTOR]
-        wanted = pool if is_read else [*(candidate for candidate in pool if candidate.memory_id in moved.values()), *wanted]
+        pool, wanted = _with_wanted(ranked, moved.values(), wanted, question, is_read=is_read)
         by_id, statements, confirmed, dropped = _read(connection, wanted, len(wanted), replacing, now)
     if dropped:
         ranked, pool = ([candidate for candidate in some if candidate.memory_id not in dropped] for some in (ranked, pool))
@@ -223,6 +221,14 @@ def _ranked(
     return Ranked(
         ranked, pool, by_id, statements, confirmed, spans, lag, hints, evidence.certain, in_small_store, evidence.relations, missing, moved
     )
+
+
+def _with_wanted(
+    ranked: list[Candidate], added: Collection[int], wanted: Sequence[Candidate], question: Question, *, is_read: bool
+) -> tuple[list[Candidate], list[Candidate]]:
+    """The pool once these memories were added, and the candidates to read: all of it, or those of the added in it and what was wanted before."""
+    pool = ranked[: question.top_k * POOL_FACTOR]
+    return pool, pool if is_read else [*(candidate for candidate in pool if candidate.memory_id in added), *wanted]
 
 
 def _with_moved(

@@ -13,20 +13,6 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def found(say, ask):
-    """found(query, *memories): what a search finds of these beside thirty others."""
-
-    def found(query, *memories):
-        for number in range(30):
-            say(f"庭の木に{number}回水をやった")
-        for memory in memories:
-            say(memory)
-        return [hit.memory.content for hit in ask(query).hits]
-
-    return found
-
-
-@pytest.fixture
 def without_dictionaries(monkeypatch, tmp_path):
     def read_anew():
         synonyms._dictionary.cache_clear()

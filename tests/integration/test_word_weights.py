@@ -6,20 +6,6 @@ from memory_mcp.domain import Question
 from memory_mcp.search.candidates import search_tokens
 
 
-@pytest.fixture
-def found(say, ask):
-    """found(query, *memories): what a search finds of these beside thirty others, in order."""
-
-    def found(query, *memories):
-        for number in range(30):
-            say(f"庭の木に{number}回水をやった")
-        for memory in memories:
-            say(memory)
-        return [hit.memory.content for hit in ask(query).hits]
-
-    return found
-
-
 @pytest.mark.parametrize(
     ("query", "named", "alike"),
     [

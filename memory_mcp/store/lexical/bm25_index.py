@@ -225,26 +225,18 @@ def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -
     return [row[0] for row in rows]
 
 
-def newest_changes(connection: apsw.Connection, phrases: Sequence[str], filters: Filters, limit: int) -> list[tuple[int, str, str]]:
-    """(memory id, when it was told, content) of those that tell a change of the `limit` memories that were stored last and have one of these phrases of
-    tokens in their own text."""
+def newest_naming(
+    connection: apsw.Connection, phrases: Sequence[str], filters: Filters, limit: int, *, telling_changes: bool = False
+) -> list[Named]:
+    """The `limit` memories that were stored last and have one of these phrases of tokens in their own text; of them only those that tell a change, if
+    these are wanted."""
     condition, values = where(filters)
     # By the rows: an AND in the index would read all that has a phrase.
-    rows = connection.execute(
-        f"SELECT m.id, {TOLD_TIME}, m.content FROM (SELECT rowid AS id FROM lexical WHERE lexical MATCH ? ORDER BY rowid DESC LIMIT ?) f "
-        f"JOIN lexical_content c ON c.id = f.id AND instr(c.c2, ?) JOIN memories m ON m.id = f.id AND {CURRENT} AND m.kind <> 'summary' {condition}",
-        (f"body : ({_any_of(phrases)})", limit, _TELLS_CHANGE, *values),
-    )
-    return list(rows)
-
-
-def newest_naming(connection: apsw.Connection, phrases: Sequence[str], filters: Filters, limit: int) -> list[Named]:
-    """The `limit` memories that were stored last and have one of these phrases of tokens in their own text."""
-    condition, values = where(filters)
+    marked = "JOIN lexical_content c ON c.id = f.id AND instr(c.c2, ?) " if telling_changes else ""
     rows = connection.execute(
         f"SELECT m.id, {TOLD_TIME}, m.content, m.source FROM (SELECT rowid AS id FROM lexical WHERE lexical MATCH ? ORDER BY rowid DESC LIMIT ?) f "
-        f"JOIN memories m ON m.id = f.id AND {CURRENT} AND m.kind <> 'summary' {condition}",
-        (f"body : ({_any_of(phrases)})", limit, *values),
+        f"{marked}JOIN memories m ON m.id = f.id AND {CURRENT} AND m.kind <> 'summary' {condition}",
+        (f"body : ({_any_of(phrases)})", limit, *([_TELLS_CHANGE] if telling_changes else []), *values),
     )
     return [Named(*row) for row in rows]
 
