@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
 
 import apsw
 
@@ -148,12 +147,15 @@ def _distinct(
         seen.setdefault(memory.key, ("summary", _whole(memory)))
     for memory in upcoming:
         seen.setdefault(memory.key, ("upcoming", _whole(memory)))
-    shown = {statement_of(hit.memory) for _, hit in seen.values()}
-    fresh: dict[object, Layered] = {}
+    said = {statement_of(hit.memory) for _, hit in seen.values()}
+    fresh: list[Layered] = []
     for hit in latest:
-        if (statement := statement_of(hit.memory)) not in shown:
-            fresh.setdefault(statement, ("recent", hit))
-    return [*seen.values(), *islice(fresh.values(), recent)]
+        if len(fresh) == recent:
+            break
+        if (statement := statement_of(hit.memory)) not in said:
+            said.add(statement)
+            fresh.append(("recent", hit))
+    return [*seen.values(), *fresh]
 
 
 def _whole(memory: Memory) -> Hit:

@@ -1,8 +1,9 @@
 """A plan that a later memory moved or called off: 「金曜に歯医者」 once 「歯医者は火曜に変更になった」 was told (docs/decisions/0048-changed-facts.md)."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from itertools import islice
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -24,7 +25,7 @@ from memory_mcp.text.tokens import normalise, tokens
 NEWEST = 10
 # A plan of more days, such as of a month, has none from which it moves.
 LONGEST_DAYS = 14
-# So many plans more than are wanted are read, in case some moved.
+# So many plans more than are wanted are read where some moved.
 SPARE = 10
 
 _ENGLISH_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -59,13 +60,16 @@ class _Sentence(NamedTuple):
 
 def still_upcoming(connection: apsw.Connection, now: datetime, end: datetime, zone: ZoneInfo, limit: int) -> list[Memory]:
     """What is upcoming (`memories.upcoming`) without plans that a later memory moved or called off, and without what tells that."""
-    found: list[Memory] = []
-    for memory in memories.upcoming(connection, now, end, zone, limit + SPARE):
-        if len(found) == limit:
-            break
-        if not tells_only_off(memory, zone) and change_of_plan(connection, memory, Filters(), zone) is None:
-            found.append(memory)
-    return found
+
+    def plans() -> Iterator[Memory]:
+        yield from (nearest := memories.upcoming(connection, now, end, zone, limit))
+        if len(nearest) == limit:
+            yield from memories.upcoming(connection, now, end, zone, limit + SPARE)[limit:]
+
+    def still_stands(plan: Memory) -> bool:
+        return not tells_only_off(plan, zone) and change_of_plan(connection, plan, Filters(), zone) is None
+
+    return list(islice(filter(still_stands, plans()), limit))
 
 
 def tells_only_off(memory: Memory, zone: ZoneInfo) -> bool:

@@ -226,6 +226,8 @@ class Database:
         try:
             cipher.unlock(connection, self.key.database if self.key else None)
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            # Otherwise the planner looks at bound values, such as that of a LIMIT, and prepares such a statement anew in every execution.
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             connection.execute("PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-2000")
             # Deleted content is overwritten with zeros, so that nothing erased stays in a free page. Not every build of SQLite
             # does so by default.
