@@ -44,7 +44,7 @@ from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.sqlite import database
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.tokens import forget_stems
+from memory_mcp.text.tokens import forget_tokens
 from memory_mcp.upkeep import encryption, legacy_adoption
 
 if TYPE_CHECKING:
@@ -286,9 +286,9 @@ def _index(
 
 
 def _forget_cached(caches: Caches, usage: Usage) -> None:
-    """Empties, after memories have been erased, the caches of model results and of stems, and forgets what was asked."""
+    """Empties, after memories have been erased, the caches of model results and of tokens, and forgets what was asked."""
     caches.clear()
-    forget_stems()
+    forget_tokens()
     usage.forget_queries()
 
 

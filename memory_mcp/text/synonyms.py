@@ -4,7 +4,8 @@ The dictionaries are groups of words (dictionaries/README.md). They are read at 
 """
 
 import re
-from collections import defaultdict
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -21,6 +22,7 @@ SYNONYMS_LIMIT, WORDS_LIMIT = 20, 12
 # The characters of a long query that are read, and of a Japanese word.
 CHARACTERS_LIMIT, LONGEST = 300, 10
 
+_MARKS = 1 << 20
 DIRECTORY, FILES = resources.files("memory_mcp.text") / "dictionaries", ("jmdict.tsv", "sudachi.tsv")
 # Stands before a word that is found by the others of its group, but mostly means something else.
 _ONLY_FOUND = "-"
@@ -51,20 +53,21 @@ class _Dictionary:
         self._text = text
         words = np.fromiter(_words_in(text), dtype=[("hash", np.int64), ("start", np.int32)])
         words.sort(order="hash")
-        self._hashes, self._starts = words["hash"].copy(), words["start"].copy()
+        self._hashes, self._starts = array("q", words["hash"].tobytes()), array("i", words["start"].tobytes())
+        # By the last bits of the hashes: six of seven words that are unknown need no search.
+        marks = np.zeros(_MARKS, np.bool_)
+        marks[words["hash"] % _MARKS] = True
+        self._marks = marks.tobytes()
 
-    def known(self, words: Sequence[str]) -> list[int]:
-        """The positions of those of these words that are in a group."""
-        if not words:
-            return []
-        hashes = np.fromiter(map(hash, words), np.int64, len(words))
-        at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
-        positions: list[int] = np.flatnonzero(self._hashes[at] == hashes).tolist()
-        return positions
+    def __contains__(self, word: str) -> bool:
+        if not self._marks[(hashed := hash(word)) % _MARKS]:
+            return False
+        at = bisect_left(self._hashes, hashed)
+        return at < len(self._hashes) and self._hashes[at] == hashed
 
     def others(self, word: str) -> list[str]:
         """The other words of the groups of a word: the first of each, then the second of each, and so on."""
-        first, last = (np.searchsorted(self._hashes, hash(word), side) for side in ("left", "right"))
+        first, last = (bisect(self._hashes, hash(word)) for bisect in (bisect_left, bisect_right))
         groups = [self._text[start : self._text.index("\n", start)].split("\t") for start in self._starts[first:last]]
         in_turn = (other.removeprefix(_ONLY_FOUND) for others in zip_longest(*groups) for other in others if other)
         others = (other for other in dict.fromkeys(in_turn) if other != word)
@@ -118,21 +121,18 @@ def _english(dictionary: _Dictionary, query: str) -> list[str]:
     """The known words, as tokens, and pairs of words instead of their parts."""
     words = [token for token in query_tokens(query) if not _RUN.match(token)]
     together = query_phrases(query)
-    known = [together[index] for index in dictionary.known(together)]
+    known = [phrase for phrase in together if phrase in dictionary]
     parts = {word for phrase in known for word in phrase.split()}
-    return [*known, *(words[index] for index in dictionary.known(words) if words[index] not in parts)]
+    return [*known, *(word for word in words if word not in parts and word in dictionary)]
 
 
 def _japanese(dictionary: _Dictionary, text: str) -> Iterator[str]:
     """The longest known words, from left to right."""
     for run in _RUN.finditer(text):
-        parts = [(start, end) for start in range(*run.span()) for end in range(start + 1, min(start + LONGEST, run.end()) + 1)]
-        ends: dict[int, list[int]] = defaultdict(list)
-        for index in dictionary.known([text[start:end] for start, end in parts]):
-            ends[parts[index][0]].append(parts[index][1])
         start = run.start()
         while start < run.end():
-            end = next((end for end in reversed(ends.get(start, ())) if _is_word(text, start, end)), None)
+            longest_first = range(min(start + LONGEST, run.end()), start, -1)
+            end = next((end for end in longest_first if text[start:end] in dictionary and _is_word(text, start, end)), None)
             if end:
                 yield text[start:end]
             elif within := _KATAKANA_RUN.match(text, start):  # a part of another word

@@ -26,6 +26,8 @@ QUERY_PHRASES_LIMIT = 60
 WORD_WEIGHT = 3
 # A word in katakana of more pairs than that is long.
 LONG_WORD_PAIRS = 4
+# The tokens of texts of at most so many characters are kept: a question and its words are read several times.
+SHORT_TEXT = 60
 
 _OTHER_UNSPACED = "\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\uac00-\ud7af"  # Thai, Lao, Burmese, Khmer, Hangul
 UNSPACED = KANA + HAN + _OTHER_UNSPACED
@@ -74,9 +76,10 @@ def _stem(word: str) -> str:
         return str(_stemmer.stemWord(word))
 
 
-def forget_stems() -> None:
-    """Clears the cache of stems, after a text was erased for good."""
+def forget_tokens() -> None:
+    """Clears the caches of stems and of tokens, after a text was erased for good."""
     _stem.cache_clear()
+    _tokens_of_short.cache_clear()
 
 
 def normalise(text: str) -> str:
@@ -151,6 +154,15 @@ def jaccard(first: Set[str], second: Set[str]) -> float:
 
 
 def _tokens(text: str, drop: frozenset[str]) -> list[str]:
+    return list(_tokens_of_short(text, drop)) if len(text) <= SHORT_TEXT else _tokens_of(text, drop)
+
+
+@lru_cache(maxsize=4_096)
+def _tokens_of_short(text: str, drop: frozenset[str]) -> tuple[str, ...]:
+    return tuple(_tokens_of(text, drop))
+
+
+def _tokens_of(text: str, drop: frozenset[str]) -> list[str]:
     result: list[str] = []
     for run in _RUN.finditer(with_usual_kanji(normalise(text))):
         if run.lastgroup == "unspaced":
