@@ -2,7 +2,7 @@
 
 import re
 
-from memory_mcp.characters import is_japanese
+from memory_mcp.characters import HAN, KATAKANA, is_japanese
 from memory_mcp.text.tokens import normalise
 
 LONGEST = 120
@@ -129,7 +129,8 @@ def changes_time(text: str) -> bool:
 
 def ends(text: str, thing: str) -> bool:
     """Whether a text tells that something is no longer: 「プリウスを手放した」. English words are stems."""
-    name = re.escape(thing) if is_japanese(thing) else rf"\b{re.escape(thing)}[a-z]*"
+    # In Japanese not the end of a longer word: 月 is none in 十月.
+    name = rf"(?<![{HAN}{KATAKANA}\d]){re.escape(thing)}" if is_japanese(thing) else rf"\b{re.escape(thing)}[a-z]*"
     return any(_ENDED_AFTER.match(text, named.end()) or _ENDED_BEFORE.search(text[: named.start()]) for named in re.finditer(name, text))
 
 

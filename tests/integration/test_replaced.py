@@ -147,6 +147,7 @@ def test_what_tells_a_change_comes_before_what_it_changed(say, contents, now, be
         ("祖母は金沢に住んでいます。", "叔母が金沢から富山へ引っ越しました。", "祖母はどこに住んでいますか？"),
         ("彼氏は熊本出身なんだ", "彼氏が部署異動になったんだって", "彼氏の出身地は？"),
         ("大阪に住んでいる", "由美が福岡に引っ越した", "どこに住んでる？"),
+        ("大阪に住んでいる。家賃は月6万円。", "十月の異動で営業部に移った", "どこに住んでる？"),
         ("Dad takes metformin.", "Dad stopped driving at night.", "What medication does Dad take?"),
         ("The standup is at nine", "The retro moved to ten thirty", "When is the standup?"),
         ("Alex likes strawberries", "Alex moved to Osaka", "What does Alex like?"),
