@@ -12,7 +12,7 @@ from memory_mcp.characters import is_japanese
 from memory_mcp.text import tokens as text_tokens
 from memory_mcp.text.tokens import (
     QUERY_PHRASES_LIMIT,
-    forget_stems,
+    forget_tokens,
     is_single_kanji,
     jaccard,
     normalise,
@@ -70,7 +70,7 @@ def test_words_of_two_threads_do_not_get_into_each_other(monkeypatch):
             return super()._stem()
 
     monkeypatch.setattr(text_tokens, "_stemmer", Slow())
-    forget_stems()
+    forget_tokens()
     with ThreadPoolExecutor() as threads:
         first = threads.submit(tokens, "running")
         assert begun.wait(60)
