@@ -24,7 +24,9 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search import pipeline
 from memory_mcp.search.candidates import search_tokens
 from memory_mcp.search.fuse import Hints, fuse
-from memory_mcp.search.pipeline import POOL_FACTOR, Found, Ranked
+from memory_mcp.search.pipeline import Found
+from memory_mcp.search.ranking import POOL_FACTOR, Ranked, all_are_hits, by_time, dense_weight, weights_of
+from memory_mcp.search.reading import statement_of
 from memory_mcp.search.support import supported
 from memory_mcp.search.time_asked import TimeAsked
 from memory_mcp.store import memories
@@ -194,15 +196,15 @@ def _joined(stores: _Stores, found: Mapping[int, Found], question: Question, ask
             _move(candidate, number * STORE, is_comparable=is_comparable)
     ranked = [(number, of_store.ranked) for number, of_store in found.items()]
     hints = _joined_hints([_moved_hints(of_store.hints, number) for number, of_store in ranked])
-    weight = pipeline.dense_weight(question, lead.meaning, settings)
+    weight = dense_weight(question, lead.meaning, settings)
     candidates = list(chain.from_iterable(of_store.candidates for _, of_store in ranked))
-    ordered = fuse(candidates, pipeline.weights_of(question, settings), hints, dense_weight=weight)
-    if not pipeline.all_are_hits(question):
+    ordered = fuse(candidates, weights_of(question, settings), hints, dense_weight=weight)
+    if not all_are_hits(question):
         certain = {memory_id + number * STORE for number, of_store in ranked for memory_id in of_store.certain}
         are_small = all(of_store.in_small_store for _, of_store in ranked)
         ordered = supported(ordered, hints.questions, certain, in_small_store=are_small, are_apart=lead.meaning.centers is not None)
     if question.mode == "recent":
-        ordered.sort(key=pipeline.by_time(hints, asked))
+        ordered.sort(key=by_time(hints, asked))
     return replace(lead, ranked=_joined_ranked(stores, ranked, ordered, hints, question))
 
 
@@ -220,7 +222,7 @@ def _joined_ranked(
         [*pool, *(candidate for candidate in ordered if candidate.memory_id not in among)],
         pool,
         read,
-        {memory_id: pipeline.statement_of(memory) for memory_id, memory in read.items()},
+        {memory_id: statement_of(memory) for memory_id, memory in read.items()},
         dict(chain.from_iterable(_moved(of_store.confirmations, number * STORE).items() for number, of_store in ranked)),
         {chunk + number * STORE: span for number, of_store in ranked for chunk, span in of_store.spans.items()},
         sum(of_store.index_lag for _, of_store in ranked),
