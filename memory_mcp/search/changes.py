@@ -15,6 +15,7 @@ import apsw
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
 from memory_mcp.domain import Candidate, Memory, Origin, Question
 from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.text.changes import (
     LONGEST,
     about_change,
@@ -83,13 +84,13 @@ class _Text:
         return frozenset(token for token in tokens(told) if not (is_function_word(token) or _is_no_content(token)))
 
 
-def changes_of(connection: apsw.Connection, question: Question, best: Memory, told_at: str) -> list[int]:
+def changes_of(connection: apsw.Connection, counts: TokenCounts, question: Question, best: Memory, told_at: str) -> list[int]:
     """The ids of the memories that tell a change of what the best hit says, whether they have a word of the question or not. `told_at` is its time."""
     asked, earlier = _Text(question.query), _Text(best.content)
     if len(best.content) > LONGEST or asks_before(asked.plain):
         return []
     phrases = dict.fromkeys(filter(None, map(_phrase, (*sorted(earlier.things - asked.things), *events_of_states(asked.plain)))))
-    newest = bm25_index.newest_naming(connection, list(phrases), question.filters, NEWEST, telling_changes=True) if phrases else []
+    newest = bm25_index.newest_naming(connection, list(phrases), question.filters, NEWEST, counts, telling_changes=True)
     return [told.memory_id for told in newest if told.told_at > told_at and _tells_of_same(asked, earlier, _Text(told.content))]
 
 

@@ -112,7 +112,7 @@ def rank(search: Search, by_meaning: EntitiesByMeaning, *, whole_pool: bool) -> 
     # Only a cross-encoder needs the whole pool.
     best = _Best(search, ranking, is_whole=whole_pool or may_rerank(question, search.models))
     if leads_on and (first := best.first):
-        changes = changes_of(connection, question, first, ranking.hints.origins[first.id].told_at)
+        changes = changes_of(connection, search.persona.words, question, first, ranking.hints.origins[first.id].told_at)
         if not best.read.memories.keys() >= set(changes):
             best.put(_with_changes(search, best.ranking, changes), changes)
     moved: dict[int, int] = {}

@@ -166,3 +166,12 @@ def test_a_change_is_found_among_others_by_what_it_ends(say, contents, now):
     say("プリウスを手放してヤリスを買った", at=now + timedelta(days=1))
     assert contents("車は何に乗ってる？")[:2] == ["プリウスを手放してヤリスを買った", "車はプリウスに乗っている"]
     assert contents("前は車は何に乗ってた？")[:1] == ["車はプリウスに乗っている"]
+
+
+def test_a_change_is_found_behind_many_newer_memories_with_the_name_of_its_user(say, contents, now):
+    say("美咲の車はプリウス")
+    say("プリウスを手放してヤリスを買った", at=now + timedelta(days=1))
+    for number in range(30):
+        say(f"美咲は{number}人で{number}号室の鍵を探した", at=now + timedelta(days=2))
+    assert contents("美咲の車は何？")[0] == "プリウスを手放してヤリスを買った"
+    assert contents("車は何に乗ってる？")[0] == "プリウスを手放してヤリスを買った"

@@ -226,19 +226,29 @@ def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -
 
 
 def newest_naming(
-    connection: apsw.Connection, phrases: Sequence[str], filters: Filters, limit: int, *, telling_changes: bool = False
+    connection: apsw.Connection,
+    phrases: Sequence[str],
+    filters: Filters,
+    limit: int,
+    counts: TokenCounts | None = None,
+    *,
+    telling_changes: bool = False,
 ) -> list[Named]:
-    """The `limit` memories that were stored last and have one of these phrases of tokens in their own text; of them only those that tell a change, if
-    these are wanted."""
+    """The `limit` memories that were stored last and have one of these phrases of tokens in their own text, with `counts` one that is not common; of them
+    only those that tell a change, if these are wanted."""
+    if counts and len(rows := _rows(connection)) >= FEW_ROWS:
+        phrases = list(counts.uncommon(connection, phrases, rows))
+    if not phrases:
+        return []
     condition, values = where(filters)
     # By the rows: an AND in the index would read all that has a phrase.
     marked = "JOIN lexical_content c ON c.id = f.id AND instr(c.c2, ?) " if telling_changes else ""
-    rows = connection.execute(
+    rows_found = connection.execute(
         f"SELECT m.id, {TOLD_TIME}, m.content, m.source FROM (SELECT rowid AS id FROM lexical WHERE lexical MATCH ? ORDER BY rowid DESC LIMIT ?) f "
         f"{marked}JOIN memories m ON m.id = f.id AND {CURRENT} AND m.kind <> 'summary' {condition}",
         (f"body : ({_any_of(phrases)})", limit, *([_TELLS_CHANGE] if telling_changes else []), *values),
     )
-    return [Named(*row) for row in rows]
+    return [Named(*row) for row in rows_found]
 
 
 def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[str]:
