@@ -357,7 +357,7 @@ MONTHS_IN_QUESTIONS: list[Expression] = [
         "between May and July",
     ),
     month(
-        rf"(?<![a-z])(?:in|during|since|around|about|early|mid|late)[ -]{MONTH_NAME}(?![a-z])",
+        rf"(?<![a-z])(?:in|during|since|around|about|early|mid|late|for(?! (?:april|may|june|august)))[ -]{MONTH_NAME}(?![a-z])",
         lambda m, today: _month_in_each_year(today, MONTHS[m[1]]),
         "in October",
         "since May",

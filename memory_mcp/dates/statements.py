@@ -164,8 +164,11 @@ def _meant(plain: str, recognized: Recognized, stated_on: date) -> Iterator[DayS
         begins = _BEGINS.match(after) if _BEGINS_IN.fullmatch(plain, recognized.start, recognized.end) else None
         yield from _beginning(begins["what"], recognized.spans[0]) if begins else recognized.spans
         return
-    ahead = direction(before, after)
     spans: Sequence[DaySpan] = sorted(recognized.spans)
+    if after.startswith("分"):  # what is paid for a month, 12月分の家賃を払った
+        yield min(spans, key=lambda span: max(span[0] - stated_on, stated_on - span[1]))
+        return
+    ahead = direction(before, after)
     if ahead is None and _DAY_ALONE.fullmatch(plain, recognized.start, recognized.end) and is_noted_for_day_of_month(before, after):
         ahead = "next"
     if ahead == "next":

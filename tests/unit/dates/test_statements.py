@@ -21,6 +21,11 @@ SAID_ON = date(2025, 11, 5)  # a Wednesday
         ("The book is due on December 1.", ["12-01..12-02"]),
         ("来月から禁煙する", ["12-01..01-01"]),
         ("昨日は寿司、明日は鍋", ["11-04..11-05", "11-06..11-07"]),
+        ("10月分の請求は3万円", ["10-01..11-01"]),
+        ("12月分の家賃を払った", ["12-01..01-01"]),
+        ("The bill for October was 300 dollars", ["10-01..11-01"]),
+        ("A gift for June", []),
+        ("2日分の着替え", []),
         ("今年は忙しい", []),  # too long to say anything
         ("I may go there", []),
         ("土曜は雨", []),  # the last or the next one
