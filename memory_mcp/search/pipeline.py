@@ -4,7 +4,7 @@ The database is read in one snapshot between the two models; no connection is he
 and what was missing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -21,7 +21,7 @@ from memory_mcp.search.meaning import Meaning, meaning_of
 from memory_mcp.search.moved_plans import with_changes_first
 from memory_mcp.search.outdated import outdated
 from memory_mcp.search.page import Floor, floor_for, why, within_budget
-from memory_mcp.search.ranking import NOT_RERANKED, SPARE_FOR_REPEATED, Ranked, Search, rank
+from memory_mcp.search.ranking import NOT_RERANKED, SPARE_FOR_REPEATED, Ranked, Search, people_first, rank
 from memory_mcp.search.reading import distinct
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
 from memory_mcp.search.time_asked import TimeAsked, time_asked
@@ -29,6 +29,7 @@ from memory_mcp.store import memories
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import line_cost
 from memory_mcp.text.excerpt import WINDOW_CHARACTERS
+from memory_mcp.text.speakers import is_assistant
 
 
 def recall(
@@ -48,7 +49,7 @@ def recall(
         question = replace(question, filters=replace(question.filters, unexpired_at=now))
     question, asked = with_time(question, now, settings)
     if question.mode == "recent" and not question.query:
-        return recent(question, latest(persona, question))
+        return recent(question, latest(persona, question, asked, settings))
     with on_behalf_of(persona.name):
         found = search(persona, question, asked, models=models, settings=settings, now=now, indexes=indexes)
         return answer(question, found, models, settings, deadline)
@@ -173,12 +174,19 @@ def fetched(question: Question, by_key: Mapping[str, Memory]) -> Recalled:
     return Recalled(hits, "keys", False, (), 0, more=len(present) - len(hits), missing=missing)
 
 
-def latest(persona: Persona, question: Question) -> list[Memory]:
+def latest(persona: Persona, question: Question, asked: TimeAsked, settings: Settings) -> list[Memory]:
     """The latest memories of one store that pass the filters, one more than are shown."""
+    count = question.top_k + 1
     with persona.database.read_briefly() as connection:
-        newest = memories.recent(connection, question.filters, question.top_k + 1 + SPARE_FOR_REPEATED)
+        newest = memories.recent(connection, question.filters, (count + SPARE_FOR_REPEATED) * (2 if asked.is_vague else 1))
         dropped = outdated(connection, newest, [memory.id for memory in newest if memory.supersedes])
-    return [memory for memory in newest if memory.id not in dropped][: question.top_k + 1]
+    return in_order((memory for memory in newest if memory.id not in dropped), asked, settings)[:count]
+
+
+def in_order(newest: Iterable[Memory], asked: TimeAsked, settings: Settings) -> list[Memory]:
+    """The latest memories first; for a question such as 「最近何があった？」 first what people said, then what an assistant said."""
+    with_people_first = asked.is_vague and people_first(asked.query, settings)
+    return sorted(newest, key=lambda memory: is_assistant(memory.source)) if with_people_first else list(newest)
 
 
 def recent(question: Question, shown: Sequence[Memory]) -> Recalled:

@@ -78,7 +78,7 @@ def recall(
         return stores.shown(_fetched(stores, question))
     question, asked = pipeline.with_time(question, now, settings)
     if question.mode == "recent" and not question.query:
-        return stores.shown(_latest(stores, question))
+        return stores.shown(_latest(stores, question, asked, settings))
 
     def search(store: Persona) -> Found:
         return pipeline.search(
@@ -179,11 +179,11 @@ def _fetched(stores: _Stores, question: Question) -> Recalled:
     return pipeline.fetched(question, by_key)
 
 
-def _latest(stores: _Stores, question: Question) -> Recalled:
-    newest = stores.each(lambda store: pipeline.latest(store, question))
+def _latest(stores: _Stores, question: Question, asked: TimeAsked, settings: Settings) -> Recalled:
+    newest = stores.each(lambda store: pipeline.latest(store, question, asked, settings))
     moved = [stores.moved(number, memory) for number, of_store in newest.items() for memory in of_store]
     moved.sort(key=lambda memory: memory.told_at, reverse=True)
-    return pipeline.recent(question, moved[: question.top_k + 1])
+    return pipeline.recent(question, pipeline.in_order(moved, asked, settings)[: question.top_k + 1])
 
 
 def _joined(stores: _Stores, found: Mapping[int, Found], question: Question, asked: TimeAsked, settings: Settings) -> Found:

@@ -242,7 +242,6 @@ def _fused(search: Search) -> Ranking:
     near = from_meaning(connection, meaning, question.filters, limit)
     dates = from_named_dates(connection, asked.dates, question.filters, limit if asked.is_vague else CANDIDATES_PER_NAMED_DATE)
     by_meaning_alone = question.mode == "semantic" and near
-    people_first = settings.fusion.assistant_weight < 1 and not asks_assistant(question.query)
     lexical_limit = 0 if by_meaning_alone else limit
     undated = replace(question, query=asked.words)
     words = (
@@ -251,7 +250,7 @@ def _fused(search: Search) -> Ranking:
         else from_words(connection, counts, undated, lexical_limit, (*near, *dates), beside_vectors=meaning.index is not None)
     )
     origins = memories.origins(connection, {*words, *near, *dates})
-    speakers = {origins[memory_id].source for memory_id in words} if people_first and lexical_limit else set()
+    speakers = {origins[memory_id].source for memory_id in words} if people_first(question.query, settings) and lexical_limit else set()
     if assistants := tuple(source for source in speakers if source and is_assistant(source)):
         # Where an assistant said some of the best, as many matches of what others said are added.
         by_people = replace(undated, filters=replace(question.filters, other_sources=assistants))
@@ -314,7 +313,7 @@ def _hints(search: Search, origins: Mapping[int, Origin]) -> Hints:
     connection, question, settings, dates = search.connection, search.question, search.settings, search.asked.dates
     ids = list(origins)
     sources = {origin.source for origin in origins.values()}
-    counting_less = () if asks_assistant(question.query) else filter(is_assistant, sources)
+    counting_less = filter(is_assistant, sources) if people_first(question.query, settings) else ()
     assistants = frozenset(source for source in counting_less if source)
     times = memory_dates.of_memories(connection, ids) if dates else {}
     return Hints(
@@ -336,6 +335,11 @@ def _questions(connection: apsw.Connection, origins: Mapping[int, Origin]) -> di
     return {answer: question for question, answer in adjacent_turns(connection, asking, "after").items()} if asking else {}
 
 
+def people_first(query: str, settings: Settings) -> bool:
+    """Whether what an assistant said counts less than what people said."""
+    return settings.fusion.assistant_weight < 1 and not asks_assistant(query)
+
+
 def all_are_hits(question: Question) -> bool:
     """Whether nothing else must speak for a candidate: what passes a filter by time is found even if no word fits."""
     return question.mode == "graph" or question.filters.date_range is not None
@@ -347,10 +351,16 @@ def by_time(hints: Hints, asked: TimeAsked) -> Callable[[Candidate], Any]:
 
 
 def _latest_first(hints: Hints) -> Callable[[Candidate], Any]:
-    """Sorts the latest first; memories whose text names the date that is asked for before those that were only told on it."""
+    """Sorts the latest first; memories whose text names the date that is asked for before those that were only told on it, and of both what people said
+    before what an assistant said."""
     moments = sorted({origin.told_at for origin in hints.origins.values()}, reverse=True)
     rank = {moment: index for index, moment in enumerate(moments)}
-    return lambda candidate: (-candidate.date_share, rank[hints.origins[candidate.memory_id].told_at], -candidate.memory_id)
+
+    def order(candidate: Candidate) -> tuple[float, bool, int, int]:
+        origin = hints.origins[candidate.memory_id]
+        return -candidate.date_share, origin.source in hints.assistants, rank[origin.told_at], -candidate.memory_id
+
+    return order
 
 
 def _nearest_time(hints: Hints) -> Callable[[Candidate], Any]:

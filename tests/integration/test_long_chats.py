@@ -48,3 +48,16 @@ def test_short_turns_lend_each_other_their_words_and_long_ones_do_not(say, ask):
     say("うん、笛かな", session_id="long", occurred_at="2025-10-20T10:01")
     assert "うん、苺かな" in contents(ask("果物"))
     assert "うん、笛かな" not in contents(ask("楽器"))
+
+
+def test_a_question_for_what_happened_lately_lists_what_people_said_before_the_answers(say, ask):
+    for hour, (source, content) in enumerate(
+        [("user", "新しい毛布を買った"), ("assistant", "いい毛布ですね"), ("user", "むぎが吐いた"), ("bot", "心配ですね")]
+    ):
+        say(content, source=source, occurred_at=f"2025-10-29T{hour + 9:02}:00")
+    for query in ("最近何があった？", "昨日は何があった？"):
+        assert contents(ask(query, top_k=3)) == ["むぎが吐いた", "新しい毛布を買った", "心配ですね"]
+    newest = ["心配ですね", "むぎが吐いた", "いい毛布ですね"]
+    equal = Settings(embeddings_model=None, reranker_model=None, fusion=Fusion(assistant_weight=1))
+    assert contents(ask("最近何があった？", under=equal, top_k=3)) == newest
+    assert contents(ask(mode="recent", top_k=3)) == newest
