@@ -27,6 +27,7 @@ from memory_mcp.search.fuse import Hints, best_first, freshness, fuse, judged
 from memory_mcp.search.meaning import Meaning, from_meaning, meaning_of
 from memory_mcp.search.moved_plans import changes_of_plans, with_changes_first
 from memory_mcp.search.outdated import outdated
+from memory_mcp.search.owners import mark_other_owners
 from memory_mcp.search.page import Floor, floor_for, why, within_budget
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
 from memory_mcp.search.support import supported
@@ -312,6 +313,8 @@ def _fused(
         words |= from_words(connection, counts, by_people, lexical_limit, beside_vectors=meaning.index is not None)
         origins |= memories.origins(connection, words.keys() - origins.keys())
     candidates = union(connection, meaning, words, near, dates)
+    if not asked.dates:
+        mark_other_owners(connection, question.query, candidates, origins)
     hints = _hints(connection, question, asked.dates, origins, meaning, settings, now)
     ranked = fuse(candidates, settings.fusion, hints, dense_weight=dense_weight(question, meaning, settings))
     if asked.dates and not any(candidate.date_share == 1.0 for candidate in ranked):
