@@ -2,7 +2,7 @@
 
     role·(a·minmax(nearness) + (1−a)·(share + the session term) + the graph term) + the date term + the speaker term + the question term + freshness + judged,    share = bm25/max(bm25)
 
-over the union of the candidates, with both scores for every one of them. Why no reciprocal ranks, and what else was tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; vectors, questions and answers: docs/decisions/0025-what-vectors-count.md; the graph: docs/graph.md.
+over the union of the candidates, with both scores for every one of them. Why no reciprocal ranks, and what else was tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; other owners: docs/decisions/0055-other-owners.md; vectors, questions and answers: docs/decisions/0025-what-vectors-count.md; the graph: docs/graph.md.
 """
 
 from collections import defaultdict
@@ -30,6 +30,8 @@ _LONGEST_DAY = timedelta(hours=25)  # on which clocks go back
 ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
 # Of what is in another language than the question, this share of its meaning counts as its words.
 OTHER_LANGUAGE_SHARE = 0.7
+# What tells the asked attribute of another owner keeps this share of its score.
+OTHER_OWNER_SHARE = 0.1
 # Two memories match equally well whose scores and words differ by less, if they have at least `LEAST_SHARE` of the best one's words. A fact that changed
 # is told twice in nearly the same words.
 EQUAL_SCORE, EQUAL_SHARE, LEAST_SHARE = 0.03, 0.1, 0.3
@@ -96,6 +98,8 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         candidate.score = weight * meaning + (1 - weight) * words + boost + associated + candidate.freshness + candidate.judged
         if origin.asks:  # a turn that only asks
             candidate.score = max(candidate.score - ASKING_PENALTY * origin.asks, 0.0)
+        if candidate.of_another:
+            candidate.score *= OTHER_OWNER_SHARE
         if candidate.memory_id in asked_of:
             matches[candidate.memory_id] = weight * meaning + (1 - weight) * own_words
     if matches:

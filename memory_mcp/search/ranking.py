@@ -24,6 +24,7 @@ from memory_mcp.search.changes import changes_of
 from memory_mcp.search.fuse import Hints, best_first, freshness, fuse, judged
 from memory_mcp.search.meaning import Meaning, from_meaning
 from memory_mcp.search.moved_plans import changes_of_plans, with_changes_first
+from memory_mcp.search.owners import mark_other_owners
 from memory_mcp.search.page import floor_for
 from memory_mcp.search.reading import Read, Statement, read
 from memory_mcp.search.support import supported
@@ -256,7 +257,10 @@ def _fused(search: Search) -> Ranking:
         by_people = replace(undated, filters=replace(question.filters, other_sources=assistants))
         words |= from_words(connection, counts, by_people, lexical_limit, beside_vectors=meaning.index is not None)
         origins |= memories.origins(connection, words.keys() - origins.keys())
-    ranking = _ordered(search, union(connection, meaning, words, near, dates), _hints(search, origins))
+    candidates = union(connection, meaning, words, near, dates)
+    if not asked.dates:  # whatever the dates are called there
+        mark_other_owners(connection, question.query, candidates, origins)
+    ranking = _ordered(search, candidates, _hints(search, origins))
     if asked.dates and not any(candidate.date_share == 1.0 for candidate in ranking.candidates):
         by_words = words_of_dates(asked.query, search.now, settings.zone)
         written = from_written_dates(connection, asked.query, by_words, question.filters, limit)

@@ -168,6 +168,12 @@ def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Memory]
     return {memory.id: memory for memory in map(memory_of, rows)}
 
 
+def contents(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
+    """Memory → its content."""
+    rows = connection.execute("SELECT id, content FROM memories WHERE id IN (SELECT value FROM json_each(?))", (_json(list(ids)),))
+    return dict(rows)
+
+
 def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Memory]:
     """The current memories that match the filters, the latest in the timeline first; summaries only if that kind is asked for."""
     condition, values = where(filters)
