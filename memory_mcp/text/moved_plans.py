@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
+from memory_mcp.dates import change_words as words
 from memory_mcp.text.tokens import is_function_word, tokens
 
 DAY = "\ue000"
@@ -14,36 +15,25 @@ _DAY_AND_TIME = re.compile(
     rf"{DAY}\s?(?:の?\s?(?:午前|午後|朝|昼|夕方|夜)?\d{{1,2}}(?:時半?|:\d\d)(?:\d{{1,2}}分)?|の?(?:朝|昼|夕方|夜)|(?: at)? \d{{1,2}}(?::\d\d)? ?[ap]m)"
 )
 
-_DONE = r"(?:(?=に?な(?:っ(?!たら|ても)|りまし)|に?し(?:た(?![いら])|まし|て|ちゃ)|さ(?:れた|れて|せて)|が?決|だ(?:$|そう|って|よ|と|、)|です|で|って|らしい|みたい|の(?:連絡|知らせ)|と(?:の|い[うわ]|連絡)|[、!\s]|$))"
-_OFF = (
-    rf"(?:中止|取りやめ|取り止め|キャンセル|お流れ|白紙|見送り){_DONE}|(?<=[{HAN}{KATAKANA}はがも])(?:なし|無し)(?=に(?:なった|した|なりま)|だって|って|[、!\s]|$)"
-    r"|(?<=[はがもで、])流れ(?:た|て|ちゃ)|(?:お?休み|休講|休診|休校|休園)(?=に?な(?:った|って|りま)|だって|らしい|、|$|です)"
-    r"|(?:[行い]け|来ら?れ|帰れ|[観見出]ら?れ|泊まれ|乗れ|会え|遊べ|(?:参加|出席)でき)(?:なくな(?:った|って|っちゃ|りま)|ない|ません)"
-    rf"|(?<=[{HAN}{KATAKANA}はがもり])[無な]くな(?:った|って|っちゃ|りま)|(?<=[はをも])(?:やめ|取りやめ|取り止め)(?:た|て|る(?:こと)?に|に(?:し|な))"
+_TO = "(?:に|へ|まで)"
+_CANNOT = rf"(?:なく{words.BECAME}|ない|ません)"
+# Each of these begins with a character or a set of some, which is fast.
+_EVENT = re.compile(
+    rf"{DAY}{_TO}(?:{words.MOVED_TO})|{words.OFF}|{words.PUT_OFF}|変更(?=[でにしさ、][^。{DAY}]{{0,8}}{DAY})"
+    rf"|お?休[み講診校園](?=に?{words.BECAME}|だって|らしい|です|{words.ENDS})|[無な]く(?<=[{HAN}{KATAKANA}はがもり][無な]く){words.BECAME}"
+    rf"|[行い]け{_CANNOT}|[来観見出帰乗泊][まら]?れ{_CANNOT}|[会遊][えべ]{_CANNOT}|参加でき{_CANNOT}|出席でき{_CANNOT}"
+    rf"|やめ(?<=[はをも]やめ)(?:{words.DONE}|る(?:こと)?に|に(?:し|な))"
 )
-_POSTPONED_WORDS = r"延期|順延|日延べ|前倒し|後ろ倒し|先延ばし|リスケ|ずれ|ずら"
-_POSTPONED = rf"(?:延期|順延|日延べ|前倒し|後ろ倒し|先延ばし|リスケ){_DONE}|(?:日程|日にち|日取り|曜日)[がをはも]?(?:変更{_DONE}|変わった|変わって|変えた)|ずれ(?:た|て|込)|ずら(?:した|して|しま)"
-_TO = r"(?:に|へ|まで)"
-_MOVED_TO = rf"{DAY}{_TO}(?:変更{_DONE}|変わ(?:っ[たて]|りま)|変え[たて]|延び[たて]|延ばし[たて]|移(?:動{_DONE}|った|して|した)|振り?替|な(?:った|って|りま|っちゃ)|し(?:た(?!い)|てもら|まし)|早(?:まっ|め)[たて])|(?:変更|振替)(?=[でにしさ、][^。{DAY}]{{0,8}}{DAY})"
-_HAS_NEW_DAY = re.compile(_POSTPONED_WORDS)
-_EVENT = re.compile(f"{_MOVED_TO}|{_OFF}|{_POSTPONED}")
 _NOT_TOLD = re.compile(
     r"[^。]{0,10}?(?:かも|なら(?!な?かった?から)|[たっ]たら|れば|場合|可能性|かどうか|できる|できない|しよう|したい|ならな[いか]|されな[いか]|しな[いか]|待ち|料|不可|おそれ|恐れ|かな|撤回|取り消|だったら|予報|心配|どうする|じゃな|ではな)|.*[?？]$"
 )
 _IF = re.compile(rf"(?:なら|たら|れば|場合(?:は)?|次第では?)、?(?:{DAY}{_TO})?$")
 _REVIVED = re.compile(
-    r"やっぱり?(?![^。]*(?:中止|延期|キャンセル|やめ|なくな|行けな))|やはり(?![^。]*(?:中止|延期|キャンセル|やめ|なくな|行けな))|復活|再開|撤回|(?:[行来]|でき|開催)[^。]{0,3}(?:る|れる)(?:こと|よう)になった|元の[^。]{0,4}に戻"
+    rf"や(?:っぱり?|はり)(?![^。]*(?:{words.CALLED_OFF}|{words.POSTPONED}|やめ|なくな|行けな))|復活|再開|撤回|(?:[行来]|でき|開催)[^。]{{0,3}}る(?:こと|よう)になった|元の[^。]{{0,4}}に戻"
     r"|\b(?:after all|back on|is on again|can make it)\b"
-)
-_WORDS = re.compile(
-    rf"{_POSTPONED_WORDS}|中止|取り[や止消]|キャンセル|お流れ|白紙|見送|[なの無]し|流れ|けなく|れなく|けない|れない|けませ|れませ|できな|できませ|[えら]なくな|[無な]くな|休|延|早[まめ]|[やは]め|変[更わえ]|移[動しっ]|"
-    r"振り?替|にな[っり]|日程|日取り|日にち|[にへ](?:し|早)|やっぱ|やはり|復活|再開|撤回|ように|ことに|戻|"
-    r"cance|called off|scrapped|fell through|not happening|backed out|bailed|\boff\b|resched|postpone|can't|cannot|can not|couldn|won't|can\u2019t|couldn\u2019t|won\u2019t|put off|pushed|brought|delayed|moved|"
-    r"changed|shifted|bumped|switched|after all|back on|is on again|can make it"
 )
 _EVERY = re.compile(rf"毎[日週月年朝晩{DAY}]|毎|隔週|\b(?:every|each|weekly)\b")
 
-_TARGET = re.compile(rf"{DAY}{_TO}?$")
 _OPENING = re.compile(
     r"^(?:(?:でも|だけど|けど|やっぱり?|やはり|結局|急に|急遽|そういえば|あと|ちなみに|実は|なんか|さっき|残念(?:ながら|だけど)?|ごめん|悲報|え[ー、]|あ[ー、]|それと|例の)、?)+"
 )
@@ -59,9 +49,9 @@ _ASPECT = re.compile(
     r"場所|会場|部屋|会議室|時間|時刻|集合|開始|開演|開場|終了|メニュー|席|値段|会費|料金|費用|幹事|持ち物|担当|服装|人数|行き先|内容|方法|司会|講師|先生|講演者|出演者|曲|議題|店|"
     r"\b(?:venue|place|location|room|time|menu|seats?|price|fee|topic|agenda|speaker|start)\b"
 )
-_GENERIC = frozenset(
+_GENERIC = frozenset(f"{words.CALLED_OFF}|{words.POSTPONED}".split("|")) | frozenset(
     "予定 予約 約束 件 話 私 僕 俺 自分 結局 急 急遽 突然 今回 次回 次 今度 今朝 先程 連絡 日程 日 日付 分 方 参加 出席 全部 残念 本当 例 今日 一旦 正式 都合 発表 実 当日 本番 "
-    "変更 延期 中止 キャンセル リスケ 雨天 先方 相手 無事 多分 普通 皆 楽 時 回 日取 前 後".split()
+    "変更 雨天 先方 相手 無事 多分 普通 皆 楽 時 回 日取 前 後".split()
 )
 _GENERIC_END = re.compile(r"(?<=.)(?:予約|予定|約束|当日|本番|参加|日程)$")
 _CHUNK = re.compile(
@@ -74,16 +64,12 @@ _PART_OF = re.compile(
 )
 
 _CANT_COME = re.compile(r"(?:can't|cannot|can not|couldn't|won't be able to) (?:make (?:it|the|our|my)|come|go|attend|join)")
-_ENGLISH_OFF = (
-    r"(?:cancell?ed|(?:had|have|has|decided) to (?:cancel|call off)|called off|scrapped|fell through|not happening|backed out|bailed(?: on)?)\b|(?<=\bis )off\b|(?<=\bwas )off\b|"
-    rf"\b{_CANT_COME.pattern}\b"
+_ENGLISH_EVENT = re.compile(
+    rf"\b(?:{words.ENGLISH_OFF}|fell through|not happening|backed out|bailed(?: on)?|(?:is|was) off|(?:ha[ds]|have|decided) to (?:cancel|call off|reschedule|postpone)"
+    rf"|{_CANT_COME.pattern}|{words.ENGLISH_PUT_OFF}|(?:{words.ENGLISH_MOVED})\b(?=[^.]*\b(?:to|until|till)\b[^.]{{0,12}}{DAY}))\b"
 )
-_ENGLISH_MOVED = (
-    r"\b(?:postponed|put off|rescheduled|pushed(?: back)?|brought forward|delayed|(?:had|have|has) to (?:reschedule|postpone))\b|\b(?:moved|changed|shifted|bumped|switched)\b(?=[^.]*\b(?:to|until|till)\b[^.]{0,12}"
-    + DAY
-    + ")"
-)
-_ENGLISH_EVENT = re.compile(f"{_ENGLISH_OFF}|{_ENGLISH_MOVED}")
+# The same where the days are not marked yet.
+_MAY_TELL = re.compile(f"{_EVENT.pattern}|{_REVIVED.pattern}|{_ENGLISH_EVENT.pattern}".replace(DAY, ""))
 _ENGLISH_NOT_TOLD = re.compile(r"\b(?:not|might|may|could|if|unless|should|never|whether|hope|hopefully)\b|n't\b|\?")
 _CLAUSE = re.compile(r"[,;:]|\b(?:and|but|because|so|since|as|after|that)\b")
 _OBJECT_END = re.compile(rf"[,;:{DAY}]|\b(?:and|but|because|so|since|as|after|due|until|till|from|now|then|on|to(?= (?:the )?{DAY}))\b")
@@ -115,7 +101,7 @@ def moved_plan(sentence: str) -> MovedPlan | None:
 
 def may_tell_move(text: str) -> bool:
     """Whether a text has a word by which plans move, are off, or take place after all."""
-    return _WORDS.search(text.casefold()) is not None
+    return _MAY_TELL.search(text.casefold().replace("\u2019", "'")) is not None
 
 
 def revives(text: str) -> bool:
@@ -179,11 +165,9 @@ def _in_japanese(plain: str) -> MovedPlan | None:
     event = _EVENT.search(plain)
     if not event or _NOT_TOLD.match(plain, event.end()) or _IF.search(plain[: event.start()]):
         return None
-    head, rest = plain[: event.start()], plain[event.start() :]
-    target = _TARGET.search(head) if _HAS_NEW_DAY.match(event[0]) else None
-    before = head[: target.start()] if target else head
+    before = plain[: event.start()]
     old = tuple(range(before.count(DAY)))
-    is_off = DAY not in rest and target is None
+    is_off = DAY not in plain[event.start() :]
     nouns = _topic(_OPENING.sub("", before))
     cannot_come = event[0].startswith("来") and len(nouns) == 1
     return MovedPlan(tuple(nouns), old, is_off, person=cannot_come) if nouns else None
