@@ -28,12 +28,10 @@ SETTLED = (
     rf"|で(?!き|は|も)|って|らしい|みたい|の(?:連絡|知らせ)|と(?![りか思し])|に?{ENDS})"
 )
 
+# What has no longer the day that it had.
 OFF = (
-    rf"(?:{CALLED_OFF}){SETTLED}|流れ(?<=[はがもで、]流れ){DONE}"
-    rf"|[無な]し(?<=[{HAN}{KATAKANA}はがも、][無な]し)(?=に(?:{BECAME}|し{DONE})|だって|って|らしい|です|{ENDS})"
-)
-PUT_OFF = (
-    rf"(?:{POSTPONED}){SETTLED}|ずれ込|ず[れら]{_STEM_DONE}|(?:日程|日にち|日取り|曜日)[がをはも]?(?:変更{SETTLED}|変[わえ]{_STEM_DONE})"
+    rf"(?:{CALLED_OFF}|{POSTPONED}){SETTLED}|流れ(?<=[はがもで、]流れ){DONE}|ず(?:れ込|[れら]{_STEM_DONE})|日(?:程|にち|取り)[がをはも]?(?:変更{SETTLED}|変[わえ]{_STEM_DONE})"
+    rf"|曜日[がをはも]?(?:変更{SETTLED}|変[わえ]{_STEM_DONE})|[無な]し(?<=[{HAN}{KATAKANA}はがも、][無な]し)(?=に(?:{BECAME}|し{DONE})|だって|って|らしい|です|{ENDS})"
 )
 # Behind a day and に.
 MOVED_TO = rf"(?:{_NOUNS_TO_DAY}){SETTLED}|(?:{_MOVES_TO_DAY}){_STEM_DONE}|ずれ込|{BECAME}|し(?!て(?!もら)){DONE}"

@@ -4,8 +4,9 @@ import re
 
 from memory_mcp.dates import change_words as words
 
+TIME_OF_DAY = r"(?:の?\s?(?:午前|午後|朝|昼|夕方|夜))?(?:の?\s?\d{1,2}(?:時半?|:\d\d)(?:\d{1,2}分)?)?"
 # The day of the week and the time behind a day.
-BESIDE_DAY = r"(?:\s?[(（][^)）]*[)）]|の?[月火水木金土日]曜日?)?(?:の?\s?(?:午前|午後|朝|昼|夕方|夜))?(?:の?\s?\d{1,2}(?:時半?|:\d\d)(?:\d{1,2}分)?)?"
+BESIDE_DAY = rf"(?:\s?[(（][^)）]*[)）]|の?[月火水木金土日]曜日?)?{TIME_OF_DAY}"
 # What is planned; の behind another noun makes it a part of that: 11月12日の会議の資料.
 _PLAN = "(?:の予定)?の(?:[^、はをがもでの]|(?<=[とへん])の){1,24}[はをがも、]"
 _HAD_BEEN_PLANNED = "に(?:予定|計画)(?:して|されて)い?た[^、はをがも]{1,24}[はをがも、]|[^、。]{0,10}(?:だった|でした)(?:の[がをは]|が|けど|けれど|ところ|もの)"
@@ -13,7 +14,7 @@ _FROM = re.compile(rf"{BESIDE_DAY}(?:(?:から|より)|(?P<plan>{_PLAN})|{_HAD_B
 _TO = re.compile(rf"{BESIDE_DAY}(?:から)?(?:に|へ)(?:な[っりる]|して(?=もら|いただ)|(?P<done_on>し(?=た|まし))|{words.TO_DAY}|[、\s]*$)")
 _SKIPPED = re.compile(rf"{BESIDE_DAY}は?お?(?:休み|休講|なし|無し|中止|ない)[^、はがを]{{0,6}}、(?:次|今度)回?は")
 _RATHER = re.compile(rf"{BESIDE_DAY}(?:では|じゃ|で)なく")
-_CALLED_OFF = rf"(?:{words.OFF}|{words.PUT_OFF}|なく{words.BECAME}|見送(?:[っり]|られ){words.DONE}|[日曜週月][にへ](?:{words.TO_DAY}))"
+_CALLED_OFF = rf"(?:{words.OFF}|なく{words.BECAME}|見送(?:[っり]|られ){words.DONE}|[日曜週月][にへ](?:{words.TO_DAY}))"
 _IS_OFF = re.compile(
     rf"{BESIDE_DAY}(?:(?:{_PLAN}|は[^、はをがも]{{1,12}}[はをが])|{_HAD_BEEN_PLANNED}、?|(?:に|の)?[^、。]{{0,10}}予定だったが、?)(?:(?!雨天|荒天|なら|たら|場合)[^、がをは]){{0,12}}?{_CALLED_OFF}"
 )

@@ -29,10 +29,7 @@ LONGEST_DAYS = 14
 # So many plans more than are wanted are read where some moved.
 SPARE = 10
 
-_SENTENCES = re.compile(r"[。！？!\n;]|\.\s|\.$")
 _HAPPENED = re.compile(r"(?:た|ました|だった|でした)[。!！]?$")
-
-Span = tuple[datetime, datetime]
 
 
 class _Day(NamedTuple):

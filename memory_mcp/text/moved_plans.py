@@ -8,24 +8,23 @@ from typing import NamedTuple
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
 from memory_mcp.dates import change_words as words
+from memory_mcp.dates.changed_plans import TIME_OF_DAY
 from memory_mcp.text.tokens import is_function_word, tokens
 
 DAY = "\ue000"
-_DAY_AND_TIME = re.compile(
-    rf"{DAY}\s?(?:の?\s?(?:午前|午後|朝|昼|夕方|夜)?\d{{1,2}}(?:時半?|:\d\d)(?:\d{{1,2}}分)?|の?(?:朝|昼|夕方|夜)|(?: at)? \d{{1,2}}(?::\d\d)? ?[ap]m)"
-)
+_DAY_AND_TIME = re.compile(rf"{DAY}{TIME_OF_DAY}(?:(?: at)? \d{{1,2}}(?::\d\d)? ?[ap]m)?")
 
 _TO = "(?:に|へ|まで)"
 _CANNOT = rf"(?:なく{words.BECAME}|ない|ません)"
 # Each of these begins with a character or a set of some, which is fast.
 _EVENT = re.compile(
-    rf"{DAY}{_TO}(?:{words.MOVED_TO})|{words.OFF}|{words.PUT_OFF}|変更(?=[でにしさ、][^。{DAY}]{{0,8}}{DAY})"
+    rf"{DAY}{_TO}(?:{words.MOVED_TO})|{words.OFF}|変更(?=[でにしさ、][^。{DAY}]{{0,8}}{DAY})"
     rf"|お?休[み講診校園](?=に?{words.BECAME}|だって|らしい|です|{words.ENDS})|[無な]く(?<=[{HAN}{KATAKANA}はがもり][無な]く){words.BECAME}"
     rf"|[行い]け{_CANNOT}|[来観見出帰乗泊][まら]?れ{_CANNOT}|[会遊][えべ]{_CANNOT}|参加でき{_CANNOT}|出席でき{_CANNOT}"
     rf"|やめ(?<=[はをも]やめ)(?:{words.DONE}|る(?:こと)?に|に(?:し|な))"
 )
 _NOT_TOLD = re.compile(
-    r"[^。]{0,10}?(?:かも|なら(?!な?かった?から)|[たっ]たら|れば|場合|可能性|かどうか|できる|できない|しよう|したい|ならな[いか]|されな[いか]|しな[いか]|待ち|料|不可|おそれ|恐れ|かな|撤回|取り消|だったら|予報|心配|どうする|じゃな|ではな)|.*[?？]$"
+    r"[^。]{0,10}?(?:かも|なら(?!な?かった?から)|[たっ]たら|れば|場合|可能性|かどうか|しよう|したい|おそれ|恐れ|かな|撤回|取り消|だったら|予報|心配|どうする|じゃな|ではな)|.*[?？]$"
 )
 _IF = re.compile(rf"(?:なら|たら|れば|場合(?:は)?|次第では?)、?(?:{DAY}{_TO})?$")
 _REVIVED = re.compile(
@@ -72,19 +71,17 @@ _ENGLISH_EVENT = re.compile(
 _MAY_TELL = re.compile(f"{_EVENT.pattern}|{_REVIVED.pattern}|{_ENGLISH_EVENT.pattern}".replace(DAY, ""))
 _ENGLISH_NOT_TOLD = re.compile(r"\b(?:not|might|may|could|if|unless|should|never|whether|hope|hopefully)\b|n't\b|\?")
 _CLAUSE = re.compile(r"[,;:]|\b(?:and|but|because|so|since|as|after|that)\b")
-_OBJECT_END = re.compile(rf"[,;:{DAY}]|\b(?:and|but|because|so|since|as|after|due|until|till|from|now|then|on|to(?= (?:the )?{DAY}))\b")
+_OBJECT_END = re.compile(rf"{_CLAUSE.pattern}|{DAY}|\b(?:due|until|till|from|now|then|on|to(?= (?:the )?{DAY}))\b")
 _NEXT_CLAUSE = re.compile(r"[,;.]|\bnow\b|\binstead\b")
 _ENGLISH_GENERIC = frozenset(
-    "appointment plan reserv book event thing date unfortun just also sad final today realli got get gets had has have been was were is are he she they we "
-    "i my our her his their the a an there it for to with by ask asked tonight oh well it'll".split()
+    "appointment plan reserv book event thing date unfortun just also sad final today realli got get gets ask asked tonight oh well it'll".split()
 )
 _TAKES_PLACE = frozenset("at tonight until this next arrives arriving starts begins takes happens comes coming opens".split())
 _FOR = re.compile(r"(?:for|before|until|about) (?:the |my |our |his |her |an? )?$")
 
 
 class MovedPlan(NamedTuple):
-    """What a sentence says has moved or is off. `nouns`: what it names, the last of them is what it is about; `free`: they may be parts of verbs.
-    `old`: the places of the days, among those of the sentence, that it no longer has. `is_off`: no new day is named. `person`: only a person is
+    """What a sentence says has moved or is off. `nouns`: what it names, the last of them is what it is about; `old`: the places of the days, among those of the sentence, that it no longer has. `is_off`: no new day is named. `person`: only a person is
     named, who can't come."""
 
     nouns: tuple[str, ...]
@@ -116,39 +113,30 @@ def is_regular(text: str) -> bool:
 
 def is_planned(noun: str, text: str) -> bool:
     """Whether a text names this as what it plans, rather than as a part of that: 遠足 in 20日に遠足, not in 遠足の買い物."""
-    if not is_japanese(noun):
-        words = list(re.finditer(rf"(?<![a-z0-9]){re.escape(noun)}[a-z]*", text))
-        return any(_ends_phrase(text[word.end() :]) and not _FOR.search(text[: word.start()]) for word in words)
-    return any(not _PART_OF.match(text, found.end()) for found in re.finditer(_whole(noun), text))
+    named = re.finditer(_whole(noun), text)
+    if is_japanese(noun):
+        return any(not _PART_OF.match(text, found.end()) for found in named)
+    return any(_ends_phrase(text[found.end() :]) and not _FOR.search(text[: found.start()]) for found in named)
 
 
 def is_with(person: str, text: str) -> bool:
     """Whether what a text plans is with this person alone, or that they come."""
-    if not is_japanese(person):
-        return (
-            re.search(
-                rf"\bwith (?:my )?{re.escape(person)}\b(?! and)|\b{re.escape(person)} (?:is |are )?(?:visit|com|arriv|stay)(?:ing|es?|s)\b",
-                text,
-            )
-            is not None
-        )
-    return re.search(rf"{re.escape(person)}(?:さん|ちゃん|くん|君)?(?:と(?![^。]*と)|が[^、。]*来)", text) is not None
+    name = re.escape(person)
+    japanese = rf"{name}(?:さん|ちゃん|くん|君)?(?:と(?![^。]*と)|が[^、。]*来)"
+    english = rf"\bwith (?:my )?{name}\b(?! and)|\b{name} (?:is |are )?(?:visit|com|arriv|stay)(?:ing|es?|s)\b"
+    return re.search(japanese if is_japanese(person) else english, text) is not None
 
 
 def names(noun: str, text: str) -> bool:
     """Whether a text has this noun."""
-    return re.search(_whole(noun) if is_japanese(noun) else rf"(?<![a-z0-9]){re.escape(noun)}[a-z']*", text) is not None
+    return re.search(_whole(noun), text) is not None
 
 
 def nouns_of(text: str) -> list[str]:
     """The nouns of a plan, by which memories about it are found."""
     text = re.sub(rf"{DAY}[にはのもへ]?", " ", text)
     if not is_japanese(text):
-        return [
-            word
-            for word in dict.fromkeys(re.findall(r"[a-z][a-z']{2,}", text))
-            if not is_function_word(word) and word not in _ENGLISH_GENERIC
-        ]
+        return list(dict.fromkeys(noun for noun in _english_nouns(text) if len(noun) > 2))
     chunks, stems = _chunks(text)
     return list(dict.fromkeys(chunks or stems or _in_hiragana(text)))
 
@@ -158,7 +146,7 @@ def _whole(noun: str) -> str:
         return rf"{re.escape(noun)}(?:(?=予約|予定|約束|当日|開催|参加)|(?![{HAN}]))"
     if re.fullmatch(f"[{KATAKANA}]+", noun):
         return rf"(?<![{KATAKANA}]){re.escape(noun)}(?![{KATAKANA}])"
-    return re.escape(noun)
+    return re.escape(noun) if is_japanese(noun) else rf"(?<![a-z0-9]){re.escape(noun)}[a-z']*"
 
 
 def _in_japanese(plain: str) -> MovedPlan | None:
@@ -209,9 +197,9 @@ def _chunks(text: str) -> tuple[list[str], list[str]]:
 
 def _in_english(plain: str) -> MovedPlan | None:
     event = _ENGLISH_EVENT.search(plain)
-    if not event or _ENGLISH_NOT_TOLD.search(_CLAUSE.split(plain[: event.start()])[-1]) or plain.rstrip().endswith("?"):
+    subject = _CLAUSE.split(plain[: event.start()])[-1] if event else ""
+    if not event or _ENGLISH_NOT_TOLD.search(subject) or plain.rstrip().endswith("?"):
         return None
-    subject = _CLAUSE.split(plain[: event.start()])[-1]
     following = plain[event.end() :]
     object_ = _OBJECT_END.split(following)[0]
     is_person = _CANT_COME.fullmatch(event[0]) is not None
@@ -226,8 +214,8 @@ def _in_english(plain: str) -> MovedPlan | None:
 
 
 def _english_nouns(text: str) -> list[str]:
-    words = [word.removesuffix("'s") for word in re.findall(r"[a-z][a-z']*", text)]
-    return [word for word in words if not is_function_word(word) and not _ENGLISH_GENERIC & {word, *tokens(word)}]
+    found = [word.removesuffix("'s") for word in re.findall(r"[a-z][a-z']*", text)]
+    return [word for word in found if not is_function_word(word) and not _ENGLISH_GENERIC & {word, *tokens(word)}]
 
 
 def _ends_phrase(after: str) -> bool:

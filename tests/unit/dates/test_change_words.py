@@ -23,6 +23,11 @@ def test_each_noun_is_known_of_days_plans_and_changes(noun):
     assert moved_plan(f"会議は{noun}になった").is_off
 
 
+@pytest.mark.parametrize("noun", [*change_words.POSTPONED.split("|"), "延長"])
+def test_the_new_day_is_to_come(noun):
+    assert days_of_statement(f"引き渡しは11月20日に{noun}になった", TOLD_ON) == [(date(2026, 11, 20), date(2026, 11, 21))]
+
+
 @pytest.mark.parametrize(
     "word", "cancelled|canceled|called off|scrapped|postponed|put off|rescheduled|delayed|pushed back|brought forward".split("|")
 )
