@@ -30,20 +30,14 @@ _ASKS_BEFORE = re.compile(
 )
 _ASKS_STILL = re.compile(r"まだ|もう|今も|\b(?:still|any ?more|yet)\b")
 # A question for a time or an amount, and what an answer to it has.
-_ASKED_VALUES = (
-    (
-        re.compile(r"いつ|何[曜時日月]|何年(?!生)|締め?切り?|期限|\b(?:when|what (?:time|day|date)|due|deadline)\b"),
-        re.compile(
-            r"[月火水木金土日]曜|\d+[時日月]|[明昨]日|来[週月年]|\b(?:(?:mon|tues?|wednes|thurs?|fri|satur|sun)days?|\d{1,2}(?::\d\d| ?[ap]m)|noon|midnight|"
-            r"tomorrow|next \w+|(?:january|february|march|april|may|june|july|august|september|october|november|december) \d|at \w+)\b"
-        ),
-    ),
-    (
-        re.compile(r"いくら|何円|家賃|時給|値段|料金|\bhow (?:much|many|long|old)\b|何(?:[歳才人本枚杯個回キ]|年生)"),
-        re.compile(r"[\d一二三四五六七八九十百千万半]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b"),
-    ),
+_ASKS_TIME = re.compile(r"いつ|何[曜時日月]|何年(?!生)|締め?切り?|期限|\b(?:when|what (?:time|day|date)|due|deadline)\b")
+_TIME = re.compile(
+    r"[月火水木金土日]曜|\d+[時日月]|[明昨]日|来[週月年]|\b(?:(?:mon|tues?|wednes|thurs?|fri|satur|sun)days?|\d{1,2}(?::\d\d| ?[ap]m)|noon|midnight|"
+    r"tomorrow|next \w+|(?:january|february|march|april|may|june|july|august|september|october|november|december) \d|at \w+)\b"
 )
-_TIME_BEFORE = re.compile(rf"(?:{_ASKED_VALUES[0][1].pattern}|半|から|まで)[^。、]{{0,3}}$")
+_ASKS_AMOUNT = re.compile(r"いくら|何円|家賃|時給|値段|料金|\bhow (?:much|many|long|old)\b|何(?:[歳才人本枚杯個回キ]|年生)")
+_AMOUNT = re.compile(r"[\d一二三四五六七八九十百千万半]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b")
+_TIME_BEFORE = re.compile(rf"(?:{_TIME.pattern}|半|から|まで)[^。、]{{0,3}}$")
 _END = re.compile(r"[。！？!?;]|\.\s")
 # What asks for a state, and words of the events that begin or end it: who moved lives elsewhere.
 _STATES = tuple(
@@ -108,12 +102,12 @@ def asks_still(question: str) -> bool:
 
 def asks_time(question: str) -> bool:
     """Whether a question asks for a time."""
-    return _ASKED_VALUES[0][0].search(question) is not None
+    return _ASKS_TIME.search(question) is not None
 
 
 def has_asked_value(question: str, text: str) -> bool | None:
     """Whether a text has a time or an amount, if the question asks for one; None if it asks for something else."""
-    asked = [value for asks, value in _ASKED_VALUES if asks.search(question)]
+    asked = [value for asks, value in ((_ASKS_TIME, _TIME), (_ASKS_AMOUNT, _AMOUNT)) if asks.search(question)]
     return any(value.search(text) for value in asked) if asked else None
 
 
