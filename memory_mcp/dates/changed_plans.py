@@ -1,4 +1,7 @@
-"""Days that a plan no longer has: the one from which it was moved (11月10日から17日に変更した), the week that it skips (今週は休み、次は25日), and that of what is called off (11月16日のライブは中止になった)."""
+"""Days that a plan no longer has: the one from which it was moved (11月10日から17日に変更した), the week that it skips (今週は休み、次は25日), and that of what is called off (11月16日のライブは中止になった).
+
+The words by which plans move or are off are in `dates/change_words.py`; what may stand around them is here.
+"""
 
 import re
 

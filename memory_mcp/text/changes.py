@@ -1,4 +1,7 @@
-"""What tells that something changed, in Japanese and English: 「会議は火曜になった」, "Sold the Civic". Texts are normalized (`tokens.normalise`) but for `tells_change`."""
+"""What tells that something changed, in Japanese and English: 「会議は火曜になった」, "Sold the Civic". Texts are normalized (`tokens.normalise`) but for `tells_change`.
+
+The words by which plans change as well are in `dates/change_words.py`; those of all else (引っ越した, 退職, sold) are here.
+"""
 
 import re
 

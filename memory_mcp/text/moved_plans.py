@@ -1,6 +1,7 @@
 """What tells that a plan moved or is off, in Japanese and English: 「歯医者は火曜に変更になった」, "Emi can't make it".
 
-Texts are sentences, normalized (`tokens.normalise`), with `DAY` for each day that they name.
+Texts are sentences, normalized (`tokens.normalise`), with `DAY` for each day that they name. The words are in `dates/change_words.py`;
+here is what only plans have (行けなくなった, 休講, "can't make it"), and what a sentence says it of.
 """
 
 import re
