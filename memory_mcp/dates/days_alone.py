@@ -13,7 +13,7 @@ from memory_mcp.dates.calendar_dates import NO_COUNT
 from memory_mcp.dates.changed_plans import BESIDE_DAY
 from memory_mcp.dates.expressions import Expression, Resolver, of_kind
 from memory_mcp.dates.plan_notes import notes_day_of_month, notes_plan
-from memory_mcp.dates.spans import MONTHS, WEEKDAYS, DaySpan, day_of, months_back, week_of
+from memory_mcp.dates.spans import MONTHS, SATURDAY, WEEKDAYS, DaySpan, day_of, months_back, week_of
 from memory_mcp.dates.tense import EVENTS, PLANNED, Direction, direction, first_tense, sentence_around
 from memory_mcp.dates.weekdays import WEEKS_BACK, latest_weekend, weekend
 
@@ -21,6 +21,7 @@ from memory_mcp.dates.weekdays import WEEKS_BACK, latest_weekend, weekend
 DAY_ALONE = re.compile(
     r"(?:the )?([月火水木金土日]曜|週末|土日|(?:mon|tues|wednes|thurs|fri|satur|sun)day|weekend\Z|\d{1,2}日\Z|\d{1,2}(?:st|nd|rd|th)\Z)"
 )
+_WEEKDAY = re.compile(r"([月火水木金土日])曜日?|週末|土日|\b(?:(mon|tues|wednes|thurs|fri|satur|sun)day|weekend)\b")
 
 of_week, _ = of_kind("days of the week")
 of_weekend, _ = of_kind("weeks and weekends")
@@ -119,6 +120,13 @@ def is_noted_for_day_of_month(before: str, after: str) -> bool:
     if _ALWAYS.search(whole) or _LONG_AGO.search(whole) or _FROM_NOW_ON.search(before) or _SICK_SINCE.match(after):
         return False
     return notes_plan(before, after) or (not before and not _USUAL.search(after) and notes_day_of_month(after))
+
+
+def weekdays_named(plain: str) -> Iterator[tuple[int, int, list[int]]]:
+    """Where a normalized text names a day of the week or a weekend, whichever it means, and which days these are (0 is Monday)."""
+    for found in _WEEKDAY.finditer(plain):
+        name = found[1] or found[2]
+        yield *found.span(), [WEEKDAYS[name[:3]]] if name else [SATURDAY, SATURDAY + 1]
 
 
 def _is_timetable(plain: str) -> bool:

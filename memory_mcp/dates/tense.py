@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from memory_mcp.characters import KANJI
+from memory_mcp.dates import change_words as words
 from memory_mcp.dates.changed_plans import BESIDE_DAY, is_called_off
 
 Direction = Literal["next", "last"]
@@ -42,7 +43,7 @@ _WAS = re.compile(
 # An action in the past that prepares an event to come.
 _PLAN_MADE = re.compile(
     r"(?:予約|約束|予定|申し?込み?|エントリー|チケット|切符|航空券|席|宿|ホテル|部屋|便)[^、]{0,8}?(?:した|しました|取[っれ]|とっ|とれ|買っ|入[れっ]|立て|でき|押さえ|決ま|決め)"
-    r"|申し込[んみ]|応募し|エントリーし|登録し|延期|リスケ|ずら[しれさ]|繰り下げ|繰り上げ"
+    r"|申し込[んみ]|応募し|エントリーし|登録し|リスケ|ずら[しれさ]|繰り[上下]げ"
 )
 _ENGAGEMENTS = rf"(?:{EVENTS}|仕事|用事|シフト|バイト|アポ|残業|転勤|異動)"
 # Such an event has been arranged: 取材が入った, but not 泥棒が入った, 手術が決まった, but not 優勝が決まった.
@@ -56,7 +57,7 @@ _AT = rf"^{BESIDE_DAY}(?:から)?(?:に|へ|と)"
 _FIXED = re.compile(rf"{_AT}(?:決ま|決め|決定|なっ|なり|し(?:た|ま)|設定|変更|変わ|延び|伸び|移[っしさ]|確定|組ま|セット)")
 # What is fixed for a day is to come, whatever it is, unless the verb describes a noun: 引き渡しは10月17日になった, but not 10月17日に変更した設定.
 _FIXED_FOR = re.compile(
-    rf"{_AT}(?:(?P<done_on>し(?=た|まし|て)|変更)|決ま|決め|決定|な(?=っ|りまし)|確定|延[期びば]|伸び|ずら|ずれ|早[まめ]|取り直|組み直|振り?替え|繰り[上下]げ|前倒|後ろ倒|リスケ)"
+    rf"{_AT}(?:(?P<done_on>し(?=た|まし|て)|変更)|決ま|決め|決定|な(?=っ|りまし)|確定|{words.POSTPONED}|延[長びば]|伸び|ずら|ずれ|早[まめ]|取り直|組み直|繰り[上下]げ)"
     r"(?:[ぁ-ん]{0,12}?た(?=\s*(?:$|[、，,)）」』…!？~〜ー]|ので|から|けど|が|し|よ|ね|な[ぁあ]?$|そう|らしい|みたい|ため|と|って|ん[だで]|です$))|(?=\s*(?:$|[、，,)）」』…!？~〜ー]|だ|です|と|らしい)))"
 )
 _OBJECT = re.compile("を[^はが、]*$")

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
+from memory_mcp.dates.days_alone import weekdays_named
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.recognize import IN_STATEMENTS, recognize
 from memory_mcp.domain import Candidate, Filters, Memory
@@ -28,14 +29,7 @@ LONGEST_DAYS = 14
 # So many plans more than are wanted are read where some moved.
 SPARE = 10
 
-_ENGLISH_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_WEEKDAY = re.compile(
-    rf"(?:今度の|次の|今週の?)?(?:([月火水木金土日])曜日?|(週末|土日))|\b(?:(?:on|this|next) )?(?:({'|'.join(_ENGLISH_WEEKDAYS)})|(weekend))\b"
-)
-_SENTENCES = re.compile(r"[。！？!\n;]|\.\s|\.$")
 _HAPPENED = re.compile(r"(?:た|ました|だった|でした)[。!！]?$")
-
-Span = tuple[datetime, datetime]
 
 
 class _Day(NamedTuple):
@@ -243,16 +237,10 @@ def _marked(text: str, told_at: datetime, zone: ZoneInfo) -> _Sentence:
     named = [
         (each.start, each.end, _Day(each.spans)) for each in recognize(plain, told_at.astimezone(zone).date(), IN_STATEMENTS, upcoming=True)
     ]
-    for found in _WEEKDAY.finditer(plain):
-        if all(found.end() <= start or found.start() >= end for start, end, _ in named):
-            named.append((found.start(), found.end(), _Day((), _weekdays(found))))
+    for start, end, weekdays in weekdays_named(plain):
+        if all(end <= first or start >= after for first, after, _ in named):
+            named.append((start, end, _Day((), weekdays)))
     named.sort(key=lambda each: each[0])
     for start, end, _ in reversed(named):
         plain = plain[:start] + DAY + plain[end:]
     return _Sentence(plain, [day for _, _, day in named])
-
-
-def _weekdays(found: re.Match[str]) -> Sequence[int]:
-    if found[1]:
-        return ("月火水木金土日".index(found[1]),)
-    return (_ENGLISH_WEEKDAYS.index(found[3]),) if found[3] else (5, 6)

@@ -1,25 +1,26 @@
-"""What tells that something changed, in Japanese and English: 「会議は火曜になった」, "Sold the Civic". Texts are normalized (`tokens.normalise`) but for `tells_change`."""
+"""What tells that something changed, in Japanese and English: 「会議は火曜になった」, "Sold the Civic". Texts are normalized (`tokens.normalise`) but for `tells_change`.
+
+The words by which plans change as well are in `dates/change_words.py`; those of all else (引っ越した, 退職, sold) are here.
+"""
 
 import re
 
 from memory_mcp.characters import HAN, KATAKANA, is_japanese
+from memory_mcp.dates import change_words as words
 from memory_mcp.text.tokens import normalise
 
 LONGEST = 120
 
-# Endings of verbs that tell what has happened.
-_DONE = r"(?:[たて]|ました|まして|ちゃ)"
 # What happened: became, changed, ended, moved, went up or down; nouns of such events; what was decided, and what is no longer so.
 _EVENT = re.compile(
-    rf"(?:[にくと]|よう)な(?:っ{_DONE}|りま)|[変替代換]わ(?:っ{_DONE}|りま)|"
-    rf"(?:[変替換]え|やめ|辞め|別れ|早め|増え|壊れ|捨て|延び|上げ|下げ|伸び){_DONE}|(?:越|ば|移|減ら|増や|手放|戻|壊)し{_DONE}|"
-    rf"(?:治|直|減|上が|下が|移|売|譲|戻|亡くな|なくな)っ{_DONE}|(?:移|売|譲|戻|亡くな|なくな)りま|死んだ|天国に"
-    r"|(?:変更|延期|中止|前倒し|移行|移転|移籍|異動|転勤|転職|退職|就職|入社|転校|進学|卒業|退部|退会|解約|離婚|結婚|再婚|引退|転居|改名|完治|処分|交代|"
-    r"廃止|撤回)(?=[しさにで。、!届]|です|だ|$)"
-    rf"|ことに(?:し|な)|を[^。]{{1,20}}にし{_DONE}|では?なく|じゃなく|もう[^。、]{{0,14}}(?:な[いく]|ません|いない)|"
-    r"\b(?:no longer|(?:(?:got|was|were|is|has been) )?(?:changed|moved|switched|swapped|migrated|replaced|renamed|extended|postponed|rescheduled|pushed|"
-    r"delayed|cancell?ed|upgraded|downgraded|raised|lowered|promoted|transferred|divorced|married|engaged|retired|hired)|"
-    r"became|turned|quit|stopped|dropped|left|gave (?:up|away|my|our|the|his|her)|sold|got rid of|brought forward|called off|went (?:up|down)|"
+    rf"(?:[亡な]くな[っり]|[にくと]な[っり]|ような[っり]|{words.MOVES}|[替代換]わ|[替換]え|やめ|辞め|別れ|増え|壊れ|捨て|[上下]げ(?<![しちりいみ][上下]げ)|越し|減ら|増や|手放|戻|壊し|治[っり]|直っ|減|上がっ|下がっ|"
+    rf"売[っり]|譲[っりら]){words.BEHIND_STEM}(?:{words.HAPPENED}|ます)|死んだ|天国に"
+    rf"|(?:変更|{words.CALLED_OFF}|{words.POSTPONED}|移行|移転|移籍|異動|転勤|転職|退職|就職|入社|転校|進学|卒業|退部|退会|解約|離婚|結婚|再婚|引退|転居|改名|完治|処分|交代|"
+    r"廃止|撤回)(?=[しさに。、!届だ]|で(?!き)|$)"
+    rf"|ことに(?:し|な)|を[^。]{{1,20}}にし{words.HAPPENED}|では?なく|じゃなく|もう[^。、]{{0,14}}(?:な[いく]|ません|いない)|"
+    rf"\b(?:no longer|(?:(?:got|was|were|is|has been) )?(?:{words.ENGLISH_MOVED}|{words.ENGLISH_PUT_OFF}|{words.ENGLISH_OFF}|swapped|migrated|replaced|renamed|extended|"
+    r"upgraded|downgraded|raised|lowered|promoted|transferred|divorced|married|engaged|retired|hired)|"
+    r"became|turned|quit|stopped|dropped|left|gave (?:up|away|my|our|the|his|her)|sold|got rid of|went (?:up|down)|"
     r"(?:split|broke) up|joined|resigned|rewrote|passed away|died|recovered|healed)\b"
 )
 # Since when something is so: these days, from this month on.
@@ -32,19 +33,14 @@ _ASKS_BEFORE = re.compile(
 )
 _ASKS_STILL = re.compile(r"まだ|もう|今も|\b(?:still|any ?more|yet)\b")
 # A question for a time or an amount, and what an answer to it has.
-_ASKED_VALUES = (
-    (
-        re.compile(r"いつ|何[曜時日月]|何年(?!生)|締め?切り?|期限|\b(?:when|what (?:time|day|date)|due|deadline)\b"),
-        re.compile(
-            r"[月火水木金土日]曜|\d+[時日月]|[明昨]日|来[週月年]|\b(?:(?:mon|tues?|wednes|thurs?|fri|satur|sun)days?|\d{1,2}(?::\d\d| ?[ap]m)|noon|midnight|"
-            r"tomorrow|next \w+|(?:january|february|march|april|may|june|july|august|september|october|november|december) \d|at \w+)\b"
-        ),
-    ),
-    (
-        re.compile(r"いくら|何円|家賃|時給|値段|料金|\bhow (?:much|many|long|old)\b|何(?:[歳才人本枚杯個回キ]|年生)"),
-        re.compile(r"[\d一二三四五六七八九十百千万半]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b"),
-    ),
+_ASKS_TIME = re.compile(r"いつ|何[曜時日月]|何年(?!生)|締め?切り?|期限|\b(?:when|what (?:time|day|date)|due|deadline)\b")
+_TIME = re.compile(
+    r"[月火水木金土日]曜|\d+[時日月]|[明昨]日|来[週月年]|\b(?:(?:mon|tues?|wednes|thurs?|fri|satur|sun)days?|\d{1,2}(?::\d\d| ?[ap]m)|noon|midnight|"
+    r"tomorrow|next \w+|(?:january|february|march|april|may|june|july|august|september|october|november|december) \d|at \w+)\b"
 )
+_ASKS_AMOUNT = re.compile(r"いくら|何円|家賃|時給|値段|料金|\bhow (?:much|many|long|old)\b|何(?:[歳才人本枚杯個回キ]|年生)")
+_AMOUNT = re.compile(r"[\d一二三四五六七八九十百千万半]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b")
+_TIME_BEFORE = re.compile(rf"(?:{_TIME.pattern}|半|から|まで)[^。、]{{0,3}}$")
 _END = re.compile(r"[。！？!?;]|\.\s")
 # What asks for a state, and words of the events that begin or end it: who moved lives elsewhere.
 _STATES = tuple(
@@ -74,8 +70,8 @@ _ENDED_AFTER = re.compile(
     r"(?:'s)?(?: [\w']+){0,3} (?:split up|broke|broken|died|passed away|retired|resigned|left|quit|gone|no longer|any ?more)\b"
 )
 _ENDED_BEFORE = re.compile(
-    r"\b(?:no|from|sold|quit|left|stopped|dropped|gave (?:up|away)|got rid of|replaced|instead of|no longer|no more|cancell?ed|broke up with|"
-    r"divorced|called off)(?: [\w']+){0,3} $"
+    rf"\b(?:no|from|sold|quit|left|stopped|dropped|gave (?:up|away)|got rid of|replaced|instead of|no longer|no more|{words.ENGLISH_OFF}|broke up with|"
+    r"divorced)(?: [\w']+){0,3} $"
 )
 
 
@@ -109,22 +105,18 @@ def asks_still(question: str) -> bool:
 
 def asks_time(question: str) -> bool:
     """Whether a question asks for a time."""
-    return _ASKED_VALUES[0][0].search(question) is not None
+    return _ASKS_TIME.search(question) is not None
 
 
 def has_asked_value(question: str, text: str) -> bool | None:
     """Whether a text has a time or an amount, if the question asks for one; None if it asks for something else."""
-    asked = [value for asks, value in _ASKED_VALUES if asks.search(question)]
+    asked = [value for asks, value in ((_ASKS_TIME, _TIME), (_ASKS_AMOUNT, _AMOUNT)) if asks.search(question)]
     return any(value.search(text) for value in asked) if asked else None
 
 
 def changes_time(text: str) -> bool:
     """Whether what a text tells a change of is a time: 「火曜になった」."""
-    event = _EVENT.search(text)
-    return (
-        event is not None
-        and re.search(rf"(?:{_ASKED_VALUES[0][1].pattern}|半|から|まで)[^。、]{{0,3}}$", text[: event.start()]) is not None
-    )
+    return any(_TIME_BEFORE.search(text[: event.start()]) for event in _EVENT.finditer(text))
 
 
 def ends(text: str, thing: str) -> bool:

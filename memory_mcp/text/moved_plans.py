@@ -1,49 +1,39 @@
 """What tells that a plan moved or is off, in Japanese and English: 「歯医者は火曜に変更になった」, "Emi can't make it".
 
-Texts are sentences, normalized (`tokens.normalise`), with `DAY` for each day that they name.
+Texts are sentences, normalized (`tokens.normalise`), with `DAY` for each day that they name. The words are in `dates/change_words.py`;
+here is what only plans have (行けなくなった, 休講, "can't make it"), and what a sentence says it of.
 """
 
 import re
 from typing import NamedTuple
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
+from memory_mcp.dates import change_words as words
+from memory_mcp.dates.changed_plans import TIME_OF_DAY
 from memory_mcp.text.tokens import is_function_word, tokens
 
 DAY = "\ue000"
-_DAY_AND_TIME = re.compile(
-    rf"{DAY}\s?(?:の?\s?(?:午前|午後|朝|昼|夕方|夜)?\d{{1,2}}(?:時半?|:\d\d)(?:\d{{1,2}}分)?|の?(?:朝|昼|夕方|夜)|(?: at)? \d{{1,2}}(?::\d\d)? ?[ap]m)"
-)
+_DAY_AND_TIME = re.compile(rf"{DAY}{TIME_OF_DAY}(?:(?: at)? \d{{1,2}}(?::\d\d)? ?[ap]m)?")
 
-_DONE = r"(?:(?=に?な(?:っ(?!たら|ても)|りまし)|に?し(?:た(?![いら])|まし|て|ちゃ)|さ(?:れた|れて|せて)|が?決|だ(?:$|そう|って|よ|と|、)|です|で|って|らしい|みたい|の(?:連絡|知らせ)|と(?:の|い[うわ]|連絡)|[、!\s]|$))"
-_OFF = (
-    rf"(?:中止|取りやめ|取り止め|キャンセル|お流れ|白紙|見送り){_DONE}|(?<=[{HAN}{KATAKANA}はがも])(?:なし|無し)(?=に(?:なった|した|なりま)|だって|って|[、!\s]|$)"
-    r"|(?<=[はがもで、])流れ(?:た|て|ちゃ)|(?:お?休み|休講|休診|休校|休園)(?=に?な(?:った|って|りま)|だって|らしい|、|$|です)"
-    r"|(?:[行い]け|来ら?れ|帰れ|[観見出]ら?れ|泊まれ|乗れ|会え|遊べ|(?:参加|出席)でき)(?:なくな(?:った|って|っちゃ|りま)|ない|ません)"
-    rf"|(?<=[{HAN}{KATAKANA}はがもり])[無な]くな(?:った|って|っちゃ|りま)|(?<=[はをも])(?:やめ|取りやめ|取り止め)(?:た|て|る(?:こと)?に|に(?:し|な))"
+_TO = "(?:に|へ|まで)"
+_CANNOT = rf"(?:なく{words.BECAME}|ない|ません)"
+# Each of these begins with a character or a set of some, which is fast.
+_EVENT = re.compile(
+    rf"{DAY}{_TO}(?:{words.MOVED_TO})|{words.OFF}|変更(?=[でにしさ、][^。{DAY}]{{0,8}}{DAY})"
+    rf"|お?休[み講診校園](?=に?{words.BECAME}|だって|らしい|です|{words.ENDS})|[無な]く(?<=[{HAN}{KATAKANA}はがもり][無な]く){words.BECAME}"
+    rf"|[行い]け{_CANNOT}|[来観見出帰乗泊][まら]?れ{_CANNOT}|[会遊][えべ]{_CANNOT}|参加でき{_CANNOT}|出席でき{_CANNOT}"
+    rf"|やめ(?<=[はをも]やめ)(?:{words.DONE}|る(?:こと)?に|に(?:し|な))"
 )
-_POSTPONED_WORDS = r"延期|順延|日延べ|前倒し|後ろ倒し|先延ばし|リスケ|ずれ|ずら"
-_POSTPONED = rf"(?:延期|順延|日延べ|前倒し|後ろ倒し|先延ばし|リスケ){_DONE}|(?:日程|日にち|日取り|曜日)[がをはも]?(?:変更{_DONE}|変わった|変わって|変えた)|ずれ(?:た|て|込)|ずら(?:した|して|しま)"
-_TO = r"(?:に|へ|まで)"
-_MOVED_TO = rf"{DAY}{_TO}(?:変更{_DONE}|変わ(?:っ[たて]|りま)|変え[たて]|延び[たて]|延ばし[たて]|移(?:動{_DONE}|った|して|した)|振り?替|な(?:った|って|りま|っちゃ)|し(?:た(?!い)|てもら|まし)|早(?:まっ|め)[たて])|(?:変更|振替)(?=[でにしさ、][^。{DAY}]{{0,8}}{DAY})"
-_HAS_NEW_DAY = re.compile(_POSTPONED_WORDS)
-_EVENT = re.compile(f"{_MOVED_TO}|{_OFF}|{_POSTPONED}")
 _NOT_TOLD = re.compile(
-    r"[^。]{0,10}?(?:かも|なら(?!な?かった?から)|[たっ]たら|れば|場合|可能性|かどうか|できる|できない|しよう|したい|ならな[いか]|されな[いか]|しな[いか]|待ち|料|不可|おそれ|恐れ|かな|撤回|取り消|だったら|予報|心配|どうする|じゃな|ではな)|.*[?？]$"
+    r"[^。]{0,10}?(?:かも|なら(?!な?かった?から)|[たっ]たら|れば|場合|可能性|かどうか|しよう|したい|おそれ|恐れ|かな|撤回|取り消|だったら|予報|心配|どうする|じゃな|ではな)|.*[?？]$"
 )
-_IF = re.compile(rf"(?:なら|たら|れば|場合(?:は)?|次第では?)、?(?:{DAY}{_TO})?$")
+_IF = re.compile(rf"(?:なら|たら|れば|[るい]と|場合(?:は)?|次第では?|(?:(?<!\d)時|際|雨の日)に?は)、?(?:{DAY}{_TO})?$")
 _REVIVED = re.compile(
-    r"やっぱり?(?![^。]*(?:中止|延期|キャンセル|やめ|なくな|行けな))|やはり(?![^。]*(?:中止|延期|キャンセル|やめ|なくな|行けな))|復活|再開|撤回|(?:[行来]|でき|開催)[^。]{0,3}(?:る|れる)(?:こと|よう)になった|元の[^。]{0,4}に戻"
+    rf"や(?:っぱり?|はり)(?![^。]*(?:{words.CALLED_OFF}|{words.POSTPONED}|やめ|なくな|行けな))|復活|再開|撤回|(?:[行来]|でき|開催)[^。]{{0,3}}る(?:こと|よう)になった|元の[^。]{{0,4}}に戻"
     r"|\b(?:after all|back on|is on again|can make it)\b"
-)
-_WORDS = re.compile(
-    rf"{_POSTPONED_WORDS}|中止|取り[や止消]|キャンセル|お流れ|白紙|見送|[なの無]し|流れ|けなく|れなく|けない|れない|けませ|れませ|できな|できませ|[えら]なくな|[無な]くな|休|延|早[まめ]|[やは]め|変[更わえ]|移[動しっ]|"
-    r"振り?替|にな[っり]|日程|日取り|日にち|[にへ](?:し|早)|やっぱ|やはり|復活|再開|撤回|ように|ことに|戻|"
-    r"cance|called off|scrapped|fell through|not happening|backed out|bailed|\boff\b|resched|postpone|can't|cannot|can not|couldn|won't|can\u2019t|couldn\u2019t|won\u2019t|put off|pushed|brought|delayed|moved|"
-    r"changed|shifted|bumped|switched|after all|back on|is on again|can make it"
 )
 _EVERY = re.compile(rf"毎[日週月年朝晩{DAY}]|毎|隔週|\b(?:every|each|weekly)\b")
 
-_TARGET = re.compile(rf"{DAY}{_TO}?$")
 _OPENING = re.compile(
     r"^(?:(?:でも|だけど|けど|やっぱり?|やはり|結局|急に|急遽|そういえば|あと|ちなみに|実は|なんか|さっき|残念(?:ながら|だけど)?|ごめん|悲報|え[ー、]|あ[ー、]|それと|例の)、?)+"
 )
@@ -59,9 +49,9 @@ _ASPECT = re.compile(
     r"場所|会場|部屋|会議室|時間|時刻|集合|開始|開演|開場|終了|メニュー|席|値段|会費|料金|費用|幹事|持ち物|担当|服装|人数|行き先|内容|方法|司会|講師|先生|講演者|出演者|曲|議題|店|"
     r"\b(?:venue|place|location|room|time|menu|seats?|price|fee|topic|agenda|speaker|start)\b"
 )
-_GENERIC = frozenset(
+_GENERIC = frozenset(f"{words.CALLED_OFF}|{words.POSTPONED}".split("|")) | frozenset(
     "予定 予約 約束 件 話 私 僕 俺 自分 結局 急 急遽 突然 今回 次回 次 今度 今朝 先程 連絡 日程 日 日付 分 方 参加 出席 全部 残念 本当 例 今日 一旦 正式 都合 発表 実 当日 本番 "
-    "変更 延期 中止 キャンセル リスケ 雨天 先方 相手 無事 多分 普通 皆 楽 時 回 日取 前 後".split()
+    "変更 雨天 先方 相手 無事 多分 普通 皆 楽 時 回 日取 前 後".split()
 )
 _GENERIC_END = re.compile(r"(?<=.)(?:予約|予定|約束|当日|本番|参加|日程)$")
 _CHUNK = re.compile(
@@ -74,31 +64,25 @@ _PART_OF = re.compile(
 )
 
 _CANT_COME = re.compile(r"(?:can't|cannot|can not|couldn't|won't be able to) (?:make (?:it|the|our|my)|come|go|attend|join)")
-_ENGLISH_OFF = (
-    r"(?:cancell?ed|(?:had|have|has|decided) to (?:cancel|call off)|called off|scrapped|fell through|not happening|backed out|bailed(?: on)?)\b|(?<=\bis )off\b|(?<=\bwas )off\b|"
-    rf"\b{_CANT_COME.pattern}\b"
+_ENGLISH_EVENT = re.compile(
+    rf"\b(?:{words.ENGLISH_OFF}|fell through|not happening|backed out|bailed(?: on)?|(?:is|was) off|(?:ha[ds]|have|decided) to (?:cancel|call off|reschedule|postpone)"
+    rf"|{_CANT_COME.pattern}|{words.ENGLISH_PUT_OFF}|(?:{words.ENGLISH_MOVED})\b(?=[^.]*\b(?:to|until|till)\b[^.]{{0,12}}{DAY}))\b"
 )
-_ENGLISH_MOVED = (
-    r"\b(?:postponed|put off|rescheduled|pushed(?: back)?|brought forward|delayed|(?:had|have|has) to (?:reschedule|postpone))\b|\b(?:moved|changed|shifted|bumped|switched)\b(?=[^.]*\b(?:to|until|till)\b[^.]{0,12}"
-    + DAY
-    + ")"
-)
-_ENGLISH_EVENT = re.compile(f"{_ENGLISH_OFF}|{_ENGLISH_MOVED}")
+# The same where the days are not marked yet.
+_MAY_TELL = re.compile(f"{_EVENT.pattern}|{_REVIVED.pattern}|{_ENGLISH_EVENT.pattern}".replace(DAY, ""))
 _ENGLISH_NOT_TOLD = re.compile(r"\b(?:not|might|may|could|if|unless|should|never|whether|hope|hopefully)\b|n't\b|\?")
 _CLAUSE = re.compile(r"[,;:]|\b(?:and|but|because|so|since|as|after|that)\b")
-_OBJECT_END = re.compile(rf"[,;:{DAY}]|\b(?:and|but|because|so|since|as|after|due|until|till|from|now|then|on|to(?= (?:the )?{DAY}))\b")
+_OBJECT_END = re.compile(rf"{_CLAUSE.pattern}|{DAY}|\b(?:due|until|till|from|now|then|on|to(?= (?:the )?{DAY}))\b")
 _NEXT_CLAUSE = re.compile(r"[,;.]|\bnow\b|\binstead\b")
 _ENGLISH_GENERIC = frozenset(
-    "appointment plan reserv book event thing date unfortun just also sad final today realli got get gets had has have been was were is are he she they we "
-    "i my our her his their the a an there it for to with by ask asked tonight oh well it'll".split()
+    "appointment plan reserv book event thing date unfortun just also sad final today realli got get gets ask asked tonight oh well it'll".split()
 )
 _TAKES_PLACE = frozenset("at tonight until this next arrives arriving starts begins takes happens comes coming opens".split())
 _FOR = re.compile(r"(?:for|before|until|about) (?:the |my |our |his |her |an? )?$")
 
 
 class MovedPlan(NamedTuple):
-    """What a sentence says has moved or is off. `nouns`: what it names, the last of them is what it is about; `free`: they may be parts of verbs.
-    `old`: the places of the days, among those of the sentence, that it no longer has. `is_off`: no new day is named. `person`: only a person is
+    """What a sentence says has moved or is off. `nouns`: what it names, the last of them is what it is about; `old`: the places of the days, among those of the sentence, that it no longer has. `is_off`: no new day is named. `person`: only a person is
     named, who can't come."""
 
     nouns: tuple[str, ...]
@@ -115,7 +99,7 @@ def moved_plan(sentence: str) -> MovedPlan | None:
 
 def may_tell_move(text: str) -> bool:
     """Whether a text has a word by which plans move, are off, or take place after all."""
-    return _WORDS.search(text.casefold()) is not None
+    return _MAY_TELL.search(text.casefold().replace("\u2019", "'")) is not None
 
 
 def revives(text: str) -> bool:
@@ -130,39 +114,30 @@ def is_regular(text: str) -> bool:
 
 def is_planned(noun: str, text: str) -> bool:
     """Whether a text names this as what it plans, rather than as a part of that: 遠足 in 20日に遠足, not in 遠足の買い物."""
-    if not is_japanese(noun):
-        words = list(re.finditer(rf"(?<![a-z0-9]){re.escape(noun)}[a-z]*", text))
-        return any(_ends_phrase(text[word.end() :]) and not _FOR.search(text[: word.start()]) for word in words)
-    return any(not _PART_OF.match(text, found.end()) for found in re.finditer(_whole(noun), text))
+    named = re.finditer(_whole(noun), text)
+    if is_japanese(noun):
+        return any(not _PART_OF.match(text, found.end()) for found in named)
+    return any(_ends_phrase(text[found.end() :]) and not _FOR.search(text[: found.start()]) for found in named)
 
 
 def is_with(person: str, text: str) -> bool:
     """Whether what a text plans is with this person alone, or that they come."""
-    if not is_japanese(person):
-        return (
-            re.search(
-                rf"\bwith (?:my )?{re.escape(person)}\b(?! and)|\b{re.escape(person)} (?:is |are )?(?:visit|com|arriv|stay)(?:ing|es?|s)\b",
-                text,
-            )
-            is not None
-        )
-    return re.search(rf"{re.escape(person)}(?:さん|ちゃん|くん|君)?(?:と(?![^。]*と)|が[^、。]*来)", text) is not None
+    name = re.escape(person)
+    japanese = rf"{name}(?:さん|ちゃん|くん|君)?(?:と(?![^。]*と)|が[^、。]*来)"
+    english = rf"\bwith (?:my )?{name}\b(?! and)|\b{name} (?:is |are )?(?:visit|com|arriv|stay)(?:ing|es?|s)\b"
+    return re.search(japanese if is_japanese(person) else english, text) is not None
 
 
 def names(noun: str, text: str) -> bool:
     """Whether a text has this noun."""
-    return re.search(_whole(noun) if is_japanese(noun) else rf"(?<![a-z0-9]){re.escape(noun)}[a-z']*", text) is not None
+    return re.search(_whole(noun), text) is not None
 
 
 def nouns_of(text: str) -> list[str]:
     """The nouns of a plan, by which memories about it are found."""
     text = re.sub(rf"{DAY}[にはのもへ]?", " ", text)
     if not is_japanese(text):
-        return [
-            word
-            for word in dict.fromkeys(re.findall(r"[a-z][a-z']{2,}", text))
-            if not is_function_word(word) and word not in _ENGLISH_GENERIC
-        ]
+        return list(dict.fromkeys(noun for noun in _english_nouns(text) if len(noun) > 2))
     chunks, stems = _chunks(text)
     return list(dict.fromkeys(chunks or stems or _in_hiragana(text)))
 
@@ -172,18 +147,16 @@ def _whole(noun: str) -> str:
         return rf"{re.escape(noun)}(?:(?=予約|予定|約束|当日|開催|参加)|(?![{HAN}]))"
     if re.fullmatch(f"[{KATAKANA}]+", noun):
         return rf"(?<![{KATAKANA}]){re.escape(noun)}(?![{KATAKANA}])"
-    return re.escape(noun)
+    return re.escape(noun) if is_japanese(noun) else rf"(?<![a-z0-9]){re.escape(noun)}[a-z']*"
 
 
 def _in_japanese(plain: str) -> MovedPlan | None:
     event = _EVENT.search(plain)
     if not event or _NOT_TOLD.match(plain, event.end()) or _IF.search(plain[: event.start()]):
         return None
-    head, rest = plain[: event.start()], plain[event.start() :]
-    target = _TARGET.search(head) if _HAS_NEW_DAY.match(event[0]) else None
-    before = head[: target.start()] if target else head
+    before = plain[: event.start()]
     old = tuple(range(before.count(DAY)))
-    is_off = DAY not in rest and target is None
+    is_off = DAY not in plain[event.start() :]
     nouns = _topic(_OPENING.sub("", before))
     cannot_come = event[0].startswith("来") and len(nouns) == 1
     return MovedPlan(tuple(nouns), old, is_off, person=cannot_come) if nouns else None
@@ -225,9 +198,9 @@ def _chunks(text: str) -> tuple[list[str], list[str]]:
 
 def _in_english(plain: str) -> MovedPlan | None:
     event = _ENGLISH_EVENT.search(plain)
-    if not event or _ENGLISH_NOT_TOLD.search(_CLAUSE.split(plain[: event.start()])[-1]) or plain.rstrip().endswith("?"):
+    subject = _CLAUSE.split(plain[: event.start()])[-1] if event else ""
+    if not event or _ENGLISH_NOT_TOLD.search(subject) or plain.rstrip().endswith("?"):
         return None
-    subject = _CLAUSE.split(plain[: event.start()])[-1]
     following = plain[event.end() :]
     object_ = _OBJECT_END.split(following)[0]
     is_person = _CANT_COME.fullmatch(event[0]) is not None
@@ -242,8 +215,8 @@ def _in_english(plain: str) -> MovedPlan | None:
 
 
 def _english_nouns(text: str) -> list[str]:
-    words = [word.removesuffix("'s") for word in re.findall(r"[a-z][a-z']*", text)]
-    return [word for word in words if not is_function_word(word) and not _ENGLISH_GENERIC & {word, *tokens(word)}]
+    found = [word.removesuffix("'s") for word in re.findall(r"[a-z][a-z']*", text)]
+    return [word for word in found if not is_function_word(word) and not _ENGLISH_GENERIC & {word, *tokens(word)}]
 
 
 def _ends_phrase(after: str) -> bool:

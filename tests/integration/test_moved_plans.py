@@ -55,6 +55,9 @@ MOVED = [
     ("The coffee with Sam is on Friday", "Sam had to cancel our coffee", False),
     ("Vet appointment on November 4", "The vet had to reschedule, now it's November 11", True),
     ("My sister is visiting on November 8", "My sister can't come on November 8", False),
+    ("20日に遠足", "遠足は中止となった", False),
+    ("金曜に美容院", "美容院はキャンセルすることにした", False),
+    ("11月6日が締め切り", "締め切りは11月13日に延長になった", True),
 ]
 
 KEPT = [
@@ -69,6 +72,11 @@ KEPT = [
     ("金曜に飲み会", "飲み会は19時に変更"),
     ("金曜に歯医者", "歯医者の料金が変わった"),
     ("20日に遠足", "遠足は雨なら中止"),
+    ("20日に遠足", "遠足は雨天時は中止になります"),
+    ("20日に遠足", "遠足は雨が降ると中止になります"),
+    ("金曜に歯医者", "歯医者は遅れる時はキャンセルします"),
+    ("20日に遠足", "遠足は27日に変わったら連絡する"),
+    ("20日に遠足", "遠足は27日に変わりません"),
     ("20日に遠足", "遠足は中止かもしれない"),
     ("20日に遠足", "遠足は中止にならなかった"),
     ("20日に遠足", "遠足は延期になるかな？"),

@@ -166,6 +166,7 @@ def test_the_day_from_which_a_plan_was_moved_is_none_of_it(text, days):
         "11月20日にリリース予定だったが延期",
         "11月16日の打ち合わせは来週に延期",
         "中止になった11月16日のライブ",
+        "11月16日の花見は雨で流れた",
         "The concert on November 16 was cancelled.",
         "The November 16 concert got called off.",
         "I canceled the dinner on November 19.",
