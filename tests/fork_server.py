@@ -109,13 +109,19 @@ class ForkServer:
         return ForkedProcess(started.result(LONGEST_START), ended)
 
     def run(
-        self, arguments: Sequence[str], environment: Mapping[str, str] | None, stdin: bytes | None, timeout: float
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str] | None,
+        stdin: bytes | None,
+        timeout: float,
+        moment: str | None = None,
+        ordinal: int = 1,
     ) -> subprocess.CompletedProcess[str]:
         """Runs `memory-mcp` to its end."""
         with tempfile.TemporaryDirectory() as directory:
             given, written, log = (Path(directory) / name for name in ("in", "out", "err"))
             given.write_bytes(stdin or b"")
-            process = self.start(arguments, log, environment=environment, stdin=given, stdout=written)
+            process = self.start(arguments, log, environment=environment, stdin=given, stdout=written, moment=moment, ordinal=ordinal)
             try:
                 status = process.wait(timeout)
             finally:

@@ -51,14 +51,22 @@ class RunningServer:
 
 
 def command(
-    *arguments: str, environment: Mapping[str, str] | None = None, stdin: bytes | None = None, spawned: bool = False
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    spawned: bool = False,
+    moment: str | None = None,
+    ordinal: int = 1,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `memory-mcp` to its end, in a process made by the fork server, or `spawned` as a user starts it."""
+    """Runs `memory-mcp` to its end, in a process made by the fork server, or `spawned` as a user starts it.
+
+    It kills itself at the `ordinal`-th `moment` of trust/crashing.py, if one is given.
+    """
     if FORKS and not spawned:
-        return fork_server().run(arguments, environment, stdin, COMMAND_SECONDS)
+        return fork_server().run(arguments, environment, stdin, COMMAND_SECONDS, moment, ordinal)
     done = subprocess.run(
-        [*SPAWNED, *arguments],
-        env=clean_environment(environment),
+        [*_armed(moment, ordinal), *arguments],
+        env=clean_environment({**importable(), **(environment or {})} if moment else environment),
         cwd=ROOT,
         input=stdin,
         capture_output=True,
@@ -66,6 +74,10 @@ def command(
         check=False,
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _armed(moment: str | None, ordinal: int) -> Sequence[str]:
+    return [sys.executable, str(TESTS / "trust" / "crashing.py"), moment, str(ordinal)] if moment else SPAWNED
 
 
 def clean_environment(further: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -110,8 +122,7 @@ def serving(
     if FORKS and not command:
         process = fork_server().start(arguments, log, environment=environment, moment=moment, ordinal=ordinal)
     else:
-        armed = [sys.executable, str(TESTS / "trust" / "crashing.py"), moment, str(ordinal)] if moment else SPAWNED
-        process = _started([*(command or armed), *arguments], log, {**importable(), **(environment or {})})
+        process = _started([*(command or _armed(moment, ordinal)), *arguments], log, {**importable(), **(environment or {})})
     try:
         url = _awaited_url(log, process)
         if not moment:  # which may have come

@@ -1,7 +1,6 @@
 """A server over encrypted data: no file holds a word of a memory, a kill loses nothing, and without the key it does not start."""
 
 import json
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 from crashing import INDEXED, crashing, kill
-from processes import ROOT, clean_environment, importable
+from processes import command
 from soundness import contents
 from writers import Caller, settle
 
@@ -22,8 +21,7 @@ SECRET = "xylophonic"
 def encrypting(tmp_path: Path) -> dict[str, Any]:
     """Settings under which everything is encrypted, and backups are made at once."""
     key = tmp_path / "master.key"
-    command = [sys.executable, "-m", "memory_mcp", "key", "new", str(key)]
-    subprocess.run(command, cwd=ROOT, env=clean_environment(), check=True, capture_output=True, timeout=60)
+    assert command("key", "new", str(key)).returncode == 0
     return {
         **INDEXED,
         "upkeep": {"idle_seconds": 0},
@@ -101,15 +99,8 @@ def test_without_its_key_the_server_does_not_start_and_says_what_is_missing(
         key.write_text("ab" * 32)
     (tmp_path / "config.json").write_text(json.dumps(config))
     arguments = ["serve", "--port", "0", "--config", str(tmp_path / "config.json"), "--data", str(tmp_path / "memory")]
-    refused = subprocess.run(
-        [sys.executable, "-m", "memory_mcp", *arguments],
-        cwd=ROOT,
-        env=clean_environment(importable()),
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    said = refused.stderr.decode()
+    refused = command(*arguments)
+    said = refused.stderr
     assert refused.returncode == 1
     assert {"the file": "there is no key file", "any key": "is not there", "the right key": "it requires"}[lacking] in said
     assert _contents(tmp_path / "memory") == before

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from crashing import BY_WORDS, INDEXED, MOMENTS, SUMMARISED, crashing, died
 from figures import FIGURES
-from processes import ROOT, RunningServer, clean_environment, importable
+from processes import RunningServer, command
 from soundness import faults, index_differences
 from writers import Caller, Expected, judged, retry_unanswered, settle, write_until_it_dies
 
@@ -194,9 +194,7 @@ def exporting(tmp_path: Path, filled: list[dict[str, Any]]) -> Any:
 
 
 def _exported(server: RunningServer, file: Path, moment: str | None) -> subprocess.CompletedProcess[str]:
-    program = [str(Path(__file__).with_name("crashing.py")), moment, "1"] if moment else ["-m", "memory_mcp"]
-    arguments = [sys.executable, *program, "export", str(file), "-p", "nilou", "--url", server.url]
-    return subprocess.run(arguments, cwd=ROOT, env=clean_environment(importable()), capture_output=True, text=True, timeout=60, check=False)
+    return command("export", str(file), "-p", "nilou", "--url", server.url, moment=moment)
 
 
 def test_an_export_whose_server_dies_says_so_and_leaves_no_file(exporting: Any) -> None:

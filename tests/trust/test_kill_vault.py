@@ -2,14 +2,13 @@
 
 import json
 import shutil
-import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from processes import ROOT, clean_environment, importable
+from processes import command
 
 from memory_mcp.config.master_key import MasterKey, key_in_file
 from memory_mcp.config.settings import Privacy
@@ -43,12 +42,9 @@ class Place:
 
     def run(self, *arguments: str, moment: str | None = None, ordinal: int = 1) -> int:
         """A command's status."""
-        program = [str(Path(__file__).with_name("crashing.py")), moment, str(ordinal)] if moment else ["-m", "memory_mcp"]
-        told = {**importable(), "MEMORY_MCP_CONFIG": str(self.config), "MEMORY_MCP_DATA": str(self.data)}
-        done = subprocess.run(
-            [sys.executable, *program, *arguments], cwd=ROOT, env=clean_environment(told), capture_output=True, timeout=60, check=False
-        )
-        assert done.returncode in (0, KILLED), done.stderr.decode()
+        told = {"MEMORY_MCP_CONFIG": str(self.config), "MEMORY_MCP_DATA": str(self.data)}
+        done = command(*arguments, environment=told, moment=moment, ordinal=ordinal)
+        assert done.returncode in (0, KILLED), done.stderr
         return done.returncode
 
     def opened(self, master: MasterKey | None = None) -> Personas:
