@@ -14,6 +14,8 @@ from memory_mcp.personas.cells import Cell, owner_of
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files.access_tokens import create_token
 
+pytestmark = pytest.mark.slow  # a server for each of most tests
+
 OF = 4
 NAMES = ["nilou", "dehya", "さくら", "a/b", "..", "con", "100%", "ＡＢＣ", "が", "é", "a?b+c", "名前 と 空白"]
 HERE = 1

@@ -9,6 +9,8 @@ from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.personas.names import directory_name, pool_store
 from memory_mcp.store.files.access_tokens import create_token
 
+pytestmark = pytest.mark.slow  # a server for each of most tests
+
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 POOLS = {
     "team": {"readers": ["reader", "さくら"], "writers": ["writer"]},
