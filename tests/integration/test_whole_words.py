@@ -6,17 +6,9 @@ from memory_mcp.store.lexical import bm25_index
 
 
 @pytest.fixture
-def first(say, ask):
+def first(found):
     """first(query, *memories): what a search finds first of these beside thirty others."""
-
-    def first(query, *memories):
-        for number in range(30):
-            say(f"庭の木に{number}回水をやった")
-        for memory in memories:
-            say(memory)
-        return ask(query).hits[0].memory.content
-
-    return first
+    return lambda query, *memories: found(query, *memories)[0]
 
 
 @pytest.mark.parametrize(
