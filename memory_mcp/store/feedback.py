@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import JUDGEMENTS, OUTCOMES, Feedback, Verdict
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.text.tokens import tokens
 
@@ -92,7 +93,7 @@ def counts(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, 
     sql = f"{_WHOLE} SELECT w.wanted, f.verdict, count(*), max(f.at) FROM whole w JOIN feedback f ON f.memory = w.id GROUP BY w.wanted, f.verdict"
     times: dict[int, dict[str, int]] = {}
     last: dict[int, dict[str, datetime]] = {}
-    for memory_id, verdict, count, at in connection.execute(sql, (json.dumps(list(memory_ids)),)):
+    for memory_id, verdict, count, at in connection.execute(sql, (json_ids(memory_ids),)):
         times.setdefault(memory_id, {})[verdict] = count
         last.setdefault(memory_id, {})[verdict] = from_text(at)
     return {memory_id: Counts(times[memory_id], last[memory_id]) for memory_id in times}
@@ -109,7 +110,7 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[
     """Memory → its verdicts in their order, as an export has them."""
     rows = connection.execute(
         "SELECT memory, verdict, at, run, query FROM feedback WHERE memory IN (SELECT value FROM json_each(?)) ORDER BY rowid",
-        (json.dumps(list(memory_ids)),),
+        (json_ids(memory_ids),),
     )
     found: dict[int, list[Feedback]] = {}
     for memory_id, verdict, at, run, query in rows:

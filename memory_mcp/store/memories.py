@@ -19,7 +19,7 @@ from memory_mcp.store import feedback
 from memory_mcp.store.expiry import expiry_text
 from memory_mcp.store.memory_dates import NAMED_IN
 from memory_mcp.store.memory_rows import COLUMNS, SUCCESSOR, memory_of, unreadable
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 from memory_mcp.text.micro_summary import micro_summary
 
@@ -164,13 +164,13 @@ def of_vault(connection: apsw.Connection, vault: str) -> list[tuple[str, str]]:
 
 def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Memory]:
     """The memories with these ids."""
-    rows = connection.execute(f"SELECT {COLUMNS} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))", (_json(list(ids)),))
+    rows = connection.execute(f"SELECT {COLUMNS} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))", (json_ids(ids),))
     return {memory.id: memory for memory in map(memory_of, rows)}
 
 
 def contents(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
     """Memory → its content."""
-    rows = connection.execute("SELECT id, content FROM memories WHERE id IN (SELECT value FROM json_each(?))", (_json(list(ids)),))
+    rows = connection.execute("SELECT id, content FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json_ids(ids),))
     return dict(rows)
 
 
@@ -262,7 +262,7 @@ def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin
         f"m.supersedes IS NOT NULL AS replaces, iif(rtrim(m.content, ' ?？') = rtrim(m.content), 0.0, min(1.0, {QUESTION_CHARACTERS} / length(m.content))) AS asks "
         "FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
     )
-    rows = bulk_rows(connection, "id, event_time, source, session_id, told_at, dated, asks, replaces", sql, (_json(list(ids)),))
+    rows = bulk_rows(connection, "id, event_time, source, session_id, told_at, dated, asks, replaces", sql, (json_ids(ids),))
     return {
         memory_id: Origin(event_time, source, session_id, told_at, bool(dated), asks, bool(replaces))
         for memory_id, event_time, source, session_id, told_at, dated, asks, replaces in rows

@@ -1,12 +1,11 @@
 """The times that the text of a memory names, derived from it when it is stored: 昨日, 12月1日. What the caller states (`occurred_at`) stays as it is."""
 
-import json
 from collections.abc import Iterable
 
 import apsw
 
 from memory_mcp.domain import TimeRange
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import to_text
 
 # A memory `m` with a derived time that overlaps a range. Values: the end of the range, its start.
@@ -32,7 +31,7 @@ def of_memories(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, li
         connection,
         'memory, start, "end"',
         'SELECT memory, start, "end" FROM memory_dates WHERE memory IN (SELECT value FROM json_each(?))',
-        (json.dumps(list(ids)),),
+        (json_ids(ids),),
     )
     times: dict[int, list[tuple[str, str]]] = {}
     for memory, start, end in rows:

@@ -1,6 +1,5 @@
 """How often and when memories were used, and the few columns by which `upkeep/memory_proposals` compares many memories."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +7,7 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.text.budget import estimate_tokens
 
@@ -48,7 +47,7 @@ def usage(connection: apsw.Connection, memory_ids: Sequence[int]) -> dict[int, t
         f"SELECT m.id AS id, max(coalesce(m.last_used_at, ''), {EVENT_TIME}) AS touched, m.importance AS importance, "
         "m.usage_count AS uses FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
     )
-    rows = bulk_rows(connection, "id, touched, importance, uses", sql, (json.dumps(list(memory_ids)),))
+    rows = bulk_rows(connection, "id, touched, importance, uses", sql, (json_ids(memory_ids),))
     return {memory_id: (from_text(touched), importance, uses) for memory_id, touched, importance, uses in rows}
 
 

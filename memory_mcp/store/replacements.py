@@ -12,6 +12,7 @@ from memory_mcp.domain import Confirmation, Memory
 from memory_mcp.store.memories import TOLD_TIME
 from memory_mcp.store.memory_rows import COLUMNS, memory_of
 from memory_mcp.store.operations import CONFIRM
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.timestamps import optional_from_text, to_text
 
 # When a memory was last stored again, and what it replaced.
@@ -60,7 +61,7 @@ def replacements(connection: apsw.Connection, ids: Iterable[int]) -> list[Replac
     rows = connection.execute(
         f"SELECT m.content, {TOLD_TIME}, m.id, p.content, p.source FROM memories m JOIN memories p ON p.key = m.supersedes "
         "WHERE m.id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+        (json_ids(ids),),
     )
     return [Replacement(content, (told_at, memory_id), replaced, source) for content, told_at, memory_id, replaced, source in rows]
 
@@ -84,4 +85,4 @@ def confirmed_memories(connection: apsw.Connection, ids: Sequence[int], now: dat
 
 def _confirmed(connection: apsw.Connection, columns: str, ids: Sequence[int], now: datetime) -> Iterable[Any]:
     sql = f"SELECT {columns}, {_CONFIRMATION} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?1))"
-    return connection.execute(sql, (json.dumps(list(ids)), CONFIRM, to_text(now)))
+    return connection.execute(sql, (json_ids(ids), CONFIRM, to_text(now)))

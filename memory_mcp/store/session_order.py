@@ -1,12 +1,11 @@
 """The order of the memories of a session, and a turn's neighbors."""
 
-import json
 from collections.abc import Iterable
 from typing import Literal
 
 import apsw
 
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 
 # Before or after.
 Side = Literal["<", ">"]
@@ -41,4 +40,4 @@ def adjacent_turns(connection: apsw.Connection, ids: Iterable[int], side: Litera
         f"SELECT m.id AS turn, ({adjacent}) AS adjacent FROM memories m "
         "WHERE m.id IN (SELECT value FROM json_each(?)) AND m.session_id IS NOT NULL"
     )
-    return {turn: other for turn, other in bulk_rows(connection, "turn, adjacent", sql, (json.dumps(list(ids)),)) if other is not None}
+    return {turn: other for turn, other in bulk_rows(connection, "turn, adjacent", sql, (json_ids(ids),)) if other is not None}

@@ -62,6 +62,9 @@ _PARTICLES = "はがをにでともへのやか"
 _PART_OF = re.compile(
     rf"の(?!予定|予約|約束|日|件|試合|大会|練習|レッスン|授業|教室|会|公演|体験|診察|検査|点検|{DAY})[^\W、。]|(?:用|前)の|[をにで]?(?:買|準備)|までに|のため"
 )
+# A noun of kanji is whole where no other kanji follows, but for these. Compiled once: the set of all kanji takes a millisecond.
+_OF_KANJI = re.compile(f"[{HAN}]+")
+_BEHIND_KANJI = re.compile(rf"(?=予約|予定|約束|当日|開催|参加)|(?![{HAN}])")
 
 _CANT_COME = re.compile(r"(?:can't|cannot|can not|couldn't|won't be able to) (?:make (?:it|the|our|my)|come|go|attend|join)")
 _ENGLISH_EVENT = re.compile(
@@ -114,10 +117,9 @@ def is_regular(text: str) -> bool:
 
 def is_planned(noun: str, text: str) -> bool:
     """Whether a text names this as what it plans, rather than as a part of that: 遠足 in 20日に遠足, not in 遠足の買い物."""
-    named = re.finditer(_whole(noun), text)
     if is_japanese(noun):
-        return any(not _PART_OF.match(text, found.end()) for found in named)
-    return any(_ends_phrase(text[found.end() :]) and not _FOR.search(text[: found.start()]) for found in named)
+        return any(not _PART_OF.match(text, end) for _, end in _places(noun, text))
+    return any(_ends_phrase(text[end:]) and not _FOR.search(text[:start]) for start, end in _places(noun, text))
 
 
 def is_with(person: str, text: str) -> bool:
@@ -130,7 +132,7 @@ def is_with(person: str, text: str) -> bool:
 
 def names(noun: str, text: str) -> bool:
     """Whether a text has this noun."""
-    return re.search(_whole(noun), text) is not None
+    return bool(_places(noun, text))
 
 
 def nouns_of(text: str) -> list[str]:
@@ -142,12 +144,15 @@ def nouns_of(text: str) -> list[str]:
     return list(dict.fromkeys(chunks or stems or _in_hiragana(text)))
 
 
-def _whole(noun: str) -> str:
-    if re.fullmatch(f"[{HAN}]+", noun):
-        return rf"{re.escape(noun)}(?:(?=予約|予定|約束|当日|開催|参加)|(?![{HAN}]))"
+def _places(noun: str, text: str) -> list[tuple[int, int]]:
+    """Where a text has a noun as a whole word."""
+    whole = re.escape(noun)
     if re.fullmatch(f"[{KATAKANA}]+", noun):
-        return rf"(?<![{KATAKANA}]){re.escape(noun)}(?![{KATAKANA}])"
-    return re.escape(noun) if is_japanese(noun) else rf"(?<![a-z0-9]){re.escape(noun)}[a-z']*"
+        whole = rf"(?<![{KATAKANA}]){whole}(?![{KATAKANA}])"
+    elif not is_japanese(noun):
+        whole = rf"(?<![a-z0-9]){whole}[a-z']*"
+    places = [place.span() for place in re.finditer(whole, text)]
+    return [(start, end) for start, end in places if _BEHIND_KANJI.match(text, end)] if _OF_KANJI.fullmatch(noun) else places
 
 
 def _in_japanese(plain: str) -> MovedPlan | None:

@@ -84,7 +84,7 @@ def forget_tokens() -> None:
 
 def normalise(text: str) -> str:
     """Applies NFKC and case folding, which unify full and half width, upper and lower case."""
-    return unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    return text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
 
 
 def tokens(text: str) -> list[str]:

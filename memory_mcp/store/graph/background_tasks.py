@@ -1,12 +1,12 @@
 """The queue of further background tasks of the graph: links to similar memories, and what a chat model extracts."""
 
-import json
 from collections.abc import Iterable
 from typing import Literal
 
 import apsw
 
 from memory_mcp.store.memories import CURRENT
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 
 Task = Literal["links", "model"]
 
@@ -17,7 +17,7 @@ def enqueue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
         'INSERT INTO graph_background(task, memory) SELECT t.value, m.id FROM json_each(\'["links", "model"]\') t '
         "JOIN memories m ON m.id IN (SELECT value FROM json_each(?)) WHERE true "
         "ON CONFLICT DO UPDATE SET done = NULL WHERE done IS NOT (SELECT revision FROM memories WHERE id = excluded.memory)",
-        (json.dumps(list(memory_ids)),),
+        (json_ids(memory_ids),),
     )
 
 
@@ -36,7 +36,7 @@ def done(connection: apsw.Connection, task: Task, memory_ids: Iterable[int]) -> 
     connection.execute(
         "UPDATE graph_background SET done = (SELECT revision FROM memories WHERE id = memory), tries = 0 "
         "WHERE task = ? AND memory IN (SELECT value FROM json_each(?))",
-        (task, json.dumps(list(memory_ids))),
+        (task, json_ids(memory_ids)),
     )
 
 

@@ -11,6 +11,7 @@ from memory_mcp.store.graph import visibility
 from memory_mcp.store.graph.memory_links import OPPOSITE_TYPES, SINGLE_TYPES
 from memory_mcp.store.graph.relations import Pair, pairs_of_entities, summed_evidence
 from memory_mcp.store.memories import CURRENT
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 
 # Relations below this confidence are worth a look, or of just this confidence with a single piece of evidence. Co-occurrence is observed, so
 # it can't be wrong.
@@ -99,7 +100,7 @@ def wrong_sums(connection: apsw.Connection, entities: Sequence[int]) -> set[Pair
     rows = connection.execute(
         "SELECT source, target, type, directed, weight, evidence_count, confidence FROM relations "
         "WHERE source IN (SELECT value FROM json_each(?1)) OR target IN (SELECT value FROM json_each(?1))",
-        (json.dumps(list(entities)),),
+        (json_ids(entities),),
     )
     stored = {row[:3]: row[3:] for row in rows}
     among = set(entities)
@@ -118,7 +119,7 @@ def _same(stored: tuple[Any, ...] | None, expected: tuple[Any, ...] | None) -> b
 
 def wrong_counts(connection: apsw.Connection, entities: Sequence[int]) -> set[int]:
     """Those of these entities whose stored number of mentions is wrong."""
-    return {int(entity) for entity, noted, counted in connection.execute(_COUNTED, (json.dumps(list(entities)),)) if noted != counted}
+    return {int(entity) for entity, noted, counted in connection.execute(_COUNTED, (json_ids(entities),)) if noted != counted}
 
 
 def checked_until(connection: apsw.Connection) -> int:

@@ -13,6 +13,7 @@ import apsw
 from memory_mcp.store.graph import mentions, relations, visibility
 from memory_mcp.store.graph.entities import entity_merges, entity_vectors, names
 from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.text.names import bare, fold
 
 # Entities from texts without a mention, a relation that isn't rejected, or an entity that is merged into them.
@@ -44,7 +45,7 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: dat
 
     A name can outlive its mentions, in an earlier version or as a label. So all entities without support are deleted.
     """
-    ids = json.dumps(list(memory_ids))
+    ids = json_ids(memory_ids)
     entities = {
         row[0] for row in connection.execute("SELECT entity FROM entity_mentions WHERE memory IN (SELECT value FROM json_each(?))", (ids,))
     }

@@ -10,6 +10,7 @@ import apsw
 
 from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.session_order import nearest_in_session
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.timestamps import to_text
 
 # Methods that derive links from the memories, again when those change.
@@ -106,7 +107,7 @@ def contradicting_memories(connection: apsw.Connection, memory_id: int, limit: i
 
 def replace(connection: apsw.Connection, memory_ids: Iterable[int], method: str, links: Iterable[Link], now: datetime) -> None:
     """Replaces the links that this method found for these memories."""
-    wanted = json.dumps(list(memory_ids))
+    wanted = json_ids(memory_ids)
     for end in ("source", "target"):
         connection.execute(f"DELETE FROM memory_links WHERE method = ? AND {end} IN (SELECT value FROM json_each(?))", (method, wanted))
     connection.executemany(

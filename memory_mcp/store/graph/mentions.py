@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from memory_mcp.domain import Filters
 from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.mention import Mention
 
@@ -66,7 +66,7 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[
     rows = connection.execute(
         "SELECT DISTINCT em.memory, coalesce(e.merged_into, e.id) FROM entity_mentions em JOIN entities e ON e.id = em.entity "
         "WHERE em.memory IN (SELECT value FROM json_each(?)) ORDER BY em.memory, em.start",
-        (json.dumps(list(memory_ids)),),
+        (json_ids(memory_ids),),
     )
     entities_of: dict[int, list[int]] = {}
     for memory, entity in rows:
@@ -83,7 +83,7 @@ def relevances(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[i
         "memory, entity, relevance",
         "SELECT em.memory, coalesce(e.merged_into, e.id) AS entity, max(em.relevance) AS relevance "
         "FROM entity_mentions em JOIN entities e ON e.id = em.entity WHERE em.memory IN (SELECT value FROM json_each(?)) GROUP BY 1, 2",
-        (json.dumps(list(memory_ids)),),
+        (json_ids(memory_ids),),
     )
     by_memory: dict[int, dict[int, float]] = {}
     for memory, entity, relevance in rows:
@@ -97,7 +97,7 @@ def frequencies(connection: apsw.Connection, entities: Iterable[int]) -> tuple[d
         connection,
         "id, extraction_count, memories",
         "SELECT id, extraction_count, (SELECT max(id) FROM memories) AS memories FROM entities WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(entities)),),
+        (json_ids(entities),),
     )
     return {row[0]: row[1] for row in rows}, rows[0][2] or 0 if rows else 0
 
@@ -133,7 +133,7 @@ def _scored(
     named = "FROM entities e JOIN entity_mentions em ON em.entity = e.id WHERE coalesce(e.merged_into, e.id) = w.value"
     rows = connection.execute(
         f"SELECT w.value, (SELECT json_group_array(em.memory) {named}), (SELECT json_group_array(em.relevance) {named}) FROM json_each(?) w",
-        (json.dumps(list(entities)),),
+        (json_ids(entities),),
     )
     ids, scores, multiplied = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
     for entity, of_memories, of_relevances in rows:

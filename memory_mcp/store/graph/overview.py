@@ -12,6 +12,7 @@ from memory_mcp.store import properties
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.visibility import PRESENT
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.timestamps import from_text
 
 RELATION = (
@@ -109,7 +110,7 @@ def relations_among(
         f"WITH among AS MATERIALIZED (SELECT value AS id FROM json_each(?1)) SELECT {RELATION} FROM relations r "
         "WHERE r.source IN (SELECT id FROM among) AND +r.target IN (SELECT id FROM among) AND r.weight >= ?2 "
         "AND (?3 = '[]' OR r.type IN (SELECT value FROM json_each(?3))) ORDER BY r.weight DESC, r.evidence_count DESC, r.id LIMIT ?4",
-        (json.dumps(list(ids)), min_weight, json.dumps(list(types)), limit),
+        (json_ids(ids), min_weight, json.dumps(list(types)), limit),
     )
     return [relation_of(row) for row in rows]
 

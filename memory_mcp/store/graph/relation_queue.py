@@ -1,20 +1,21 @@
 """The queue of memories to derive relations from in the background."""
 
-import json
 from collections.abc import Iterable
 
 import apsw
 
+from memory_mcp.store.sqlite.bulk_rows import json_ids
+
 
 def enqueue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
-    connection.execute("INSERT OR IGNORE INTO graph_queue(memory) SELECT value FROM json_each(?)", (json.dumps(list(memory_ids)),))
+    connection.execute("INSERT OR IGNORE INTO graph_queue(memory) SELECT value FROM json_each(?)", (json_ids(memory_ids),))
 
 
 def enqueue_unnamed(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
     """Adds memories that are to be searched for entities, too, unless they were erased meanwhile."""
     connection.execute(
         "INSERT OR REPLACE INTO graph_queue(memory, named) SELECT m.id, 0 FROM json_each(?) JOIN memories m ON m.id = value",
-        (json.dumps(list(memory_ids)),),
+        (json_ids(memory_ids),),
     )
 
 
@@ -29,13 +30,13 @@ def unnamed(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int,
         connection.execute(
             "SELECT q.memory, m.content FROM graph_queue q JOIN memories m ON m.id = q.memory "
             "WHERE q.named = 0 AND q.memory IN (SELECT value FROM json_each(?)) ORDER BY q.memory",
-            (json.dumps(list(memory_ids)),),
+            (json_ids(memory_ids),),
         )
     )
 
 
 def done(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
-    connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (json.dumps(list(memory_ids)),))
+    connection.execute("DELETE FROM graph_queue WHERE memory IN (SELECT value FROM json_each(?))", (json_ids(memory_ids),))
 
 
 def holds(connection: apsw.Connection, memory_id: int) -> bool:

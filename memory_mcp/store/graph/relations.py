@@ -15,7 +15,7 @@ import apsw
 from memory_mcp.domain import StatedRelation
 from memory_mcp.store.graph.entities.records import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.relation_notation import validity
 
@@ -98,7 +98,7 @@ def remove_of_memory(connection: apsw.Connection, memory_id: int, methods: Seque
 def pairs_of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> set[Pair]:
     """The pairs that these memories are evidence for."""
     rows = connection.execute(
-        "SELECT source, target FROM relation_evidence WHERE memory IN (SELECT value FROM json_each(?))", (json.dumps(list(memory_ids)),)
+        "SELECT source, target FROM relation_evidence WHERE memory IN (SELECT value FROM json_each(?))", (json_ids(memory_ids),)
     )
     return {(source, target) for source, target in rows}
 
@@ -110,7 +110,7 @@ def stated_in(connection: apsw.Connection, memory_ids: Iterable[int], names: Map
         f"SELECT v.memory, s.name, v.type, t.name, nullif({OWN_TYPE.format(e='s')}, ?), nullif({OWN_TYPE.format(e='t')}, ?), coalesce(y.directed, 1), s.id, t.id FROM relation_evidence v "
         "JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target LEFT JOIN relation_types y ON y.name = v.type "
         "WHERE v.method = ? AND v.memory IN (SELECT value FROM json_each(?)) ORDER BY v.memory, v.id",
-        (UNKNOWN_TYPE, UNKNOWN_TYPE, STATED, json.dumps(list(memory_ids))),
+        (UNKNOWN_TYPE, UNKNOWN_TYPE, STATED, json_ids(memory_ids)),
     )
     by_memory: dict[int, list[StatedRelation]] = {}
     for memory, source, type_, target, source_type, target_type, directed, source_id, target_id in rows:
@@ -125,7 +125,7 @@ def memories_stating(connection: apsw.Connection, entities: Iterable[int]) -> li
     rows = connection.execute(
         "SELECT DISTINCT memory FROM relation_evidence WHERE method = ?1 AND memory IS NOT NULL "
         "AND (source IN (SELECT value FROM json_each(?2)) OR target IN (SELECT value FROM json_each(?2)))",
-        (STATED, json.dumps(list(entities))),
+        (STATED, json_ids(entities)),
     )
     return [row[0] for row in rows]
 
@@ -139,7 +139,7 @@ def stated_by_hand_about(connection: apsw.Connection, memory_ids: Iterable[int])
         "(SELECT 1 FROM entity_mentions m WHERE m.entity = n.entity AND m.memory NOT IN given)) "
         "SELECT s.name, v.type, t.name FROM relation_evidence v JOIN entities s ON s.id = v.source JOIN entities t ON t.id = v.target "
         "WHERE v.memory IS NULL AND v.method = ?2 AND (v.source IN alone OR v.target IN alone) ORDER BY v.id",
-        (json.dumps(list(memory_ids)), STATED),
+        (json_ids(memory_ids), STATED),
     )
     return [StatedRelation(source, type_, target) for source, type_, target in rows]
 
@@ -150,7 +150,7 @@ def pairs_of_entities(connection: apsw.Connection, entities: Iterable[int]) -> s
         "WITH wanted AS (SELECT g.id FROM entities e JOIN entities g ON coalesce(g.merged_into, g.id) = coalesce(e.merged_into, e.id) "
         "WHERE e.id IN (SELECT value FROM json_each(?))) "
         "SELECT source, target FROM relation_evidence WHERE source IN wanted UNION SELECT source, target FROM relation_evidence WHERE target IN wanted",
-        (json.dumps(list(entities)),),
+        (json_ids(entities),),
     )
     return {(source, target) for source, target in rows}
 
@@ -248,7 +248,7 @@ def rebuild_sums(connection: apsw.Connection, entities: Sequence[int], now: date
     """Sums up all relations of these entities again, after a merge or its undoing."""
     connection.execute(
         "DELETE FROM relations WHERE source IN (SELECT value FROM json_each(?1)) OR target IN (SELECT value FROM json_each(?1))",
-        (json.dumps(list(entities)),),
+        (json_ids(entities),),
     )
     sum_up(connection, pairs_of_entities(connection, entities), now)
 
@@ -307,7 +307,7 @@ class Statement:
 def strongest_statements(connection: apsw.Connection, entities: Iterable[int], most: int) -> list[Statement]:
     """The relations of these entities, the strongest first, at most `most` of each in either direction; merged entities count as one."""
     columns = "source, source_name, type, target, target_name, directed, valid_from, valid_to"
-    rows = bulk_rows(connection, columns, _AROUND, {"here": json.dumps(list(entities)), "most": most})
+    rows = bulk_rows(connection, columns, _AROUND, {"here": json_ids(entities), "most": most})
     return [
         Statement(source, source_name, type_, target, target_name, bool(directed), valid_from, valid_to)
         for source, source_name, type_, target, target_name, directed, valid_from, valid_to in rows

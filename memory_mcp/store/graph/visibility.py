@@ -19,6 +19,7 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.text.names import bare, fold
 
 # Of a memory m; ?1 is whether the reader sees the trash, ?2 whether it sees secret memories.
@@ -176,7 +177,7 @@ def replacement_names(connection: apsw.Connection, hidden: Mapping[int, Set[str]
     rows = connection.execute(
         "SELECT a.entity, a.alias, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity "
         "WHERE e.id IN (SELECT value FROM json_each(?)) ORDER BY a.id",
-        (json.dumps(list(hidden)),),
+        (json_ids(hidden),),
     )
     names: dict[int, str] = {}
     for entity, alias, name in rows:
@@ -193,7 +194,7 @@ def export_names(connection: apsw.Connection, deleted: bool, secret: bool) -> di
 def labels_of(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[tuple[str, str | None]]:
     """What these memories are filed under: their sources, as a Person, and their tags, without a type. The source of a note or of a text file is its
     title, which is no mention of a person."""
-    wanted = json.dumps(list(memory_ids))
+    wanted = json_ids(memory_ids)
     sources = connection.execute(
         "SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.id IN (SELECT value FROM json_each(?)) "
         "AND NOT (json_valid(m.metadata) AND coalesce(json_extract(m.metadata, '$.origin.format') IN ('obsidian', 'text'), 0))",

@@ -23,7 +23,7 @@ from memory_mcp.store.graph import relations
 from memory_mcp.store.lexical.token_frequencies import COUNTED_ROWS, TokenCounts, rows_with
 from memory_mcp.store.memories import CURRENT, TOLD_TIME, where
 from memory_mcp.store.session_order import adjacent_turns
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.text.changes import tells_change
 from memory_mcp.text.synonyms import Synonyms
 from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, tokens
@@ -279,7 +279,7 @@ def matched(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int
         connection,
         "id, tokens",
         f"SELECT {columns} FROM lexical_content WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+        (json_ids(ids),),
     )
     return {memory_id: [token for token in query if f" {token} " in text] for memory_id, text in rows}
 
@@ -352,7 +352,7 @@ def _matching(connection: apsw.Connection, *expressions: str, filters: Filters, 
             SELECT id, score FROM best UNION ALL
             SELECT id, score FROM matching WHERE id IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT id FROM best)
         """
-        rows = bulk_rows(connection, "id, score", sql, (*parameters, json.dumps(list(also))))
+        rows = bulk_rows(connection, "id, score", sql, (*parameters, json_ids(also)))
     else:  # materializing every match costs a tenth of the search
         rows = bulk_rows(connection, "id, score", f"{matching} {best}", parameters)
     return [(memory_id, bm25) for memory_id, bm25 in rows]
@@ -370,7 +370,7 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int], neighbors: Mapp
         row[0]
         for row in connection.execute(
             f"SELECT m.id FROM memories m WHERE {CURRENT} AND m.kind <> 'summary' AND m.id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(ids)),),
+            (json_ids(ids),),
         )
     }
     replaced = _replaced(connection, current)
@@ -378,7 +378,7 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int], neighbors: Mapp
     needed |= {other for memory_id in current for other in neighbors.get(memory_id, ()) if other is not None}
     bodies, changes = _bodies(connection, needed)
     questions, stated = _questions(connection, current), _stated(connection, current)
-    connection.execute("DELETE FROM lexical WHERE rowid IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
+    connection.execute("DELETE FROM lexical WHERE rowid IN (SELECT value FROM json_each(?))", (json_ids(ids),))
     rows = []
     for memory_id in ids:
         if memory_id in current:
@@ -402,7 +402,7 @@ def _replaced(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, int]
     rows: Iterable[Any] = connection.execute(
         "SELECT m.id, p.id FROM memories m JOIN memories p ON p.key = m.supersedes "
         "WHERE p.deleted_at IS NULL AND m.id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+        (json_ids(ids),),
     )
     return dict(rows)
 
@@ -411,7 +411,7 @@ def _replacing(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
     """The memories that replaced these."""
     rows: Iterable[Any] = connection.execute(
         "SELECT s.id FROM memories m JOIN memories s ON s.supersedes = m.key WHERE m.id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+        (json_ids(ids),),
     )
     return [memory_id for (memory_id,) in rows]
 
@@ -419,9 +419,7 @@ def _replacing(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
 def _bodies(connection: apsw.Connection, ids: Iterable[int]) -> tuple[dict[int, str], set[int]]:
     """Memory → the tokens of its source and content; and the memories that tell a change."""
     rows: list[Any] = list(
-        connection.execute(
-            "SELECT id, content, source FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
-        )
+        connection.execute("SELECT id, content, source FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json_ids(ids),))
     )
     bodies = {memory_id: " ".join(tokens(f"{source}: {content}" if source else content)) for memory_id, content, source in rows}
     return bodies, {memory_id for memory_id, content, _ in rows if tells_change(content)}
@@ -431,7 +429,7 @@ def _questions(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str
     """Memory → the tokens of the questions stored with it."""
     rows: Iterable[Any] = connection.execute(
         "SELECT id, questions FROM memories WHERE questions IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+        (json_ids(ids),),
     )
     return {memory_id: " ".join(tokens("\n".join(json.loads(questions)))) for memory_id, questions in rows}
 

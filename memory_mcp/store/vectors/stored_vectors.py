@@ -13,6 +13,7 @@ import numpy.typing as npt
 from memory_mcp.domain import Chunk, Embedded
 from memory_mcp.store import properties
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.store.vectors import index_queue
 
@@ -95,7 +96,7 @@ def embedded_of(connection: apsw.Connection, generation: str, memory_ids: Collec
         "WHERE c.memory_id IN (SELECT value FROM json_each(?2)) AND (c.question IS NOT NULL OR c.generation = ?1 OR (c.generation IS NULL "
         "AND NOT EXISTS (SELECT 1 FROM chunks o WHERE o.memory_id = c.memory_id AND o.generation = ?1))) "
         "ORDER BY c.memory_id, c.question IS NOT NULL, c.start, c.id",
-        (generation, json.dumps(list(memory_ids))),
+        (generation, json_ids(memory_ids)),
     )
     embedded: dict[int, Embedded] = {}
     for memory_id, group in itertools.groupby(rows, key=lambda row: int(row[0])):
@@ -159,7 +160,7 @@ def lacking_among(connection: apsw.Connection, generation: str, memory_ids: Coll
     """Those of these memories that are searchable and lack a vector in a generation."""
     rows = connection.execute(
         f"SELECT m.id FROM memories m WHERE m.id IN (SELECT value FROM json_each(?2)) AND {_lacking()}",
-        (generation, json.dumps(list(memory_ids))),
+        (generation, json_ids(memory_ids)),
     )
     return {row[0] for row in rows}
 
@@ -190,7 +191,7 @@ def of_memories(connection: apsw.Connection, generation: str, memory_ids: Collec
         # CROSS JOIN fixes the join order, or SQLite would scan the whole generation.
         "SELECT v.chunk, v.blob FROM memories m CROSS JOIN chunks c ON c.memory_id = m.id CROSS JOIN vectors v ON v.chunk = c.id "
         f"WHERE m.id IN (SELECT value FROM json_each(?)) AND v.generation = ? AND {SEARCHABLE} ORDER BY v.chunk",
-        (json.dumps(list(memory_ids)), generation),
+        (json_ids(memory_ids), generation),
     )
     return _stacked(list(rows))
 
@@ -210,7 +211,7 @@ def single_vectors(connection: apsw.Connection, generation: str, memory_ids: Seq
         connection.execute(
             "SELECT c.memory_id, v.blob FROM chunks c CROSS JOIN vectors v ON v.chunk = c.id AND v.generation = ? "
             "WHERE c.memory_id IN (SELECT value FROM json_each(?)) AND c.question IS NULL GROUP BY c.memory_id HAVING count(*) = 1",
-            (generation, json.dumps(list(memory_ids))),
+            (generation, json_ids(memory_ids)),
         )
     )
     return _stacked(rows)

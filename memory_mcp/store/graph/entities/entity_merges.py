@@ -15,6 +15,7 @@ import apsw
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.graph import mentions, relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import names, records
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.timestamps import optional_from_text, to_text
 
 # The entity ?1 with all entities that are merged with it.
@@ -136,7 +137,7 @@ def _visible_names(connection: apsw.Connection, entities: Iterable[int]) -> dict
     above = dict(
         connection.execute(
             "SELECT id, merged_into FROM entities WHERE merged_into IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(entities)),),
+            (json_ids(entities),),
         )
     )
     hidden = visibility.hidden_names(connection, set(above.values()))

@@ -11,6 +11,7 @@ import apsw
 import numpy as np
 
 from memory_mcp.store.graph.visibility import PRESENT
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.vectors.stored_vectors import BLOB_TYPE, SEARCHABLE, Ids, Matrix
 
 NAME_WEIGHT, MEMORIES_WEIGHT = 0.7, 0.3
@@ -107,7 +108,7 @@ def drop(connection: apsw.Connection, entities: Collection[int]) -> None:
     connection.execute(
         "DELETE FROM entity_vectors WHERE entity IN (SELECT value FROM json_each(?1) "
         "UNION SELECT merged_into FROM entities WHERE merged_into IS NOT NULL AND id IN (SELECT value FROM json_each(?1)))",
-        (json.dumps(list(entities)),),
+        (json_ids(entities),),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.store import properties
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.text import name_similarity
 from memory_mcp.text.gazetteer import Candidate, Gazetteer, Match, Spellings, is_searchable
 from memory_mcp.text.names import bare, fold, folded_with_offsets
@@ -99,7 +100,7 @@ class KnownNames:
 
 def roots(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, int]:
     """For each of these entities what it is merged into, or itself."""
-    wanted = json.dumps(list(entities))
+    wanted = json_ids(entities)
     return dict(
         connection.execute("SELECT id, coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?))", (wanted,))
     )
@@ -108,7 +109,7 @@ def roots(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, int
 def people_with_shorter_or_longer_names(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, set[int]]:
     """For the people among these entities, other people that may be meant: 田中 may mean 田中誠. Merged entities as the ones that are kept."""
     own = connection.execute(
-        "SELECT id, name FROM entities WHERE type = 'Person' AND id IN (SELECT value FROM json_each(?))", (json.dumps(list(entities)),)
+        "SELECT id, name FROM entities WHERE type = 'Person' AND id IN (SELECT value FROM json_each(?))", (json_ids(entities),)
     )
     people = [(id_, bare(name)) for id_, name in list(own)]
     if not people:

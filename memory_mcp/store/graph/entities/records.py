@@ -11,6 +11,7 @@ import apsw
 
 from memory_mcp.dates.mentions import day_called
 from memory_mcp.store.graph.entities import type_history
+from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.timestamps import optional_from_text, to_text
 from memory_mcp.text import mention
 from memory_mcp.text.names import bare, fold
@@ -57,7 +58,7 @@ def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Entity]
     # One row of JSON: between two rows, other threads take the interpreter lock.
     rows = connection.execute(
         f"SELECT json_group_array(json_array({_COLUMNS})) FROM entities e WHERE e.id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+        (json_ids(ids),),
     ).get
     return {entity.id: entity for entity in map(_entity, json.loads(str(rows)))}
 
