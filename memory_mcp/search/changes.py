@@ -29,7 +29,7 @@ from memory_mcp.text.changes import (
     states_changed,
     tells_change,
 )
-from memory_mcp.text.synonyms import phrase_of
+from memory_mcp.text.synonyms import phrase_as_written
 from memory_mcp.text.tokens import is_function_word, is_grammar, normalise, query_tokens, tokens
 
 # How much worse the change may match where both only say something alike: by a cosine from this on of their vectors apart from what all
@@ -89,7 +89,7 @@ def changes_of(connection: apsw.Connection, counts: TokenCounts, question: Quest
     asked, earlier = _Text(question.query), _Text(best.content)
     if len(best.content) > LONGEST or asks_before(asked.plain):
         return []
-    phrases = dict.fromkeys(filter(None, map(_phrase, (*sorted(earlier.things - asked.things), *events_of_states(asked.plain)))))
+    phrases = dict.fromkeys(filter(None, map(phrase_as_written, (*sorted(earlier.things - asked.things), *events_of_states(asked.plain)))))
     newest = bm25_index.newest_naming(connection, list(phrases), question.filters, NEWEST, counts, telling_changes=True)
     return [told.memory_id for told in newest if told.told_at > told_at and _tells_of_same(asked, earlier, _Text(told.content))]
 
@@ -150,10 +150,6 @@ def _may_be_of_same(asked: _Text, earlier: _Text, later: _Text) -> bool:
     if value is False or (value is None and changes_time(later.plain)) or changes_another_state(asked.plain, later.plain):
         return False
     return later.topics <= asked.tokens | earlier.tokens and (value or asked.nouns & earlier.nouns <= later.nouns)
-
-
-def _phrase(word: str) -> str:
-    return phrase_of(word) if is_japanese(word) else " ".join(tokens(word))
 
 
 def _is_near(candidate: Candidate, other: Candidate) -> bool:

@@ -64,7 +64,9 @@ def context(
             _dissimilar(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries) if not filters else []
         )
         upcoming = (
-            still_upcoming(connection, now, shifted(now, timedelta(days=layers.upcoming_days)), settings.zone, layers.upcoming)
+            still_upcoming(
+                connection, persona.words, now, shifted(now, timedelta(days=layers.upcoming_days)), settings.zone, layers.upcoming
+            )
             if layers.upcoming and not filters
             else []
         )

@@ -15,12 +15,13 @@ from memory_mcp.dates.recognize import IN_STATEMENTS, recognize
 from memory_mcp.domain import Candidate, Filters, Memory
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.text.changes import LONGEST
 from memory_mcp.text.moved_plans import DAY, MovedPlan, is_planned, is_regular, is_with, may_tell_move, moved_plan, names, nouns_of, revives
 from memory_mcp.text.speakers import is_assistant
 from memory_mcp.text.synonyms import phrase_of
-from memory_mcp.text.tokens import normalise, tokens
+from memory_mcp.text.tokens import normalise
 
 # So many of the newest memories that name something of a plan are read.
 NEWEST = 10
@@ -52,7 +53,9 @@ class _Sentence(NamedTuple):
     days: list[_Day]
 
 
-def still_upcoming(connection: apsw.Connection, now: datetime, end: datetime, zone: ZoneInfo, limit: int) -> list[Memory]:
+def still_upcoming(
+    connection: apsw.Connection, counts: TokenCounts, now: datetime, end: datetime, zone: ZoneInfo, limit: int
+) -> list[Memory]:
     """What is upcoming (`memories.upcoming`) without plans that a later memory moved or called off, and without what tells that."""
 
     def plans() -> Iterator[Memory]:
@@ -61,7 +64,7 @@ def still_upcoming(connection: apsw.Connection, now: datetime, end: datetime, zo
             yield from memories.upcoming(connection, now, end, zone, limit + SPARE)[limit:]
 
     def still_stands(plan: Memory) -> bool:
-        return not tells_only_off(plan, zone) and change_of_plan(connection, plan, Filters(), zone) is None
+        return not tells_only_off(plan, zone) and change_of_plan(connection, counts, plan, Filters(), zone) is None
 
     return list(islice(filter(still_stands, plans()), limit))
 
@@ -78,9 +81,11 @@ def tells_only_off(memory: Memory, zone: ZoneInfo) -> bool:
     )
 
 
-def changes_of_plans(connection: apsw.Connection, plans: Iterable[Memory], filters: Filters, zone: ZoneInfo) -> dict[int, int]:
+def changes_of_plans(
+    connection: apsw.Connection, counts: TokenCounts, plans: Iterable[Memory], filters: Filters, zone: ZoneInfo
+) -> dict[int, int]:
     """Plan → the memory that says that it moved or is off."""
-    changes = {plan.id: change_of_plan(connection, plan, filters, zone) for plan in plans}
+    changes = {plan.id: change_of_plan(connection, counts, plan, filters, zone) for plan in plans}
     return {plan: change for plan, change in changes.items() if change is not None}
 
 
@@ -97,7 +102,7 @@ def with_changes_first(shown: Sequence[Candidate], pool: Sequence[Candidate], ch
     return list(ordered.values())
 
 
-def change_of_plan(connection: apsw.Connection, plan: Memory, filters: Filters, zone: ZoneInfo) -> int | None:
+def change_of_plan(connection: apsw.Connection, counts: TokenCounts, plan: Memory, filters: Filters, zone: ZoneInfo) -> int | None:
     """The memory that says that this plan moved or is off, if it was told later and before the day of the plan."""
     days = _planned_days(connection, plan, zone) if len(plan.content) <= LONGEST else []
     if not days:
@@ -105,10 +110,8 @@ def change_of_plan(connection: apsw.Connection, plan: Memory, filters: Filters, 
     plain = _marked(plan.content, plan.told_at, zone).plain
     if is_regular(plain):
         return None
-    phrases = [phrase for noun in nouns_of(plain) if (phrase := phrase_of(noun) or " ".join(tokens(noun)))]
-    if not phrases:
-        return None
-    newest = bm25_index.newest_naming(connection, phrases, filters, NEWEST)
+    phrases = list(filter(None, map(phrase_of, nouns_of(plain))))
+    newest = bm25_index.newest_naming(connection, phrases, filters, NEWEST, counts)
     later = [told for told in newest if plan.told_at < from_text(told.told_at) and told.memory_id != plan.id]
     last = datetime.combine(days[-1] + timedelta(days=1), datetime.min.time(), zone)
     for told in sorted(later, key=lambda told: (told.told_at, told.memory_id), reverse=True):

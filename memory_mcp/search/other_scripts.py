@@ -12,12 +12,12 @@ from itertools import islice
 
 import apsw
 
-from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
+from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.store.lexical.stored_words import LATIN, StoredWords
 from memory_mcp.store.lexical.token_frequencies import held
 from memory_mcp.text.romaji import in_hiragana
 from memory_mcp.text.spellings import Spelling, to_hiragana, to_katakana
-from memory_mcp.text.synonyms import Synonyms, phrase_of
+from memory_mcp.text.synonyms import Synonyms, phrase_as_written
 from memory_mcp.text.tokens import is_function_word, is_grammar, tokens
 
 # The characters of a long query that are read, the words in it that are looked up, and those that are searched in another script.
@@ -60,7 +60,7 @@ def in_other_scripts(connection: apsw.Connection, stored: StoredWords, text: str
     """
     stored.update(connection)
     words = list(islice(_words(stored, text[:CHARACTERS_LIMIT]), LOOKED_UP_LIMIT))
-    known = held(connection, list({_phrase(written) for word in words for written in (word.text, word.other_kana)}))
+    known = held(connection, list({phrase_as_written(written) for word in words for written in (word.text, word.other_kana)}))
     found: list[Spelling] = []
     until = 0
     for word in words:
@@ -76,7 +76,7 @@ def as_synonyms(connection: apsw.Connection, stored: StoredWords, query: str) ->
     text = unicodedata.normalize("NFKC", query)
     by_word: dict[str, dict[str, None]] = {}
     for spelling in in_other_scripts(connection, stored, text):
-        by_word.setdefault(_phrase(text[spelling.start : spelling.end]), {})[spelling.phrase] = None
+        by_word.setdefault(phrase_as_written(text[spelling.start : spelling.end]), {})[spelling.phrase] = None
     return [Synonyms(word, list(others) * min(LONGEST, len(word.split()))) for word, others in islice(by_word.items(), WORDS_LIMIT)]
 
 
@@ -104,28 +104,28 @@ def _is_word(stored: StoredWords, text: str, start: int, end: int) -> bool:
 def _others(connection: apsw.Connection, stored: StoredWords, word: _Word, known: Set[str]) -> Iterator[Spelling]:
     others = _of_latin(connection, stored, word, known) if word.script == "latin" else _of_kana(stored, word, known)
     if others:
-        yield from (Spelling(word.start, word.end, _phrase(other)) for other in others)
-    elif word.script == "katakana" and not known & {_phrase(word.text), _phrase(word.other_kana)}:
+        yield from (Spelling(word.start, word.end, phrase_as_written(other)) for other in others)
+    elif word.script == "katakana" and not known & {phrase_as_written(word.text), phrase_as_written(word.other_kana)}:
         yield from _of_compound(stored, word)
 
 
 def _of_latin(connection: apsw.Connection, stored: StoredWords, word: _Word, known: Set[str]) -> list[str]:
-    if _phrase(word.text) in known:
+    if phrase_as_written(word.text) in known:
         return []
     # Short English words, such as "take", may be Japanese by chance.
     kana = in_hiragana(word.text)
     if kana and len(kana[0]) < SHORTEST and (word.text[0].islower() or is_grammar(kana[0])):
         kana = []
-    in_kana = held(connection, list(map(_phrase, kana))) if kana else ()
+    in_kana = held(connection, list(map(phrase_as_written, kana))) if kana else ()
     in_kanji = [other for each in kana for other in stored.read_as(each)]
-    return [*(each for each in kana if _phrase(each) in in_kana), *in_kanji, *stored.in_katakana(word.text)]
+    return [*(each for each in kana if phrase_as_written(each) in in_kana), *in_kanji, *stored.in_katakana(word.text)]
 
 
 def _of_kana(stored: StoredWords, word: _Word, known: Set[str]) -> list[str]:
-    is_there = _phrase(word.other_kana) in known if len(word.text) >= SHORTEST else stored.has_in_katakana(word.other_kana)
+    is_there = phrase_as_written(word.other_kana) in known if len(word.text) >= SHORTEST else stored.has_in_katakana(word.other_kana)
     in_other_kana = [word.other_kana] if is_there else []
     # Three kana may be a part of other words.
-    is_known = _phrase(word.text) in known or (bool(in_other_kana) and len(word.text) > SHORTEST)
+    is_known = phrase_as_written(word.text) in known or (bool(in_other_kana) and len(word.text) > SHORTEST)
     may_be_kanji = len(word.text) <= LONGEST and not (word.script == "katakana" and is_known)
     others = [*(stored.read_as(to_hiragana(word.text)) if may_be_kanji else []), *in_other_kana]
     if is_known or (word.script == "hiragana" and (others or len(word.text) < SHORTEST_IN_LATIN)):
@@ -139,10 +139,6 @@ def _of_compound(stored: StoredWords, word: _Word) -> Iterator[Spelling]:
         if not _NOT_FIRST.match(word.text, middle):
             first, second = (stored.in_latin(part) for part in (word.text[:middle], word.text[middle:]))
             if first and second:
-                yield from (Spelling(word.start, word.start + middle, _phrase(other)) for other in first)
-                yield from (Spelling(word.start + middle, word.end, _phrase(other)) for other in second)
+                yield from (Spelling(word.start, word.start + middle, phrase_as_written(other)) for other in first)
+                yield from (Spelling(word.start + middle, word.end, phrase_as_written(other)) for other in second)
                 return
-
-
-def _phrase(word: str) -> str:
-    return phrase_of(word) if is_japanese(word) else " ".join(tokens(word))

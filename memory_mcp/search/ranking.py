@@ -118,7 +118,7 @@ def rank(search: Search, by_meaning: EntitiesByMeaning, *, whole_pool: bool) -> 
             best.put(_with_changes(search, best.ranking, changes), changes)
     moved: dict[int, int] = {}
     if asked.dates or asks_time(normalise(question.query)):
-        moved = changes_of_plans(connection, best.shown, question.filters, search.settings.zone)
+        moved = changes_of_plans(connection, search.persona.words, best.shown, question.filters, search.settings.zone)
     if moved:
         best.put(_with_moved(search, best.ranking, moved), moved.values())
     current = best.current

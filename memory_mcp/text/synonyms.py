@@ -117,6 +117,11 @@ def phrase_of(word: str) -> str:
     return " ".join(found[pairs[0] : pairs[-1] + 1] if pairs else found)
 
 
+def phrase_as_written(word: str) -> str:
+    """The same of a word as a text has it: an English one is not yet a stem."""
+    return phrase_of(word) if is_japanese(word) else " ".join(tokens(word))
+
+
 def _english(dictionary: _Dictionary, query: str) -> list[str]:
     """The known words, as tokens, and pairs of words instead of their parts."""
     words = [token for token in query_tokens(query) if not _RUN.match(token)]

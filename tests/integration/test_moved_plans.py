@@ -253,6 +253,14 @@ def test_a_change_that_is_told_after_the_day_is_of_another_plan(say, ask, now):
     assert ask("10月20日は何があった？").hits[0].memory.content == "10月20日に歯医者"
 
 
+def test_a_change_is_found_behind_many_newer_memories_with_a_name_of_the_plan(say, upcoming, now):
+    say("日曜に健太と映画を見る", at=now - timedelta(hours=3))
+    say("映画はリスケになった", at=now - timedelta(hours=2))
+    for number in range(30):
+        say(f"健太は{number}号室の鍵を探した", at=now - timedelta(hours=1))
+    assert upcoming() == []
+
+
 def test_a_plan_stays_as_it_was_stored(say, ask, nilou, now):
     key = say("金曜に歯医者", at=now - timedelta(hours=3)).key
     say("歯医者は火曜に変更になった", at=now - timedelta(hours=2))

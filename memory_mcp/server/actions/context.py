@@ -117,7 +117,9 @@ def list_upcoming(call: Call, arguments: UpcomingArguments) -> Json:
     end = shifted(call.now, timedelta(days=call.settings.context.upcoming_days))
     with call.reading() as persona:
         with persona.database.read_briefly() as connection:
-            found = [] if persona.has_expired else still_upcoming(connection, call.now, end, call.settings.zone, arguments.limit)
+            found = (
+                [] if persona.has_expired else still_upcoming(connection, persona.words, call.now, end, call.settings.zone, arguments.limit)
+            )
         days, language = _upcoming_days(persona, call, found), client_language(call)
         return {
             **heading(call, persona),
