@@ -10,6 +10,8 @@ from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.server.actions import configuration
 from memory_mcp.store.files.access_tokens import create_token
 
+pytestmark = pytest.mark.slow  # a server for each test
+
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 FILE = '{\n  "server_port": 8000,\n  "my_note": {"so": 1},\n  "embeddings_model": null,\n  "reranker_model": null,\n  "fusion": {"mine": true}\n}'
 

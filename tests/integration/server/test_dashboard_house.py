@@ -14,6 +14,8 @@ from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.search.own_weights import set_own_weights
 from memory_mcp.store.files.access_tokens import create_token, read_tokens
 
+pytestmark = pytest.mark.slow  # a server for each test
+
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 TLS = ssl.create_default_context()
 

@@ -18,6 +18,8 @@ from memory_mcp.server.import_jobs import WAITING_LIMIT, ImportJobs, safe_name
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
 from memory_mcp.store.files.oauth_grants import Asked, exchange, grant, revoke_grant
 
+pytestmark = pytest.mark.slow  # a server for each test
+
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 NILOU = {"X-Persona": "nilou"}
 
