@@ -13,6 +13,7 @@ from itertools import combinations
 import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
+from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Candidate, Memory, Origin, Question
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
@@ -29,6 +30,7 @@ from memory_mcp.text.changes import (
     states_changed,
     tells_change,
 )
+from memory_mcp.text.sentences import sentences_of
 from memory_mcp.text.synonyms import phrase_as_written
 from memory_mcp.text.tokens import is_function_word, is_grammar, normalise, query_tokens, tokens
 
@@ -43,9 +45,20 @@ NEWEST, SHORTEST_THING = 20, 4
 _TOPIC = re.compile(r"([^\Wはがをにでともへから]+)[はがを]")
 _WORD_END = re.compile(f"[{HIRAGANA}][はがを]")
 _COMPOUND = re.compile(f"[{HAN}]{{2}}")
-_UNITS = frozenset("minut hour week month year time second".split())
+# A count or a time is no thing that ends: 月 of 月2回 and 11月18日, 三日, 今年, Tuesday.
+_COUNT_OR_TIME = re.compile(
+    r"[一二三四五六七八九十百千万億数半]+.?|(?:[今来去昨先本毎翌再々明前次平週年月午]|一昨)*[年月週日朝昼夕晩夜度回末前後]|\d+"
+)
+_TIMES = frozenset(
+    tokens(
+        "second minute hour day night morning noon afternoon evening week weekend month year time today tonight tomorrow yesterday "
+        f"monday tuesday wednesday thursday friday saturday sunday {' '.join(MONTH_NAMES)}"
+    )
+)
 # A noun, not the stem of a verb or an adjective: a particle or nothing in hiragana follows it.
-_NOUN = re.compile(rf"[{HAN}]+(?=[はがをにでともへのや]|から|まで|$|[^{HAN}{HIRAGANA}])|[{KATAKANA}]{{2,}}|[a-z]*[A-Z0-9][A-Za-z0-9]+")
+_NOUN = re.compile(
+    rf"(?<![\d{HAN}])[{HAN}]+(?=[はがをにでともへのや]|から|まで|$|[^{HAN}{HIRAGANA}])|[{KATAKANA}]{{2,}}|[a-z]*[A-Z0-9][A-Za-z0-9]+"
+)
 
 
 class _Text:
@@ -67,14 +80,14 @@ class _Text:
     @cached_property
     def nouns(self) -> frozenset[str]:
         words = _NOUN.findall(unicodedata.normalize("NFKC", self.written))
-        return frozenset(normalise(word) for word in words if not (word.isascii() and is_function_word(word)))
+        return frozenset(normalise(word) for word in words if not (is_function_word(word) or _COUNT_OR_TIME.fullmatch(word)))
 
     @cached_property
     def things(self) -> Set[str]:
         """What it names: its nouns, in English its longer words."""
         if is_japanese(self.written):
             return self.nouns
-        return {word for word in self.tokens - _UNITS if len(word) >= SHORTEST_THING and not is_function_word(word)}
+        return {word for word in self.tokens - _TIMES if len(word) >= SHORTEST_THING and not (word.isdecimal() or is_function_word(word))}
 
     @cached_property
     def topics(self) -> frozenset[str]:
@@ -89,7 +102,7 @@ def changes_of(connection: apsw.Connection, counts: TokenCounts, question: Quest
     asked, earlier = _Text(question.query), _Text(best.content)
     if len(best.content) > LONGEST or asks_before(asked.plain):
         return []
-    phrases = dict.fromkeys(filter(None, map(phrase_as_written, (*sorted(earlier.things - asked.things), *events_of_states(asked.plain)))))
+    phrases = dict.fromkeys(filter(None, map(phrase_as_written, (*sorted(_asked_things(asked, earlier)), *events_of_states(asked.plain)))))
     newest = bm25_index.newest_naming(connection, list(phrases), question.filters, NEWEST, counts, telling_changes=True)
     return [told.memory_id for told in newest if told.told_at > told_at and _tells_of_same(asked, earlier, _Text(told.content))]
 
@@ -97,10 +110,12 @@ def changes_of(connection: apsw.Connection, counts: TokenCounts, question: Quest
 def changes_first(
     ranked: Sequence[Candidate], memories: Mapping[int, Memory], origins: Mapping[int, Origin], query: str
 ) -> list[Candidate]:
-    """The candidates, best first, with what tells a change before what it changed, unless the query asks how it was."""
+    """The candidates, best first, with what tells a change before what it changed, unless the query asks how it was; where it asks if something is still so,
+    with the later of two about it first."""
     shown = [candidate for candidate in ranked[:COMPARED] if candidate.memory_id in memories]
-    telling = {candidate.memory_id for candidate in shown[1:] if tells_change(memories[candidate.memory_id].content)}
     asked = _Text(query)
+    is_latest_asked = asks_still(asked.plain)
+    telling = {candidate.memory_id for candidate in shown[1:] if is_latest_asked or tells_change(memories[candidate.memory_id].content)}
     if not telling or asks_before(asked.plain):
         return list(ranked)
     texts = {candidate.memory_id: _Text(memories[candidate.memory_id].content) for candidate in shown}
@@ -111,7 +126,9 @@ def changes_first(
             continue
         earlier, later = texts[above.memory_id], texts[candidate.memory_id]
         if len(earlier.written) <= LONGEST and (
-            _tells_of_same(asked, earlier, later) or _tells_something_alike(asked, above, candidate, earlier, later)
+            _tells_of_same(asked, earlier, later)
+            or _tells_something_alike(asked, above, candidate, earlier, later)
+            or (is_latest_asked and _tells_latest(asked, above, candidate, earlier, later))
         ):
             candidate.score = above.score
             moved = True
@@ -122,7 +139,7 @@ def changes_first(
 def _tells_of_same(asked: _Text, earlier: _Text, later: _Text) -> bool:
     """Whether the change that the later text tells is one of what the earlier one says to this question: it ends what that one names, or says all that
     the question and that one share but for the state that it changed."""
-    things = earlier.things if asks_still(asked.plain) else earlier.things - asked.things
+    things = _asked_things(asked, earlier)
     if any(ends(later.plain, thing) for thing in things):
         return not later.topics or any(len(topic) > 1 and topic in asked.tokens | earlier.tokens for topic in later.topics)
     both = _content_of_both(asked, earlier)
@@ -133,6 +150,16 @@ def _tells_of_same(asked: _Text, earlier: _Text, later: _Text) -> bool:
     return (only_states or bool(has_asked_value(asked.plain, later.plain))) and bool(later.topics & both or states)
 
 
+def _asked_things(asked: _Text, earlier: _Text) -> Set[str]:
+    """What a memory names in its sentences that have a word of the question, if any has; without what the question names, unless that asks for its end."""
+    sentences = sentences_of(earlier.written)
+    told = [sentence for each in sentences if _content_of_both(asked, sentence := _Text(each))] if len(sentences) > 1 else []
+    things = {thing for sentence in told or [earlier] for thing in sentence.things}
+    if asks_still(asked.plain):  # 弁当 of 弁当作り is no noun, but asked for
+        return things | set(asked.compounds.split()) & set(earlier.compounds.split())
+    return things - asked.things
+
+
 def _tells_something_alike(asked: _Text, above: Candidate, candidate: Candidate, earlier: _Text, later: _Text) -> bool:
     """Whether both match nearly as well, and are alike by their vectors or their words."""
     return (
@@ -141,6 +168,12 @@ def _tells_something_alike(asked: _Text, above: Candidate, candidate: Candidate,
         and (_is_near(candidate, above) or len(earlier.tokens & later.tokens) >= SHARED_WORDS * len(earlier.tokens))
         and _may_be_of_same(asked, earlier, later)
     )
+
+
+def _tells_latest(asked: _Text, above: Candidate, candidate: Candidate, earlier: _Text, later: _Text) -> bool:
+    """Whether both match nearly as well, and the later one has most of what the question and the earlier one share."""
+    both = _content_of_both(asked, earlier)
+    return above.score - candidate.score < ALIKE_SCORE and 2 * len(both & later.tokens) > len(both)
 
 
 def _may_be_of_same(asked: _Text, earlier: _Text, later: _Text) -> bool:

@@ -15,6 +15,7 @@ from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesByMeaning, entities_by_meaning
 from memory_mcp.graph.query.retrieval import entities_in_query
 from memory_mcp.personas.registry import Persona
+from memory_mcp.search.amounts import amounts_first
 from memory_mcp.search.candidates import shown_tokens
 from memory_mcp.search.changes import changes_first
 from memory_mcp.search.meaning import Meaning, meaning_of
@@ -111,7 +112,8 @@ def _reranked(ranked: Ranked, question: Question, models: Models, settings: Sett
     """The pool in the order of the cross-encoder, unless the mode has another order."""
     if question.mode in NOT_RERANKED:
         return Reranked(ranked.pool)
-    pool = changes_first(ranked.pool, ranked.memories, ranked.hints.origins, question.query)
+    pool = amounts_first(ranked.pool, ranked.memories, question.query)
+    pool = changes_first(pool, ranked.memories, ranked.hints.origins, question.query)
     words = shown_tokens(question.query) if models.reranker else []
     best_part = ranked.best_part(words)
     passages = {memory_id: passage(memory, best_part) for memory_id, memory in ranked.memories.items()} if models.reranker else {}

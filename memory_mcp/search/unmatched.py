@@ -32,23 +32,26 @@ LONGEST_COUNT = 2
 _JOINING = "いきしちりみびぎえけせねめれべげっ"
 _NOT_OF_WORD = "[はがをにでともへのかねよなやっん]|ど[うこちっのれん]|い(?:く[らつ]|つ(?![きくけ])|[るい])"
 # A run of kanji ends before what asks (娘何歳), and one of two or more before a verb (蕎麦食べられる), but not in 幾何 and 間違えた.
-_ASKS = "(?<![幾如何])何"
+_ASKS = "(?<![幾如何])何|誰"
 _VERB = f"(?<![間手気見])[{HAN}](?:[えけげせべめれ][たてなまよらる]|った|[きぎちびり](?:たい|ま[しす]))"
 _NO_KANJI = f"(?=[^{HAN}]|$|{_ASKS})"
-_STEM = f"[{HAN}]{_NO_KANJI}"
+_STEM = f"(?!誰)[{HAN}]{_NO_KANJI}"
 _LETTER = rf"(?![{HAN}{HIRAGANA}{KATAKANA}])[^\W_]"
 _WORD = re.compile(
     rf"(?P<stems>{_STEM}(?:[{_JOINING}]{_STEM})*(?:さん|ちゃん|ごはん|ども|[かさまらわ][しせりれ]|(?!{_NOT_OF_WORD})[{HIRAGANA}])?)"
     rf"|(?P<kanji>[{HAN}]{{2}}(?:(?!{_ASKS}|{_VERB})[{HAN}])*)|(?P<katakana>[{KATAKANA}]{{2,}})"
     # A number that a name ends with is a part of it: INC-88, v2.5.
-    rf"|(?P<other>(?=\d*(?!\d){_LETTER})(?:{_LETTER})+(?:[-.#_]\d(?:{_LETTER})*)+|(?:{_LETTER})+)"
+    rf"|(?P<other>(?=\d*(?!\d){_LETTER})(?:{_LETTER})+(?:[-.#_]\d(?:{_LETTER})*)+|(?:{_LETTER})+(?:['’]t\b)?)"
 )
 _KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"[{HIRAGANA}]+$")
 # What asks or relates, and says nothing of what is asked for.
 _ASKING = re.compile(
     rf"何[{HAN}]{{0,20}}|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[今次特主]{_NO_KANJI}|{EMPTY_JAPANESE}"
 )
-_ASKING_ENGLISH = VAGUE_ENGLISH | frozenset("called far first last long many much next often over take".split())
+_ASKING_ENGLISH = VAGUE_ENGLISH | frozenset(
+    "around away back called come down far find first give keep kind know last long make many much need next off often out over put right sort take think use want "
+    "wrong".split()
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,9 @@ _SINCE = re.compile(
 _ASKS_BEFORE = re.compile(
     r"以前|昔|(?:^|[、。\s])前[はに]|もともと|元々|元は|最初|当時|\b(?:used to|before|previously|formerly|originally|at first|back then)\b"
 )
-_ASKS_STILL = re.compile(r"まだ|もう|今も|\b(?:still|any ?more|yet)\b")
+_ASKS_STILL = re.compile(
+    r"まだ|もう(?!すぐ|一|少)|今も|今どう|どうなっ|その後|結局|[見み]つかっ|\b(?:still|any ?more|yet|what happened (?:to|with)|in the end|(?:turn|end)(?:ed)? (?:out|up)|how did [^?]* go)\b"
+)
 # A question for a time or an amount, and what an answer to it has.
 _ASKS_TIME = re.compile(r"いつ|何[曜時日月]|何年(?!生)|締め?切り?|期限|\b(?:when|what (?:time|day|date)|due|deadline)\b")
 _TIME = re.compile(
@@ -101,7 +103,7 @@ def about_change(text: str) -> str:
 
 
 def asks_still(question: str) -> bool:
-    """Whether a question asks if something is still so."""
+    """Whether a question asks if something is still so, or what became of it."""
     return _ASKS_STILL.search(question) is not None
 
 

@@ -47,7 +47,8 @@ _STOPWORDS = frozenset(
     "a an the and or but if of to in on at by for with about from into is are was were be been being am do does did doing "
     "have has had having i you he she it we they me him her us them my your his its our their this that these those what "
     "which who whom when where why how can could will would shall should may might must not no so than then there here "
-    "as s t".split()
+    "as s t what's who's where's when's how's that's it's there's i'm i've i'd let's don't doesn't didn't isn't aren't wasn't weren't "
+    "haven't hasn't hadn't can't couldn't won't wouldn't shouldn't".split()
 )
 
 # What separates the words of a Japanese question. The pairs within these, and of their ends with a particle, say nothing of what is asked for.

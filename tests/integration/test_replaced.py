@@ -126,6 +126,12 @@ def test_who_replaces_a_memory_is_told_which_others_say_the_same(say):
         ("習い事はピアノ", "ピアノはやめて、そろばんを始めた", "習い事は何してる？"),
         ("I drive an old Honda Civic.", "Sold the Civic, got myself a Mazda 3.", "What car do I drive?"),
         ("Kenji works at Sony", "Kenji joined Nintendo", "Where does Kenji work?"),
+        # Whether it is still so, and what became of it: the later one tells, whatever its verb.
+        ("お昼の弁当作りはじめた", "弁当三日でやめた笑", "弁当まだ作ってる？"),
+        ("電車で財布落としたかも", "財布あった！駅に届いてた", "財布みつかった？"),
+        ("茶色のコート買った", "コート返品してきた", "コートどうなった？"),
+        ("Running plan: the Seaside half marathon", "The half marathon is off.", "Am I still running the half marathon?"),
+        ("Sent the laptop in for repair", "Laptop came back with a new fan", "What happened with the laptop?"),
     ],
 )
 def test_what_tells_a_change_comes_before_what_it_changed(say, contents, now, before, after, query):
@@ -151,6 +157,15 @@ def test_what_tells_a_change_comes_before_what_it_changed(say, contents, now, be
         ("Dad takes metformin.", "Dad stopped driving at night.", "What medication does Dad take?"),
         ("The standup is at nine", "The retro moved to ten thirty", "When is the standup?"),
         ("Alex likes strawberries", "Alex moved to Osaka", "What does Alex like?"),
+        # Neither a count nor a time is a thing that ends, nor what another sentence of the memory names.
+        ("母の誕生日は11月18日", "ジム、月2回しか行けてないし解約した", "母の誕生日はいつ？"),
+        ("送別会は12人", "12人のゼミは今年でやめた", "送別会は何人？"),
+        ("送別会は今年", "ゼミは今年でやめた", "送別会はいつ？"),
+        ("Practice is every Tuesday", "Left the office early on Tuesday", "When is practice?"),
+        ("Finished Dune, loved it. Starting Piranesi next.", "Gave up on Piranesi", "What did I think of Dune?"),
+        # What is about something else is not the latest about it.
+        ("ギターをまだ習ってる", "猫がまた植木をたおした", "ギターまだ習ってる？"),
+        ("Taking guitar lessons from Hugo", "Bought new strings on the way home", "Am I still taking guitar lessons?"),
     ],
 )
 def test_a_change_of_something_else_or_a_question_how_it_was_changes_no_order(say, contents, now, earlier, later, query):
