@@ -70,7 +70,7 @@ def paragraphs(text: str) -> list[str]:
 def error(message: str) -> str:
     """The line for an error of a command or of a server, unchanged where there is no translation."""
     # Imported here: commands that succeed don't need the tables of the server.
-    from memory_mcp.server.dashboard.refusals import said  # noqa: PLC0415
+    from memory_mcp.server.dashboard.refusals import sentence_in  # noqa: PLC0415
     from memory_mcp.server.translations import Translations  # noqa: PLC0415
 
     tables = _tables()
@@ -78,7 +78,7 @@ def error(message: str) -> str:
     if hint := USAGE_HINT.search(message):
         mistake = message[: hint.start()]
         return f"{of_commands.find(mistake) or mistake}{tables['parts']['See `{0} --help`.'].replace('{0}', hint[1])}"
-    return of_commands.find(message) or said(message, "ja")
+    return of_commands.find(message) or sentence_in(message, "ja")
 
 
 def worded(sentence: str) -> str:
