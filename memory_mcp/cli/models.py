@@ -72,7 +72,7 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
         typer.echo(f"{worded(role)}: {name}")
         tell(f"  where: {worded(where)}")
         tell(f"  languages: {', '.join(languages) if languages else 'all'}")
-        known_traits = traits.with_prefixes_told() if role == "reranker" or settings.embeddings_class else traits
+        known_traits = traits.with_known_prefixes() if role == "reranker" or settings.embeddings_class else traits
         if guess := known_traits.guess(languages_set=set_languages is not None):
             tell(f"  guessed: {guess}")
 
