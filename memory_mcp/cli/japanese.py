@@ -82,13 +82,13 @@ def error(message: str) -> str:
 
 
 def worded(sentence: str) -> str:
-    """What a command tells people, in the language of the machine; unchanged where there is no translation. Its indentation stays."""
+    """A sentence of a command in the language of the machine; unchanged where there is no translation. Its indentation stays."""
     words = sentence.strip()
     if language_of_machine() != "ja" or not words:
         return sentence
-    found = _told().find(words)
+    translated = _output_translations().find(words)
     # `{0}: {1}` fits also what only the other tables have words for.
-    return sentence.replace(words, error(words) if found in (None, words) else found)
+    return sentence.replace(words, error(words) if translated in (None, words) else translated)
 
 
 def named(kind: str, name: str) -> str:
@@ -114,12 +114,12 @@ def refusal(sentence: str) -> str:
 
 
 def tell(sentence: str, *, err: bool = False, dim: bool | None = None) -> None:
-    """Prints what a command tells people."""
+    """Prints a sentence of a command, in the language of the machine."""
     typer.secho(worded(sentence), err=err, dim=dim)
 
 
 @cache
-def _told() -> "Translations":
+def _output_translations() -> "Translations":
     from memory_mcp.server.translations import Translations  # noqa: PLC0415  as above
 
     return Translations.of(_tables()["told"], _tables()["parts"])

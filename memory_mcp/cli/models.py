@@ -179,7 +179,7 @@ def _run_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", expor
 
 
 def _runs_on(backend: str | None) -> str:
-    """What runs a model, where the configuration does not say that."""
+    """The runtime of a model as a clause, if the configuration does not name it."""
     return f", {backend}" if backend else ""
 
 
