@@ -8,7 +8,7 @@ HIRAGANA = "\u3041-\u3096"
 KATAKANA = "\u30a1-\u30fa\u30fc"
 # The kanji of names; without the rare ones of `HAN`.
 KANJI = "\u4e00-\u9fff々"
-# With those that hardly any name has, for the characters beside one.
+# Also those that hardly any name has, for the characters next to a name.
 EVERY_KANJI = f"\u3400-\u4dbf{KANJI}"
 
 _JAPANESE = re.compile(f"[{KANA}{HAN}\uff66-\uff9d]")

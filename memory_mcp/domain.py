@@ -13,10 +13,10 @@ Detail = Literal["full", "index", "why"]
 Clash = Literal["refuse", "keep", "revise"]
 TokenScope = Literal["read", "write", "delete", "export", "admin"]
 PrivacyLevel = Literal["public", "internal", "private", "secret"]
-# What became of using a memory: how a task went (`worked`, `failed`, `partly`), that it was `used`, or what somebody thinks of it. `contradicted`: what it
-# warns of has worked since.
+# Feedback on a memory: how a task went (`worked`, `failed`, `partly`), that it was `used`, or a judgement (`helped`, `hurt`, `stale`). `contradicted`: what
+# it warns of has worked since.
 Verdict = Literal["worked", "failed", "partly", "used", "helped", "hurt", "stale", "contradicted"]
-# Where a memory stands in a list: current, replaced by another, or in the trash.
+# The part of the list that a memory is in: current, replaced by another, or in the trash.
 Shelf = Literal["current", "superseded", "trash", "all"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -253,7 +253,7 @@ class Question:
 class Origin(NamedTuple):
     """Times, speaker and session of a memory. `happened` and `told_at` are UTC in the format of the store, in which text order is time order.
 
-    `told_at` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer said when it happened. `asks`: 1 for
+    `told_at` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer gave the time at which it happened. `asks`: 1 for
     a short turn that ends in a question, less for a longer one, 0 for others. `replaces`: it replaced another.
     """
 
@@ -274,8 +274,8 @@ class Candidate:
     `dense` is a cosine: that of `best_chunk`, or, if the memory's own questions are more similar, between the two; `nearness` is the same
     without what all memories share, and with a part of the previous turn: it ranks. `rerank` is the
     cross-encoder's score. `session_share` is the ratio of the best other memory of its session to the best lexical score, 0 to 1.
-    `date_share`: 1 if the query names its date, .5 if it names only the day on which it was told although its text names another; `by_named_speaker`: the query names its speaker; `in_other_language`: its vector is nearer to those of another language than the query's; `vector`: its own, apart from what all share. `graph_share` is its ratio to the best graph score,
-    0 to 1; `of_another`: it tells of another owner what the query asks for; `freshness` is what age, importance and use add to its score, and `judged` what the judgements of it do.
+    `date_share`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names another; `by_named_speaker`: the query names its speaker; `in_other_language`: its vector is nearer to those of another language than the query's; `vector`: its own, apart from what all share. `graph_share` is its ratio to the best graph score,
+    0 to 1; `of_another`: it states about another owner what the query asks for; `freshness` is what age, importance and use add to its score, and `judged` what the judgements of it do.
     """
 
     memory_id: int
@@ -365,7 +365,7 @@ class Remembered:
 
     `rivals` are other current memories that supersede the same one. `redacted` and `flagged` count private data in it, by kind.
     `related` counts the relations that were added to the already stored memory. `expires_at` is of the memory, stored now or before.
-    `repeating` are current memories that say what the superseded one said.
+    `repeating` are current memories that still state what the superseded one stated.
     """
 
     key: str
@@ -392,7 +392,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What was said in a conversation from one message of the user to the end of the answer. `messages` are JSON objects with `role` and `text`,
+    """A part of a conversation, from one message of the user to the end of the answer. `messages` are JSON objects with `role` and `text`,
     as `memory_mcp.chat` writes them; `recalled` and `stored` are the keys of the memories that were read and written."""
 
     number: int

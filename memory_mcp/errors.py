@@ -63,7 +63,7 @@ class InvalidPersonaName(InvalidInput):
 
 
 class SettingsRefused(InvalidInput):
-    """Values for config.json are not allowed; `problems` says why, by dotted key. The file was not changed."""
+    """Values for config.json are not allowed; `problems` has the reasons, by dotted key. The file was not changed."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         super().__init__("settings were not changed", "; ".join(f"{key}: {why}" for key, why in problems.items()), "Correct them")

@@ -1,4 +1,4 @@
-"""The steps of a call as spans of OpenTelemetry, where somebody collects them; otherwise a step costs a look at a variable.
+"""The steps of a call as spans of OpenTelemetry, if they are collected; otherwise a step costs a look at a variable.
 
 A span has a name of ours, its times, and after an error the error's class: never a persona, a key, a query or a text. fastmcp's own spans
 have all of these, so ours have a provider of their own, which no library sees.
@@ -23,7 +23,7 @@ _tracer: "Tracer | None" = None
 
 
 def span(name: str, headers: Mapping[str, str] | None = None) -> AbstractContextManager[None]:
-    """Cover a step. With the `headers` of a request, its `traceparent` says which span of the caller it belongs to."""
+    """Cover a step. With the `headers` of a request, it belongs to the caller's span in `traceparent`."""
     return _NOTHING if _tracer is None else _recorded(_tracer, name, headers)
 
 
@@ -77,7 +77,7 @@ def _recorded(tracer: "Tracer", name: str, headers: Mapping[str, str] | None = N
         try:
             yield
         except Exception as error:
-            # Not what it says: that may quote a memory.
+            # Not its message, which may quote a memory.
             current.set_attribute("error.type", type(error).__name__)
             current.set_status(Status(StatusCode.ERROR))
             raise

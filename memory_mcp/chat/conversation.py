@@ -181,7 +181,7 @@ class Conversation:
         return memory
 
     async def judge(self, key: str, verdict: str) -> None:
-        """Says of a memory that was recalled here whether it `helped`, misled (`hurt`) or no longer holds (`stale`): later answers heed it.
+        """Judges a memory that was recalled here: it `helped`, misled (`hurt`) or no longer holds (`stale`). Later answers heed the judgement.
 
         Raises:
             MemoryMCPError: the memory's server refuses, or does not answer.

@@ -22,8 +22,8 @@ ANSWER_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """`keys` and `address` are the environment's usual variables, under whose names keys are in the system's keyring, too; without a key variable it needs no key. `base` names the argument for an
-    address, and `arguments` are what the class is given besides."""
+    """`keys` and `address` are the usual environment variables; the system's keyring has keys under the same names. Without `keys` it needs no key. `base` is the name
+    of the argument for an address, and `arguments` are further arguments for the class."""
 
     module: str
     class_name: str

@@ -135,7 +135,7 @@ class Terminal(App[None]):
         self.run_worker(self._converse(), exit_on_error=True)
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Takes a line: the answer to a question at once, everything else in its turn. What is neither yes nor no is no, and said next."""
+        """Takes a line: the answer to a question at once, everything else in its turn. Anything but yes or no means no, and is also the next message."""
         text = event.value.strip()
         if self._question:
             self.conversation.answer(self._question.call.id, text.lower() in YES)
@@ -286,11 +286,11 @@ class Terminal(App[None]):
 
     async def _judge(self, rest: str) -> None:
         """`NUMBER VERDICT`: the number that /why shows, and a verdict in either language."""
-        number, _, said = rest.partition(" ")
+        number, _, wanted = rest.partition(" ")
         recalled = dict(enumerate(self._recalled.values(), start=1))
         words: Mapping[str, str] = self._words["verdicts"]
         memory = recalled.get(int(number)) if number.isdecimal() else None
-        verdict = next((name for name, word in words.items() if said.strip() in (name, word)), None)
+        verdict = next((name for name, word in words.items() if wanted.strip() in (name, word)), None)
         if not memory or not verdict:
             await self._say_note("how_to_judge" if recalled else "nothing_recalled", verdicts=" / ".join(words.values()))
             return

@@ -38,8 +38,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of a turn: how often the model may be asked, the seconds without those in which a question waits for its answer, and about how
-    many tokens of earlier turns the model is shown, the latest ones. Of a conversation: its tokens and what they cost. None: no limit."""
+    """Of a turn: the calls of the model, the seconds except those that a question waits for its answer, and about how many tokens of
+    the latest earlier turns the model is shown. Of a conversation: its tokens and their cost. None: no limit."""
 
     rounds: int = 16
     seconds: float = 300.0

@@ -87,15 +87,15 @@ def _connection(here: Here, url: str | None, persona: str | None, data: Path | N
     from memory_mcp.client import discovery  # noqa: PLC0415  as above
     from memory_mcp.client.connection import Connection  # noqa: PLC0415  as above
 
-    found = connection(url, persona, data)
+    server = connection(url, persona, data)
     try:
-        found.check()
+        server.check()
     except ServerUnreachable:
         if url or default_server_url():
             raise
         discovery.running_or_started(here.directory, lambda address, secret: Connection(address, secret=secret), here.start)
         return connection(url, persona, here.directory)
-    return found
+    return server
 
 
 async def _answer(conversation: "Conversation", text: str, *, off_record: bool, summary: bool, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.store.files.durable_files import write_atomically
 
 Tree = dict[str, Any]
-# Beside a file as it was before the last change; another name than what people call their own copies.
+# The ending of the copy of a file as it was before the last change. People give their own copies other names.
 _KEPT_ENDING = ".memory-mcp.bak"
 _COMMENT = re.compile(r"(?m)(^|\s)#")
 
@@ -93,10 +93,10 @@ def tree_of(path: Path, form: Form) -> Tree:
     Raises:
         InvalidInput: as `changed_settings`.
     """
-    found: Tree = {}
+    tree: Tree = {}
     if path.exists():
-        changed_settings(path.read_text(encoding="utf-8-sig", errors="replace"), form, found.update, path)
-    return found
+        changed_settings(path.read_text(encoding="utf-8-sig", errors="replace"), form, tree.update, path)
+    return tree
 
 
 def replace_hooks(tree: Tree, is_ours: Callable[[str], bool], addition: Mapping[str, Any]) -> None:
@@ -131,16 +131,16 @@ def with_block(text: str, name: str, block: str | None) -> str:
     text is as it was before. Where it has no last line feed, the instructions have none either."""
     begin, end = f"<!-- {name}: instructions of memory-mcp -->", f"<!-- end of {name} -->"
     present = re.compile(f"(?P<gap>\n?\n?){re.escape(begin)}.*?{re.escape(end)}(?P<last>\n?)", re.DOTALL)
-    found = present.search(text)
+    match = present.search(text)
     if block is not None:
         written = f"{begin}\n{block.rstrip()}\n{end}"
-        if found:
-            return f"{text[: found.start()]}{found['gap']}{written}{found['last']}{text[found.end() :]}"
+        if match:
+            return f"{text[: match.start()]}{match['gap']}{written}{match['last']}{text[match.end() :]}"
         return f"{text}\n{written}\n" if text.endswith("\n") else f"{text}\n\n{written}" if text else f"{written}\n"
-    if not found:
+    if not match:
         return text
     # The first line feed of the two ends the line before, unless that had none.
-    return text[: found.start()] + ("\n" if found["last"] and found["gap"] == "\n\n" else "") + text[found.end() :]
+    return text[: match.start()] + ("\n" if match["last"] and match["gap"] == "\n\n" else "") + text[match.end() :]
 
 
 def replaced(

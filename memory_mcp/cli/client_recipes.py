@@ -99,7 +99,7 @@ class Target:
 
     @property
     def hook_of_persona(self) -> str:
-        """By which the command line of this persona is known, whatever its program and server."""
+        """The part of a hook's command line that identifies this persona, whatever its program and server."""
         return hook_of(self.persona)
 
     @staticmethod
@@ -109,7 +109,7 @@ class Target:
 
 
 def hook_of(persona: str) -> str:
-    """By which the command line of a hook of this persona is known."""
+    """The part of a hook's command line that identifies a persona."""
     return f"hook --persona {_quoted(persona)}"
 
 

@@ -1,4 +1,4 @@
-"""`memory-mcp revise`, `forget` and `history`: correct a memory on the running server, move some to the trash, show or restore what one said before."""
+"""`memory-mcp revise`, `forget` and `history`: correct a memory on the running server, move some to the trash, show or restore earlier texts of one."""
 
 from typing import Annotated
 

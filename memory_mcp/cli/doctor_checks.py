@@ -113,12 +113,12 @@ def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Fi
         return keys, [Finding("ok", "encryption", "none: everybody with access to the disk can read the memories")]
     counts = f"{len(there.encrypted)} of {len(there.encrypted) + len(there.plain)} persona(s) are encrypted; master key {keys.master.id}"
     mixed = there.plain and (keys.for_new or there.encrypted)
-    found = [Finding("note" if mixed else "ok", "encryption", counts + (". `memory-mcp encrypt` encrypts the rest" if mixed else ""))]
+    findings = [Finding("note" if mixed else "ok", "encryption", counts + (". `memory-mcp encrypt` encrypts the rest" if mixed else ""))]
     try:
         readable = readable_backups(directory, settings)
     except StoreError as error:
-        return keys, [*found, Finding("note", "backups", str(error))]
-    return keys, [*found, *([Finding("note", "backups", readable)] if readable else [])]
+        return keys, [*findings, Finding("note", "backups", str(error))]
+    return keys, [*findings, *([Finding("note", "backups", readable)] if readable else [])]
 
 
 def readable_backups(directory: Path, settings: Settings) -> str:
@@ -190,7 +190,7 @@ def _server(process: int | None) -> Finding:
 
 
 def _cell(directory: Path, settings: Settings) -> Finding:
-    """Whether the server takes the directory for the cell that the configuration says."""
+    """Whether the directory fits the cell in the configuration."""
     try:
         return Finding("ok", "cell", str(cells.fitting(directory, Cell.configured(settings.cell), lambda: names_in(directory))))
     except StartupError as error:

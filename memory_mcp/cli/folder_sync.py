@@ -104,7 +104,7 @@ class Store:
 
 @dataclass(slots=True)
 class Differences:
-    """What another machine has that this one has not."""
+    """The changes of another machine that this one lacks."""
 
     new: list[Memory] = field(default_factory=list)
     changed: list[Memory] = field(default_factory=list)
@@ -168,7 +168,7 @@ def _write(path: Path, lines: Iterable[bytes]) -> None:
 
 
 def _state(row: dict[str, Any]) -> tuple[Any, ...]:
-    """What a revision can change, as the server compares it."""
+    """The fields that a revision can change, in the form in which the server compares them."""
     return row.get("content"), tuple(row.get("tags") or ()), row.get("importance")
 
 

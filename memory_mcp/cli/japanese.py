@@ -70,7 +70,7 @@ def paragraphs(text: str) -> list[str]:
 def error(message: str) -> str:
     """The line for an error of a command or of a server, unchanged where there is no translation."""
     # Imported here: commands that succeed don't need the tables of the server.
-    from memory_mcp.server.dashboard.refusals import said  # noqa: PLC0415
+    from memory_mcp.server.dashboard.refusals import sentence_in  # noqa: PLC0415
     from memory_mcp.server.translations import Translations  # noqa: PLC0415
 
     tables = _tables()
@@ -78,17 +78,17 @@ def error(message: str) -> str:
     if hint := USAGE_HINT.search(message):
         mistake = message[: hint.start()]
         return f"{of_commands.find(mistake) or mistake}{tables['parts']['See `{0} --help`.'].replace('{0}', hint[1])}"
-    return of_commands.find(message) or said(message, "ja")
+    return of_commands.find(message) or sentence_in(message, "ja")
 
 
 def worded(sentence: str) -> str:
-    """What a command tells people, in the language of the machine; unchanged where there is no translation. Its indentation stays."""
+    """A sentence of a command in the language of the machine; unchanged where there is no translation. Its indentation stays."""
     words = sentence.strip()
     if language_of_machine() != "ja" or not words:
         return sentence
-    found = _told().find(words)
+    translated = _output_translations().find(words)
     # `{0}: {1}` fits also what only the other tables have words for.
-    return sentence.replace(words, error(words) if found in (None, words) else found)
+    return sentence.replace(words, error(words) if translated in (None, words) else translated)
 
 
 def named(kind: str, name: str) -> str:
@@ -114,12 +114,12 @@ def refusal(sentence: str) -> str:
 
 
 def tell(sentence: str, *, err: bool = False, dim: bool | None = None) -> None:
-    """Prints what a command tells people."""
+    """Prints a sentence of a command, in the language of the machine."""
     typer.secho(worded(sentence), err=err, dim=dim)
 
 
 @cache
-def _told() -> "Translations":
+def _output_translations() -> "Translations":
     from memory_mcp.server.translations import Translations  # noqa: PLC0415  as above
 
     return Translations.of(_tables()["told"], _tables()["parts"])

@@ -15,7 +15,7 @@ _decoded_at = json.JSONDecoder().raw_decode
 
 
 def without_comments(text: str) -> str:
-    """The JSON of a file. Blanks stand where a comment or a last comma was: everything else keeps its place."""
+    """The JSON of a file, with blanks instead of comments and last commas: everything else keeps its offset."""
     return _blanked(_LAST_COMMA, _blanked(_COMMENT, text))
 
 
@@ -29,7 +29,7 @@ def edited(text: str, new: Any) -> str:
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
-    return pattern.sub(lambda found: found[0] if found[0].startswith('"') else re.sub(r"\S", " ", found[0]), text)
+    return pattern.sub(lambda match: match[0] if match[0].startswith('"') else re.sub(r"\S", " ", match[0]), text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class _File:
 
     def next(self, at: int) -> int:
         """Where the next thing begins that is no comment."""
-        found = _VISIBLE.search(self.plain, at)
-        return found.start() if found else len(self.plain)
+        match = _VISIBLE.search(self.plain, at)
+        return match.start() if match else len(self.plain)
 
     def changed(self, at: int, new: Any) -> tuple[str, int]:
         """The text that makes `new` of the value that begins here, and where that value ends."""
@@ -54,8 +54,8 @@ class _File:
         is_object = isinstance(old, dict) and isinstance(new, dict)
         if not is_object and not (isinstance(old, list) and isinstance(new, list)):
             return _dumped(new, self.indent, self._margin(at)), end
-        kept, taken_out, has_last_comma, place = self._kept(at, new)
-        rest = _joined(taken_out, self.text[place : end - 1])
+        kept, taken_out, has_last_comma, rest_start = self._kept(at, new)
+        rest = _joined(taken_out, self.text[rest_start : end - 1])
         added = [(name, value) for name, value in new.items() if name not in old] if is_object else list(enumerate(new[len(kept) :]))
         if not kept and not added and not rest.strip():
             return self.text[at] + self.text[end - 1], end
@@ -74,11 +74,11 @@ class _File:
         return f"{self.text[at]}{before}{comments}{after}{closing}{self.text[end - 1]}", end
 
     def _kept(self, at: int, new: Any) -> tuple[list[str], str, bool, int]:
-        """Of a container: each entry that stays, changed, with what stands before it; the comments before what doesn't, behind those; whether
-        the last one has a comma; and where the rest begins."""
+        """The parts of a container: each entry that stays, changed, with the text before it; the comments of removed entries after the last that
+        stays; whether the last entry has a comma; and where the rest begins."""
         kept: list[str] = []
         left, comma = "", None
-        place, start = at + 1, self.next(at + 1)
+        offset, start = at + 1, self.next(at + 1)
         while self.plain[start] not in "}]":
             value_at, name = start, None
             if self.plain[at] == "{":
@@ -86,7 +86,7 @@ class _File:
                 value_at = self.next(self.next(colon) + 1)
             value, end = _decoded_at(self.plain, value_at)
             comma = _COMMA.match(self.with_commas, end)
-            before = _joined(left, self.text[place:start])
+            before = _joined(left, self.text[offset:start])
             stays = name in new if name is not None else len(kept) < len(new) and new[len(kept)] == value
             if stays:
                 text = self.changed(value_at, new[name])[0] if name is not None else self.text[value_at:end]
@@ -95,9 +95,9 @@ class _File:
                 left = ""
             else:
                 left = before.rstrip()
-            place = comma.end() if comma else end
-            start = self.next(place)
-        return kept, left, comma is not None, place
+            offset = comma.end() if comma else end
+            start = self.next(offset)
+        return kept, left, comma is not None, offset
 
     def _margin(self, at: int) -> str:
         """The blanks before the line of this place."""

@@ -52,10 +52,10 @@ def remove() -> None:
 
 
 class Starter(Protocol):
-    """What starts programs at login on this kind of machine."""
+    """The system's service that starts programs at login."""
 
     def text(self, command: list[str]) -> str:
-        """What describes the server to it."""
+        """The server's entry in its format."""
 
     def install(self, command: list[str]) -> None:
         """Start the server, now and at each login."""

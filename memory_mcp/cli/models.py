@@ -72,7 +72,7 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
         typer.echo(f"{worded(role)}: {name}")
         tell(f"  where: {worded(where)}")
         tell(f"  languages: {', '.join(languages) if languages else 'all'}")
-        known_traits = traits.with_prefixes_told() if role == "reranker" or settings.embeddings_class else traits
+        known_traits = traits.with_known_prefixes() if role == "reranker" or settings.embeddings_class else traits
         if guess := known_traits.guess(languages_set=set_languages is not None):
             tell(f"  guessed: {guess}")
 
@@ -179,7 +179,7 @@ def _run_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", expor
 
 
 def _runs_on(backend: str | None) -> str:
-    """What runs a model, where the configuration does not say that."""
+    """The runtime of a model as a clause, if the configuration does not name it."""
     return f", {backend}" if backend else ""
 
 

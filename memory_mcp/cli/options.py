@@ -84,7 +84,7 @@ def answer_of(ask: Callable[[], T], do: str) -> T:
     """What a person answers before something is erased.
 
     Raises:
-        InvalidInput: there is no answer, as where nobody is at a terminal; `do` says what to do then.
+        InvalidInput: there is no answer, such as without a terminal; `do` is the advice in the error.
     """
     try:
         return ask()

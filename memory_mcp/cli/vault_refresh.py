@@ -74,7 +74,7 @@ def _exported_notes(source: Source) -> Iterator[tuple[str, Note]]:
 
 
 def _identity(name: str, note: Note) -> Identity:
-    """What a note is of, wherever it lies."""
+    """The identity of a note's subject, independent of the note's path."""
     fields = note.fields or {}
     if note.mark == INDEX:
         return INDEX, name

@@ -28,7 +28,7 @@ NO_ANSWER = -32000
 # Where a message of the protocol of 2026 names what it is about, and where each message of that protocol names its version.
 _NAMES = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _VERSION = "io.modelcontextprotocol/protocolVersion"
-# The request whose answer only ends with the server.
+# The request with an answer that lasts until the server ends.
 _ENDLESS = "subscriptions/listen"
 _ACCEPTED = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 _LIST_TOOLS = {"jsonrpc": "2.0", "id": "memory-mcp", "method": "tools/list", "params": {}}
@@ -59,7 +59,7 @@ class Message:
         return identity if isinstance(identity, str | int) and not isinstance(identity, bool) and self.method else None
 
     def headers(self) -> dict[str, str]:
-        """What HTTP calls of the protocol of 2026 repeat of the message."""
+        """The headers in which HTTP calls of the protocol of 2026 repeat parts of the message."""
         meta = self.params.get("_meta")
         version = meta.get(_VERSION) if isinstance(meta, dict) else None
         if not isinstance(version, str):

@@ -63,7 +63,7 @@ class Connection:
     def instance(self, answer_seconds: float) -> str | None:
         """The name that the server gives to this start of itself; None if there is no server, or one that gives none.
 
-        Sends neither the token nor the secret, since it is called to find out whose server this is.
+        Sends neither the token nor the secret: it is called before the server is known to be the right one.
         """
         try:
             with httpx2.Client(base_url=self.url, timeout=answer_seconds, trust_env=self._uses_proxies) as client:

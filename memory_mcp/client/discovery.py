@@ -56,10 +56,10 @@ def yielded(directory: Path, error: DirectoryInUse) -> None:
 
 
 def once_free(directory: Path, take: Callable[[], Taken]) -> Taken:
-    """What `take` returns, which takes the lock of a data directory: at once, or when who holds it has begun or ended to serve, and yielded.
+    """Calls `take`, which takes the lock of a data directory, until it succeeds. A server that holds the lock is asked to yield.
 
     Raises:
-        DirectoryInUse: a server that does not yield holds the lock, or somebody does after a minute.
+        DirectoryInUse: the server that holds the lock does not yield, or the lock is still held after a minute.
         MemoryMCPError: what `take` raises.
     """
     until = time.monotonic() + PATIENCE_SECONDS

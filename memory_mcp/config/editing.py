@@ -39,17 +39,17 @@ def keys_in(text: str, source: str) -> set[str]:
 
 
 def _problems(tree: Mapping[str, Any], values: Collection[str]) -> dict[str, str]:
-    """What is wrong with these values. What was wrong before with others is not the business of this change."""
+    """What is wrong with these values. Problems of other values are left out: they existed before this change."""
     try:
         Settings.model_validate(tree)
     except ValidationError as error:
-        found: dict[str, str] = {}
+        problems: dict[str, str] = {}
         for problem in error.errors(include_url=False):
             path = ".".join(str(part) for part in problem["loc"])
             key = next((key for key in values if path == key or path.startswith(f"{key}.") or key.startswith(f"{path}.")), None)
             if key:
-                found.setdefault(key, allowed(problem["msg"]))
-        return found
+                problems.setdefault(key, allowed(problem["msg"]))
+        return problems
     return {}
 
 

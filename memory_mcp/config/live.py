@@ -99,7 +99,7 @@ class LiveConfig:
                 self._reject(str(error))
                 return
             finally:
-                # Last: a call that comes while the text is read here waits for the lock, and starts with what it says.
+                # Last: a call that comes while the text is read here waits for the lock, and gets the new settings.
                 self._stamp = stamp
 
     def start(self) -> None:

@@ -17,7 +17,7 @@ from memory_mcp.config.settings import Group, Settings, documented_keys
 from memory_mcp.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "MEMORY_MCP_"
-# Variables that are not settings: paths, addresses, secrets, and whose memories a command is about.
+# Variables that are not settings: paths, addresses, secrets, and the persona of a command.
 _LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY", "PERSONA", "EMBEDDINGS_KEY", "RERANKER_KEY")
 
 # How pydantic names the kinds of a value that may be of several.
@@ -56,7 +56,7 @@ def _is_elsewhere() -> bool:
 
 def personal_data_directory() -> Path:
     """The data directory where none is named and there may be no checkout: `MEMORY_MCP_DATA`, or else `memory` in the working
-    directory, if config.json is beside it, or else in the user's directory for data."""
+    directory, if config.json is next to it, or else in the user's directory for data."""
     given = os.environ.get(f"{ENVIRONMENT_PREFIX}DATA")
     if given or (Path("config.json").is_file() and Path("memory").is_dir()):
         return Path(given or "memory")
@@ -177,16 +177,16 @@ def parse(text: str, source: str) -> dict[str, Any]:
 
 def _not_allowed(error: ValidationError, source: str, overrides: Mapping[tuple[str, ...], Any]) -> ConfigError:
     """Lists each wrong value with its key, or the variable that it came from, and what is allowed."""
-    found: dict[tuple[bool, str], list[str]] = {}
+    allowed_by_value: dict[tuple[bool, str], list[str]] = {}
     for problem in error.errors(include_url=False):
         variable = next((_variable(path) for path in overrides if path == problem["loc"][: len(path)]), None)
-        # Of a value that may be of several kinds, pydantic says for each what is wrong, and names the kind.
+        # For a value of several possible kinds, pydantic reports a problem for each, and names the kind in the location.
         key = variable or ".".join(part for each in problem["loc"] if not _KIND.fullmatch(part := str(each)))
         value = f"{key} = {json.dumps(problem['input'], ensure_ascii=False, default=str)}"
-        found.setdefault((variable is not None, value), []).append(allowed(problem["msg"]))
-    told = [(of_variable, f"{value} ({' or '.join(_once(kinds))})") for (of_variable, value), kinds in found.items()]
-    in_variables = [text for of_variable, text in told if of_variable]
-    in_file = [text for of_variable, text in told if not of_variable]
+        allowed_by_value.setdefault((variable is not None, value), []).append(allowed(problem["msg"]))
+    wrong_values = [(of_variable, f"{value} ({' or '.join(_once(kinds))})") for (of_variable, value), kinds in allowed_by_value.items()]
+    in_variables = [text for of_variable, text in wrong_values if of_variable]
+    in_file = [text for of_variable, text in wrong_values if not of_variable]
     if not in_file:
         return ConfigError("an environment variable has a value that is not allowed", "; ".join(in_variables), "Correct it and start again")
     return ConfigError(f"{source} has a value that is not allowed", "; ".join(in_file + in_variables), "Correct it and save")
@@ -194,8 +194,8 @@ def _not_allowed(error: ValidationError, source: str, overrides: Mapping[tuple[s
 
 def allowed(message: str) -> str:
     """What a value may be, in other words than pydantic's: `should be an object`."""
-    said = message.removeprefix("Value error, ").removeprefix("Input ")
-    return "should be an object" if said.startswith("should be a valid dictionary") else said
+    words = message.removeprefix("Value error, ").removeprefix("Input ")
+    return "should be an object" if words.startswith("should be a valid dictionary") else words
 
 
 def _once(kinds: list[str]) -> list[str]:

@@ -84,7 +84,7 @@ class Upkeep(Group):
 
 
 class OperationsLog(Group):
-    """memory_operations.log, which says what was done to which memory, and never what a memory says."""
+    """memory_operations.log, which records what was done to which memory, and never a memory's text."""
 
     rotation: Literal["drop", "archive", "off"] = Field(
         "drop",

@@ -1,4 +1,4 @@
-"""Kinds of values in config.json: addresses, names, time zones. Each error says what is allowed."""
+"""Kinds of values in config.json: addresses, names, time zones. Each error names what is allowed."""
 
 import unicodedata
 from ipaddress import ip_address

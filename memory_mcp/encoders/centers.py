@@ -1,7 +1,7 @@
-"""Where a model puts texts of one language, whatever they say: the means of ordinary statements and of ordinary questions.
+"""The centers of a language among a model's vectors: the means of ordinary statements and of ordinary questions.
 
-A multilingual model puts a text nearer to all texts of its language, and a question nearer to all questions, than what they say warrants. Vectors apart
-from these means compare what is said (docs/decisions/0025-what-vectors-count.md).
+A multilingual model puts a text nearer to all texts of its language, and a question nearer to all questions, than their contents warrant. With these means
+subtracted, vectors compare contents (docs/decisions/0025-what-vectors-count.md).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from memory_mcp.encoders.models import Centers, Vectors
 
 @dataclass(frozen=True, slots=True)
 class _Language:
-    """What people tell, in two sentences and embedded as memories are: with a day, and some with a speaker. And what they ask."""
+    """Ordinary statements, of two sentences and embedded as memories are: with a day, and some with a speaker. And ordinary questions."""
 
     statements: tuple[str, ...]
     questions: tuple[str, ...]

@@ -51,8 +51,8 @@ class CircuitBreaker:
 class LogThrottle:
     """Logs the failures of one model during calls, the same one at most every ten minutes. Thread-safe.
 
-    Such a call goes on without the model and its answer says only that, so that the log must give the reason; and a broken model
-    fails at every call.
+    Such a call goes on without the model, and its answer reports only that: the log must give the reason. A broken model fails at
+    every call.
     """
 
     _last: str = ""

@@ -54,7 +54,7 @@ def covers(languages: Collection[str] | None, text: str) -> bool:
 
 
 class LanguageLimitedEmbedder:
-    """An embedder whose languages are set by `embeddings_languages`."""
+    """An embedder limited to the languages in `embeddings_languages`."""
 
     def __init__(self, embedder: Embedder, languages: Sequence[str]) -> None:
         self._embedder = embedder
@@ -80,7 +80,7 @@ class LanguageLimitedEmbedder:
 
 
 class LanguageLimitedReranker:
-    """A reranker whose languages are set by `reranker_languages`."""
+    """A reranker limited to the languages in `reranker_languages`."""
 
     def __init__(self, reranker: Reranker, languages: Sequence[str]) -> None:
         self._reranker = reranker

@@ -32,7 +32,7 @@ class Prefixes:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """`weight`: what the vectors count beside the words. `apart`: whether they are compared apart from the means of their language.
+    """`weight`: that of the vectors relative to the words. `apart`: whether they are compared apart from the means of their language.
     `alike` and `same`: the cosines from which two memories are linked as similar, and proposed for merging as of the same meaning; `same_task` that from
     which two tasks are taken for the same (`experience/matches.py`)."""
 
@@ -53,7 +53,7 @@ Languages = tuple[str, ...] | None  # None: all
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a model is used with. `guessed` says which of "prefixes" and "languages" nothing tells for certain, `because` what was gone by."""
+    """What a model is used with. `guessed`: which of "prefixes" and "languages" are not known for certain; `because`: what the guess is based on."""
 
     prefixes: Prefixes
     languages: Languages = None
@@ -61,7 +61,7 @@ class Traits:
     because: str = ""
 
     def guess(self, *, languages_set: bool = False) -> str | None:
-        """What was guessed, as a clause; None if nothing was. `languages_set`: config.json says which languages the model knows."""
+        """What was guessed, as a clause; None if nothing was. `languages_set`: config.json lists the model's languages."""
         prefixes = f'the prefixes "{self.prefixes.query}" and "{self.prefixes.document}"' if self.prefixes != NO_PREFIXES else "no prefixes"
         languages = f"the languages {', '.join(self.languages)}" if self.languages else "all languages"
         parts = [prefixes] if "prefixes" in self.guessed else []
@@ -69,8 +69,8 @@ class Traits:
             parts.append(languages)
         return f"{' and '.join(parts)}, {self.because}" if parts else None
 
-    def with_prefixes_told(self) -> "Traits":
-        """The same where the prefixes come from elsewhere, or don't apply."""
+    def with_known_prefixes(self) -> "Traits":
+        """The same with prefixes that are no guess: they come from elsewhere, or don't apply."""
         return replace(self, guessed=self.guessed - {"prefixes"})
 
 
@@ -117,7 +117,7 @@ def own_name(model: str) -> str:
 
 def traits_of(name: str, directory: Path | None = None) -> Traits:
     """The prefixes and languages of a model, given by a Hugging Face name or a path, and what of them is only guessed."""
-    told = {
+    stated = {
         "prefixes": directory is not None and _shipped_prefixes(directory) is not None,
         "languages": directory is not None and _shipped_languages(directory) is not None,
     }
@@ -127,7 +127,7 @@ def traits_of(name: str, directory: Path | None = None) -> Traits:
     return Traits(
         prefixes_for(name, directory),
         languages_of(name, directory),
-        frozenset() if known else frozenset(trait for trait, is_told in told.items() if not is_told),
+        frozenset() if known else frozenset(trait for trait, is_stated in stated.items() if not is_stated),
         f"because its name is {model}" if in_tables else "because nothing says which",
     )
 

@@ -45,7 +45,7 @@ class Embedder(Protocol):
 
     @property
     def centers(self) -> Centers | None:
-        """What its vectors are compared apart from; None if they are compared as they are."""
+        """The centers for comparing its vectors; None if they are compared as they are."""
         ...
 
     @property
@@ -111,8 +111,8 @@ class Reranker(Protocol):
 class ModelState:
     """The state of a configured model: `off` (configured as null), `absent` (`error` gives the reason), `loading`, or `loaded`.
 
-    `guessed` says which prefixes and languages a loaded model is used with where nothing tells them for certain, `backend` what runs it,
-    where that is not said by the configuration.
+    `guessed` names the prefixes and languages of a loaded model that are not known for certain, `backend` what runs it, if the configuration
+    does not.
     """
 
     state: State

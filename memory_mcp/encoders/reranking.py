@@ -109,10 +109,10 @@ class PooledReranker:
         minimum = count if at_least is None else min(at_least, count)
         is_tight = minimum < count and not self._in_time(query, uncached[:count], deadline, TIGHT_FACTOR)
         first = set(keys[:minimum]) if is_tight else set(keys[:count])
-        found = self._scored(query, wanted, first, deadline)
-        if found is None:
+        computed = self._scored(query, wanted, first, deadline)
+        if computed is None:
             return None
-        scores.update(found)
+        scores.update(computed)
         enough = count if all(scores[key] is not None for key in keys[:count]) else minimum
         return [score for key in keys[:enough] if (score := scores[key]) is not None]
 
@@ -242,8 +242,8 @@ def _weight(query: str, texts: dict[bytes, str], batch: list[bytes]) -> int:
     return len(batch) * (len(query) + max(len(texts[key]) for key in batch))
 
 
-def _is_earlier(one: float | None, other: float | None) -> bool:
-    return one is not None and (other is None or one < other)
+def _is_earlier(first: float | None, second: float | None) -> bool:
+    return first is not None and (second is None or first < second)
 
 
 def _is_past(deadline: float | None) -> bool:

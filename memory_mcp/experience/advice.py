@@ -28,7 +28,7 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to try and what to beware of, as objects of JSON, and the keys of the memories that say it. `left_out`: how many near ones did not fit."""
+    """What to try and what to beware of, as JSON objects with the keys of their memories. `left_out`: how many near ones did not fit."""
 
     to_try: tuple[Mapping[str, Any], ...] = ()
     beware: tuple[Mapping[str, Any], ...] = ()
@@ -70,7 +70,7 @@ def advice(near: Sequence[Match], *, settings: Settings, now: datetime, limit: i
 
 
 def rank(match: Match, settings: Settings, now: datetime) -> float:
-    """By what the advice is ordered."""
+    """The value by which advice is ordered."""
     return match.similarity * bound_of(match.counts) * _recency(match, settings, now) * (1 + match.counts.balance / 2)
 
 
@@ -80,7 +80,7 @@ def bound_of(counts: Counts) -> float:
 
 
 def is_superseded(match: Match) -> bool:
-    """Whether what an experience warns of has worked since, or somebody has judged it as stale since it was last seen."""
+    """Whether an experience was contradicted or judged as stale after its last success; for a pitfall, after its last failure."""
     seen = "failed" if match.experience.is_pitfall else "worked"
     return match.counts.is_over(seen, ("contradicted", "stale"))
 

@@ -33,7 +33,7 @@ from memory_mcp.tracing import spanned
 KIND = Filters(kind="experience")
 # How many experiences are compared, of each source.
 CANDIDATES = 20
-# What meaning counts beside the words.
+# The weight of meaning; words have the rest.
 MEANING_WEIGHT = 0.8
 VERB_WEIGHT = 0.5
 BY_WORDS: Literal["words"] = "words"
@@ -89,19 +89,18 @@ def matches(persona: Persona, task: str, *, models: Models, settings: Settings, 
         counted = feedback.counts(connection, known)
     least = _least(settings, vector.embedder.name if vector else None)
     asked = _words(task)
-    found = [_match(memory, asked, by_meaning, counted.get(id_, Counts()), least) for id_, memory in known.items()]
-    # Of equals the one that more of its words are in: its text says the very task.
-    return Matches(tuple(sorted(filter(None, found), key=lambda match: match.similarity, reverse=True)), skipped)
+    matched = [_match(memory, asked, by_meaning, counted.get(id_, Counts()), least) for id_, memory in known.items()]
+    return Matches(tuple(sorted(filter(None, matched), key=lambda match: match.similarity, reverse=True)), skipped)
 
 
 def of_pool(match: Match, store: str) -> Match:
-    """An experience of a pool, whose key says so."""
+    """An experience of a pool, with a key that names the pool."""
     return replace(match, memory=replace(match.memory, key=key_in(pool_of(store), match.memory.key)))
 
 
-def word_similarity(one: str, other: str) -> float:
+def word_similarity(task: str, other: str) -> float:
     """The cosine of the words of two tasks, without grammar."""
-    return _cosine(_words(one), _words(other))
+    return _cosine(_words(task), _words(other))
 
 
 def _cosine(first: Mapping[str, float], second: Mapping[str, float]) -> float:

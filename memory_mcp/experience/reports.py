@@ -1,6 +1,6 @@
-"""How a task went: what was used is counted, and what is new becomes a memory. What only resembles it is named, and never merged by itself.
+"""Records how a task went: used experiences are counted, new ones become memories. Those that only resemble it are named, and never merged by themselves.
 
-All of a report is one commit: a kill leaves no experience without what became of it. A retry with the same run id changes nothing.
+A report is one commit: a kill leaves no experience without its outcome. A retry with the same run id changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -113,7 +113,7 @@ def _counted(
 
 
 def _parts(report: Report, *, has_used: bool) -> list[tuple[Experience, Verdict]]:
-    """The experiences that a report tells: a way to do the task, and a pitfall. What was only used needs no other one."""
+    """The experiences in a report: a way to do the task, and a pitfall. A report that only used known ones has none."""
     stated = report.experience
     pitfall = replace(stated, when="", not_when="", strategy="", steps=stated.steps if report.outcome == "failed" else ())
     if stated.is_pitfall and report.outcome == "failed":
@@ -125,7 +125,7 @@ def _parts(report: Report, *, has_used: bool) -> list[tuple[Experience, Verdict]
 
 
 def _verdicts_on_used(persona: Persona, key: str, outcome: Verdict) -> list[Verdict]:
-    """A way to do the task shares its outcome. Whoever heeds a pitfall and fails has not seen it again."""
+    """The verdicts on an experience that was used: the task's outcome. If it failed although a pitfall was heeded, the pitfall gets none."""
     with persona.database.read_briefly() as connection:
         memory = memories.by_keys(connection, [key])[key]
     if memory.kind != "experience" or (read(memory.content).is_pitfall and outcome == "failed"):
@@ -134,7 +134,7 @@ def _verdicts_on_used(persona: Persona, key: str, outcome: Verdict) -> list[Verd
 
 
 def _contradicted(report: Report, compared: Sequence[Match], used: Sequence[str]) -> list[str]:
-    """The pitfalls of this very task that a success contradicts: what failed has worked, or nothing said what to do instead."""
+    """The pitfalls of the same task that a success contradicts: their steps have worked now, or they name neither steps nor an alternative."""
     if report.outcome != "worked":
         return []
     return [
@@ -149,12 +149,12 @@ def _contradicted(report: Report, compared: Sequence[Match], used: Sequence[str]
 
 
 def _private(part: Experience, privacy: Privacy) -> Experience:
-    """The experience as its stored text says it."""
+    """The experience as it is stored, after redaction."""
     return read(Redaction(privacy).text(part.text()))
 
 
 def _is_more(part: Experience, known: Experience) -> bool:
-    """Whether a report says more than the known experience."""
+    """Whether a report adds anything to the known experience."""
     return any(
         getattr(part, name) and getattr(part, name) != getattr(known, name)
         for name in ("when", "not_when", "strategy", "lesson", "instead", "severity")

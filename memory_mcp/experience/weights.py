@@ -1,6 +1,6 @@
-"""Fits the weights of the fusion to a persona's own judgements: one half of the judged queries chooses them, the other half says whether they are better.
+"""Fits the weights of the fusion to a persona's own judgements: one half of the judged queries chooses them, the other half tests whether they are better.
 
-Nothing is applied here. Judgements themselves don't count meanwhile: they would rank what was judged, whatever the weights.
+Nothing is applied here. Judgements don't change scores meanwhile: they would rank the judged memories, whatever the weights.
 """
 
 import hashlib
@@ -84,10 +84,10 @@ def _mean_score(keys: Callable[[str], Sequence[str]], queries: Sequence[Judged])
     """The mean over the queries of how early the first helpful memory comes, less how early the first harmful one does, as 1/rank; from 0 to 1."""
     total = 0.0
     for query, verdicts in queries:
-        found = keys(query)
+        ranked = keys(query)
         first = [
             max(
-                (1 / (found.index(key) + 1) for key, verdict in verdicts.items() if key in found and (verdict == "helped") == is_good),
+                (1 / (ranked.index(key) + 1) for key, verdict in verdicts.items() if key in ranked and (verdict == "helped") == is_good),
                 default=0.0,
             )
             for is_good in (True, False)

@@ -2,7 +2,7 @@
 
 `ChoreWorker.step` does one small piece for one persona and returns how long to wait before the next; the thread only repeats it.
 This state is lost at a restart: every chore then checks every persona again, some at a time, and finds in the store what is done already.
-What is neither due nor waits for a time is not kept, so that personas which nobody writes to cost nothing.
+What is neither due nor waits for a time is not kept, so that personas without writes cost nothing.
 """
 
 import heapq
@@ -87,7 +87,7 @@ class _Round:
         return not same_settings or (self.next_due is not None and self.next_due <= now)
 
     def may_be_due_at(self, chore: Chore, settings: Settings) -> datetime | None:
-        """For a round that is not due: when to look at it again; None if only a write or a request makes it due."""
+        """When to check a round again that is not due; None if only a write or a request makes it due."""
         if self.done_at is None:
             return None
         earliest = self.done_at + chore.interval(settings)
@@ -103,7 +103,7 @@ class ChoreWorker:
         self, personas: Personas, chores: Sequence[Chore], settings: Callable[[], Settings], clock: Callable[[], datetime]
     ) -> None:
         self._personas, self._chores, self._settings, self._clock = personas, tuple(chores), settings, clock
-        # In the order of the line, whose first one is found at once, however many are due.
+        # In the order of their turns: the next one is found at once, however many are due.
         self._rounds: OrderedDict[tuple[str, str], _Round] = OrderedDict()
         # Rounds that are not due before a time, and these times; a round that is back in the line leaves its time until then.
         self._resting: dict[tuple[str, str], _Round] = {}
@@ -217,7 +217,7 @@ class ChoreWorker:
         with self._guard:
             self._take_more(enabled, now, settings, idle=idle)
             left: list[tuple[tuple[str, str], _Round, Chore | None]] = []
-            found: tuple[Chore, str, _Round] | None = None
+            chosen: tuple[Chore, str, _Round] | None = None
             for key, round_ in self._rounds.items():
                 chore = enabled.get(key[0])
                 if chore is None:
@@ -232,17 +232,17 @@ class ChoreWorker:
                     round_.due_since = round_.due_since or now
                     if not idle and not elapsed(round_.due_since, now, OVERDUE_SECONDS):
                         continue
-                found = chore, key[1], round_
+                chosen = chore, key[1], round_
                 break
             for key, round_, chore in left:
                 if chore:
                     self._put_aside(key, round_, chore, settings, now)
                 else:
                     self._forgo(key, round_)
-            if found:
-                self._rounds.move_to_end((found[0].name, found[1]))
-                found[2].started_at = found[2].started_at or (found[2].writes, found[2].requests)
-        return found
+            if chosen:
+                self._rounds.move_to_end((chosen[0].name, chosen[1]))
+                chosen[2].started_at = chosen[2].started_at or (chosen[2].writes, chosen[2].requests)
+        return chosen
 
     def _take_more(self, enabled: Mapping[str, Chore], now: datetime, settings: Settings, *, idle: bool) -> None:
         """Takes into the line what a time has come for, who has work, and after a start or a change of the settings the next personas."""

@@ -1,8 +1,8 @@
-"""Counts how often recall shows each memory and to whom, and how many searches find something: in memory during calls, and written to the database
-by a chore.
+"""Counts how often recall shows each memory and to which caller, and how many searches find something: in memory during calls, and written to the
+database by a chore.
 
-No call waits for it. A killed process loses the counts of the last minutes, which only affect the order of suggestions. For which query a memory
-was shown is never written down by itself.
+No call waits for it. A killed process loses the counts of the last minutes, which only affect the order of suggestions. The query for
+which a memory was shown is never stored by itself.
 """
 
 import logging
@@ -23,7 +23,7 @@ from memory_mcp.store import feedback, memory_usage
 
 # Keys of one persona between two writes; further ones are not counted.
 COUNTED_LIMIT = 10_000
-# How many showings are known with their query. For how long it is known at all to whom a memory was shown.
+# How many showings are kept with their query, and how long a memory's last showing to each caller is kept.
 SHOWN_LIMIT, SHOWN_DAYS = 20_000, timedelta(days=30)
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _Shown = dict[tuple[str, str], datetime]
 
 @dataclass(slots=True)
 class _Counts:
-    """What is not written yet of one persona."""
+    """The counts of one persona that are not written yet."""
 
     uses: _Uses = field(default_factory=dict)
     shown: _Shown = field(default_factory=dict)

@@ -103,7 +103,7 @@ def taken(directory: Path, wanted: Cell | None, names: Callable[[], Iterable[str
 
 
 def fitting(directory: Path, wanted: Cell | None, names: Callable[[], Iterable[str]], *, during_split: bool = False) -> Cell:
-    """The cell that a data directory is or can become. `wanted`: that of the configuration, None for what the directory says. `names`: of
+    """The cell that a data directory is or can become. `wanted`: that of the configuration, None for the one in the directory. `names`: of
     its personas, asked for only when a directory becomes one of many.
 
     Raises:

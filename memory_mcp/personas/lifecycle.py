@@ -114,8 +114,8 @@ def erase(personas: Personas, name: str, indexes: IndexCache, now: datetime, fir
 
 
 def remove_files(personas: Personas, name: str, moved: Callable[[], None] = lambda: None) -> None:
-    """Remove the directory of a persona that nobody has open. `moved` is called once it is out of its place, from where the next start
-    removes it after a crash."""
+    """Remove the directory of a persona that is not open. `moved` is called once the directory is renamed; after a crash, the next start
+    removes the renamed one."""
     source = personas.path_of(name).parent
     make_absolute(source)
     erased = unfinished_path(personas.directory, ERASE_PREFIX)

@@ -75,7 +75,7 @@ def name_of_older_directory(folder: str) -> str:
 
 
 def pool_store(pool: str) -> str:
-    """What the store of a pool is called where a persona's store has the name of the persona."""
+    """The name of a pool's store. A persona's store has the name of the persona."""
     return POOL_MARK + pool
 
 

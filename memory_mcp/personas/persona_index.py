@@ -1,6 +1,6 @@
 """An index of the personas of a data directory, so that neither a call nor a start reads every one of them.
 
-The directories are the truth: the index is compared with their list whenever the data directory has changed, which one `stat` tells, and at a start with
+The directories are the truth: the index is compared with their list whenever the data directory has changed, which one `stat` shows, and at a start with
 the identity file of each. Where it is missing or damaged, it is made again; where none can be kept, as on a full disk, it is in memory.
 """
 
@@ -32,7 +32,7 @@ VERSION = 2
 # it is. So a directory that had just changed is read once more, a little later: after so many times what reading it took, because
 # personas that are made without a pause keep it from settling.
 STEP_SECONDS, SETTLING_SECONDS, COMPARISONS_APART = 0.05, 2.0, 100
-# So many are compared with a misspelled name; of more, those before and after it in the order of letters and of sounds.
+# Up to this many names are all compared with a misspelled one; of more, those before and after it in the order of letters and of sounds.
 COMPARED = 1_000
 
 _SCHEMA = f"""
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """The data directory as it was compared last: when it had changed, and until when that alone tells that nothing else has."""
+    """The last comparison with the data directory: the directory's time of change then, and until when the same time proves that nothing has changed."""
 
     settling_seconds: float
     changed_at: int = 0

@@ -38,7 +38,7 @@ class ServerNote:
 
     @property
     def instance(self) -> str:
-        """What the server at `url` says of itself if it is the one of this note."""
+        """The name that the server at `url` reports if it is the one of this note."""
         return instance_of(self.secret)
 
 

@@ -77,7 +77,7 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """Current memories nearly equal to a new one, the keys of others that replace the same predecessor, and those that still say what that said."""
+    """Current memories nearly equal to a new one, the keys of others that replace the same predecessor, and those that still state what it stated."""
 
     similar: tuple[Similar, ...] = ()
     rivals: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def _compared(persona: Persona, draft: Draft, key: str) -> _Compared:
 
 
 def _repeating(connection: apsw.Connection, draft: Draft, key: str) -> tuple[Similar, ...]:
-    """Current memories that say what this draft's predecessor said."""
+    """Current memories that still state what this draft's predecessor stated."""
     return tuple(
         _as_similar(memory, similarity)
         for predecessor in memories.by_keys(connection, [str(draft.supersedes)]).values()
@@ -123,13 +123,13 @@ def _near(connection: apsw.Connection, content: str, except_key: str, least: flo
     wanted = dict.fromkeys(tokens(content))
     pairs = [token for token in wanted if not is_single_kanji(token)][: LOOKUP_TOKENS * 2] or list(wanted)
     lookup = (bm25_index.rarer(connection, pairs, LOOKUP_ROWS) or pairs)[:LOOKUP_TOKENS]
-    found = [memory_id for memory_id, _ in bm25_index.search(connection, lookup, Filters(), SIMILAR_LIMIT + 1)]
+    candidates = [memory_id for memory_id, _ in bm25_index.search(connection, lookup, Filters(), SIMILAR_LIMIT + 1)]
     near = [
         (memory, similarity)
-        for memory in memories.by_ids(connection, found).values()
+        for memory in memories.by_ids(connection, candidates).values()
         if memory.key != except_key and (similarity := jaccard(wanted.keys(), set(tokens(memory.content)))) >= least
     ]
-    return sorted(near, key=lambda found: -found[1])[:SIMILAR_LIMIT]
+    return sorted(near, key=lambda pair: -pair[1])[:SIMILAR_LIMIT]
 
 
 def remember_many(
@@ -151,8 +151,8 @@ def remember_many(
 
     def store(connection: apsw.Connection) -> tuple[list[Outcome], list[Operation]]:
         stored, done = _store_many(connection, persona.names, wanted, now, zone, privacy, clash)
-        found = iter(stored)
-        outcomes = [result if isinstance(result, Outcome) else _with_counts(next(found), result) for _, result in private]
+        results = iter(stored)
+        outcomes = [result if isinstance(result, Outcome) else _with_counts(next(results), result) for _, result in private]
         then(connection, outcomes)
         return outcomes, done
 
@@ -189,8 +189,8 @@ def _store(
 
 
 def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int, datetime | None]:
-    """Adds the new relations of a write that is stored already, keeps it as long as the write says if that is longer, and notes that it was told
-    again: the operation, the number of relations, and when it expires."""
+    """Adds the new relations of a repeated write to the stored memory, extends its expiry if the write's is later, and records the repetition.
+    Returns the operation, the number of added relations, and when the memory expires."""
     memory = memories.by_keys(connection, [key])[key]
     added = entity_linking.add_missing_relations(connection, memory.id, draft.relations, now) if draft.relations else ()
     after: dict[str, Any] = {}
@@ -287,7 +287,7 @@ def unknown_predecessor(key: str) -> MemoryNotFound:
 
 
 def _superseded_ids(connection: apsw.Connection, draft: Draft) -> list[int]:
-    """The memories that a draft replaces, directly and through its predecessor, whose visibility may change."""
+    """The memories that a draft replaces, directly and through its predecessor: their visibility may change."""
     if not draft.supersedes:
         return []
     direct = list(memories.by_keys(connection, [draft.supersedes]).values())

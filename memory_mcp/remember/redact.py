@@ -39,7 +39,9 @@ def redacted(draft: Draft, rules: Privacy) -> tuple[Draft, Redaction]:
         relations=relations_redacted(draft.relations, redaction),
         restored=replace(
             draft.restored,
-            feedback=tuple(replace(one, run=redaction.text(one.run), query=redaction.text(one.query)) for one in draft.restored.feedback),
+            feedback=tuple(
+                replace(entry, run=redaction.text(entry.run), query=redaction.text(entry.query)) for entry in draft.restored.feedback
+            ),
         ),
     )
     return replace(private, tags=with_flags(private.tags, redaction.flags)), redaction

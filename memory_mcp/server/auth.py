@@ -32,7 +32,7 @@ ALWAYS_OPEN = "/health"
 # "/" leads to the dashboard, which asks strangers to sign in.
 OPEN_TO_STRANGERS = frozenset({ALWAYS_OPEN, "/ready", "/"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-# Clients that get a 401 look here for a service that hands out tokens. Without OAuth there is none, and only a plain 404 tells them.
+# Clients that get a 401 look here for a service that hands out tokens. Without OAuth there is none, which they understand only from a plain 404.
 WELL_KNOWN = "/.well-known/"
 # Tokens can't be guessed; this bounds what guessing costs, whatever `rate_limit` is. Counted for each address.
 WRONG_SIGN_INS = RateLimit(per_minute=10, burst=10)
@@ -61,7 +61,7 @@ class Admission:
         return self.personas is None or persona in self.personas
 
     def among(self, personas: Iterable[str]) -> list[str]:
-        """Those of `personas` that may be spoken of."""
+        """Those of `personas` that the caller may learn about."""
         return list(personas) if self.personas is None else [name for name in personas if self.reaches(name)]
 
     def require(self, needs: Collection[TokenScope], what: str) -> None:
@@ -149,7 +149,7 @@ class Authenticator:
         return {} if tokens is None and self._had_oauth else tokens
 
     def address(self, scope: Scope) -> str:
-        """What a request asks for, in one of a limited number of wordings. Addresses that are not ours may hold anything."""
+        """The method and path of a request, for logs. Unknown ones get a general wording: they may contain anything."""
         method, path = scope["method"], scope["path"]
         known = STATIC if path.startswith(STATIC) else path if path in self._known else "an unknown address"
         return f"{method if method in METHODS else 'another method'} {known}"
@@ -182,7 +182,7 @@ class Authenticator:
             )
 
     async def _admission(self, scope: Scope, tokens: Tokens | None, client: str) -> Admission:
-        """What the credentials of a request allow; a request without any is a stranger's, where strangers may look."""
+        """The rights that the credentials of a request give. A request without any is a stranger's, which some paths admit."""
         if tokens is None:
             return Admission(None, None, frozenset(TOKEN_SCOPES), client, self.refusals)
         shown, path, oauth = _credentials(scope), scope["path"], self.oauth.settings
@@ -275,7 +275,7 @@ def _secret_in(header: bytes) -> str:
 
 
 def _network(scope: Scope) -> str:
-    """What a caller without a token counts as: its address; of IPv6 the first half, the other is the caller's to choose."""
+    """The address by which a caller without a token is counted; of IPv6 only the first half, since callers choose the other themselves."""
     try:
         address = ipaddress.ip_address((scope.get("client") or ("",))[0])
     except ValueError:

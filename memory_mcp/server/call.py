@@ -1,6 +1,6 @@
 """The call that a request makes: its settings, its moment, its persona, its language.
 
-Only this module turns a request into a persona's open handle; `addressing` says which persona that is.
+Only this module turns a request into a persona's open handle; `addressing` decides which persona that is.
 """
 
 import logging
@@ -200,7 +200,7 @@ class Call:
 
     @property
     def foreign_pool(self) -> str:
-        """The pool that the call is about within a request of a persona, whose answers name it in every key."""
+        """The pool that a request addressed to a persona is about; every key in its answer names the pool. Empty if the request addresses the pool itself."""
         return "" if self.is_pool_addressed else self.pool
 
     def within(self, pool: str) -> "Call":
@@ -210,8 +210,8 @@ class Call:
         return call
 
     def pools(self) -> Mapping[str, bool]:
-        """The pools that the caller reads as its persona, each with whether it also writes to it; all of them for who may be everybody, and addresses
-        a pool as nobody."""
+        """The pools that the caller reads as its persona, each with whether it also writes to it; all of them for a caller with access to all
+        personas that addresses a pool and names no persona."""
         if not self.settings.pools:
             return {}
         if self.is_pool_addressed and self.admission.personas is None and not self.headers and self.scope.get(PATH_PERSONA) is None:

@@ -39,7 +39,7 @@ def transports(request: Request, admission: Admission, personas: Sequence[str]) 
 
 
 async def admitted_now(request: Request, admission: Admission) -> Admission:
-    """What the token of a request that takes minutes allows now.
+    """The current rights of the token of a request that takes minutes.
 
     Raises:
         TokenRefused: it is not good any more.

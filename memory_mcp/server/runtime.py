@@ -1,4 +1,4 @@
-"""What the edge is handed by the composition root: the long-lived objects that every request shares."""
+"""The long-lived objects that all requests share, made by the composition root."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

@@ -97,7 +97,7 @@ class Sessions:
             self._sessions.pop(_digest(cookie), None)
 
     def form_key(self, cookie: str | None) -> str:
-        """What a form must send along to prove that it is one of ours, of this session: pages of other sites can't read it."""
+        """The key that a form must send to prove that it is a page of ours, of this session: pages of other sites can't read it."""
         return hmac.new(self._secret, (cookie or "").encode(), hashlib.sha256).hexdigest()
 
     def is_form_key(self, shown: str, cookie: str | None) -> bool:

@@ -29,5 +29,5 @@ class Translations:
 
 
 def _pattern(english: str) -> re.Pattern[str]:
-    """Of `{0} has {1} characters`. A place is as short as it can be, and may be empty."""
+    """The pattern for a sentence such as `{0} has {1} characters`. A placeholder matches as little as possible, and may be empty."""
     return re.compile(_PLACE.sub(r"(?P<p\1>.*?)", re.escape(english)), re.DOTALL)

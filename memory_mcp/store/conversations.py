@@ -137,7 +137,7 @@ def erase_turns(connection: apsw.Connection, keys: Sequence[str], texts: Iterabl
 
 
 def _about(keys: Iterable[str], texts: Iterable[str]) -> tuple[str, str]:
-    """The values of `_ABOUT`. Greetings and nods, which stand in any conversation, quote no memory."""
+    """The values of `_ABOUT`. Greetings and nods occur in any conversation, and quote no memory."""
     quoted = [text for text in texts if low_value(text) not in ("greeting", "nod")]
     # What a tool answers may be JSON, in the JSON of a message.
     quotations = [inner for text in quoted for spelling in spellings(text) for inner in spellings(spelling)]

@@ -206,7 +206,7 @@ def sweep_due(connection: apsw.Connection) -> str | None:
 
 
 def note_sweep_due(connection: apsw.Connection, mark: str) -> None:
-    """Record that rows were deleted for good, whose traces in the file must be swept."""
+    """Record that rows were deleted for good, and that their traces in the file must be swept."""
     properties.put(connection, _SWEEP, mark)
 
 

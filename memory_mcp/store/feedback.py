@@ -1,4 +1,4 @@
-"""What became of using memories: verdicts, one row each, and their counts; to whom each memory was last shown; and how many searches found something.
+"""Feedback on memories: verdicts, one row each, and their counts; when each memory was last shown to each caller; and how many searches found something.
 
 The rows of a memory that was merged into another count for that one.
 """
@@ -44,7 +44,7 @@ class Counts:
 
     @property
     def balance(self) -> float:
-        """What judgements say, from -1 to 1; nearly 0 as long as there are few."""
+        """The balance of the judgements, from -1 (against) to 1 (for); near 0 as long as there are few."""
         against = self.of("hurt") + self.of("stale")
         return (self.of("helped") - against) / (self.of("helped") + against + 2)
 
@@ -64,20 +64,20 @@ class Counts:
 
 def add(connection: apsw.Connection, memory_id: int, feedback: Iterable[Feedback], caller: str = "") -> None:
     """Store verdicts. Of the judgements of one run on a memory, the last one counts."""
-    for one in feedback:
-        if one.run and one.verdict in JUDGEMENTS:
+    for entry in feedback:
+        if entry.run and entry.verdict in JUDGEMENTS:
             connection.execute(
                 f"DELETE FROM feedback WHERE memory = ? AND caller = ? AND run = ? AND verdict IN ({_IN_JUDGEMENTS})",
-                (memory_id, caller, one.run),
+                (memory_id, caller, entry.run),
             )
         connection.execute(
             f"INSERT INTO feedback({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
-            (memory_id, one.verdict, to_text(one.at), caller, one.run, one.query or None),
+            (memory_id, entry.verdict, to_text(entry.at), caller, entry.run, entry.query or None),
         )
 
 
 def of_run(connection: apsw.Connection, run: str, caller: str) -> dict[str, list[Verdict]]:
-    """What a run of this caller has counted already: key → verdicts."""
+    """The verdicts that a run of this caller has counted already, by key."""
     rows = connection.execute(
         "SELECT m.key, f.verdict FROM feedback f JOIN memories m ON m.id = f.memory WHERE f.run = ? AND f.run <> '' AND f.caller = ? ORDER BY f.rowid",
         (run, caller),
@@ -112,10 +112,10 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[
         "SELECT memory, verdict, at, run, query FROM feedback WHERE memory IN (SELECT value FROM json_each(?)) ORDER BY rowid",
         (json_ids(memory_ids),),
     )
-    found: dict[int, list[Feedback]] = {}
+    by_memory: dict[int, list[Feedback]] = {}
     for memory_id, verdict, at, run, query in rows:
-        found.setdefault(memory_id, []).append(Feedback(verdict, from_text(at), run, query or ""))
-    return found
+        by_memory.setdefault(memory_id, []).append(Feedback(verdict, from_text(at), run, query or ""))
+    return by_memory
 
 
 def labelled(connection: apsw.Connection) -> list[tuple[str, str, str]]:
@@ -137,7 +137,7 @@ def forget_queries(connection: apsw.Connection, texts: Iterable[str]) -> None:
 
 
 def record_showings(connection: apsw.Connection, showings: Mapping[tuple[str, str], datetime], kept_since: datetime) -> None:
-    """Note to whom memories were last shown, (caller, key) → when, and drop what is older than `kept_since`."""
+    """Record when memories were last shown, (caller, key) → when, and drop what is older than `kept_since`."""
     connection.executemany(
         "INSERT INTO showings(memory, caller, at) SELECT id, ?, ? FROM memories WHERE key = ? ON CONFLICT DO UPDATE SET at = excluded.at",
         [(caller, to_text(at), key) for (caller, key), at in showings.items()],
@@ -188,7 +188,7 @@ _LISTS = {
 
 
 def overview(connection: apsw.Connection, days: int, often: int) -> Overview:
-    """The numbers of a persona, with the last `days` days on which somebody searched."""
+    """The numbers of a persona, with the last `days` days that had searches."""
     searches: list[Any] = connection.execute("SELECT day, asked, answered FROM searches ORDER BY day DESC LIMIT ?", (days,)).fetchall()
     verdicts = dict(connection.execute("SELECT verdict, count(*) FROM feedback GROUP BY verdict"))
     total, shown = connection.execute(

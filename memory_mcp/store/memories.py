@@ -189,7 +189,7 @@ def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Me
 def upcoming(connection: apsw.Connection, now: datetime, end: datetime, zone: ZoneInfo, limit: int) -> list[Memory]:
     """The current memories of what has not ended and begins before `end`, of those that happen then or name it, the nearest first; without summaries.
 
-    What has begun counts if it was told before, and lasts no longer than `LONGEST_UNDER_WAY`: what is told of today is no plan.
+    What has begun counts if it was stored before it began, and if it lasts no longer than `LONGEST_UNDER_WAY`: later memories of it are no plans.
     """
     today = _midnight(now, zone)
     moments = (now, end, now - LONGEST_UNDER_WAY, now + LONGEST_UNDER_WAY, today, today + timedelta(days=1))
@@ -327,7 +327,7 @@ def counts_by_kind(connection: apsw.Connection) -> dict[str, int]:
 
 
 def span(connection: apsw.Connection) -> tuple[datetime, datetime] | None:
-    """When the first and the last of the memories outside the trash were told."""
+    """The times in the timeline of the first and the last memory outside the trash."""
     ends: tuple[str | None, str | None] = connection.execute(
         f"SELECT min({TOLD_TIME}), max({TOLD_TIME}) FROM memories m WHERE m.deleted_at IS NULL"
     ).get

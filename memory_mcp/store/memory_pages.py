@@ -62,7 +62,7 @@ def stored_since(connection: apsw.Connection, since: datetime) -> list[tuple[dat
     return [(from_text(f"{minute}:00+00:00"), count) for minute, count in rows]
 
 
-def told_since(connection: apsw.Connection, since: datetime) -> list[tuple[datetime, int]]:
+def timeline_since(connection: apsw.Connection, since: datetime) -> list[tuple[datetime, int]]:
     """How many memories outside the trash have their time in each minute from then on."""
     rows: list[Any] = connection.execute(
         f"SELECT substr({TOLD_TIME}, 1, 16), count(*) FROM memories m WHERE {TOLD_TIME} >= ? AND m.deleted_at IS NULL GROUP BY 1",

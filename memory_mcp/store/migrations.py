@@ -18,7 +18,7 @@ from memory_mcp.store.legacy import further_rows, schemas, table_adoption
 from memory_mcp.store.legacy.table_adoption import MEMORIES, Converted
 from memory_mcp.store.operations import Operation
 
-# Of rows that aren't adopted, so many are named.
+# How many of the rows that aren't adopted are named.
 ROWS_NAMED = 100
 
 _MEMORIES = """
@@ -294,7 +294,7 @@ CREATE TABLE showings (
 CREATE TABLE searches (day TEXT PRIMARY KEY, asked INTEGER NOT NULL, answered INTEGER NOT NULL) WITHOUT ROWID;
 """
 
-# Let chunks belong to one generation, by whose model's tokens they were split. Chunks of none are from the time of writing.
+# Let chunks belong to one generation, since they are split by its model's tokens. Chunks without one were split when their memory was written.
 _CHUNKS_BY_GENERATION = """
 ALTER TABLE chunks ADD COLUMN generation TEXT;
 CREATE INDEX chunks_by_generation ON chunks(generation, memory_id) WHERE generation IS NOT NULL;

@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def called_by(caller: str) -> Iterator[None]:
-    """What is recorded meanwhile, on this thread and by its writes, was called by this one."""
+    """Until the end of the block, operations recorded on this thread, or by its writes, name this caller."""
     token = _caller.set(caller)
     try:
         yield

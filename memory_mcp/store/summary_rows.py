@@ -139,7 +139,7 @@ def remove_due(connection: apsw.Connection, subject: Subject, touched_at: str) -
 
 
 def members(connection: apsw.Connection, subject: Subject, day: TimeRange | None, limit: int) -> list[Memory]:
-    """The current memories of a session, or told on a day with the range `day`, without summaries: the latest `limit`, in order."""
+    """The current memories of a session, or of a day in the timeline with the range `day`, without summaries: the latest `limit`, in order."""
     belongs, values = (
         (f"{TOLD_TIME} >= ? AND {TOLD_TIME} < ?", (to_text(day.start), to_text(day.end))) if day else ("m.session_id = ?", (subject.name,))
     )
@@ -282,7 +282,7 @@ def _subjects(connection: apsw.Connection, at: dict[str, str], zone: ZoneInfo) -
 
 
 def _by_subject(rows: Iterable[tuple[str | None, str, str]], zone: ZoneInfo) -> dict[Subject, str]:
-    """Rows of (session, time when it was told, time of the write) → each session and day with its latest write."""
+    """Rows of (session, time in the timeline, time of the write) → each session and day with its latest write."""
     subjects: dict[Subject, str] = {}
     for session, told_at, at in rows:
         moment = from_text(told_at)

@@ -81,7 +81,7 @@ class ImportResult:
 
 
 def _sum(first: Any, second: Any) -> Any:
-    """Of two counts, of two counts by kind, or of two lists, which end at their limit."""
+    """The sum of two counts, or of two counts by kind; or two lists joined, up to their limit."""
     if isinstance(first, Mapping):
         return _total([first, second])
     return (*first, *second)[:ERRORS_LISTED] if isinstance(first, tuple) else first + second

@@ -67,7 +67,7 @@ class Manifest:
 
     @property
     def fingerprint(self) -> str:
-        """By what the signer is known."""
+        """The fingerprint of the signer's key, which identifies the signer."""
         return hashlib.sha256(self.public_key.encode()).hexdigest()[:32]
 
 
@@ -102,7 +102,7 @@ class Packing:
 
 
 def packed(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a pack has of a line; None for a line that has no place in one."""
+    """The fields of a line that a pack contains; None for a line that does not belong in a pack."""
     if any(kind in row for kind in _NOT_PACKED) or row.get("deleted_at") or row.get("privacy_level") == "secret" or _has_failed(row):
         return None
     kind = next((kind for kind in ("entity_type", "relation_type", "entity", "relation", "content") if kind in row), None)
@@ -116,7 +116,7 @@ def _has_failed(row: Mapping[str, Any]) -> bool:
 
 
 def findings_in(row: Mapping[str, Any]) -> Iterator[PrivateFinding]:
-    """What should not be given away unseen: private data of every kind that is known, and what its writer called private."""
+    """Findings to review before a pack is given away: private data of every known kind, and memories marked as private."""
     key = str(row.get("key") or row.get("entity") or row.get("relation") or "")
     if row.get("privacy_level") == "private":
         yield PrivateFinding(key, "privacy_level", "private")

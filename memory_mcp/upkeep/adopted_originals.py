@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 def holding(persona_directory: Path, keys: Sequence[str], texts: Sequence[str], *, shared: bool) -> list[str]:
     """The kept files, relative to the data directory, that contain one of these keys or texts.
 
-    `shared`: also those of several personas. Their names would tell a caller who reaches one persona what another said.
+    `shared`: also those of several personas. Naming them would reveal another persona's memories to a caller with access to only one.
     """
     data = persona_directory.parent
     files = (file for file in _files(data, persona_directory.name) if shared or not _is_shared(data, file))

@@ -180,8 +180,8 @@ class Backups:
 
     @contextmanager
     def _scratch(self, persona: Persona, target: Path, *, sealed: bool) -> Iterator[Path]:
-        """An empty directory for the copy of the database: on the data disk, or, where that is read-only or full, beside the backup. A plain copy
-        of what the backup seals is made on this machine's own disk then."""
+        """An empty directory for the copy of the database: on the data disk, or, where that is read-only or full, next to the backup. In
+        that case a plain copy for a sealed backup goes to this machine's temporary directory."""
         folder = persona.database.path.parent.name
         has_room = shutil.disk_usage(self._data).free > persona.database.size_bytes() * _SCRATCH_FACTOR
         with ExitStack() as stack:

@@ -107,7 +107,7 @@ def restore_cell(
 
 
 def _find_backups(sources: _Sources, settings: Settings) -> None:
-    """Find the newest backup of each persona whose beginning can be read."""
+    """Find the newest backup with a readable beginning of each persona."""
     too_late: dict[str, Backup] = {}
     folders: set[str] = set()
     for backup in Backups(sources.personas.directory, sources.personas.keys).listed(settings):
@@ -120,7 +120,7 @@ def _find_backups(sources: _Sources, settings: Settings) -> None:
         manifest = _manifest_of(sources, backup)
         if manifest is None:  # an earlier one may be readable
             continue
-        if sources.at and manifest.created_at > sources.at:  # within the second that its name says
+        if sources.at and manifest.created_at > sources.at:  # its name gives only the second
             too_late[backup.folder] = backup
         else:
             sources.backups[manifest.persona] = backup, manifest
@@ -168,10 +168,10 @@ def _from_copies(sources: _Sources, copies: Path, now: datetime) -> Iterator[Res
 
 def _copied_folders(copies: Path) -> list[Path]:
     # Litestream also copies what is only being made, in .staging and .unfinished: a persona as it was then.
-    found = [path.parent for path in copies.rglob(DATABASE_NAME) if path.is_dir()]
-    if not found:
+    folders = [path.parent for path in copies.rglob(DATABASE_NAME) if path.is_dir()]
+    if not folders:
         raise InvalidInput(f"there are no copies in {copies}", "", "Name the directory to which Litestream has copied")
-    return sorted(folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(copies).parts))
+    return sorted(folder for folder in folders if not any(part.startswith(".") for part in folder.relative_to(copies).parts))
 
 
 def _as_file_replica(database: Path, scratch: Path) -> Path:
@@ -186,7 +186,7 @@ def _as_file_replica(database: Path, scratch: Path) -> Path:
 
 def _transactions(folder: Path, at: datetime | None) -> dict[str, datetime]:
     """The last transaction of each file that Litestream has written by then, as it names it, with the time. The file's own time may be that of a download."""
-    found: dict[str, datetime] = {}
+    transactions: dict[str, datetime] = {}
     for path in (folder / DATABASE_NAME).rglob("*.ltx"):
         header = b""
         with suppress(FileNotFoundError), path.open("rb") as file:  # Litestream has merged it meanwhile
@@ -194,16 +194,16 @@ def _transactions(folder: Path, at: datetime | None) -> dict[str, datetime]:
         copied_at = datetime.fromtimestamp(int.from_bytes(header[_LTX_TIME], "big") / 1000, UTC)
         if header.startswith(_LTX_MAGIC) and (at is None or copied_at <= at):
             transaction = path.stem.rpartition("-")[2]
-            found[transaction] = max(copied_at, found.get(transaction, copied_at))
-    return found
+            transactions[transaction] = max(copied_at, transactions.get(transaction, copied_at))
+    return transactions
 
 
 def _copy_of(folder: Path, target: Path, at: datetime | None = None) -> _Copied:
-    """Let Litestream restore a database, up to the last transaction or that which was the last one at some time.
+    """Let Litestream restore a database, up to the last transaction, or up to the last one by the time `at`.
 
     Raises:
         StoreError: there is no Litestream, or nothing was copied by then.
-        StoreDamaged: the copy can't be restored, or doesn't say whose it is.
+        StoreDamaged: the copy can't be restored, or doesn't name its persona.
     """
     program = shutil.which(PROGRAM) or shutil.which(PROGRAM, path=str(Path(sys.executable).parent))
     if program is None:

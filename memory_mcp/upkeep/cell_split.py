@@ -2,7 +2,7 @@
 
     source {"split": "copying"} → target {"split"} → copies → all compared → source {"split": "removing"} → target → removal → source
 
-`.cell.json` in both is the journal. Until it says `removing`, the source has everything and the target counts for nothing; after that, the
+`.cell.json` in both is the journal. Until it holds `removing`, the source has everything and the target counts for nothing; after that, the
 target does. Neither is opened in between, and running the command again goes on, wherever it was killed.
 """
 
@@ -25,7 +25,7 @@ from memory_mcp.upkeep.legacy_layout import legacy_items
 
 BLOCK_BYTES = 1024 * 1024
 
-# Each token is good in both cells: it names its personas. Whoever has a pack of a persona knows its signer.
+# Both cells get these files: tokens name their personas, and those who have a persona's packs know the key of their signer.
 _PACKS = Path(signing_keys.DIRECTORY_NAME)
 _SHARED = (Path(access_tokens.FILE_NAME), _PACKS / signing_keys.KEY_NAME, _PACKS / signing_keys.SIGNERS_NAME)
 

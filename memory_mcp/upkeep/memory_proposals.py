@@ -105,14 +105,14 @@ class _Compared:
 
 def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -> Proposals:
     """The proposals for a persona. After a write, takes a second for 10,000 memories: don't call it in a thread that other requests wait for."""
-    found = persona.database.kept("proposals", lambda: _compare(persona, settings, now), (settings.decay, f"{now:%Y-%m-%d %H}"))
-    grouped, flags, faded = found.grouped[:limit], found.flags[:limit], found.faded[:limit]
+    comparison = persona.database.kept("proposals", lambda: _compare(persona, settings, now), (settings.decay, f"{now:%Y-%m-%d %H}"))
+    grouped, flags, faded = comparison.grouped[:limit], comparison.flags[:limit], comparison.faded[:limit]
     with persona.database.read() as connection:
         shown = memories.by_ids(connection, _shown(grouped, flags, faded))
     return Proposals(
-        compared=found.compared,
-        of=found.total,
-        meaning=found.meaning,
+        compared=comparison.compared,
+        of=comparison.total,
+        meaning=comparison.meaning,
         groups=tuple(
             Group(
                 shown[kept],
@@ -121,11 +121,11 @@ def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -
             for kept, similar in grouped
             if kept in shown
         ),
-        groups_count=len(found.grouped),
+        groups_count=len(comparison.grouped),
         low_value=tuple((shown[memory_id], flag) for memory_id, flag in flags if memory_id in shown),
-        low_value_count=len(found.flags),
+        low_value_count=len(comparison.flags),
         faded=tuple((shown[memory_id], round(left, 3)) for memory_id, left in faded if memory_id in shown),
-        faded_count=len(found.faded),
+        faded_count=len(comparison.faded),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from memory_mcp.domain import Memory
 from memory_mcp.text.privacy.redaction import KINDS, find, placeholder
 
-# Of what is found, so many characters are shown; nothing of what is shorter than twice that.
+# How many characters of a finding are shown; none of a finding shorter than twice that.
 SHOWN_CHARACTERS = 2
 
 _PLACEHOLDERS: Mapping[str, str] = {placeholder(kind): kind for kind in KINDS}
@@ -17,8 +17,8 @@ _PLACEHOLDER = re.compile("|".join(map(re.escape, _PLACEHOLDERS)))
 
 @dataclass(frozen=True, slots=True)
 class PrivateData:
-    """What a memory holds of one kind: how often, and the first characters of the first. `how`: it was replaced by a placeholder, stands there,
-    or may be what it looks like."""
+    """The private data of one kind in a memory: how often it occurs, and the first characters of the first occurrence. `how`: replaced by a
+    placeholder, stored as it is, or stored but not certainly of this kind."""
 
     kind: str
     how: Literal["replaced", "stored", "uncertain"]

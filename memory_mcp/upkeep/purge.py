@@ -60,7 +60,7 @@ class Erased:
 def plan(persona: Persona, keys: Sequence[str], *, every_persona: bool = True) -> Plan:
     """Plan a purge of these keys, without changing anything. Only memories in the trash are erased.
 
-    `every_persona`: whether who asks may learn what stands in files that several personas share.
+    `every_persona`: whether the caller may learn the contents of files that several personas share.
     """
     wanted = list(dict.fromkeys(keys))
     with persona.database.read() as connection:

@@ -88,7 +88,7 @@ def restore(
 def write_files(
     personas: Personas, new_directory: Path, copy: tuple[Path, bytes | None], context: bytes, name: str, *, encrypted: bool
 ) -> Contents:
-    """Write the persona's files from those of a copy, whose database is removed. Returns what the new database holds."""
+    """Write the persona's files from a copy, and erase the copy's database. Returns the contents of the new database."""
     key = personas.keys.make(new_directory) if encrypted else None
     target = new_directory / DATABASE_NAME
     snapshots.convert(*copy, target, key.database if key else None)
@@ -103,8 +103,8 @@ def write_files(
 
 
 def finish(copy: Path, key: bytes | None, purged: dict[str, str], done: Operation) -> int:
-    """Bring a copied database up to date, erase again what was purged since, and record the operation. Returns how many memories were erased,
-    whose traces the file still holds."""
+    """Bring a copied database up to date, erase again what was purged since, and record the operation. Returns how many memories were erased;
+    the file still holds traces of them."""
     with closing(snapshots.open_copy(copy, key)) as connection:
         connection.execute("PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON")
         prepare(connection)

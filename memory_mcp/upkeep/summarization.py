@@ -206,7 +206,7 @@ def _flags(draft: Draft, redaction: Redaction) -> tuple[str, ...]:
 
 
 def _day(memory: Memory, zone: ZoneInfo) -> str:
-    """When it was told: a plan belongs to the conversation in which it was made, not to its own day."""
+    """The day of its time in the timeline: a plan belongs to the conversation in which it was made, not to its own day."""
     try:
         return memory.told_at.astimezone(zone).date().isoformat()
     except OverflowError:  # the first day of the first year, or the last of the last

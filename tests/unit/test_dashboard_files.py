@@ -12,7 +12,7 @@ from memory_mcp import errors
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Privacy, documented_keys
 from memory_mcp.server.dashboard import diff, frame
-from memory_mcp.server.dashboard.refusals import Refused, refused, said
+from memory_mcp.server.dashboard.refusals import Refused, refused, sentence_in
 from memory_mcp.server.dashboard.words import WORDS
 from memory_mcp.server.errors import status_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
@@ -70,13 +70,15 @@ def test_what_an_import_leaves_out_is_told_in_japanese_by_its_kind():
     left_out = LeftOut()
     for kind, where in (("templates", "a: 1 (b), c.md"), ("templates", "d.md"), ("new things", "e.md")):
         left_out.add(ImportItem(where, left_out=kind))
-    assert said(left_out.sentence(), "ja") == "インポートしなかったもの: new things: 1 (e.md), テンプレート: 2 (a: 1 (b), c.md; d.md)"
-    assert said(left_out.sentence(), "en") == left_out.sentence()
+    assert (
+        sentence_in(left_out.sentence(), "ja") == "インポートしなかったもの: new things: 1 (e.md), テンプレート: 2 (a: 1 (b), c.md; d.md)"
+    )
+    assert sentence_in(left_out.sentence(), "en") == left_out.sentence()
 
 
 def test_what_is_wrong_with_the_configuration_is_told_in_japanese():
     loaded = load('{"serverport": 1, "x": 1}', "config.json", {"MEMORY_MCP_SERVERPORT": "1"})
-    assert [said(warning, "ja") for warning in loaded.warnings] == [
+    assert [sentence_in(warning, "ja") for warning in loaded.warnings] == [
         "config.json: 'serverport' という設定はないため、無視されます。もしかして: 'server_port'",
         "config.json: 'x' という設定はないため、無視されます",
         "環境変数 MEMORY_MCP_SERVERPORT にあたる設定はありません。もしかして: MEMORY_MCP_SERVER_PORT",

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`settings` name the runtime and the precision. `improvable` tells whether another choice may be better by now; None: never."""
+    """`settings` name the runtime and the precision. `improvable` returns whether another choice may be better by now; None: never."""
 
     settings: Settings
     reason: str

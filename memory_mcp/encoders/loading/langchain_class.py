@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 QUERY_SECONDS = 5.0
 BULK_SECONDS = 60.0
 PAUSE_SECONDS = 5.0  # after a failure
-# A service mostly waits for the network, and a call that hangs must not occupy the local models' workers.
+# A service mostly waits for the network, and a stuck call must not occupy the local models' workers.
 WORKERS = 4
 
 # Arguments that say how to reach a model and not which model it is: changing them must not embed everything again.

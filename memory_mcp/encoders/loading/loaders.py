@@ -131,7 +131,7 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: 
         directory = _directory(name, "reranker")
         predict = TorchCrossEncoder(directory, settings.embeddings_device, name)
         fingerprint, traits = availability.fingerprint(directory), traits_of(name, directory)
-    facts: dict[str, Any] = {"fingerprint": fingerprint, "traits": traits.with_prefixes_told(), "max_tokens": predict.max_tokens}
+    facts: dict[str, Any] = {"fingerprint": fingerprint, "traits": traits.with_known_prefixes(), "max_tokens": predict.max_tokens}
     if isinstance(predict, TorchCrossEncoder) and predict.is_on_gpu:
         reranker = PooledReranker(predict, name, pool.for_gpu(), caches, limits=_GPU_LIMITS, **facts)
     else:
@@ -141,7 +141,7 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: 
 
 
 def _chosen(settings: Settings, name: str, role: Role, exports: Exports | None, load: Callable[[Settings], Pooled]) -> Pooled:
-    """The model on the runtime that `auto` chooses, which says why."""
+    """The model on the runtime that `auto` chooses; its `backend` gives the reason."""
     directory, background = (exports.directory, exports.background) if exports else (None, None)
     choice = automatic.choose(settings, name, role, directory, background)
     try:
@@ -161,7 +161,7 @@ def _service_embedder(settings: Settings, path: str, name: str, caches: Caches) 
     model = langchain_class.construct(path, settings.embeddings_arguments)
     dimension = probed_dimension(model, name)
     generation = langchain_class.generation_of(name, path, settings.embeddings_arguments, dimension)
-    traits = traits_of(name).with_prefixes_told()  # by the class, which adds its own
+    traits = traits_of(name).with_known_prefixes()  # by the class, which adds its own
     return langchain_class.ServiceEmbedder(model, Identity(name, dimension, generation, traits), caches)
 
 
@@ -169,7 +169,7 @@ def _onnx_embedder(settings: Settings, name: str, pool: ModelPool, caches: Cache
     model = OnnxEmbeddings(_exported(settings, name, "embedder", exports), _precision(settings), _tokenizers(exports))
     export = model.export
     generation = _generation(name, _fingerprint(export, settings), model.dimension, export.prefix_version)
-    traits = traits_of(export.model).with_prefixes_told()  # by export.json
+    traits = traits_of(export.model).with_known_prefixes()  # by export.json
     identity = Identity(name, model.dimension, generation, traits, model.max_tokens, _centers(export.model, model))
     return PooledEmbedder(model, identity, pool, caches, embed_queries=model.embed_queries, token_spans=model.token_spans)
 

@@ -98,7 +98,7 @@ class ModelSlot(Generic[Model]):
         return self.spec is not None and self.loaded is None
 
     def state(self, *, languages_set: bool = False) -> ModelState:
-        """The state shown to callers. `languages_set`: config.json says which languages the model knows."""
+        """The state shown to callers. `languages_set`: config.json lists the model's languages."""
         if self.spec is None:
             return ModelState("off")
         if self.loaded is None:

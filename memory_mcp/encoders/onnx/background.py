@@ -26,7 +26,7 @@ from memory_mcp.errors import EncoderFailed, MemoryMCPError
 LIMIT_SECONDS = 1_800.0
 REFUSED_SUFFIX = ".refused.json"
 NICENESS = 19
-# What an export writes at most, beside the model's own weights: two copies that are moved around, and int8.
+# What an export writes at most: so many times the model's weights, for two copies that are moved around and int8, and some spare bytes.
 WEIGHTS_WRITTEN, SPARE_BYTES = 4, 512 * 1024 * 1024
 _PROGRAM = "from memory_mcp.encoders.onnx.background import main; main()"
 _FLAGS = getattr(subprocess, "IDLE_PRIORITY_CLASS", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
@@ -93,7 +93,7 @@ class BackgroundExport:
                 self._process.kill()
 
     def _run(self, request: dict[str, Any], name: str) -> dict[str, Any]:
-        """What the process answers: `failure`, None where all went well, and whether that is `lasting`, however often it is tried."""
+        """The answer of the process: `failure`, None on success, and `lasting`, whether it would fail again at each try."""
         what = f"{name} can't be exported"
         try:
             process = self._started(what)
@@ -141,9 +141,9 @@ def _raise(answer: dict[str, Any], name: str) -> None:
 def _refuse_again(name: str, refused: Path, marks: dict[str, str]) -> None:
     """Raises what was found before, if that was about this model and this version: trying takes as long as an export."""
     try:
-        found = json.loads(refused.read_text(encoding="utf-8"))
-        same = {key: found[key] for key in marks} == marks
-        reason = str(found["reason"])
+        refusal = json.loads(refused.read_text(encoding="utf-8"))
+        same = {key: refusal[key] for key in marks} == marks
+        reason = str(refusal["reason"])
     except (OSError, ValueError, KeyError, TypeError):
         return
     if same:

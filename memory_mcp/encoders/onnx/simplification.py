@@ -56,7 +56,7 @@ class _Graph:
         return self.constants[name] if name in self.constants else numpy_helper.to_array(self.weights[name])
 
     def uncast(self, name: str) -> str:
-        """What a value is converted from."""
+        """The value before its casts."""
         node = self.producers.get(name)
         return self.uncast(node.input[0]) if node is not None and node.op_type == "Cast" else name
 
@@ -67,11 +67,11 @@ class _Graph:
 
     def takers(self) -> dict[str, list[onnx.NodeProto]]:
         """The nodes that take each value."""
-        found: dict[str, list[onnx.NodeProto]] = {}
+        takers: dict[str, list[onnx.NodeProto]] = {}
         for node in self.graph.node:
             for name in {*node.input, *_taken_inside(node)}:
-                found.setdefault(name, []).append(node)
-        return found
+                takers.setdefault(name, []).append(node)
+        return takers
 
     def replace(self, nodes: Iterable[onnx.NodeProto]) -> None:
         """These are the nodes from now on."""
@@ -85,16 +85,16 @@ class _Graph:
         return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value))
 
     def sweep(self) -> None:
-        """Removes what nobody takes."""
+        """Removes nodes and weights that nothing uses."""
         wanted, kept = set(self.kept), []
         for node in reversed(self.graph.node):
             if wanted.intersection(node.output):
                 wanted.update(node.input)
                 kept.append(node)
         self.replace(reversed(kept))
-        for place in reversed(range(len(self.graph.initializer))):  # a new list would hold all weights twice
-            if self.graph.initializer[place].name not in wanted:
-                del self.graph.initializer[place]
+        for position in reversed(range(len(self.graph.initializer))):  # a new list would hold all weights twice
+            if self.graph.initializer[position].name not in wanted:
+                del self.graph.initializer[position]
 
 
 def _taken_inside(node: onnx.NodeProto) -> set[str]:
@@ -136,8 +136,8 @@ def _with_known_sizes(graph: _Graph) -> None:
                 nodes.append(helper.make_node("Gather", [shape, index], [shared[size]], axis=0))
     same: dict[str, str] = {}
     for node in graph.graph.node:
-        for place, name in enumerate(node.input):
-            node.input[place] = same.get(name, name)
+        for position, name in enumerate(node.input):
+            node.input[position] = same.get(name, name)
         known = _size(graph, node)
         if isinstance(known, int):
             nodes.append(graph.constant(node.output[0], np.full(graph.value(node.input[1]).shape, known, np.int64)))
@@ -215,14 +215,14 @@ def _read_earlier(graph: _Graph, read: onnx.NodeProto, alone: set[str]) -> None:
     nodes = [] if index is None else [index]
     taken: dict[str, str] = {}
     for node in graph.graph.node:
-        for place, name in enumerate(node.input):
+        for position, name in enumerate(node.input):
             if node.output[0] not in alone:
-                node.input[place] = read.input[0] if name == read.output[0] else name
+                node.input[position] = read.input[0] if name == read.output[0] else name
             elif not graph.is_constant(name) and name not in alone:
                 if name not in taken:
                     taken[name] = f"{name}.read"
                     nodes.append(helper.make_node("Gather", [name, read.input[1]], [taken[name]], axis=1))
-                node.input[place] = taken[name]
+                node.input[position] = taken[name]
         if node.output[0] not in {read.output[0], read.input[1]}:
             nodes.append(node)
     graph.replace(nodes)
@@ -255,8 +255,8 @@ def _keeps_apart(graph: _Graph, node: onnx.NodeProto, tokens: int | str) -> bool
     """Whether what a node returns for a token depends on that token only."""
     if node.op_type not in BY_TOKEN or any(attribute.name == "axis" and attribute.i != -1 for attribute in node.attribute):
         return False
-    constants = {place: graph.value(name).ndim for place, name in enumerate(node.input) if graph.is_constant(name)}
-    others = [graph.shapes.get(name, []) for place, name in enumerate(node.input) if place not in constants]
+    constants = {position: graph.value(name).ndim for position, name in enumerate(node.input) if graph.is_constant(name)}
+    others = [graph.shapes.get(name, []) for position, name in enumerate(node.input) if position not in constants]
     fits = constants == {1: 2} if node.op_type == "MatMul" else all(rank <= 1 for rank in constants.values())
     return fits and all(len(sizes) == 3 and sizes[1] == tokens for sizes in others)
 
@@ -293,8 +293,8 @@ def _with_rotations(graph: _Graph) -> None:
 
 def _rotation(graph: _Graph, node: onnx.NodeProto) -> tuple[str, str, str] | None:
     """What a sum turns, and the tables of cosines and sines, if it is x·cos + (−second half of x, first half)·sin."""
-    for one, other in permutations(node.input) if node.op_type == "Add" else ():
-        plain, swapped = graph.made_by(one, "Mul"), graph.made_by(other, "Mul")
+    for summand, other in permutations(node.input) if node.op_type == "Add" else ():
+        plain, swapped = graph.made_by(summand, "Mul"), graph.made_by(other, "Mul")
         joined = swapped and graph.made_by(swapped.input[0], "Concat")
         negative = joined and graph.made_by(joined.input[0], "Neg")
         first, second = joined and graph.made_by(joined.input[1], "Slice"), negative and graph.made_by(negative.input[0], "Slice")
@@ -310,12 +310,12 @@ def _rotation(graph: _Graph, node: onnx.NodeProto) -> tuple[str, str, str] | Non
             continue
         columns = [_columns(graph, part, part.input[0]) for part in (first, second)]
         bounds = [part and part.indices(size)[:2] for part in columns]
-        if bounds == [(0, size // 2), (size // 2, size)] and all(_is_one_for_all(graph, table, size) for table in tables):
+        if bounds == [(0, size // 2), (size // 2, size)] and all(_is_shared(graph, table, size) for table in tables):
             return turned, *tables
     return None
 
 
-def _is_one_for_all(graph: _Graph, table: str, size: int) -> bool:
+def _is_shared(graph: _Graph, table: str, size: int) -> bool:
     """Whether a table of angles is the same for all texts and heads, and its two halves are equal."""
     sizes = graph.shapes.get(table, [])
     if len(sizes) != 4 or sizes[:2] != [1, 1] or sizes[-1] != size:

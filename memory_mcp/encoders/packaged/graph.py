@@ -63,7 +63,7 @@ class _Layers:
         return self._node("LayerNormalization", [total, *parameters], name, epsilon=self._weights.epsilon)
 
     def _rounded(self, hidden: str, *, is_gelu: bool = False) -> tuple[str, str]:
-        """The rows in integers, and the number that 1 stands for in each row."""
+        """The rows in integers, and the value of the integer 1 in each row."""
         distance, least = (hidden, self._gelu_depth) if is_gelu else (self._node("Abs", [hidden], f"{hidden}.abs"), self._least)
         largest = self._node("ReduceMax", [distance], f"{hidden}.largest", axes=[-1], keepdims=1)
         step = self._node("Div", [self._node("Max", [largest, least], f"{hidden}.nonzero"), self._limit], f"{hidden}.step")

@@ -60,7 +60,7 @@ class Weights:
         return np.frombuffer(self.tensors[name], np.float32)
 
     def quantized(self, name: str, rows: "slice | npt.NDArray[np.int64]" = slice(None)) -> Quantized:
-        """These rows of a matrix, whose rows have as many numbers as the model is wide, or as its inner layer where that is read."""
+        """These rows of a matrix. A row is as wide as the model, or as its inner layer if the matrix takes that as input."""
         columns = self.inner if name.endswith("fo.w") else self.dimension
         blocks = np.frombuffer(self.tensors[name], _QUANTIZED).reshape(-1, columns // BLOCK)[rows]
         halves = blocks["weights"]

@@ -13,7 +13,7 @@ from memory_mcp.encoders.failures import CircuitBreaker
 from memory_mcp.errors import EncoderFailed
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
-BUSY_SECONDS = 1.0  # how long a server that is overloaded is left alone, unless it says so itself
+BUSY_SECONDS = 1.0  # how long an overloaded server is left alone, unless its Retry-After has a number
 MAX_BUSY_SECONDS = 30.0
 _REFUSED_KEY, _BUSY = (401, 403), (429, 503)
 
@@ -30,7 +30,7 @@ class Connection:
     """Calls one server. Redirects are not followed: memories go nowhere but to the configured address. Thread-safe."""
 
     def __init__(self, name: str, url: str, key: str | None, key_variable: str, breaker: CircuitBreaker) -> None:
-        """`name` is the model's, for errors; `breaker` is told of every failure.
+        """`name` is the model's, for errors; `breaker` records every failure.
 
         Raises:
             EncoderFailed: the key can't be sent.
@@ -38,7 +38,7 @@ class Connection:
         if key and not (key.isascii() and key.isprintable()):
             raise EncoderFailed(f"{name} can't be used", f"{key_variable} contains characters that no header can hold")
         self.name = name
-        self.url = url.removesuffix("/v1")  # what some servers have beside it is asked for, too
+        self.url = url.removesuffix("/v1")  # some servers have paths outside of it that are called, too
         self._key_variable = key_variable
         self._breaker = breaker
         headers = {"Authorization": f"Bearer {key}"} if key else {}

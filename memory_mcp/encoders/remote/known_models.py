@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def fingerprint(identity: str, probe: Vectors, directory: Path | None) -> str:
-    """Eight hex digits for what the server says of the model; for other weights under the same name, more.
+    """Eight hex digits from the server's description of the model; for other weights under the same name, more.
 
     `probe` is the model's vector of the probe text, of length 1.
     """

@@ -61,7 +61,7 @@ class RemoteReranker(PooledReranker):
             self._workers,
             caches,
             fingerprint=f"{served.identity}:{scores}",
-            traits=traits_of(served.model).with_prefixes_told(),
+            traits=traits_of(served.model).with_known_prefixes(),
             max_tokens=min(served.max_tokens or MAX_PAIR_TOKENS, MAX_PAIR_TOKENS),
             limits=BatchLimits(served.batch, served.batch, BATCH_CHARACTERS),
             breaker=breaker,

@@ -1,6 +1,6 @@
-"""An embedding model and a cross-encoder on another server, and how it is noticed that another model answers there.
+"""An embedding model and a cross-encoder on another server, and the checks that notice another model there.
 
-Every batch of stored texts contains a probe text, whose vector must stay what it was: without that, a server that was started again with
+Every batch of stored texts contains a probe text, and its vector must stay the same: without that, a server that was started again with
 another model would fill the index with vectors that don't compare. What only reads is checked once a minute.
 """
 
@@ -46,10 +46,10 @@ class _Remote:
         self._connection.close()
 
     def check(self) -> None:
-        """Once a minute: whether the server says that it runs the same model, and whether that answers the same.
+        """Checks once a minute that the server reports the same model, and that the model returns the same results.
 
         Raises:
-            EncoderFailed: it runs another one. `changed` says so from then on.
+            EncoderFailed: it runs another one. `changed` is true from then on.
         """
         now = time.monotonic()
         if now - self._checked_at < CHECK_SECONDS:
@@ -95,7 +95,7 @@ class RemoteEmbeddings(_Remote):
     """An embedding model on another server that has returned a valid vector. Thread-safe."""
 
     def __init__(self, connection: Connection, name: str, api: str, prefixes_of: Callable[[str], Prefixes]) -> None:
-        """`prefixes_of` gives the prefixes by the name that tells the model's family.
+        """`prefixes_of` returns the prefixes for the name of a model.
 
         Raises:
             EncoderFailed: the server does not answer, runs another model, or does not return vectors.

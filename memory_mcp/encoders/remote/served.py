@@ -1,4 +1,4 @@
-"""What a server of models says about itself: which form it speaks, and which model it runs."""
+"""What a server of models reports about itself: its API, and the model that it runs."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,13 @@ from memory_mcp.encoders.remote.connection import Connection
 from memory_mcp.errors import EncoderFailed
 
 ASK_SECONDS = 5.0
-BATCH = 32  # what Text Embeddings Inference takes at most, unless it says otherwise
+BATCH = 32  # the maximum of Text Embeddings Inference, unless it reports another
 _LISTED_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """`root` goes before the paths, `name` is the model's name in requests, `model` the one that tells its family, `revision` what changes
+    """`root` goes before the paths, `name` is the model's name in requests, `model` the one that shows its family, `revision` what changes
     with its weights, as far as the server knows. `extra` goes into every request."""
 
     api: str
@@ -32,12 +32,12 @@ class Served:
 
     @property
     def identity(self) -> str:
-        """What makes it another model, as far as the server says."""
+        """What distinguishes it from other models, as far as the server reports it."""
         return f"{self.model}@{self.revision}"
 
 
 def ask(connection: Connection, name: str, role: Role, api: str) -> Served:
-    """Asks the server what it speaks, unless `api` says it, and whether it serves the model `name`.
+    """Asks the server for its API, unless `api` names it, and whether it serves the model `name`.
 
     Raises:
         EncoderFailed: it does not answer, or runs another model.
@@ -53,7 +53,7 @@ def ask(connection: Connection, name: str, role: Role, api: str) -> Served:
         listed = _listed(connection.get(f"{root}/models", ASK_SECONDS).content)
         if listed:
             return _from_list(connection, listed, root, name, role)
-    # Some services have no list. Whether this is one, the first call tells.
+    # Some services have no list. The first call shows whether this is one.
     return Served(_list_api(role), "a service without a list of models", roots[0], name, name)
 
 
@@ -100,7 +100,7 @@ def _from_list(connection: Connection, listed: Sequence[Mapping[str, Any]], root
 
 
 def _ollama_digest(connection: Connection, name: str) -> str:
-    """The digest of a model's weights, where the server is Ollama, whose names all have a tag."""
+    """The digest of a model's weights, if the server is Ollama. Its names all have a tag."""
     content = connection.get("/api/tags", ASK_SECONDS).content
     models = content.get("models") if isinstance(content, dict) else None
     tags = models if isinstance(models, list) else []

@@ -1,6 +1,6 @@
 """Which device torch runs a model on. `cuda` is also what torch calls AMD's cards.
 
-torch is imported inside functions, because it takes seconds and half a gigabyte: a machine that can't have a GPU must not pay that to be told so.
+torch is imported inside functions, because it takes seconds and half a gigabyte: a machine that can't have a GPU must not pay that to find out.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ from typing import TypeVar
 from memory_mcp.errors import EncoderFailed
 
 GPU = "cuda"
-# A GPU takes as long for one text as for so many: a call is a few hundred programs to start, whatever they work on. By characters, a batch
+# A GPU takes as long for one text as for this many: a call is a few hundred programs to start, whatever they work on. By characters, a batch
 # is bounded by what it takes of memory: 160 MB a layer of the largest usual model.
 GPU_BATCH = 64
 GPU_BATCH_CHARACTERS = 16_000
@@ -56,7 +56,7 @@ def has_driver() -> bool:
 
 
 def runs_on(wanted: str, used: str) -> str | None:
-    """What is shown of a model on this device, with the driver's name of a GPU; None where the configuration says it."""
+    """What is shown of a model on this device, with the driver's name of a GPU; None if the device is the configured one."""
     import torch  # noqa: PLC0415  see the top
 
     if used == "cuda":

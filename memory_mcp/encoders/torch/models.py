@@ -38,7 +38,7 @@ class LoadedEmbeddings:
     """A loaded embedding model that has returned a valid vector.
 
     `queries` embeds several queries in one call. `input_tokens` is the model's input limit, `max_tokens` the part of it left for a text
-    after the prefix and the special tokens; both are None if there is no limit (static embeddings). `runs_on` says where, if settings don't.
+    after the prefix and the special tokens; both are None if there is no limit (static embeddings). `runs_on` names the device, if the settings don't.
     """
 
     model: TextModel
@@ -83,7 +83,7 @@ def load_embeddings(directory: Path, device: str, prefixes: Prefixes, name: str)
 
 
 class _GpuEmbeddings:
-    """A `TextModel` whose batches are halved where the GPU's memory is too small for them."""
+    """A `TextModel` that halves batches if the GPU's memory is too small for them."""
 
     def __init__(self, model: "Embeddings", query_model: "Embeddings") -> None:
         self._model, self._query_model = model, query_model

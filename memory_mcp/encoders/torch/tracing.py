@@ -1,6 +1,6 @@
 """Traces a model's forward pass with torch.jit, so that it runs as one call without the interpreter.
 
-Run op by op, a pass acquires and releases the interpreter lock about a hundred times, and beside forty busy threads each time means
+Run op by op, a pass acquires and releases the interpreter lock about a hundred times, and next to forty busy threads each time means
 waiting: an embedding of 13 ms took 1.5 s. A traced pass does so once. Its results are the same, which is checked for each
 model: one that can't be traced, or gives other results when traced, keeps its own forward pass.
 """
@@ -83,12 +83,12 @@ def _traced(model: "PreTrainedModel", features: "Features") -> Callable[..., Any
 
 
 def _what_failed(error: RuntimeError) -> RuntimeError:
-    """The error inside a trace, which is told as `RuntimeError` in the middle of a listing of the model."""
+    """The error inside a trace, which torch reports as `RuntimeError` in the middle of a listing of the model."""
     import torch  # noqa: PLC0415  see `trace`
 
-    told = [line.removeprefix("RuntimeError: ") for line in str(error).splitlines() if line.strip()] or [""]
-    full = next((line for line in told if "out of memory" in line), None)
-    return torch.OutOfMemoryError(full) if full else RuntimeError(told[-1])
+    lines = [line.removeprefix("RuntimeError: ") for line in str(error).splitlines() if line.strip()] or [""]
+    full = next((line for line in lines if "out of memory" in line), None)
+    return torch.OutOfMemoryError(full) if full else RuntimeError(lines[-1])
 
 
 def _as_output(names: list[str], tensors: "tuple[Tensor, ...]") -> Any:

@@ -83,9 +83,9 @@ def has_latin(text: str) -> bool:
 
 
 def small_words(text: str) -> frozenset[str]:
-    """The words that a long English text writes small, as its everyday words: 'Make' in a heading is no name where the text says 'make'.
+    """The words that a long English text writes in lower case, as everyday words: 'Make' in a heading is no name if the text also has 'make'.
 
-    Nothing of a short text: a name that it writes small is often its topic.
+    Nothing for a short text: a name that it writes in lower case is often its topic.
     """
     return frozenset(_SMALL_WORD.findall(text)) if len(text) >= _LONG and not text.islower() else frozenset()
 

@@ -15,7 +15,7 @@ from memory_mcp.store.vectors import stored_vectors
 # Models differ in the cosine of two unrelated texts. So nearness is scaled: 0 for an unrelated text, 1 for the same text. The nearest entity
 # needs `FLOOR`, others this share of the nearest one's.
 FLOOR, SHARE_OF_BEST = 0.15, 0.8
-# In a recall, where the entities of what the question finds are at hand: below it those lead further (docs/decisions/0044-the-graph-beside-vectors.md).
+# The same in a recall, where the entities of the best hits are known, too: below this, those lead further (docs/decisions/0044-the-graph-beside-vectors.md).
 QUESTION_FLOOR = 0.35
 ENTITIES_LIMIT = 3
 # Unrelated texts: the entities of a small persona do not show how far unrelated ones are.

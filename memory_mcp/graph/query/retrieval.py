@@ -28,12 +28,12 @@ from memory_mcp.tracing import spanned
 LEADERS = 3
 # `mode=graph`: the distance from the named entities, the number of entities reached, and the number of memories that the rest of the query ranks.
 HOPS, NEAREST, REACHED = 3, 500, 500
-# `田中` may be `田中誠`: what names the one counts this much for the others, shared by all who may be meant.
+# `田中` may be `田中誠`: a mention of one counts this much for the other, divided among all people who may be meant.
 NAMESAKE_SHARE = 0.5
 # A name that is a part of more names than this is no evidence about any of them.
 NAMESAKES_LIMIT = 20
 # The least score of an association that makes a memory a hit though its words do not (docs/decisions/0026-support.md). A memory that names
-# one entity of one of the three best candidates, and nobody else, has a third of the entity's rarity.
+# one entity of one of the three best candidates, and no other one, has a third of the entity's rarity.
 LEAST_ASSOCIATION = 0.15
 # For that, rarity counts by this power: an entity of half of the memories makes no hit.
 RARITY_POWER = 1.5
@@ -98,8 +98,8 @@ def known_entities(connection: apsw.Connection, names: KnownNames, text: str) ->
     matches = names.matches(connection, text)
     if not matches:
         return []
-    mentions_found = extract_mentions(text, (), matches, is_question=True)
-    known = [(mention.entity, mention) for mention in mentions_found if mention.entity]
+    in_text = extract_mentions(text, (), matches, is_question=True)
+    known = [(mention.entity, mention) for mention in in_text if mention.entity]
     roots = names_table.roots(connection, [entity for entity, _ in known])
     return [(roots[entity], mention) for entity, mention in known]
 

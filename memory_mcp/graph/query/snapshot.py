@@ -27,7 +27,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What of the graph is shown: entities of these `types`, relations of these `relation_types` and of at least `min_weight`; all where none is
+    """The part of the graph that is shown: entities of these `types`, relations of these `relation_types` and of at least `min_weight`; all where none is
     given. `around` are names or ids: then only these entities and what is at most `depth` hops from one of them."""
 
     types: Sequence[str] = ()

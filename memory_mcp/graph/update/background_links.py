@@ -85,8 +85,8 @@ def link_contradicting(connection: apsw.Connection, counts: TokenCounts, memory_
     memory_links.replace(connection, memory_ids, "contradiction", contradictions, now)
 
 
-def _contradiction(one: int, other: int) -> Link:
-    return Link(min(one, other), max(one, other), "contradiction", 0.5, CONTRADICTION_CONFIDENCE, "contradiction")
+def _contradiction(memory: int, other: int) -> Link:
+    return Link(min(memory, other), max(memory, other), "contradiction", 0.5, CONTRADICTION_CONFIDENCE, "contradiction")
 
 
 def _nearest(connection: apsw.Connection, memory: int, cosines: dict[int, float], least: float) -> Iterable[Link]:

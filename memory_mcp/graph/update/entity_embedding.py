@@ -14,7 +14,7 @@ BATCH = 512
 
 
 def embed_entities(persona: Persona, models: Models) -> bool:
-    """Embeds a batch of entities whose vectors are missing or outdated, in the serving generation. Returns whether there may be more.
+    """Embeds a batch of entities with missing or outdated vectors, in the serving generation. Returns whether there may be more.
 
     Nothing is done without an available model, and while memories wait for their vectors: an entity's vector is made of theirs.
 

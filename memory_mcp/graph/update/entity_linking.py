@@ -52,8 +52,8 @@ def add_stated_relations(
     now: datetime,
     lasting: RelationValidity | None = None,
 ) -> list[StatedRelation]:
-    """Adds stated relations, with the days on which they hold; unknown entities are created. Returns those whose ends are names of one entity,
-    which are not added."""
+    """Adds stated relations, with the days on which they hold; unknown entities are created. Returns those with two names of
+    one entity as ends, which are not added."""
     if not stated:
         return []
     evidence, with_equal_ends = [], []
@@ -173,7 +173,7 @@ def link_dictionary_names(
 
 
 def _times_named(content: str, stated_on: date, now: datetime) -> Iterable[TimeRange]:
-    """The times that a text names. `now` is in the zone whose days are meant."""
+    """The times that a text names. `now` is in the time zone of the days."""
     return in_utc_spans(days_of_statement(content, stated_on), now.tzinfo or UTC)
 
 

@@ -126,8 +126,8 @@ def _store(connection: apsw.Connection, memory_id: int, asked: Memory | None, ex
         return  # it changed meanwhile, and is still in the queue
     background_tasks.done(connection, "model", [memory_id])
     before = mentions.entities_of(connection, memory_id)
-    ids, found_mentions = _link(connection, memory, extraction, now)
-    mentions.add(connection, memory_id, found_mentions, now)
+    ids, new_mentions = _link(connection, memory, extraction, now)
+    mentions.add(connection, memory_id, new_mentions, now)
     mentions.recount(connection, before | set(ids.values()))
     evidence = [
         Evidence(ids[source], ids[target], type_, WEIGHT, confidence, METHOD, memory=memory_id)
@@ -145,7 +145,7 @@ def _link(
     taken = mentions.spans(connection, memory.id)
     related = {end for source, _, target, _ in extraction.relations for end in (source, target)}
     ids: dict[str, int] = {}
-    found_mentions: list[tuple[int, Mention]] = []
+    new_mentions: list[tuple[int, Mention]] = []
     for name, type_ in sorted(extraction.entities, key=lambda named: -len(named[0])):
         start = _free_offset(memory.content, name, taken)
         if start is None and (name not in memory.content or not (name in related or records.by_name(connection, name))):
@@ -153,8 +153,8 @@ def _link(
         ids[name] = records.find_or_create(connection, name, type_, TRUST["model"], now)
         if start is not None:
             taken.append((start, start + len(name)))
-            found_mentions.append((ids[name], Mention(name, None, start, start + len(name), METHOD)))
-    return ids, found_mentions
+            new_mentions.append((ids[name], Mention(name, None, start, start + len(name), METHOD)))
+    return ids, new_mentions
 
 
 def _free_offset(text: str, name: str, taken: Sequence[tuple[int, int]]) -> int | None:

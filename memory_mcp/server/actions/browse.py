@@ -121,7 +121,7 @@ def memories_per_day(call: Call, arguments: DaysArguments) -> Json:
     since = datetime.combine(days[0], time(), call.settings.zone)
     with call.reading() as persona, persona.database.read() as connection:
         counts = Counter[date]()
-        for moment, count in memory_pages.told_since(connection, since):
+        for moment, count in memory_pages.timeline_since(connection, since):
             counts[moment.astimezone(call.settings.zone).date()] += count
         return {**heading(call, persona), "days": [{"day": day.isoformat(), "memories": counts[day]} for day in days]}
 
@@ -180,7 +180,7 @@ def get_memory(call: Call, arguments: MemoryArguments) -> Json:
 
 
 def _entities(connection: apsw.Connection, memory: Memory) -> list[Json]:
-    """Whom the memory names, in the order of its text. Of one in the trash nobody is named: its names may be hidden."""
+    """The entities that the memory names, in the order of its text; none for a memory in the trash, since its names may be hidden."""
     ids = [] if memory.deleted_at else mentions.of_memories(connection, [memory.id]).get(memory.id, [])
     known = records.by_ids(connection, ids)
     seen = lookup.visible(connection, [known[entity] for entity in ids if entity in known])

@@ -302,7 +302,7 @@ def _heading_of(answer: Mapping[str, Any]) -> Json:
 
 
 def _search_heading(answer: Mapping[str, Any], query: str, call: Call) -> Json:
-    """Return what the answer of a search says besides its memories, with the query as it was searched."""
+    """Return the fields of a search's answer other than its memories, and the query as it was searched."""
     searched = {name: answer[name] for name in SEARCH_FIELDS if name in answer}
     return {**_heading_of(answer), "query": Redaction(call.settings.privacy).text(query), **searched}
 

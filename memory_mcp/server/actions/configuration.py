@@ -103,7 +103,7 @@ def _view(config: LiveConfig) -> Json:
     settings = config.current()
     try:
         in_file = editing.keys_in(text, config.path.name)
-    except ConfigError:  # `error` says so
+    except ConfigError:  # the answer has it as `error`
         in_file = set()
     set_by = {**dict.fromkeys(in_file, "file"), **_pinned(config)}
     return {

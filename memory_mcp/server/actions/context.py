@@ -117,16 +117,16 @@ def list_upcoming(call: Call, arguments: UpcomingArguments) -> Json:
     end = shifted(call.now, timedelta(days=call.settings.context.upcoming_days))
     with call.reading() as persona:
         with persona.database.read_briefly() as connection:
-            found = (
+            upcoming = (
                 [] if persona.has_expired else still_upcoming(connection, persona.words, call.now, end, call.settings.zone, arguments.limit)
             )
-        days, language = _upcoming_days(persona, call, found), client_language(call)
+        days, language = _upcoming_days(persona, call, upcoming), client_language(call)
         return {
             **heading(call, persona),
             "memories": [
                 memory_view(memory, preview(memory.content, PREVIEW_CHARACTERS), call.settings.zone, call.now, language)
                 | days.get(memory.key, {})
-                for memory in found
+                for memory in upcoming
             ],
         }
 

@@ -76,7 +76,7 @@ def list_entities(call: Call, arguments: ListArguments) -> Json:
 
 
 class EntityFields(Arguments):
-    """What may be said of an entity."""
+    """The fields of an entity that a call may set."""
 
     name: TextOrNone = None
     type: Annotated[TextOrNone, http("One of the types that GET /api/graph/types lists.")] = None
@@ -226,7 +226,7 @@ def seen_by_name(call: Call, persona: Persona, name: str, view: Callable[[apsw.C
     """Return the `view` of the entity with this name, or else of the nearest one by meaning; and the field that marks that.
 
     Raises:
-        EntityNotFound: no entity has the name, and none is near; it says so too where no model could be asked.
+        EntityNotFound: no entity has the name, and none is near, or no model could be asked for near ones, which the error reports.
     """
     try:
         with persona.database.read() as connection:
@@ -280,8 +280,8 @@ def _changed(call: Call, persona: Persona, entity: StoredEntity, head: Json, *, 
 
 def _note_of_namesakes(entity: StoredEntity, others: Sequence[tuple[str, StoredEntity]]) -> str:
     names = ", ".join(f"{name} ({other.type} {other.entity_id})" for name, other in others)
-    of_one_type = any(entity_merges.compatible(entity.type, other.type) for _, other in others)
-    condition = "" if of_one_type else ", once they are of one type"
+    same_type = any(entity_merges.compatible(entity.type, other.type) for _, other in others)
+    condition = "" if same_type else ", once they are of one type"
     by_alias = any(name != entity.name for name, _ in others)
     undo = "; aliases without a further name take that away" if by_alias else ""
     return f"others have the same name: {names}. They stay two; if they are one, merge_entities makes them one{condition}{undo}"

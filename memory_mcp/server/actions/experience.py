@@ -39,7 +39,7 @@ from memory_mcp.text.unstorable import storable
 
 logger = logging.getLogger(__name__)
 
-# From so many showings on, a memory that was never used is listed. How many of each list, and how many days.
+# The showings from which on a memory that was never used is listed; the length of each list; the days by default and at most.
 OFTEN, LISTED, DAYS, DAYS_LIMIT = 5, 10, 30, 366
 
 
@@ -69,18 +69,18 @@ def advise(call: Call, arguments: AdviseArguments) -> Json:
     """What worked and what failed for such a task before. Call before you start one with several steps; report afterwards. `unknown`: nothing is near."""
     task = _task(call, arguments.task)
     with call.reading() as persona, call.reading_pools() as pools:
-        found = _matches(call, persona, task)
+        matched = _matches(call, persona, task)
         shared, unavailable = _in_pools(call, pools, task)
-        near = [*found.near, *shared]
+        near = [*matched.near, *shared]
         advised = advice(near, settings=call.settings, now=call.now, limit=arguments.limit)
-        own = {match.memory.key for match in found.near}
+        own = {match.memory.key for match in matched.near}
         call.note_use(persona, [key for key in advised.keys if key in own], task)
         return {
             **heading(call, persona),
             "unknown": not near,
             "try": list(advised.to_try),
             "beware": list(advised.beware),
-            **omit_empty(degraded=[*filter(None, [found.skipped]), *unavailable], more=advised.left_out or None),
+            **omit_empty(degraded=[*filter(None, [matched.skipped]), *unavailable], more=advised.left_out or None),
         }
 
 
@@ -123,11 +123,11 @@ def report(call: Call, arguments: ReportArguments) -> Json:
         keys = {store.locate(key)[1] if store.pool else key: key for key in arguments.used}
         shown = keys if store.pool else call.shown(persona, arguments.used)  # who writes to a pool is believed
         used = tuple(key for key in keys if key in shown)
-        found = _matches(call, persona, experience.task)
+        matched = _matches(call, persona, experience.task)
         counted = count_report(
             persona,
             Report(experience, _verdict(arguments.outcome), label(arguments.run, "run") or "", used),
-            found.all,
+            matched.all,
             call.reader,
             now=call.now,
             zone=call.settings.zone,
@@ -196,7 +196,7 @@ def _judged(call: Call, keys: Sequence[str], verdict: Verdict) -> Json:
 
 
 def _judged_in(call: Call, keys: Sequence[str], verdict: Verdict) -> Json:
-    """Judge memories of one store. Who writes to a pool is believed: what its readers are shown is not kept."""
+    """Judge memories of one store. Those who write to a pool may judge any of its memories: what its readers are shown is not recorded."""
     with call.changing() as persona:
         head = heading(call, persona)
         if not persona.exists:
@@ -213,7 +213,7 @@ def _judged_in(call: Call, keys: Sequence[str], verdict: Verdict) -> Json:
         }
 
 
-# Whoever sees a memory on a page of the dashboard has one opinion of it.
+# A memory on a page of the dashboard counts as one showing: a caller has one judgement of it.
 _ON_PAGE = Showing(datetime.fromtimestamp(0, UTC))
 
 
@@ -254,7 +254,7 @@ class RecallFigures(ReadingAnswer):
 def recall_figures(call: Call, arguments: FiguresArguments) -> Json:
     """Return how recall does: how often it finds something, what is never shown, what is shown and never used, and what hurt."""
     with call.reading() as persona, _counted(call, persona).database.read() as connection:
-        found = feedback.overview(connection, arguments.days, OFTEN)
+        overview = feedback.overview(connection, arguments.days, OFTEN)
         lists = {which: feedback.listed(connection, which, arguments.limit, OFTEN) for which in ("never_shown", "shown_and_unused", "hurt")}
         known = memories.by_ids(connection, {memory_id for ids in lists.values() for memory_id in ids})
         own = dict(own_weights(persona.database))
@@ -262,18 +262,18 @@ def recall_figures(call: Call, arguments: FiguresArguments) -> Json:
     grown = Counter[str]()
     for moment, count in stored:
         grown[moment.astimezone(call.settings.zone).date().isoformat()] += count
-    asked, answered = sum(day[1] for day in found.searches), sum(day[2] for day in found.searches)
-    against = found.verdicts.get("hurt", 0) + found.verdicts.get("stale", 0)
-    judged = found.verdicts.get("helped", 0) + against
+    asked, answered = sum(day[1] for day in overview.searches), sum(day[2] for day in overview.searches)
+    against = overview.verdicts.get("hurt", 0) + overview.verdicts.get("stale", 0)
+    judged = overview.verdicts.get("helped", 0) + against
     return {
         **heading(call, persona),
-        "searches": [{"day": day, "asked": all_, "answered": with_hits} for day, all_, with_hits in found.searches],
+        "searches": [{"day": day, "asked": all_, "answered": with_hits} for day, all_, with_hits in overview.searches],
         **omit_empty(success=_share(answered, asked), precision=_share(judged - against, judged), weights=own),
-        "verdicts": dict(found.verdicts),
-        "memories": found.memories,
-        "shown": found.shown,
+        "verdicts": dict(overview.verdicts),
+        "memories": overview.memories,
+        "shown": overview.shown,
         "growth": [{"day": day, "stored": count} for day, count in sorted(grown.items())],
-        "unused": found.unused,
+        "unused": overview.unused,
         **{which: [brief(known[id_], call) for id_ in ids if id_ in known] for which, ids in lists.items()},
     }
 
@@ -317,7 +317,7 @@ def fit_weights(call: Call, arguments: WeightsArguments) -> Json:
 
 
 def _counted(call: Call, persona: Persona) -> Persona:
-    """The persona, after what was counted lately is written; where nothing can be written, that is missing."""
+    """The persona, after its latest counts are written. Where nothing can be written, these are missing."""
     if call.runtime.usage and not call.pool:
         with suppress(StoreError, Overloaded):
             call.runtime.usage.step(persona, call.now, call.settings)
@@ -329,7 +329,7 @@ def _matches(call: Call, persona: Persona, task: str) -> Matches:
 
 
 def _in_pools(call: Call, pools: Pools, task: str) -> tuple[list[Match], list[str]]:
-    """What is near in the pools, and what an answer says of those that can't be read, of which one may turn out so only now."""
+    """The near experiences of the pools, and the notes for the answer on pools that can't be read, including those that fail only here."""
     near: list[Match] = []
     unavailable = list(pools.unavailable)
     for store in pools.stores:

@@ -1,4 +1,4 @@
-"""Importing a file of any format that is known: the server reads it in the background, and says how far it is."""
+"""Importing a file of any format that is known: the server reads it in the background, and reports the progress."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -201,8 +201,8 @@ def _check(job: ImportJob) -> None:
 
 
 def _check_token(call: Call) -> None:
-    """Raises NotAllowed when the token of the import, or the grant that it is of, was revoked, or has expired, meanwhile. Those of another
-    authorization server are for minutes anyway."""
+    """Raises NotAllowed if the token of the import, or its grant, was revoked or has expired meanwhile. Tokens of another authorization
+    server are not checked: they last only minutes."""
     identity, directory, now = call.admission.token, call.runtime.personas.directory, call.runtime.clock()
     if call.admission.is_oauth and call.settings.oauth.authorization_server == "built_in":
         identity = owner_of_grant(directory, (identity or "").removeprefix("oauth:"), now)

@@ -1,4 +1,4 @@
-"""Which private data a persona's memories hold: what was replaced before it was stored, and what stands there."""
+"""The private data in a persona's memories: what was replaced before storing, and what is stored as it is."""
 
 from collections import Counter
 from typing import Annotated, Literal, NotRequired

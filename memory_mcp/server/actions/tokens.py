@@ -114,7 +114,7 @@ def revoke(call: Call, arguments: TokenId) -> Json:
 
 
 def visible(call: Call, tokens: Mapping[str, Token]) -> dict[str, Token]:
-    """The tokens that reach no persona beyond the caller's: of others it may not even hear."""
+    """The tokens that reach no persona beyond the caller's. The caller may not learn that others exist."""
     own = call.admission.personas
     return {
         identity: token

@@ -167,7 +167,7 @@ def import_options(call: Call, arguments: ImportArguments) -> ImportOptions:
 
 
 def store(call: Call, batch: list[NumberedLine], options: ImportOptions) -> ImportResult:
-    """Store a batch of lines, or say what would become of them."""
+    """Store a batch of lines, or report what storing them would do."""
     too_long = tuple(Refusal(number, TOO_LONG) for number, line in batch if len(line) > LINE_LIMIT_BYTES)
     fitting = [(number, line) for number, line in batch if len(line) <= LINE_LIMIT_BYTES]
     opened: Callable[[], AbstractContextManager[Persona]] = call.reading if options.dry_run else call.writing_on

@@ -1,4 +1,4 @@
-"""The room of questions: what a search finds and why, under other settings too, and what a model is told first."""
+"""The room of questions: what a search finds and why, also under other settings, and the context that a model gets first."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,7 +32,7 @@ PARTS = ("lexical", "dense", "session", "graph", "date", "speaker", "freshness",
 
 
 def question(visit: Visit) -> Response:
-    """Show what a question finds and why; beside it the same under other settings, if some were chosen."""
+    """Show what a question finds and why, and the same under other settings if some were chosen."""
     visit.admission.require(recall.needs, "a question")
     with visit.call.reading() as persona:
         settings = visit.call.search_settings(persona)
@@ -123,18 +123,18 @@ def _number(key: str, text: str) -> float:
 
 def figures(visit: Visit) -> Response:
     """Show how recall does: what is found, what is never shown or used, and what hurt."""
-    found = visit.perform(experience.recall_figures)
+    recalled = visit.perform(experience.recall_figures)
     return visit.page(
         "figures.html",
-        found=found,
-        searches=[(day["day"], day["asked"]) for day in found["searches"]],
-        growth=[(day["day"], day["stored"]) for day in found["growth"]],
+        found=recalled,
+        searches=[(day["day"], day["asked"]) for day in recalled["searches"]],
+        growth=[(day["day"], day["stored"]) for day in recalled["growth"]],
         lists=("never_shown", "shown_and_unused", "hurt"),
     )
 
 
 def context(visit: Visit) -> Response:
-    """Show what a model is told at the beginning of a conversation, word for word, and how many tokens it costs."""
+    """Show the context that a model gets at the beginning of a conversation, verbatim, and its number of tokens."""
     budget, text, error = visit.field("max_tokens") or str(DEFAULT_TOKENS), "", None
     try:
         text = answer_text(visit.as_model().perform(get_context, query=visit.field("q"), max_tokens=budget))

@@ -1,4 +1,4 @@
-"""The room to talk with a persona, or with several: conversations listed, read and deleted, and a turn whose events are streamed."""
+"""The room to talk with one or several personas: list, read and delete conversations, and stream the events of a turn."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ from memory_mcp.server.dashboard.records import contents
 from memory_mcp.server.in_process_calls import admitted_now, transports
 from memory_mcp.server.operation import Json
 
-# Of the turns of a conversation so many are shown, and told to a model.
+# The latest turns of a conversation that are shown, and sent to a model.
 TURNS = 40
 MEMBERS = 8
 # A proxy closes a connection on which nothing comes; a model may think for minutes.
@@ -33,8 +33,8 @@ STREAM_HEADERS = {**HEADERS, "X-Accel-Buffering": "no"}
 
 def listing(visit: Visit) -> Response:
     """Show the conversations, the latest first."""
-    found = visit.perform(conversations.list_conversations, after=visit.field("after"))
-    return visit.page("chats.html", found=found, may_talk=_may_talk(visit), missing=_missing(visit))
+    listed = visit.perform(conversations.list_conversations, after=visit.field("after"))
+    return visit.page("chats.html", found=listed, may_talk=_may_talk(visit), missing=_missing(visit))
 
 
 def one(visit: Visit) -> Response:
@@ -57,7 +57,7 @@ def one(visit: Visit) -> Response:
         vendors=vendors,
         model=turns[-1]["model"]
         if turns
-        else visit.call.settings.chat.model or next((name for found in vendors for name in found["models"]), ""),
+        else visit.call.settings.chat.model or next((name for vendor in vendors for name in vendor["models"]), ""),
         may_talk=_may_talk(visit),
         missing=_missing(visit),
     )
@@ -93,7 +93,7 @@ def answer(visit: Visit) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A turn that was asked for: its place in the conversation, and what is told to the models."""
+    """A requested turn: its place in the conversation, and what the models get."""
 
     conversation: str
     number: int
@@ -217,7 +217,7 @@ def _may_talk(visit: Visit) -> bool:
 
 
 def _needed(visit: Visit) -> tuple[TokenScope, ...]:
-    """Whoever talks here spends what the server's keys pay for."""
+    """The scopes that the chat needs. It costs money through the server's keys, so the configuration can require more than reading and writing."""
     return ("read", "write", visit.call.settings.chat.dashboard_scope)
 
 

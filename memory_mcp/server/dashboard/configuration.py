@@ -58,7 +58,7 @@ class Section:
 
 
 class Unreadable(Exception):
-    """What was written into a field is no value of its type."""
+    """The text in a field is not a value of the field's type."""
 
 
 def overview(visit: Visit) -> Response:

@@ -1,4 +1,4 @@
-"""What people write into the fields of a form, as operations take it."""
+"""Converts the texts in the fields of a form to the arguments of operations."""
 
 import re
 

@@ -83,7 +83,7 @@ HOUSE: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
 OF_SERVER = frozenset({"/house/settings"})
 
 _CODE = re.compile("`([^`]+)`")
-# What a writer says of a name, [[健太|Person]]; not the [[ -f x ]] of a shell.
+# A name marked with its type, [[健太|Person]]; not the [[ -f x ]] of a shell.
 _MARKED = re.compile(r"\[\[([^\[\]|\s][^\[\]|]*)\|\w+\]\]")
 _OURS = re.compile(rf"(/p/[^/?#\\]+)?{DASHBOARD}([/?][^\\]*)?")
 
@@ -202,7 +202,7 @@ class Visit:
         return _rendered(template, self.request.scope, self.language, status, **{**shared, **context})
 
     def refused(self, error: MemoryMCPError) -> Refused:
-        """What to say of an error, in the language of the page."""
+        """The wording of an error in the language of the page."""
         return refused(error, self.language, self.call.settings.privacy)
 
     def refusal(self, error: MemoryMCPError) -> Response:
@@ -232,7 +232,7 @@ def room(show: Room, *, open_to_strangers: bool = False) -> Callable[[Request], 
         except InvalidInput as error:
             return refusal_page(request.scope, error)
         except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
+            return Response(status_code=400)  # the client never reads it
         async with request.scope.get(TURN, nullcontext)():
             return await run_in_threadpool(_shown, show, request, fields)
 
@@ -322,7 +322,7 @@ def _check_form(visit: Visit) -> None:
 
 
 def _is_from_here(request: Request) -> bool:
-    """Whether a browser says that a page at the server's own address has sent a form."""
+    """Whether a form was sent by a page at the server's own address, by the browser's headers."""
     origin = request.headers.get("origin")
     is_own = origin is None or urlsplit(origin).netloc == request.headers.get("host")
     return is_own and request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
@@ -347,7 +347,7 @@ def set_cookie(response: Response, request: Request, name: str, value: str, max_
 
 
 def _is_secure(request: Request) -> bool:
-    """Whether the browser speaks TLS: with this server, or by its public address with a proxy, which may not say so."""
+    """Whether the browser uses TLS: with this server, or, at its public address, with a proxy, which may not report it."""
     runtime: Runtime = request.app.state.runtime
     public = urlsplit(runtime.config.current().oauth.public_url or "")
     return request.url.scheme == "https" or (public.scheme == "https" and request.url.hostname == public.hostname)

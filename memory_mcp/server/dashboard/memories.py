@@ -29,12 +29,12 @@ DONE = ("revised", "restored", "judged")
 
 
 def listing(visit: Visit) -> Response:
-    """Show the table: what a search finds, or all memories that pass the filters, the latest told first."""
+    """Show the table: what a search finds, or all memories that pass the filters, the latest first."""
     filters = {name: visit.field(name) for name in FILTERS}
     try:
-        found, error = _found(visit, visit.field("q"), filters), None
+        answer, error = _matching(visit, visit.field("q"), filters), None
     except InvalidInput as refused:
-        found, error = {"memories": []}, visit.refused(refused)
+        answer, error = {"memories": []}, visit.refused(refused)
     shown = {**filters, "shelf": filters["shelf"] or "current"}
     is_filtered = any(value and (name, value) != ("shelf", "current") for name, value in filters.items())
     return visit.page(
@@ -44,12 +44,12 @@ def listing(visit: Visit) -> Response:
         filters=shown,
         is_filtered=is_filtered,
         error=error,
-        found=found,
+        found=answer,
         **CHOICES,
     )
 
 
-def _found(visit: Visit, query: str, filters: Mapping[str, str]) -> Json:
+def _matching(visit: Visit, query: str, filters: Mapping[str, str]) -> Json:
     sent = {name: commas(value) if name == "tags" else value for name, value in filters.items() if value}
     if not query:
         return visit.perform(browse.list_memories, after=visit.field("after"), **sent)
@@ -84,7 +84,7 @@ def reader(visit: Visit) -> Response:
 
 
 def _known(visit: Visit, key: str) -> tuple[Json, Refused | None]:
-    """What is known of a memory, also as of a date; and why that date can't be used, if it can't."""
+    """What is known of a memory, as of a date if one is given; and why that date can't be used, if it can't."""
     try:
         return visit.perform(browse.get_memory, key=key, as_of=visit.field("as_of")), None
     except InvalidInput as refused:
@@ -107,7 +107,7 @@ def edit(visit: Visit) -> Response:
 
 
 def revise(visit: Visit) -> Response:
-    """Correct a memory, unless somebody else did since the form was opened."""
+    """Correct a memory, unless it has changed since the form was opened."""
     memory = visit.perform(browse.get_memory, key=visit.field("key"))["memory"]
     before = _as_written(memory)
     written = {name: visit.field(name) if name in visit.fields else before[name] for name in EDITED}
@@ -145,7 +145,7 @@ def judge(visit: Visit) -> Response:
 
 
 def restore_version(visit: Visit) -> Response:
-    """Let a memory say again what it said in an earlier revision."""
+    """Give a memory the text of an earlier revision again."""
     visit.perform(upkeep.restore_version, key=visit.field("key"), revision=visit.field("revision"))
     return visit.redirect("/memory", key=visit.field("key"), done="restored")
 
@@ -177,11 +177,11 @@ def erase(visit: Visit) -> Response:
 
 
 def done(visit: Visit) -> Response:
-    """Show where memories are that were forgotten or restored, and offer to undo it."""
+    """Show which memories were forgotten or restored, and offer to undo it."""
     what = "restored" if visit.field("what") == "restored" else "forgotten"
-    found = visit.perform(actions.recall, keys=visit.fields.get("key", []), detail="index", max_tokens=HITS_TOKENS)
-    moved = [hit for hit in found["hits"] if ("deleted_at" in hit) == (what == "forgotten")]
-    rest = [hit for hit in found["hits"] if hit not in moved]
+    answer = visit.perform(actions.recall, keys=visit.fields.get("key", []), detail="index", max_tokens=HITS_TOKENS)
+    moved = [hit for hit in answer["hits"] if ("deleted_at" in hit) == (what == "forgotten")]
+    rest = [hit for hit in answer["hits"] if hit not in moved]
     may_undo = visit.may("read", "write") if what == "forgotten" else visit.may("delete")
     return visit.page("done.html", what=what, moved=moved, rest=rest, may_undo=may_undo)
 

@@ -1,4 +1,4 @@
-"""The room of people and things: whom memories name, as a table and as a picture, how they are related, and who may be one."""
+"""The room of people and things: the entities that memories name, as a table and as a picture, their relations, and possible duplicates."""
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -52,7 +52,7 @@ class Graph:
 def listing(visit: Visit) -> Response:
     """Show the table, the most mentioned first."""
     offset = visit.field("offset") or "0"
-    found, error = _or_refused(
+    listed, error = _or_refused(
         visit, visit.perform, entities.list_entities, query=visit.field("q"), type=visit.field("type"), limit=PAGE, offset=offset
     )
     start = int(float(offset)) if not error else 0
@@ -62,8 +62,8 @@ def listing(visit: Visit) -> Response:
         q=visit.field("q"),
         type=visit.field("type"),
         **types(visit),
-        found=found,
-        following=start + PAGE if found and start + PAGE < found["in_all"] else None,
+        found=listed,
+        following=start + PAGE if listed and start + PAGE < listed["in_all"] else None,
         start=start,
         error=error,
     )
@@ -75,12 +75,12 @@ def picture(visit: Visit) -> Response:
     kept |= {name: visit.field(name) for name in ("limit", "depth", "min_weight")}
     around = list(filter(None, map(str.strip, visit.fields.get("around", []))))
     asked = {"limit": str(DRAWN), **{name: value for name, value in kept.items() if value}, "around": around}
-    found, error = _or_refused(visit, _snapshot, visit, **asked)
+    snapshot, error = _or_refused(visit, _snapshot, visit, **asked)
     return visit.page(
         "picture.html",
         400 if error else 200,
-        found=found,
-        graph=_graph(visit, found, kept) if found and found["nodes"] else None,
+        found=snapshot,
+        graph=_graph(visit, snapshot, kept) if snapshot and snapshot["nodes"] else None,
         asked={**kept, "limit": asked["limit"]},
         depths=DEPTHS,
         **types(visit),
@@ -89,7 +89,7 @@ def picture(visit: Visit) -> Response:
 
 
 def one(visit: Visit) -> Response:
-    """Show an entity: what is known of it, whom it is related to, the memories that name it, its merges."""
+    """Show an entity: what is known of it, its relations, the memories that name it, its merges."""
     name, depth = visit.field("entity"), visit.field("depth") or "1"
     known = visit.perform(entities.get_entity, entity=name)
     around = _snapshot(visit, around=[known["entity"]["id"]], depth=depth, limit=DRAWN)
@@ -109,16 +109,16 @@ def one(visit: Visit) -> Response:
 def path(visit: Visit) -> Response:
     """Show how two of them are connected."""
     source, target = visit.field("source"), visit.field("target")
-    found, error = None, None
+    answer, error = None, None
     if source and target:
-        found, error = _or_refused(visit, visit.perform, graph.find_path, source=source, target=target, algorithm="all")
+        answer, error = _or_refused(visit, visit.perform, graph.find_path, source=source, target=target, algorithm="all")
     return visit.page(
         "path.html",
         400 if error else 200,
         source=source,
         target=target,
-        found=found,
-        graph=_ways(visit, found["paths"]) if found and found["paths"] else None,
+        found=answer,
+        graph=_ways(visit, answer["paths"]) if answer and answer["paths"] else None,
         **types(visit),
         error=error,
     )
@@ -132,51 +132,51 @@ def _snapshot(visit: Visit, **asked: Any) -> Json:
         return visit.perform(graph.graph_snapshot, **asked)
 
 
-def _graph(visit: Visit, found: Json, kept: Mapping[str, Any] | None = None) -> Graph:
+def _graph(visit: Visit, snapshot: Json, kept: Mapping[str, Any] | None = None) -> Graph:
     """The drawing of a part of the graph; `kept` are the choices that a link onwards keeps."""
-    opened = found.get("around", [])
-    names = {node["id"]: node["label"] for node in found["nodes"]}
+    opened = snapshot.get("around", [])
+    names = {node["id"]: node["label"] for node in snapshot["nodes"]}
 
     def onward(entity: str) -> str:
         return visit.url("/people/picture", **(kept or {}), around=[*opened, entity][-graph.AROUND_LIMIT :])
 
-    return Graph(found["nodes"], found["edges"], names, opened, (), onward)
+    return Graph(snapshot["nodes"], snapshot["edges"], names, opened, (), onward)
 
 
 def _ways(visit: Visit, paths: Sequence[Json]) -> Graph:
     """The drawing of paths: the entities on them and all relations among these."""
     names = list(dict.fromkeys(name for way in paths for name in way["entities"]))
-    found = _snapshot(visit, around=names[: graph.AROUND_LIMIT], depth=0)
-    ids = {node["label"]: node["id"] for node in found["nodes"]}
-    steps = {(ids.get(one_, ""), ids.get(other, "")) for way in paths for one_, other in itertools.pairwise(way["entities"])}
-    return replace(_graph(visit, found), path=steps | {(other, one_) for one_, other in steps}, opened=[])
+    snapshot = _snapshot(visit, around=names[: graph.AROUND_LIMIT], depth=0)
+    ids = {node["label"]: node["id"] for node in snapshot["nodes"]}
+    steps = {(ids.get(start, ""), ids.get(end, "")) for way in paths for start, end in itertools.pairwise(way["entities"])}
+    return replace(_graph(visit, snapshot), path=steps | {(end, start) for start, end in steps}, opened=[])
 
 
 def statistics(visit: Visit) -> Response:
-    """Show how many memories were told lately, how the graph grew, and the graph in figures."""
+    """Show how many memories each of the last days has, how the graph grew, and the graph in figures."""
     days = visit.perform(browse.memories_per_day, days=DAYS)["days"]
     grown = visit.perform(analytics.graph_growth)["growth"]
     try:
-        found = visit.perform(analytics.graph_statistics)
+        figures = visit.perform(analytics.graph_statistics)
     except NotInstalled:
-        found = None
+        figures = None
     return visit.page(
         "statistics.html",
         days=[(day["day"], day["memories"]) for day in days],
         growth=[(step["begins"][:7], step["entities"]) for step in grown],
-        found=found,
+        found=figures,
         install=install_command("graph"),
         **types(visit),
     )
 
 
 def twice(visit: Visit) -> Response:
-    """Show who may be one under two names, and the merges so far."""
+    """Show entities that may be the same under two names, and the merges so far."""
     return visit.page("twice.html", found=visit.perform(merges.list_merges), may_merge=visit.may(*merges.merge.needs), **types(visit))
 
 
 def merge(visit: Visit) -> Response:
-    """Merge two into one, say that they are two, or take a merge back."""
+    """Merge two entities, mark them as different, or undo a merge."""
     sent: dict[str, Any] = {"entity": visit.field("entity"), "into": visit.field("into"), "distinct": visit.field("distinct") or False}
     visit.perform(merges.merge, **({"undo": visit.field("undo")} if visit.field("undo") else sent))
     return visit.redirect("/people/twice")
@@ -197,7 +197,7 @@ def types(visit: Visit) -> dict[str, Any]:
 
 
 def _or_refused(visit: Visit, ask: Callable[..., Json], *sent: Any, **arguments: Any) -> tuple[Json | None, Refused | None]:
-    """What `ask` answers, or why there is no answer, to be shown beside the form."""
+    """What `ask` returns, or why it was refused, to be shown with the form."""
     try:
         return ask(*sent, **arguments), None
     except (InvalidInput, EntityNotFound) as refused:

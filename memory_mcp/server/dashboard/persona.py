@@ -29,7 +29,7 @@ def overview(visit: Visit) -> Response:
 
 
 def _figures(visit: Visit) -> Json | None:
-    """What the persona has; None of one that has no memory yet, into which something may be imported."""
+    """The figures of the persona; None for one without memories, into which something can be imported."""
     try:
         return visit.perform(personas.persona_figures)
     except PersonaUnknown:

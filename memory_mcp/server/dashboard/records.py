@@ -15,7 +15,7 @@ SHOWN_TOKENS = 20_000
 
 
 def log(visit: Visit) -> Response:
-    """Show what was done to the persona's memories, and the events of the server to whoever may see them."""
+    """Show what was done to the persona's memories, and the server's events to visitors who may see them."""
     chosen = visit.field("operation")
     listed = visit.perform(records.list_operations, operation=chosen, before=visit.field("before"))
     events = visit.perform(records.list_events)["events"] if visit.admission.personas is None else []
@@ -29,18 +29,18 @@ def log(visit: Visit) -> Response:
 
 
 def contents(visit: Visit, keys: Sequence[str]) -> Mapping[str, str]:
-    """What the first of these memories say now, by key, to whoever may read them; those that were erased are not there."""
+    """The current texts of the first of these memories, by key; empty for visitors who may not read. Erased memories are left out."""
     if not keys or not visit.may("read"):
         return {}
-    found = visit.perform(memories.recall, keys=list(dict.fromkeys(keys))[:KEYS_LIMIT], detail="index", max_tokens=SHOWN_TOKENS)
-    return {hit["key"]: hit["content"] for hit in found["hits"]}
+    recalled = visit.perform(memories.recall, keys=list(dict.fromkeys(keys))[:KEYS_LIMIT], detail="index", max_tokens=SHOWN_TOKENS)
+    return {hit["key"]: hit["content"] for hit in recalled["hits"]}
 
 
 def privacy(visit: Visit) -> Response:
     """Show what a scan of the stored memories finds, a part of them at a time."""
-    found = visit.perform(private_data.scan, before=visit.field("before"), limit=SCANNED)
+    scanned = visit.perform(private_data.scan, before=visit.field("before"), limit=SCANNED)
     may_apply = visit.may(*memories.revise.needs)
-    return visit.page("privacy.html", found=found, may_apply=may_apply, applied=visit.field("applied"))
+    return visit.page("privacy.html", found=scanned, may_apply=may_apply, applied=visit.field("applied"))
 
 
 def apply_rules(visit: Visit) -> Response:

@@ -19,7 +19,7 @@ _LEFT_OUT, _KIND = "left out: ", re.compile(r"(?:^|(?<=\), ))([^:()]+)(?=: \d+ \
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What a page says of a refusal: a sentence in its language, and the original where there is no translation of it."""
+    """A refusal as a page shows it: a sentence in the page's language, and the original if it has no translation."""
 
     text: str
     original: str = ""
@@ -36,7 +36,7 @@ def refused(error: MemoryMCPError, language: Language, rules: Privacy) -> Refuse
     return Refused(catalog.by_status.get(str(status_of(error)), catalog.by_status["400"]), words)
 
 
-def said(sentence: str, language: Language) -> str:
+def sentence_in(sentence: str, language: Language) -> str:
     """Words of an operation that are no refusal, such as a note, in this language; unchanged where there is no translation."""
     if language == "en":
         return sentence

@@ -76,7 +76,7 @@ class _Files(StaticFiles):
 
 
 async def _root(request: Request) -> Response:
-    """Send browsers to the dashboard; other clients are told that there is nothing at `/`."""
+    """Redirect browsers to the dashboard; other clients get status 404."""
     if "text/html" in Headers(scope=request.scope).get("accept", ""):
         return RedirectResponse(DASHBOARD, status_code=303)
     return JSONResponse({"error": "There is nothing here. MCP is at /mcp, the dashboard at /ui."}, status_code=404)

@@ -13,7 +13,7 @@ OF_UPCOMING = 10
 
 
 def overview(visit: Visit) -> Response:
-    """Show how things stand."""
+    """Show the first room."""
     return visit.page(
         "today.html",
         known=visit.perform(context.get_context),

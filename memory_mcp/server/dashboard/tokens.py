@@ -1,4 +1,4 @@
-"""The room of tokens: which there are, a new one whose secret is shown once, and revoking them."""
+"""The room of tokens: list them, make one and show its secret once, revoke one."""
 
 from typing import Any
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_mcp.dates.format import Language
-from memory_mcp.server.dashboard.refusals import said
+from memory_mcp.server.dashboard.refusals import sentence_in
 
 _ORDER: tuple[Language, ...] = ("en", "ja")
 WORDS: Mapping[str, list[str]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
@@ -29,6 +29,6 @@ class Words:
         name = f"{kind}_{value}"
         return self(name) if name in WORDS else value
 
-    def said(self, sentence: str) -> str:
+    def sentence(self, sentence: str) -> str:
         """A sentence of the operations in the language of the page, as it is where there is no translation."""
-        return said(sentence, self.language)
+        return sentence_in(sentence, self.language)

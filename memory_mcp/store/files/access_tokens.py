@@ -217,7 +217,7 @@ class LiveTokens:
 
 
 def fingerprint_of(secret: str) -> str:
-    """What is stored of a secret: SHA-256, in hex."""
+    """The stored form of a secret: SHA-256, in hex."""
     return hashlib.sha256(secret.encode("utf-8", errors="surrogateescape")).hexdigest()
 
 

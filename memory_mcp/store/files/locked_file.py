@@ -40,7 +40,7 @@ def write_private(directory: Path, name: str, tree: Any) -> None:
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """What changes with the file's content, and (the last one) with its owner and permissions: those may be what was wrong."""
+    """Values that change with the file's content; the last one also with its owner and permissions, which may have been the reason for an error."""
     try:
         stat = path.stat()
     except OSError:

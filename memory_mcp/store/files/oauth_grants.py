@@ -57,7 +57,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a client asks for, and an owner grants: personas and scopes at a resource. `owner`: the id of the owner's token."""
+    """A client's request, which an owner may grant: personas and scopes at a resource. `owner`: the id of the owner's token."""
 
     client_id: str
     client_name: str

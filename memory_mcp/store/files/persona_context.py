@@ -32,7 +32,7 @@ class PersonaContext:
     """The context file of one persona. Unknown fields are preserved."""
 
     def __init__(self, path: Path | None, key: PersonaKey | None = None) -> None:
-        """`path` is None for a persona that doesn't exist, whose context is empty and can't be changed. With a `key` the file is sealed."""
+        """`path` is None for a persona that doesn't exist: its context is empty and can't be changed. With a `key` the file is sealed."""
         self._path, self._key = path, key
         self._lock = threading.Lock()
 

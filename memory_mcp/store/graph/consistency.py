@@ -118,7 +118,7 @@ def _same(stored: tuple[Any, ...] | None, expected: tuple[Any, ...] | None) -> b
 
 
 def wrong_counts(connection: apsw.Connection, entities: Sequence[int]) -> set[int]:
-    """Those of these entities whose stored number of mentions is wrong."""
+    """Those of these entities with a wrong stored number of mentions."""
     return {int(entity) for entity, noted, counted in connection.execute(_COUNTED, (json_ids(entities),)) if noted != counted}
 
 

@@ -25,7 +25,7 @@ SINGLE_TYPES = ("lives_in", "works_at", "works_for", "born_on", "born_in", "birt
 OPPOSITE_TYPES = (
     ("likes", "hates"), ("likes", "dislikes"), ("loves", "hates"), ("trusts", "distrusts"), ("supports", "opposes"), ("friend_of", "enemy_of")
 )  # fmt: skip
-# Links to so many memories before and after in the conversation; all pairs of a long one would be more links than memories.
+# The number of linked memories before and after in the conversation; all pairs of a long one would be more links than memories.
 SESSION_EACH = 3
 _IN_SESSION = "m.session_id IS NOT NULL AND m.id IN (SELECT value FROM json_each(?1))"
 _STORED = f"{_IN_SESSION} AND m.deleted_at IS NULL"

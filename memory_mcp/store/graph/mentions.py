@@ -16,7 +16,7 @@ from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.mention import Mention
 
-# Of so many memories, at least one is expected to be current: neither in the trash nor replaced.
+# At least one of this many memories is expected to be current: neither in the trash nor replaced.
 MOST_REPLACED = 3
 # A key of JSON is text. The plus removes the affinity of the cast, which would keep SQLite from using the index of merged entities.
 _WANTED = "+CAST(w.entity AS INTEGER)"
@@ -111,9 +111,9 @@ def memories_of(
     ids, score, multiplied = _scored(connection, entities, factors or {})
     condition, values = where(filters)
     checked = len(ids) if condition else min(limit * MOST_REPLACED, len(ids))
-    found: dict[int, tuple[float, float]] = {}
+    by_memory: dict[int, tuple[float, float]] = {}
     for start, stop in pairwise((0, min(limit, checked), checked)):  # most are current
-        if start == stop or len(found) >= limit:
+        if start == stop or len(by_memory) >= limit:
             break
         current = connection.execute(
             f"SELECT json_group_array(m.id) FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND {CURRENT} "
@@ -122,8 +122,8 @@ def memories_of(
         )
         passing = set(from_json(current.get))
         some = zip(*(column[start:stop].tolist() for column in (ids, score, multiplied)), strict=True)
-        found |= {memory_id: sums for memory_id, *sums in some if memory_id in passing}
-    return {memory_id: (first, second) for memory_id, (first, second) in islice(found.items(), limit)}
+        by_memory |= {memory_id: sums for memory_id, *sums in some if memory_id in passing}
+    return {memory_id: (first, second) for memory_id, (first, second) in islice(by_memory.items(), limit)}
 
 
 def _scored(

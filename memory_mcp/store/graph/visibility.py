@@ -165,7 +165,7 @@ def entities_withheld_from_export(connection: apsw.Connection, deleted: bool, se
 
 
 def names_withheld_from_export(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, set[str]]:
-    """By entity, merged entities judged alone, its names that only memories contain, now or in earlier versions, which an export leaves out."""
+    """By entity, its names that occur only in memories, or earlier versions of memories, that an export leaves out; merged entities are judged alone."""
     withheld: dict[int, set[str]] = {}
     for entity, alias in connection.execute(_WITHHELD_NAMES, (deleted, secret)):
         withheld.setdefault(entity, set()).add(alias)
@@ -173,7 +173,7 @@ def names_withheld_from_export(connection: apsw.Connection, deleted: bool, secre
 
 
 def replacement_names(connection: apsw.Connection, hidden: Mapping[int, Set[str]]) -> dict[int, str]:
-    """For entities with a `hidden` own name, the first of their names that is not hidden. An entity without another name has none here."""
+    """For entities with a `hidden` own name, the first of their names that is not hidden. Entities without such a name are left out."""
     rows = connection.execute(
         "SELECT a.entity, a.alias, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity "
         "WHERE e.id IN (SELECT value FROM json_each(?)) ORDER BY a.id",
@@ -187,7 +187,7 @@ def replacement_names(connection: apsw.Connection, hidden: Mapping[int, Set[str]
 
 
 def export_names(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, str]:
-    """By entity, the name that it has in an export, where that is not its own."""
+    """By entity, its name in an export, if that is not its own name."""
     return replacement_names(connection, names_withheld_from_export(connection, deleted, secret))
 
 

@@ -100,12 +100,12 @@ def convert(
         "last_used_at": timestamps.optional_to_text(_first_moment(older, "last_used_at", "last_accessed")),
         "usage_count": _whole(older, "usage_count", 0) or _whole(older, "access_count", 0) or 0,
         "revision": _whole(older, "revision", 1) or 1,
-        "kind": _one_of(older, "kind", KINDS, "fact"),
+        "kind": _choice(older, "kind", KINDS, "fact"),
         **{name: _label(older, name) for name in ("source", "session_id", "supersedes")},
         "state": _dumped(_state(older)),
         "questions": _dumped(_texts(older, "questions")),
         **({"category": _label(older, "category")} if "category" in columns else {}),
-        **({"privacy_level": _one_of(older, "privacy_level", PRIVACY_LEVELS, "internal")} if "privacy_level" in columns else {}),
+        **({"privacy_level": _choice(older, "privacy_level", PRIVACY_LEVELS, "internal")} if "privacy_level" in columns else {}),
         **({"expires_at": timestamps.optional_to_text(_moment(older, "expires_at"))} if "expires_at" in columns else {}),
     }
     values["tags"] = values["tags"] or "[]"
@@ -226,7 +226,7 @@ def _whole(older: _OlderRow, name: str, least: int) -> int | None:
     return value
 
 
-def _one_of(older: _OlderRow, name: str, known: Collection[str], default: str) -> str:
+def _choice(older: _OlderRow, name: str, known: Collection[str], default: str) -> str:
     value = older.get(name)
     if value not in known:
         return default

@@ -125,12 +125,12 @@ def convert_memories(
 
 
 def identity_of(row: Mapping[str, Any], schema: Schema) -> str:
-    """What other tables of a program call this memory; empty if they can't."""
+    """The value by which other tables of a program refer to this memory; empty if they can't."""
     return str(_folded(row).get(schema.id or schema.key_column) or "")
 
 
 def name_of(row: Mapping[str, Any], schema: Schema, number: int) -> str:
-    """What a row is called in messages: its key or title, or its number."""
+    """The name of a row in messages: its key or title, or else its number."""
     folded = _folded(row)
     return str(folded.get(schema.key_column) or folded.get("title") or f"row {number}")
 

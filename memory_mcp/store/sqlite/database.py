@@ -115,7 +115,7 @@ class Database:
             yield connection
 
     def kept(self, what: str, read: Callable[[], T], state: object = None) -> T:
-        """What `read` returned, until the next commit or another `state`. What another program writes counts from the next commit on, too."""
+        """The result of `read`, kept until the next commit here or another `state`. Changes by other programs are also seen only then."""
         current = (self._commits, state)
         known = self._kept.get(what)
         if known is None or known[0] != current:

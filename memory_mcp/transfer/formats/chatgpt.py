@@ -78,7 +78,7 @@ def _left_out(conversation: Mapping[str, Any], where: str, shown: int) -> Iterat
 
 
 def _kind_left_out(role: str, message: Mapping[str, Any], text: str) -> str | None:
-    """The kind of a message that is left out whole, or of what is left out of it; None where nothing is."""
+    """The kind under which a message, or a part of it, is left out; None if nothing is left out."""
     content = message.get("content")
     parts = content.get("parts") if isinstance(content, dict) else None
     if isinstance(parts, list) and any(isinstance(part, dict) and not text_in(part.get("text")) for part in parts):

@@ -93,7 +93,7 @@ def parse_note(text: str) -> Note:
 
 
 def has_front_matter(head: bytes) -> bool:
-    """Whether a file begins with a front matter that says something."""
+    """Whether a file begins with a front matter that has fields."""
     return bool(parse_note(head.decode("utf-8-sig", errors="replace")).fields)
 
 

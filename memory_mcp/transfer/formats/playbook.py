@@ -1,7 +1,7 @@
 """Experiences as one Markdown file, to read and edit by hand, also in Obsidian; and back.
 
 Each is a section: its task as the heading, a comment with its key and its numbers, and its text. A section without a comment is a new experience, and
-so is the second one with the same comment: a copy that somebody made to write another one.
+so is the second one with the same comment: a copy that was made to write another one.
 """
 
 import json
@@ -73,7 +73,7 @@ def sections(text: str, where: str) -> Iterator[ImportItem]:
 
 
 def _outcomes(comment: str) -> list[Row]:
-    """What a comment says became of an experience. It counts where the memory is not known yet, such as for another persona."""
+    """The verdicts on an experience, by the numbers in its comment. They count where the memory is not known yet, such as for another persona."""
     numbers = {name: min(int(number), COUNTED_LIMIT) for name, number in _NUMBER.findall(comment)}
     last = _LAST.search(comment)
     at = import_rows.moment(last[1]) if last else None
@@ -85,7 +85,7 @@ def _outcomes(comment: str) -> list[Row]:
 
 
 def verdicts(counts: Mapping[str, Any], at: str, form: str) -> list[Row]:
-    """As many verdicts as a counter of another program, or file, says."""
+    """As many verdicts as another program, or a file, has counted."""
     return [
         {"verdict": verdict, "at": at, "run": f"{form} {number}"}
         for verdict, count in counts.items()

@@ -167,7 +167,7 @@ def _of_many(source: Source, path: Path) -> Format | None:
     for name in names:
         if (PurePosixPath(name).name == mem0.PLAIN or claude.FILES.fullmatch(name)) and (format_ := _of_json(source, name)):
             return format_
-    # The zip of a program that isn't known may hold a README: its texts are read only if somebody names the format.
+    # The zip of a program that isn't known may hold a README: its texts are read only if the format is named.
     return Format.TEXT if suffixes & text_files.TEXT_SUFFIXES and path.is_dir() else None
 
 

@@ -133,7 +133,7 @@ def history(connection: apsw.Connection, limit: int, *, of: int | None = None) -
 
 
 def _visible_names(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, str]:
-    """For merged entities whose own name is hidden, another name of theirs."""
+    """Another name for each merged entity with a hidden own name."""
     above = dict(
         connection.execute(
             "SELECT id, merged_into FROM entities WHERE merged_into IS NOT NULL AND id IN (SELECT value FROM json_each(?))",

@@ -38,7 +38,7 @@ now AS (
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """An entity whose vector is missing or out of date. `name_vector` is None where `text` has to be embedded."""
+    """An entity with a missing or outdated vector. `name_vector` is None where `text` has to be embedded."""
 
     entity: int
     text: str
