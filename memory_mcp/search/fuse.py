@@ -2,7 +2,7 @@
 
     role·(a·minmax(nearness) + (1−a)·(share + the session term) + the graph term) + the date term + the speaker term + the question term + freshness + judged,    share = bm25/max(bm25)
 
-over the union of the candidates, with both scores for every one of them. Why no reciprocal ranks, and what else was tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; other owners: docs/decisions/0055-other-owners.md; vectors, questions and answers: docs/decisions/0025-what-vectors-count.md; the graph: docs/graph.md.
+over the union of the candidates, with both scores for every one of them. Where the latest of something is asked for, its age weighs the match instead of the date term (docs/decisions/0022-time-and-roles.md). Why no reciprocal ranks, and what else was tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; other owners: docs/decisions/0055-other-owners.md; vectors, questions and answers: docs/decisions/0025-what-vectors-count.md; the graph: docs/graph.md.
 """
 
 from collections import defaultdict
@@ -26,6 +26,8 @@ WITNESSES = 5
 # Too much happens in a named time of more than a month, such as a year, for it to decide: it counts this share.
 DECISIVE, LONG_TIME_SHARE = timedelta(days=35), 0.5
 _LONGEST_DAY = timedelta(hours=25)  # on which clocks go back
+# Where the latest of something is asked for (最近, "lately"), what was told now counts so many times as much as what was told before that time.
+RECENT_WEIGHT = 3.0
 # A short turn that asks something says little. The turn after it answers it: it gets this share of how well that question matches.
 ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
 # Of what is in another language than the question, this share of its meaning counts as its words.
@@ -41,7 +43,8 @@ EQUAL_SCORE, EQUAL_SHARE, LEAST_SHARE = 0.03, 0.1, 0.3
 class Hints:
     """The dates and speakers that the query names; and by candidate id: its origin, the `times` that its text names, its share from the
     graph, what `decay` and judgements add, and the turn before it, if that asks something. What `assistants` said counts less.
-    `are_apart`: nearness is that of vectors apart from what all share."""
+    `are_apart`: nearness is that of vectors apart from what all share. `is_recent`: the query asks for the latest of something; its date
+    is the time that this means."""
 
     dates: Sequence[TimeRange]
     speakers: Collection[str]
@@ -53,6 +56,7 @@ class Hints:
     judged: Mapping[int, float] = field(default_factory=dict)
     questions: Mapping[int, int] = field(default_factory=dict)
     are_apart: bool = False
+    is_recent: bool = False
 
 
 @spanned("fuse")
@@ -76,7 +80,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         (to_text(date.start), to_text(date.end), 1.0 if date.end - date.start <= DECISIVE else LONG_TIME_SHARE) for date in hints.dates
     ]
     session_shares = _session_shares(shares, origins)
-    session_weight, date_boost, speaker_boost = settings.session_weight, settings.date_boost, settings.speaker_boost
+    session_weight, speaker_boost = settings.session_weight, settings.speaker_boost
     matches: dict[int, float] = {}
     asked_of = set(hints.questions.values())
     for candidate, share, session_share, origin, role in zip(candidates, shares, session_shares, origins, role_weights, strict=True):
@@ -89,13 +93,15 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         if named:
             times = hints.times.get(candidate.memory_id, ())
             candidate.date_share = max(counts * _date_share(since, until, origin, times) for since, until, counts in named)
+        if hints.is_recent:
+            candidate.recency = _recency(from_text(origin.told_at), hints.dates[0])
         candidate.by_named_speaker = origin.source in hints.speakers
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
         candidate.judged = hints.judged.get(candidate.memory_id, 0.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)
-        boost = date_boost * candidate.date_share + speaker_boost * candidate.by_named_speaker
         associated = role * graph_weight * candidate.graph_share
-        candidate.score = weight * meaning + (1 - weight) * words + boost + associated + candidate.freshness + candidate.judged
+        matched = weight * meaning + (1 - weight) * words + speaker_boost * candidate.by_named_speaker + associated
+        candidate.score = timed(matched, candidate, settings) + candidate.freshness + candidate.judged
         if origin.asks:  # a turn that only asks
             candidate.score = max(candidate.score - ASKING_PENALTY * origin.asks, 0.0)
         if candidate.of_another:
@@ -105,6 +111,11 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
     if matches:
         _raise_answers(candidates, hints, matches)
     return _later_of_equals(best_first(candidates, hints.origins), hints.origins)
+
+
+def timed(score: float, candidate: Candidate, settings: Fusion) -> float:
+    """A score with what the time that the query asks for does to it: a named date adds to it, and where the latest is wanted, the later multiplies it."""
+    return score + settings.date_boost * candidate.date_share if candidate.recency is None else score * RECENT_WEIGHT**candidate.recency
 
 
 def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
@@ -172,6 +183,11 @@ def _date_share(since: str, until: str, origin: Origin, times: Sequence[tuple[st
     if since <= origin.happened < until:
         return 0.5 if times and not origin.is_dated else 1.0
     return 0.5 * any(start < until and end > since for start, end in times)
+
+
+def _recency(told_at: datetime, recent: TimeRange) -> float:
+    """Where in this time it was told, from 0 at its start or before to 1 at its end."""
+    return min(max((told_at - recent.start) / (recent.end - recent.start), 0.0), 1.0)
 
 
 def _is_day_under_way(moment: str, start: str, end: str, origin: Origin) -> bool:

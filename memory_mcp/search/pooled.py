@@ -330,4 +330,5 @@ def _joined_hints(hints: Sequence[Hints]) -> Hints:
         judged=together(lambda some: some.judged),
         questions=together(lambda some: some.questions),
         are_apart=any(some.are_apart for some in hints),
+        is_recent=hints[0].is_recent,
     )

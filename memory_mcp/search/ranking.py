@@ -250,6 +250,10 @@ def _fused(search: Search) -> Ranking:
         if asked.is_vague
         else from_words(connection, counts, undated, lexical_limit, (*near, *dates), beside_vectors=meaning.index is not None)
     )
+    if asked.is_recent and lexical_limit and not question.filters.date_range:
+        # Of much that has its words, the best matches may all be old.
+        within = replace(undated, filters=replace(question.filters, date_range=asked.dates[0]))
+        words |= from_words(connection, counts, within, lexical_limit, beside_vectors=meaning.index is not None)
     origins = memories.origins(connection, {*words, *near, *dates})
     speakers = {origins[memory_id].source for memory_id in words} if people_first(question.query, settings) and lexical_limit else set()
     if assistants := tuple(source for source in speakers if source and is_assistant(source)):
@@ -330,6 +334,7 @@ def _hints(search: Search, origins: Mapping[int, Origin]) -> Hints:
         judged=judged(connection, ids, settings.fusion.judged_weight),
         questions=_questions(connection, origins),
         are_apart=search.meaning.centers is not None,
+        is_recent=search.asked.is_recent,
     )
 
 

@@ -12,6 +12,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Candidate, Memory, Question
 from memory_mcp.encoders.models import Models, Reranker
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.search.fuse import timed
 from memory_mcp.text.budget import estimate_tokens
 from memory_mcp.text.excerpt import Span, best_window, excerpt
 from memory_mcp.tracing import spanned
@@ -47,7 +48,7 @@ def rerank(
     settings: Settings,
     deadline: float | None,
 ) -> Reranked:
-    """The pool by the score of the cross-encoder plus the terms that it knows nothing of: the date, freshness and judgements."""
+    """The pool by the score of the cross-encoder with what it knows nothing of: the date, age, freshness and judgements."""
     reranker = models.reranker
     if reranker is None:
         state = models.reranker_state.state
@@ -69,7 +70,7 @@ def rerank(
         replace(
             candidate,
             rerank=score,
-            score=score + settings.fusion.date_boost * candidate.date_share + candidate.freshness + candidate.judged,
+            score=timed(score, candidate, settings.fusion) + candidate.freshness + candidate.judged,
         )
         for candidate, score in zip(pool, scores, strict=False)
     ]

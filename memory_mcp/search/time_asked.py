@@ -19,13 +19,16 @@ from memory_mcp.text.tokens import normalise
 # How far a question for plans looks ahead if it names no date.
 AHEAD = timedelta(days=366)
 # What 最近 means where something else is asked for, too.
-RECENT = timedelta(days=14)
+RECENT = timedelta(days=30)
 
-_LATELY = re.compile(r"最近|近頃|近ごろ|この頃|このごろ|この(?:の)?ところ|ここの?ところ|\b(?:recently|lately|these days)\b")
-_LAST_TIME = re.compile(
-    r"さっき|先ほど|前回|(?<!ど)この前|こないだ|先日|近況|変わり(?:は|)?ない|"
-    r"\b(?:so far|last time|what'?s new|leave off|left off|catch me up|anything new)\b"
+_LATELY = re.compile(
+    r"最近|近頃|近ごろ|この頃|このごろ|この(?:の)?ところ|ここの?ところ|\b(?:recently|lately|these days)\b|"
+    # How something is: now.
+    r"近況|変わりは?ない|何か新し[いく]|(?:調子|様子|具合|(?<=体調|容体|状況|状態|進捗))(?:は|って)?(?:どう(?!し|だった|でした|すれ)|いかが)|"
+    r"\b(?:what'?s new(?= (?:with|about|at|in|on)\b|\W*$)|any(?:thing)? new|catch me up|what'?s (?:going on|happening|up) with|the latest (?:with|on|about)|"
+    r"how(?:'s| is| are) (?=[^.?!]*\b(?:going(?! to)|doing|coming along)\b)|how (?:has|have) (?=[^.?!]*\bbeen\s*(?:\?|$)))"
 )
+_LAST_TIME = re.compile(r"さっき|先ほど|前回|(?<!ど)この前|こないだ|先日|\b(?:so far|last time|leave off|left off)\b")
 _PLANS = re.compile(
     r"予定(?!だった|でした|では?なかった)|これから|今後(?!\d)|(?<!ど)この先(?!生|週|日|月|輩)|近いうち|スケジュール(?!だった|でした)|"
     # The latest of 直近の会議 may be over.
@@ -53,7 +56,8 @@ _WORDS = re.compile(r"[a-z']+")
 class TimeAsked:
     """What `query` says about time. `dates` are the spans that it names; `words` is the query without them, but for long ones. `looks_ahead`: it asks for what is to come.
 
-    `informative` is the query without all that was understood as time. `is_vague`: nothing else is asked for, so that time orders the answer.
+    `informative` is the query without all that was understood as time. `is_vague`: nothing else is asked for, so that time orders the answer. `is_recent`: the
+    latest of something is asked for.
     """
 
     query: str
@@ -62,6 +66,7 @@ class TimeAsked:
     dates: Sequence[TimeRange] = ()
     looks_ahead: bool = False
     is_vague: bool = False
+    is_recent: bool = False
 
 
 def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
@@ -79,7 +84,7 @@ def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
     is_vague = bool(asks_for_time) and _is_vague(_PLANS.sub(" ", _LAST_TIME.sub(" ", _LATELY.sub(" ", rest))))
     if lately and not dates and not is_vague:
         recent = _LAST_TIME.sub(" ", _LATELY.sub(" ", plain))
-        return TimeAsked(query, recent, recent, [TimeRange(shifted(now, -RECENT), now)])
+        return TimeAsked(query, recent, recent, [TimeRange(shifted(now, -RECENT), now)], is_recent=True)
     return TimeAsked(query, words, _PLANS.sub(" ", undated), dates, looks_ahead, is_vague)
 
 

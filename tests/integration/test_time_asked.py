@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from memory_mcp.config.settings import Privacy
+from memory_mcp.config.settings import Fusion, Privacy
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.time_asked import time_asked
@@ -202,6 +202,59 @@ def test_what_asks_for_news_is_no_word_to_look_for(say, ask, now):
     say("むぎの餌の量は変わりない", at=now - timedelta(days=3))
     say("むぎが夕方二回吐いた", at=now - timedelta(days=2))
     assert contents(ask("むぎ、ここのところ変わりない？"))[0] == "むぎが夕方二回吐いた"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "むぎは最近どう？",
+        "このごろむぎは元気？",
+        "むぎの調子はどう？",
+        "むぎの体調はいかが？",
+        "むぎの近況は？",
+        "むぎのことで何か新しいことは？",
+        "What's new with Mugi?",
+        "Anything new about Mugi?",
+        "How is Mugi doing?",
+        "How's it going with Mugi?",
+        "How has Mugi been?",
+        "What's the latest on Mugi?",
+    ],
+)
+def test_the_latest_of_what_is_asked_for_comes_first(say, ask, now, query):
+    say("むぎ (Mugi) は最近調子がいい。何か新しい餌を食べている", at=now - timedelta(days=60))
+    say("むぎ (Mugi) は毛づやがいい", at=now - timedelta(days=9))
+    say("むぎ (Mugi) が夕方二回吐いた", at=now - timedelta(days=1))
+    for number in range(10):
+        say(f"{number}杯目の珈琲", at=now - timedelta(hours=number))
+    assert contents(ask(query))[0] == "むぎ (Mugi) が夕方二回吐いた"
+
+
+def test_the_latest_is_found_among_much_that_is_older(say, ask, now, settings):
+    few = settings.model_copy(update={"fusion": Fusion(candidates_per_source=5)})
+    for number in range(8):
+        say(f"むぎ、{number}回目の通院", at=now - timedelta(days=100, hours=number))
+    say("むぎが夕方二回吐いた。毛玉だと思うけれど、念のため病院に電話して相談した", at=now - timedelta(days=1))
+    for number in range(20):
+        say(f"{number}杯目の珈琲", at=now - timedelta(hours=number))
+    assert contents(ask("最近むぎはどう？", under=few))[0].startswith("むぎが夕方二回吐いた")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "会議の様子はどうだった？",
+        "新しい電話番号は？",
+        "調子のいい日は何をしてる？",
+        "体調をどうやって記録してる？",
+        "What's New York like?",
+        "What is the latest version?",
+        "How is Anna going to get there?",
+        "How has the report been written?",
+    ],
+)
+def test_what_is_only_like_a_question_for_the_latest_is_none(query, now, zone):
+    assert not time_asked(query, now, zone).is_recent
 
 
 @pytest.mark.parametrize("query", ["金曜の予定は？", "金曜は何かある？", "31日の予定は？", "What's on Friday?", "Am I free on Friday?"])

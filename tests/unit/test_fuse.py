@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_mcp.config.settings import Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
-from memory_mcp.search.fuse import ANSWER_SHARE, ASKING_PENALTY, OTHER_LANGUAGE_SHARE, WITNESSES, Hints, fuse
+from memory_mcp.search.fuse import ANSWER_SHARE, ASKING_PENALTY, OTHER_LANGUAGE_SHARE, RECENT_WEIGHT, WITNESSES, Hints, fuse
 from memory_mcp.store.timestamps import to_text
 
 ANY_TIME = datetime(2025, 10, 30, tzinfo=UTC)
@@ -60,6 +60,21 @@ def test_a_memory_from_a_named_date_is_raised(origins, now):
     ranked = fuse([Candidate(2, lexical=1.0), Candidate(1, lexical=0.9)], Fusion(date_boost=0.2), Hints([day], (), origins))
     assert [(candidate.memory_id, candidate.date_share) for candidate in ranked] == [(1, 1.0), (2, 0.0)]
     assert ranked[0].score == pytest.approx(1.1)
+
+
+def test_where_the_latest_is_asked_for_the_later_counts_more_and_what_is_older_alike(now):
+    told = {number: to_text(now - timedelta(days=days)) for number, days in enumerate((0, 15, 30, 300))}
+    hints = Hints(
+        [TimeRange(now - timedelta(days=30), now)],
+        (),
+        {number: Origin(time, told_at=time) for number, time in told.items()},
+        is_recent=True,
+    )
+    ranked = fuse([Candidate(number, lexical=1.0) for number in told], Fusion(), hints)
+    assert {candidate.memory_id: candidate.score for candidate in ranked} == pytest.approx(
+        {0: RECENT_WEIGHT, 1: RECENT_WEIGHT**0.5, 2: 1.0, 3: 1.0}
+    )
+    assert fuse([Candidate(0, lexical=0.2), Candidate(3, lexical=1.0)], Fusion(), hints)[0].memory_id == 3
 
 
 def test_a_memory_in_two_named_dates_is_raised_once(origins, now):
