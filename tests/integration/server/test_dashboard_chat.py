@@ -17,6 +17,8 @@ from openai_wire import vendor
 from memory_mcp.chat.web import WebChat
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
 
+pytestmark = pytest.mark.slow  # a server for each of many tests
+
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 TLS = ssl.create_default_context()
 KEY = "sk-proj-" + "Ab1cD2eF3g" * 6

@@ -19,6 +19,8 @@ from memory_mcp.server.edge import Edge
 from memory_mcp.store import operations
 from memory_mcp.store.files.access_tokens import create_token
 
+pytestmark = pytest.mark.slow  # a server for each of many tests
+
 MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 LIBRARY_WORDS = ("pydantic", "Traceback", "https://", "validation error", "sys.")
 

@@ -10,6 +10,8 @@ from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.server.mcp.tools import tools_of
 from memory_mcp.text.budget import estimate_tokens
 
+pytestmark = pytest.mark.slow  # a server for each of many tests
+
 INVOICES = "請求書を月末にまとめて発行する"
 STEPS = ["経理の佐伯さんに締め番号をもらう", "控えを\n青フォルダに  入れる"]
 

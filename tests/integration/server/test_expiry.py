@@ -14,6 +14,8 @@ from memory_mcp.store.files.access_tokens import create_token
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import retention_rules
 
+pytestmark = pytest.mark.slow  # a server for each of many tests
+
 DAY = timedelta(days=1)
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)  # in Tokyo
 

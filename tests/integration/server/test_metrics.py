@@ -10,6 +10,8 @@ from memory_mcp import extras
 from memory_mcp.server.metrics import Metrics
 from memory_mcp.store.files.access_tokens import create_token
 
+pytestmark = pytest.mark.slow  # a server for each of many tests
+
 
 def samples(http, **headers):
     """(name, labels) → value."""

@@ -9,6 +9,8 @@ import pytest
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.store.files.access_tokens import create_token
 
+pytestmark = pytest.mark.slow  # a server for each of many tests
+
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 EVERYTHING = {"all_personas": True, "scopes": list(TOKEN_SCOPES)}
 
