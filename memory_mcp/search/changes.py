@@ -7,7 +7,7 @@ those of 「車は何に乗ってる？」; it is found by what the best hit nam
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence, Set
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import combinations
 
 import apsw
@@ -102,9 +102,10 @@ def changes_of(connection: apsw.Connection, counts: TokenCounts, question: Quest
     asked, earlier = _Text(question.query), _Text(best.content)
     if len(best.content) > LONGEST or asks_before(asked.plain):
         return []
-    phrases = dict.fromkeys(filter(None, map(phrase_as_written, (*sorted(_asked_things(asked, earlier)), *events_of_states(asked.plain)))))
+    things = _asked_things(asked, earlier)
+    phrases = dict.fromkeys(filter(None, map(phrase_as_written, (*sorted(things), *events_of_states(asked.plain)))))
     newest = bm25_index.newest_naming(connection, list(phrases), question.filters, NEWEST, counts, telling_changes=True)
-    return [told.memory_id for told in newest if told.told_at > told_at and _tells_of_same(asked, earlier, _Text(told.content))]
+    return [told.memory_id for told in newest if told.told_at > told_at and _tells_of_same(asked, earlier, _Text(told.content), things)]
 
 
 def changes_first(
@@ -119,6 +120,7 @@ def changes_first(
     if not telling or asks_before(asked.plain):
         return list(ranked)
     texts = {candidate.memory_id: _Text(memories[candidate.memory_id].content) for candidate in shown}
+    things_of = cache(partial(_asked_things, asked))
     moved = False
     for above, candidate in combinations(shown, 2):
         before, after = origins[above.memory_id], origins[candidate.memory_id]
@@ -126,7 +128,7 @@ def changes_first(
             continue
         earlier, later = texts[above.memory_id], texts[candidate.memory_id]
         if len(earlier.written) <= LONGEST and (
-            _tells_of_same(asked, earlier, later)
+            _tells_of_same(asked, earlier, later, things_of(earlier))
             or _tells_something_alike(asked, above, candidate, earlier, later)
             or (is_latest_asked and _tells_latest(asked, above, candidate, earlier, later))
         ):
@@ -136,10 +138,9 @@ def changes_first(
     return by_score if moved else list(ranked)
 
 
-def _tells_of_same(asked: _Text, earlier: _Text, later: _Text) -> bool:
-    """Whether the change that the later text tells is one of what the earlier one says to this question: it ends what that one names, or says all that
-    the question and that one share but for the state that it changed."""
-    things = _asked_things(asked, earlier)
+def _tells_of_same(asked: _Text, earlier: _Text, later: _Text, things: Set[str]) -> bool:
+    """Whether the change that the later text tells is one of what the earlier one says to this question: it ends one of the `things` that this one names,
+    or says all that the question and this one share but for the state that it changed."""
     if any(ends(later.plain, thing) for thing in things):
         return not later.topics or any(len(topic) > 1 and topic in asked.tokens | earlier.tokens for topic in later.topics)
     both = _content_of_both(asked, earlier)

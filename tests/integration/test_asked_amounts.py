@@ -4,13 +4,13 @@ import pytest
 
 
 @pytest.fixture
-def found(say, ask):
-    def found(memories, query):
+def hits_among(say, ask):
+    def hits_among(memories, query):
         for memory in memories:
             say(memory)
         return [hit for hit in ask(query).hits if hit.memory.content in memories]
 
-    return found
+    return hits_among
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ def found(say, ask):
         ("Four tires for the Outback, $812 with fitting", "The Outback needs tires before winter", "How much did the tires cost?"),
     ],
 )
-def test_what_has_the_asked_amount_comes_before_what_lacks_it(found, has, lacks, query):
-    hits = found([has, lacks], query)
+def test_what_has_the_asked_amount_comes_before_what_lacks_it(hits_among, has, lacks, query):
+    hits = hits_among([has, lacks], query)
     assert [hit.memory.content for hit in hits] == [has, lacks]
     assert hits[0].score >= hits[1].score
 
@@ -36,5 +36,5 @@ def test_what_has_the_asked_amount_comes_before_what_lacks_it(found, has, lacks,
         ("How Leo gets old coins: from Grandpa", "Eight kids are invited", "How old is Leo?"),
     ],
 )
-def test_nothing_else_changes_places(found, first, second, query):
-    assert found([first, second], query)[0].memory.content == first
+def test_nothing_else_changes_places(hits_among, first, second, query):
+    assert hits_among([first, second], query)[0].memory.content == first

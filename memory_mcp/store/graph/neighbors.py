@@ -9,6 +9,8 @@ from typing import Any
 import apsw
 from pydantic_core import from_json
 
+from memory_mcp.store.sqlite.bulk_rows import json_ids
+
 HOPS_LIMIT = 6
 # How many types of an entity's relations are listed.
 TYPES_LIMIT = 20
@@ -135,7 +137,7 @@ def hop(
 ) -> tuple[list[tuple[Step, float]], int]:
     """The entities one step away, without those that are `known`: each once, by the best step, with the nearness of its start × the
     relation's weight × `decay`; the nearest `most` first. Also returns how many there are."""
-    wanted = {**rules.bound(here), "known": json.dumps(list(known)), "decay": decay, "most": -1 if most is None else max(most, 1)}
+    wanted = {**rules.bound(here), "known": json_ids(known), "decay": decay, "most": -1 if most is None else max(most, 1)}
     rows, total = connection.execute(_HOP, wanted).get
     return [(_step(row), row[-1]) for row in from_json(rows)[:most]], total or 0
 

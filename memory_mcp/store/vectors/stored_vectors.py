@@ -125,7 +125,7 @@ def unembedded(
     rows = connection.execute(
         f'SELECT c.id, c.start, c."end", c.question, m.id, m.content, m.source, {EVENT_TIME} '
         f"FROM chunks c JOIN memories m ON m.id = c.memory_id WHERE {chosen} AND {_UNEMBEDDED} AND {SEARCHABLE} ORDER BY c.id LIMIT ?3",
-        (generation, after if of is None else json.dumps(list(of)), limit),
+        (generation, after if of is None else json_ids(of), limit),
     )
     return [
         Unembedded(chunk, memory_id, question or embedded_text(content[start:end], source, event_time, zone))
@@ -200,7 +200,7 @@ def of_chunks(connection: apsw.Connection, generation: str, chunks: Collection[i
     """The vectors of these chunks, ordered by id."""
     rows = connection.execute(
         "SELECT chunk, blob FROM vectors WHERE generation = ? AND chunk IN (SELECT value FROM json_each(?)) ORDER BY chunk",
-        (generation, json.dumps([int(chunk) for chunk in chunks])),
+        (generation, json_ids(int(chunk) for chunk in chunks)),
     )
     return _stacked(list(rows))
 

@@ -201,7 +201,7 @@ def regroup(connection: apsw.Connection) -> None:
 
 def update_merged_types(connection: apsw.Connection, changed: Iterable[int]) -> None:
     """Gives entities of unknown type the type of an entity that is merged into them, while the merge holds. Types set by hand stay."""
-    among = json.dumps(list(changed))
+    among = json_ids(changed)
     connection.execute(
         "UPDATE entities SET type = ?2, type_from = NULL WHERE type_from = 'merge' AND coalesce(merged_into, id) IN "
         "(SELECT coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?1)))",
