@@ -13,13 +13,16 @@ from itertools import islice
 import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
 from memory_mcp.store.lexical.stored_words import LATIN, StoredWords
 from memory_mcp.store.lexical.token_frequencies import held
 from memory_mcp.text.romaji import in_hiragana
 from memory_mcp.text.spellings import Spelling, to_hiragana, to_katakana
 from memory_mcp.text.synonyms import Synonyms, phrase_as_written
-from memory_mcp.text.tokens import is_function_word, is_grammar, tokens
+from memory_mcp.text.tokens import WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, tokens
 
+# As many tokens as count like a word, which a synonym of one token does not.
+LEAST_TIMES = round(WORD_WEIGHT / SYNONYM_WEIGHT)
 # The characters of a long query that are read, the words in it that are looked up, and those that are searched in another script.
 CHARACTERS_LIMIT, LOOKED_UP_LIMIT, WORDS_LIMIT = 300, 150, 12
 # The kana of a word in hiragana, which may be two where the store has it in katakana; of a name before an honorific; of what may be written in Latin letters; and of the longest word.
@@ -72,12 +75,17 @@ def in_other_scripts(connection: apsw.Connection, stored: StoredWords, text: str
 
 
 def as_synonyms(connection: apsw.Connection, stored: StoredWords, query: str) -> list[Synonyms]:
-    """The same, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two."""
+    """The same, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two. Between Latin letters and another script it counts at
+    least like a word."""
     text = unicodedata.normalize("NFKC", query)
-    by_word: dict[str, dict[str, None]] = {}
+    by_word: dict[tuple[str, bool], dict[str, None]] = {}
     for spelling in in_other_scripts(connection, stored, text):
-        by_word.setdefault(phrase_as_written(text[spelling.start : spelling.end]), {})[spelling.phrase] = None
-    return [Synonyms(word, list(others) * min(LONGEST, len(word.split()))) for word, others in islice(by_word.items(), WORDS_LIMIT)]
+        word = phrase_as_written(text[spelling.start : spelling.end])
+        by_word.setdefault((word, is_unspaced(word) and is_unspaced(spelling.phrase)), {})[spelling.phrase] = None
+    return [
+        Synonyms(word, list(others), min(LONGEST, max(len(word.split()), 1 if are_both_unspaced else LEAST_TIMES)))
+        for (word, are_both_unspaced), others in islice(by_word.items(), WORDS_LIMIT)
+    ]
 
 
 def _words(stored: StoredWords, text: str) -> Iterator[_Word]:

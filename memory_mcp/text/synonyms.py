@@ -34,10 +34,11 @@ _KANJI, _KATAKANA_RUN = re.compile(f"[{HAN}]"), re.compile(f"[{KATAKANA}]+")
 
 @dataclass(frozen=True, slots=True)
 class Synonyms:
-    """A word of a query and those that mean the same, each as a phrase of tokens."""
+    """A word of a query and those that mean the same, each as a phrase of tokens. Such a phrase counts as `times` tokens."""
 
     word: str
     others: Sequence[str]
+    times: int
 
 
 def synonyms(query: str) -> list[Synonyms]:
@@ -105,7 +106,9 @@ def _of_word(word: str) -> Synonyms:
     others = dict.fromkeys(map(phrase_of, dictionary.others(word)) if dictionary else ())
     if is_single_kanji(own):  # for a verb such as 飼う another's kanji, 保 of 保つ, would also be found in 保険
         others = dict.fromkeys(phrase for phrase in others if not is_single_kanji(phrase))
-    return Synonyms(own, tuple(islice((phrase for phrase in others if phrase and phrase != own), SYNONYMS_LIMIT)))
+    return Synonyms(
+        own, tuple(islice((phrase for phrase in others if phrase and phrase != own), SYNONYMS_LIMIT)), max(len(own.split()) - 1, 1)
+    )
 
 
 def phrase_of(word: str) -> str:

@@ -245,6 +245,14 @@ def test_the_spelling_of_the_question_comes_first(say, ask):
     assert ask("ケンカ").hits[0].memory.content == "ケンカの話"
 
 
+def test_a_name_in_other_letters_counts_like_a_word(say, ask):
+    for number in range(25):
+        say(f"庭の木に{number}回水をやった")
+    say("Greta Lindholm repairs old violins for a living")
+    say("年末は30日に帰る。4日から仕事")
+    assert ask("グレタの仕事は？").hits[0].memory.content.startswith("Greta")
+
+
 @pytest.mark.parametrize("query", ["どうしてですか", "それはいつでしたか", "まだですか"])
 def test_grammar_is_looked_for_in_no_other_kana(query):
     assert spelled_otherwise(query) == []

@@ -77,6 +77,15 @@ def test_grammar_and_parts_of_words_have_no_synonyms_of_their_own(query):
     assert not own & {"これ", "何", "どう して", "キト", "車"}
 
 
+def test_a_synonym_of_a_long_word_counts_more_than_a_short_word_beside_it(say, ask):
+    for number in range(25):
+        say(f"庭の木に{number}回水をやった")
+    for name in ("古賀", "小宮", "沢渡"):
+        say(f"{name}はやさしい人")
+    say("社長は元は船会社の配船係")
+    assert ask("経営者はどんな人？").hits[0].memory.content.startswith("社長")
+
+
 def test_a_long_query_has_a_bounded_number_of_synonyms():
     words = " ".join(["車", "結婚式", "夕飯", "会社", "職業", "友達", "猫", "wedding", "dinner", "company", "friend", "trip", "doctor"] * 9)
     meant = synonyms.synonyms(words)

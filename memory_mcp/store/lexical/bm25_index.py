@@ -322,7 +322,7 @@ def _instead(connection: apsw.Connection, synonyms: Sequence[Synonyms], counts: 
     if len(rows) >= FEW_ROWS:
         counted = counts.uncommon(connection, list(searched), rows)
         searched = _rarest_in({other: count for other, count in counted.items() if count}, most)
-    found = ((each.word, [other for other in each.others if other in searched]) for each in synonyms)
+    found = ((each.word, [other for other in each.others if other in searched] * each.times) for each in synonyms)
     return " OR ".join(f'(({_any_of(others)}) NOT "{word}")' for word, others in found if others)
 
 
