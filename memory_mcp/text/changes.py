@@ -7,6 +7,7 @@ import re
 
 from memory_mcp.characters import HAN, KATAKANA, is_japanese
 from memory_mcp.dates import change_words as words
+from memory_mcp.text.amounts import asked_amount
 from memory_mcp.text.tokens import normalise
 
 LONGEST = 120
@@ -40,8 +41,6 @@ _TIME = re.compile(
     r"[月火水木金土日]曜|\d+[時日月]|[明昨]日|来[週月年]|\b(?:(?:mon|tues?|wednes|thurs?|fri|satur|sun)days?|\d{1,2}(?::\d\d| ?[ap]m)|noon|midnight|"
     r"tomorrow|next \w+|(?:january|february|march|april|may|june|july|august|september|october|november|december) \d|at \w+)\b"
 )
-_ASKS_AMOUNT = re.compile(r"いくら|何円|家賃|時給|値段|料金|\bhow (?:much|many|long|old)\b|何(?:[歳才人本枚杯個回キ]|年生)")
-_AMOUNT = re.compile(r"[\d一二三四五六七八九十百千万半]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b")
 _TIME_BEFORE = re.compile(rf"(?:{_TIME.pattern}|半|から|まで)[^。、]{{0,3}}$")
 _END = re.compile(r"[。！？!?;]|\.\s")
 # What asks for a state, and words of the events that begin or end it: who moved lives elsewhere.
@@ -114,7 +113,7 @@ def asks_time(question: str) -> bool:
 
 def has_asked_value(question: str, text: str) -> bool | None:
     """Whether a text has a time or an amount, if the question asks for one; None if it asks for something else."""
-    asked = [value for asks, value in ((_ASKS_TIME, _TIME), (_ASKS_AMOUNT, _AMOUNT)) if asks.search(question)]
+    asked = [value for value in (_TIME if asks_time(question) else None, asked_amount(question)) if value]
     return any(value.search(text) for value in asked) if asked else None
 
 
