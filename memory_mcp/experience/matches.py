@@ -82,7 +82,9 @@ def matches(persona: Persona, task: str, *, models: Models, settings: Settings, 
     with on_behalf_of(persona.name):
         vector, skipped = _embedded(persona, task, models, indexes)
     with persona.database.read_briefly() as connection:
-        by_words = [id_ for id_, _ in bm25_index.search(connection, query_tokens(task), KIND, CANDIDATES, counts=persona.words)]
+        by_words = [
+            id_ for id_, _ in bm25_index.search(connection, bm25_index.Terms(query_tokens(task)), KIND, CANDIDATES, counts=persona.words)
+        ]
         by_meaning = _similar_tasks(connection, vector) if vector else {}
         nearest = sorted(by_meaning, key=by_meaning.__getitem__, reverse=True)[:CANDIDATES]
         known = memories.by_ids(connection, dict.fromkeys([*nearest, *by_words]))

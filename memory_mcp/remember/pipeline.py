@@ -123,7 +123,7 @@ def _near(connection: apsw.Connection, content: str, except_key: str, least: flo
     wanted = dict.fromkeys(tokens(content))
     pairs = [token for token in wanted if not is_single_kanji(token)][: LOOKUP_TOKENS * 2] or list(wanted)
     lookup = (bm25_index.rarer(connection, pairs, LOOKUP_ROWS) or pairs)[:LOOKUP_TOKENS]
-    candidates = [memory_id for memory_id, _ in bm25_index.search(connection, lookup, Filters(), SIMILAR_LIMIT + 1)]
+    candidates = [memory_id for memory_id, _ in bm25_index.search(connection, bm25_index.Terms(lookup), Filters(), SIMILAR_LIMIT + 1)]
     near = [
         (memory, similarity)
         for memory in memories.by_ids(connection, candidates).values()

@@ -24,25 +24,32 @@ from memory_mcp.tracing import spanned
 CANDIDATES_PER_NAMED_DATE = 10
 
 
+def terms_of(connection: apsw.Connection, counts: TokenCounts, question: Question, *, beside_vectors: bool = False) -> bm25_index.Terms:
+    """What to look for by words: the query without its dates and, where the caller guessed an answer, that guess."""
+    meant = synonyms(question.query)
+    return bm25_index.Terms(
+        search_tokens(question, meant, beside_vectors=beside_vectors),
+        query_phrases(question.query),
+        meant,
+        as_synonyms(connection, counts.stored, question.query),
+        whole_words(question.query, meant),
+    )
+
+
 @spanned("lexical")
 def from_words(
     connection: apsw.Connection,
     counts: TokenCounts,
-    question: Question,
+    query: str,
+    terms: bm25_index.Terms,
+    filters: Filters,
     limit: int,
     others: Sequence[int] = (),
-    *,
-    beside_vectors: bool = False,
 ) -> dict[int, float]:
-    """The best lexical matches of the query without its dates and, where the caller guessed an answer, of that guess, and those of `others` that match: by id, with their BM25 score."""
-    meant = synonyms(question.query)
-    query = search_tokens(question, meant, beside_vectors=beside_vectors)
-    if not query:
-        return dict.fromkeys(bm25_index.scan(connection, question.query, question.filters, limit), 1.0)
-    phrases = query_phrases(question.query)
-    same_sound = as_synonyms(connection, counts.stored, question.query) if limit else ()
-    words = whole_words(question.query, meant)
-    return dict(bm25_index.search(connection, query, question.filters, limit, others, counts, phrases, meant, same_sound, words))
+    """The best lexical matches, and those of `others` that match: by id, with their BM25 score. Of a query without tokens those that have it as it is."""
+    if not terms.tokens:
+        return dict.fromkeys(bm25_index.scan(connection, query, filters, limit), 1.0)
+    return dict(bm25_index.search(connection, terms, filters, limit, others, counts))
 
 
 @spanned("dates")
@@ -81,7 +88,7 @@ def from_written_dates(connection: apsw.Connection, query: str, words: Sequence[
     )
     alone = (match[1] for word in words if (match := DAY_ALONE.match(word)))
     phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in (*spellings, *alone)))
-    found = [memory_id for memory_id, _ in bm25_index.search(connection, phrases, filters, limit)] if phrases else []
+    found = [memory_id for memory_id, _ in bm25_index.search(connection, bm25_index.Terms(phrases), filters, limit)] if phrases else []
     timed = memory_dates.of_memories(connection, found)
     return [memory_id for memory_id in found if memory_id not in timed]
 

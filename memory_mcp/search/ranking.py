@@ -19,7 +19,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, entities_in_query, graph_evidence, memories_near_entities
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, from_written_dates, union
+from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, from_written_dates, terms_of, union
 from memory_mcp.search.changes import changes_of
 from memory_mcp.search.fuse import Hints, best_first, freshness, fuse, judged
 from memory_mcp.search.meaning import Meaning, from_meaning
@@ -244,22 +244,19 @@ def _fused(search: Search) -> Ranking:
     dates = from_named_dates(connection, asked.dates, question.filters, limit if asked.is_vague else CANDIDATES_PER_NAMED_DATE)
     by_meaning_alone = question.mode == "semantic" and near
     lexical_limit = 0 if by_meaning_alone else limit
-    undated = replace(question, query=asked.words)
-    words = (
-        {}
-        if asked.is_vague
-        else from_words(connection, counts, undated, lexical_limit, (*near, *dates), beside_vectors=meaning.index is not None)
-    )
-    if asked.is_recent and lexical_limit and not question.filters.date_range:
-        # Of much that has its words, the best matches may all be old.
-        within = replace(undated, filters=replace(question.filters, date_range=asked.dates[0]))
-        words |= from_words(connection, counts, within, lexical_limit, beside_vectors=meaning.index is not None)
+    words: dict[int, float] = {}
+    if not asked.is_vague:
+        terms = terms_of(connection, counts, replace(question, query=asked.words), beside_vectors=meaning.index is not None)
+        matches = partial(from_words, connection, counts, asked.words, terms, limit=lexical_limit)
+        words = matches(question.filters, others=(*near, *dates))
+        if asked.is_recent and lexical_limit and not question.filters.date_range:
+            # Of much that has its words, the best matches may all be old.
+            words |= matches(replace(question.filters, date_range=asked.dates[0]))
     origins = memories.origins(connection, {*words, *near, *dates})
     speakers = {origins[memory_id].source for memory_id in words} if people_first(question.query, settings) and lexical_limit else set()
     if assistants := tuple(source for source in speakers if source and is_assistant(source)):
         # Where an assistant said some of the best, as many matches of what others said are added.
-        by_people = replace(undated, filters=replace(question.filters, other_sources=assistants))
-        words |= from_words(connection, counts, by_people, lexical_limit, beside_vectors=meaning.index is not None)
+        words |= matches(replace(question.filters, other_sources=assistants))
         origins |= memories.origins(connection, words.keys() - origins.keys())
     candidates = union(connection, meaning, words, near, dates)
     if not asked.dates:  # whatever the dates are called there
@@ -304,7 +301,8 @@ def _by_graph(search: Search, by_meaning: EntitiesByMeaning, named: QueryEntitie
     """The memories near the entities that the query names or means, ordered by the rest of the query."""
     connection, question = search.connection, search.question
     near = memories_near_entities(connection, question, named.shares or by_meaning.shares, lambda: _fused(search).candidates)
-    words = from_words(connection, search.persona.words, replace(question, query=named.rest), 0, list(near))
+    counts, rest = search.persona.words, replace(question, query=named.rest)
+    words = from_words(connection, counts, rest.query, terms_of(connection, counts, rest), question.filters, 0, list(near))
     hints = replace(_hints(search, memories.origins(connection, near)), graph=near)
     return _ordered(search, union(connection, search.meaning, words, near), hints)
 

@@ -465,7 +465,7 @@ def test_what_was_erased_after_the_backup_does_not_come_back(house: House, now: 
     files = [path for path in (house.directory / "nilou").rglob("*") if path.is_file()]
     assert not any(word in path.read_bytes() for path in files)
     with house.personas.reading("nilou") as persona, persona.database.read() as connection:
-        assert bm25_index.search(connection, ["unforgettable"], Filters(), 5) == []
+        assert bm25_index.search(connection, bm25_index.Terms(["unforgettable"]), Filters(), 5) == []
         assert "unforgettable" not in str(connection.execute("SELECT before, after FROM operations").fetchall())
         assert tombstones.read_all(connection) == {tombstones.digest(keys[5]): "2025-10-30T03:00:00+00:00"}
     assert house.restore(made.path, now, to="さくら").erased_again == 1  # under another name it does not come back either

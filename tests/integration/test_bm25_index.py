@@ -35,7 +35,7 @@ def found(nilou):
 
     def search(query, filters=Filters(), limit=10):  # noqa: B008  frozen
         with nilou.database.read() as connection:
-            ids = [memory_id for memory_id, _ in bm25_index.search(connection, query_tokens(query), filters, limit)]
+            ids = [memory_id for memory_id, _ in bm25_index.search(connection, bm25_index.Terms(query_tokens(query)), filters, limit)]
             stored = memories.by_ids(connection, ids)
             return [stored[memory_id].content for memory_id in ids]
 
@@ -130,13 +130,13 @@ def test_what_is_asked_for_beside_the_best_is_scored_on_their_scale_if_it_matche
     keys = [say(content).key for content in ("京都の寺", "京都", "東京", "京都と奈良の店")]
     with nilou.database.read() as connection:
         ids = [memory.id for memory in memories.by_keys(connection, keys).values()]
-        everything = bm25_index.search(connection, ["京都"], Filters(), 10)
+        everything = bm25_index.search(connection, bm25_index.Terms(["京都"]), Filters(), 10)
         assert len(everything) == 3
-        best, *others = bm25_index.search(connection, ["京都"], Filters(), 1, ids)
+        best, *others = bm25_index.search(connection, bm25_index.Terms(["京都"]), Filters(), 1, ids)
         assert best == everything[0]
         assert sorted(others) == sorted(everything[1:])
-        assert bm25_index.search(connection, ["京都"], Filters(tags=("旅",)), 1, ()) == []
-        assert bm25_index.search(connection, [], Filters(), 10, ids) == []
+        assert bm25_index.search(connection, bm25_index.Terms(["京都"]), Filters(tags=("旅",)), 1, ()) == []
+        assert bm25_index.search(connection, bm25_index.Terms([]), Filters(), 10, ids) == []
 
 
 def test_a_turn_is_found_by_the_one_before_it_with_less_weight(turns, found):
@@ -261,7 +261,7 @@ def scored(nilou):
 
     def search(words, limit, also=()):
         with nilou.database.read() as connection:
-            return bm25_index.search(connection, words, Filters(), limit, also)
+            return bm25_index.search(connection, bm25_index.Terms(words), Filters(), limit, also)
 
     return search
 

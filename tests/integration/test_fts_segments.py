@@ -45,7 +45,7 @@ def scored(nilou):
 
     def search():
         with nilou.database.read() as connection:
-            return [bm25_index.search(connection, query_tokens(query), Filters(), 100) for query in QUERIES]
+            return [bm25_index.search(connection, bm25_index.Terms(query_tokens(query)), Filters(), 100) for query in QUERIES]
 
     return search
 

@@ -78,7 +78,7 @@ def link_contradicting(connection: apsw.Connection, counts: TokenCounts, memory_
             contents = memory_links.texts_with_shared_entities(connection, memory.id, COMPARED)
             # The writer waits meanwhile: in a large store the rarest words say enough.
             words = bm25_index.rarest(connection, query_tokens(memory.content), WORDS_COMPARED, counts)
-            alike = bm25_index.search(connection, words, Filters(), COMPARED_BY_WORDS, (), counts)
+            alike = bm25_index.search(connection, bm25_index.Terms(words), Filters(), COMPARED_BY_WORDS, (), counts)
             contents |= {other.id: other.content for other in memories.by_ids(connection, [other for other, _ in alike]).values()}
             against |= {other for other, content in contents.items() if other != memory.id and contradicting(memory.content, content)}
         contradictions += [_contradiction(memory.id, other) for other in sorted(against)[:LINKS_EACH]]

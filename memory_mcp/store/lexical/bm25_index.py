@@ -10,6 +10,7 @@ the column of the preceding memory, where a question would be: the memory's own 
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from operator import itemgetter
@@ -58,6 +59,22 @@ FEW_SEGMENTS, MOST_BESIDE_LARGEST = 4, 0.1
 _VERSION_PROPERTY = "lexical_version"
 # Changes with the tokens and with the content of the columns. Until .5, words that were stored at the same time could get into each other.
 ROWS_VERSION = f"{TOKENS_VERSION}.7"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a search looks for: tokens, of which a repeated one counts twice, and what counts beside them.
+
+    What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these; what has `synonyms` or words of the `same_sound` instead of their word,
+    `SYNONYM_WEIGHT` of what it gives these, and needs no other token. A memory that has more of the `words` as a whole comes before one that has
+    parts of them.
+    """
+
+    tokens: Sequence[str]
+    phrases: Sequence[str] = ()
+    synonyms: Sequence[Synonyms] = ()
+    same_sound: Sequence[Synonyms] = ()
+    words: Sequence[str] = ()
 
 
 class Named(NamedTuple):
@@ -143,30 +160,24 @@ def _merge(connection: apsw.Connection, pages: int) -> bool:
 
 def search(
     connection: apsw.Connection,
-    query: Sequence[str],
+    terms: Terms,
     filters: Filters,
     limit: int,
     also: Sequence[int] = (),
     counts: TokenCounts | None = None,
-    phrases: Sequence[str] = (),
-    synonyms: Sequence[Synonyms] = (),
-    same_sound: Sequence[Synonyms] = (),
-    words: Sequence[str] = (),
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, then of those of `also` that match; larger is better.
 
-    `query` contains tokens; a repeated token counts twice. The memories in `also` match the filters. A memory, also one of `also`, must
-    contain an informative token: one that is neither grammar nor common. In a large store it must contain one of the rarest, unless these
-    match fewer than `limit` memories. `counts` caches token counts. What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these;
-    what has `synonyms` or words of the `same_sound` instead of their word, `SYNONYM_WEIGHT` of what it gives these, and needs no other token. A memory that has
-    more of the `words` as a whole comes before one that has parts of them.
+    The memories in `also` match the filters. A memory, also one of `also`, must contain an informative token: one that is neither grammar nor
+    common. In a large store it must contain one of the rarest, unless these match fewer than `limit` memories. `counts` caches token counts.
     """
-    if not query:
+    if not terms.tokens:
         return []
+    query, phrases, words = terms.tokens, terms.phrases, terms.words
     with_phrases = dict(_matching(connection, _any_of(phrases), filters=filters, limit=limit, also=also)) if phrases and limit else {}
     counts, rows = counts or TokenCounts(), _rows(connection)
     # The name in another script is as frequent as who has it, and rare synonyms must not replace it.
-    alternatives = ((synonyms, SYNONYM_ROWS), (same_sound, LEADING_ROWS)) if limit else ()
+    alternatives = ((terms.synonyms, SYNONYM_ROWS), (terms.same_sound, LEADING_ROWS)) if limit else ()
     instead = " OR ".join(filter(None, (_instead(connection, some, counts, rows, most) for some, most in alternatives if some)))
     with_synonyms = dict(_matching(connection, instead, filters=filters, limit=limit, also=also)) if instead else {}
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
