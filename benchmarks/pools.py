@@ -1,9 +1,8 @@
-"""What pools cost a call: the CPU time of `recall` and `get_context` without any, compared with another tree, and with one, turn by turn.
+"""What a pool costs a call: the CPU time of `recall` and `get_context` without one and with one, turn by turn.
 
-    python -m benchmarks.pools [--against DIR] [--memories 2000] [--rounds 30]
+    python -m benchmarks.pools [--memories 2000] [--rounds 30]
 
-Each side is a process that answers the same questions in its turn; what else the machine does falls on all of them. `--against` is a tree from
-before pools, such as a git worktree; it runs this file, so nothing here imports more of the product than such a tree has.
+Each side is a process that answers the same questions in its turn; what else the machine does falls on both.
 """
 
 import argparse
@@ -17,6 +16,17 @@ import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+
+from memory_mcp.config.live import LiveConfig
+from memory_mcp.domain import TOKEN_SCOPES
+from memory_mcp.encoders.models import Models, ModelState
+from memory_mcp.personas.registry import Personas
+from memory_mcp.server.actions.context import ContextArguments, get_context
+from memory_mcp.server.actions.memories import RecallArguments, RememberArguments, recall, remember
+from memory_mcp.server.auth import Admission
+from memory_mcp.server.call import Call
+from memory_mcp.server.refusal_log import RefusalLog
+from memory_mcp.server.runtime import Runtime
 
 THINGS = ("本", "皿", "傘", "鍵", "地図", "手紙", "時計", "靴")
 PLACES = ("棚", "机", "箱", "海辺", "山小屋", "図書館", "商店街", "舞台")
@@ -34,16 +44,6 @@ def contents(count: int, seed: int) -> list[str]:
 
 def answer_turns(memories: int, pool_memories: int) -> None:
     """The process of one side: fills a store, and then answers all questions for each line that it reads."""
-    from memory_mcp.config.live import LiveConfig  # noqa: PLC0415  only this process is of the tree that is measured
-    from memory_mcp.domain import TOKEN_SCOPES  # noqa: PLC0415
-    from memory_mcp.encoders.models import Models, ModelState  # noqa: PLC0415
-    from memory_mcp.personas.registry import Personas  # noqa: PLC0415
-    from memory_mcp.server.actions.context import ContextArguments, get_context  # noqa: PLC0415
-    from memory_mcp.server.actions.memories import RecallArguments, RememberArguments, recall, remember  # noqa: PLC0415
-    from memory_mcp.server.auth import Admission  # noqa: PLC0415
-    from memory_mcp.server.call import Call  # noqa: PLC0415
-    from memory_mcp.server.refusal_log import RefusalLog  # noqa: PLC0415
-    from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     def clock() -> datetime:
         return datetime.now(UTC)
@@ -76,7 +76,6 @@ def answer_turns(memories: int, pool_memories: int) -> None:
 def main() -> None:
     """Measures, and prints the ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--against", type=Path)
     parser.add_argument("--memories", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--side", type=int, help=argparse.SUPPRESS)
@@ -84,11 +83,7 @@ def main() -> None:
     if options.side is not None:
         answer_turns(options.memories, options.side)
         return
-    here = Path(__file__).parents[1]
-    trees = {"without pools": (here, 0), "with a pool": (here, options.memories)}
-    if options.against:
-        trees["the other tree"] = (options.against.resolve(), 0)
-    sides = {name: started(tree, options.memories, pool) for name, (tree, pool) in trees.items()}
+    sides = {"without pools": started(options.memories, 0), "with a pool": started(options.memories, options.memories)}
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(options.rounds + 2):
         order = list(sides) if number % 2 else list(reversed(sides))
@@ -101,17 +96,16 @@ def main() -> None:
     print(
         f"{options.memories} memories, {2 * QUESTIONS} calls a turn, {options.rounds} turns; CPU time, ms a call, and the median ratio of a turn"
     )
-    base = seconds["the other tree" if options.against else "without pools"]
     for name, took in seconds.items():
-        ratio = statistics.median(mine / other for mine, other in zip(took, base, strict=True))
+        ratio = statistics.median(mine / other for mine, other in zip(took, seconds["without pools"], strict=True))
         print(f"{name:16} {statistics.median(took) / (2 * QUESTIONS) * 1000:6.2f} ms  {ratio:.3f}")
 
 
-def started(tree: Path, memories: int, pool: int) -> subprocess.Popen[str]:
+def started(memories: int, pool_memories: int) -> subprocess.Popen[str]:
     """A side, which waits for its turn."""
-    command = [sys.executable, __file__, "--side", str(pool), "--memories", str(memories)]
-    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=tree)
+    command = [sys.executable, "-m", "benchmarks.pools", "--side", str(pool_memories), "--memories", str(memories)]
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def turn(side: subprocess.Popen[str]) -> float:

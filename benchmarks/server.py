@@ -39,11 +39,12 @@ def running(
     clock: Path | None = None,
     program: Sequence[str] = (),
     hurry: str | None = None,
+    tree: Path | None = None,
 ) -> Iterator[Server]:
     """Starts a server with these settings (default: no models) on a free port, and stops it.
 
     `program` is another module that is run instead. `data` keeps what it stores beyond its end. `clock` is a file with the time that the server shall believe, and
-    `hurry`, with a clock only, as how much under load it shall rerank: see `clocked`.
+    `hurry`, with a clock only, as how much under load it shall rerank: see `clocked`. `tree` is another checkout whose code runs.
     """
     with tempfile.TemporaryDirectory(prefix="memory-mcp-bench-") as directory:
         config = Path(directory, "config.json")
@@ -61,7 +62,7 @@ def running(
             str(data or Path(directory, "memory")),
         ]
         begun = time.perf_counter()
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_environment()) as process:
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tree, env=_environment()) as process:
             try:
                 yield Server(_announced(process, begun), process.pid, time.perf_counter() - begun)
             finally:
