@@ -183,9 +183,11 @@ def test_a_word_in_katakana_is_searched_as_a_whole_and_by_its_ends():
     assert weighed_query_tokens("スポーツジム") == ["スポ ポー ーツ ツジ ジム", "スポ ポー", "ジム"]
 
 
-def test_a_word_of_three_katakana_is_searched_as_a_whole_if_it_is_known():
+def test_a_word_of_two_or_three_katakana_is_searched_as_a_whole_if_it_is_known():
     assert weighed_query_tokens("テスト", {"テス スト"}) == ["テス スト"] * 3
     assert weighed_query_tokens("プリヤ", {"テス スト"}) == ["プリ", "リヤ"]
+    assert weighed_query_tokens("ジム", {"ジム"}) == ["ジム"] * 3
+    assert weighed_query_tokens("マヤ", {"ジム"}) == ["マヤ"]
 
 
 def test_a_long_query_is_searched_by_its_tokens():
