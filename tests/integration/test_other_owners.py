@@ -42,6 +42,21 @@ def test_who_may_be_meant_is_no_other_owner(found, query, answer, named):
     assert found(query, named, answer)[0] == answer
 
 
+@pytest.mark.parametrize(
+    ("query", "named", "nobodys"),
+    [
+        ("大家さんの名前は？", "大家の轟さんは七十代、庭の柿をよく分けてくれる", "奈緒は黄色いインコを飼っている。名前はピースケ"),
+        ("犬のえさは？", "犬は朝と夕方に缶詰を食べる", "ハムスターを飼い始めた。えさは毎朝あげる"),
+    ],
+)
+def test_what_names_no_owner_comes_behind_what_names_the_right_one(say, ask, query, named, nobodys):
+    for number in range(30):
+        say(f"庭の木に{number}回水をやった")
+    for content in (nobodys, named):
+        say(content)
+    assert ask(query).hits[0].memory.content == named
+
+
 def test_nothing_changes_where_nothing_names_the_right_owner(found):
     assert found("陸の身長は？", "美咲の身長は158cm", "健太は背が高い")[0] == "美咲の身長は158cm"
 
