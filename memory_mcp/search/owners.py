@@ -33,6 +33,7 @@ def mark_other_owners(connection: apsw.Connection, query: str, candidates: Seque
     # One without owners, or only with the last of those that are asked for, may be meant.
     different = {memory_id: both for memory_id, others in told.items() if others and all(both := without_shared_end(owners, others))}
     naming = {owner: _naming(connection, owner, texts) for owner in owners}
+    names = [name for owner in owners for memory_id in naming[owner] for name in owner.names_in(texts[memory_id])]
     for candidate in best:
         wanted, others = different.get(candidate.memory_id, (owners, ()))
         about = {memory_id for owner in wanted for memory_id in naming[owner]}
@@ -40,7 +41,8 @@ def mark_other_owners(connection: apsw.Connection, query: str, candidates: Seque
         if candidate.memory_id in about or (session and session in {origins[memory_id].session_id for memory_id in about}):
             continue
         if candidate.memory_id not in different:
-            candidate.lacks_owner = bool(about) and not told.get(candidate.memory_id)
+            text = texts[candidate.memory_id]
+            candidate.lacks_owner = bool(about) and not told.get(candidate.memory_id) and not any(name.is_in(text) for name in names)
             continue
         # 「大輔の奥さん」 is not whom 奥さんの誕生日 asks about.
         own = [texts[memory_id] for memory_id in about if not any(f"の{owner.text}" in texts[memory_id] for owner in wanted)]
