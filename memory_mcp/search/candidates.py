@@ -24,7 +24,9 @@ from memory_mcp.tracing import spanned
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
 CANDIDATES_PER_NAMED_DATE = 10
 # That somebody told it says nothing of what is asked for: 「肩こりには何がいいって言ってた？」.
-_WAS_TOLD = re.compile("(?:って|と)(?:言って(?:い?た|い?ました)|言った|言いました|話して(?:い?た|い?ました)|聞いた|聞きました)(?:んだ)?(?:っけ)?")
+_WAS_TOLD = re.compile(
+    "(?:って|と)(?:言って(?:い?た|い?ました)|言った|言いました|話して(?:い?た|い?ました)|聞いた|聞きました)(?:んだ)?(?:っけ)?"
+)
 
 
 @spanned("lexical")
