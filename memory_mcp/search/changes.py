@@ -37,6 +37,8 @@ from memory_mcp.text.tokens import is_function_word, is_grammar, normalise, quer
 # How much worse the change may match where both only say something alike: by a cosine from this on of their vectors apart from what all
 # share, or with at least this share of the same words.
 ALIKE_SCORE, ALIKE, SHARED_WORDS = 0.3, 0.5, 0.5
+# How much worse the later of two about what may still be so may match: what ended is told in other words.
+LATEST_SCORE = 0.5
 # So many of the best are compared.
 COMPARED = 10
 # A change of the best hit is looked for in so many of the newest memories that name the same. An English word of so many letters may be a name.
@@ -172,9 +174,9 @@ def _tells_something_alike(asked: _Text, above: Candidate, candidate: Candidate,
 
 
 def _tells_latest(asked: _Text, above: Candidate, candidate: Candidate, earlier: _Text, later: _Text) -> bool:
-    """Whether both match nearly as well, and the later one has most of what the question and the earlier one share."""
+    """Whether the later one has most of what the question and the earlier one share, and matches not much worse."""
     both = _content_of_both(asked, earlier)
-    return above.score - candidate.score < ALIKE_SCORE and 2 * len(both & later.tokens) > len(both)
+    return above.score - candidate.score < LATEST_SCORE and 2 * len(both & later.tokens) > len(both)
 
 
 def _may_be_of_same(asked: _Text, earlier: _Text, later: _Text) -> bool:

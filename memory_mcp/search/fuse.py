@@ -34,6 +34,8 @@ ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
 OTHER_LANGUAGE_SHARE = 0.7
 # What tells the asked attribute of another owner keeps this share of its score.
 OTHER_OWNER_SHARE = 0.1
+# What doesn't name the owner keeps this share, by words alone.
+NO_OWNER_SHARE = 0.5
 # Two memories match equally well whose scores and words differ by less, if they have at least `LEAST_SHARE` of the best one's words. A fact that changed
 # is told twice in nearly the same words.
 EQUAL_SCORE, EQUAL_SHARE, LEAST_SHARE = 0.03, 0.1, 0.3
@@ -106,6 +108,8 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
             candidate.score = max(candidate.score - ASKING_PENALTY * origin.asks, 0.0)
         if candidate.of_another:
             candidate.score *= OTHER_OWNER_SHARE
+        elif candidate.lacks_owner:
+            candidate.score *= NO_OWNER_SHARE
         if candidate.memory_id in asked_of:
             matches[candidate.memory_id] = weight * meaning + (1 - weight) * own_words
     if matches:

@@ -20,8 +20,8 @@ COMPARED, CHARACTERS_LIMIT = 20, 2_000
 
 
 def mark_other_owners(connection: apsw.Connection, query: str, candidates: Sequence[Candidate], origins: Mapping[int, Origin]) -> None:
-    """Sets `of_another` of the candidates that tell what the query asks for, but of somebody or something else; of none, if none of the best names whom
-    the query asks about."""
+    """Sets `of_another` of the candidates that tell what the query asks for, but of somebody or something else, and, by words alone, `lacks_owner` of
+    those that tell it of nobody and don't name whom the query asks about; of none, if none of the best names that."""
     asked = asked_attribute(plain(query))
     if asked is None:
         return
@@ -32,12 +32,20 @@ def mark_other_owners(connection: apsw.Connection, query: str, candidates: Seque
     told = {memory_id: owners_of(attribute, text) for memory_id, text in texts.items() if len(text) <= LONGEST}
     # One without owners, or only with the last of those that are asked for, may be meant.
     different = {memory_id: both for memory_id, others in told.items() if others and all(both := without_shared_end(owners, others))}
-    naming = {owner: _naming(connection, owner, texts) for owner in owners} if different else {}
-    for candidate in best:
-        wanted, others = different.get(candidate.memory_id, ((), ()))
+    by_words_alone = all(candidate.nearness is None for candidate in best)
+    naming = {owner: _naming(connection, owner, texts) for owner in owners} if different or by_words_alone else {}
+    names = [name for owner in owners for memory_id in naming[owner] for name in owner.names_in(texts[memory_id])] if by_words_alone else []
+    for candidate in best if naming else ():
+        wanted, others = different.get(candidate.memory_id, (owners, ()))
         about = {memory_id for owner in wanted for memory_id in naming[owner]}
         session = origins[candidate.memory_id].session_id
         if candidate.memory_id in about or (session and session in {origins[memory_id].session_id for memory_id in about}):
+            continue
+        if candidate.memory_id not in different:
+            text = texts[candidate.memory_id]
+            candidate.lacks_owner = (
+                by_words_alone and bool(about) and not told.get(candidate.memory_id) and not any(name.is_in(text) for name in names)
+            )
             continue
         # 「大輔の奥さん」 is not whom 奥さんの誕生日 asks about.
         own = [texts[memory_id] for memory_id in about if not any(f"の{owner.text}" in texts[memory_id] for owner in wanted)]

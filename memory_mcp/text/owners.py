@@ -22,6 +22,7 @@ _ASKED = re.compile(
 # A noun has no particle behind kanji or katakana, and one in hiragana more than one character.
 _NO_NOUN = re.compile(rf"[{_WRITTEN}][はがにでとへ]|^[{HIRAGANA}]?$")
 _LAST_NOUN = re.compile(rf"[おご]?(?:[{HAN}]+|[{KATAKANA}]+|[a-z0-9-]+)[{HIRAGANA}]{{0,3}}$|[{HIRAGANA}]{{2,8}}$")
+_NAME = re.compile(rf"([{HAN}]+|[{KATAKANA}]+|[{HIRAGANA}]{{2,6}}?)(?:さん|くん|君|ちゃん|先生|[はがもとにを、])")
 _ENGLISH = re.compile(r"\b(?:([a-z0-9]+)'s|(my|our|your)) (?=([a-z]+))|\bthe (?=([a-z]+) of (?:(?:the|my|our|your|an?) )?([a-z0-9]+))")
 _SAME_WORD = tuple(re.compile(f"[{script}]{{2}}") for script in (HAN, KATAKANA, "a-z0-9"))
 # No owner, or one that only the text before tells.
@@ -40,6 +41,11 @@ class Noun:
     def meanings(self) -> frozenset[str]:
         """It and other words for it, as phrases of tokens."""
         return frozenset((self.text, *(word for each in synonyms(self.text) for word in (each.word, *each.others))))
+
+    def names_in(self, text: str) -> "list[Noun]":
+        """The names that a text gives it: 浩二 in 「夫の浩二は区役所にいる」, of 夫 and of 旦那."""
+        ends = (start + len(word) + 1 for word in self.meanings if (start := text.find(f"{word}の")) >= 0)
+        return [Noun(name[1]) for end in ends if (name := _NAME.match(text, end))]
 
     def is_in(self, text: str) -> bool:
         """Whether a text has it. A single kanji is a word only by itself: 母 is none in 義母."""

@@ -29,6 +29,7 @@ def test_the_same_of_another_owner_comes_behind_what_names_the_right_one(found, 
         ("犬の体重は？", "コタロウの体重は8kg", "犬を飼い始めた、コタロウっていう"),
         ("妻の身長は？", "美咲の身長は158cm", "妻の美咲は花粉症"),
         ("会社の飲み会の会場は？", "飲み会の会場は鳥源", "会社は品川に移った"),
+        ("旦那の靴は？", "浩二が新しい靴を買った", "夫の浩二は背が高い"),
         # 大輔の奥さん is not whom the question means.
         ("奥さんの誕生日は？", "美咲の誕生日は9月3日", "大輔の奥さんは看護師"),
         (
@@ -40,6 +41,21 @@ def test_the_same_of_another_owner_comes_behind_what_names_the_right_one(found, 
 )
 def test_who_may_be_meant_is_no_other_owner(found, query, answer, named):
     assert found(query, named, answer)[0] == answer
+
+
+@pytest.mark.parametrize(
+    ("query", "named", "nobodys"),
+    [
+        ("大家さんの名前は？", "大家の轟さんは七十代、庭の柿をよく分けてくれる", "奈緒は黄色いインコを飼っている。名前はピースケ"),
+        ("犬のえさは？", "犬は朝と夕方に缶詰を食べる", "ハムスターを飼い始めた。えさは毎朝あげる"),
+    ],
+)
+def test_what_names_no_owner_comes_behind_what_names_the_right_one(say, ask, query, named, nobodys):
+    for number in range(30):
+        say(f"庭の木に{number}回水をやった")
+    for content in (nobodys, named):
+        say(content)
+    assert ask(query).hits[0].memory.content == named
 
 
 def test_nothing_changes_where_nothing_names_the_right_owner(found):

@@ -129,6 +129,7 @@ def test_who_replaces_a_memory_is_told_which_others_say_the_same(say):
         # Whether it is still so, and what became of it: the later one tells, whatever its verb.
         ("お昼の弁当作りはじめた", "弁当三日でやめた笑", "弁当まだ作ってる？"),
         ("電車で財布落としたかも", "財布あった！駅に届いてた", "財布みつかった？"),
+        ("眠れない日が続いてる。枕を変えてみたけどだめ。", "ヨガのおかげか、夜ぐっすり眠れるようになった。", "まだ眠れないの？"),
         ("茶色のコート買った", "コート返品してきた", "コートどうなった？"),
         ("Running plan: the Seaside half marathon", "The half marathon is off.", "Am I still running the half marathon?"),
         ("Sent the laptop in for repair", "Laptop came back with a new fan", "What happened with the laptop?"),
