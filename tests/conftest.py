@@ -71,6 +71,13 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def earlier_modules_frozen() -> None:
+    """Spare it what earlier modules have imported and cached, too: each server that starts here collects once."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def fork_server_closed() -> Iterator[None]:
     """Ends the process that makes servers and commands of ours, if a test has wanted one."""
