@@ -26,7 +26,7 @@ from typing import Any
 
 import httpx2
 import typer
-from tls_context import share_tls_context
+from made_once import share_tls_context
 
 FORKS = sys.platform == "linux"
 # What `memory-mcp` imports at its start, with its first call or later, and what uvicorn and anyio look up by name.
