@@ -6,6 +6,7 @@ What is started like this has its own number, reads its own configuration and en
 That `python -m memory_mcp` starts, too, is what tests/e2e/test_server_process.py and test_cli.py show.
 """
 
+import atexit
 import functools
 import gc
 import importlib
@@ -21,6 +22,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -249,7 +251,20 @@ def _become(request: Mapping[str, Any]) -> None:
         moment, ordinal = request["moment"]
         importlib.import_module("crashing").arm(moment, ordinal)
     sys.argv[1:] = request["arguments"]
-    importlib.import_module("memory_mcp.cli").main()
+    try:
+        importlib.import_module("memory_mcp.cli").main()
+    except SystemExit as ended:
+        _end(ended.code if isinstance(ended.code, int) else 0)
+
+
+def _end(status: int) -> None:
+    """End as the interpreter does, but without taking apart all that was imported: that takes longer than most commands."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with suppress(BrokenPipeError):  # whoever read it has gone
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":

@@ -346,7 +346,7 @@ def test_an_import_that_is_killed_half_way_is_completed_by_the_next_without_doub
     tmp_path: Path, figure: Figure, eventually: Callable[[Callable[[], bool]], None]
 ) -> None:
     file = tmp_path / "conversations.json"
-    file.write_text(json.dumps(chatgpt(100, 25)), encoding="utf-8")
+    file.write_text(json.dumps(chatgpt(100, 15)), encoding="utf-8")
     (tmp_path / "server").mkdir()
     with serving(tmp_path / "server", '{"embeddings_model": null, "reranker_model": null}') as server:
 
@@ -359,8 +359,8 @@ def test_an_import_that_is_killed_half_way_is_completed_by_the_next_without_doub
         client.kill()
         client.wait()
         figure("stored when an import was killed", stored())
-        assert 0 < stored() < 2_500
+        assert 0 < stored() < 1_500
         done = server.memory_mcp("import", str(file), "-p", "n")
         assert done.returncode == 0, done.stderr
-        assert stored() == 2_500
+        assert stored() == 1_500
         assert "0 refused" in done.stdout
