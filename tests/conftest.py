@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 import hypothesis
 import pytest
 from httpx2._config import DEFAULT_TIMEOUT_CONFIG
+from made_once import share_command_tree, share_tls_context
 from model_directories import export_of, make_embedder, make_reranker
 from processes import fork_server
 from unloaded_models import unloaded_models
@@ -39,7 +40,8 @@ hypothesis.settings.load_profile("gate")
 
 # How long httpx waits where a test says nothing: its five seconds are what a busy machine sometimes takes.
 vars(DEFAULT_TIMEOUT_CONFIG).update(dict.fromkeys(("connect", "read", "write", "pool"), 60.0))
-
+share_tls_context()
+share_command_tree()
 
 # Where Linux has files in memory; what the tests of one run may leave there, in bytes.
 IN_MEMORY, ROOM = Path("/dev/shm"), 8 * 1024**3  # noqa: S108  only pytest's directories, which are their user's alone
@@ -68,6 +70,13 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def earlier_modules_frozen() -> None:
+    """Spare it what earlier modules have imported and cached, too: each server that starts here collects once."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

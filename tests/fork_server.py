@@ -6,6 +6,8 @@ What is started like this has its own number, reads its own configuration and en
 That `python -m memory_mcp` starts, too, is what tests/e2e/test_server_process.py and test_cli.py show.
 """
 
+import atexit
+import functools
 import gc
 import importlib
 import itertools
@@ -20,19 +22,47 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx2
+import typer
+from made_once import share_tls_context
+
 FORKS = sys.platform == "linux"
-# What `memory-mcp` imports, at once or later, and what uvicorn looks up by name. Not torch: few tests need it.
+# What `memory-mcp` imports at its start, with its first call or later, and what uvicorn and anyio look up by name.
+# Not torch: few tests need it.
 IMPORTED = (
     "memory_mcp.cli",
     "memory_mcp.app",
+    "memory_mcp.chat",
+    "memory_mcp.chat.opening",
+    "memory_mcp.chat.web",
+    "memory_mcp.client.bridge",
+    "memory_mcp.client.discovery",
     "memory_mcp.server.application",
     "memory_mcp.server.runtime",
     "memory_mcp.transfer.formats",
-    "uvicorn.protocols.http.h11_impl",
+    "anyio._backends._asyncio",
     "faiss",
+    "fastmcp.server.context",
+    "fastmcp.server.middleware.dereference",
+    "fastmcp.server.providers.prefab_payload",
+    "fastmcp.server.providers.prefab_synthesis",
+    "fastmcp.server.sessions",
+    "fastmcp.server.transforms.catalog",
+    "key_value.aio.adapters",
+    "key_value.aio.stores.memory",
+    "numpy.ma",
+    "prometheus_client",
+    "rich.progress",
+    "typer._click.decorators",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.asyncio",
+    "uvicorn.loops.auto",
+    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.websockets.auto",
 )
 LONGEST_START = 60  # seconds
 
@@ -151,6 +181,7 @@ def _forks() -> None:
     """Serve standard input until it ends."""
     for module in IMPORTED:
         importlib.import_module(module)
+    _prepare()
     gc.collect()
     gc.freeze()
     lines, answers = os.dup(0), os.dup(1)
@@ -187,6 +218,15 @@ def _forks() -> None:
                 os.write(answers, json.dumps({"number": request["number"], "pid": pid}).encode() + b"\n")
 
 
+def _prepare() -> None:
+    """Make once what each process would make for itself, and make alike."""
+    share_tls_context()
+    httpx2.Client().close()
+    httpx2.Client(trust_env=False).close()
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(importlib.import_module("memory_mcp.cli").app)
+
+
 def _tell_ended(numbers: dict[int, int], answers: int) -> None:
     while numbers:
         pid, status = os.waitpid(-1, os.WNOHANG)
@@ -211,7 +251,20 @@ def _become(request: Mapping[str, Any]) -> None:
         moment, ordinal = request["moment"]
         importlib.import_module("crashing").arm(moment, ordinal)
     sys.argv[1:] = request["arguments"]
-    importlib.import_module("memory_mcp.cli").main()
+    try:
+        importlib.import_module("memory_mcp.cli").main()
+    except SystemExit as ended:
+        _end(ended.code if isinstance(ended.code, int) else 0)
+
+
+def _end(status: int) -> None:
+    """End as the interpreter does, but without taking apart all that was imported: that takes longer than most commands."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with suppress(BrokenPipeError):  # whoever read it has gone
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":

@@ -240,7 +240,9 @@ def test_a_conversation_that_is_killed_leaves_no_half_of_a_turn(memory, eventual
     assert texts() == ["健太は夜更かしした。"]
 
 
-def test_fifty_conversations_at_once_keep_their_memories_apart(memory, portal):
+def test_many_conversations_at_once_keep_their_memories_apart(memory, portal, thorough):
+    count = 50 if thorough else 16
+
     async def one(number):
         async with Conversation(MODELS[number % 4], Connection(memory.url, persona=f"crowd {number}"), allowed=["*"]) as conversation:
             async for event in conversation.say(f"{TOLD} {number}"):
@@ -249,9 +251,9 @@ def test_fifty_conversations_at_once_keep_their_memories_apart(memory, portal):
         return None
 
     async def all_of_them():
-        return await asyncio.gather(*map(one, range(50)))
+        return await asyncio.gather(*map(one, range(count)))
 
-    assert portal.call(all_of_them) == ["done"] * 50
-    for number in (0, 49):
+    assert portal.call(all_of_them) == ["done"] * count
+    for number in (0, count - 1):
         answer = Connection(memory.url, persona=f"crowd {number}").get_json("/api/recall", query="", mode="recent")
         assert [hit["content"] for hit in answer["hits"]] == [f"{TOLD}。"]

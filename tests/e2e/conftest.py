@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import SPAWNED, RunningServer, serving
+from processes import RunningServer, serving
 
 
 @pytest.fixture
 def running_server(tmp_path: Path) -> Iterator[RunningServer]:
-    """A server started as a user starts it."""
-    with serving(tmp_path, command=SPAWNED) as server:
+    """A server of the test's own."""
+    with serving(tmp_path) as server:
         yield server
 
 

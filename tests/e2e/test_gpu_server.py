@@ -185,7 +185,7 @@ def test_a_server_that_starts_on_a_full_gpu_answers_by_words_and_loads_the_model
             assert ask(server, "海辺の猫")["degraded"] == []
 
 
-@pytest.mark.parametrize("backend", ["auto", "torch"])
+@pytest.mark.parametrize("backend", ["auto", pytest.param("torch", marks=pytest.mark.thorough)])
 def test_without_a_gpu_cuda_leaves_the_models_absent_and_says_why(tmp_path, embedder_directory, reranker_directory, backend):
     with serving(tmp_path, settings(embedder_directory, reranker_directory, "cuda", backend), environment=NO_GPU) as server:
         say(server, "海辺で猫と散歩した")
@@ -195,6 +195,7 @@ def test_without_a_gpu_cuda_leaves_the_models_absent_and_says_why(tmp_path, embe
         assert (contents(answer), answer["degraded"]) == (["海辺で猫と散歩した"], ["embedder_absent", "reranker_absent"])
 
 
+@pytest.mark.thorough
 def test_without_a_gpu_auto_is_the_cpu(tmp_path, embedder_directory, reranker_directory):
     with serving(tmp_path, settings(embedder_directory, reranker_directory, "auto"), environment=NO_GPU) as server:
         say(server, "海辺で猫と散歩した")

@@ -114,6 +114,7 @@ def test_the_base_shows_the_graph_without_them(server):
         assert get(server, path).status_code == 200, path
 
 
+@pytest.mark.thorough
 def test_the_extra_graph_is_all_that_analyses_need(archives, tmp_path):
     commands = linked(tmp_path / "graph", archives[1], "graph")
     assert importable(commands, [*EXTRAS["graph"], "faiss", "torch"]) == list(EXTRAS["graph"])
@@ -123,6 +124,7 @@ def test_the_extra_graph_is_all_that_analyses_need(archives, tmp_path):
             assert get(running, path).status_code == 200, path
 
 
+@pytest.mark.thorough
 def test_the_extra_vectors_is_all_that_models_on_another_server_need(archives, base, server, tmp_path, eventually):
     with model_server("tei") as elsewhere:
         named = json.dumps({"embeddings_url": elsewhere.url, "reranker_model": None})
@@ -148,6 +150,7 @@ def test_the_doctor_says_which_settings_name_what_is_not_installed(base, server,
         assert f'pip install "persona-memory-mcp[{extra}]"' in note
 
 
+@pytest.mark.thorough
 def test_the_base_opens_the_data_of_a_checkout_with_its_vectors(base, tmp_path):
     with serving(tmp_path, VECTORS) as checkout:
         checkout.memory_mcp("remember", "睡蓮の踊りを見た。", "-p", "nilou")

@@ -88,6 +88,7 @@ def test_a_model_of_another_dimension_takes_over_live_without_one_wrong_answer(t
         assert modes == {("hybrid",)}
 
 
+@pytest.mark.thorough
 def test_entities_get_vectors_of_a_real_model_beside_the_serving(tmp_path, embedder_directory):
     config = {**json.loads(settings(embedder_directory)), "toolsets": ["core", "graph"], "upkeep": {"idle_seconds": 0}}
 

@@ -26,14 +26,16 @@ def found(out: Path, what: str) -> list[dict[str, Any]]:
     return [line for line in lines(out) if line["what"] == what]
 
 
-def test_saving_recalling_and_beginning_are_measured_at_every_size_with_every_number_of_clients(tmp_path: Path):
-    out = tmp_path / "out.jsonl"
-    run("benchmarks.latency", *"--memories 20 30 --saves 2 --recalls 4 --clients 1 2 --out".split(), str(out))
+def test_saving_recalling_and_beginning_are_measured_at_every_size_with_every_number_of_clients(tmp_path: Path, thorough: bool):
+    out, sizes = tmp_path / "out.jsonl", [20, 30] if thorough else [20]
+    run("benchmarks.latency", "--memories", *map(str, sizes), *"--saves 2 --recalls 4 --clients 1 2 --out".split(), str(out))
     for what in ("recall", "get_context"):
-        assert [(line["memories"], line["clients"]) for line in found(out, what)] == [(20, 1), (20, 2), (30, 1), (30, 2)]
+        assert [(line["memories"], line["clients"]) for line in found(out, what)] == [
+            (size, clients) for size in sizes for clients in (1, 2)
+        ]
         assert all(0 < line["p50_ms"] <= line["p95_ms"] for line in found(out, what))
-    assert [line["stored"] for line in found(out, "import")] == [20, 30]
-    assert [line["memories"] for line in found(out, "save")] == [line["memories"] for line in found(out, "floor")] == [20, 30]
+    assert [line["stored"] for line in found(out, "import")] == sizes
+    assert [line["memories"] for line in found(out, "save")] == [line["memories"] for line in found(out, "floor")] == sizes
 
 
 def test_long_turns_are_measured_until_words_meaning_and_the_graph_are_there(tmp_path: Path):
@@ -44,14 +46,21 @@ def test_long_turns_are_measured_until_words_meaning_and_the_graph_are_there(tmp
     assert 0 < words["after_s"] <= meaning["after_s"] <= graph["after_s"]
 
 
-def test_every_page_of_the_dashboard_is_measured_beside_an_empty_call_and_a_filled_directory_is_used_again(tmp_path: Path):
-    out, data = tmp_path / "out.jsonl", tmp_path / "memory"
-    data.mkdir()
-    run("benchmarks.dashboard", *"--memories 60 --visits 1 --data".split(), str(data), "--out", str(out))
+def test_every_page_of_the_dashboard_is_measured_beside_an_empty_call(tmp_path: Path):
+    out = tmp_path / "out.jsonl"
+    run("benchmarks.dashboard", *"--memories 60 --visits 1 --out".split(), str(out))
     rooms = {line["page"].partition(":")[0] for line in found(out, "page")}
     assert rooms == {"personas", "today", "memories", "memory", "ask", "people", "house"}
     assert all(0 < line["p50_ms"] <= line["p95_ms"] for line in (*found(out, "floor"), *found(out, "page")))
-    run("benchmarks.dashboard", *"--memories 60 --visits 1 --pages house --data".split(), str(data), "--out", str(out))
+    assert [line["stored"] for line in found(out, "import")] == [60]
+
+
+@pytest.mark.thorough
+def test_a_directory_that_is_filled_is_used_again(tmp_path: Path):
+    out, data = tmp_path / "out.jsonl", tmp_path / "memory"
+    data.mkdir()
+    for _ in range(2):
+        run("benchmarks.dashboard", *"--memories 60 --visits 1 --pages house --data".split(), str(data), "--out", str(out))
     assert [line["stored"] for line in found(out, "import")] == [60]
 
 

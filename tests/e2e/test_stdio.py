@@ -39,7 +39,7 @@ def structured(message: dict[str, Any]) -> dict[str, Any]:
     return dict(message["result"]["structuredContent"])
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.thorough)])
 def test_one_line_of_a_client_is_a_whole_installation(data: Path, mode: str) -> None:
     environment = clean_environment({"MEMORY_MCP_PERSONA": "さくら"})
     transport = StdioTransport(

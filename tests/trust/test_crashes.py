@@ -18,7 +18,7 @@ from writers import Caller, Expected, judged, retry_unanswered, settle, write_un
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800), pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
 
-ROUNDS, THOROUGH_ROUNDS = 12, 60
+ROUNDS, THOROUGH_ROUNDS = 8, 60
 WRITERS = 8
 PERSONAS = ("nilou", "さくら", "A/B")
 LONGEST_LIFE_SECONDS = 1.2  # for a second or so of it the next server imports beside the writers

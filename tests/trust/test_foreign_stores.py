@@ -195,12 +195,12 @@ def test_an_entity_with_values_that_can_not_be_stored_loses_those_or_is_refused(
     assert kept or "about the graph could not be adopted: entity" in caplog.text
 
 
-def test_killed_at_any_step_of_a_split_the_next_start_goes_on(tmp_path, figure):
+def test_killed_at_any_step_of_a_split_the_next_start_goes_on(tmp_path, figure, thorough):
     store = FOREIGN["long_memory_MCP"]
     make_foreign(tmp_path / "whole" / "long_memory.sqlite", store)
     steps = int(run_until(tmp_path / "whole", 10**9).stdout.split()[-1])
     # A few steps more or less from run to run: writes that wait together share a commit.
-    for number in range(1, steps - steps // 10, max(1, steps // 8)):
+    for number in range(1, steps - steps // 10, max(1, steps // (8 if thorough else 5))):
         data = tmp_path / f"killed{number}"
         make_foreign(data / "long_memory.sqlite", store)
         assert run_until(data, number).returncode == -9

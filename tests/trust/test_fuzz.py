@@ -62,7 +62,7 @@ def test_tools_take_or_refuse_whatever_arguments_they_are_given(target, era, fig
             told = post(target, json.dumps(call).encode(), headers, persona)
             assert "result" in told or "error" in told
 
-        explore(st.tuples(arguments_of(tool["inputSchema"]), PERSONAS), check, 400 if thorough else 40)
+        explore(st.tuples(arguments_of(tool["inputSchema"]), PERSONAS), check, 400 if thorough else 20)
     noted(figure, target, f"arguments of {len(tools)} tools, {era}", before)
 
 

@@ -63,7 +63,7 @@ def test_every_route_answers_as_its_document_says(target, figure, thorough):
                 case.validate_response(answer, checks=ANNOUNCED)
                 target.cases += 1
 
-            explore(operation.as_strategy(generation_mode=mode), check, 150 if thorough else 15)
+            explore(operation.as_strategy(generation_mode=mode), check, 150 if thorough else 8)
     target.assert_unharmed()
     figure("fuzz: routes by their OpenAPI document", f"{target.cases - before} cases, 0 failures")
 
@@ -147,7 +147,7 @@ def test_every_line_of_an_import_is_stored_or_refused_and_comes_out_as_it_went_i
         assert all(1 <= error["line"] <= len(sent) and 0 < len(error["reason"]) < REASON_LENGTH for error in told["errors"])
         lines += len(sent)
 
-    explore(st.lists(LINES, max_size=8).map(b"\n".join), check, 2_500 if thorough else 250)
+    explore(st.lists(LINES, max_size=8).map(b"\n".join), check, 2_500 if thorough else 150)
     written = export(target, "fuzz")
     again = import_lines(target, written, persona="copy")
     assert (stored(again), again["refused"]) == (len(written.splitlines()), 0), again["errors"][:3]

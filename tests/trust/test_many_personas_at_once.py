@@ -1,4 +1,4 @@
-"""Many callers of each of eight personas, everything at once: no answer, no file and no log holds a byte of another persona's memories."""
+"""Callers of each of eight personas, everything at once: no answer, no file and no log holds a byte of another persona's memories."""
 
 import asyncio
 import functools
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 PERSONAS = ("a/b", "a_b", "a-b", "A-B", "..", "さくら", "がく", "con")
 NOBODY = "nobody-yet"
-CALLERS_EACH, THOROUGH_CALLERS_EACH = 2, 8  # one in either era; half of them by header and half by path
+CALLERS_EACH, THOROUGH_CALLERS_EACH = 1, 8  # half of them in either era, and half of those by header and half by path
 REAL_CLIENTS_EACH = 2  # the others send what they would send
 TOOLSETS = ["core", "upkeep", "compat", "graph", "experience"]
 SETTLE_SECONDS = 90
@@ -68,31 +68,32 @@ def settled(server: RunningServer) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def day(server: RunningServer, request: pytest.FixtureRequest) -> tuple[Overheard, set[str]]:
+def callers_each(request: pytest.FixtureRequest) -> int:
+    return THOROUGH_CALLERS_EACH if request.config.getoption("--thorough") else CALLERS_EACH
+
+
+@pytest.fixture(scope="module")
+def day(server: RunningServer, callers_each: int) -> tuple[Overheard, set[str]]:
     """What was heard, and what was done, in the days of all callers."""
-    callers_each, rounds = (THOROUGH_CALLERS_EACH, 1) if request.config.getoption("--thorough") else (CALLERS_EACH, 1)
     overheard = Overheard()
-    return overheard, asyncio.run(all_at_once(server, overheard, callers_each, rounds))
+    return overheard, asyncio.run(all_at_once(server, overheard, callers_each))
 
 
-async def all_at_once(server: RunningServer, overheard: Overheard, callers_each: int, rounds: int) -> set[str]:
+async def all_at_once(server: RunningServer, overheard: Overheard, callers_each: int) -> set[str]:
     keys: dict[str, list[str]] = {persona: [] for persona in (*PERSONAS, NOBODY)}
     async with AsyncExitStack() as stack:
         callers = [await joined(stack, server, overheard, persona, number, keys) for number in range(callers_each) for persona in PERSONAS]
         callers += [await joined(stack, server, overheard, NOBODY, number, keys) for number in range(2)]
-        done = await asyncio.gather(*(days_of(caller, rounds) for caller in callers))
+        done = await asyncio.gather(*(a_day(caller) for caller in callers))
     return set().union(*done)
-
-
-async def days_of(caller: Caller, rounds: int) -> set[str]:
-    return set().union(*[await a_day(caller) for _ in range(rounds)])
 
 
 async def joined(
     stack: AsyncExitStack, server: RunningServer, overheard: Overheard, persona: str, number: int, keys: dict[str, list[str]]
 ) -> Caller:
     """A caller: every other one in the earlier era of the protocol; by the path instead of the header in an order that differs by persona."""
-    turn = number // 2 + (*PERSONAS, NOBODY).index(persona) // (1 + number % 2)
+    place = (*PERSONAS, NOBODY).index(persona)
+    turn, earlier = number // 2 + place // (1 + number % 2), (number + place // 2) % 2
     by_path = turn % 2 and persona != ".."  # which clients take out of a URL
     headers = {} if by_path else {"X-Persona": quote(persona)}
     prefix = f"/p/{quote(persona, safe='')}" if by_path else ""
@@ -101,10 +102,10 @@ async def joined(
         return overhearing_client(overheard, persona, headers=headers, **options)
 
     plain = await stack.enter_async_context(http(headers, base_url=server.url, timeout=120))
-    mcp: Client | PlainMcp = PlainMcp(plain, f"{prefix}/mcp", EARLIER if number % 2 else LATER)
+    mcp: Client | PlainMcp = PlainMcp(plain, f"{prefix}/mcp", EARLIER if earlier else LATER)
     if number < REAL_CLIENTS_EACH:
         transport = StreamableHttpTransport(f"{server.url}{prefix}/mcp", headers=headers, httpx_client_factory=http)
-        mcp = await stack.enter_async_context(Client(transport, mode="legacy" if number % 2 else "auto", timeout=120))
+        mcp = await stack.enter_async_context(Client(transport, mode="legacy" if earlier else "auto", timeout=120))
     chance = random.Random(f"{persona} {number}")
 
     def stolen() -> list[str]:
@@ -121,7 +122,9 @@ def exported(server: RunningServer, persona: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answer.raise_for_status().content.splitlines()]
 
 
-def test_no_answer_holds_a_byte_of_somebody_elses(server: RunningServer, day: tuple[Overheard, set[str]], figure: Figure) -> None:
+def test_no_answer_holds_a_byte_of_somebody_elses(
+    server: RunningServer, day: tuple[Overheard, set[str]], callers_each: int, figure: Figure
+) -> None:
     overheard, _ = day
     owners = {row["key"]: persona for persona in PERSONAS for row in exported(server, persona) if "key" in row}
     foreign = overheard.foreign(owners)
@@ -130,8 +133,8 @@ def test_no_answer_holds_a_byte_of_somebody_elses(server: RunningServer, day: tu
     assert foreign == []
     assert set(overheard.statuses) <= {200, 202}
     for persona in PERSONAS:
-        assert overheard.marks[persona][mark_of(persona)] > 100
-        assert len([owner for owner in owners.values() if owner == persona]) > 20
+        assert overheard.marks[persona][mark_of(persona)] > 50 * callers_each
+        assert len([owner for owner in owners.values() if owner == persona]) > 10 * callers_each
     assert not overheard.marks[NOBODY]
     assert not overheard.keys[NOBODY]
 

@@ -610,7 +610,7 @@ def test_killed_at_any_step_the_next_start_goes_on_and_nothing_is_lost(tmp_path,
     make_everything(tmp_path / "whole", sprung)
     steps = int(run_until(tmp_path / "whole", 10**9).stdout.split()[-1])
     # A few steps more or less from run to run: writes that wait together share a commit.
-    points = range(1, steps - steps // 50, max(1, steps // (100 if thorough else 12)))
+    points = range(1, steps - steps // 50, max(1, steps // (100 if thorough else 8)))
     places = {number: tmp_path / f"killed{number}" for number in points}
     for data in places.values():
         make_everything(data, sprung)

@@ -17,8 +17,8 @@ from writers import Caller
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 RECALLERS, WRITERS, FLOODERS = 50, 8, 40
-IMPORTED, THOROUGH_IMPORTED = 1_500, 6_000
-CALM_SECONDS, THOROUGH_CALM_SECONDS = 4, 15
+IMPORTED, THOROUGH_IMPORTED = 1_000, 6_000
+CALM_SECONDS, THOROUGH_CALM_SECONDS = 2, 15
 # Small enough for these callers to overflow it: all of them, and the flooders alone.
 LIMITS = {"at_once": 20, "at_once_per_persona": 8, "waiting": 50, "waiting_per_persona": 12}
 MEMORY_LIMIT_BYTES = 700 * 1024 * 1024

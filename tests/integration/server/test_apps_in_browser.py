@@ -91,10 +91,10 @@ def frame_of(page):
     return page.frames[1]
 
 
-LOOKS = [("ja-JP", "light", 640), ("en-US", "dark", 340)]
+LIGHT, DARK = ("ja-JP", "light", 640), ("en-US", "dark", 340)
 
 
-@pytest.mark.parametrize(("locale", "theme", "width"), LOOKS)
+@pytest.mark.parametrize(("locale", "theme", "width"), [LIGHT, pytest.param(*DARK, marks=pytest.mark.thorough)])
 def test_the_graph_is_drawn_and_a_click_goes_outwards_through_the_host(caller, shown, locale, theme, width):
     caller(
         "remember",
@@ -141,7 +141,7 @@ def test_a_history_shows_what_changed_and_a_button_restores_a_revision(caller, s
     assert frame_of(page).evaluate("() => window.broken") is None
 
 
-@pytest.mark.parametrize(("locale", "theme", "width"), LOOKS)
+@pytest.mark.parametrize(("locale", "theme", "width"), [pytest.param(*LIGHT, marks=pytest.mark.thorough), DARK])
 def test_why_shows_the_parts_of_each_score_and_leads_to_a_history(caller, shown, locale, theme, width):
     caller("remember", content="健太は苺が好き。", source="健太")
     key = caller("remember", content=f"健太の誕生日。{MARKUP}")["key"]

@@ -232,7 +232,7 @@ def test_several_personas_are_chosen_and_talk(page, site, asked):
 
 @pytest.mark.parametrize(
     ("page", "language"),
-    [({}, "ja"), ({"color_scheme": "dark", "viewport": {"width": 360, "height": 740}}, "en")],
+    [pytest.param({}, "ja", marks=pytest.mark.thorough), ({"color_scheme": "dark", "viewport": {"width": 360, "height": 740}}, "en")],
     indirect=["page"],
 )
 def test_what_a_model_says_is_markdown_without_html_pictures_or_scripts_and_pages_are_accessible(page, site, asked, language):

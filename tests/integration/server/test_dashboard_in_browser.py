@@ -113,13 +113,14 @@ def violations(page):
     ],
     indirect=["page"],
 )
-def test_every_page_is_accessible_in_both_languages_light_and_dark_on_a_desk_and_on_a_phone(page, language):
-    for path in PAGES:
+def test_every_page_is_accessible_in_both_languages_light_and_dark_on_a_desk_and_on_a_phone(page, language, thorough):
+    for number, path in enumerate(PAGES):
         page.goto(f"{path}{'&' if '?' in path else '?'}lang={language}")
         page.locator("#decide[hx-get]").wait_for(state="detached")
         assert page.locator("html").get_attribute("lang") == language
         assert page.title().endswith("Memory MCP")
-        assert violations(page) == [], path
+        if thorough or (language == "ja") == number % 2:  # axe-core looks at each page in one of the two, or, when there is time, in both
+            assert violations(page) == [], path
         assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth"), path
         assert page.evaluate("() => window.broken") is None, path
 

@@ -272,7 +272,7 @@ def test_one_token_has_the_imports_of_one_caller_however_many_personas_it_names(
 @pytest.mark.parametrize("path", ["/mcp", "/api/purge", "/api/import"])
 def test_a_body_that_stops_arriving_is_given_up(own_server, own_http, path, monkeypatch):
     monkeypatch.setattr(edge, "SILENCE_SECONDS", 0.2)
-    with half_sent(own_server.port, path) as [connection]:
+    with half_sent(own_server.port, path, headers="Connection: close\r\n") as [connection]:
         answer = b"".join(iter(lambda: connection.recv(4_096), b""))
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"the rest of the call did not come" in answer
@@ -299,9 +299,9 @@ def test_a_connection_on_which_no_request_begins_or_its_headers_do_not_end_is_cl
 def test_what_an_import_had_stored_before_it_stopped_is_stored_and_said(own_server, own_http, monkeypatch):
     monkeypatch.setattr(edge, "SILENCE_SECONDS", 0.2)
     lines = b"".join(b'{"content": "%d"}\n' % number for number in range(200))
-    head = f"POST /api/import HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Persona: nilou\r\nContent-Length: {len(lines) + 99}\r\n\r\n"
+    told = ("POST /api/import HTTP/1.1", "Host: 127.0.0.1", "Connection: close", "X-Persona: nilou", f"Content-Length: {len(lines) + 99}")
     with socket.create_connection(("127.0.0.1", own_server.port), timeout=60) as connection:
-        connection.sendall(head.encode() + lines)
+        connection.sendall("\r\n".join([*told, "", ""]).encode() + lines)
         answer = b"".join(iter(lambda: connection.recv(4_096), b""))
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["stored"] == 200

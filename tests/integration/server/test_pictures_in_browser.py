@@ -68,7 +68,7 @@ def test_the_picture_shows_what_the_tables_beside_it_say(page):
 @pytest.mark.parametrize(
     ("page", "language"),
     [
-        ({"color_scheme": "light", "viewport": {"width": 1200, "height": 900}}, "ja"),
+        pytest.param({"color_scheme": "light", "viewport": {"width": 1200, "height": 900}}, "ja", marks=pytest.mark.thorough),
         ({"color_scheme": "dark", "viewport": {"width": 360, "height": 740}, "has_touch": True}, "en"),
     ],
     indirect=["page"],
