@@ -140,3 +140,12 @@ def test_two_results_are_printed_as_ratios_and_whoever_reads_may_stop(tmp_path: 
         process.stdout.close()
         assert process.stderr.read() == ""
         assert process.wait(60) == 0
+
+
+def test_calls_of_this_tree_are_measured_beside_those_of_another(tmp_path):
+    out = tmp_path / "results.jsonl"
+    run("benchmarks.beside", str(ROOT), *"--memories 20 --turns 2 --clients 2 --tools recall --out".split(), str(out))
+    machine, result = lines(out)
+    assert machine["other"] == str(ROOT)
+    assert (result["what"], result["clients"]) == ("recall", 2)
+    assert all(low <= middle <= high and low > 0 for middle, low, high in (result[f"{of}_ratio"] for of in ("answer", "call", "processor")))

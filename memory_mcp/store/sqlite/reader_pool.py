@@ -15,8 +15,9 @@ import apsw
 from memory_mcp.process import usable_cores
 
 POOL_SIZE = 4
-# More threads than cores only take the interpreter lock from each other. Two at least: one may wait for the disk.
-SHORT_READS = max(2, min(POOL_SIZE, usable_cores()))
+# More threads than cores only take the interpreter lock from each other, and so does a fourth with cores to spare: of five cores it costs eight callers 4 %,
+# two are as fast as four. Two at least: one may wait for the disk.
+SHORT_READS = max(2, min(3, usable_cores()))
 
 
 class ReaderPool:
