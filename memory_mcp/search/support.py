@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from memory_mcp.domain import Candidate
 
 # The share of the best match's words that a hit has. What others of its session share counts half.
-LEAST_WORDS, SESSION_WEIGHT = 0.29, 0.5
+LEAST_WORDS, SESSION_WEIGHT = 0.28, 0.5
 # The share of the best match's nearness that a hit has.
 LEAST_NEARNESS = 0.5
 

@@ -39,7 +39,6 @@ _RUN = re.compile(
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _KANJI = re.compile(f"[{HAN}]")
 _KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,}}")
-_WORD_END = re.compile(f"(?<=[{KATAKANA}{HAN}])[{KATAKANA}{HAN}][はがをの]")
 _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 
 # English function words match everything and distinguish nothing. They are dropped from queries only, so that the index stays
@@ -105,14 +104,14 @@ def weighed_query_tokens(text: str, known: Set[str] = frozenset()) -> list[str]:
 
     A word in Latin letters is one token, and its weight is `WORD_WEIGHT`. One in katakana is searched as a whole, and by its first three and its last
     characters, which compounds share with their parts; バージョン and リージョン share only the last. One of two or three characters is so only if it is
-    among `known` phrases of tokens. The end of a longer word with its particle (業は of 職業は) is no word. A long query stays as it is.
+    among `known` phrases of tokens. A long query stays as it is.
     """
     found = query_tokens(text)
     if len(found) > QUERY_TOKENS_LIMIT // WORD_WEIGHT or not any(map(is_unspaced, found)):
         return found
     words = [_pairs(word) for word in dict.fromkeys(_KATAKANA_WORD.findall(normalise(text)))]
     words = [pairs for pairs in words if len(pairs) > 2 or " ".join(pairs) in known]
-    replaced = {pair for pairs in words for pair in pairs} | set(_WORD_END.findall(with_usual_kanji(normalise(text))))
+    replaced = {pair for pairs in words for pair in pairs}
     weighed = [token for token in found if token not in replaced for _ in range(1 if is_unspaced(token) else WORD_WEIGHT)]
     return weighed + [" ".join(part) for pairs in words for part in (pairs, pairs[:2], _last_part(pairs))]
 

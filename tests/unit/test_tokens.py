@@ -190,11 +190,6 @@ def test_a_word_of_two_or_three_katakana_is_searched_as_a_whole_if_it_is_known()
     assert weighed_query_tokens("マヤ", {"ジム"}) == ["マヤ"]
 
 
-def test_the_end_of_a_word_with_its_particle_is_not_searched():
-    assert weighed_query_tokens("職業は花") == ["職", "職業", "業", "は花", "花"]
-    assert weighed_query_tokens("花は") == ["花", "花は"]
-
-
 def test_a_long_query_is_searched_by_its_tokens():
     query = "バージョン " + " ".join(f"word{number}" for number in range(100))
     assert weighed_query_tokens(query) == query_tokens(query)
