@@ -17,6 +17,8 @@ from memory_mcp.server.dashboard.routes import ROUTES
 from memory_mcp.server.sessions import COOKIE, IDLE_SECONDS, LIFE_SECONDS, SESSIONS_KEPT, Sessions
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
 
+pytestmark = pytest.mark.slow  # a page for each of many tests
+
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 TLS = ssl.create_default_context()
 BROWSER = {"Accept": "text/html"}

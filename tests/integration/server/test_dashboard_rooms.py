@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
+pytestmark = pytest.mark.slow  # several pages for each test
+
 
 @pytest.fixture
 def send(http, name):

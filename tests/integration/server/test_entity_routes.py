@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a persona with a graph for each test
+
 PLACE = "/api/graph/"
 
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a persona with a graph for each test
+
 
 @pytest.fixture(scope="module")
 def server(serving, tmp_path_factory):

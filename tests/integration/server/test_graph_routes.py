@@ -12,6 +12,8 @@ from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.server.actions import analytics, graph
 from memory_mcp.server.operation import operations_of
 
+pytestmark = pytest.mark.slow  # a persona with a graph for each test
+
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from memory_mcp.graph.update.cooccurrence import update_graph
 
+pytestmark = pytest.mark.slow  # a persona with a graph for each test
+
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from memory_mcp.graph.update.cooccurrence import update_graph
 
+pytestmark = pytest.mark.slow  # a persona with a graph for each test
+
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 PEBBLE = ("健太は元気", "[[健太|Person]]が来た", {"content": "[[ダイズモ|Object]]を拾った", "relations": ["健太 > 飼っている > ダイズモ"]})
 TANAKA = ("[[田中太郎|Person]]が来た", "[[田中太郎|たなっち]]と散歩した")

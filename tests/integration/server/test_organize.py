@@ -9,6 +9,8 @@ from memory_mcp.cli import app as command_line
 from memory_mcp.server.actions.organize import SHOWN_LIMIT
 from memory_mcp.text.labels import LIST_LIMIT
 
+pytestmark = pytest.mark.slow  # a persona with a graph for each test
+
 
 @pytest.fixture(scope="module")
 def server(serving, tmp_path_factory):

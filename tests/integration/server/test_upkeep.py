@@ -7,6 +7,8 @@ import pytest
 
 from memory_mcp.store.files.access_tokens import create_token
 
+pytestmark = pytest.mark.slow  # a server for each of many tests
+
 SECRET = "鰻鱧鯰の密談は zqxunique です"
 
 

@@ -5,6 +5,8 @@ import sqlite3
 
 import pytest
 
+pytestmark = pytest.mark.slow  # a persona with a graph for each test
+
 
 @pytest.fixture(scope="module")
 def server(serving, tmp_path_factory):
