@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import httpx2
 
 from benchmarks.calls import Tools
+from benchmarks.dashboard import processor_seconds
 from benchmarks.report import Report, machine
 from benchmarks.server import IMPORT_TIMEOUT_SECONDS, Server, running
 from benchmarks.texts import question, sentence
@@ -63,11 +64,6 @@ def wait_until_idle(server: Server) -> None:
     while (now := processor_seconds(server.pid)) - spent > LOOK_SECONDS / 20:
         spent = now
         time.sleep(LOOK_SECONDS)
-
-
-def processor_seconds(pid: int) -> float:
-    """What the threads of a process have spent."""
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir()) / 1e9
 
 
 async def turn(server: Server, clients: Sequence[Tools], tool: str, calls: Iterator[dict[str, Any]], count: int) -> Turn:

@@ -29,15 +29,18 @@ _WAS_TOLD = re.compile(
 )
 
 
-def terms_of(connection: apsw.Connection, counts: TokenCounts, question: Question, *, beside_vectors: bool = False) -> bm25_index.Terms:
-    """What to look for by words: the query without its dates and, where the caller guessed an answer, that guess."""
+def terms_of(
+    connection: apsw.Connection, counts: TokenCounts, question: Question, limit: int, *, beside_vectors: bool = False
+) -> bm25_index.Terms:
+    """What to look for by words: the query without its dates and, where the caller guessed an answer, that guess. With a `limit` of 0, where only known
+    memories are scored, words of the same sound are none of it."""
     question = replace(question, query=_WAS_TOLD.sub(" ", question.query).strip() or question.query)
     meant = synonyms(question.query)
     return bm25_index.Terms(
         search_tokens(question, meant, beside_vectors=beside_vectors),
         query_phrases(question.query),
         meant,
-        as_synonyms(connection, counts.stored, question.query),
+        as_synonyms(connection, counts.stored, question.query) if limit else (),
         whole_words(question.query, meant),
     )
 

@@ -246,7 +246,7 @@ def _fused(search: Search) -> Ranking:
     lexical_limit = 0 if by_meaning_alone else limit
     words: dict[int, float] = {}
     if not asked.is_vague:
-        terms = terms_of(connection, counts, replace(question, query=asked.words), beside_vectors=meaning.index is not None)
+        terms = terms_of(connection, counts, replace(question, query=asked.words), lexical_limit, beside_vectors=meaning.index is not None)
         matches = partial(from_words, connection, counts, asked.words, terms, limit=lexical_limit)
         words = matches(question.filters, others=(*near, *dates))
         if asked.is_recent and lexical_limit and not question.filters.date_range:
@@ -302,7 +302,7 @@ def _by_graph(search: Search, by_meaning: EntitiesByMeaning, named: QueryEntitie
     connection, question = search.connection, search.question
     near = memories_near_entities(connection, question, named.shares or by_meaning.shares, lambda: _fused(search).candidates)
     counts, rest = search.persona.words, replace(question, query=named.rest)
-    words = from_words(connection, counts, rest.query, terms_of(connection, counts, rest), question.filters, 0, list(near))
+    words = from_words(connection, counts, rest.query, terms_of(connection, counts, rest, 0), question.filters, 0, list(near))
     hints = replace(_hints(search, memories.origins(connection, near)), graph=near)
     return _ordered(search, union(connection, search.meaning, words, near), hints)
 
