@@ -58,6 +58,12 @@ class Client:
     def get(self, path: str, **parameters: Any) -> httpx2.Response:
         return httpx2.get(self._url + path, params=parameters, headers=self._headers, timeout=60, trust_env=False)
 
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = (
+            httpx2.post(self._url + path, json=body, headers=self._headers, timeout=60, trust_env=False).raise_for_status().json()
+        )
+        return answer
+
 
 def answers(server: RunningServer, secret: str) -> dict[str, Any]:
     """What a server says about everything stored, without what depends on the day."""
@@ -94,7 +100,7 @@ def as_then(answer: Any, then: Any) -> Any:
     return round(answer, 1) if isinstance(answer, float) else answer
 
 
-def _fill(server: RunningServer) -> None:
+def fill(server: RunningServer) -> None:
     nilou = Client(server, PLAIN)
     trip = nilou.tool(
         "remember", content="[[健二|Person]]と[[京都|Place]]へ旅行に行った。", occurred_at="2026-10-17", tags=["旅行"], importance=0.9
@@ -113,7 +119,7 @@ def _fill(server: RunningServer) -> None:
     Client(server, ENCRYPTED).tool("remember", content="[[花子|Person]]と京都へ旅行に行った。", occurred_at="2026-11-03")
 
 
-def _settled(server: RunningServer) -> bool:
+def settled(server: RunningServer) -> bool:
     ready = httpx2.get(f"{server.url}/ready", timeout=60, trust_env=False).json()
     return not ready["index_lag"] and not ready["chores"]["graph"]["due"]
 
@@ -130,8 +136,8 @@ def _make() -> None:
         data, config = directory / "memory", directory / "config.json"
         _command("key", "new", str(directory / "master.key"))
         with serving(directory, configuration(directory, 0)) as server:
-            _fill(server)
-            while not _settled(server):
+            fill(server)
+            while not settled(server):
                 threading.Event().wait(0.2)
         _command("encrypt", "-p", ENCRYPTED, "--config", str(config), "--data", str(data))
         created = _command("token", "create", "--all-personas", "--scopes", "read,write,delete,export,admin", "--data", str(data))
