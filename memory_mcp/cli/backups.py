@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli.japanese import tell
+from memory_mcp.cli.japanese import refusal, tell, worded
 from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_directory, memories_in_words, settings_of, size_in_words
 from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import MasterKey, earlier_key, key_in_file, master_key
@@ -53,7 +53,7 @@ def backup(
             tell(f"{name}: {memories_in_words(counts.memories)}, {size_in_words(made.size_bytes)}: {made.path}")
         except MemoryMCPError as error:
             failed += 1
-            typer.echo(f"{name}: {error}", err=True)
+            typer.echo(f"{name}: {refusal(str(error))}", err=True)
     if not names:
         tell("There are no personas here.")
     elif keys.master is None:
@@ -73,7 +73,7 @@ def list_backups(to: BackupDirectory = None, config: ConfigFile = None, data: Da
     for made in backups:
         at = made.made_at.astimezone(settings.zone).isoformat(sep=" ", timespec="minutes")
         kind = "encrypted" if made.sealed else "plain"
-        typer.echo(f"{_persona_of(directory / made.folder)}  {at}  {size_in_words(made.size_bytes)}  {kind}  {made.path}")
+        typer.echo(f"{_persona_of(directory / made.folder)}  {at}  {size_in_words(made.size_bytes)}  {worded(kind)}  {made.path}")
     if not backups:
         tell("There are no backups.")
 

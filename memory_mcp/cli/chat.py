@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memory_mcp.cli import japanese
+from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import (
     AsJson,
     ConfigFile,
@@ -110,7 +111,7 @@ async def _answer(conversation: "Conversation", text: str, *, off_record: bool, 
     pieces: list[str] = []
     async with conversation:
         for server, why in conversation.toolbox.missing.items():
-            typer.echo(f"memory-mcp: {server} is left out: {why}", err=True)
+            tell(f"memory-mcp: {server} is left out: {why}", err=True)
         async for event in conversation.say(text, off_record=off_record):
             if isinstance(event, TextPiece):
                 pieces.append(event.text)
@@ -121,7 +122,7 @@ async def _answer(conversation: "Conversation", text: str, *, off_record: bool, 
                 tools.append(event_json(event))
             elif isinstance(event, ApprovalNeeded):
                 conversation.answer(event.call.id, allowed=False)
-                typer.echo(f"memory-mcp: {event.call.name} was not allowed: --yes allows it", err=True)
+                tell(f"memory-mcp: {event.call.name} was not allowed: --yes allows it", err=True)
             elif isinstance(event, Failed):
                 raise event.error()
         if summary and not off_record:

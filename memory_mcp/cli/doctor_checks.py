@@ -144,7 +144,7 @@ def check_data(directory: Path, keys: Keys, settings: Settings) -> list[Finding]
     except OSError as error:
         return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Fix its permissions.")]
     older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in legacy_items(directory)]
-    findings = [*_disk(directory, process), _server(process), _cell(directory, settings)]
+    findings = [*_disk(directory, process), _server(process), *_cell(directory, settings)]
     findings += [*_tokens(directory, with_oauth=settings.oauth.is_on), *older, *_kept(directory)]
     if not entries:
         findings.append(Finding("ok", "personas", "there is none yet: storing a memory creates one"))
@@ -189,12 +189,13 @@ def _server(process: int | None) -> Finding:
     return Finding("ok", "server", f"process {process} is serving this data" if process else "none is serving this data")
 
 
-def _cell(directory: Path, settings: Settings) -> Finding:
-    """Whether the directory fits the cell in the configuration."""
+def _cell(directory: Path, settings: Settings) -> list[Finding]:
+    """The cell that this directory is of, unless it is the only one, and an error where the configuration says another."""
     try:
-        return Finding("ok", "cell", str(cells.fitting(directory, Cell.configured(settings.cell), lambda: names_in(directory))))
+        cell = cells.fitting(directory, Cell.configured(settings.cell), lambda: names_in(directory))
     except StartupError as error:
-        return Finding("wrong", "cell", f"{error} The server does not start.")
+        return [Finding("wrong", "cell", f"{error} The server does not start.")]
+    return [] if cell.is_whole else [Finding("ok", "cell", str(cell))]
 
 
 def _kept(directory: Path) -> list[Finding]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli.japanese import tell
+from memory_mcp.cli.japanese import named_counts, tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, memories_in_words, print_json
 from memory_mcp.domain import JUDGEMENTS
 
@@ -28,11 +28,12 @@ def figures(
     tell(f"{answer['persona']}: {memories_in_words(answer['memories'])}, {answer['shown']} ever shown")
     tell(f"{asked} {'search' if asked == 1 else 'searches'}, {answered} found something{_percent(answer, 'success')}")
     judged, reported = (
-        [f"{count} {name}" for name, count in answer["verdicts"].items() if (name in JUDGEMENTS) is kind] for kind in (True, False)
+        named_counts("verdict", {name: count for name, count in answer["verdicts"].items() if (name in JUDGEMENTS) is kind})
+        for kind in (True, False)
     )
-    tell(f"judged: {', '.join(judged) or 'nothing'}{_percent(answer, 'precision')}")
+    tell(f"judged: {judged or worded('nothing')}{_percent(answer, 'precision')}")
     if reported:
-        tell(f"reported: {', '.join(reported)}")
+        tell(f"reported: {reported}")
     stored = sum(day["stored"] for day in answer["growth"])
     tell(f"{stored} stored in {days} days, {stored / days:.1f} a day")
     _show_own(answer.get("weights", {}))

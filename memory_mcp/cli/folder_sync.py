@@ -148,7 +148,8 @@ def _take_over(server: "Connection", path: Path, ours: Store, *, dry_run: bool) 
     for our, their in differences.conflicts:
         is_theirs = their in differences.changed
         shown, kept = (their, our) if is_theirs else (our, their)
-        typer.echo(f"  {our.row['key']}: {_short(shown)}, not {_short(kept)}{'' if is_theirs else f', of {path.stem}'}")
+        of = "" if is_theirs else f", of {path.stem}"
+        tell(f"  {our.row['key']}: {_short(shown)}, not {_short(kept)}{of}")
     for error in counts["errors"]:
         typer.echo(f"  {refusal(error['reason'])}", err=True)
     if theirs.unreadable:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_mcp.cli.japanese import tell
+from memory_mcp.cli.japanese import refusal, tell
 from memory_mcp.cli.options import DataDirectory, PersonaName, Url, connection
 from memory_mcp.errors import MemoryMCPError
 
@@ -46,7 +46,7 @@ def hook(
         elif name in ENDINGS and transcripts and isinstance(path := event.get("transcript_path"), str) and path:
             _import(Path(path), lambda: connection(url, persona, data))
     except (MemoryMCPError, OSError) as error:
-        typer.echo(f"memory-mcp: {error}", err=True)
+        typer.echo(f"memory-mcp: {refusal(str(error))}", err=True)
     typer.echo(json.dumps(answer, ensure_ascii=False))
 
 

@@ -7,6 +7,7 @@ import typer
 
 from memory_mcp.cli.japanese import named, named_counts, tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, memories_in_words, print_json
+from memory_mcp.dates.format import NO_MINUTE
 from memory_mcp.domain import KINDS, MODES
 
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; may be repeated.", metavar="TAG")]
@@ -96,7 +97,8 @@ def context(
         return
     tell(f"{answer['persona']}: {memories_in_words(answer['memories'])}")
     if last := answer.get("last_conversation_time"):
-        tell(f"last conversation: {last} ({answer['since_last_conversation']})")
+        since = answer["since_last_conversation"]
+        tell(f"last conversation: {last} ({worded('just now') if since in NO_MINUTE.values() else since})")
     for name in ("persona_info", "user_info", "state"):
         if fields := answer.get(name):
             typer.echo(f"{worded(name)}: {', '.join(f'{field} {value}' for field, value in fields.items())}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli.japanese import tell, worded
+from memory_mcp.cli.japanese import refusal, tell, worded
 from memory_mcp.cli.options import ConfigFile, DataDirectory, settings_of
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.config.settings import Settings
@@ -210,16 +210,16 @@ def export_onnx(
     failed = False
     for role, name in wanted:
         if name is None:
-            typer.echo(f"{role}: nothing to export")
+            tell(f"{role}: nothing to export")
             continue
         try:
-            typer.echo(f"{role}: {_export(role, name, directory, texts, accept_int8)}")
+            typer.echo(f"{worded(role)}: {_export(role, name, directory, texts, accept_int8)}")
         except MemoryMCPError as error:
             failed = True
-            typer.echo(f"{role}: {error}", err=True)
+            typer.echo(f"{worded(role)}: {refusal(str(error))}", err=True)
     if failed:
         raise typer.Exit(1)
-    typer.echo(
+    tell(
         'With "inference_backend": "auto", the default, a server uses this when it loads the models next; with "onnx", it uses nothing else.'
     )
 
@@ -240,7 +240,7 @@ def _export(role: Role, name: str, data: Path, texts: Sequence[str], accepted: b
     source = model.directory or availability.download(name, role, show_progress=False)
     target = export_directory.directory_for(name, role, data / export_directory.DIRECTORY_NAME)
     export = exporter.export_embedder if role == "embedder" else exporter.export_reranker
-    typer.echo(f"{role}: {name} is being exported, which takes half a minute …", err=True)
+    tell(f"{role}: {name} is being exported, which takes half a minute …", err=True)
     export(name, source, target)
     own = len(texts) >= export_directory.MIN_TEXTS
     return _report(ranking_agreement.measure(target, texts if own else ranking_agreement.SENTENCES, own, accepted), target)

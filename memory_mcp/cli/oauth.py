@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_mcp.cli.japanese import tell
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import AsJson, DataDirectory, print_json
 from memory_mcp.config.reading import default_data_directory
 
@@ -32,7 +32,7 @@ def list_grants(data: DataDirectory = None, as_json: AsJson = False) -> None:
         asked = grant.asked
         what = f"{', '.join(asked.personas)}: {', '.join(asked.scopes)}"
         made = f"made {grant.created_at:%Y-%m-%d} with token {asked.owner}"
-        typer.echo(f"{grant.id}  {grant.state(now):8}  {made}  {what}  {asked.client_name or '–'} ({asked.client_id})")
+        typer.echo(f"{grant.id}  {worded(grant.state(now)):8}  {worded(made)}  {what}  {asked.client_name or '–'} ({asked.client_id})")
 
 
 @oauth.command()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_mcp.cli.japanese import tell
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import AsJson, DataDirectory, print_json
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
@@ -63,9 +63,9 @@ def list_tokens(data: DataDirectory = None, as_json: AsJson = False) -> None:
         tell("There are no tokens." + ("" if tokens is None else " All calls are refused."))
         return
     for entry in tokens.values():
-        until = f", until {entry.expires_at:%Y-%m-%d %H:%M} UTC" if entry.expires_at else ""
+        made = f"made {entry.created_at:%Y-%m-%d}" + (f", until {entry.expires_at:%Y-%m-%d %H:%M} UTC" if entry.expires_at else "")
         description = f" ({entry.name})" if entry.name else ""
-        typer.echo(f"{entry.id}  {entry.state(now):8}  made {entry.created_at:%Y-%m-%d}{until}  {_grants(entry)}{description}")
+        typer.echo(f"{entry.id}  {worded(entry.state(now)):8}  {worded(made)}  {_grants(entry)}{description}")
 
 
 @token.command()

@@ -1,6 +1,8 @@
 """How long ago something was, as a person would say it: 3日前, 3 days ago."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -29,11 +31,15 @@ def ago(moment: datetime, now: datetime, language: Language, zone: ZoneInfo) -> 
     return f"{count}{kanji}前" if japanese else f"{count} {word}{'s' if count > 1 else ''} ago"
 
 
+# What `elapsed` says of less than a minute.
+NO_MINUTE: Mapping[Language, str] = MappingProxyType({"ja": "1分未満", "en": "less than a minute"})
+
+
 def elapsed(since: datetime, now: datetime, language: Language) -> str:
     """The time between two moments in its largest two units: `3 days 4 hours`, 3日4時間."""
     minutes = max(int((now - since).total_seconds() // 60), 0)
     sizes = [(minutes // 1440, "日", "day"), (minutes // 60 % 24, "時間", "hour"), (minutes % 60, "分", "minute")]
     largest = [size for size in sizes if size[0]][:2]
     if language == "ja":
-        return "".join(f"{count}{kanji}" for count, kanji, _ in largest) or "1分未満"
-    return " ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, _, word in largest) or "less than a minute"
+        return "".join(f"{count}{kanji}" for count, kanji, _ in largest) or NO_MINUTE[language]
+    return " ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, _, word in largest) or NO_MINUTE[language]

@@ -87,6 +87,19 @@ def told_in(tree: ast.AST) -> Iterator[str]:
                     yield "".join(part.value if isinstance(part, ast.Constant) else "-" for part in parts)
 
 
+def test_a_command_prints_english_sentences_only_where_they_are_translated():
+    english = re.compile(r"[a-z]{2,} [a-z]{2,}")
+    printed = [
+        constant.value
+        for path in (PACKAGE / "cli").glob("*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in ("echo", "secho") and call.args
+        for constant in ([call.args[0]] if isinstance(call.args[0], ast.Constant) else getattr(call.args[0], "values", []))
+        if isinstance(constant, ast.Constant)
+    ]
+    assert [sentence for sentence in printed if english.search(str(sentence))] == []
+
+
 def test_what_stands_in_a_place_is_in_the_source():
     source = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
     words = source + source.replace("_", " ")
@@ -175,7 +188,7 @@ def test_what_a_command_did_is_told_in_japanese(run: Run):
         ("さくら: stored as memory_1", "さくら: 保存しました（memory_1）"),
         ("さくら: 3 memories", "さくら: 3件"),
         ("  similar to memory_1: 苺: 好き", "  似た記憶 memory_1: 苺: 好き"),
-        ("さくら: 3 would be stored, 0 known already, 1 would be refused", "さくら: （試行）保存 3件、保存済み 0件、拒否 1件"),
+        ("さくら: 3 would be stored, 0 known already, 1 would be refused", "さくら: （試行）新規 3件、既存 0件、拒否 1件"),
         ("line 3", "3行目"),
         ("upcoming on 2026-11-20", "予定日 2026-11-20"),
         ("さくら: memory_1 is back from the trash, revision 2", "さくら: memory_1 をごみ箱から戻しました（第2版）"),

@@ -470,5 +470,5 @@ def test_a_judgement_on_a_page_is_one_opinion_and_the_figures_have_a_page(own_ht
     assert own_http.get("/api/recall/figures", headers={"X-Persona": "nilou"}).json()["verdicts"] == {"hurt": 1}
     status, page = visitor.show("ask/figures")
     assert status == 200
-    assert "検索の成績" in page
+    assert "検索のふりかえり" in page
     assert page.count("苺が好き") == 2
