@@ -87,3 +87,13 @@ def test_advice_halves_the_corrections_that_a_japanese_task_needs_by_words_alone
     matched = [line for line in found if line["what"] == "matched"]
     assert matched[0]["right_first"] >= 0.6
     assert sum(line["wrong_advice_with_own_removed"] * line["n"] for line in matched) / sum(line["n"] for line in matched) < 0.03
+
+
+def test_a_caller_is_timed_beside_a_hostile_load(tmp_path: Path):
+    out = tmp_path / "out.jsonl"
+    run("benchmarks.victim", "--loads", "import-nested-json", "--seconds", "1", "--megabytes", "1", "--out", str(out))
+    alone, beside = (line for line in lines(out) if line["what"] in ("alone", "beside"))
+    for line in (alone, beside):
+        assert line["failed"] == 0
+        assert 0 < line["recall_p50"] <= line["recall_longest"]
+        assert line["peak"] >= 1
