@@ -72,10 +72,11 @@ class Asking:
         *,
         guesses: bool = False,
         hurry: str | None = None,
+        rules_out: Sequence[str] = (),
     ) -> list[Answer]:
         """The answers of a server with these settings; `arguments` go to every call of recall, with `guesses` those of the questions too.
 
-        With `hurry` it reranks as under load: see `clocked`.
+        With `hurry` it reranks as under load, and it searches without the rules `rules_out`: see `clocked`.
         """
 
         def call(question: Asked) -> tuple[str, dict[str, Any]]:
@@ -92,7 +93,7 @@ class Asking:
                 answer["reranked"],
                 tuple(answer["degraded"]),
             )
-            for question, answer in self.tool_answers(settings, call, questions, hurry)
+            for question, answer in self.tool_answers(settings, call, questions, hurry, rules_out)
         ]
 
     def contexts(self, settings: Mapping[str, Any], max_tokens: int | None, questions: Sequence[Asked]) -> list[Began]:
@@ -117,10 +118,13 @@ class Asking:
         call: Callable[[Asked], tuple[str, dict[str, Any]]],
         questions: Sequence[Asked],
         hurry: str | None = None,
+        rules_out: Sequence[str] = (),
     ) -> list[tuple[Asked, dict[str, Any]]]:
         """The answers of a tool of a server with these settings; `call` returns the tool's name and arguments for a question."""
         # The clock does not advance in these runs, so the server would never be idle for long enough.
-        with running({**settings, "upkeep": {"idle_seconds": 0}}, data=self.data, clock=self.clock, hurry=hurry) as server:
+        with running(
+            {**settings, "upkeep": {"idle_seconds": 0}}, data=self.data, clock=self.clock, hurry=hurry, without=rules_out
+        ) as server:
             return asyncio.run(self._call_all(server, settings, call, questions))
 
     async def _call_all(

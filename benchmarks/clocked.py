@@ -1,9 +1,10 @@
 """A server that reads the time from a file, so that 「先週末」 means the same as on the day for which a question was written.
 
-    python -m benchmarks.clocked --clock FILE --config FILE --data DIRECTORY [--hurry shortened|cut]
+    python -m benchmarks.clocked --clock FILE --config FILE --data DIRECTORY [--hurry shortened|cut] [--without RULE …]
 
 The file contains one ISO time with an offset and is read at every call; without the file, the real time is used. With `--hurry`
-every question is reranked as under load: only the memories of the page, or only their beginnings.
+every question is reranked as under load: only the memories of the page, or only their beginnings. With `--without` it searches without these
+rules: see `rules`.
 """
 
 import argparse
@@ -12,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from benchmarks.rules import take_out
 from memory_mcp.app import serve
 from memory_mcp.encoders.reranking import PooledReranker
 from memory_mcp.search.rerank import PART_CHARACTERS
@@ -48,7 +50,9 @@ if __name__ == "__main__":
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--hurry", choices=("shortened", "cut"))
+    parser.add_argument("--without", nargs="*", default=(), metavar="RULE")
     arguments = parser.parse_args()
+    take_out(arguments.without)
     if arguments.hurry:
         hurry_up(arguments.hurry)
     serve(arguments.config, arguments.data, port=0, clock=lambda: time_in(arguments.clock))

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.asking import Answer, asking
-from benchmarks.report import Report, compared, machine, summary
+from benchmarks.report import Report, ablated, compared, machine, summary
+from benchmarks.rules import RULES
 from benchmarks.sets import QUESTIONS, RetrievalSet, loaded
 
 
@@ -26,7 +27,7 @@ from benchmarks.sets import QUESTIONS, RetrievalSet, loaded
 class Variant:
     """A changed pipeline: settings by their dotted keys, arguments of recall, fields that are not stored.
 
-    With `guesses`, only questions with a guessed answer are asked. With `hurry`, the server reranks as under load.
+    With `guesses`, only questions with a guessed answer are asked. With `hurry`, the server reranks as under load. `rules_out`: what it searches without.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class Variant:
     without: frozenset[str] = QUESTIONS
     guesses: bool = False
     hurry: str | None = None
+    rules_out: tuple[str, ...] = ()
 
 
 # What each name takes away. Variants that store the same thing share one data directory.
@@ -47,6 +49,8 @@ ABLATIONS: Mapping[str, Variant] = {
     "reranker": Variant(settings={"reranker_model": None}),
     "neighbours": Variant(without=QUESTIONS | {"session_id"}),
     "speakers": Variant(without=QUESTIONS | {"source"}),
+    "assistants": Variant(settings={"fusion.assistant_weight": 1.0}),
+    **{name: Variant(rules_out=(name,)) for name in RULES},
 }
 # What is left of reranking when there is less and less time, with five memories on a page.
 CASCADE: Mapping[str, Variant] = {
@@ -63,10 +67,11 @@ def measured(retrieval_set: RetrievalSet, arguments: argparse.Namespace, report:
     questions = [question for question in retrieval_set.questions if arguments.half in ("both", question.half)]
     variants = {
         "full": Variant(),
-        **{f"without {name}": ABLATIONS[name] for name in arguments.ablate},
+        **{f"without {name}": ABLATIONS[name] for name in (ABLATIONS if "all" in arguments.ablate else arguments.ablate)},
         **{f"with {name}": ADDITIONS[name] for name in arguments.add},
         **(CASCADE if arguments.cascade else {}),
     }
+    full: list[Answer] = []
     for without in dict.fromkeys(variant.without for variant in variants.values()):
         with asking(retrieval_set, without) as runner:
             for name, variant in variants.items():
@@ -75,8 +80,13 @@ def measured(retrieval_set: RetrievalSet, arguments: argparse.Namespace, report:
                     asked = [question for question in questions if question.guess or not variant.guesses]
                     mode = {"mode": arguments.mode} if arguments.mode else {}
                     wanted = {**mode, **variant.arguments}
-                    answers = runner.answers(settings, wanted, asked, guesses=variant.guesses, hurry=variant.hurry)
+                    answers = runner.answers(
+                        settings, wanted, asked, guesses=variant.guesses, hurry=variant.hurry, rules_out=variant.rules_out
+                    )
                     report.add(summary(retrieval_set.name, name, answers))
+                    full = full or answers
+                    if len(answers) == len(full):
+                        report.add([ablated(retrieval_set.name, name, full, answers)])
                     _check_not_degraded(answers, variant)
 
 
@@ -124,7 +134,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--embedder", metavar="DIR", help="a directory, or multilingual-e5-small")
     parser.add_argument("--reranker", metavar="DIR")
     parser.add_argument("--languages", nargs="+", help="what the models know (ja, en), if they don't say")
-    parser.add_argument("--ablate", nargs="+", choices=tuple(ABLATIONS), default=(), help="ask again without this part")
+    parser.add_argument(
+        "--ablate", nargs="+", choices=("all", *ABLATIONS), default=(), help="ask again without this part; all: without each"
+    )
     parser.add_argument("--add", nargs="+", choices=tuple(ADDITIONS), default=(), help="ask again with what a client may tell")
     parser.add_argument("--cascade", action="store_true", help="ask again for five, with less and less time to rerank; wants --reranker")
     parser.add_argument(

@@ -161,6 +161,26 @@ def compared(before: Path, after: Path, variants: Sequence[str] | None, resample
                 }  # fmt: skip
 
 
+def ablated(name: str, variant: str, full: Sequence[Answer], answers: Sequence[Answer]) -> Line:
+    """What the answers lose, or gain, without a part: recall without it minus with it, how many questions have any right memory first and among
+    five, how many top tens changed, and how many hits questions get that nobody answered."""
+    pairs = [(with_it, without) for with_it, without in zip(full, answers, strict=True) if with_it.question.relevant]
+    scores = [tuple(of_question(answer.question.relevant, answer.ranked) for answer in pair) for pair in pairs]
+    differences = {
+        metric: paired_bootstrap([before[metric] for before, _ in scores], [after[metric] for _, after in scores])
+        for metric in ("R@5", "R@10")
+    }
+    ranks = [rank_of(without.question.relevant, without.ranked) for _, without in pairs]
+    unanswered = [len(answer.ranked) for answer in answers if not answer.question.relevant]
+    return {
+        "what": "ablation", "set": name, "variant": variant, "n": len(pairs),
+        **{f"{metric} {edge}": getattr(difference, edge) for metric, difference in differences.items() for edge in ("mean", "low", "high")},
+        "first": sum(rank == 1 for rank in ranks), "in five": sum(rank is not None and rank <= 5 for rank in ranks),
+        "top tens changed": sum(with_it.ranked[:10] != without.ranked[:10] for with_it, without in pairs),
+        **({"noise": round(float(np.mean(unanswered)), 2)} if unanswered else {}),
+    }  # fmt: skip
+
+
 def _by_question(file: Path) -> dict[tuple[str, str], dict[str, Line]]:
     """The lines of questions that have an answer, by (set, variant) and id. Of two runs in one file the later one counts."""
     questions: dict[tuple[str, str], dict[str, Line]] = defaultdict(dict)

@@ -39,18 +39,19 @@ def running(
     clock: Path | None = None,
     program: Sequence[str] = (),
     hurry: str | None = None,
+    without: Sequence[str] = (),
     tree: Path | None = None,
 ) -> Iterator[Server]:
     """Starts a server with these settings (default: no models) on a free port, and stops it.
 
     `program` is another module that is run instead. `data` keeps what it stores beyond its end. `clock` is a file with the time that the server shall believe, and
-    `hurry`, with a clock only, as how much under load it shall rerank: see `clocked`. `tree` is another checkout whose code runs.
+    `hurry`, with a clock only, as how much under load it shall rerank, `without` the rules that it shall search without: see `clocked`. `tree` is another checkout whose code runs.
     """
     with tempfile.TemporaryDirectory(prefix="memory-mcp-bench-") as directory:
         config = Path(directory, "config.json")
         config.write_text(json.dumps(settings or NO_MODELS), encoding="utf-8")
         usual = ["benchmarks.clocked", "--clock", str(clock)] if clock else ["memory_mcp", "serve", "--port", "0"]
-        haste = ["--hurry", hurry] if hurry else []
+        haste = [*(["--hurry", hurry] if hurry else []), *(["--without", *without] if without else [])]
         command = [
             sys.executable,
             "-m",
