@@ -115,6 +115,15 @@ class Retention(Group):
 class Context(Group):
     """How many memories of each kind `get_context` shows, 10 at most in all. Places unused by summaries and plans go to the topic."""
 
+    core: int = Field(
+        3,
+        ge=0,
+        le=10,
+        description="How many memories of what must never be forgotten are shown, however old: the most important first. 0 turns it off.",
+    )
+    core_importance: float = Field(
+        0.8, gt=0.5, le=1, description="From which importance on a memory is one of these. A memory with the tag `keep` always is."
+    )
     recent: int = Field(5, ge=0, le=10, description="How many of the latest memories are shown.")
     semantic: int = Field(3, ge=0, le=10, description="How many memories that match the topic are shown.")
     summaries: int = Field(2, ge=0, le=10, description="How many of the latest summaries are shown.")

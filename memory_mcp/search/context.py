@@ -1,7 +1,7 @@
-"""The context of a new conversation, in layers and within a budget: the topic, summaries, what is to come, the latest memories."""
+"""The context of a conversation, in layers and within a budget: what matters most, the topic, summaries, what is to come, the latest memories."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import apsw
@@ -17,6 +17,7 @@ from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools, recall
 from memory_mcp.search.reading import statement_of
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.store import memories
+from memory_mcp.store.summary_rows import EXTRACTIVE, MADE_BY
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.low_value import low_value
 from memory_mcp.text.tokens import jaccard, query_tokens, tokens
@@ -27,7 +28,8 @@ SPARE_MATCHES = 3
 # The number of latest memories among which informative ones are looked for, more where the first few are not enough; and the number of
 # summaries among which different ones are looked for.
 LATEST_POOLS, SUMMARIES_POOL = (20, 60), 20
-SAME_SUMMARY = 0.6
+# From which share of common tokens on two summaries are alike, and two of the latest memories: 「今日の昼は鮭弁当」, 「今日の昼はのり弁当」.
+SAME_SUMMARY, SAME_LATEST = 0.6, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ def context(
     query: str,
     pools: Pools = NO_POOLS,
     *,
+    session_id: str | None = None,
     max_tokens: int,
     models: Models,
     settings: Settings,
@@ -50,7 +53,8 @@ def context(
     indexes: IndexCache | None = None,
     deadline: float | None = None,
 ) -> Context:
-    """At most 10 memories for a new conversation, none twice. Topical ones come first: they are the reason for the query.
+    """At most 10 memories for a conversation, none twice. Those that matter most come first, then the topical ones: they are the reason for the query.
+    With a `session_id` the latest are those of that conversation.
 
     The topic gets the hits that summaries leave: docs/decisions/0017-layers-of-a-context.md. Of pools it shows what fits the topic, and their
     latest memories where the persona has too few of its own: docs/decisions/0038-pools-and-packs.md.
@@ -59,10 +63,8 @@ def context(
     # Where expired memories can't be moved to the trash, nothing is shown that may repeat one.
     filters = Filters(unexpired_at=now if persona.has_expired else None)
     with persona.database.read_briefly() as connection:
-        current = _latest_current(connection, filters, AT_MOST + layers.recent)
-        summaries = (
-            _dissimilar(memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL), layers.summaries) if not filters else []
-        )
+        core = memories.core(connection, layers.core_importance, filters, layers.core) if layers.core else []
+        current = _latest_current(connection, replace(filters, session_id=session_id), AT_MOST + layers.recent)
         upcoming = (
             still_upcoming(
                 connection, persona.words, now, shifted(now, timedelta(days=layers.upcoming_days)), settings.zone, layers.upcoming
@@ -70,6 +72,9 @@ def context(
             if layers.upcoming and not filters
             else []
         )
+        latest_summaries = memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL) if not filters else []
+    shown = "\n".join(memory.content for memory in (*core, *upcoming, *current[: layers.recent]))
+    summaries = _dissimilar((summary for summary in latest_summaries if _adds(summary, shown)), layers.summaries)
     if query:  # plans take the places of all summaries but one first, then those of the topic
         summaries = summaries[: max(layers.summaries - len(upcoming), min(layers.summaries, 1))]
     spare = layers.summaries - len(summaries) - len(upcoming)
@@ -81,9 +86,9 @@ def context(
     informative = [hit for hit in recalled.hits if not low_value(hit.memory.content)] if recalled else []
     topical = diverse(informative, topical_count, layers.mmr_lambda)
     latest = [_whole(memory) for memory in current]
-    if pools and len(latest) < layers.recent:
+    if pools and len(latest) < layers.recent and not session_id:
         latest += latest_of_pools(persona, pools, lambda connection: _latest_current(connection, Filters(unexpired_at=now), AT_MOST))
-    layered = _distinct(topical, summaries, upcoming, latest, layers.recent)[:AT_MOST]
+    layered = _distinct(core, topical, summaries, upcoming, latest, layers.recent)[:AT_MOST]
     return Context(shared(layered, max_tokens, query_tokens(query)), recalled)
 
 
@@ -126,7 +131,16 @@ def _latest_informative(connection: apsw.Connection, filters: Filters, wanted: i
     return informative
 
 
-def _dissimilar(summaries: Sequence[Memory], count: int) -> list[Memory]:
+def _adds(summary: Memory, shown: str) -> bool:
+    """False for a summary made of sentences of which most are shown anyway. What a model wrote says it in fewer words."""
+    if not str(summary.metadata.get(MADE_BY, "")).startswith(EXTRACTIVE):
+        return True
+    sentences = [line.removeprefix("- ") for line in summary.content.splitlines()[1:]]
+    repeated = [sentence for sentence in sentences if sentence in shown or (sentence.partition(": ")[2] or sentence) in shown]
+    return 2 * len(repeated) < len(sentences)
+
+
+def _dissimilar(summaries: Iterable[Memory], count: int) -> list[Memory]:
     """The latest summaries without those similar to a later one: a day may consist of one conversation."""
     chosen: list[tuple[Memory, set[str]]] = []
     for summary in summaries:
@@ -139,10 +153,17 @@ def _dissimilar(summaries: Sequence[Memory], count: int) -> list[Memory]:
 
 
 def _distinct(
-    topical: Iterable[Hit], summaries: Iterable[Memory], upcoming: Iterable[Memory], latest: Iterable[Hit], recent: int
+    core: Iterable[Memory],
+    topical: Iterable[Hit],
+    summaries: Iterable[Memory],
+    upcoming: Iterable[Memory],
+    latest: Iterable[Hit],
+    recent: int,
 ) -> list[Layered]:
     """Each memory once and whole, in the first layer that has it; `recent` of the latest, which say nothing twice."""
     seen: dict[str, Layered] = {}
+    for memory in core:
+        seen.setdefault(memory.key, ("core", _whole(memory)))
     for hit in topical:
         seen.setdefault(hit.memory.key, ("semantic", hit))
     for memory in summaries:
@@ -150,14 +171,25 @@ def _distinct(
     for memory in upcoming:
         seen.setdefault(memory.key, ("upcoming", _whole(memory)))
     said = {statement_of(hit.memory) for _, hit in seen.values()}
-    fresh: list[Layered] = []
+    fresh: list[Hit] = []
     for hit in latest:
-        if len(fresh) == recent:
-            break
         if (statement := statement_of(hit.memory)) not in said:
             said.add(statement)
-            fresh.append(("recent", hit))
-    return [*seen.values(), *fresh]
+            fresh.append(hit)
+    return [*seen.values(), *(("recent", hit) for hit in _different_first(fresh, recent))]
+
+
+def _different_first(latest: Sequence[Hit], count: int) -> list[Hit]:
+    """So many of the latest, in their order: those that are nearly another one only where there is nothing else."""
+    if len(latest) <= count:
+        return list(latest)
+    words = [set(tokens(hit.memory.content)) for hit in latest]
+    different: list[int] = []
+    for index, own in enumerate(words):
+        if all(jaccard(own, words[other]) < SAME_LATEST for other in different):
+            different.append(index)
+    alike = (index for index in range(len(latest)) if index not in different)
+    return [latest[index] for index in sorted([*different, *alike][:count])]
 
 
 def _whole(memory: Memory) -> Hit:

@@ -1,4 +1,4 @@
-"""Divides the token budget of a context among its layers: the topic first, but without crowding out the others."""
+"""Divides the token budget of a context among its layers: what matters most, then the topic, but without crowding out the others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -9,12 +9,14 @@ from memory_mcp.domain import Hit
 from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, LEAST_TEXT_TOKENS, WORTH_CUTTING_TOKENS, cut_to, labels_cost
 from memory_mcp.text.budget import estimate_tokens
 
-Layer = Literal["recent", "semantic", "summary", "upcoming"]
+Layer = Literal["core", "recent", "semantic", "summary", "upcoming"]
 Layered = tuple[Layer, Hit]
 
-# One hit gets at most a quarter of the budget while others follow, and the topic three quarters; where a quarter is too little to show
+# What matters most gets at most half of the budget. One hit gets at most a quarter of the budget while others follow, and the topic three quarters; where a quarter is too little to show
 # anything, the first of the others gets what shows it shortened.
-LARGEST_SHARE, KEPT_SHARE = 4, 4
+CORE_SHARE, LARGEST_SHARE, KEPT_SHARE = 2, 4, 4
+# What a summary costs at most, besides its labels.
+SUMMARY_TOKENS = 120
 LEAST_SHOWN = HIT_OVERHEAD_TOKENS + WORTH_CUTTING_TOKENS
 
 
@@ -24,13 +26,16 @@ def shared(layered: Sequence[Layered], max_tokens: int, words: Sequence[str]) ->
     What is left over goes to the hits that were cut, in order.
     """
     largest = max(max_tokens // LARGEST_SHARE, LEAST_SHOWN) if len(layered) > 1 else max_tokens
-    topical, latest, summaries, upcoming = (_indexes(layered, layer) for layer in ("semantic", "recent", "summary", "upcoming"))
+    core, topical, latest, summaries, upcoming = (
+        _indexes(layered, layer) for layer in ("core", "semantic", "recent", "summary", "upcoming")
+    )
     others = [index for indexes in zip_longest(latest, summaries, upcoming) for index in indexes if index is not None]
     if max_tokens // KEPT_SHARE >= LEAST_SHOWN:
         kept = min(max_tokens // KEPT_SHARE, sum(min(_cost(layered[index][1]), largest) for index in others))
     else:
         kept = _kept_for_other(layered[topical[0]][1], layered[others[0]][1], max_tokens) if topical and others else 0
     shown = _Shown(layered, words)
+    shown.fill(core, max_tokens // CORE_SHARE, largest)
     shown.fill(topical, max_tokens - kept, largest)
     shown.widen(max_tokens - kept)
     half_of_the_rest = max((max_tokens - shown.spent) // 2, LEAST_SHOWN)
@@ -53,8 +58,9 @@ class _Shown:
     def fill(self, indexes: Sequence[int], limit: int, largest: int, least: int = WORTH_CUTTING_TOKENS) -> None:
         """Adds these hits in order, at most `largest` tokens of each, until not even `least` tokens of the next would fit within `limit`."""
         for index in indexes:
-            hit = self.layered[index][1]
+            layer, hit = self.layered[index]
             room = min(limit - self.spent, largest) - labels_cost(hit.memory)
+            room = min(room, SUMMARY_TOKENS) if layer == "summary" else room
             if index in self.texts:
                 continue
             if self.texts and room < min(estimate_tokens(hit.text), least):
@@ -65,8 +71,8 @@ class _Shown:
     def widen(self, limit: int) -> None:
         """Gives the rest up to `limit` to the hits that were cut, in order."""
         for index in sorted(self.texts):
-            hit, before = self.layered[index][1], estimate_tokens(self.texts[index])
-            if self.texts[index] != hit.text and limit > self.spent:
+            (layer, hit), before = self.layered[index], estimate_tokens(self.texts[index])
+            if self.texts[index] != hit.text and limit > self.spent and layer != "summary":
                 self.texts[index] = cut_to(hit, before + limit - self.spent, self.words)
                 self.spent += estimate_tokens(self.texts[index]) - before
 

@@ -31,6 +31,9 @@ EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
 LONGEST_UNDER_WAY = timedelta(days=35)
 # The memory's place in the timeline: when it was stored, or when it happened if that was earlier. So a plan is listed on the day of planning, an imported diary on its own days.
 TOLD_TIME = "min(coalesce(m.occurred_at, m.created_at), m.created_at)"
+# The tag of what must never be forgotten, and what may be such a memory.
+_KEPT = "instr(m.tags, '\"keep\"') > 0"
+THAT_MATTER = "(m.importance > 0.5 OR instr(m.tags, '\"keep\"') > 0)"
 # A current memory: neither in the trash nor replaced by another.
 CURRENT = f"m.deleted_at IS NULL AND {SUCCESSOR} IS NULL"
 # The same as `m.deleted_at IS NULL AND NOT (CURRENT)`, by the index of what is replaced.
@@ -183,6 +186,22 @@ def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Me
     if filters.kind == "summary":  # all of them are sorted, which is cheaper without their contents
         chosen = f"m.id IN (SELECT m.id FROM memories m WHERE {chosen}) {latest_first}"
     rows = connection.execute(f"SELECT {COLUMNS} FROM memories m WHERE {chosen}", (*values, limit))
+    return [memory_of(row) for row in rows]
+
+
+def core(connection: apsw.Connection, importance: float, filters: Filters, limit: int) -> list[Memory]:
+    """The current memories of at least this importance, which is above 0.5, and those with the tag `keep`, the most important and then the latest first.
+
+    Neither summaries nor experiences, which are found by their tasks.
+    """
+    condition, values = where(filters)
+    rows = connection.execute(
+        # The first condition is that of the index, word for word.
+        f"SELECT {COLUMNS} FROM memories m WHERE {THAT_MATTER} AND (m.importance >= ? OR {_KEPT}) AND {CURRENT} "
+        f"AND m.kind NOT IN ('summary', 'experience') {condition} "
+        f"ORDER BY iif({_KEPT}, 1.0, m.importance) DESC, {TOLD_TIME} DESC, m.id DESC LIMIT ?",
+        (importance, *values, limit),
+    )
     return [memory_of(row) for row in rows]
 
 

@@ -300,6 +300,7 @@ ALTER TABLE chunks ADD COLUMN generation TEXT;
 CREATE INDEX chunks_by_generation ON chunks(generation, memory_id) WHERE generation IS NOT NULL;
 """
 # Index the trash: its size and oldest entry are read often.
+_THAT_MATTER = """CREATE INDEX memories_that_matter ON memories(id) WHERE (importance > 0.5 OR instr(tags, '"keep"') > 0)"""
 _TRASH = "CREATE INDEX memories_in_trash ON memories(deleted_at) WHERE deleted_at IS NOT NULL"
 # Let FTS5 merge segments from two of similar size on (`bm25_index.merge_similar_segments`).
 _FEW_SEGMENTS = "INSERT INTO lexical(lexical, rank) VALUES ('usermerge', 2)"
@@ -350,6 +351,7 @@ MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0029 turns in order", _TURNS_IN_ORDER),
     ("0030 fewer segments while writing", _FEWER_SEGMENTS_AT_ONCE),
     ("0031 misdated summaries", _MISDATED_SUMMARIES),
+    ("0032 memories that matter", _THAT_MATTER),
 ]
 
 

@@ -22,6 +22,8 @@ Scope = Literal["session", "day"]
 _WATERMARK = "summaries_seen_operation"
 # Keys in a summary's metadata by which it is recognized after an export and an import.
 OF, SUBJECT = "summary_of", "subject"
+# How it was made, in the metadata as well; what begins so is made of sentences of its sources.
+MADE_BY, EXTRACTIVE = "made_by", "extractive"
 
 
 @dataclass(frozen=True, slots=True)

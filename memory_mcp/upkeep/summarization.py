@@ -22,7 +22,7 @@ from memory_mcp.errors import ChatFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, operations, summary_rows
 from memory_mcp.store.operations import Operation
-from memory_mcp.store.summary_rows import OF, SUBJECT, Registered, Subject
+from memory_mcp.store.summary_rows import MADE_BY, OF, SUBJECT, Registered, Subject
 from memory_mcp.text.low_value import low_value
 from memory_mcp.text.privacy.redaction import FLAG_PREFIX, Redaction
 from memory_mcp.text.summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
@@ -191,7 +191,7 @@ def _draft(subject: Subject, sources: Sequence[Memory], more: bool, chat: Writer
         session_id=subject.name if subject.scope == "session" else None,
         kind="summary",
         occurred_at=max(memory.told_at for memory in sources),
-        metadata={OF: subject.scope, SUBJECT: subject.name, "made_by": made_by},
+        metadata={OF: subject.scope, SUBJECT: subject.name, MADE_BY: made_by},
         privacy_level="private" if private else "internal",
     )
     return replace(draft, tags=_flags(draft, Redaction(settings.privacy)))

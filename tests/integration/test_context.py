@@ -18,8 +18,8 @@ LAYERS = Context()
 
 @pytest.fixture
 def begin(nilou, now, settings):
-    def begin(query="", max_tokens=5000, under=settings):
-        return context(nilou, query, max_tokens=max_tokens, models=unloaded_models(under), settings=under, now=now)
+    def begin(query="", max_tokens=5000, under=settings, session_id=None):
+        return context(nilou, query, session_id=session_id, max_tokens=max_tokens, models=unloaded_models(under), settings=under, now=now)
 
     return begin
 
@@ -44,7 +44,7 @@ def test_a_new_persona_begins_with_nothing(begin):
 
 def test_without_a_query_there_are_the_latest_and_the_summaries(life, begin):
     found = begin()
-    assert layer(found, "recent") == [f"日常 その{day}" for day in (11, 10, 9, 8, 7)]
+    assert layer(found, "recent") == [*(f"日常 その{day}" for day in (11, 10, 9, 8)), "京都の寺"]
     assert layer(found, "summary") == ["まとめ 2", "まとめ 1"]
     assert layer(found, "semantic") == []
     assert found.recalled is None
@@ -53,8 +53,73 @@ def test_without_a_query_there_are_the_latest_and_the_summaries(life, begin):
 def test_the_latest_say_nothing_twice(life, say, begin, now):
     for content in ("方針は Rust です", "方針は、Rustです。", "方針はＲｕｓｔです！"):
         say(content, at=now)
-    assert layer(begin(), "recent") == ["方針はＲｕｓｔです！", *(f"日常 その{day}" for day in (11, 10, 9, 8))]
-    assert layer(begin("方針"), "recent") == [f"日常 その{day}" for day in (11, 10, 9, 8, 7)]
+    assert layer(begin(), "recent") == ["方針はＲｕｓｔです！", *(f"日常 その{day}" for day in (11, 10, 9)), "京都の寺"]
+    assert "方針" not in "".join(layer(begin("方針"), "recent"))
+
+
+@pytest.fixture
+def matters(nilou, now, zone):
+    """Stores a memory of long ago."""
+
+    def matters(content, **fields):
+        return remember(nilou, Draft(content, **fields), now=now - timedelta(days=900), zone=zone, privacy=Privacy())
+
+    return matters
+
+
+def test_what_matters_most_comes_first_however_old_and_whatever_was_said_since(life, matters, begin):
+    matters("卵アレルギー。食べると命に関わる。", importance=1.0)
+    matters("敬語は使わない", tags=("keep",))
+    matters("元カノの話はしない", importance=0.8)
+    matters("猫が好き", importance=0.79)
+    for query in ("", "京都"):
+        found = begin(query)
+        assert [name for name, _ in found.hits[:3]] == ["core"] * 3
+        assert set(layer(found, "core")) == {"敬語は使わない", "卵アレルギー。食べると命に関わる。", "元カノの話はしない"}
+        assert len(found.hits) <= AT_MOST
+        assert layer(found, "recent")
+
+
+def test_of_much_that_matters_the_most_important_is_shown_in_half_of_the_budget(life, matters, begin, settings):
+    for number in range(8):
+        matters(f"大事なこと その{number}。" + "長い話。" * 100, importance=0.8 + number / 100)
+    assert [text[:9] for text in layer(begin(max_tokens=800), "core")] == ["大事なこと その7"[:9], "大事なこと その6"[:9]]
+    assert layer(begin(max_tokens=800), "recent")
+    assert layer(begin(under=settings.model_copy(update={"context": Context(core=0)})), "core") == []
+    assert len(layer(begin(under=settings.model_copy(update={"context": Context(core=1)})), "core")) == 1
+
+
+def test_what_mattered_once_and_was_replaced_or_forgotten_is_not_shown(matters, begin, nilou, now, zone):
+    old = matters("コーヒーは飲まない", importance=1.0)
+    remember(nilou, Draft("コーヒーはまた飲む", supersedes=old.key), now=now, zone=zone, privacy=Privacy())
+    assert layer(begin(), "core") == []
+
+
+def test_with_a_session_the_latest_are_those_of_that_conversation(life, nilou, begin, now, zone):
+    remember(nilou, Draft("卒業制作の話", session_id="s1"), now=now - timedelta(days=30), zone=zone, privacy=Privacy())
+    assert layer(begin(session_id="s1"), "recent") == ["卒業制作の話"]
+    assert layer(begin(session_id="another"), "recent") == []
+
+
+def test_the_latest_that_are_nearly_alike_leave_room_for_what_else_was_said(say, begin, now):
+    for number in range(8):
+        say(f"今日の昼は定食その{number}", at=now - timedelta(days=8 - number))
+    say("院長に呼ばれた", at=now - timedelta(days=20))
+    say("亀が餌を食べない", at=now - timedelta(days=21))
+    found = layer(begin(), "recent")
+    assert {"院長に呼ばれた", "亀が餌を食べない", "今日の昼は定食その7"} <= set(found)
+    assert len(found) == LAYERS.recent
+
+
+def test_a_summary_of_sentences_that_are_shown_anyway_has_no_place(say, begin, nilou, now, zone):
+    say("院長に呼ばれた", at=now)
+    say("亀が餌を食べない", at=now)
+    extracted = Draft("2025-10-30 · 2件\n- 院長に呼ばれた\n- 亀が餌を食べない", kind="summary", metadata={"made_by": "extractive"})
+    written = Draft("2025-10-30 · 2件\n院長に呼ばれた。亀は食欲がない。", kind="summary", metadata={"made_by": "model"})
+    older = Draft("2025-10-01 · 1件\n- 登山の道具を買った", kind="summary", metadata={"made_by": "extractive"})
+    for draft in (extracted, written, older):
+        remember(nilou, draft, now=now, zone=zone, privacy=Privacy())
+    assert set(layer(begin(), "summary")) == {written.content, older.content}
 
 
 def test_what_is_to_come_has_a_layer_of_its_own_the_nearest_first(life, say, begin, now):
@@ -192,7 +257,7 @@ def test_the_places_that_no_summary_takes_are_the_topics(say, begin, nilou, now,
 def test_many_new_summaries_leave_room_for_what_was_said_lately(life, begin, nilou, now, zone):
     for number in range(20):
         remember(nilou, Draft(f"新しいまとめ {number}", kind="summary"), now=now, zone=zone, privacy=Privacy())
-    assert layer(begin(), "recent") == [f"日常 その{day}" for day in (11, 10, 9, 8, 7)]
+    assert len(layer(begin(), "recent")) == LAYERS.recent
 
 
 def test_of_many_different_summaries_no_more_are_compared_than_are_shown(nilou, begin, now, zone, monkeypatch):

@@ -20,7 +20,7 @@ from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Tool, operation
 from memory_mcp.server.status import statistics
 from memory_mcp.server.views import heading, omit_empty
-from memory_mcp.store.files.persona_context import LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS
+from memory_mcp.store.files.persona_context import LAST_CONVERSATION, NAMES, PEOPLE, STATE_KEYS
 from memory_mcp.text.budget import cut_to_tokens
 from memory_mcp.text.privacy.redaction import Redaction
 
@@ -274,7 +274,7 @@ def get_persona_context(call: Call, _arguments: NoArguments) -> Json:
     state = answer.get("state", {})
     return {
         **_heading_of(answer),
-        **{name: {**dict.fromkeys(PERSON_FIELDS, ""), **answer.get(name, {})} for name in PEOPLE},
+        **{name: {**dict.fromkeys(NAMES, ""), **answer.get(name, {})} for name in PEOPLE},
         **{file_name: state.get(name, "") for name, file_name in STATE_KEYS.items()},
         LAST_CONVERSATION: answer.get(LAST_CONVERSATION),
         **omit_empty(since_last_conversation=answer.get("since_last_conversation"), degraded=answer.get("degraded")),

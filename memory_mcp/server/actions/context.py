@@ -35,6 +35,7 @@ from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, conversation_at
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.text.budget import preview
+from memory_mcp.text.labels import label
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
 
@@ -45,6 +46,7 @@ UPCOMING_LIMIT, PREVIEW_CHARACTERS = 50, 200
 
 class ContextArguments(Arguments):
     query: Annotated[Text, Field(description="topic at hand")] = ""
+    session_id: Annotated[Text, Field(description="goes on with it")] = ""
     max_tokens: WholeNumber = None
 
 
@@ -76,6 +78,7 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
             persona,
             topic,
             pools,
+            session_id=label(arguments.session_id, "session_id"),
             max_tokens=budget,
             models=call.models,
             settings=call.search_settings(persona),
@@ -158,7 +161,7 @@ class UpdateContextArguments(Arguments):
     environment: TextOrNone = None
     relationship_status: TextOrNone = None
     user_info: Annotated[TextsByName, Field(description="name, nickname, preferred_address")] = {}
-    persona_info: Annotated[TextsByName, Field(description="the same of yourself")] = {}
+    persona_info: Annotated[TextsByName, Field(description="the same of yourself, and description: who you are")] = {}
 
 
 class ContextChanged(ReadingAnswer):
@@ -200,11 +203,11 @@ def checked_changes(state: Mapping[str, str | None], user_info: Mapping[str, str
     """
     people = {"user_info": user_info, "persona_info": persona_info}
     for name, person in people.items():
-        unknown = [part for part in person if part not in PERSON_FIELDS]
+        unknown = [part for part in person if part not in PERSON_FIELDS[name]]
         if unknown:
             raise InvalidInput(
                 f"{name} has the unknown field {unknown[0][:80]!r}",
-                f"it may hold {', '.join(PERSON_FIELDS)}",
+                f"it may hold {', '.join(PERSON_FIELDS[name])}",
                 "Use remember for anything else",
             )
     changes: dict[str, Any] = {

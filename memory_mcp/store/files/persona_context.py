@@ -3,7 +3,7 @@
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,9 @@ from memory_mcp.store.files.sealed import is_sealed, seal, unseal
 
 FILE_NAME = "persona_context.json"
 PEOPLE = ("user_info", "persona_info")
-PERSON_FIELDS = ("name", "nickname", "preferred_address")
+NAMES = ("name", "nickname", "preferred_address")
+# What each may hold; a description is there only if somebody gave one.
+PERSON_FIELDS: Mapping[str, Sequence[str]] = {"user_info": NAMES, "persona_info": (*NAMES, "description")}
 # The parts of the state → their keys in the file.
 STATE_KEYS = {
     "emotion": "current_emotion",
@@ -131,7 +133,7 @@ def conversation_at(moment: datetime) -> dict[str, str]:
 
 
 def _filled(stored: Mapping[str, Any]) -> dict[str, Any]:
-    people = {name: {**dict.fromkeys(PERSON_FIELDS, ""), **stored.get(name, {})} for name in PEOPLE}
+    people = {name: {**dict.fromkeys(NAMES, ""), **stored.get(name, {})} for name in PEOPLE}
     return {**people, **dict.fromkeys(STATE_KEYS.values(), ""), LAST_CONVERSATION: None, **stored, **people}
 
 
