@@ -113,7 +113,7 @@ class Call:
     def own_name(self) -> str:
         """The canonical name of the persona that this request is made as. Raises: as `persona_name`."""
         name = resolve(
-            path=self.scope.get(PATH_PERSONA),
+            self.scope,
             headers=self.headers,
             on_missing=self.settings.on_missing_persona,
             existing=lambda: self.visible_personas(limit=2),

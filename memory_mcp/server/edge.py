@@ -26,7 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import BodyLate, InvalidPersonaName, MemoryMCPError, Overloaded, PersonaElsewhere, TokenRefused
-from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.names import addressed_name
 from memory_mcp.server import call_record
 from memory_mcp.server.addressing import HEADER, PATH_PERSONA, from_header, require_own
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
@@ -210,7 +210,7 @@ def callers_of(scope: Scope) -> tuple[str, ...]:
     try:
         if named is None and HEADER in headers:
             named = from_header(headers[HEADER])
-        name = canonical_name(named) if named is not None else ""
+        name = addressed_name(named) if named is not None else ""
     except InvalidPersonaName:  # refused later, in its own words
         name = ""
     admission: Admission = scope[ADMISSION]
