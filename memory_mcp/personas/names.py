@@ -68,7 +68,9 @@ def addressed_name(text: str) -> str:
     name = canonical_name(_decoded(text) if text.startswith(BASE64_MARK) else text)
     if is_unfilled(name):
         raise InvalidPersonaName(
-            f"the persona name is {name!r}", "that is a placeholder which was not filled in", "Set what it stands for, or send the name itself"
+            f"the persona name is {name!r}",
+            "that is a placeholder which was not filled in",
+            "Set what it stands for, or send the name itself",
         )
     return name
 

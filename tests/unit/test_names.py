@@ -158,6 +158,12 @@ def test_brackets_and_signs_that_enclose_no_placeholder_are_parts_of_names():
 def test_a_name_in_base64_is_decoded_and_then_a_name_like_any_other():
     assert addressed_name("b64:44GV44GP44KJ") == "さくら"
     assert addressed_name("b64:44OJ44Op44Kk44Oi44Oz8J+QiQ") == "ドライモン🐉"
-    for encoded, reason in (("44GV44GP44K", "not Base64"), ("!!", "not Base64"), ("", "is empty"), ("gqCCog==", "not Base64"), ("e3t1c2VyfX0=", "placeholder")):
+    for encoded, reason in (
+        ("44GV44GP44K", "not Base64"),
+        ("!!", "not Base64"),
+        ("", "is empty"),
+        ("gqCCog==", "not Base64"),
+        ("e3t1c2VyfX0=", "placeholder"),
+    ):
         with pytest.raises(InvalidPersonaName, match=reason):
             addressed_name(f"b64:{encoded}")
