@@ -8,7 +8,7 @@ from urllib.parse import quote
 from hypothesis import strategies as st
 
 from memory_mcp.errors import InvalidPersonaName
-from memory_mcp.personas.names import canonical_name, directory_name
+from memory_mcp.personas.names import addressed_name, canonical_name, directory_name
 
 BASES = (
     "nilou", "Nilou", "a/b", "a_b", "a-b", "A-B", "a\\b", "a:b", "a b", "a--b", "a~b", "-a", "a-", ".", "..", "...", "../..", "../nilou",
@@ -75,6 +75,14 @@ def canonical_or_none(name: str) -> str | None:
     """The canonical name, None where there is none."""
     try:
         return canonical_name(name)
+    except InvalidPersonaName:
+        return None
+
+
+def addressed_or_none(name: str) -> str | None:
+    """The name as which a client that sends this is served, None where it is refused."""
+    try:
+        return addressed_name(name)
     except InvalidPersonaName:
         return None
 

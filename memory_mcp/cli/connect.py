@@ -23,7 +23,7 @@ from memory_mcp.config.reading import (
     user_data_directory,
 )
 from memory_mcp.errors import InvalidInput
-from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.names import addressed_name, canonical_name
 
 # What clients accept as the name of a server, which most put before the names of its tools.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
@@ -75,11 +75,11 @@ def connect(
         _remove_from_files(recipe, name, canonical_name(persona) if persona else None, parts, file)
         return
     has_token = bool(default_token()) if with_token is None else with_token
-    persona = persona or default_persona()
+    persona = default_persona() if persona is None else persona
     if persona is None:
         raise InvalidInput("no persona is named", "a client remembers as one of them", "Name it with --persona")
     server = connection(server_url(url), persona).url
-    target = Target(server, canonical_name(persona), has_token, name, stdio, _stdio_arguments(server if url else None))
+    target = Target(server, addressed_name(persona), has_token, name, stdio, _stdio_arguments(server if url else None))
     guide = instructions(language or Language(language_of_machine()), name)
     if write:
         _write_files(recipe, target, guide, parts, file)

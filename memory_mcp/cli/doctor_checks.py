@@ -12,14 +12,25 @@ from pathlib import Path
 from typing import Literal
 
 from memory_mcp.cli.options import MEBIBYTE, memories_in_words
+from memory_mcp.client import discovery
+from memory_mcp.client.connection import Connection
 from memory_mcp.config.master_key import master_key
-from memory_mcp.config.reading import load
+from memory_mcp.config.reading import default_token, load
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Found, Missing, Role
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
 from memory_mcp.encoders.torch.devices import has_driver
-from memory_mcp.errors import ConfigError, InvalidPersonaName, NotInstalled, StartupError, StoreDamaged, StoreError, install_command
+from memory_mcp.errors import (
+    ConfigError,
+    InvalidPersonaName,
+    MemoryMCPError,
+    NotInstalled,
+    StartupError,
+    StoreDamaged,
+    StoreError,
+    install_command,
+)
 from memory_mcp.extras import EXTRAS, is_installed
 from memory_mcp.personas import cells
 from memory_mcp.personas.cells import Cell
@@ -144,7 +155,7 @@ def check_data(directory: Path, keys: Keys, settings: Settings) -> list[Finding]
     except OSError as error:
         return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Fix its permissions.")]
     older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in legacy_items(directory)]
-    findings = [*_disk(directory, process), _server(process), *_cell(directory, settings)]
+    findings = [*_disk(directory, process), _server(process), *(_unnamed_calls(directory) if process else []), *_cell(directory, settings)]
     findings += [*_tokens(directory, with_oauth=settings.oauth.is_on), *older, *_kept(directory)]
     if not entries:
         findings.append(Finding("ok", "personas", "there is none yet: storing a memory creates one"))
@@ -187,6 +198,20 @@ def _disk(directory: Path, process: int | None) -> list[Finding]:
 
 def _server(process: int | None) -> Finding:
     return Finding("ok", "server", f"process {process} is serving this data" if process else "none is serving this data")
+
+
+def _unnamed_calls(directory: Path) -> list[Finding]:
+    """How many calls the running server has answered as `default` because they named no persona, where there are others."""
+    try:
+        server = discovery.running(directory, lambda url, secret: Connection(url, default_token(), secret=secret))
+        counts = server.get_json("/ready").get("calls_without_persona", {}) if server else {}
+    except MemoryMCPError:  # it has just ended, or wants another token
+        return []
+    if not counts:
+        return []
+    ways = ", ".join(f"{entry} {count:,}" for entry, count in sorted(counts.items()))
+    sentence = f"calls since the start without X-Persona, answered as default although there are other personas: {ways}. Add the header to their clients."
+    return [Finding("note", "calls", sentence)]
 
 
 def _cell(directory: Path, settings: Settings) -> list[Finding]:

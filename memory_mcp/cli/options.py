@@ -109,16 +109,19 @@ def print_json(value: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def connection(url: str | None, persona: str | None, data: Path | None = None, pool: str | None = None) -> "Connection":
-    """A connection by these options, with the token of MEMORY_MCP_TOKEN: to the server at a URL, or to the one of a data directory. There is no option for the token, since all users of a machine
-    can read the arguments of its processes."""
+def connection(
+    url: str | None, persona: str | None, data: Path | None = None, pool: str | None = None, *, as_stored: bool = False
+) -> "Connection":
+    """A connection by these options, with the token of MEMORY_MCP_TOKEN: to the server at a URL, or to the one of a data directory. There is
+    no option for the token, since all users of a machine can read the arguments of its processes. `as_stored`: as `Connection` has it."""
     # Imported here: `--help`, `serve` and `connect` don't need the HTTP client.
     from memory_mcp.client import discovery  # noqa: PLC0415
     from memory_mcp.client.connection import Connection  # noqa: PLC0415
 
     def connect(address: str, secret: str | None = None) -> Connection:
         # Without a persona, a pool is addressed as by the server's owner.
-        return Connection(address, default_token(), persona or (None if pool else default_persona()), secret, pool)
+        name = default_persona() if persona is None and not pool else persona
+        return Connection(address, default_token(), name, secret, pool, as_stored=as_stored)
 
     here = None if url or (default_server_url() and not data) else discovery.running(data or personal_data_directory(), connect)
     return here or connect(server_url(url))

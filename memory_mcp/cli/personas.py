@@ -24,7 +24,7 @@ def stats(
     as_json: AsJson = False,
 ) -> None:
     """Show the contents and the size of a persona."""
-    answer = connection(url, name or persona).get_json("/api/persona")
+    answer = connection(url, name or persona, as_stored=True).get_json("/api/persona")
     if as_json:
         print_json(answer)
         return
@@ -37,7 +37,7 @@ def rename(
     name: Name, to: Annotated[str, typer.Argument(help="The new name.", metavar="NEW")], url: Url = None, as_json: AsJson = False
 ) -> None:
     """Rename a persona. Clients must send the new name afterwards."""
-    answer = connection(url, name).post_json("/api/persona/rename", {"to": to})
+    answer = connection(url, name, as_stored=True).post_json("/api/persona/rename", {"to": to})
     _report(answer, as_json, f"{name} is renamed to {answer['persona']}")
 
 
@@ -46,7 +46,7 @@ def copy(
     name: Name, to: Annotated[str, typer.Argument(help="The name of the copy.", metavar="NEW")], url: Url = None, as_json: AsJson = False
 ) -> None:
     """Copy a persona with all its data."""
-    answer = connection(url, name).post_json("/api/persona/copy", {"to": to})
+    answer = connection(url, name, as_stored=True).post_json("/api/persona/copy", {"to": to})
     _report(answer, as_json, f"{answer['persona']} is a copy of {name}")
 
 
@@ -58,7 +58,7 @@ def merge(
     as_json: AsJson = False,
 ) -> None:
     """Copy a persona's memories into another persona. The first is kept until you erase it."""
-    answer = connection(url, name).post_json("/api/persona/merge", {"into": into})
+    answer = connection(url, name, as_stored=True).post_json("/api/persona/merge", {"into": into})
     counts = f"{answer['taken']} copied, {answer['known']} known already, {answer['erased_before']} left out because they were erased there"
     _report(answer, as_json, f"{answer['persona']}: {counts}")
 
@@ -73,7 +73,7 @@ def erase(
     as_json: AsJson = False,
 ) -> None:
     """Erase a persona with all its data for good."""
-    server = connection(url, name)
+    server = connection(url, name, as_stored=True)
     listed = server.post_json("/api/persona/erase", {})
     if confirm is None:
         for field in ("memories", "superseded", "in_trash", "versions", "database_bytes", "kept_copies", "backups", "tokens"):

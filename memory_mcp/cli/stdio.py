@@ -42,7 +42,7 @@ def stdio(persona: PersonaName = None, data: Data = None, config: ConfigFile = N
     from memory_mcp.client.wire import claimed  # noqa: PLC0415
 
     def connect(address: str, secret: str | None = None) -> Connection:
-        return Connection(address, default_token(), persona or default_persona(), secret)
+        return Connection(address, default_token(), default_persona() if persona is None else persona, secret)
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="memory-mcp stdio: %(message)s")
     address = url or (None if data else default_server_url())

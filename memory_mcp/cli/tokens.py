@@ -10,7 +10,7 @@ from memory_mcp.cli.options import AsJson, DataDirectory, print_json
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import InvalidInput
-from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.names import addressed_name
 
 if TYPE_CHECKING:
     from memory_mcp.store.files.access_tokens import Token
@@ -37,7 +37,7 @@ def create(
         raise InvalidInput("a token is for some personas or for all", "", "Use --persona NAME, once for each, or --all-personas")
     now = datetime.now(UTC)
     directory = data or default_data_directory()
-    personas = None if all_personas else [canonical_name(persona_name) for persona_name in persona or []]
+    personas = None if all_personas else [addressed_name(persona_name) for persona_name in persona or []]
     granted, expires_at = _scopes(scopes), expiry_of(expires, now) if expires else None
     existed, is_first = directory.exists(), read_tokens(directory) is None
     made, secret = create_token(directory, name=name, personas=personas, scopes=granted, now=now, expires_at=expires_at)

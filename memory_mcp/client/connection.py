@@ -15,7 +15,7 @@ import httpx2
 from memory_mcp.config.values import is_loopback
 from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
 from memory_mcp.personas.cells import OWNER_URL_HEADER
-from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.names import addressed_name, canonical_name
 from memory_mcp.personas.server_lock import NOTE_HEADER, YIELD_PATH
 
 if TYPE_CHECKING:
@@ -36,16 +36,24 @@ class Connection:
     """The address of the server and the identity of the caller. Holds no socket: each call opens and closes its own."""
 
     def __init__(
-        self, url: str, token: str | None = None, persona: str | None = None, secret: str | None = None, pool: str | None = None
+        self,
+        url: str,
+        token: str | None = None,
+        persona: str | None = None,
+        secret: str | None = None,
+        pool: str | None = None,
+        *,
+        as_stored: bool = False,
     ) -> None:
         """`url` is the server's, with or without `/mcp`. Without a persona, the server chooses the default. `secret` is that of the note in
-        the server's data directory. With `pool`, all calls are about that.
+        the server's data directory. With `pool`, all calls are about that. `as_stored`: the persona exists and is managed, so that its name
+        may be a placeholder, from before those were refused.
 
         Raises:
             InvalidInput: the URL, the token or the persona's name is invalid.
         """
         self.url = _base_url(url)
-        self.headers = {**_headers(token, persona), **({NOTE_HEADER: secret} if secret else {})}
+        self.headers = {**_headers(token, persona, as_stored=as_stored), **({NOTE_HEADER: secret} if secret else {})}
         if pool is not None:
             self.headers["X-Pool"] = quote(pool, safe="")
         self._to_owner = ToOwner(self.url)
@@ -307,21 +315,21 @@ def _lead(request: httpx2.Request, url: str) -> None:
     request.headers.pop(NOTE_HEADER, None)
 
 
-def persona_header(persona: str) -> str:
+def persona_header(persona: str, *, as_stored: bool = False) -> str:
     """The value of `X-Persona` for a persona, percent-encoded because many libraries reject raw Japanese in a header.
 
     Raises:
         InvalidPersonaName: the name is invalid.
     """
-    return quote(canonical_name(persona), safe="")
+    return quote((canonical_name if as_stored else addressed_name)(persona), safe="")
 
 
-def _headers(token: str | None, persona: str | None) -> dict[str, str]:
+def _headers(token: str | None, persona: str | None, *, as_stored: bool) -> dict[str, str]:
     if token and not (token.isascii() and token.isprintable()):
         raise InvalidInput("the token contains invalid characters", "", "Copy it again")
     return {
         **({"Authorization": f"Bearer {token}"} if token else {}),
-        **({"X-Persona": persona_header(persona)} if persona is not None else {}),
+        **({"X-Persona": persona_header(persona, as_stored=as_stored)} if persona is not None else {}),
     }
 
 

@@ -75,8 +75,8 @@ def config_beside(data_directory: Path) -> Path:
 
 
 def default_persona() -> str | None:
-    """The default persona of client commands: `MEMORY_MCP_PERSONA`."""
-    return os.environ.get(f"{ENVIRONMENT_PREFIX}PERSONA") or None
+    """The default persona of client commands: `MEMORY_MCP_PERSONA`. One that is set to nothing was not filled in: nobody has an empty name."""
+    return os.environ.get(f"{ENVIRONMENT_PREFIX}PERSONA")
 
 
 def default_server_url() -> str | None:

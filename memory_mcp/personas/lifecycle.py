@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.errors import InvalidInput, PersonaUnknown
 from memory_mcp.personas.directories import write_identity
-from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.names import addressed_name
 from memory_mcp.personas.recovery import COPY_PREFIX, ERASE_PREFIX, Renaming, destroy, make_absolute, move, recorded, unfinished_path
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.store import operations, persona_merge
@@ -130,7 +130,7 @@ def free_name(personas: Personas, to: str, others: Collection[str] | None = None
     Raises:
         InvalidPersonaName, InvalidInput: the name is invalid, in use, or too similar to another.
     """
-    wanted = canonical_name(to)
+    wanted = addressed_name(to)
     if personas.exists(wanted):
         raise _in_use(wanted)
     similar = personas.index.folded_as(wanted)

@@ -5,18 +5,24 @@ file systems that ignore case or normalize; `a/b`, `a_b`, `..`, and `con` are or
 docs/decisions/0004-persona-names-and-directories.md.
 """
 
+import base64
+import binascii
 import hashlib
 import re
 import unicodedata
 from urllib.parse import unquote
 
 from memory_mcp.errors import InvalidPersonaName
+from memory_mcp.text.unfilled import is_unfilled
 
 NAME_LIMIT = 200
 # What the store of a pool is called among the stores of personas: no persona's name begins with a blank, and no persona's directory with @.
 POOL_MARK = " @"
 # After the names of all pools' stores, and before those of all personas.
 LAST_POOL = f"{POOL_MARK}\U0010ffff"
+
+# Before a name beyond Latin-1 that a client sends as Base64 of its UTF-8, as LibreChat does.
+BASE64_MARK = "b64:"
 
 _PLAIN = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _RESERVED_ON_WINDOWS = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))])
@@ -51,6 +57,34 @@ def canonical_name(name: str) -> str:
                 "Send the name without it",
             )
     return composed
+
+
+def addressed_name(text: str) -> str:
+    """The canonical name of the persona that somebody names: a client, a command, or a form for a new one.
+
+    Raises:
+        InvalidPersonaName: as `canonical_name`; or it is a placeholder that was not filled in, which all who forgot to would share.
+    """
+    name = canonical_name(_decoded(text) if text.startswith(BASE64_MARK) else text)
+    if is_unfilled(name):
+        raise InvalidPersonaName(
+            f"the persona name is {name!r}",
+            "that is a placeholder which was not filled in",
+            "Set what it stands for, or send the name itself",
+        )
+    return name
+
+
+def _decoded(text: str) -> str:
+    encoded = text.removeprefix(BASE64_MARK)
+    try:
+        return base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        raise InvalidPersonaName(
+            f"the persona name begins with {BASE64_MARK}",
+            "what follows is not Base64 of a name in UTF-8",
+            f"Send it so, as {BASE64_MARK}44GV44GP44KJ is さくら, or percent-encoded",
+        ) from None
 
 
 def sent_name(header: str) -> str:

@@ -1,11 +1,12 @@
 """Which persona or pool a request is for: by its URL, its headers, its token, and the settings.
 
 The persona comes from the URL (`/p/{persona}/mcp`), else the `X-Persona` header, else the token if it allows exactly one, else from
-`on_missing_persona`. No tool has a persona argument, and a name that can't be used is an error, never a reason to serve another persona.
+`on_missing_persona`. No tool has a persona argument, and a name that can't be used, or that stands in a header with a slip in its own name, is
+an error, never a reason to serve another persona.
 """
 
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -14,41 +15,36 @@ from starlette.types import Scope
 
 from memory_mcp.config.settings import PoolRole
 from memory_mcp.errors import InvalidPersonaName, PersonaConflict, PersonaRequired
-from memory_mcp.personas.names import canonical_name, sent_name
+from memory_mcp.personas.names import addressed_name, canonical_name, sent_name
 from memory_mcp.server.auth import Admission
 from memory_mcp.server.runtime import Runtime
+from memory_mcp.server.sessions import DASHBOARD
 
 HEADER = "x-persona"
 POOL_HEADER = "x-pool"
 PATH_PERSONA = "memory_mcp.path_persona"  # where the edge leaves the persona of the URL in the ASGI scope
 DEFAULT_PERSONA = "default"
+# A header's name with so many letters added, left out or changed is a misspelling of X-Persona.
+SLIPS = 2
+# Where a persona is managed: one from before placeholders were refused is renamed or erased there.
+MANAGEMENT = ("/api/persona", DASHBOARD)
 
 PoolRoles = Mapping[str, Mapping[PoolRole, list[str] | Literal["all"]]]
 OnMissing = Literal["default", "error", "auto"]
 
 
 def resolve(
+    scope: Scope,
     *,
-    path: str | None,
     headers: Sequence[str],
     on_missing: OnMissing,
     existing: Callable[[], Collection[str]],
     token_personas: Collection[str] | None = None,
 ) -> str:
-    """The canonical name that a request means. `token_personas`: the personas of its token, None where tokens are not in use."""
-    named = {canonical_name(from_header(header)) for header in headers}
-    if len(named) > 1:
-        raise PersonaConflict(
-            f"the request has {len(named)} different X-Persona headers", "one call is for one persona", "Send the header once"
-        )
-    if path is not None:
-        named.add(canonical_name(path))
-        if len(named) > 1:
-            raise PersonaConflict(
-                "the URL and the X-Persona header name different personas", "one call is for one persona", "Send only one of them"
-            )
-    if named:
-        return named.pop()
+    """The canonical name that a request means, by its path and the values of its X-Persona `headers`. `token_personas`: the personas of its
+    token, None where tokens are not in use."""
+    if name := named(scope, headers):
+        return name
     if token_personas is not None and len(token_personas) == 1:
         return next(iter(token_personas))
     if token_personas is not None and DEFAULT_PERSONA not in token_personas:
@@ -68,6 +64,49 @@ def resolve(
     return DEFAULT_PERSONA
 
 
+def named(scope: Scope, headers: Sequence[str]) -> str | None:
+    """The canonical name in the path and the headers of a request; None if it names no persona.
+
+    Raises:
+        InvalidPersonaName: the name can't be used.
+        PersonaConflict: it names two.
+        PersonaRequired: it has none but in a header with a misspelled name.
+    """
+    canonical = canonical_name if scope["path"].startswith(MANAGEMENT) else addressed_name
+    names = {canonical(from_header(header)) for header in headers}
+    if len(names) > 1:
+        raise PersonaConflict(
+            f"the request has {len(names)} different X-Persona headers", "one call is for one persona", "Send the header once"
+        )
+    if not headers and (slip := misspelled(scope["headers"])):
+        raise PersonaRequired(f"the header {slip!r} names no persona", "it looks like a misspelling of X-Persona", "Send it as X-Persona")
+    path = scope.get(PATH_PERSONA)
+    if path is not None:
+        names.add(canonical(path))
+        if len(names) > 1:
+            raise PersonaConflict(
+                "the URL and the X-Persona header name different personas", "one call is for one persona", "Send only one of them"
+            )
+    return names.pop() if names else None
+
+
+def misspelled(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The name of a header that is X-Persona with at most `SLIPS` letters added, left out or changed; None if there is none."""
+    return next((name.decode("latin-1") for name, _ in headers if 0 < _slips(name, HEADER.encode()) <= SLIPS), None)
+
+
+def _slips(name: bytes, right: bytes) -> int:
+    """The Levenshtein distance of two headers' names; more than `SLIPS` where their lengths alone show so."""
+    if abs(len(name) - len(right)) > SLIPS:
+        return SLIPS + 1
+    row = list(range(len(right) + 1))
+    for done, letter in enumerate(name.lower(), start=1):
+        before, row[0] = row[0], done
+        for place, wanted in enumerate(right, start=1):
+            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (letter != wanted))
+    return row[-1]
+
+
 def require_own(scope: Scope, admission: Admission, runtime: Runtime) -> None:
     """Raises PersonaElsewhere for a request that names a persona of another cell, and for any of MCP that means one: a client learns so
     before it sends a tool's arguments."""
@@ -77,7 +116,7 @@ def require_own(scope: Scope, admission: Admission, runtime: Runtime) -> None:
         return
     on_missing = runtime.config.current().on_missing_persona
     with suppress(InvalidPersonaName, PersonaConflict, PersonaRequired):  # refused later, in their own words
-        cell.require(resolve(path=path, headers=headers, on_missing=on_missing, existing=list, token_personas=admission.personas))
+        cell.require(resolve(scope, headers=headers, on_missing=on_missing, existing=list, token_personas=admission.personas))
 
 
 def from_header(value: str) -> str:

@@ -1,24 +1,26 @@
 """The types that arguments of operations are declared with, for MCP tools and HTTP routes alike.
 
 Tools get what language models send: null for a default, and lists, objects and numbers as strings. These types accept all of it. A route
-reads its query or its JSON body strictly (`http/requests.py`) and passes the values on to the same model.
+reads its query or its JSON body strictly (`http/requests.py`) and passes the values on to the same model. The word null, which programs
+send as a text where they have no value, is no value in every argument but those that are texts to keep or to ask (`Words`).
 
 The JSON schema of each type stays flat (no `anyOf`, no `$ref`), because Gemini and Ollama reject those.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, ValidationInfo
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, ValidationInfo, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticUseDefault, core_schema
 
 from memory_mcp.domain import KEYS_LIMIT
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.files.persona_context import PEOPLE
+from memory_mcp.text.unfilled import is_nothing
 
 T = TypeVar("T", dict[str, Any], list[Any])
 
@@ -33,9 +35,25 @@ class Arguments(BaseModel):
     # Whether a route takes an empty query parameter, or a null in a body, for one that was not sent.
     blank_means_absent: ClassVar[bool] = True
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nothing(cls, values: Any) -> Any:
+        return filled_in(cls, values) if isinstance(values, Mapping) else values
+
 
 class NoArguments(Arguments):
     """For operations that take none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsWritten:
+    """Marks an argument whose text means what it says, even if it says null."""
+
+
+def filled_in(model: type[Arguments], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that were filled in: without null, None and undefined as a text, but in texts that are kept as they are written."""
+    as_written = {name for name, field in model.model_fields.items() if any(isinstance(part, AsWritten) for part in field.metadata)}
+    return {name: value for name, value in values.items() if name in as_written or name not in model.model_fields or not is_nothing(value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +208,7 @@ def _text_list(value: Any) -> list[Any]:
     if value is None or value == "":
         return []
     parsed = _parsed(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
-    return [_text(entry) for entry in (parsed if isinstance(parsed, list) else [parsed])]
+    return [_text(entry) for entry in (parsed if isinstance(parsed, list) else [parsed]) if not is_nothing(entry)]
 
 
 def _text_list_or_none(value: Any) -> list[Any] | None:
@@ -203,7 +221,7 @@ def _date_range(value: Any) -> Any:
     parsed = _parsed(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
     if not isinstance(parsed, list):
         return _text(parsed)
-    ends = [_text(end) for end in parsed]
+    ends = ["" if is_nothing(end) else _text(end) for end in parsed]
     if len(ends) > 2 or not all(isinstance(end, str) for end in ends):
         raise ValueError("must be one date, or two: where the range begins and where it ends")
     return "..".join(ends) if any(ends) else ""
@@ -240,7 +258,7 @@ def _flag(value: Any) -> Any:
 def _texts_by_name(value: Any, info: ValidationInfo) -> dict[str, str]:
     example = '{"name": "Kenta"}' if info.field_name in PEOPLE else '{"emotion": "happy"}'
     texts = _parsed_as(dict, value, f"an object of texts such as {example}")
-    return {str(name): _text(entry) for name, entry in texts.items() if entry is not None}
+    return {str(name): _text(entry) for name, entry in texts.items() if entry is not None and not is_nothing(entry)}
 
 
 def _object_list(value: Any) -> list[Any]:
@@ -261,6 +279,8 @@ def _parsed_as(kind: type[T], value: Any, words: str) -> T:
 
 
 Text = Annotated[str, BeforeValidator(_text)]
+# For what is kept, or asked.
+Words = Annotated[Text, AsWritten()]
 EntityName = Annotated[str, _EntityName(), BeforeValidator(_text)]
 DateRange = Annotated[str, BeforeValidator(_date_range)]
 TextList = Annotated[list[str], BeforeValidator(_text_list)]

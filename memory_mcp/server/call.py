@@ -29,7 +29,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.own_weights import with_own_weights
 from memory_mcp.search.pooled import NO_POOLS, Pools
 from memory_mcp.search.rerank import rerank_deadline
-from memory_mcp.server.addressing import HEADER, PATH_PERSONA, POOL_HEADER, pool_in, pool_rights, resolve
+from memory_mcp.server.addressing import DEFAULT_PERSONA, HEADER, PATH_PERSONA, POOL_HEADER, named, pool_in, pool_rights, resolve
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.sessions import is_dashboard
@@ -96,9 +96,13 @@ class Call:
     @property
     def caller(self) -> str:
         """The entry point of the request, and the id of its token."""
+        return f"{self.entry} {self.admission.token}" if self.admission.token else self.entry
+
+    @property
+    def entry(self) -> str:
+        """The entry point of the request."""
         path: str = self.scope["path"]
-        entry = "mcp" if path == "/mcp" else "dashboard" if is_dashboard(path) else "import" if path.startswith("/api/import") else "http"
-        return f"{entry} {self.admission.token}" if self.admission.token else entry
+        return "mcp" if path == "/mcp" else "dashboard" if is_dashboard(path) else "import" if path.startswith("/api/import") else "http"
 
     def persona_name(self) -> str:
         """The canonical name of the persona that this request is for; of a call about a pool, the name of the pool's store.
@@ -113,7 +117,7 @@ class Call:
     def own_name(self) -> str:
         """The canonical name of the persona that this request is made as. Raises: as `persona_name`."""
         name = resolve(
-            path=self.scope.get(PATH_PERSONA),
+            self.scope,
             headers=self.headers,
             on_missing=self.settings.on_missing_persona,
             existing=lambda: self.visible_personas(limit=2),
@@ -121,6 +125,13 @@ class Call:
         )
         self.runtime.personas.cell.require(name)
         return name
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether the request names no persona and is served as `default`, while its caller has others. Pages have the persona in their address."""
+        if self.pool or is_dashboard(self.scope["path"]) or named(self.scope, self.headers) is not None:
+            return False
+        return self.own_name() == DEFAULT_PERSONA and bool(set(self.visible_personas(limit=2)) - {DEFAULT_PERSONA})
 
     def visible_personas(self, after: str = "", limit: int | None = None) -> list[str]:
         """The existing personas that the caller may hear of, sorted: those after a name, at most so many."""

@@ -26,7 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import BodyLate, InvalidPersonaName, MemoryMCPError, Overloaded, PersonaElsewhere, TokenRefused
-from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.names import addressed_name
 from memory_mcp.server import call_record
 from memory_mcp.server.addressing import HEADER, PATH_PERSONA, from_header, require_own
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
@@ -39,6 +39,7 @@ from memory_mcp.server.http.requests import BODY_LIMIT_BYTES
 from memory_mcp.server.metrics import Metrics
 from memory_mcp.server.oauth.resource import ENDPOINTS
 from memory_mcp.server.sessions import DASHBOARD, STATIC, is_dashboard
+from memory_mcp.text.encodings import not_utf8
 
 # Bodies of any size: lines and files to import, and the form that sends one.
 STREAMED = frozenset({"/api/import", "/api/import/file", f"{DASHBOARD}/house/import"})
@@ -58,6 +59,7 @@ REWORDED = {
     403: "This origin may not call this server: web pages of other sites must not reach a local memory. Call it from the same host.",
     404: "There is nothing here. MCP is at /mcp (or /p/{persona}/mcp), the rest under /api, /health and /ready.",
     405: "This address does not take that HTTP method. MCP calls are POST; this server keeps no sessions and no event stream.",
+    406: "This server answers MCP calls as JSON. Send Accept: application/json, text/event-stream, or no Accept header.",
     421: "The Host header names a host that this server does not answer for. Use 127.0.0.1 or localhost, or add the name to allowed_hosts in config.json.",
     500: "The server failed in a way that it did not foresee. Its log says how. What was acknowledged before is stored.",
 }
@@ -111,7 +113,7 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope = _without_last_slash(with_path_persona(scope))
+        scope = _accepting_answers(_without_last_slash(with_path_persona(scope)))
         record = call_record.begin(self._door.address(scope))
         scope = {**scope, ARRIVED: record.began}
         try:
@@ -210,7 +212,7 @@ def callers_of(scope: Scope) -> tuple[str, ...]:
     try:
         if named is None and HEADER in headers:
             named = from_header(headers[HEADER])
-        name = canonical_name(named) if named is not None else ""
+        name = addressed_name(named) if named is not None else ""
     except InvalidPersonaName:  # refused later, in its own words
         name = ""
     admission: Admission = scope[ADMISSION]
@@ -255,6 +257,13 @@ def _without_last_slash(scope: Scope) -> Scope:
     return {**scope, "path": scope["path"].rstrip("/"), "raw_path": scope["raw_path"].rstrip(b"/")}
 
 
+def _accepting_answers(scope: Scope) -> Scope:
+    """The scope of an MCP call without an `Accept` header as that of one that takes any answer, which HTTP says it does; the SDK refuses it."""
+    if scope["path"] != "/mcp" or Headers(scope=scope).get("accept", "").strip():
+        return scope
+    return {**scope, "headers": [*((name, value) for name, value in scope["headers"] if name != b"accept"), (b"accept", b"*/*")]}
+
+
 def _refused_body(scope: Scope, messages: Sequence[Message]) -> JSONResponse | None:
     """The refusal of an MCP call with an unusable body."""
     body = b"".join(message.get("body", b"") for message in messages)
@@ -270,12 +279,11 @@ def _refused_body(scope: Scope, messages: Sequence[Message]) -> JSONResponse | N
 
 
 def _unreadable(body: bytes) -> JSONResponse | None:
+    if other := not_utf8(body):
+        seeming = f": it seems to be {other[1]}" if other[1] else ""
+        return _refusal(400, PARSE_ERROR, f"The call is not UTF-8 (byte {other[0]}){seeming}. Nothing was stored. Send it as UTF-8.")
     try:
-        text = body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return _refusal(400, PARSE_ERROR, f"The call is not UTF-8 (byte {error.start + 1}). Nothing was stored. Send it as UTF-8.")
-    try:
-        call = json.loads(text)
+        call = json.loads(body.decode("utf-8"))
     except json.JSONDecodeError as error:
         return _refusal(400, PARSE_ERROR, f"The call is not JSON ({error}). Nothing was stored. Send JSON-RPC 2.0.")
     except (ValueError, RecursionError):

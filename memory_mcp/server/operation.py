@@ -25,6 +25,10 @@ from memory_mcp.store.operations import called_by
 Json = dict[str, Any]
 
 JSON = "application/json"
+# What a client without the header learns from its answers. Over MCP every word costs tokens: two tools say it, the one that begins a
+# conversation and the one that stores; there are no sessions, in which it could be said once.
+PERSONA_NOTE = "no X-Persona header came, so this is the persona default; there are others"
+TOLD_IN = frozenset({"get_context", "remember"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +115,20 @@ class Operation:
             raise
         if call.pool:
             answer = {**answer, "persona": f"@{call.pool}", "pool": call.pool}
+        elif "persona" in answer and (note := note_unnamed(call)) and (call.entry != "mcp" or self.name in TOLD_IN):
+            answer = {"persona": answer["persona"], **note, **answer}
         record = call_record.current()
         if record and answer.get("degraded"):
             record.is_degraded = True
         return answer
+
+
+def note_unnamed(call: Any) -> Json:
+    """Count a call that names no persona where there are several, and return what its answer says of that; nothing for any other call."""
+    if not call.is_unnamed:
+        return {}
+    call.runtime.unnamed_calls[call.entry] += 1
+    return {"persona_note": PERSONA_NOTE}
 
 
 def operation(

@@ -1,5 +1,6 @@
 """The long-lived objects that all requests share, made by the composition root."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,7 +24,8 @@ class Runtime:
     """One server's parts. `clock` answers with an aware datetime; without an `index` nothing is embedded and words alone are searched;
     without `chores` there is no upkeep in the background, and without `usage` nothing is counted. `forget_cached` drops what models
     have answered. `token_uses`: when each token was last used since the start, by its id. `instance` names this start of the server; with
-    `secret`, only callers that send it are let in. `yield_lock` stops it for another server.
+    `secret`, only callers that send it are let in. `unnamed_calls` counts the calls, by entry point, that named no persona and were served
+    as `default` although there are others. `yield_lock` stops it for another server.
     `conversing` runs the conversations of the chat room, if what they need is installed; `runs` are their turns.
     `fetch_document` reads an OAuth client's metadata from the web."""
 
@@ -40,6 +42,7 @@ class Runtime:
     analyses: Analyses = field(default_factory=Analyses)
     imports: ImportJobs = field(default_factory=ImportJobs)
     token_uses: dict[str, datetime] = field(default_factory=dict)
+    unnamed_calls: Counter[str] = field(default_factory=Counter)
     instance: str = ""
     secret: str | None = None
     yield_lock: Callable[[], None] | None = None

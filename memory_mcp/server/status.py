@@ -51,6 +51,7 @@ class Readiness(TypedDict):
     config_error: NotRequired[str | None]
     config_warnings: NotRequired[list[str]]
     restart_pending: NotRequired[list[str]]
+    calls_without_persona: NotRequired[dict[str, Count]]
     started_at: NotRequired[Moment | None]
 
 
@@ -58,7 +59,8 @@ def readiness(runtime: Runtime, admission: Admission) -> dict[str, Any]:
     """Return what works now, per model; what is wrong with config.json; which edits wait for a restart; what the index still lacks.
 
     `index_lag` counts memories that have no vector yet although a model is there; without one nothing lags. A token for some
-    personas learns about those alone, and only one with the scope `admin` about config.json, because its errors quote it.
+    personas learns about those alone, and only one with the scope `admin` about config.json, because its errors quote it, and about calls that name
+    no persona.
     """
     settings = runtime.config.current()
     models = runtime.models_for(settings)
@@ -69,6 +71,7 @@ def readiness(runtime: Runtime, admission: Admission) -> dict[str, Any]:
         "config_error": runtime.config.error,
         "config_warnings": list(runtime.config.warnings),
         "restart_pending": runtime.config.restart_pending,
+        **omit_empty(calls_without_persona=dict(runtime.unnamed_calls)),
     }
     return {
         "ready": True,

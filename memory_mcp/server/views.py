@@ -29,9 +29,10 @@ REPLACED_TOKENS = 12
 
 
 class PersonaAnswer(TypedDict):
-    """An answer about one persona."""
+    """An answer about one persona. `persona_note`: that the request named none, where there are several."""
 
     persona: str
+    persona_note: NotRequired[str]
 
 
 class ReadingAnswer(PersonaAnswer):

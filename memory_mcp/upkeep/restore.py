@@ -11,7 +11,7 @@ from memory_mcp.config.master_key import KEY_BYTES
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import write_identity
-from memory_mcp.personas.names import canonical_name, store_name
+from memory_mcp.personas.names import addressed_name, store_name
 from memory_mcp.personas.registry import Personas, prepare
 from memory_mcp.store import erasure, operations
 from memory_mcp.store.files import backup_archive
@@ -63,7 +63,7 @@ def restore(
     """
     try:
         with backup_archive.opened(backup, find_key) as (manifest, extract):
-            name = canonical_name(to) if to is not None else store_name(manifest.persona)
+            name = addressed_name(to) if to is not None else store_name(manifest.persona)
             directory = personas.path_of(name).parent
             if directory.exists() and not instead:
                 raise InvalidInput(

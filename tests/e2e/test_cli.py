@@ -198,9 +198,11 @@ def test_refusals_arrive_in_the_words_of_the_server(shared_server: RunningServer
 
 def test_doctor_works_beside_the_server(shared_server: RunningServer) -> None:
     ok(shared_server.memory_mcp("remember", "x", "-p", "patient"))
+    ok(shared_server.memory_mcp("recall", "x"))
     told = ok(command("doctor", "--config", str(shared_server.config), "--data", str(shared_server.data)))
     assert f"process {shared_server.process.pid} is serving this data" in told
     assert "patient: 1 memory" in told
+    assert re.search(r"calls since the start without X-Persona, answered as default although there are other personas: .*http \d", told)
     ok(shared_server.memory_mcp("remember", "y", "-p", "patient"))
 
 

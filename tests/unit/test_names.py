@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from memory_mcp.errors import InvalidPersonaName
-from memory_mcp.personas.names import NAME_LIMIT, canonical_name, directory_name, fold
+from memory_mcp.personas.names import NAME_LIMIT, addressed_name, canonical_name, directory_name, fold
 
 TRICKY = [
     "a/b",
@@ -130,3 +130,40 @@ def test_folding_forgets_width_and_case_only():
 @pytest.mark.parametrize(("typed", "name"), [("ニィロウ❤\ufe0f", "ニィロウ❤"), ("葛\U000e0100城", "葛城")])
 def test_what_chooses_the_picture_of_a_character_is_no_part_of_a_name(typed: str, name: str) -> None:
     assert canonical_name(typed) == name
+
+
+NOT_FILLED_IN = (
+    "${env:PERSONA}", "${input:persona}", "${PERSONA:-default}", "${{ secrets.PERSONA }}", "$PERSONA", "$persona", "$env:PERSONA", "$(whoami)",
+    "%PERSONA%", "%persona%", "#{persona}", "%{persona}", "{{LIBRECHAT_USER_NAME}}", "{{ $json.name }}", "user-{{user_id}}", "{{char}}さん", "<%= name %>",
+    "{persona}", "{0}", "{}", "<name>", "<your persona>", "<YOUR-PERSONA>", "<<persona>>", "<ペルソナ名>", "＜名前＞", "[persona]", "[your persona]",
+    "[object Object]", "[]", "null", "NULL", "None", "undefined",
+)  # fmt: skip
+# Brackets and signs in names that people have.
+FILLED_IN = (
+    "レオン (仮)", "[仮] レオン", "レオン{影}", "<3", "I <3 U", ">_<", "<(^_^)>", "{^_^}", "[._.]", "{{{(>_<)}}}", "<°)))><", "【さくら】", "「さくら」",
+    "$100", "A$AP", "$uicideboy$", "100%", "50% off", "%", "$", "#1", "x<y>z", "a{b}c", "None of your business", "null island", "ヌル",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_FILLED_IN)
+def test_a_placeholder_is_nobodys_name(name):
+    with pytest.raises(InvalidPersonaName, match="a placeholder which was not filled in"):
+        addressed_name(name)
+
+
+def test_brackets_and_signs_that_enclose_no_placeholder_are_parts_of_names():
+    assert [addressed_name(name) for name in FILLED_IN] == list(FILLED_IN)
+
+
+def test_a_name_in_base64_is_decoded_and_then_a_name_like_any_other():
+    assert addressed_name("b64:44GV44GP44KJ") == "さくら"
+    assert addressed_name("b64:44OJ44Op44Kk44Oi44Oz8J+QiQ") == "ドライモン🐉"
+    for encoded, reason in (
+        ("44GV44GP44K", "not Base64"),
+        ("!!", "not Base64"),
+        ("", "is empty"),
+        ("gqCCog==", "not Base64"),
+        ("e3t1c2VyfX0=", "placeholder"),
+    ):
+        with pytest.raises(InvalidPersonaName, match=reason):
+            addressed_name(f"b64:{encoded}")

@@ -15,7 +15,19 @@ from memory_mcp.search.validation import TOKENS_FLOOR, TOKENS_LIMIT
 from memory_mcp.server.actions import context, memories
 from memory_mcp.server.actions.context import ContextArguments, UpdateContextArguments
 from memory_mcp.server.actions.memories import ForgetArguments, RecallArguments, RememberArguments, ReviseArguments
-from memory_mcp.server.arguments import Arguments, DateRange, Flag, NoArguments, Number, Object, Text, TextList, TextsByName, WholeNumber
+from memory_mcp.server.arguments import (
+    Arguments,
+    DateRange,
+    Flag,
+    NoArguments,
+    Number,
+    Object,
+    Text,
+    TextList,
+    TextsByName,
+    WholeNumber,
+    Words,
+)
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Tool, operation
 from memory_mcp.server.status import statistics
@@ -33,7 +45,7 @@ SEARCH_FIELDS = ("mode", "reranked", "degraded", "more", "best_score", "unmatche
 
 
 class IngestArguments(Arguments):
-    text: Annotated[Text, Field(description="what to keep")]
+    text: Annotated[Words, Field(description="what to keep")]
     source: Annotated[Text, Field(description="who said it")] = "you"
     occurred_at: Annotated[Text, Field(description="when it happened: ISO or 昨日")] = ""
     created_at: Annotated[Text, Field(description="another name for occurred_at")] = ""
@@ -52,8 +64,8 @@ def ingest(call: Call, arguments: IngestArguments) -> Json:
 
 
 class SaveMemoryArguments(Arguments):
-    content: Annotated[Text, Field(description="what to keep")] = ""
-    raw_text: Annotated[Text, Field(description="another name for content")] = ""
+    content: Annotated[Words, Field(description="what to keep")] = ""
+    raw_text: Annotated[Words, Field(description="another name for content")] = ""
     session_id: Text = ""
     importance_score: Annotated[Number, Field(description="0..1")] = None
     category: Annotated[Text, Field(description="also kept as a tag")] = ""
@@ -96,7 +108,7 @@ def save_memory(call: Call, arguments: SaveMemoryArguments) -> Json:
 
 
 class SearchMemoriesArguments(Arguments):
-    query: Text = ""
+    query: Words = ""
     top_k: Annotated[WholeNumber, Field(description="1..50")] = None
     tags: TextList = []
     date_range: Annotated[DateRange, Field(description="2025-10-01..2025-10-17, a day, or 先週")] = ""
@@ -129,7 +141,7 @@ def build_context(call: Call, arguments: ContextArguments) -> Json:
 
 
 class CreateMemoryArguments(Arguments):
-    content: Annotated[Text, Field(description="User is …")]
+    content: Annotated[Words, Field(description="User is …")]
     emotion_type: Annotated[Text, Field(description="joy, sadness, neutral, …")] = ""
     context_tags: TextList = []
     physical_state: Text = ""
@@ -175,7 +187,7 @@ def read_memory(call: Call, arguments: ReadMemoryArguments) -> Json:
 
 class UpdateMemoryArguments(Arguments):
     key: Text
-    content: Text
+    content: Words
 
 
 @operation(needs=["read", "write"], tool=Tool("update_memory", "Update memory"))
@@ -227,7 +239,7 @@ def list_memory(call: Call, arguments: ListMemoryArguments) -> Json:
 
 
 class SearchMemoryArguments(Arguments):
-    query: Text = ""
+    query: Words = ""
     top_k: Annotated[WholeNumber, Field(description="1..50")] = None
     tags: TextList = []
     tag_match_mode: Annotated[Text, Field(description="any or all of the tags")] = "any"
@@ -235,7 +247,7 @@ class SearchMemoryArguments(Arguments):
     # Old instructions send these two.
     fuzzy_match: Annotated[Flag, Field(description="no effect: near words always count")] = False
     fuzzy_threshold: Annotated[Number, Field(description="no effect")] = None
-    keyword: Annotated[Text, Field(description="another name for query")] = ""
+    keyword: Annotated[Words, Field(description="another name for query")] = ""
 
 
 @operation(needs=["read"], tool=Tool("search_memory", "Search memory", read_only=True, idempotent=True))
@@ -256,7 +268,7 @@ def search_memory(call: Call, arguments: SearchMemoryArguments) -> Json:
 
 
 class RagArguments(Arguments):
-    query: Text
+    query: Words
     top_k: Annotated[WholeNumber, Field(description="1..50")] = None
 
 

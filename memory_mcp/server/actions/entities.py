@@ -12,7 +12,19 @@ from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.personas.registry import Persona
-from memory_mcp.server.arguments import Arguments, Between, EntityName, NoArguments, Number, OneOf, Text, TextListOrNone, TextOrNone, http
+from memory_mcp.server.arguments import (
+    Arguments,
+    Between,
+    EntityName,
+    NoArguments,
+    Number,
+    OneOf,
+    Text,
+    TextListOrNone,
+    TextOrNone,
+    Words,
+    http,
+)
 from memory_mcp.server.call import Call
 from memory_mcp.server.graph_views import MERGES_LIMIT, entity_view, merge_view
 from memory_mcp.server.operation import Json, Route, operation
@@ -33,7 +45,7 @@ View = TypeVar("View")
 
 
 class ListArguments(Arguments):
-    query: Annotated[Text, http("A part of a name.")] = ""
+    query: Annotated[Words, http("A part of a name.")] = ""
     type: Annotated[Text, http("Only entities of this type.")] = ""
     limit: Annotated[int, Between(1, ENTITIES_LIMIT), http("How many entities.")] = 50
     offset: Annotated[int, Between(0, OFFSET_LIMIT), http("How many entities to skip.")] = 0

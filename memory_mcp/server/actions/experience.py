@@ -25,7 +25,7 @@ from memory_mcp.search.own_weights import own_weights, set_own_weights
 from memory_mcp.search.pooled import Pools
 from memory_mcp.search.validation import QUERY_LIMIT
 from memory_mcp.server.actions.organize import brief
-from memory_mcp.server.arguments import Arguments, Between, Flag, OneOf, Text, TextList, WholeNumber, http, require_keys
+from memory_mcp.server.arguments import Arguments, Between, Flag, OneOf, Text, TextList, WholeNumber, Words, http, require_keys
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.sessions import is_dashboard
@@ -44,7 +44,7 @@ OFTEN, LISTED, DAYS, DAYS_LIMIT = 5, 10, 30, 366
 
 
 class AdviseArguments(Arguments):
-    task: Annotated[Text, Field(description="what you are about to do, in your own words"), http("The task.", minLength=1)]
+    task: Annotated[Words, Field(description="what you are about to do, in your own words"), http("The task.", minLength=1)]
     limit: Annotated[int, Between(1, 10), Field(description="1..10 of each kind"), http("How many of each kind.")] = 3
 
 
@@ -85,7 +85,7 @@ def advise(call: Call, arguments: AdviseArguments) -> Json:
 
 
 class ReportArguments(Arguments):
-    task: Annotated[Text, http("The task, as advise gets it.", minLength=1)]
+    task: Annotated[Words, http("The task, as advise gets it.", minLength=1)]
     outcome: Annotated[Text, OneOf(OUTCOMES), Field(description="worked, failed or partly")]
     run: Annotated[Text, Field(description="any id; a retry with it counts once")] = ""
     used: Annotated[TextList, Field(description="keys of advice that you followed")] = []

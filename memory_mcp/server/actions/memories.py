@@ -33,6 +33,7 @@ from memory_mcp.server.arguments import (
     TextListOrNone,
     TextsByName,
     WholeNumber,
+    Words,
     http,
     require_keys,
 )
@@ -62,7 +63,7 @@ RELATIONS_SHOWN = 5
 
 
 class RememberArguments(Arguments):
-    content: Annotated[Text, Field(description="one self-contained sentence or more")]
+    content: Annotated[Words, Field(description="one self-contained sentence or more")]
     source: Annotated[Text, Field(description="who said it")] = ""
     session_id: Text = ""
     kind: Annotated[Text, Field(description="fact, conversation or experience")] = ""
@@ -157,13 +158,13 @@ def _note_of(stored: Remembered, supersedes: str, *, may_read: bool) -> str | No
 
 
 class RecallArguments(Arguments):
-    query: Annotated[Text, Field(description="question or words, also dates: 昨日")] = ""
+    query: Annotated[Words, Field(description="question or words, also dates: 昨日")] = ""
     top_k: WholeNumber = None
     mode: Annotated[Text, Field(description="auto, keyword, semantic, graph or recent")] = ""
     tags: TextList = []
     date_range: Annotated[DateRange, Field(description="2025-10-01..2025-10-17, 先週")] = ""
     min_importance: Number = None
-    hypothetical: Text = ""
+    hypothetical: Words = ""
     keys: TextList = []
     detail: Annotated[Text, Field(description="full, index or why")] = ""
     max_tokens: WholeNumber = None
@@ -210,7 +211,7 @@ def recall(call: Call, arguments: RecallArguments) -> Json:
 
 
 class ExplainArguments(Arguments):
-    query: Annotated[Text, Field(description="what was asked")]
+    query: Annotated[Words, Field(description="what was asked")]
     mode: Text = ""
     top_k: WholeNumber = None
 
@@ -223,7 +224,7 @@ def explain_recall(call: Call, arguments: ExplainArguments) -> Json:
 
 class ReviseArguments(Arguments):
     key: Text
-    content: Text = ""
+    content: Words = ""
     tags: TextListOrNone = None
     importance: Number = None
     restore: Flag = False

@@ -14,7 +14,7 @@ from memory_mcp.personas import lifecycle
 from memory_mcp.personas.lifecycle import merge
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server.actions.upkeep import backups_of, index_cache, remains_of_persona
-from memory_mcp.server.arguments import Arguments, Between, Flag, NoArguments, Text, http
+from memory_mcp.server.arguments import Arguments, Between, Flag, NoArguments, Text, Words, http
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.status import Statistics, StoredCounts, statistics
@@ -207,7 +207,7 @@ def merge_into(call: Call, arguments: MergeTarget) -> Json:
 
 
 class EraseArguments(Arguments):
-    confirm: Text = ""
+    confirm: Words = ""
     remove_kept: Flag = False
     remove_backups: Flag = False
 

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from memory_mcp.config.values import is_loopback
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import InvalidInput, NotAllowed
-from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.names import addressed_name
 from memory_mcp.server.arguments import Arguments, Flag, NoArguments, Text, TextList, http
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, operation
@@ -146,7 +146,7 @@ def _check_first(call: Call, *, turn_on: bool) -> None:
 
 
 def _personas(call: Call, arguments: NewToken) -> list[str] | None:
-    named = [canonical_name(name) for name in arguments.personas if name.strip()]
+    named = [addressed_name(name) for name in arguments.personas if name.strip()]
     if bool(named) == arguments.all_personas:
         raise InvalidInput("a token is for some personas or for all", "", "Name personas, or say all_personas")
     if arguments.all_personas and call.admission.personas is not None:

@@ -19,7 +19,7 @@ from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.server.arguments import Arguments, Flag, OneOf, http
 from memory_mcp.server.call import TURN, Call, call_of
 from memory_mcp.server.errors import http_refusal
-from memory_mcp.server.operation import Route, operation
+from memory_mcp.server.operation import Route, note_unnamed, operation
 from memory_mcp.server.views import Count, PersonaAnswer
 from memory_mcp.store import memories
 from memory_mcp.store.operations import called_by
@@ -102,7 +102,8 @@ async def import_memories(request: Request, arguments: ImportArguments) -> Respo
         return http_refusal(error, {"persona": name.strip(), **counted(result)}, rules=call.settings.privacy)
     finally:
         merge_segments(call, name, result, options)
-    return JSONResponse({"persona": name.strip(), **({"dry_run": True} if options.dry_run else {}), **counted(result)})
+    note = await run_in_threadpool(note_unnamed, call)
+    return JSONResponse({"persona": name.strip(), **note, **({"dry_run": True} if options.dry_run else {}), **counted(result)})
 
 
 class ExportArguments(TransferArguments):

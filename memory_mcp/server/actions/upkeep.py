@@ -15,7 +15,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.pooled import in_pool
 from memory_mcp.search.validation import TOKENS_LIMIT, token_budget
-from memory_mcp.server.arguments import Arguments, Flag, NoArguments, Text, TextList, WholeNumber
+from memory_mcp.server.arguments import Arguments, Flag, NoArguments, Text, TextList, WholeNumber, Words
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.views import Count, Moment, PersonaAnswer, heading, local, memory_view, omit_empty, outcome_view
@@ -154,7 +154,7 @@ def restore(call: Call, arguments: RestoreBody) -> Json:
 
 class PurgeArguments(Arguments):
     keys: Annotated[TextList, Field(description="memories in the trash; none: what retention has come to")] = []
-    confirm: Annotated[Text, Field(description="the code that came with the list")] = ""
+    confirm: Annotated[Words, Field(description="the code that came with the list")] = ""
 
 
 class PurgeBody(PurgeArguments):

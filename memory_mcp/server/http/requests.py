@@ -11,9 +11,10 @@ from pydantic.fields import FieldInfo
 from starlette.requests import Request
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.server.arguments import Arguments, Between, kind_of
+from memory_mcp.server.arguments import Arguments, Between, filled_in, kind_of
 from memory_mcp.server.errors import argument_problems
 from memory_mcp.server.operation import Route
+from memory_mcp.text.encodings import not_utf8
 
 BODY_LIMIT_BYTES = 4 * 1024 * 1024  # what the MCP SDK accepts; the same for routes
 WHOLE_NUMBER_DIGITS = 9
@@ -32,7 +33,7 @@ async def arguments_of(request: Request, route: Route, model: type[Arguments]) -
     if route.reads_query:
         values = _query_values(request, kinds, model)
     elif kinds:
-        values = await _body_values(request, kinds, model.blank_means_absent)
+        values = await _body_values(request, kinds, model)
     else:
         values = {}
     try:
@@ -58,11 +59,12 @@ def _check_query(request: Request, known: Collection[str]) -> None:
 
 def _query_values(request: Request, kinds: Mapping[str, type], model: type[Arguments]) -> dict[str, Any]:
     values: dict[str, Any] = {}
+    filled = filled_in(model, request.query_params)
     for name, kind in kinds.items():
         texts = request.query_params.getlist(name)
         if kind is list and texts:
             values[name] = texts
-        elif texts and (texts[-1] or not model.blank_means_absent):
+        elif name in filled and (texts[-1] or not model.blank_means_absent):
             values[name] = _QUERY_PARSERS[kind](name, texts[-1], _limits_of(model.model_fields[name]))
     return values
 
@@ -101,12 +103,14 @@ _QUERY_PARSERS: dict[type, Callable[[str, str, str], Any]] = {
 }
 
 
-async def _body_values(request: Request, kinds: Mapping[str, type], blank_means_absent: bool) -> dict[str, Any]:
+async def _body_values(request: Request, kinds: Mapping[str, type], model: type[Arguments]) -> dict[str, Any]:
     """Return the fields of the JSON object in the body; an empty body is an empty object."""
     too_long = InvalidInput(
         "the body is too long", "4 MiB are the limit", "Send less at once, or many memories as JSON lines to POST /api/import"
     )
     body = await body_within(request, BODY_LIMIT_BYTES, too_long)
+    if other := not_utf8(body):
+        raise InvalidInput(f"the body is not UTF-8 (byte {other[0]})", f"it seems to be {other[1]}" if other[1] else "", "Send it as UTF-8")
     fields = f"Send an object with {', '.join(kinds)}"
     try:
         values = json.loads(body) if body.strip() else {}
@@ -117,7 +121,8 @@ async def _body_values(request: Request, kinds: Mapping[str, type], blank_means_
         raise InvalidInput("the body is not JSON", "", fields) from error
     if not isinstance(values, dict):
         raise InvalidInput("the body is no JSON object", "", fields)
-    if blank_means_absent:
+    values = filled_in(model, values)
+    if model.blank_means_absent:
         unknown = {name: value for name, value in values.items() if name not in kinds}
         values = {name: value for name, value in values.items() if value is not None} | unknown
     for name, value in values.items():

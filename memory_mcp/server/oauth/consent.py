@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, InvalidPersonaName, NotAllowed
-from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.names import addressed_name
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.dashboard import front
 from memory_mcp.server.dashboard.frame import Visit
@@ -150,7 +150,7 @@ def _personas(visit: Visit, asked: _Request) -> tuple[str, ...]:
         return (asked.persona,)
     named = [name for name in (*visit.fields.get("personas", []), visit.field("further")) if name.strip()]
     try:
-        chosen = tuple(dict.fromkeys(canonical_name(name) for name in named))
+        chosen = tuple(dict.fromkeys(addressed_name(name) for name in named))
     except InvalidPersonaName as error:
         raise InvalidInput(error.what, error.why, error.do) from error
     for name in chosen:

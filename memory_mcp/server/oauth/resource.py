@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote_to_bytes
 from memory_mcp.config.settings import OAuth
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import InvalidPersonaName
-from memory_mcp.personas.names import canonical_name
+from memory_mcp.personas.names import addressed_name
 
 MCP = "/mcp"
 ENDPOINTS = "/oauth/"
@@ -47,7 +47,7 @@ def persona_in(path: str) -> str | None:
     parts = path.split("/")
     if len(parts) != 4 or parts[:2] != ["", "p"] or f"/{parts[3]}" != MCP:
         return None
-    return canonical_name(unquote_to_bytes(parts[2]).decode("utf-8", "surrogateescape"))
+    return addressed_name(unquote_to_bytes(parts[2]).decode("utf-8", "surrogateescape"))
 
 
 def metadata(oauth: OAuth, path: str) -> dict[str, Any] | None:

@@ -2,6 +2,10 @@
 
 import pytest
 
+from memory_mcp.server.arguments import filled_in
+from memory_mcp.server.http.routes import OPERATIONS
+from memory_mcp.server.mcp.tools import TOOLSETS
+
 
 def test_null_means_the_default_for_every_argument_that_has_one(persona):
     optional = ("source", "session_id", "kind", "tags", "importance", "occurred_at", "questions", "state", "supersedes")
@@ -9,6 +13,42 @@ def test_null_means_the_default_for_every_argument_that_has_one(persona):
     optional = ("top_k", "mode", "tags", "date_range", "min_importance", "hypothetical", "keys", "detail", "max_tokens")
     assert len(persona("recall", query="null", **dict.fromkeys(optional))["hits"]) == 1
     assert persona("get_context", query=None, max_tokens=None)["memories"] == 1
+
+
+NOTHING = ("null", "None", "NULL", " undefined ")
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+def test_the_word_null_means_nothing_in_every_argument_but_a_text_to_keep_or_to_ask(persona, nothing):
+    optional = ("source", "session_id", "kind", "importance", "occurred_at", "state", "supersedes", "category", "expires_at", "metadata")
+    stored = persona("remember", content=nothing.strip(), tags=[nothing, "a"], questions=nothing, **dict.fromkeys(optional, nothing))
+    filters = ("top_k", "mode", "date_range", "min_importance", "detail", "max_tokens", "category", "session_id", "kind", "source")
+    (hit,) = persona("recall", query=nothing, tags=f'["a", "{nothing}"]', keys=[nothing], **dict.fromkeys(filters, nothing))["hits"]
+    assert (hit["key"], hit["content"], hit["tags"]) == (stored["key"], nothing.strip(), ["a"])
+    assert not {"source", "session_id", "occurred_at", "metadata", "category"} & set(hit)
+    changed = persona("update_context", emotion="平静", environment=nothing, user_info={"name": nothing, "nickname": "空"})["changed"]
+    assert set(changed) == {"emotion", "user_info"}
+    assert changed["user_info"]["after"] == {"nickname": "空"}
+    assert "the argument 'key' is missing" in persona.refusal("revise", key=nothing, content="x")
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+def test_so_it_does_over_http(http, nothing):
+    sent = {"X-Persona": f"nothing {nothing.strip()}"}
+    fields = {"source": nothing, "importance": nothing, "tags": [nothing], "occurred_at": nothing}
+    assert http.post("/api/memories", headers=sent, json={"content": nothing.strip(), **fields}).status_code == 200
+    query = {"query": nothing, "top_k": nothing, "source": nothing, "tags": nothing, "date_range": nothing, "kind": nothing}
+    (hit,) = http.get("/api/recall", headers=sent, params=query).json()["hits"]
+    assert hit["content"] == nothing.strip()
+    assert not {"source", "tags", "occurred_at"} & set(hit)
+    assert http.get("/api/memory", headers=sent, params={"key": nothing}).status_code == 400
+
+
+def test_every_operation_takes_it_for_an_argument_that_was_not_sent():
+    for operation in (*OPERATIONS, *(action for actions in TOOLSETS.values() for action in actions)):
+        fields = operation.arguments.model_fields
+        kept = filled_in(operation.arguments, dict.fromkeys(fields, "null"))
+        assert set(kept) <= {"content", "text", "raw_text", "query", "keyword", "hypothetical", "task", "confirm"}, operation.name
 
 
 def test_lists_objects_and_numbers_may_come_as_strings(persona):

@@ -74,7 +74,12 @@ def test_a_client_library_hears_of_a_memory_that_is_too_large(persona):
         (b"", "is not JSON"),
         (b'{"jsonrpc": "2.0", "id": 7,', "is not JSON (Expecting property name"),
         (b'{"jsonrpc": "2.0", "id": 7, "method": "\xff"}', "is not UTF-8 (byte 40)"),
-        ('{"content": "記憶"}'.encode("shift_jis"), "is not UTF-8"),
+        (
+            '{"content": "記憶"}'.encode("shift_jis"),
+            "is not UTF-8 (byte 14): it seems to be Shift_JIS (CP932). Nothing was stored. Send it as",
+        ),
+        ('{"content": "記憶"}'.encode("euc_jp"), "it seems to be EUC-JP"),
+        ('{"content": "記憶"}'.encode("utf-16"), "it seems to be UTF-16"),
         (b"[" * 100_000, "lists within lists without end"),
         (b'{"id": ' + b"9" * 5_000 + b"}", "a number of thousands of digits"),
         (b"{}", "This is no call that MCP knows. Send JSON-RPC 2.0"),
@@ -90,6 +95,32 @@ def test_a_body_that_is_no_call_is_refused_in_our_words(post, body, words):
     message = answer.json()["error"]["message"]
     assert words in message
     assert "Nothing was stored." in message
+
+
+@pytest.mark.parametrize("encoding", ["cp932", "shift_jis", "euc_jp", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "iso2022_jp", "cp1252"])
+def test_a_body_of_a_route_in_another_encoding_is_refused_and_the_encoding_named(http, encoding):
+    text = "déjà vu" if encoding == "cp1252" else "健太は海老アレルギー。"
+    answer = http.post("/api/memories", content=json.dumps({"content": text}, ensure_ascii=False).encode(encoding))
+    names = {"cp932": "Shift_JIS (CP932)", "shift_jis": "Shift_JIS (CP932)", "euc_jp": "EUC-JP", "iso2022_jp": "ISO-2022-JP"}
+    known = names | {"utf-16-le": "UTF-16", "utf-16-be": "UTF-16", "cp1252": "Windows-1252 (Latin)"}
+    assert answer.status_code == 400
+    assert answer.json()["error"].endswith(f": it seems to be {known.get(encoding, encoding.upper())}. Send it as UTF-8.")
+
+
+@pytest.mark.parametrize("accept", [None, "", "*/*", "application/json", "application/*;q=0.8", "text/html, */*"])
+def test_a_call_is_answered_whatever_form_its_client_takes_or_if_it_does_not_say(server, accept):
+    headers = [("content-type", "application/json"), *([("accept", accept)] if accept is not None else [])]
+    with httpx2.Client(base_url=server.url) as client:
+        del client.headers["accept"]
+        answer = client.post("/mcp", headers=headers, content=json.dumps(call_of(content="x")))
+    assert (answer.status_code, answer.json()["id"]) == (200, 7)
+
+
+def test_a_client_that_takes_no_json_hears_what_to_send(server):
+    with httpx2.Client(base_url=server.url) as client:
+        answer = client.post("/mcp", headers={"accept": "text/html"}, json=call_of(content="x"))
+    assert answer.status_code == 406
+    assert "application/json" in answer.text
 
 
 @pytest.mark.parametrize("escaped", [rb"\ud83d", rb"\uDE00 alone", rb"\uD83D\u0041"])

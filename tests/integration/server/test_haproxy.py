@@ -18,11 +18,12 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from hostile_names import canonical_or_none, changed_names
+from hostile_names import addressed_or_none, canonical_or_none, changed_names
 
 from memory_mcp.cli.cell_files import haproxy
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.cells import owner_of
+from memory_mcp.server.addressing import MANAGEMENT
 from memory_mcp.store import memories
 from memory_mcp.store.files.access_tokens import create_token
 
@@ -212,7 +213,8 @@ def hostile_calls(count):
                 ("POST", "/api/persona/copy", [], {"to": chance.choice(chosen)}),
             ]
         )
-        yield method, prefix + path, [*header, *further], body, canonical_or_none(spelled)
+        named = canonical_or_none if path.startswith(MANAGEMENT) else addressed_or_none
+        yield method, prefix + path, [*header, *further], body, named(spelled)
 
 
 @needs_haproxy

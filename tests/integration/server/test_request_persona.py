@@ -2,9 +2,13 @@
 
 import json
 import socket
+from datetime import UTC, datetime
 from urllib.parse import quote
 
+import httpx2
 import pytest
+
+from memory_mcp.store.files.access_tokens import create_token
 
 ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "x"}}}
 MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -112,8 +116,90 @@ def test_a_path_that_names_nobody_is_refused_and_not_served_as_default(http, nam
     assert answer.json()["error"].startswith("the persona name ")
 
 
+@pytest.mark.parametrize("value", ["${env:PERSONA}", "{{LIBRECHAT_USER_NAME}}", "%3Cyour%20persona%3E", "null", "b64:e3t1c2VyfX0="])
+def test_a_placeholder_that_a_client_left_is_nobody_in_a_header_and_in_a_path(server, connect, http, value):
+    caller = connect(server, headers=[("X-Persona", value)])
+    for tool, arguments in (("recall", {"query": "x"}), ("remember", {"content": "秘密の合図は三回のノック。"}), ("get_context", {})):
+        assert "a placeholder which was not filled in" in caller.refusal(tool, **arguments)
+    answer = http.post(f"/p/{value.replace('{', '%7B')}/api/memories", json={"content": "x"})
+    assert answer.status_code == 400
+    assert "a placeholder which was not filled in" in answer.json()["error"]
+
+
+def test_one_that_a_placeholder_has_made_can_be_renamed_and_erased_and_nothing_else(own_server, connect):
+    for name in ("{{user}}", "b64:44GV44GP44KJ"):
+        with own_server.runtime.personas.writing(name):
+            pass
+    with httpx2.Client(base_url=own_server.url) as http:
+        for name, new in (("{{user}}", "lost"), ("b64:44GV44GP44KJ", "found")):
+            sent = {"X-Persona": quote(name)}
+            assert http.get("/api/stats", headers=sent).json().get("persona") in (None, "さくら")
+            assert http.post("/api/persona/rename", headers=sent, json={"to": new}).json()["persona"] == new
+        assert "placeholder" in http.post("/api/persona/rename", headers={"X-Persona": "lost"}, json={"to": "{{user}}"}).json()["error"]
+
+
+def test_librechats_base64_is_the_name_that_it_encodes(server, connect):
+    assert persona_of(connect(server, headers=[("X-Persona", "b64:44GV44GP44KJ")])) == "さくら"
+    assert persona_of(connect(server, path="/p/b64%3A44GV44GP44KJ/mcp")) == "さくら"
+    assert "not Base64 of a name in UTF-8" in refused(connect(server, headers=[("X-Persona", "b64:gqCCog==")]))
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["X-Personna", "Persona", "x-personas", "XPersona", "X-Persna", "X_Persona", "X-PERSOAN", "X-Person", "Z-Persona", "--Persona"],
+)
+def test_a_misspelled_header_is_refused_and_the_right_one_named(http, header):
+    for answer in (
+        http.post("/api/memories", headers={header: "nilou"}, json={"content": "x"}),
+        http.get("/api/context", headers={header: "a"}),
+    ):
+        assert answer.status_code == 400
+        expected = f"the header {header.lower()!r} names no persona: it looks like a misspelling of X-Persona. Send it as X-Persona."
+        assert answer.json()["error"] == expected
+
+
+def test_a_header_that_is_no_misspelling_is_let_alone(http):
+    others = ("X-Pool-Size", "X-Version", "X-Real-IP", "X-Reason", "Personality", "X-Personalized", "Person", "X-Request-Id")
+    headers = dict.fromkeys(others, "nilou")
+    assert http.get("/api/stats", headers=headers).json()["persona"] == "default"
+    assert http.get("/api/stats", headers={"X-Persona": "dehya", "X-Personas": "nilou"}).json()["persona"] == "dehya"
+    assert http.get("/health", headers={"X-Personna": "nilou"}).status_code == 200
+
+
 def test_without_a_name_the_persona_default_is_served(server, connect):
     assert persona_of(connect(server)) == "default"
+
+
+def test_where_there_are_others_an_answer_as_default_says_that_no_header_came(own_server, connect):
+    nameless, note = connect(own_server), "no X-Persona header came, so this is the persona default; there are others"
+    assert "persona_note" not in nameless("remember", content="ひとり")
+    connect(own_server, "nilou")("remember", content="ふたり")
+    assert nameless("remember", content="だれの記憶？")["persona_note"] == note
+    assert nameless("get_context")["persona_note"] == note
+    assert f"persona_note: {note}" in nameless.result("get_context", {}).content[0].text
+    assert "persona_note" not in nameless("recall", query="記憶")  # each word would cost tokens, in each call
+    assert "persona_note" not in connect(own_server, "default")("get_context")
+    assert "persona_note" not in connect(own_server, path="/p/default/mcp")("get_context")
+    with httpx2.Client(base_url=own_server.url) as http:
+        assert http.get("/api/recall?query=x").json()["persona_note"] == note
+        assert http.post("/api/import", content=b'{"content": "x"}\n').json()["persona_note"] == note
+        assert "persona_note" not in http.get("/api/personas").json()
+        assert http.get("/ready").json()["calls_without_persona"] == {"mcp": 4, "http": 1, "import": 1}
+
+
+def test_a_token_for_default_alone_hears_nothing_of_others(own_server):
+    for name in ("default", "nilou"):
+        with own_server.runtime.personas.writing(name):
+            pass
+    made = {
+        names: create_token(
+            own_server.data, name="", personas=list(names), scopes=["read", "write"], now=datetime(2025, 10, 30, 3, tzinfo=UTC)
+        )[1]
+        for names in (("default",), ("default", "missing"), ("default", "nilou"))
+    }
+    with httpx2.Client(base_url=own_server.url) as http:
+        told = {names: http.get("/api/context", headers={"Authorization": f"Bearer {secret}"}).json() for names, secret in made.items()}
+    assert [names for names, answer in told.items() if "persona_note" in answer] == [("default", "nilou")]
 
 
 def test_without_a_name_a_server_that_wants_one_refuses(own_server, connect):
