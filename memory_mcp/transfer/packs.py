@@ -178,7 +178,11 @@ def findings_in(row: Mapping[str, Any]) -> Iterator[PrivateFinding]:
     if row.get("privacy_level") == "private":
         yield PrivateFinding(key, "privacy_level", "private")
     # In a key, underscores stand between words.
-    texts = {name: str(value).replace("_", " ") if name in ("key", "supersedes") else value for name, value in row.items() if name != "session_id"}
+    texts = {
+        name: str(value).replace("_", " ") if name in ("key", "supersedes") else value
+        for name, value in row.items()
+        if name != "session_id"
+    }
     text = "\n".join(leaves(texts))
     for finding in find(text, KINDS):
         yield PrivateFinding(key, finding.kind, masked(text[finding.start : finding.end]))
