@@ -29,6 +29,7 @@
     ├── AnalysisUnfinished      an analysis of the graph exceeded its time limit, or was ended
     ├── Overloaded              too many calls are waiting; retry later
     │   └── PersonaOverloaded   too many calls of one persona are waiting
+    ├── IssuerUnreachable       the server that issued a token doesn't answer; retry later
     ├── BodyLate                the body of a call stopped arriving
     ├── ServerUnreachable       a client command found no usable server
     └── PersonaUnknown          the persona does not exist
@@ -188,6 +189,10 @@ class Overloaded(MemoryMCPError):
 
 class PersonaOverloaded(Overloaded):
     """Too many calls of one persona are waiting."""
+
+
+class IssuerUnreachable(MemoryMCPError):
+    """Whether a token is good can't be known, because the server that issued it doesn't answer."""
 
 
 class BodyLate(MemoryMCPError):

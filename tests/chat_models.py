@@ -7,15 +7,16 @@ from typing import Any
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 
 Step = str | Exception | dict[str, Any] | list[dict[str, Any]] | Callable[[], Any]
 
 
 class ScriptedModel(BaseChatModel):
-    """Each answer is the next step: a text, calls of tools, an exception, or something to wait for. `asked` are the messages of each round."""
+    """Each answer is the next step: a text, calls of tools, an exception, or something to wait for. `ended`: what it says of the end of each. `asked` are the messages of each round."""
 
     steps: list[Any]
+    ended: dict[str, Any] = Field(default_factory=dict)
     _asked: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
     _offered: list[list[str]] = PrivateAttr(default_factory=list)
     _tools: list[str] = PrivateAttr(default_factory=list)
@@ -52,7 +53,7 @@ class ScriptedModel(BaseChatModel):
             for piece in (step[: len(step) // 2], step[len(step) // 2 :]):
                 yield ChatGenerationChunk(message=AIMessageChunk(piece))
             usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
-            yield ChatGenerationChunk(message=AIMessageChunk("", usage_metadata=usage, chunk_position="last"))
+            yield ChatGenerationChunk(message=AIMessageChunk("", usage_metadata=usage, response_metadata=self.ended, chunk_position="last"))
             return
         for index, call in enumerate(step if isinstance(step, list) else [step]):
             piece = {"index": index, "id": f"call_{len(self._asked)}_{index}", "args": "{}", **call, "type": "tool_call_chunk"}

@@ -3,6 +3,7 @@
 from memory_mcp.chat.conversation import Conversation
 from memory_mcp.chat.events import (
     ApprovalNeeded,
+    CutOff,
     Event,
     Failed,
     Heard,
@@ -27,6 +28,7 @@ __all__ = [
     "ApprovalNeeded",
     "Connection",
     "Conversation",
+    "CutOff",
     "Event",
     "Failed",
     "GroupConversation",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-from memory_mcp.chat.events import ApprovalNeeded, Event, Failed, Outcome, Stored, TextPiece, ToolResult, TurnEnded, Usage
+from memory_mcp.chat.events import ApprovalNeeded, CutOff, Event, Failed, Outcome, Stored, TextPiece, ToolResult, TurnEnded, Usage
 from memory_mcp.chat.memory_use import SUMMARIZE, system_message, transcript
 from memory_mcp.chat.messages import Message, messages_json
 from memory_mcp.chat.models import chat_model, parsed
@@ -30,7 +30,7 @@ class Conversation:
 
     `model` is a name such as `openai:gpt-x`, or a LangChain chat model. `memory` is our server as a persona, or a ToolServer with the name
     `memory`. `servers` are further MCP servers. `instructions` say who the persona is. `messages` are those of an earlier conversation.
-    `allowed` are tools that may change something without a question; `*` means all. `keep_transcript` stores each turn as a memory
+    `allowed` are tools that may change something without a question, except in a pool or in place of a memory; `*` means all. `keep_transcript` stores each turn as a memory
     with the `session_id`.
     """
 
@@ -143,7 +143,7 @@ class Conversation:
             yield event
 
     async def reply(self, text: str, **how: Any) -> str:
-        """The answer as text, for callers that show nothing else. Tools run as far as they are `allowed`, without a question.
+        """The answer as text, for callers that show nothing else; with […] where a limit of tokens cut it off. Tools run as far as they are `allowed`, without a question.
 
         Raises:
             ChatFailed: there is none.
@@ -153,6 +153,8 @@ class Conversation:
             match event:
                 case TextPiece():
                     pieces.append(event.text)
+                case CutOff():
+                    pieces.append(" […]")
                 case ApprovalNeeded():
                     self.answer(event.call.id, allowed=False)
                 case Failed():

@@ -48,7 +48,8 @@ class ToolCallStarted:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNeeded:
-    """The call waits for `Conversation.answer(call.id, allowed)`: the tool may change something, and was not allowed before."""
+    """The call waits for `Conversation.answer(call.id, allowed)`: the tool may change something, and was not allowed before, or reaches
+    memories that others read or that are there already."""
 
     call: ToolCall
     server: str
@@ -71,6 +72,13 @@ class Retrying:
 
     why: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """The answer so far ends where the model's limit of tokens cut it off."""
+
+    model: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,7 @@ class Heard:
     stored: Stored
 
 
-Event = TextPiece | ToolCallStarted | ApprovalNeeded | ToolResult | Retrying | Usage | Failed | TurnEnded | Heard
+Event = TextPiece | ToolCallStarted | ApprovalNeeded | ToolResult | Retrying | CutOff | Usage | Failed | TurnEnded | Heard
 
 
 def event_json(event: Event) -> dict[str, Any]:

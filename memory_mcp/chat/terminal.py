@@ -18,7 +18,7 @@ from textual.widgets import Collapsible, Input, Label, Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
 from memory_mcp.chat.conversation import Conversation
-from memory_mcp.chat.events import ApprovalNeeded, Event, Failed, Recalled, Retrying, TextPiece, ToolResult, TurnEnded, Usage
+from memory_mcp.chat.events import ApprovalNeeded, CutOff, Event, Failed, Recalled, Retrying, TextPiece, ToolResult, TurnEnded, Usage
 from memory_mcp.chat.opening import Opening
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.store.files.durable_files import write_atomically
@@ -220,6 +220,8 @@ class Terminal(App[None]):
                 await self._show_result(event)
             case Retrying():
                 await self._say_note("retrying", why=event.why, seconds=f"{event.seconds:.0f}")
+            case CutOff():
+                await self._say_note("cut_off", model=event.model)
             case Failed():
                 await self._say(self._refusal(str(event.error())), "failure")
             case TurnEnded(outcome="cancelled"):

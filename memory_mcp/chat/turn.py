@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from memory_mcp.chat.events import ApprovalNeeded, Event, Retrying, TextPiece, ToolCallStarted, ToolResult, Usage
+from memory_mcp.chat.events import ApprovalNeeded, CutOff, Event, Retrying, TextPiece, ToolCallStarted, ToolResult, Usage
 from memory_mcp.chat.failures import failure_of
-from memory_mcp.chat.memory_use import arguments_of, recalled, stored
+from memory_mcp.chat.memory_use import arguments_of, reaches_others, recalled, stored
 from memory_mcp.chat.messages import Message, ToolCall, for_model, from_model, portable_id
 from memory_mcp.chat.schemas import specifications
 from memory_mcp.chat.tools import Answer, Tool, Toolbox, finished
@@ -25,6 +25,9 @@ RETRIES = 2
 RETRY_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
 EVERYTHING = "*"
+# The fields in which the libraries of the vendors say why an answer ended, and what they say where it reached a limit of tokens.
+_ENDED = ("finish_reason", "stop_reason", "done_reason", "incomplete_details")
+_AT_LIMIT = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
 UNREADABLE = "arguments that are not JSON"
 
 
@@ -49,7 +52,7 @@ class Limits:
 
 
 class Approvals:
-    """Which tools may change something. Each is asked for once, one after the other."""
+    """Which tools may change something. Each is asked for once, one after the other; a call that reaches others' memories each time."""
 
     def __init__(self, allowed: Sequence[str], approval_seconds: float) -> None:
         self.allowed = set(allowed)
@@ -70,7 +73,8 @@ class Approvals:
     async def may_run(self, tool: Tool, call: ToolCall, emit: Callable[[Event], None], clock: asyncio.Timeout) -> bool:
         """Whether the call is allowed, which the user may be asked. Meanwhile the clock of the turn is stopped."""
         async with self._one_question:
-            if tool.reads_only or self.allows(tool.name):
+            known = self.allows(tool.name) and (EVERYTHING in self.allowed or not reaches_others(tool, call))
+            if tool.reads_only or known:
                 return True
             loop = asyncio.get_running_loop()
             self._waiting[call.id] = loop.create_future()
@@ -157,6 +161,8 @@ class Turn:
                             shown = True
                             self._emit(TextPiece(str(piece.text)))
                 _heed_cancellation()
+                if _is_cut_off(pieces):
+                    self._emit(CutOff(self._model_name))
                 return _whole(pieces, self._model_name)
             except Exception as error:  # each vendor's library has errors of its own, without a common base
                 failure = failure_of(error, self._model_name)
@@ -240,6 +246,13 @@ def _heed_cancellation() -> None:
         raise asyncio.CancelledError
 
 
+def _is_cut_off(pieces: "Sequence[AIMessageChunk]") -> bool:
+    """Whether the answer ended at a limit of tokens."""
+    told = [piece.response_metadata.get(name) for piece in pieces for name in _ENDED]
+    reasons = [one.get("reason") if isinstance(one, dict) else one for one in told]
+    return any(str(getattr(reason, "name", reason)).casefold() in _AT_LIMIT for reason in reasons)
+
+
 def _whole(pieces: "list[AIMessageChunk]", model: str) -> "AIMessage":
     """The answer that came in these pieces. All its calls have an id, and unreadable ones a mark."""
     from langchain_core.messages import AIMessage  # noqa: PLC0415  it takes half a second
@@ -248,6 +261,10 @@ def _whole(pieces: "list[AIMessageChunk]", model: str) -> "AIMessage":
         raise ValueError("the answer has no pieces")
     answer = pieces[0] + pieces[1:] if pieces[1:] else pieces[0]
     if not (answer.text or answer.tool_calls or answer.invalid_tool_calls):
+        if _is_cut_off(pieces):
+            raise ChatFailed(
+                f"{model} failed", "its limit of tokens ended the answer before a word", "Raise its limit, or choose another model"
+            )
         raise ChatFailed(f"{model} failed", "its answer is empty", "Say it in other words, or choose another model")
     calls = [_call_of(chunk) for chunk in answer.tool_call_chunks]
     if all(call["id"] and UNREADABLE not in call["args"] for call in calls):

@@ -26,7 +26,7 @@ from memory_mcp.config.reading import default_server_url, language_of_machine, p
 from memory_mcp.errors import InvalidInput, ServerUnreachable
 
 if TYPE_CHECKING:
-    from memory_mcp.chat import Connection, Conversation
+    from memory_mcp.chat import Connection, Conversation, Event
 
 STDIN = "-"
 
@@ -105,10 +105,11 @@ async def _answer(conversation: "Conversation", text: str, *, off_record: bool, 
     Raises:
         ChatFailed: there is no answer.
     """
-    from memory_mcp.chat import ApprovalNeeded, Failed, TextPiece, ToolResult, event_json  # noqa: PLC0415  as above
+    from memory_mcp.chat import CutOff, TextPiece, ToolResult, event_json  # noqa: PLC0415  as above
 
     tools: list[Mapping[str, Any]] = []
     pieces: list[str] = []
+    is_cut_off = False
     async with conversation:
         for server, why in conversation.toolbox.missing.items():
             tell(f"memory-mcp: {server} is left out: {why}", err=True)
@@ -120,15 +121,38 @@ async def _answer(conversation: "Conversation", text: str, *, off_record: bool, 
                     sys.stdout.flush()
             elif isinstance(event, ToolResult):
                 tools.append(event_json(event))
-            elif isinstance(event, ApprovalNeeded):
-                conversation.answer(event.call.id, allowed=False)
-                tell(f"memory-mcp: {event.call.name} was not allowed: --yes allows it", err=True)
-            elif isinstance(event, Failed):
-                raise event.error()
+            else:
+                is_cut_off |= isinstance(event, CutOff)
+                _note(conversation, event)
         if summary and not off_record:
             await conversation.summarize()
     if as_json:
         facts = {"model": conversation.model, "persona": conversation.persona, "session_id": conversation.session_id}
-        print_json({"answer": "".join(pieces), **facts, "tools": tools, "usage": asdict(conversation.usage)})
+        print_json(
+            {
+                "answer": "".join(pieces),
+                **facts,
+                "tools": tools,
+                **({"cut_off": True} if is_cut_off else {}),
+                "usage": asdict(conversation.usage),
+            }
+        )
     else:
         typer.echo()
+
+
+def _note(conversation: "Conversation", event: "Event") -> None:
+    """Tells on stderr what became of a turn. Nobody is there to be asked.
+
+    Raises:
+        ChatFailed: there is no answer.
+    """
+    from memory_mcp.chat import ApprovalNeeded, CutOff, Failed  # noqa: PLC0415  as above
+
+    if isinstance(event, ApprovalNeeded):
+        conversation.answer(event.call.id, allowed=False)
+        tell(f"memory-mcp: {event.call.name} was not allowed: --yes allows it", err=True)
+    elif isinstance(event, CutOff):
+        tell(f"memory-mcp: the answer was cut off: {event.model} reached its limit of tokens", err=True)
+    elif isinstance(event, Failed):
+        raise event.error()

@@ -4,6 +4,7 @@ import hashlib
 import json
 import tempfile
 from collections import Counter
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +22,6 @@ from memory_mcp.errors import InvalidInput
 if TYPE_CHECKING:
     from memory_mcp.transfer.packs import Manifest, PrivateFinding
 
-NAME_LIMIT = 100
 FINDINGS_SHOWN = 20
 
 group = typer.Typer(name="pack", help="A pool or a persona as one signed file to give away, and the packs of others.", no_args_is_help=True)
@@ -43,11 +43,11 @@ def make(
     """Write a pack. Exit status 1: private data were found, and nothing was written."""
     # Imported here: the other commands don't need the stores and their libraries.
     from memory_mcp.store.files.signing_keys import own_key  # noqa: PLC0415
-    from memory_mcp.transfer.packs import Manifest, Packing, public_key_of, signed  # noqa: PLC0415
+    from memory_mcp.transfer.packs import Manifest, Packing, check_name, public_key_of, signed  # noqa: PLC0415
 
+    name, signer = name.strip(), signer.strip()
     for what in (name, signer):
-        if not what.strip() or not what.isprintable() or len(what) > NAME_LIMIT:
-            raise InvalidInput("a name of the pack is empty, too long or invisible", "", f"Use at most {NAME_LIMIT} visible characters")
+        check_name(what)
     server, packing, digest, lines = connection(url, persona, pool=pool), Packing(), hashlib.sha256(), 0
     with tempfile.TemporaryFile() as body, progress("packing", None) as advance:
         for line in packing.lines(server.export_lines()):
@@ -65,10 +65,10 @@ def make(
         key = own_key(data or default_data_directory())
         made_at = datetime.now(UTC).isoformat(timespec="seconds")
         made_by = f"memory-mcp {__version__}"
-        manifest = Manifest(name.strip(), signer.strip(), made_at, made_by, lines, packing.memories, digest.hexdigest(), public_key_of(key))
+        manifest = Manifest(name, signer, made_at, made_by, lines, packing.memories, digest.hexdigest(), public_key_of(key))
         body.seek(0)
         with written_to(file) as target:
-            target.write(signed(manifest, key))
+            target.write(signed(asdict(manifest), key))
             for block in iter(lambda: body.read(1 << 20), b""):
                 target.write(block)
     tell(f"{file}: {memories_in_words(manifest.memories)}, signed by {manifest.signer} ({manifest.fingerprint})")
@@ -104,12 +104,12 @@ def install(
 ) -> None:
     """Import a pack into a persona or a pool. Each memory gets the tag `pack:NAME`. Exit status 1: something was refused."""
     from memory_mcp.store.files.signing_keys import known_signers, remember_signer  # noqa: PLC0415  as above
-    from memory_mcp.transfer.packs import rows_of, verified  # noqa: PLC0415  as above
+    from memory_mcp.transfer.packs import looks_of, rows_of, verified  # noqa: PLC0415  as above
 
     manifest, directory = verified(file), data or default_data_directory()
     known = known_signers(directory)
-    names = {seen["name"] for seen in known.values()}
-    if manifest.fingerprint not in known and manifest.signer in names and trust != manifest.fingerprint:
+    names = {looks_of(seen["name"]) for seen in known.values()}
+    if manifest.fingerprint not in known and looks_of(manifest.signer) in names and trust != manifest.fingerprint:
         raise InvalidInput(
             f"{manifest.signer} signed with another key than before",
             "it may be somebody else of that name",
@@ -117,7 +117,7 @@ def install(
         )
     tell(_signer(manifest, directory))
     with progress("installing", manifest.lines) as advance:
-        counts = connection(url, persona, pool=pool).import_rows(rows_of(file, manifest), advance, dry_run=dry_run)
+        counts = connection(url, persona, pool=pool).import_rows(rows_of(file, manifest), advance, dry_run=dry_run, adds_only=True)
     report(counts, [f"line {error['line'] + 1}" for error in counts["errors"]])
     if not dry_run:
         remember_signer(directory, manifest.fingerprint, manifest.signer, datetime.now(UTC))

@@ -127,13 +127,14 @@ class Connection:
         *,
         on_known: str = "refuse",
         dry_run: bool = False,
+        adds_only: bool = False,
     ) -> dict[str, Any]:
         """Streams lines (each without its line feed) to the server and returns its counts: stored, already_known, refused, errors.
 
         `progress` is called with the number of further lines sent. `on_known` decides on lines whose key is stored with other content
-        (refuse, keep, revise). With `dry_run` the server only reports what it would do.
+        (refuse, keep, revise). With `dry_run` the server only reports what it would do; with `adds_only` it changes nothing that is stored.
         """
-        query = {"on_known": on_known, **({"dry_run": "true"} if dry_run else {})}
+        query = {"on_known": on_known, **{name: "true" for name, wanted in (("dry_run", dry_run), ("adds_only", adds_only)) if wanted}}
         self.get_json(_AT_ITS_CELL)  # finds the persona's cell: lines can't be sent twice
         with self._client(answer_seconds=None) as client:
             response = client.post(

@@ -119,6 +119,7 @@ class Authenticator:
 
         Raises:
             TokenRefused, NotAllowed, TooManyCalls: it may do nothing.
+            IssuerUnreachable: whether it may can't be known now.
             StoreError: the tokens can't be read.
         """
         client = _network(scope)

@@ -19,6 +19,7 @@ from memory_mcp.errors import (
     EntityNotFound,
     GrantRefused,
     InvalidInput,
+    IssuerUnreachable,
     MemoryMCPError,
     MemoryNotFound,
     NotAllowed,
@@ -59,6 +60,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (PersonaUnknown, 404),
     (EncoderFailed, 503),
     (ChatFailed, 503),
+    (IssuerUnreachable, 503),
     (NotInstalled, 501),
     (AnalysisUnfinished, 503),
     (ClockUnusable, 500),
@@ -99,7 +101,7 @@ def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None,
 def refusal_headers(error: MemoryMCPError) -> dict[str, str]:
     """Return the headers of an error: when to try again, that a token is required, and where the persona is."""
     match error:
-        case Overloaded() | AnalysisUnfinished():
+        case Overloaded() | AnalysisUnfinished() | IssuerUnreachable():
             return {"Retry-After": str(RETRY_AFTER_SECONDS)}
         case TooManyCalls():
             return {"Retry-After": str(error.retry_after_seconds)}

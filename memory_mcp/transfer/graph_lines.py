@@ -6,7 +6,7 @@ them known; relations, merges, decisions that two entities are distinct, and lin
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.store import memories, memory_merges, trash
 from memory_mcp.store.graph.entities.editing import BY_HAND
 from memory_mcp.store.graph.transfer import graph_export
-from memory_mcp.store.graph.transfer.graph_import import GraphImport
+from memory_mcp.store.graph.transfer.graph_import import GraphAdditions, GraphImport
 from memory_mcp.store.timestamps import to_text
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.unstorable import storable
@@ -132,11 +132,16 @@ def redacted(line: GraphLine, rules: Privacy) -> GraphLine:
     return replace(line, row={**Redaction(rules).tree(line.row), **keys})
 
 
-def import_graph_lines(persona: Persona, lines: Sequence[GraphLine], now: datetime, dry_run: Foreseen | None) -> list[bool | InvalidInput]:
-    """Imports the lines in one commit, which a dry run rolls back. Returns for each line whether it changed anything, or its refusal."""
+def import_graph_lines(
+    persona: Persona, lines: Sequence[GraphLine], now: datetime, dry_run: Foreseen | None, only_beside: Container[str] | None = None
+) -> list[bool | InvalidInput]:
+    """Imports the lines in one commit, which a dry run rolls back. Returns for each line whether it changed anything, or its refusal.
+
+    `only_beside`: change nothing that is stored, except what came with the memories of these keys.
+    """
 
     def work(connection: apsw.Connection) -> list[bool | InvalidInput]:
-        graph_import = GraphImport(connection, now)
+        graph_import = GraphImport(connection, now) if only_beside is None else GraphAdditions(connection, now, only_beside)
         results = [_import_line(connection, graph_import, line, now, dry_run) for line in lines]
         graph_import.finish()
         if dry_run:

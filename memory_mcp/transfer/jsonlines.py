@@ -29,6 +29,7 @@ from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.text.relation_notation import format_relation
 from memory_mcp.transfer import conversation_lines, graph_lines, non_memory_lines
+from memory_mcp.transfer.additions import only_adding
 from memory_mcp.transfer.conversation_lines import ConversationLine, TurnLine
 from memory_mcp.transfer.graph_lines import GraphLine
 from memory_mcp.transfer.line_fields import draft_of, parsed, pieces_of, vault_of, version_of
@@ -91,7 +92,7 @@ def _sum(first: Any, second: Any) -> Any:
 class ImportOptions:
     """Options of an import. Times without an offset are in `zone`. With `dry_run` nothing is stored; without `may_delete` nothing is moved
     to the trash, and without `may_read` the result reveals nothing that is stored. `notes` collects the key prefixes of the notes of this import, and the
-    keys by which renamed ones were recognized."""
+    keys by which renamed ones were recognized; `stored` the keys of the memories that it stored. `adds_only`: nothing that is stored is replaced or changed."""
 
     now: datetime
     zone: ZoneInfo
@@ -101,7 +102,9 @@ class ImportOptions:
     dry_run: Foreseen | None = None
     may_delete: bool = True
     may_read: bool = True
+    adds_only: bool = False
     notes: set[str] = field(default_factory=set)
+    stored: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +288,9 @@ def _other_line(row: Mapping[str, Any], zone: ZoneInfo) -> OtherLine | Conversat
 
 def _import_drafts(persona: Persona, numbered: Sequence[tuple[int, Draft]], options: ImportOptions) -> ImportResult:
     drafts = [draft for _, draft in numbered]
+    if options.adds_only and drafts:
+        with persona.database.read() as connection:
+            drafts = list(only_adding(connection, drafts, options.stored))
     outcomes: list[Outcome] = []
     if options.dry_run:
         with persona.database.read() as connection:
@@ -299,6 +305,7 @@ def _import_drafts(persona: Persona, numbered: Sequence[tuple[int, Draft]], opti
     options.notes.update(
         outcome.key for outcome, draft in zip(outcomes, drafts, strict=True) if draft.restored.key not in (None, outcome.key)
     )
+    options.stored.update(outcome.key for outcome in outcomes if outcome.outcome == "stored")
     names = [outcome.outcome for outcome in outcomes]
     new = [outcome for outcome in outcomes if outcome.outcome in ("stored", "revised")]
     with_vectors = [bool(draft.embedded) for draft in drafts]
@@ -323,7 +330,8 @@ def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _import_graph(persona: Persona, numbered: Sequence[tuple[int, GraphLine]], options: ImportOptions) -> ImportResult:
-    results = graph_lines.import_graph_lines(persona, [line for _, line in numbered], options.now, options.dry_run)
+    lines, beside = [line for _, line in numbered], options.stored if options.adds_only else None
+    results = graph_lines.import_graph_lines(persona, lines, options.now, options.dry_run, beside)
     refusals = tuple(
         Refusal(number, Redaction(options.privacy).text(str(result)))
         for (number, _), result in zip(numbered, results, strict=True)
@@ -337,6 +345,7 @@ def _import_others(persona: Persona, others: Sequence[tuple[int, OtherLine | Con
     for number, other in others:
         redaction = Redaction(options.privacy)
         try:
+            non_memory_lines.check_adds(options.adds_only)
             if isinstance(other, Vault):
                 result += _deleted_notes(persona, other, options)
                 continue

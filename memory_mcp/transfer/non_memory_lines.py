@@ -97,6 +97,16 @@ def redacted(other: MemoryLine, redaction: Redaction) -> MemoryLine:
     return Context(redaction.tree(other.fields)) if isinstance(other, Context) else other
 
 
+def check_adds(adds_only: bool) -> None:
+    """Refuse lines other than memories where only such may come that add something.
+
+    Raises:
+        InvalidInput: this is such an import.
+    """
+    if adds_only:
+        raise InvalidInput("this line changes what is stored", "this import only adds", "Remove the line")
+
+
 def deleted_notes(persona: Persona, vault: Vault, present: Set[str]) -> list[DeletedNote]:
     """The notes of this vault with memories outside the trash, except those `present`: key prefixes of notes, or keys of memories."""
     with persona.database.read() as connection:

@@ -2,21 +2,25 @@
 export.
 
 What is packed, and what is taken out of a pack, is the same: what memories and the graph say, and nothing of how they were used or of what was done
-to them. So the lines of a stranger can neither forget nor replace anything.
+to them. So the lines of a stranger can't forget anything; that they replace and change nothing either, the import sees to (`additions`).
 """
 
 import base64
 import hashlib
 import json
+import re
 import secrets
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from memory_mcp.errors import InvalidInput
+from memory_mcp.errors import InvalidInput, InvalidPersonaName
+from memory_mcp.personas.names import canonical_name
+from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.store.files.signing_keys import is_signed_by
 from memory_mcp.text.experience_text import read
 from memory_mcp.text.privacy.redaction import KINDS, find
@@ -27,16 +31,31 @@ SUFFIX = ".memorypack"
 # Every pack that is signed begins with this: no signature for something else is one of a pack.
 _SIGNED_AS = b"memory-mcp pack\n"
 MANIFEST_BYTES = 64 * 1024
-# The fields of each kind of line that a pack may have.
+NAME_LIMIT = 100
+# Of a longer chain of memories that replace each other, the rest is stored in the order of the pack.
+LONGEST_CHAIN = 1000
+# Categories of characters that show nothing, and further ones that don't: Unicode's default ignorable marks and letters.
+_UNSEEN = frozenset(["Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"])
+_IGNORED = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+# After folding: Greek and Cyrillic letters that look like Latin ones, digits that look like letters, katakana to hiragana, kanji that
+# look like katakana, and strokes.
+_LOOK_ALIKES = {
+    **str.maketrans("аеорсухіјѕԁһԛԝѵӏвкмнтαοερυικνχβτμγϲ", "aeopcyxijsdhqwvlbkmhtaoepyikvxbtmyc"),
+    **str.maketrans("01i|", "olll"),
+    **{katakana: katakana - 0x60 for katakana in range(0x30A1, 0x30F7)},
+    **str.maketrans("二口力夕工八卜千三", "にろかたえはとちみ"),
+    **dict.fromkeys(map(ord, "一‐‑‒–—―−ー─"), "-"),
+}
+# The fields of each kind of line that a pack may have; the first kind whose name is a field of a line is its kind.
 _FIELDS: Mapping[str, frozenset[str]] = {
-    "content": frozenset(
-        "key content created_at updated_at tags occurred_at importance source session_id kind state questions relations supersedes category "
-        "privacy_level expires_at".split()
-    ),
     "entity_type": frozenset({"entity_type", "display_name", "description", "color"}),
     "relation_type": frozenset({"relation_type", "display_name", "description", "directed"}),
     "entity": frozenset({"entity", "type", "subtype", "description", "aliases", "importance"}),
     "relation": frozenset({"relation", "source", "source_type", "target", "target_type", "valid_from", "valid_to", "notes", "weight"}),
+    "content": frozenset(
+        "key content created_at updated_at tags occurred_at importance source session_id kind state questions relations supersedes category "
+        "privacy_level expires_at".split()
+    ),
 }
 _NOT_PACKED = (
     "version_of",
@@ -65,10 +84,48 @@ class Manifest:
     public_key: str
     format: int = FORMAT
 
+    def __post_init__(self) -> None:
+        """Refuse what can't be shown as it is.
+
+        Raises:
+            InvalidInput: a text is no visible text, or a number no number.
+        """
+        for text in (self.name, self.signer):
+            check_name(text)
+        texts = self.made_at, self.made_by, self.sha256, self.public_key
+        if not all(isinstance(text, str) and text.isprintable() and len(text) <= NAME_LIMIT for text in texts):
+            raise InvalidInput("the first line of the pack has a text that can't be shown", "", "Ask for another pack")
+        if not all(type(number) is int for number in (self.lines, self.memories)):
+            raise InvalidInput("the first line of the pack has a number that is none", "", "Ask for another pack")
+
     @property
     def fingerprint(self) -> str:
         """The fingerprint of the signer's key, which identifies the signer."""
         return hashlib.sha256(self.public_key.encode()).hexdigest()[:32]
+
+
+def check_name(name: str) -> None:
+    """Refuse a name of a pack or of a signer that could be shown as another.
+
+    Raises:
+        InvalidInput: it is no text, empty, too long, or has characters that can't be seen.
+    """
+    try:
+        canonical_name(name)
+    except (InvalidPersonaName, TypeError):
+        is_visible = False
+    else:
+        is_visible = name.isprintable() and len(name) <= NAME_LIMIT
+    if not is_visible:
+        raise InvalidInput("a name of the pack is empty, too long or invisible", "", f"Use at most {NAME_LIMIT} visible characters")
+
+
+def looks_of(name: str) -> str:
+    """What two names have in common that a person may take for each other: without case, width, blanks and marks that can't be seen, and with one
+    letter for those that look alike in Latin, Greek and Cyrillic, or in kana and kanji."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    visible = "".join(char for char in folded if unicodedata.category(char) not in _UNSEEN and not _IGNORED.match(char))
+    return visible.translate(_LOOK_ALIKES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +162,7 @@ def packed(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """The fields of a line that a pack contains; None for a line that does not belong in a pack."""
     if any(kind in row for kind in _NOT_PACKED) or row.get("deleted_at") or row.get("privacy_level") == "secret" or _has_failed(row):
         return None
-    kind = next((kind for kind in ("entity_type", "relation_type", "entity", "relation", "content") if kind in row), None)
+    kind = next((kind for kind in _FIELDS if kind in row), None)
     return {name: value for name, value in row.items() if name in _FIELDS[kind]} if kind else None
 
 
@@ -120,15 +177,21 @@ def findings_in(row: Mapping[str, Any]) -> Iterator[PrivateFinding]:
     key = str(row.get("key") or row.get("entity") or row.get("relation") or "")
     if row.get("privacy_level") == "private":
         yield PrivateFinding(key, "privacy_level", "private")
-    text = "\n".join(leaves({name: value for name, value in row.items() if name not in ("key", "session_id")}))
+    # In a key, underscores stand between words.
+    texts = {
+        name: str(value).replace("_", " ") if name in ("key", "supersedes") else value
+        for name, value in row.items()
+        if name != "session_id"
+    }
+    text = "\n".join(leaves(texts))
     for finding in find(text, KINDS):
         yield PrivateFinding(key, finding.kind, masked(text[finding.start : finding.end]))
 
 
-def signed(manifest: Manifest, key: Ed25519PrivateKey) -> bytes:
-    """The first line of a pack."""
-    signature = base64.b64encode(key.sign(_signed_bytes(asdict(manifest)))).decode()
-    return json.dumps({"memory_mcp_pack": asdict(manifest), "signature": signature}, ensure_ascii=False).encode() + b"\n"
+def signed(manifest: Mapping[str, Any], key: Ed25519PrivateKey) -> bytes:
+    """The first line of a pack: the fields of a `Manifest`, and their signature."""
+    signature = base64.b64encode(key.sign(_signed_bytes(manifest))).decode()
+    return json.dumps({"memory_mcp_pack": manifest, "signature": signature}, ensure_ascii=False).encode() + b"\n"
 
 
 def public_key_of(key: Ed25519PrivateKey) -> str:
@@ -162,34 +225,76 @@ def verified(path: Path) -> Manifest:
 
 
 def rows_of(path: Path, manifest: Manifest) -> Iterator[bytes]:
-    """The lines of a verified pack for an import, with a tag that names the pack. A memory replaces only what is in the same pack.
+    """The lines of a verified pack for an import, with a tag that names the pack: entities first, each memory after the one that it replaces,
+    relations last. A memory replaces only what is in the same pack.
 
     Raises:
         InvalidInput: a line is no JSON object.
     """
-    keys = {row["key"] for row in _rows(path) if isinstance(row.get("key"), str)}
-    for line in _rows(path):
-        row = packed(line)
-        if row is None:
-            continue
-        if row.get("supersedes") not in keys:
-            row.pop("supersedes", None)
-        if "content" in row:
-            tags = row.get("tags") if isinstance(row.get("tags"), list) else []
-            row["tags"] = list(dict.fromkeys([*(tags or []), f"pack:{manifest.name}"]))
-        yield json.dumps(row, ensure_ascii=False).encode()
-
-
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    origin = {ORIGIN: {"format": "pack", "pack": manifest.name, "signer": manifest.fingerprint}}
     with path.open("rb") as file:
         file.readline(MANIFEST_BYTES)
-        for line in file:
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise InvalidInput(f"{path.name} has a line that is no JSON", "", "Ask for the file again") from error
-            if isinstance(row, dict):
-                yield row
+        start = file.tell()
+        places, replaced = _places(path, file)
+        for place in sorted(places, key=lambda place: _depth(place, replaced)):
+            file.seek(start + place.offset)
+            row = dict(packed(_row(path, file.readline())) or {})
+            if row.get("supersedes") not in replaced:
+                row.pop("supersedes", None)
+            if "content" in row:
+                tags = row.get("tags") if isinstance(row.get("tags"), list) else []
+                row["tags"] = list(dict.fromkeys([*(tags or []), f"pack:{manifest.name}"]))
+                row["metadata"] = origin
+            yield json.dumps(row, ensure_ascii=False).encode()
+
+
+class _Place(NamedTuple):
+    """Where a line begins, its kind, and what its memory replaces."""
+
+    offset: int
+    kind: str
+    supersedes: str | None
+
+
+def _places(path: Path, file: BinaryIO) -> tuple[list[_Place], dict[str, str | None]]:
+    """The places of the lines that an import takes, and what each key of the pack replaces."""
+    places, replaced, offset = list[_Place](), dict[str, str | None](), 0
+    for line in file:
+        row = packed(_row(path, line))
+        if row is not None:
+            target = row.get("supersedes")
+            places.append(_Place(offset, _kind_of(row), target if isinstance(target, str) else None))
+            if isinstance(key := row.get("key"), str):
+                replaced[key] = places[-1].supersedes
+        offset += len(line)
+    return places, replaced
+
+
+def _depth(place: _Place, replaced: Mapping[str, str | None]) -> int:
+    """The place of a line in the order of an import: for a memory, how many of the pack's it replaces, directly and through those."""
+    if place.kind in ("entity_type", "relation_type", "entity"):
+        return 0
+    if place.kind == "relation":
+        return len(replaced) + 2
+    seen = set[str]()
+    target = place.supersedes
+    while target in replaced and target not in seen and len(seen) < LONGEST_CHAIN:
+        seen.add(target)
+        target = replaced[target]
+    return 1 + len(seen)
+
+
+def _kind_of(row: Mapping[str, Any]) -> str:
+    return next(kind for kind in _FIELDS if kind in row)
+
+
+def _row(path: Path, line: bytes) -> Mapping[str, Any]:
+    """The object of a line; an empty one for a line that holds something else."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{path.name} has a line that is no JSON", "", "Ask for the file again") from error
+    return row if isinstance(row, dict) else {}
 
 
 def _signed_bytes(fields: Mapping[str, Any]) -> bytes:

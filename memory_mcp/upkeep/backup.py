@@ -9,10 +9,11 @@ import hashlib
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -72,19 +73,19 @@ class Backups:
         """The directory of backups."""
         return Path(settings.backup.directory) if settings.backup.directory else self._data / DIRECTORY_NAME
 
-    def listed(self, settings: Settings, folder: str | None = None) -> list[Backup]:
-        """The backups of one persona's directory or of all, the newest first."""
+    def listed(self, settings: Settings, folder: str | None = None, now: datetime | None = None) -> list[Backup]:
+        """The backups of one persona's directory or of all, the newest first. Those of a time to come are last: a wrong clock dated them."""
         try:
             backups = [backup for path in self.directory(settings).glob(f"{folder or '*'}/*") if (backup := _backup(path))]
         except OSError as error:
             raise refusal(error, f"{self.directory(settings)} can't be read", "Mend its permissions") from error
-        return sorted(backups, key=lambda backup: (backup.made_at, backup.path.name), reverse=True)
+        return _newest_first(backups, now or datetime.now(UTC))
 
     def step(self, persona: Persona, now: datetime, settings: Settings) -> bool:
         """Once a day, or interval: make a backup if anything changed since the last one, and prune old backups."""
         folder = persona.database.path.parent.name
         # One of a day to come was made under a wrong clock, and is no reason to make none until then.
-        made = [backup for backup in self.listed(settings, folder) if backup.made_at <= now]
+        made = [backup for backup in self.listed(settings, folder, now) if backup.made_at <= now]
         if not made or made[0].made_at < _due(now, settings):
             if not made or self._has_changed(persona, made[0]):
                 self.make(persona, now, settings)
@@ -122,14 +123,14 @@ class Backups:
 
     def prune(self, folder: str, now: datetime, settings: Settings) -> list[Path]:
         """Remove backups of a persona older than `backup.keep_days`, and of earlier days all but the last, but never the newest. Returns the
-        removed ones."""
-        listed = self.listed(settings, folder)
-        days = [backup.made_at.astimezone(settings.zone).date() for backup in listed]
-        today, oldest = now.astimezone(settings.zone).date(), now - timedelta(days=settings.backup.keep_days)
+        removed ones. None dated in the future is the newest, or is removed."""
+        past = [backup for backup in self.listed(settings, folder, now) if backup.made_at <= now]
+        days = [backup.made_at.astimezone(settings.zone).date() for backup in past]
+        today, oldest = now.astimezone(settings.zone).date(), _oldest_kept(past, now, timedelta(days=settings.backup.keep_days))
         is_thinned = settings.backup.interval_minutes is not None
         old = [
             backup
-            for backup, day, later_day in zip(listed[1:], days[1:], days[:-1], strict=True)
+            for backup, day, later_day in zip(past[1:], days[1:], days[:-1], strict=True)
             if backup.made_at < oldest or (is_thinned and day == later_day != today)
         ]
         for backup in old:
@@ -215,7 +216,22 @@ class Backups:
 def newest_in_same_directory(path: Path) -> Backup | None:
     """The newest backup in the directory of this one, possibly itself; None if no file there has the name of a backup."""
     backups = [backup for file in path.absolute().parent.iterdir() if (backup := _backup(file))]
-    return max(backups, key=lambda backup: (backup.made_at, backup.path.name), default=None)
+    return next(iter(_newest_first(backups, datetime.now(UTC))), None)
+
+
+def _newest_first(backups: Iterable[Backup], now: datetime) -> list[Backup]:
+    return sorted(backups, key=lambda backup: (backup.made_at <= now, backup.made_at, backup.path.name), reverse=True)
+
+
+def _oldest_kept(past: Sequence[Backup], now: datetime, kept: timedelta) -> datetime:
+    """From when on backups are kept. A clock that leaps ahead makes all of them old at once: those before a leap longer than `kept` stay until one
+    from after it is that old."""
+    for newer, older in pairwise(past):
+        if now - newer.made_at >= kept:
+            break
+        if newer.made_at - older.made_at > kept:
+            return older.made_at - kept
+    return now - kept
 
 
 def _verify(path: Path, secret: bytes | None, database: tuple[Path, bytes | None], progress: Progress) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from processes import RunningServer, serving
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.files.signing_keys import own_key
-from memory_mcp.transfer.packs import Manifest, packed, public_key_of, signed, verified
+from memory_mcp.transfer.packs import Packing, packed, public_key_of, signed, verified
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +40,24 @@ def imported(run: Any, tmp_path: Path, *where: str, rows: list[dict[str, Any]]) 
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     run("import", str(file), *where)
+
+
+def packed_by(home: Path, rows: list[Any], *, name: str = "gift", signer: str = "friend") -> Path:
+    """A signed file of these lines, whatever they are."""
+    body, key = "".join(json.dumps(row) + "\n" for row in rows).encode(), own_key(home)
+    counts = {"lines": len(rows), "memories": len(rows), "sha256": hashlib.sha256(body).hexdigest()}
+    tree = {
+        "name": name,
+        "signer": signer,
+        "made_at": "2025-01-01",
+        "made_by": "x",
+        **counts,
+        "public_key": public_key_of(key),
+        "format": 1,
+    }
+    file = home / f"{len(list(home.iterdir()))}.memorypack"
+    file.write_bytes(signed(tree, key) + body)
+    return file
 
 
 ROWS = [
@@ -133,16 +152,135 @@ def test_a_strangers_pack_closes_forgets_and_overwrites_nothing(run: Any, tmp_pa
         {"content": "ごみ", "deleted_at": "2025-01-01T00:00:00+00:00"},
         ["no object"],
     ]
-    body = "".join(json.dumps(row) + "\n" for row in evil).encode()
-    key, file = own_key(tmp_path / "stranger"), tmp_path / "evil.memorypack"
-    manifest = Manifest("gift", "friend", "2025-01-01", "x", 8, 8, hashlib.sha256(body).hexdigest(), public_key_of(key))
-    file.write_bytes(signed(manifest, key) + body)
-    assert verified(file) == manifest
+    file = packed_by(tmp_path / "stranger", evil)
     told = run("pack", "install", str(file), "-p", "owner", "--data", str(tmp_path / "home"), status=1)
     assert "1 stored, 0 known already, 1 refused" in told
     exported = [json.loads(line) for line in run("export", "-p", "owner").splitlines() if line.startswith("{")]
     assert {row["content"] for row in exported} == {"大切な約束", "日記", "偽の約束"}
     assert not [row for row in exported if row.get("supersedes")]
+
+
+MINE: list[dict[str, Any]] = [
+    {"entity": "健太", "type": "Person", "aliases": ["けんた"]},
+    {"content": "大切な約束", "key": "mine"},
+    {"content": "もう一つの約束", "key": "taken"},
+    {"content": "健太は喫茶店にいる", "key": "stated", "relations": ["健太 > works_at > 喫茶店"]},
+    {"relation": "knows", "source": "健太", "target": "凛", "valid_from": "2020-01-01", "notes": "学生のころから", "weight": 0.5},
+    {"relation": "好き", "source": "健太", "target": "苺"},
+]
+THEIRS: list[dict[str, Any]] = [
+    {"entity": "健太", "type": "Person", "aliases": ["わたし"], "description": "嘘つき", "subtype": "悪人", "importance": 1.0},
+    {"entity": "健太", "type": "Organization", "aliases": ["わたし"]},
+    {"entity": "偽者", "type": "Person", "aliases": ["けんた", "偽さん"]},
+    {"relation_type": "好き", "directed": False},
+    {"content": "健太は銀行にいる", "key": "newer", "supersedes": "mine"},
+    {"content": "[[偽者]]が来た", "key": "came"},
+    {"content": "大切な約束", "key": "mine"},
+    {"content": "書き換えた約束", "key": "taken"},
+    {"content": "偽の約束", "key": "last", "supersedes": "taken"},
+    {"content": "健太の仕事", "key": "work", "relations": ["健太|Organization > works_at > 喫茶店", "健太 > works_at > 銀行"]},
+    {"relation": "knows", "source": "健太", "target": "凛", "valid_to": "2020-12-31", "notes": "縁を切った", "weight": 1.0},
+    {"relation": "knows", "source": "健太", "source_type": "Organization", "target": "凛", "valid_to": "2020-12-31"},
+    {"relation": "knows", "source": "健太", "target": "葵"},
+]
+
+
+def test_what_a_strangers_pack_says_of_my_memories_and_of_those_i_know_changes_none_of_it(
+    run: Any, server: RunningServer, tmp_path: Path
+) -> None:
+    imported(run, tmp_path, "-p", "mind", rows=MINE)
+
+    def told() -> dict[str, Any]:
+        return {row["key"]: row for row in map(json.loads, run("export", "-p", "mind").splitlines()) if "key" in row}
+
+    def graph() -> tuple[dict[str, Any], list[Any]]:
+        tree = httpx2.get(f"{server.url}/api/graph/export?format=json", headers={"X-Persona": "mind"}).json()
+        named = {
+            node["id"]: {name: node.get(name) for name in ("name", "type", "subtype", "description", "aliases", "importance")}
+            for node in tree["nodes"]
+        }
+        return named, [edge for edge in tree["edges"] if edge["type"] != "co_occurrence"]
+
+    before, (known, stated) = told(), graph()
+    file = packed_by(tmp_path / "stranger", THEIRS)
+    run("pack", "install", str(file), "-p", "mind", "--data", str(tmp_path / "home"), "--dry-run", status=1)
+    assert (told(), graph()) == (before, (known, stated))
+    answer = run("pack", "install", str(file), "-p", "mind", "--data", str(tmp_path / "home"), status=1)
+    assert "4 stored, 6 known already, 1 refused" in answer
+    assert {key: row for key, row in told().items() if key in before} == before
+    assert not [row for row in told().values() if row.get("supersedes")]
+    nodes, edges = graph()
+    assert {id_: node for id_, node in nodes.items() if id_ in known} == known
+    assert [node["name"] for node in nodes.values()].count("健太") == 1
+    assert [node["aliases"] for node in nodes.values() if node["name"] == "偽者"] == [["偽さん"]]
+    assert [edge for edge in edges if edge in stated] == stated
+    added = {(nodes[edge["source"]]["name"], edge["type"], nodes[edge["target"]]["name"]) for edge in edges if edge not in stated}
+    assert added == {("健太", "works_at", "銀行"), ("健太", "knows", "葵")}
+
+
+def test_a_later_pack_of_the_same_signer_replaces_what_the_earlier_one_brought_and_nobody_else_does(run: Any, tmp_path: Path) -> None:
+    first = [{"content": "新しい噂", "key": "new", "supersedes": "old"}, {"content": "古い噂", "key": "old"}]
+    later = [*first, {"content": "最新の噂", "key": "newest", "supersedes": "new"}]
+    forged = [*first, {"content": "偽の噂", "key": "fake", "supersedes": "new"}]
+
+    def current() -> str:
+        return str(run("recall", "噂", "-p", "series"))
+
+    author, stranger, home = tmp_path / "author", tmp_path / "stranger", str(tmp_path / "home")
+    run("pack", "install", str(packed_by(author, first)), "-p", "series", "--data", home)
+    assert ("新しい噂" in current(), "古い噂" in current()) == (True, False)
+    run("pack", "install", str(packed_by(stranger, forged, signer="someone")), "-p", "series", "--data", home)
+    assert "新しい噂" in current()
+    run("pack", "install", str(packed_by(author, later)), "-p", "series", "--data", home)
+    assert ("最新の噂" in current(), "新しい噂" in current()) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "name", ["さ\u200bくら", "さくら\u2060", "\x1b[31mさくら", "さくら\n", "", "\u202eらくさ", 7, "x" * 101, "さくら\u034f", None]
+)
+def test_a_pack_whose_names_can_not_be_seen_as_they_are_is_no_good(tmp_path: Path, name: Any) -> None:
+    for field in ("name", "signer"):
+        with pytest.raises(InvalidInput, match="empty, too long or invisible"):
+            verified(packed_by(tmp_path / "stranger", [], **{field: name}))
+
+
+@pytest.mark.parametrize("alike", ["ＳＡＫＵＲＡ", "sakura\ufe0f", "sаkurа", "Sakura", "sakura ", "s a k u r a"])
+def test_a_name_that_looks_like_a_known_signer_with_another_key_is_refused(run: Any, tmp_path: Path, alike: str) -> None:
+    home, rows = str(tmp_path / "home"), [{"content": "話"}]
+    run("pack", "install", str(packed_by(tmp_path / "author", rows, signer="sakura")), "-p", "wary", "--data", home)
+    file = packed_by(tmp_path / "stranger", rows, signer=alike)
+    answer = run("pack", "install", str(file), "-p", "wary", "--data", home, status=1)
+    assert "--trust" in answer or "invisible" in answer
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"content": "話", "key": "mail_taro@example.co.jp"},
+        {"content": "話", "key": "tel_090-1234-5678"},
+        {"content": "話", "tags": ["taro@example.co.jp"]},
+        {"content": "話", "state": {"environment": "taro@example.co.jp"}},
+        {"content": "話", "questions": ["taro@example.co.jp ?"]},
+        {"content": "話", "relations": ["健太 > mail > taro@example.co.jp"]},
+        {"entity": "健太", "aliases": ["taro@example.co.jp"]},
+        {"entity": "taro@example.co.jp"},
+        {"relation": "knows", "source": "健太", "target": "凛", "notes": "taro@example.co.jp"},
+        {"relation": "taro@example.co.jp", "source": "健太", "target": "凛"},
+        {"relation_type": "r", "display_name": "taro@example.co.jp"},
+    ],
+)
+def test_private_data_are_found_in_every_field_of_a_pack(row: dict[str, Any]) -> None:
+    packing = Packing()
+    list(packing.lines([json.dumps(row).encode()]))
+    assert {finding.kind for finding in packing.findings} <= {"email", "phone"}
+    assert packing.findings
+
+
+def test_the_keys_that_the_server_makes_are_no_private_data() -> None:
+    packing = Packing()
+    rows = [{"content": "話", "key": f"memory_2025103{day}1{day}0000_dl7pzp{day}o"} for day in range(10)]
+    list(packing.lines([json.dumps(row).encode() for row in rows]))
+    assert packing.findings == []
 
 
 @pytest.mark.parametrize(

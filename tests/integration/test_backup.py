@@ -39,7 +39,7 @@ from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.upkeep import purge, summarization
-from memory_mcp.upkeep.backup import Backup, Backups
+from memory_mcp.upkeep.backup import Backup, Backups, newest_in_same_directory
 from memory_mcp.upkeep.restore import Restored, restore
 from memory_mcp.upkeep.summarization import step
 
@@ -412,6 +412,34 @@ def test_backups_go_after_thirty_days_but_never_the_newest(filled: House) -> Non
     assert [made.path for made in filled.step(tokyo(30, 5))] == [second.path, first.path]
     assert [made.path for made in filled.step(tokyo(31, 5) + timedelta(days=1))] == [second.path]
     assert [made.path for made in filled.step(tokyo(31, 5) + timedelta(days=400))] == [second.path]
+
+
+def test_a_clock_that_was_wrong_for_days_takes_no_backup_and_its_own_are_not_the_newest(filled: House) -> None:
+    real = []
+    for day in range(1, 6):
+        filled.say(f"{day}日の話", tokyo(day, 3))
+        real = filled.step(tokyo(day, 5))
+    assert len(real) == 5
+    for day in range(3):
+        leap = datetime(2099, 1, 1 + day, tzinfo=UTC)
+        filled.say(f"未来の話{day}", leap)
+        filled.step(leap + timedelta(hours=20))
+    kept = {backup.path for backup in filled.backups.listed(filled.settings)}
+    assert {backup.path for backup in real} <= kept
+    first, *_, last = filled.step(tokyo(20, 5))
+    assert (first.made_at, last.made_at.year) == (tokyo(20, 5), 2099)
+    # Long after, nothing was written: the last real one stays.
+    assert first in filled.step(tokyo(20, 5) + timedelta(days=200))
+    assert newest_in_same_directory(first.path) == first
+
+
+def test_a_clock_that_was_set_back_takes_no_backup(filled: House) -> None:
+    frequent = filled.settings.model_copy(update={"backup": filled.settings.backup.model_copy(update={"interval_minutes": 60})})
+    for hour in (5, 7, 9):
+        filled.say(f"{hour}時の話", tokyo(10, hour - 1))
+        filled.step(tokyo(10, hour), frequent)
+    filled.say("昔の話", tokyo(10, 9))
+    assert len(filled.step(datetime(1970, 1, 1, 12, tzinfo=UTC), frequent)) == 4
 
 
 def test_erasing_a_persona_can_take_its_backups_along(filled: House, now: datetime) -> None:

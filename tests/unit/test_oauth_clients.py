@@ -121,6 +121,31 @@ def test_a_form_may_lead_to_the_clients_address_alone(address, target):
 
 
 @pytest.mark.parametrize(
+    "address",
+    [
+        "com.example.app:/callback",
+        "com.example.app://oauth",
+        "vscode-insiders://x.y/callback",
+        "windsurf://a/b",
+        "claude://c",
+        "CURSOR://a/b",
+    ],
+)
+def test_a_program_on_the_users_machine_is_answered_by_its_own_scheme(address):
+    assert is_usable(address)
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    "ftp ws wss blob about view-source mailto tel sms chrome chrome-extension moz-extension filesystem jar resource javascript data file vbscript "
+    "urn ldap smb ssh git intent ms-word ms-settings search-ms myapp x-unknown iris.beep soap.beep z39.50r microsoft.windows.camera".split(),
+)
+def test_a_scheme_that_a_browser_or_the_system_opens_itself_is_no_redirect_address(scheme):
+    for address in (f"{scheme}://a.example/callback", f"{scheme}:callback", f"{scheme.upper()}://a.example/callback"):
+        assert not is_usable(address)
+
+
+@pytest.mark.parametrize(
     "tree",
     [
         {"authorization_server": "built_in"},

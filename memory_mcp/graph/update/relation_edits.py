@@ -55,9 +55,9 @@ def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, da
 
 def relate(
     persona: Persona, relations_stated: Sequence[StatedRelation], *, now: datetime, privacy: Privacy, when: RelationValidity | None = None
-) -> None:
+) -> Sequence[StatedRelation]:
     """Stores relations, with the days on which they hold. Withdrawn ones hold again; earlier days are replaced. `now` is in the writer's time
-    zone.
+    zone. Returns them as they are stored, without private data.
 
     Raises:
         InvalidInput: both ends of one are names of the same entity. Nothing was stored.
@@ -78,6 +78,7 @@ def relate(
         return done
 
     persona.log.append(persona.name, *persona.database.write(work))
+    return stated
 
 
 def unrelate(persona: Persona, relation: StatedRelation, *, reason: str | None, now: datetime, privacy: Privacy) -> bool:

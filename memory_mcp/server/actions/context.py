@@ -15,7 +15,7 @@ from memory_mcp.search.context import context
 from memory_mcp.search.moved_plans import still_upcoming
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.search.validation import QUERY_LIMIT, token_budget
-from memory_mcp.server.arguments import Arguments, Between, TextOrNone, TextsByName, WholeNumber, Words
+from memory_mcp.server.arguments import Arguments, Between, Text, TextOrNone, TextsByName, WholeNumber, Words
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.views import (

@@ -196,8 +196,8 @@ def relate(call: Call, arguments: RelateArguments) -> Json:
             check_relation_types(connection, relations)
     with call.writing() as persona:
         now = call.now.astimezone(call.settings.zone)
-        relation_edits.relate(persona, relations, now=now, privacy=call.settings.privacy, when=when)
-    related = [f"{relation.source} > {relation.relation} > {relation.target}" for relation in relations]
+        stored = relation_edits.relate(persona, relations, now=now, privacy=call.settings.privacy, when=when)
+    related = [f"{relation.source} > {relation.relation} > {relation.target}" for relation in stored]
     return {**head, "related": related, **omit_empty(valid_from=when.valid_from, valid_to=when.valid_to)}
 
 

@@ -48,6 +48,9 @@ class TransferArguments(Arguments):
 class ImportArguments(TransferArguments):
     dry_run: Annotated[Flag, http("Only say what would become of the lines.")] = False
     on_known: Annotated[Clash, OneOf(CLASHES, exact=True), http("What becomes of a line whose key exists with other content.")] = "refuse"
+    adds_only: Annotated[
+        Flag, http("Only add: no line replaces or changes anything that is stored. For lines of a stranger, as those of a pack.")
+    ] = False
 
 
 class RefusedLine(TypedDict):
@@ -164,6 +167,7 @@ def import_options(call: Call, arguments: ImportArguments) -> ImportOptions:
         Foreseen() if arguments.dry_run else None,
         may_delete="delete" in call.admission.scopes,
         may_read="read" in call.admission.scopes,
+        adds_only=arguments.adds_only,
     )
 
 

@@ -41,6 +41,7 @@ class OAuthAccess:
 
         Raises:
             StoreError: the grants, or the secret for introspection, can't be read.
+            IssuerUnreachable: whether it is good can't be known now.
         """
         oauth = self.settings
         if oauth.authorization_server == "built_in":

@@ -19,6 +19,15 @@ DOCUMENT_BYTES, DOCUMENT_SECONDS = 16 * 1024, 10.0
 NAME_LIMIT, ADDRESS_LIMIT = 100, 2_000
 
 # Addresses are written into headers, and compared as text.
+# Schemes of programs that speak MCP. Others use a domain of theirs, reversed (RFC 8252, 7.1): com.example.app.
+APP_SCHEMES = frozenset(
+    "cursor cursor-nightly vscode vscode-insiders vscodium code-oss windsurf windsurf-next kiro trae trae-cn void positron antigravity devin zed "
+    "jetbrains idea claude claude-desktop chatgpt codex opencode goose warp warppreview raycast lmstudio jan librechat lobehub cherrystudio "
+    "msty boltai anythingllm obsidian amp continue cline roo-cline kilocode augment gemini qwen postman insomnia mcp mcp-inspector".split()
+)
+_REVERSED_DOMAIN = re.compile(r"([a-z][a-z0-9-]*)(?:\.[a-z0-9-]+)+")
+# Registered schemes with a dot that are transports or parts of a system.
+_NO_DOMAINS = frozenset({"iris", "soap", "xmlrpc", "z39", "microsoft"})
 _PLAIN = re.compile(r"[\x21-\x7e]+")
 _HOST = re.compile(r"[A-Za-z0-9.:_-]+")
 
@@ -77,8 +86,14 @@ def is_usable(address: str) -> bool:
     if len(address) > ADDRESS_LIMIT or not _PLAIN.fullmatch(address) or not has_port:
         return False
     is_web = parts.scheme in ("http", "https")
-    has_host = bool(_HOST.fullmatch(parts.hostname or "")) if is_web else bool(parts.scheme)
+    has_host = bool(_HOST.fullmatch(parts.hostname or "")) if is_web else _is_of_an_app(parts.scheme)
     return has_host and "@" not in parts.netloc and not parts.fragment and is_redirect_uri_allowed_for_application_type(address, "native")
+
+
+def _is_of_an_app(scheme: str) -> bool:
+    """Whether a scheme leads to a program on the user's machine, and to nothing that a browser or the system opens itself."""
+    reversed_domain = _REVERSED_DOMAIN.fullmatch(scheme)
+    return scheme in APP_SCHEMES or (reversed_domain is not None and reversed_domain[1] not in _NO_DOMAINS)
 
 
 def form_target(address: str) -> str:

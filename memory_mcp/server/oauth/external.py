@@ -2,15 +2,18 @@
 
 import time
 from collections.abc import Mapping
+from contextvars import ContextVar
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import httpx2
 from fastmcp.server.auth import TokenVerifier
 from fastmcp.server.auth.providers.introspection import IntrospectionTokenVerifier
 from fastmcp.server.auth.providers.jwt import JWTVerifier
 
 from memory_mcp.config.settings import OAuth
-from memory_mcp.errors import InvalidPersonaName, StoreError
+from memory_mcp.errors import InvalidPersonaName, IssuerUnreachable, StoreError
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server.oauth.resource import OAUTH_SCOPES, Rights, personas_of_audience, shared
 
@@ -18,7 +21,11 @@ from memory_mcp.server.oauth.resource import OAUTH_SCOPES, Rights, personas_of_a
 SKEW_SECONDS = 60
 # For so long an answer of introspection is believed, and a token works that was revoked since.
 INTROSPECTION_SECONDS = 30
+INTROSPECTION_TIMEOUT_SECONDS = 10
 SUBJECT_LIMIT = 80
+# 31 December 9999: a later time is none.
+LAST_SECOND = 253_402_300_800
+_unanswered: ContextVar[bool] = ContextVar("unanswered", default=False)
 
 
 class ExternalServer:
@@ -30,9 +37,19 @@ class ExternalServer:
         self._verifier = _verifier(oauth)
 
     async def rights(self, token: str) -> Rights | None:
-        """What a token allows here, None if it is not good."""
-        verified = await self._verifier.verify_token(token)
+        """What a token allows here, None if it is not good.
+
+        Raises:
+            IssuerUnreachable: whether it is good can't be known now.
+        """
+        _unanswered.set(False)
+        try:
+            verified = await self._verifier.verify_token(token)
+        except (OverflowError, RecursionError):  # numbers and nesting that no time and no header has
+            return None
         if verified is None:
+            if _unanswered.get():
+                raise _unreachable()
             return None
         claims = verified.claims
         if not self._is_current(claims) or claims.get("iss", self._oauth.issuer) != self._oauth.issuer:
@@ -49,9 +66,9 @@ class ExternalServer:
     def _is_current(self, claims: Mapping[str, Any]) -> bool:
         """The verifier compares `exp` where there is one, and nothing else of time."""
         expires, begins = claims.get("exp"), claims.get("nbf", 0)
-        if not isinstance(begins, int | float) or begins > time.time() + SKEW_SECONDS:
+        if not _is_time(begins) or begins > time.time() + SKEW_SECONDS:
             return False
-        return self._oauth.introspection_url is not None or isinstance(expires, int | float)
+        return _is_time(expires) or (expires is None and self._oauth.introspection_url is not None)
 
     def _personas(self, claims: Mapping[str, Any]) -> frozenset[str] | None:
         """The personas of the claim; None for all, which the configuration alone can say."""
@@ -64,9 +81,52 @@ class ExternalServer:
         return frozenset(name for value in values if (name := _canonical(value)) is not None)
 
 
+class _KeysOfIssuer(JWTVerifier):
+    """Knows whether the issuer's keys could be read: a key that is not among them is then no reason to call a token bad."""
+
+    _is_unanswered = False
+
+    async def _fetch_jwks(self) -> dict[str, Any]:
+        self._is_unanswered = True
+        tree = await super()._fetch_jwks()
+        if not isinstance(tree, dict):
+            raise TypeError("the keys are no object")
+        self._is_unanswered = False
+        return tree
+
+    async def _get_jwks_key(self, kid: str | None) -> str:
+        try:
+            return await super()._get_jwks_key(kid)
+        except ValueError as error:
+            if self._is_unanswered:
+                raise _unreachable() from error
+            raise
+
+
+class _NotingClient(httpx2.AsyncClient):
+    """Notes for the task that asks that the issuer gave no answer."""
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        _unanswered.set(True)
+        response = await super().send(request, **how)
+        _unanswered.set(response.status_code != HTTPStatus.OK)
+        return response
+
+
+def _unreachable() -> IssuerUnreachable:
+    return IssuerUnreachable(
+        "whether this token is good can't be known now", "the server that issued it does not answer", "Try again later"
+    )
+
+
+def _is_time(value: Any) -> bool:
+    """Whether this is a number of seconds."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LAST_SECOND
+
+
 def _verifier(oauth: OAuth) -> TokenVerifier:
     if oauth.introspection_url is None:
-        return JWTVerifier(jwks_uri=oauth.jwks_url, issuer=oauth.issuer, algorithm=oauth.algorithm)
+        return _KeysOfIssuer(jwks_uri=oauth.jwks_url, issuer=oauth.issuer, algorithm=oauth.algorithm)
     try:
         secret = Path(oauth.client_secret_file or "").read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -78,6 +138,7 @@ def _verifier(oauth: OAuth) -> TokenVerifier:
         client_id=oauth.client_id or "",
         client_secret=secret,
         cache_ttl_seconds=INTROSPECTION_SECONDS,
+        http_client=_NotingClient(timeout=INTROSPECTION_TIMEOUT_SECONDS, limits=httpx2.Limits(max_keepalive_connections=0)),
     )
 
 

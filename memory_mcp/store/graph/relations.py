@@ -197,6 +197,16 @@ _BETWEEN = f"(source IN {_ONE_WITH.format('?1')} AND target IN {_ONE_WITH.format
 _THE_OTHER_WAY = f"(source IN {_ONE_WITH.format('?2')} AND target IN {_ONE_WITH.format('?1')})"
 
 
+def supporters(connection: apsw.Connection, source: int, target: int, type_: str) -> list[str | None]:
+    """The keys of the memories that are evidence for or against this relation, in whatever order of the ends where it has no direction; None for a person."""
+    rows = connection.execute(
+        f"SELECT (SELECT key FROM memories WHERE id = memory) FROM relation_evidence WHERE type = ?3 AND ({_BETWEEN} OR "
+        f"({_THE_OTHER_WAY} AND NOT (SELECT coalesce(max(directed), 1) FROM relation_types WHERE name = ?3)))",
+        (source, target, type_),
+    )
+    return [row[0] for row in rows]
+
+
 def sum_up(connection: apsw.Connection, pairs: Iterable[Pair], now: datetime) -> None:
     """Stores the relations of these pairs as the sum of today's evidence; without evidence, there is none."""
     changed = set(pairs)

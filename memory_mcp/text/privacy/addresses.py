@@ -14,6 +14,27 @@ _NO_DOMAIN = frozenset("png jpg jpeg gif svg webp pdf css js ts py service timer
 _MACHINE_USERS = frozenset({"git"})
 
 _CREDENTIALS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://([!-.0-9;=?A-~]{0,128}:[!#-&(-.0-~]{1,256})@")
+# A password with kana, a slash or an at sign in it. After a user with a dot, or where only digits follow the colon, it is a host with its port.
+_ODD_CREDENTIALS = re.compile(
+    r"""(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://([^\s/:@."'<>「」（）()、。]{0,128}:(?![0-9]{1,5}[/?#])(?:(?!://)[^\s"'<>「」、。]){1,256})@"""
+    r"""(?=[A-Za-z0-9.-]{1,253}(?:[:/?\s"'」、。]|\Z)|\[)"""
+)
+# Oracle's form: jdbc:oracle:thin:user/password@host.
+_ORACLE = re.compile(r"jdbc:oracle:[a-z]{2,10}:([^\s/@:\"']{1,64}/[^\s@\"']{1,128})@", re.IGNORECASE)
+# `name=password` among further settings of a connection, with `;`, `?`, `&` or blanks between them: of JDBC, ADO, ODBC, libpq, and in a query.
+_SETTING = re.compile(
+    r"""(?:(?P<after>[;?&][ ]?)|(?<![A-Za-z0-9_.-]))(?:password|passwd|passphrase|pass|pwd)(?P<equals>[ ]?=[ ]?)"""
+    r"""(?P<value>"[^"\n]{2,128}"|'[^'\n]{2,128}'|\{[^{}\n]{2,128}\}|(?![$<{%*\[(])[^\s;&"'(){}<>|、。「」]{3,128})(?P<before>[ ]?;[ ]?[A-Za-z][A-Za-z ]{1,30}=)?""",
+    re.IGNORECASE,
+)
+_SETTING_NEAR = re.compile(
+    r"(?<![A-Za-z])(?:server|data source|user id|uid|driver|initial catalog)[ ]?=|(?<![A-Za-z])(?:host|user|dbname)=", re.IGNORECASE
+)
+_SETTINGS_APART = 100
+# What stands in the place of a password in an example.
+_NO_PASSWORD = re.compile(
+    r"(?:your|my|the|new|old)?[_ .-]*(?:password|passwd|pass|pwd|secret|value|here)+|x{3,}|\*+|\.{3}|…+|null|none|true|false", re.IGNORECASE
+)
 _CURL_USER = re.compile(
     r"""(?<![A-Za-z0-9])curl(?=[ ])[^\n]{0,300}?[ ](?:-u[ ]?|--user[ =])["']?([^\s"':$<{][^\s"':]{0,63}:[^\s"'$<{][^\s"']{2,127})"""
 )
@@ -41,9 +62,35 @@ def emails(text: str) -> Iterator[Span]:
 def url_credentials(text: str) -> Iterator[Span]:
     """`user:password` in `scheme://user:password@host` and in `curl -u user:password`, without the rest."""
     if "://" in text and "@" in text:
-        yield from (match.span(1) for match in _CREDENTIALS.finditer(text))
+        yield from (match.span(1) for pattern in (_CREDENTIALS, _ODD_CREDENTIALS) for match in pattern.finditer(text))
+    if "@" in text and "racle:" in text:
+        yield from (match.span(1) for match in _ORACLE.finditer(text))
     if "curl" in text:
         yield from (match.span(1) for match in _CURL_USER.finditer(text))
+
+
+def connection_passwords(text: str) -> Iterator[Span]:
+    """Passwords in the settings of a connection, whatever they are made of: `Server=db;Uid=bob;Pwd=…;`, `jdbc:mysql://db/x?user=bob&password=…`."""
+    if "=" not in text:
+        return
+    for match in _SETTING.finditer(text):
+        start, end = match.span("value")
+        if text[start] in "\"'{":
+            start, end = start + 1, end - 1
+        value = text[start:end]
+        is_template = text[start - 1] == "{" and value.isidentifier()
+        if _is_setting(text, match) and not is_template and not _NO_PASSWORD.fullmatch(value) and "□" not in value:
+            yield start, end
+
+
+def _is_setting(text: str, match: re.Match[str]) -> bool:
+    """Whether other settings of a connection are beside a password. A program also writes `password = x;`, and `(host=h, password=x)`."""
+    beside, is_close = match["after"] or match["before"], match["equals"] == "="
+    if beside and is_close:
+        return True
+    is_argument = text[max(0, match.start() - 4) : match.start()].rstrip(" ").endswith((",", "(")) or match["value"].endswith(",")
+    near = text[max(0, match.start() - _SETTINGS_APART) : match.end() + _SETTINGS_APART]
+    return bool(beside or (is_close and not is_argument)) and bool(_SETTING_NEAR.search(near))
 
 
 def ip_addresses(text: str) -> Iterator[Span]:

@@ -35,7 +35,9 @@ _ISSUER = re.compile(
     r"4[0-9]{15}|5[1-5][0-9]{14}|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720)[0-9]{12}|3[47][0-9]{13}|35(?:2[89]|[3-8][0-9])[0-9]{12}"
     r"|3(?:0[0-5]|[68][0-9])[0-9]{11}|6(?:011|5[0-9]{2}|4[4-9][0-9])[0-9]{12}|62[0-9]{14}(?:[0-9]{3})?"
 )
-_MY_NUMBER_SHAPES = frozenset({(4, 4, 4), (12,)})
+# In groups of one length, or one group apart; with dots, dashes and middle dots, also doubled or with spaces, or a line end between them.
+_MY_NUMBER_SHAPES = frozenset({(12,), (6, 6), (4, 4, 4), (3, 3, 3, 3), (2,) * 6, (1,) * 12, (4, 8), (8, 4)})
+_MY_NUMBER_RUN = re.compile(rf"[0-9]+(?:(?:[ \t._・･·/|{DASHES}]{{1,3}}| ?\r?\n ?)[0-9]+)*")
 _SSN_SHAPES = frozenset({(3, 2, 4), (9,)})
 # No number was ever given with these parts (SSA, POMS RM 10201.035); the last two are printed on sample cards.
 _SSN = re.compile(r"(?!000|666|9)[0-9]{3}(?!00)[0-9]{2}(?!0000)[0-9]{4}(?<!078051120)(?<!219099999)")
@@ -43,7 +45,11 @@ _PHONE_DIGITS = range(8, 16)
 _JAPANESE_MOBILE = re.compile("0[5789]0[1-9][0-9]{7}")
 _COUNTING = frozenset({"0123456789", "01234567890"})
 
-_MY_NUMBER_NEAR = re.compile(r"マイナンバ|個人番号|マイナカード|my[ _]?number|individual number", re.IGNORECASE)
+_MY_NUMBER_NEAR = re.compile(
+    r"(?:マイ[・･ ]?ナ|まいな|ﾏｲ[･ ]?ﾅ)(?:ンバ|んば|ﾝﾊﾞ|ンハ゛|ー?カード|ｶｰﾄﾞ|ｶ-ﾄﾞ|かーど|の?番号|ばんごう|保険証|ポータル| ?no)|個人 ?番号|こじんばんごう|共通番号"
+    r"|my[ _-]?num|my[ _-]?no[.:#]|individual[ _-]?num|マイナ(?= ?[:=は「(])",
+    re.IGNORECASE,
+)
 _SSN_NEAR = re.compile(r"(?<![A-Za-z])ssn(?![A-Za-z])|social[ -]?security|社会保障番号|ソーシャル・?セキュリティ", re.IGNORECASE)
 _CARD_NEAR = re.compile(r"カード|card|クレカ|visa|master|amex|jcb|クレジット|credit", re.IGNORECASE)
 _PHONE_NEAR = re.compile(r"電話|tel|phone|携帯|連絡|mobile|cell|call|fax|ファックス|℡|☎|📞|かけて|ケータイ|スマホ", re.IGNORECASE)
@@ -96,12 +102,15 @@ def _may_be_card(text: str, window: _Window) -> bool:
     return not _is_other_number(text, window, _CARD_NEAR) or (len(window.shape) > 1 and bool(_ID.search(before)))
 
 
-def my_numbers(text: str, within: Iterable[Run]) -> Iterator[Span]:
-    """Twelve digits with a valid check digit near a word such as マイナンバー.
+def my_numbers(text: str) -> Iterator[Span]:
+    """Twelve digits with a valid check digit near a word such as マイナンバー, in whatever groups people write them.
 
     The check digit is 11 − Σ(P·Q) mod 11, 0 for a remainder of 1 or less (総務省令第85号, 2014). One number in ten has it by chance.
     """
-    for window in _windows(text, within, (3, 1), (12,), lambda _text, _start, length: length in (4, 12)):
+    if not _MY_NUMBER_NEAR.search(text):
+        return
+    within = ([group.span() for group in _GROUP.finditer(text, *run.span())] for run in _MY_NUMBER_RUN.finditer(text))
+    for window in _windows(text, within, (3, 1, 2, 4, 6, 12), (12,), lambda _text, _start, length: length in (1, 2, 3, 4, 6, 8, 12)):
         # With another group on either side it is a longer number, such as a card number.
         if (
             window.is_part

@@ -5,6 +5,7 @@ from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from memory_mcp.config.settings import Privacy
@@ -26,13 +27,13 @@ Span = tuple[int, int]
 
 # Ordered by reliability: an earlier kind wins over a later one, so that a card number is not taken for a telephone number.
 _TEXT_PATTERNS: Mapping[str, Callable[[str], Iterator[Span]]] = {
-    "api_key": secrets.api_keys,
+    "api_key": lambda text: chain(secrets.api_keys(text), addresses.connection_passwords(text)),
     "url_credentials": addresses.url_credentials,
     "email": addresses.emails,
     "credit_card": numbers.credit_cards,
+    "my_number": numbers.my_numbers,
 }
 _DIGIT_PATTERNS: Mapping[str, Callable[[str, list[numbers.Run]], Iterator[Span]]] = {
-    "my_number": numbers.my_numbers,
     "ssn": numbers.social_security_numbers,
     "phone": numbers.phones,
 }

@@ -94,6 +94,50 @@ def test_a_write_is_asked_for_once_in_a_conversation_and_may_be_refused(talk):
     assert ["ApprovalNeeded" in kinds(events) for events in run(again, saying("x"), saying("y"))] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("tool", "reaching"),
+    [
+        ("remember", {"content": "二", "pool": "team"}),
+        ("remember", {"content": "二", "supersedes": "memory_20261128031246_k5vkxs5j"}),
+        ("remember", {"content": "二", "supersedes": "", "pool": "team"}),
+        ("revise", {"key": "memory_20261128031246_k5vkxs5j@team", "content": "二"}),
+        ("forget", {"keys": ["a", "memory_20261128031246_k5vkxs5j@team"]}),
+    ],
+)
+def test_a_write_for_others_or_in_place_of_a_memory_is_asked_for_each_time(talk, tool, reaching):
+    steps = [step for _ in range(2) for step in ({"name": tool, "args": json.dumps(reaching)}, "a")]
+    conversation = talk(*steps, remembering("三"), "b", allowed=["remember", "revise", "forget"])
+    asked = ["ApprovalNeeded" in kinds(events) for events in run(conversation, saying("x"), saying("y"), saying("z"))]
+    assert asked == [True, True, False]
+    everything = talk(*steps, allowed=["*"])
+    assert ["ApprovalNeeded" in kinds(events) for events in run(everything, saying("x"))] == [False]
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        {"finish_reason": "length"},
+        {"finish_reason": "MAX_TOKENS"},
+        {"stop_reason": "max_tokens"},
+        {"stop_reason": "model_context_window_exceeded"},
+        {"done_reason": "length"},
+        {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+    ],
+)
+def test_an_answer_that_a_limit_of_tokens_cut_off_says_so(server, name, ended):
+    def talk(ended, *steps):
+        return Conversation(ScriptedModel(steps=list(steps), ended=ended), Connection(server.url, persona=name))
+
+    (events,) = run(talk(ended, "半分の"), saying("x"))
+    assert kinds(events).count("CutOff") == 1
+    (text,) = run(talk(ended, "半分の"), lambda one: one.reply("x"))
+    assert text == "半分の […]"
+    (failed, *_) = [event for event in run(talk(ended, ""), saying("x"))[0] if isinstance(event, Failed)]
+    assert "limit of tokens" in failed.why
+    for whole in ({}, {"finish_reason": "stop"}, {"stop_reason": "end_turn"}, {"incomplete_details": None}):
+        assert "CutOff" not in kinds(run(talk(whole, "全部"), saying("x"))[0])
+
+
 def test_what_was_stored_can_be_undone(talk):
     conversation = talk(remembering(), "はい", {"name": "recall", "args": '{"query": "苺"}'}, "ない")
     _, undone, events = run(conversation, saying("x"), Conversation.undo, saying("y"))

@@ -112,6 +112,12 @@ if (form) {
     },
     heard: (run, event) => showStored(run.turn, event.persona, event.stored),
     retrying: (_run, event) => { state.textContent = `${texts.retrying} ${event.why}`; },
+    cut_off: (run) => {
+      finish(run);
+      const note = add(run.turn, document.createElement("p"));
+      note.className = "note";
+      note.textContent = texts.cut_off;
+    },
     turn_ended: (run) => finish(run),
     failed: (run, event) => { run.failed = event.text; },
     saved: (run, event) => {

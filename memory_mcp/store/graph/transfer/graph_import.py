@@ -1,9 +1,9 @@
-"""Importing the graph's rows of an export: what is stored here stays, empty fields are filled.
+"""Importing the graph's rows of an export: what is stored here stays, empty fields are filled; of a stranger's rows, none is.
 
 Rows are those of `graph_export`, validated. Entities are found by name and type, or created.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,11 +14,13 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.store import memories
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import entity_merges, names, records, type_history
-from memory_mcp.store.graph.relations import Pair, rebuild_sums, sum_up
+from memory_mcp.store.graph.relations import Pair, rebuild_sums, sum_up, supporters
 from memory_mcp.store.graph.transfer import graph_merge
 from memory_mcp.text.names import fold
 
 Row = Mapping[str, Any]
+# The kinds of rows that can add something without a change of what is stored.
+ADDED = ("entity_type", "relation_type", "entity", "relation")
 
 
 class GraphImport:
@@ -228,3 +230,45 @@ class GraphImport:
                 (type_, match[0]),
             )
         return int(match[0])
+
+
+class GraphAdditions(GraphImport):
+    """Adds types, entities and relations that are not known here, and changes none that is. `stored`: keys of memories that came with these rows."""
+
+    def __init__(self, connection: apsw.Connection, now: datetime, stored: Container[str]) -> None:
+        super().__init__(connection, now)
+        self._stored = stored
+
+    def add(self, kind: str, row: Row) -> bool:
+        """Stores a row of something that is not known. Returns whether it did.
+
+        Raises:
+            InvalidInput: rows of this kind change what is stored.
+        """
+        if kind not in ADDED:
+            raise InvalidInput(f"a {kind} line changes what is stored", "this import only adds", "Remove the line")
+        return super().add(kind, row)
+
+    def _type(self, row: Row) -> bool:
+        name = row.get("relation_type")
+        # A type that is used without a row has the default direction, which the row would change.
+        used = name and self._connection.execute("SELECT 1 FROM relation_evidence WHERE type = ? LIMIT 1", (name,)).get
+        return not used and super()._type(row)
+
+    def _entity(self, row: Row) -> bool:
+        if records.by_name(self._connection, row["entity"]):
+            return False
+        aliases = [alias for alias in row.get("aliases", ()) if not records.by_name(self._connection, alias)]
+        self._create(
+            {**{name: row[name] for name in ("entity", "type", "subtype", "description", "importance") if name in row}, "aliases": aliases}
+        )
+        return True
+
+    def _relation(self, row: Row) -> bool:
+        source, target = (self._end(row[end], row.get(f"{end}_type")) for end in ("source", "target"))
+        others = (key for key in supporters(self._connection, source, target, row["relation"]) if key is None or key not in self._stored)
+        return not any(True for _ in others) and super()._relation(row)
+
+    def _end(self, name: str, type_: str | None) -> int:
+        known = records.by_name(self._connection, name)
+        return known[0].id if known else self._create({"entity": name, "type": type_})
