@@ -22,6 +22,7 @@ from memory_mcp.errors import InvalidInput
 PASTE = "PASTE-THE-TOKEN-HERE"
 VARIABLE = "MEMORY_MCP_TOKEN"
 QUESTION = "memory-token"
+_PERSONA_PATH = re.compile(r"/p/([^/]+)/mcp/?$")
 _PLAIN = re.compile(r"[\w./:=@%+\\-]+", re.ASCII)
 
 
@@ -177,19 +178,29 @@ class Recipe:
 
     def personas_in(self, tree: Mapping[str, Any]) -> dict[str, str]:
         """The personas of our servers in a settings file, by what the client calls these."""
-        table: Any = tree
-        for key in self.keys:
-            table = table.get(key) if isinstance(table, Mapping) else None
-        entries = table.items() if isinstance(table, Mapping) else ()
-        return {name: persona for name, entry in entries if isinstance(entry, Mapping) and (persona := self._persona_of(entry))}
+        return {name: persona for name, entry in entries_in(tree, self.keys).items() if (persona := self._persona_of(entry))}
 
-    def _persona_of(self, entry: Mapping[str, Any]) -> str | None:
+    def is_ours(self, entry: Any) -> bool:
+        """Whether an entry of the table of servers is one of Memory MCP: other programs call theirs `memory`, too."""
+        return self._persona_of(entry) is not None or self._starts_ours(entry)
+
+    def _persona_of(self, entry: Any) -> str | None:
+        if not isinstance(entry, Mapping):
+            return None
         headers, arguments = entry.get(self.headers), entry.get("args")
         if isinstance(headers, Mapping) and "X-Persona" in headers:
             return unquote(str(headers["X-Persona"]))
-        if isinstance(arguments, list) and "--persona" in arguments[:-1]:
+        if isinstance(arguments, list) and "--persona" in arguments[:-1] and self._starts_ours(entry):
             return str(arguments[arguments.index("--persona") + 1])
-        return None
+        path = _PERSONA_PATH.search(str(entry.get(self.url, "")))
+        return unquote(path[1]) if path else None
+
+    def _starts_ours(self, entry: Any) -> bool:
+        """Whether an entry runs `memory-mcp stdio`, by whatever program."""
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("args"), list):
+            return False
+        words = [str(entry.get(self.command, "")), *map(str, entry["args"])]
+        return "stdio" in words and any(name in word for word in words for name in ("memory-mcp", "memory_mcp"))
 
     def asks(self, target: Target) -> bool:
         """Whether the client asks its user for the token, and keeps it in its secret storage."""
@@ -208,6 +219,14 @@ class Recipe:
     @staticmethod
     def _named(fields: Mapping[str, Any], target: Target) -> dict[str, Any]:
         return {key: target.name if value == "{name}" else value for key, value in fields.items()}
+
+
+def entries_in(tree: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any]:
+    """The table of servers in a settings file; empty if there is none."""
+    table: Any = tree
+    for key in keys:
+        table = table.get(key) if isinstance(table, Mapping) else None
+    return table if isinstance(table, Mapping) else {}
 
 
 def dumped(tree: Mapping[str, Any], form: Form, indent: str | int = 2) -> str:
