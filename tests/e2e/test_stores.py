@@ -10,7 +10,10 @@ from processes import RunningServer, command, serving
 from stdio_host import call
 
 from memory_mcp import cli
+from memory_mcp.client import langchain
+from memory_mcp.client.langchain import PersonaRetriever
 from memory_mcp.config.reading import user_data_directory
+from memory_mcp.errors import ServerUnreachable
 
 pytestmark = pytest.mark.slow
 
@@ -132,6 +135,14 @@ def test_an_address_goes_before_what_the_environment_names_and_must_not_contradi
     chat = ("chat", "--once", "hi", "-m", "ollama:x", "--url", other.url)
     assert "--url and --data name two stores" in run(*chat, "--data", str(tmp_path / "mine"))[2]
     assert "two stores" not in run(*chat, "--data", str(other.data))[2]
+
+
+def test_a_retriever_is_not_given_another_store_either(run: Run, other: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(langchain, "DEFAULT_URL", other.url)
+    assert [found.page_content for found in PersonaRetriever(persona="さくら").invoke("猫")] == ["猫の名前はもなか"]
+    monkeypatch.setenv("MEMORY_MCP_DATA", str(tmp_path / "mine"))
+    with pytest.raises(ServerUnreachable, match="serves another"):
+        PersonaRetriever(persona="さくら")
 
 
 def test_a_store_without_the_persona_says_which_one_has_it(at_home: dict[str, str], other: RunningServer, tmp_path: Path) -> None:
