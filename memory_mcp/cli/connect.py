@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,11 @@ class Part(StrEnum):
     HOOKS = "hooks"
 
 
+class Scope(StrEnum):
+    PROJECT = "project"
+    USER = "user"
+
+
 class Language(StrEnum):
     JAPANESE = "ja"
     ENGLISH = "en"
@@ -58,6 +64,7 @@ def connect(
     hooks: Annotated[
         bool, typer.Option("--hooks", help="Also give the context at the beginning of a conversation, and import what was said at its end.")
     ] = False,
+    scope: Annotated[Scope, typer.Option(help="For this project, or for all of yours.")] = Scope.PROJECT,
     file: Annotated[Path | None, typer.Option("--file", help="The settings file, instead of the client's usual one.")] = None,
     language: Annotated[Language | None, typer.Option(help="Of the instructions. Default: the language of this machine.")] = None,
     url: Url = None,
@@ -73,9 +80,7 @@ def connect(
         raise InvalidInput(f"{name!r} can't be the name of a server", "", "Use letters, digits, - and _, 32 at most")
     if write and remove:
         raise InvalidInput("--write and --remove contradict each other", "", "Use one of them")
-    recipe = RECIPES[client]
-    if (hooks or only is Part.HOOKS) and not recipe.hooks:
-        raise InvalidInput(f"{client} runs no hooks", "", "Remove --hooks")
+    recipe = _recipe(client, scope, with_hooks=hooks or only is Part.HOOKS)
     all_parts = [Part.SNIPPET, *([Part.HOOKS] if hooks else []), Part.INSTRUCTIONS]
     parts = all_parts if only is Part.BOTH else [only]
     if remove:
@@ -91,13 +96,20 @@ def connect(
     language = language or Language(language_of_machine())
     if write:
         _write_files(recipe, target, language, parts, file, force=force)
-        return
-    if Part.SNIPPET in parts:
-        _print_part(recipe.location, recipe.text(target), only)
-    if Part.HOOKS in parts and recipe.hooks:
-        _print_part(str(recipe.hooks.file()), dumped(recipe.hooks.tree(target), Form.JSON), only)
-    if Part.INSTRUCTIONS in parts:
-        _print_part(recipe.instructions, instructions(language, name, target.persona), only)
+    else:
+        _print_parts(recipe, target, instructions(language, name, target.persona), parts, only)
+
+
+def _recipe(client: ClientName, scope: Scope, *, with_hooks: bool) -> Recipe:
+    """Raises InvalidInput if the client has no such settings, or runs no hooks."""
+    recipe = RECIPES[client]
+    if scope is Scope.USER:
+        if recipe.for_user is None:
+            raise InvalidInput(f"{client} has no settings for all projects that are known here", "", "Remove --scope")
+        recipe = replace(recipe, **recipe.for_user())
+    if with_hooks and not recipe.hooks:
+        raise InvalidInput(f"{client} runs no hooks", "", "Remove --hooks")
+    return recipe
 
 
 def _server(url: str | None, data: Path | None, persona: str, *, is_called: bool) -> tuple[str, tuple[str, ...]]:
@@ -189,9 +201,10 @@ def _remove_from_files(recipe: Recipe, name: str, persona: str | None, parts: Se
 
 
 def _clients_beside(recipe: Recipe) -> list[tuple[Recipe, Path]]:
-    """The other clients that read the same file of instructions, with the settings of each that are there."""
-    others = [each for each in RECIPES.values() if each is not recipe and each.instructions_file == recipe.instructions_file]
-    return [(each, path) for each in others if each.instructions_file and each.file and (path := each.file()).exists()]
+    """The other clients that read the same file of instructions, with each of their settings files that is there."""
+    others = [each for each in RECIPES.values() if each.instructions_file == recipe.instructions_file and each.location != recipe.location]
+    places = [(each, find) for each in others for find in (each.file, each.for_user and each.for_user().get("file")) if find]
+    return [(each, path) for each, find in places if each.instructions_file and (path := find()).exists()]
 
 
 def _is_removed(command: str, own: Sequence[str], others: Sequence[str]) -> bool:
@@ -253,6 +266,15 @@ def _change(path: Path, change: FileChange) -> None:
         typer.echo(difference)
     if kept:
         tell(f"The earlier state is kept as {kept}.")
+
+
+def _print_parts(recipe: Recipe, target: Target, guide: str, parts: Sequence[Part], only: Part) -> None:
+    if Part.SNIPPET in parts:
+        _print_part(recipe.location, recipe.text(target), only)
+    if Part.HOOKS in parts and recipe.hooks:
+        _print_part(str(recipe.hooks.file()), dumped(recipe.hooks.tree(target), Form.JSON), only)
+    if Part.INSTRUCTIONS in parts:
+        _print_part(recipe.instructions, guide, only)
 
 
 def _print_part(location: str, text: str, only: Part) -> None:

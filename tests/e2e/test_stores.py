@@ -2,7 +2,9 @@
 
 import json
 import shlex
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -137,7 +139,9 @@ def test_an_address_goes_before_what_the_environment_names_and_must_not_contradi
     assert "two stores" not in run(*chat, "--data", str(other.data))[2]
 
 
-def test_a_retriever_is_not_given_another_store_either(run: Run, other: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retriever_is_not_given_another_store_either(
+    run: Run, other: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(langchain, "DEFAULT_URL", other.url)
     assert [found.page_content for found in PersonaRetriever(persona="さくら").invoke("猫")] == ["猫の名前はもなか"]
     monkeypatch.setenv("MEMORY_MCP_DATA", str(tmp_path / "mine"))
@@ -160,3 +164,33 @@ def test_a_store_without_the_persona_says_which_one_has_it(at_home: dict[str, st
     home = {**at_home, "MEMORY_MCP_DATA": str(tmp_path / "mine"), "MEMORY_MCP_SERVER_PORT": "9"}
     done = command("stdio", "--data", str(tmp_path / "third"), "-p", "さくら", stdin=b"", environment=home)
     assert f"--data {shlex.quote(str(tmp_path / 'mine'))}" in done.stderr
+
+
+def test_doctor_lists_the_stores_of_this_machine_and_who_serves_them(
+    run: Run, other: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users_own(Path.cwd(), monkeypatch)
+    with serving(tmp_path, NO_MODELS, data=tmp_path / "mine") as mine:
+        mine.memory_mcp("remember", "一", "-p", "さくら")
+        monkeypatch.setenv("MEMORY_MCP_DATA", str(tmp_path / "mine"))
+        told = run("doctor")[1]
+        assert f"{tmp_path}/mine holds 1 persona(s), 1 memory: the server at {mine.url} serves it, and commands here use it" in told
+        assert f"{user_data_directory()} holds 1 persona(s): no server serves it" in told
+        assert f"{other.url} holds 1 persona(s), 1 memory: a server of another directory answers" in told
+        assert "さくら in more than one of them" in told
+        monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
+        assert f"{other.url}: ペルソナ 1人、記憶 1件。別のディレクトリのサーバーが応答しています" in run("doctor")[1]
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.delenv("MEMORY_MCP_DATA")
+    assert f"{other.url} holds 1 persona(s), 1 memory" in run("doctor", "--data", str(other.data))[1].replace(str(other.data), other.url)
+
+
+def test_doctor_names_databases_in_a_data_directory_that_no_server_reads(run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "mine"
+    (data / "lists").mkdir(parents=True)
+    for name in ("memo.db", "lists/todo.sqlite3"):
+        with closing(sqlite3.connect(data / name)) as database:
+            database.execute("CREATE TABLE t (x)")
+    (data / "notes.txt").write_text("SQLite")
+    told = run("doctor", "--data", str(data))[1]
+    assert "2 database(s) that no persona has stay as they are: lists/todo.sqlite3, memo.db." in told

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(variable, str(tmp_path / "home"))
     for variable in ("XDG_DATA_HOME", "LOCALAPPDATA"):
         monkeypatch.setenv(variable, str(tmp_path / "data"))
-    monkeypatch.delenv("CODEX_HOME", raising=False)
+    for variable in ("CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(variable, raising=False)
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     return tmp_path / "project"
@@ -268,6 +270,29 @@ def test_instructions_name_nobody_where_clients_that_share_them_know_different_p
     assert "nilou" not in told
     assert "さくら" not in told
     assert "`memory` is your long-term memory" in told
+
+
+USER_FILES = {
+    "vscode": {"home/.config/Code/User/mcp.json"},
+    "claude-code": {"home/.claude.json", "home/.claude/CLAUDE.md"},
+    "codex": {"home/.codex/config.toml", "home/.codex/AGENTS.md"},
+    "cursor": {"home/.cursor/mcp.json"},
+    "gemini": {"home/.gemini/settings.json", "home/.gemini/GEMINI.md"},
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere VS Code has another directory")
+@pytest.mark.parametrize(("client", "expected"), USER_FILES.items())
+def test_a_client_is_connected_for_all_projects_of_a_user(client: str, expected: set[str], tmp_path: Path) -> None:
+    connect("--client", client, "--scope", "user", "--write")
+    assert set(files(tmp_path)) == expected
+    connect("--client", client, "--scope", "user", "--remove")
+    assert files(tmp_path) == {}
+    if client == "claude-code":
+        connect("--client", client, "--scope", "user", "--write", "--hooks")
+        assert set(files(tmp_path)) == {*expected, "home/.claude/settings.json"}
+        assert "claude mcp add --transport http --scope user memory" in connect("--client", client, "--scope", "user", "--only", "snippet")
+    assert "no settings for all projects" in refused("--client", "roo", "--scope", "user")
 
 
 def test_a_directory_that_was_there_stays() -> None:
