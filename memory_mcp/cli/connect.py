@@ -167,13 +167,25 @@ def _write_files(recipe: Recipe, target: Target, language: Language, parts: Sequ
             tell(f"The hooks that imported into {earlier} now import into {target.persona}.")
     if Part.INSTRUCTIONS not in parts:
         return
-    others = {other.personas_in(tree_of(path, other.form)).get(target.name) for other, path in _clients_beside(recipe)} - {None}
-    # Clients that read the same file may know different personas by this name.
-    guide = instructions(language, target.name, target.persona if others <= {target.persona} else None)
+    guide = _guide(recipe, language, target.name, target.persona)
     if recipe.instructions_file:
-        _change_instructions(recipe.instructions_file, target.name, guide)
+        _change_instructions(recipe.instructions_file, target.name, guide, lambda text: _with_names(text, recipe, personas))
     else:
         _print_part(recipe.instructions, guide, Part.BOTH)
+
+
+def _guide(recipe: Recipe, language: Language, name: str, persona: str) -> str:
+    """The instructions of a server. They name nobody where clients that read the same file know another persona by this name."""
+    others = {other.personas_in(tree_of(path, other.form)).get(name, persona) for other, path in _clients_beside(recipe)}
+    return instructions(language, name, persona if others <= {persona} else None)
+
+
+def _with_names(text: str, recipe: Recipe, personas: Mapping[str, str]) -> str:
+    """A file with instructions of earlier versions, which named nobody, as this one writes them: they stand beside others from now on."""
+    for name, persona in personas.items():
+        for language in Language:
+            text = text.replace(instructions(language, name).rstrip(), _guide(recipe, language, name, persona).rstrip())
+    return text
 
 
 def _remove_from_files(recipe: Recipe, name: str, persona: str | None, parts: Sequence[Part], file: Path | None) -> None:
@@ -255,8 +267,8 @@ def _change_tree(path: Path, form: Form, change: Callable[[dict[str, Any]], None
     )
 
 
-def _change_instructions(path: Path, name: str, guide: str | None) -> None:
-    _change(path, FileChange(lambda text: with_block(text, name, guide), lambda text: with_block(text, name, None)))
+def _change_instructions(path: Path, name: str, guide: str | None, further: Callable[[str], str] = str) -> None:
+    _change(path, FileChange(lambda text: further(with_block(text, name, guide)), lambda text: with_block(text, name, None)))
 
 
 def _change(path: Path, change: FileChange) -> None:

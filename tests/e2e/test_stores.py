@@ -166,6 +166,26 @@ def test_a_store_without_the_persona_says_which_one_has_it(at_home: dict[str, st
     assert f"--data {shlex.quote(str(tmp_path / 'mine'))}" in done.stderr
 
 
+def test_a_client_gets_the_store_that_answers_now_or_the_directory_that_is_named(
+    run: Run, other: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = ("connect", "-p", "さくら", "--only", "snippet", "--client")
+
+    def ways(*options: str) -> tuple[list[str], str]:
+        desktop = json.loads(run(*connect, "claude-desktop", *options)[1])["mcpServers"]["memory"]["args"]
+        return desktop[desktop.index("stdio") + 3 :], json.loads(run(*connect, "cursor", *options)[1])["mcpServers"]["memory"]["url"]
+
+    assert ways() == (["--url", other.url], f"{other.url}/mcp")
+    monkeypatch.setenv("MEMORY_MCP_DATA", str(tmp_path / "mine"))
+    status, _, err = run(*connect, "cursor")
+    assert (status, f"the one at {other.url} serves another" in err) == (1, True)
+    assert json.loads(run(*connect, "claude-desktop")[1])["mcpServers"]["memory"]["args"][-2:] == ["--data", str(tmp_path / "mine")]
+    assert ways("--url", other.url) == (["--url", other.url], f"{other.url}/mcp")
+    assert ways("--data", str(other.data)) == (["--data", str(other.data)], f"{other.url}/mcp")
+    with serving(tmp_path, NO_MODELS, data=tmp_path / "mine") as mine:
+        assert ways() == (["--data", str(tmp_path / "mine")], f"{mine.url}/mcp")
+
+
 def test_doctor_lists_the_stores_of_this_machine_and_who_serves_them(
     run: Run, other: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

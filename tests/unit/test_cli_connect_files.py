@@ -14,7 +14,9 @@ import yaml
 from typer.testing import CliRunner
 
 from memory_mcp.cli import app
+from memory_mcp.cli.client_files import with_block
 from memory_mcp.cli.client_recipes import RECIPES, ClientName, dumped
+from memory_mcp.cli.connect import Language, instructions
 from memory_mcp.config.reading import user_data_directory
 
 URL = "http://127.0.0.1:8000"
@@ -250,6 +252,18 @@ def test_two_personas_in_one_file_each_have_their_own_server_and_their_own_time(
     for persona, name in (("さくら", "memory"), ("レオン", "leon")):
         assert f"`{name}` は {persona} の長期記憶です" in told
         assert f"`{name}` は {persona} として話すときだけ使います" in told
+
+
+def test_the_instructions_of_an_earlier_version_name_their_persona_once_another_stands_beside_them() -> None:
+    connect("--client", "vscode", "--write")
+    file = Path(".github/copilot-instructions.md")
+    earlier = with_block(file.read_text(), "memory", instructions(Language.JAPANESE))
+    file.write_text(earlier)
+    connect("--client", "vscode", "--write", "--name", "leon", "-p", "レオン")
+    assert "あなただけのもの" not in file.read_text()
+    assert "`memory` は さくら の長期記憶です" in file.read_text()
+    connect("--client", "vscode", "--remove", "--name", "leon")
+    assert file.read_text() == with_block(earlier, "memory", instructions(Language.JAPANESE, persona="さくら"))
 
 
 def test_instructions_that_another_client_reads_stay_until_no_client_needs_them() -> None:
