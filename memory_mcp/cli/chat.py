@@ -22,7 +22,7 @@ from memory_mcp.cli.options import (
     settings_of,
 )
 from memory_mcp.cli.stdio import Here
-from memory_mcp.config.reading import default_server_url, language_of_machine, personal_data_directory
+from memory_mcp.config.reading import language_of_machine, personal_data_directory
 from memory_mcp.errors import InvalidInput, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ def chat(
 
 def _connection(here: Here, url: str | None, persona: str | None, data: Path | None) -> "Connection":
     """The server that is named or runs, or else one that this process starts, as `memory-mcp stdio` does."""
-    from memory_mcp.client import discovery  # noqa: PLC0415  as above
+    from memory_mcp.client import discovery, stores  # noqa: PLC0415  as above
     from memory_mcp.client.connection import Connection  # noqa: PLC0415  as above
 
-    server = connection(url, persona, data)
     try:
+        server = connection(url, persona, data)
         server.check()
     except ServerUnreachable:
-        if url or default_server_url():
+        if isinstance(stores.place(url, data), str):
             raise
         discovery.running_or_started(here.directory, lambda address, secret: Connection(address, secret=secret), here.start)
         return connection(url, persona, here.directory)

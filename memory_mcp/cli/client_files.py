@@ -1,12 +1,13 @@
 """Puts a server into the settings file of a client, and its instructions into a Markdown file, and takes both out again.
 
-Everything else in these files stays: a YAML file that would lose its comments is not written.
+Everything else in these files stays: a YAML file that would lose its comments is not written. Each state before a change is kept.
 """
 
 import difflib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,18 @@ import tomlkit
 import yaml
 from tomlkit.exceptions import TOMLKitError
 
-from memory_mcp.cli.client_recipes import Form, dumped
+from memory_mcp.cli.client_recipes import Form, dumped, entries_in
+from memory_mcp.cli.file_states import FileStates
 from memory_mcp.cli.json_edits import edited, without_comments
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.store.files.durable_files import write_atomically
 
 Tree = dict[str, Any]
-# The ending of the copy of a file as it was before the last change. People give their own copies other names.
-_KEPT_ENDING = ".memory-mcp.bak"
 _COMMENT = re.compile(r"(?m)(^|\s)#")
 
 
 def changed_settings(text: str, form: Form, change: Callable[[Tree], None], where: Path) -> str:
-    """The settings file `text` after `change`; empty if nothing is left in it.
+    """The settings file `text` after `change`.
 
     Raises:
         InvalidInput: it can't be read, or has comments that would be lost.
@@ -34,7 +34,7 @@ def changed_settings(text: str, form: Form, change: Callable[[Tree], None], wher
     if form is Form.TOML:
         document = _parsed(lambda: tomlkit.parse(text), where)
         change(document)
-        return "" if _holds_nothing(document) and not _COMMENT.search(text) else tomlkit.dumps(document)
+        return tomlkit.dumps(document)
     if form is Form.YAML and _COMMENT.search(text):
         raise InvalidInput(f"{where} has comments", "writing it would lose them", "Paste the settings yourself, as printed without --write")
     plain = text if form is Form.YAML else without_comments(text)
@@ -45,15 +45,17 @@ def changed_settings(text: str, form: Form, change: Callable[[Tree], None], wher
     change(tree)
     if json.dumps(tree) == before:
         return text
-    if _holds_nothing(tree) and plain == text:
-        return ""
     if form is Form.YAML or not plain.strip():
         return (text if form is Form.JSON else "") + dumped(tree, form) + "\n"
     return edited(text, tree)
 
 
-def _holds_nothing(tree: Mapping[str, Any]) -> bool:
-    return all(value in ({}, []) for value in tree.values())
+def is_bare(text: str, form: Form, where: Path) -> bool:
+    """Whether a settings file has neither a setting nor a comment."""
+    tree: Tree = {}
+    changed_settings(text, form, tree.update, where)
+    has_comments = without_comments(text) != text if form is Form.JSON else _COMMENT.search(text) is not None
+    return not has_comments and all(value in ({}, []) for value in tree.values())
 
 
 def put(tree: Tree, addition: Mapping[str, Any]) -> None:
@@ -75,14 +77,14 @@ def put(tree: Tree, addition: Mapping[str, Any]) -> None:
             present.update(value)
 
 
-def take_out(tree: Tree, keys: tuple[str, ...], name: str, question: str) -> None:
-    """Remove the server in place, and the question for its token if no other server needs it."""
-    table = tree
-    for key in keys:
-        table = table.get(key, {})
-        if not isinstance(table, dict):
-            return
-    table.pop(name, None)
+def take_out(tree: Tree, keys: tuple[str, ...], name: str, question: str, before: Any = None) -> None:
+    """Remove the server in place, and the question for its token if no other server needs it. `before` takes its place."""
+    table = entries_in(tree, keys)
+    if not isinstance(table, MutableMapping) or name not in table:
+        return
+    del table[name]
+    if before is not None:
+        table[name] = before
     if isinstance(tree.get("inputs"), list) and f"${{input:{question}}}" not in json.dumps(table):
         tree["inputs"] = [item for item in tree["inputs"] if not (isinstance(item, dict) and item.get("id") == question)]
 
@@ -143,15 +145,21 @@ def with_block(text: str, name: str, block: str | None) -> str:
     return text[: match.start()] + ("\n" if match["last"] and match["gap"] == "\n\n" else "") + text[match.end() :]
 
 
-def replaced(
-    path: Path, change: Callable[[str], str], *, without: Callable[[str], str] | None = None, can_be_written_again: bool = False
-) -> tuple[str, Path | None]:
-    """Change a text file. Returns the lines that changed, and where the file is kept as it was before anything of ours was in it.
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """How a file of a client is changed: `change` makes the new text, `without` takes out what is ours, and `is_bare` says whether a text
+    without it can go."""
 
-    `without` takes out what is ours; none for a change that does so itself. None is kept of a new file, and of one from which something is
-    taken out that `can_be_written_again`; the one that is kept goes when the file is equal to it again.
+    change: Callable[[str], str]
+    without: Callable[[str], str]
+    is_bare: Callable[[str], bool] = lambda text: not text.strip()
 
-    A link is followed, and the file keeps its permissions. One in which nothing is left is removed.
+
+def replaced(path: Path, change: FileChange) -> tuple[str, Path | None]:
+    """Change a text file, after its state is kept. Returns the lines that changed, and where that state is kept if no equal one was.
+
+    A link is followed, and the file keeps its permissions. One that was made here goes when nothing is left in it, with the directories that
+    were made for it.
 
     Raises:
         InvalidInput: `change` refuses, or the file is not UTF-8.
@@ -159,39 +167,71 @@ def replaced(
     """
     path = path.resolve()
     try:
-        present = path.exists()
-        before = path.read_bytes() if present else b""
-        read = before.decode("utf-8")
-        mark = "\ufeff" if read.startswith("\ufeff") else ""
-        text = read.removeprefix(mark).replace("\r\n", "\n")
-        has_returns = "\r\n" in read
-        if "\n" in read.replace("\r\n", ""):  # line ends of both kinds stay
-            text, has_returns = read.removeprefix(mark), False
-        new = change(text)
-        if new == text:
-            return "", None
-        kept = path.with_name(f"{path.name}{_KEPT_ENDING}")
-        after = (mark + (new.replace("\n", "\r\n") if has_returns else new)).encode()
-        if can_be_written_again and kept.exists() and kept.read_bytes() == after:
-            kept.unlink()
-        had_ours = without is not None and without(text) != text
-        keeps = present and not can_be_written_again and not (had_ours and kept.exists())
-        if keeps:
-            kept.write_bytes(before)
-            kept.chmod(path.stat().st_mode)
-        if not new.strip():
-            path.unlink()
-            return _difference(text, ""), kept if keeps else None
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()  # a new file has the permissions that the user's new files have
-        permissions = path.stat().st_mode
-        write_atomically(path, after)
-        path.chmod(permissions)
+        return _replaced(path, FileStates(path), change)
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8", str(error), "Convert it first") from error
     except OSError as error:
         raise StoreError(f"{path} can't be changed", str(error), "Mend its permissions, or paste the settings yourself") from error
-    return _difference(text, new), kept if keeps else None
+
+
+def _replaced(path: Path, states: FileStates, change: FileChange) -> tuple[str, Path | None]:
+    present = path.exists()
+    before = path.read_bytes() if present else b""
+    read = before.decode("utf-8")
+    mark = "\ufeff" if read.startswith("\ufeff") else ""
+    text = read.removeprefix(mark).replace("\r\n", "\n")
+    has_returns = "\r\n" in read
+    if "\n" in read.replace("\r\n", ""):  # line ends of both kinds stay
+        text, has_returns = read.removeprefix(mark), False
+    new = change.change(text)
+    states.take_earlier()
+    if new == text:
+        return "", None
+    if not present or states.is_made_here is None:
+        _note(path, states, change, has_ours=change.without(text) != text)
+    kept = states.keep(before) if present else None
+    if change.without(new) == new:
+        if states.is_made_here and change.is_bare(new):
+            states.remove()
+            return _difference(text, ""), kept
+        new = _as_before(new, states, change)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()  # a new file has the permissions that the user's new files have
+    permissions = path.stat().st_mode
+    write_atomically(path, (mark + (new.replace("\n", "\r\n") if has_returns else new)).encode())
+    path.chmod(permissions)
+    return _difference(text, new), kept
+
+
+def _note(path: Path, states: FileStates, change: FileChange, *, has_ours: bool) -> None:
+    """Note whether the file is made here. One with ours that nothing is noted of is from an earlier version, which kept what was there before."""
+    is_earlier = has_ours and _state_without_ours(states, change) is None
+    missing = [parent for parent in path.parents if not parent.exists()]
+    below = [parent for parent in path.parents if is_earlier and Path.cwd().resolve() in parent.parents]
+    states.note(made=is_earlier or not path.exists(), directories=[*missing, *below])
+
+
+def _as_before(new: str, states: FileStates, change: FileChange) -> str:
+    """A text without ours as it was written before ours came, if nothing but the last blank lines and empty tables differs."""
+    state = _state_without_ours(states, change)
+    is_same = state is not None and (state.rstrip() == new.rstrip() or (change.is_bare(state) and change.is_bare(new)))
+    return state if state is not None and is_same else new
+
+
+def _state_without_ours(states: FileStates, change: FileChange) -> str | None:
+    texts = (state.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n") for state in states.newest_first())
+    return next((text for text in texts if change.without(text) == text), None)
+
+
+def entry_before(path: Path, form: Form, keys: tuple[str, ...], name: str, is_ours: Callable[[Any], bool]) -> Any:
+    """What had this name in the settings file before ours took its place; None if nothing had."""
+    for state in FileStates(path.resolve()).newest_first():
+        tree: Tree = {}
+        changed_settings(state.decode("utf-8-sig"), form, tree.update, path)
+        entry = entries_in(tree, keys).get(name)
+        if entry is None or not is_ours(entry):
+            return entry
+    return None
 
 
 def _difference(old: str, new: str) -> str:

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from memory_mcp.errors import InvalidInput
 PASTE = "PASTE-THE-TOKEN-HERE"
 VARIABLE = "MEMORY_MCP_TOKEN"
 QUESTION = "memory-token"
+_PERSONA_PATH = re.compile(r"/p/([^/]+)/mcp/?$")
 _PLAIN = re.compile(r"[\w./:=@%+\\-]+", re.ASCII)
 
 
@@ -137,7 +138,7 @@ class Recipe:
 
     `file` is where `--write` puts them, None where a person has to. `keys` leads to the table of servers. `url`, `headers`, `command`
     and `variables` (of its environment) are what the client calls them; `placeholder` is how it names a secret, `variable_field` a field of its own for the name of the variable.
-    `shown` prints something else than the file's content.
+    `shown` prints something else than the file's content. `for_user` has what differs where the settings are for all projects of the user.
     """
 
     location: str
@@ -157,6 +158,7 @@ class Recipe:
     only_stdio: bool = False
     shown: Callable[[Target], str] | None = None
     hooks: Hooks | None = None
+    for_user: Callable[[], Mapping[str, Any]] | None = None
 
     def entry(self, target: Target) -> dict[str, Any]:
         """The server in the table of servers."""
@@ -177,19 +179,29 @@ class Recipe:
 
     def personas_in(self, tree: Mapping[str, Any]) -> dict[str, str]:
         """The personas of our servers in a settings file, by what the client calls these."""
-        table: Any = tree
-        for key in self.keys:
-            table = table.get(key) if isinstance(table, Mapping) else None
-        entries = table.items() if isinstance(table, Mapping) else ()
-        return {name: persona for name, entry in entries if isinstance(entry, Mapping) and (persona := self._persona_of(entry))}
+        return {name: persona for name, entry in entries_in(tree, self.keys).items() if (persona := self._persona_of(entry))}
 
-    def _persona_of(self, entry: Mapping[str, Any]) -> str | None:
+    def is_ours(self, entry: Any) -> bool:
+        """Whether an entry of the table of servers is one of Memory MCP: other programs call theirs `memory`, too."""
+        return self._persona_of(entry) is not None or self._starts_ours(entry)
+
+    def _persona_of(self, entry: Any) -> str | None:
+        if not isinstance(entry, Mapping):
+            return None
         headers, arguments = entry.get(self.headers), entry.get("args")
         if isinstance(headers, Mapping) and "X-Persona" in headers:
             return unquote(str(headers["X-Persona"]))
-        if isinstance(arguments, list) and "--persona" in arguments[:-1]:
+        if isinstance(arguments, list) and "--persona" in arguments[:-1] and self._starts_ours(entry):
             return str(arguments[arguments.index("--persona") + 1])
-        return None
+        path = _PERSONA_PATH.search(str(entry.get(self.url, "")))
+        return unquote(path[1]) if path else None
+
+    def _starts_ours(self, entry: Any) -> bool:
+        """Whether an entry runs `memory-mcp stdio`, by whatever program."""
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("args"), list):
+            return False
+        words = [str(entry.get(self.command, "")), *map(str, entry["args"])]
+        return "stdio" in words and any(name in word for word in words for name in ("memory-mcp", "memory_mcp"))
 
     def asks(self, target: Target) -> bool:
         """Whether the client asks its user for the token, and keeps it in its secret storage."""
@@ -210,6 +222,14 @@ class Recipe:
         return {key: target.name if value == "{name}" else value for key, value in fields.items()}
 
 
+def entries_in(tree: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any]:
+    """The table of servers in a settings file; empty if there is none."""
+    table: Any = tree
+    for key in keys:
+        table = table.get(key) if isinstance(table, Mapping) else None
+    return table if isinstance(table, Mapping) else {}
+
+
 def dumped(tree: Mapping[str, Any], form: Form, indent: str | int = 2) -> str:
     """A settings file as text, without a last line feed."""
     match form:
@@ -226,13 +246,15 @@ def _question() -> dict[str, Any]:
     return {"type": "promptString", "id": QUESTION, "description": "Token of Memory MCP", "password": True}
 
 
-def _claude_code(target: Target) -> str:
+def _claude_code(target: Target, scope: str = "") -> str:
     """With a token, an entry in the project's `.mcp.json` that names the variable, since other users can read arguments."""
+    scope = scope or ("project" if target.with_token and not target.by_stdio else "")
+    option = f"--scope {scope} " if scope else ""
     if target.by_stdio:
-        return f"claude mcp add {target.name} -- {' '.join(_quoted(word) for word in target.command())}"
-    scope, quoted = ("--scope project ", "'") if target.with_token else ("", '"')
+        return f"claude mcp add {option}{target.name} -- {' '.join(_quoted(word) for word in target.command())}"
+    quoted = "'" if target.with_token else '"'
     headers = " ".join(f"--header {quoted}{name}: {value}{quoted}" for name, value in target.headers(f"${{{VARIABLE}}}").items())
-    return f"claude mcp add --transport http {scope}{target.name} {target.url} {headers}"
+    return f"claude mcp add --transport http {option}{target.name} {target.url} {headers}"
 
 
 def _quoted(word: str) -> str:
@@ -240,6 +262,28 @@ def _quoted(word: str) -> str:
     if _PLAIN.fullmatch(word):
         return word
     return f'"{word}"' if os.name == "nt" else shlex.quote(word)
+
+
+def _claude_directory() -> Path:
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+
+
+def _claude_code_of_user() -> Mapping[str, Any]:
+    directory = _claude_directory()
+    return {
+        "file": lambda: (directory if os.environ.get("CLAUDE_CONFIG_DIR") else Path.home()) / ".claude.json",
+        "instructions": str(directory / "CLAUDE.md"),
+        "instructions_file": directory / "CLAUDE.md",
+        "shown": lambda target: _claude_code(target, "user"),
+        "hooks": replace(_CLAUDE_HOOKS, file=lambda: directory / "settings.json"),
+    }
+
+
+def _vscode_file_of_user() -> Path:
+    within = Path("Code/User/mcp.json")
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Application Support" / within
+    return (_app_data() if os.name == "nt" else Path.home() / ".config") / within
 
 
 def _open_webui(target: Target) -> str:
@@ -296,6 +340,7 @@ def _codex_file() -> Path:
 
 _AGENTS, _SYSTEM_PROMPT = Path("AGENTS.md"), "the chat's system prompt"
 _TO_ENVIRONMENT = f"${{env:{VARIABLE}}}"
+_CLAUDE_HOOKS = Hooks(lambda: Path(".claude/settings.json"), ("SessionStart", "PreCompact", "SessionEnd"), timeout=60)
 
 RECIPES = {
     ClientName.VSCODE: Recipe(
@@ -308,6 +353,13 @@ RECIPES = {
         by_stdio={"type": "stdio"},
         placeholder=f"${{input:{QUESTION}}}",
         hooks=Hooks(lambda: Path(".github/hooks/memory.json"), ("SessionStart", "PreCompact", "Stop"), in_groups=False),
+        for_user=lambda: {
+            "location": str(_vscode_file_of_user()),
+            "file": _vscode_file_of_user,
+            "instructions": "user instructions (Chat: New Instructions File)",
+            "instructions_file": None,
+            "hooks": None,
+        },
     ),
     ClientName.CLAUDE_CODE: Recipe(
         "type in a terminal, in your project",
@@ -318,7 +370,8 @@ RECIPES = {
         by_stdio={"type": "stdio"},
         placeholder=f"${{{VARIABLE}}}",
         shown=_claude_code,
-        hooks=Hooks(lambda: Path(".claude/settings.json"), ("SessionStart", "PreCompact", "SessionEnd"), timeout=60),
+        hooks=_CLAUDE_HOOKS,
+        for_user=_claude_code_of_user,
     ),
     # `headers` would be ignored, and a token in the file refused.
     ClientName.CODEX: Recipe(
@@ -331,6 +384,7 @@ RECIPES = {
         headers="http_headers",
         variable_field="bearer_token_env_var",
         hooks=Hooks(lambda: _codex_file().with_name("hooks.json"), ("SessionStart", "PreCompact", "Stop")),
+        for_user=lambda: {"instructions_file": _codex_file().with_name("AGENTS.md")},
     ),
     ClientName.CURSOR: Recipe(
         ".cursor/mcp.json (or ~/.cursor/mcp.json)",
@@ -338,6 +392,11 @@ RECIPES = {
         file=lambda: Path(".cursor/mcp.json"),
         instructions_file=_AGENTS,
         placeholder=_TO_ENVIRONMENT,
+        for_user=lambda: {
+            "file": lambda: Path.home() / ".cursor/mcp.json",
+            "instructions": "Settings → Rules → User Rules",
+            "instructions_file": None,
+        },
     ),
     # `url` would be the older transport, Server-Sent Events.
     ClientName.GEMINI: Recipe(
@@ -348,6 +407,7 @@ RECIPES = {
         url="httpUrl",
         placeholder=f"${VARIABLE}",
         hooks=Hooks(lambda: Path.home() / ".gemini/settings.json", ("SessionStart", "PreCompress", "SessionEnd")),
+        for_user=lambda: {"instructions_file": Path.home() / ".gemini/GEMINI.md"},
     ),
     ClientName.CLAUDE_DESKTOP: Recipe(
         "claude_desktop_config.json (Settings → Developer → Edit Config)",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -10,18 +11,23 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli.client_files import changed_settings, commands_of, put, replace_hooks, replaced, take_out, tree_of, with_block
-from memory_mcp.cli.client_recipes import QUESTION, RECIPES, ClientName, Form, Recipe, Target, dumped, hook_of
-from memory_mcp.cli.japanese import tell, worded
-from memory_mcp.cli.options import Url, connection, server_url
-from memory_mcp.config.reading import (
-    default_persona,
-    default_server_url,
-    default_token,
-    language_of_machine,
-    personal_data_directory,
-    user_data_directory,
+from memory_mcp.cli.client_files import (
+    FileChange,
+    changed_settings,
+    commands_of,
+    entry_before,
+    is_bare,
+    put,
+    replace_hooks,
+    replaced,
+    take_out,
+    tree_of,
+    with_block,
 )
+from memory_mcp.cli.client_recipes import QUESTION, RECIPES, ClientName, Form, Recipe, Target, dumped, entries_in, hook_of
+from memory_mcp.cli.japanese import tell, worded
+from memory_mcp.cli.options import DataDirectory, Url, store_of
+from memory_mcp.config.reading import default_persona, default_token, language_of_machine, personal_data_directory
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.names import addressed_name, canonical_name
 
@@ -34,6 +40,11 @@ class Part(StrEnum):
     SNIPPET = "snippet"
     INSTRUCTIONS = "instructions"
     HOOKS = "hooks"
+
+
+class Scope(StrEnum):
+    PROJECT = "project"
+    USER = "user"
 
 
 class Language(StrEnum):
@@ -53,9 +64,12 @@ def connect(
     hooks: Annotated[
         bool, typer.Option("--hooks", help="Also give the context at the beginning of a conversation, and import what was said at its end.")
     ] = False,
+    scope: Annotated[Scope, typer.Option(help="For this project, or for all of yours.")] = Scope.PROJECT,
     file: Annotated[Path | None, typer.Option("--file", help="The settings file, instead of the client's usual one.")] = None,
     language: Annotated[Language | None, typer.Option(help="Of the instructions. Default: the language of this machine.")] = None,
     url: Url = None,
+    data: DataDirectory = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace another program's server of that name; --remove puts it back.")] = False,
     with_token: Annotated[
         bool | None, typer.Option("--with-token/--no-token", help="Include a placeholder for a token. Default: if MEMORY_MCP_TOKEN is set.")
     ] = None,
@@ -66,9 +80,7 @@ def connect(
         raise InvalidInput(f"{name!r} can't be the name of a server", "", "Use letters, digits, - and _, 32 at most")
     if write and remove:
         raise InvalidInput("--write and --remove contradict each other", "", "Use one of them")
-    recipe = RECIPES[client]
-    if (hooks or only is Part.HOOKS) and not recipe.hooks:
-        raise InvalidInput(f"{client} runs no hooks", "", "Remove --hooks")
+    recipe = _recipe(client, scope, with_hooks=hooks or only is Part.HOOKS)
     all_parts = [Part.SNIPPET, *([Part.HOOKS] if hooks else []), Part.INSTRUCTIONS]
     parts = all_parts if only is Part.BOTH else [only]
     if remove:
@@ -78,47 +90,73 @@ def connect(
     persona = default_persona() if persona is None else persona
     if persona is None:
         raise InvalidInput("no persona is named", "a client remembers as one of them", "Name it with --persona")
-    server = connection(server_url(url), persona).url
-    target = Target(server, addressed_name(persona), has_token, name, stdio, _stdio_arguments(server if url else None))
-    guide = instructions(language or Language(language_of_machine()), name)
+    is_called = Part.SNIPPET in parts and not (stdio or recipe.only_stdio)
+    server, arguments = _server(url, data, persona, is_called=is_called)
+    target = Target(server, addressed_name(persona), has_token, name, stdio, arguments)
+    language = language or Language(language_of_machine())
     if write:
-        _write_files(recipe, target, guide, parts, file)
-        return
-    if Part.SNIPPET in parts:
-        _print_part(recipe.location, recipe.text(target), only)
-    if Part.HOOKS in parts and recipe.hooks:
-        _print_part(str(recipe.hooks.file()), dumped(recipe.hooks.tree(target), Form.JSON), only)
-    if Part.INSTRUCTIONS in parts:
-        _print_part(recipe.instructions, guide, only)
+        _write_files(recipe, target, language, parts, file, force=force)
+    else:
+        _print_parts(recipe, target, instructions(language, name, target.persona), parts, only)
 
 
-def _stdio_arguments(server: str | None) -> tuple[str, ...]:
-    """The options by which `memory-mcp stdio` finds the same memories as here: clients start it in another directory and environment."""
-    if address := server or default_server_url():
-        return "--url", address
-    directory = personal_data_directory()
-    return () if directory == user_data_directory() else ("--data", str(directory.resolve()))
+def _recipe(client: ClientName, scope: Scope, *, with_hooks: bool) -> Recipe:
+    """Raises InvalidInput if the client has no such settings, or runs no hooks."""
+    recipe = RECIPES[client]
+    if scope is Scope.USER:
+        if recipe.for_user is None:
+            raise InvalidInput(f"{client} has no settings for all projects that are known here", "", "Remove --scope")
+        recipe = replace(recipe, **recipe.for_user())
+    if with_hooks and not recipe.hooks:
+        raise InvalidInput(f"{client} runs no hooks", "", "Remove --hooks")
+    return recipe
 
 
-def instructions(language: Language, name: str = "memory") -> str:
-    """The instructions for a model about the memory, as Markdown."""
-    text = (Path(__file__).parent / "instructions" / f"{language}.md").read_text(encoding="utf-8")
-    return Template(text).substitute(name=name)
+def _server(url: str | None, data: Path | None, persona: str, *, is_called: bool) -> tuple[str, tuple[str, ...]]:
+    """The address for clients that call a server, and the options by which `memory-mcp stdio` and hooks find the same memories: clients start
+    them in another directory and environment.
+
+    Raises:
+        ServerUnreachable: the client calls, and at its address answers the server of another store.
+    """
+    from memory_mcp.client import stores  # noqa: PLC0415  `--help` doesn't need the HTTP client
+    from memory_mcp.personas.server_lock import read_note  # noqa: PLC0415  as above
+
+    store = store_of(url, persona, data)
+    if store.server and (store.directory is None or isinstance(stores.place(url, data), str)):
+        return store.server.url, ("--url", store.server.url)
+    if store.server is None and store.is_taken and is_called:
+        store.served()
+    directory = (store.directory or personal_data_directory()).resolve()
+    note = read_note(directory)
+    # A `memory-mcp stdio` that serves answers elsewhere each time: `serve` takes over from it, at the configured address.
+    lasts = store.server is not None and note is not None and not note.yields
+    return store.server.url if store.server and lasts else store.address, ("--data", str(directory))
 
 
-def _write_files(recipe: Recipe, target: Target, guide: str, parts: Sequence[Part], file: Path | None) -> None:
+def instructions(language: Language, name: str = "memory", persona: str | None = None) -> str:
+    """The instructions for a model about a memory, as Markdown: whose it is, where a client may have several, and when to use it."""
+    directory = Path(__file__).parent / "instructions"
+    whose = (directory / f"{'one_of_many' if persona else 'alone'}.{language}.md").read_text(encoding="utf-8").strip()
+    text = (directory / f"{language}.md").read_text(encoding="utf-8").replace("$whose", whose)
+    # A comment would end the block of instructions in a client's file.
+    return Template(text).substitute(name=name, persona=(persona or "").replace("<!--", "").replace("-->", ""))
+
+
+def _write_files(recipe: Recipe, target: Target, language: Language, parts: Sequence[Part], file: Path | None, *, force: bool) -> None:
     """Writes these parts, and prints what changed. Our hooks of a persona that the server had until now become those of its new one."""
     changed = _settings_file(recipe, file, parts) if Part.SNIPPET in parts else None
-    personas = recipe.personas_in(tree_of(changed, recipe.form)) if changed else {}
+    tree = tree_of(changed, recipe.form) if changed else {}
+    if changed and target.name in (entries := entries_in(tree, recipe.keys)) and not (force or recipe.is_ours(entries[target.name])):
+        raise InvalidInput(
+            f"{changed} has another server called {target.name!r}",
+            "it is not one of Memory MCP",
+            "Give this one another name with --name, or replace that one with --force",
+        )
+    personas = recipe.personas_in(tree)
     earlier = personas.pop(target.name, target.persona)
     if changed:
-        _change(
-            changed,
-            lambda text: changed_settings(text, recipe.form, lambda tree: put(tree, recipe.tree(target)), changed),
-            without=lambda text: changed_settings(
-                text, recipe.form, lambda tree: take_out(tree, recipe.keys, target.name, QUESTION), changed
-            ),
-        )
+        _change_settings(recipe, changed, target.name, lambda tree: put(tree, recipe.tree(target)))
     if hooks := recipe.hooks:
         path = hooks.file()
         is_left = earlier != target.persona and earlier not in personas.values() and _has_hooks(path, earlier)
@@ -127,33 +165,58 @@ def _write_files(recipe: Recipe, target: Target, guide: str, parts: Sequence[Par
             _change_hooks(path, lambda command: _is_of(command, ours), hooks.tree(target))
         if is_left:
             tell(f"The hooks that imported into {earlier} now import into {target.persona}.")
-    if Part.INSTRUCTIONS in parts and recipe.instructions_file:
-        _change(
-            recipe.instructions_file,
-            lambda text: with_block(text, target.name, guide),
-            without=lambda text: with_block(text, target.name, None),
-        )
-    elif Part.INSTRUCTIONS in parts:
+    if Part.INSTRUCTIONS not in parts:
+        return
+    guide = _guide(recipe, language, target.name, target.persona)
+    if recipe.instructions_file:
+        _change_instructions(recipe.instructions_file, target.name, guide, lambda text: _with_names(text, recipe, personas))
+    else:
         _print_part(recipe.instructions, guide, Part.BOTH)
+
+
+def _guide(recipe: Recipe, language: Language, name: str, persona: str) -> str:
+    """The instructions of a server. They name nobody where clients that read the same file know another persona by this name."""
+    others = {other.personas_in(tree_of(path, other.form)).get(name, persona) for other, path in _clients_beside(recipe)}
+    return instructions(language, name, persona if others <= {persona} else None)
+
+
+def _with_names(text: str, recipe: Recipe, personas: Mapping[str, str]) -> str:
+    """A file with instructions of earlier versions, which named nobody, as this one writes them: they stand beside others from now on."""
+    for name, persona in personas.items():
+        for language in Language:
+            text = text.replace(instructions(language, name).rstrip(), _guide(recipe, language, name, persona).rstrip())
+    return text
 
 
 def _remove_from_files(recipe: Recipe, name: str, persona: str | None, parts: Sequence[Part], file: Path | None) -> None:
     """Takes these parts out, and prints what changed: the hooks of the server's persona and of `persona`; without either all that are of no
     other server."""
     settings = _settings_file(recipe, file, parts)
-    personas = recipe.personas_in(tree_of(settings, recipe.form)) if settings else {}
-    is_known = name in personas
+    tree = tree_of(settings, recipe.form) if settings else {}
+    entry, personas = entries_in(tree, recipe.keys).get(name), recipe.personas_in(tree)
     own = [each for each in (personas.pop(name, None), persona) if each]
     if settings and Part.SNIPPET in parts:
-        _change(
-            settings,
-            lambda text: changed_settings(text, recipe.form, lambda tree: take_out(tree, recipe.keys, name, QUESTION), settings),
-            can_be_written_again=is_known,
-        )
+        is_foreign = entry is not None and not recipe.is_ours(entry)
+        before = None if is_foreign else entry_before(settings, recipe.form, recipe.keys, name, recipe.is_ours)
+        _change_settings(recipe, settings, name, lambda tree: None if is_foreign else take_out(tree, recipe.keys, name, QUESTION, before))
+        if is_foreign:
+            tell(f"The server called {name} in {settings} is another program's, and stays.")
     if (hooks := recipe.hooks) and hooks.file().exists() and list(parts) != [Part.INSTRUCTIONS]:
-        _change_hooks(hooks.file(), partial(_is_removed, own=own, others=list(personas.values())), {}, can_be_written_again=True)
+        _change_hooks(hooks.file(), partial(_is_removed, own=own, others=list(personas.values())), {})
     if Part.INSTRUCTIONS in parts and recipe.instructions_file:
-        _change(recipe.instructions_file, lambda text: with_block(text, name, None), can_be_written_again=True)
+        needing = [other for other, path in _clients_beside(recipe) if name in other.personas_in(tree_of(path, other.form))]
+        if needing:
+            listed = ", ".join(client for client, each in RECIPES.items() if each in needing)
+            tell(f"The instructions in {recipe.instructions_file} stay: {listed} needs them, too.")
+        else:
+            _change_instructions(recipe.instructions_file, name, None)
+
+
+def _clients_beside(recipe: Recipe) -> list[tuple[Recipe, Path]]:
+    """The other clients that read the same file of instructions, with each of their settings files that is there."""
+    others = [each for each in RECIPES.values() if each.instructions_file == recipe.instructions_file and each.location != recipe.location]
+    places = [(each, find) for each in others for find in (each.file, each.for_user and each.for_user().get("file")) if find]
+    return [(each, path) for each, find in places if each.instructions_file and (path := find()).exists()]
 
 
 def _is_removed(command: str, own: Sequence[str], others: Sequence[str]) -> bool:
@@ -181,21 +244,49 @@ def _has_hooks(path: Path, persona: str) -> bool:
     return any(_is_of(command, [persona]) for group in groups for command in commands_of(group))
 
 
-def _change_hooks(path: Path, is_ours: Callable[[str], bool], added: Mapping[str, Any], *, can_be_written_again: bool = False) -> None:
-    change = partial(changed_settings, form=Form.JSON, change=lambda tree: replace_hooks(tree, is_ours, added), where=path)
-    without = partial(changed_settings, form=Form.JSON, change=lambda tree: replace_hooks(tree, _is_of, {}), where=path)
-    _change(path, change, without=without, can_be_written_again=can_be_written_again)
+def _change_settings(recipe: Recipe, path: Path, name: str, change: Callable[[dict[str, Any]], None]) -> None:
+    def take_out_ours(tree: dict[str, Any]) -> None:
+        if recipe.is_ours(entries_in(tree, recipe.keys).get(name)):
+            take_out(tree, recipe.keys, name, QUESTION)
+
+    _change_tree(path, recipe.form, change, take_out_ours)
 
 
-def _change(
-    path: Path, change: Callable[[str], str], *, without: Callable[[str], str] | None = None, can_be_written_again: bool = False
-) -> None:
-    difference, kept = replaced(path, change, without=without, can_be_written_again=can_be_written_again)
+def _change_hooks(path: Path, is_ours: Callable[[str], bool], added: Mapping[str, Any]) -> None:
+    _change_tree(path, Form.JSON, lambda tree: replace_hooks(tree, is_ours, added), lambda tree: replace_hooks(tree, _is_of, {}))
+
+
+def _change_tree(path: Path, form: Form, change: Callable[[dict[str, Any]], None], take_out_ours: Callable[[dict[str, Any]], None]) -> None:
+    _change(
+        path,
+        FileChange(
+            lambda text: changed_settings(text, form, change, path),
+            lambda text: changed_settings(text, form, take_out_ours, path),
+            lambda text: is_bare(text, form, path),
+        ),
+    )
+
+
+def _change_instructions(path: Path, name: str, guide: str | None, further: Callable[[str], str] = str) -> None:
+    _change(path, FileChange(lambda text: further(with_block(text, name, guide)), lambda text: with_block(text, name, None)))
+
+
+def _change(path: Path, change: FileChange) -> None:
+    difference, kept = replaced(path, change)
     typer.echo(f"── {path.absolute()}{'' if difference else worded(': nothing to change')}")
     if difference:
         typer.echo(difference)
     if kept:
-        tell(f"The earlier file is kept as {kept.name}.")
+        tell(f"The earlier state is kept as {kept}.")
+
+
+def _print_parts(recipe: Recipe, target: Target, guide: str, parts: Sequence[Part], only: Part) -> None:
+    if Part.SNIPPET in parts:
+        _print_part(recipe.location, recipe.text(target), only)
+    if Part.HOOKS in parts and recipe.hooks:
+        _print_part(str(recipe.hooks.file()), dumped(recipe.hooks.tree(target), Form.JSON), only)
+    if Part.INSTRUCTIONS in parts:
+        _print_part(recipe.instructions, guide, only)
 
 
 def _print_part(location: str, text: str, only: Part) -> None:

@@ -22,6 +22,7 @@ def doctor(
     """Check configuration, data, databases and models. Exit status 0: there are no problems."""
     # Imported here: the other commands don't need the stores and their libraries.
     from memory_mcp.cli.doctor_checks import check_config, check_data, check_encryption, check_extras, check_models  # noqa: PLC0415
+    from memory_mcp.cli.doctor_stores import check_left_alone, check_stores  # noqa: PLC0415
 
     config_path = config or default_config_path()
     data_directory = data or default_data_directory()
@@ -29,6 +30,9 @@ def doctor(
     findings += [*check_extras(settings), *check_models(settings, data_directory)]
     keys, encryption = check_encryption(settings, data_directory)
     findings += [*encryption, *check_data(data_directory, keys, settings)]
+    if data_directory.is_dir():
+        findings += check_left_alone(data_directory)
+    findings += check_stores(data_directory, keys)
     wrong = [finding for finding in findings if finding.verdict == "wrong"]
     for finding in wrong if quiet else findings:
         _print(finding)

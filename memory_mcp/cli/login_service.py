@@ -5,6 +5,7 @@ import plistlib
 import shutil
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,14 @@ from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import ConfigFile
 from memory_mcp.cli.stdio import Data
 from memory_mcp.config.reading import config_beside, personal_data_directory
-from memory_mcp.errors import MemoryMCPError
+from memory_mcp.errors import InvalidInput, MemoryMCPError
 
 UNIT = "memory-mcp.service"
 LABEL = "memory-mcp"
 TASK = "Memory MCP"
 RUN_SECONDS = 30
+# Control characters, half characters, and what ends a line or a paragraph.
+_UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 service = typer.Typer(name="service", help="Start the server when you log in.", no_args_is_help=True)
 
@@ -35,12 +38,12 @@ def install(
     """Start the server now, and whenever you log in."""
     directory = (data or personal_data_directory()).absolute()
     files = ["--data", str(directory), "--config", str((config or config_beside(directory)).absolute())]
-    starter = _starter()
+    command, starter = _printable([*_program(), "serve", *files]), _starter()
     if only_print:
-        typer.echo(starter.text([*_program(), "serve", *files]), nl=False)
+        typer.echo(starter.text(command), nl=False)
         return
     directory.mkdir(parents=True, exist_ok=True)
-    starter.install([*_program(), "serve", *files])
+    starter.install(command)
     tell(f"The server of {directory} runs, and starts when you log in. `memory-mcp service remove` undoes that.")
 
 
@@ -160,6 +163,18 @@ def _program() -> list[str]:
     interpreter = Path(sys.executable)
     windowless = interpreter.with_name("pythonw.exe")
     return [str(windowless if sys.platform == "win32" and windowless.exists() else interpreter), "-m", "memory_mcp"]
+
+
+def _printable(command: list[str]) -> list[str]:
+    """The command, as its words can be in each system's format: in a unit a line feed begins another line.
+
+    Raises:
+        InvalidInput: a word has a control character.
+    """
+    for word in command:
+        if any(unicodedata.category(character) in _UNPRINTABLE for character in word):
+            raise InvalidInput(f"{word!r} has a control character", "", "Rename that file or directory")
+    return command
 
 
 def _quoted(word: str) -> str:

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from memory_mcp.cli.japanese import tell
 from memory_mcp.config.reading import (
     default_config_path,
     default_data_directory,
     default_persona,
-    default_server_url,
     default_token,
     load,
-    personal_data_directory,
 )
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import ConfigError, InvalidInput
 
 if TYPE_CHECKING:
     from memory_mcp.client.connection import Connection
+    from memory_mcp.client.stores import Store
 
 T = TypeVar("T")
 MEBIBYTE = 1024 * 1024
@@ -112,10 +112,31 @@ def print_json(value: Mapping[str, Any]) -> None:
 def connection(
     url: str | None, persona: str | None, data: Path | None = None, pool: str | None = None, *, as_stored: bool = False
 ) -> "Connection":
-    """A connection by these options, with the token of MEMORY_MCP_TOKEN: to the server at a URL, or to the one of a data directory. There is
-    no option for the token, since all users of a machine can read the arguments of its processes. `as_stored`: as `Connection` has it."""
+    """A connection by these options, with the token of MEMORY_MCP_TOKEN: to the server of the store that they name. There is no option for the
+    token, since all users of a machine can read the arguments of its processes. Says on stderr where another store has the persona and this one
+    doesn't. `as_stored`: as `Connection` has it.
+
+    Raises:
+        ServerUnreachable: no server serves the data directory that is meant.
+        InvalidInput: the options contradict each other, or one of them can't be used.
+    """
+    store = store_of(url, persona, data, pool, as_stored=as_stored)
+    server = store.served()
+    if not pool:
+        say_where_else(store, persona or default_persona())
+    return server
+
+
+def store_of(
+    url: str | None, persona: str | None, data: Path | None = None, pool: str | None = None, *, as_stored: bool = False
+) -> "Store":
+    """The store that these options name, and its server.
+
+    Raises:
+        InvalidInput: as `connection`.
+    """
     # Imported here: `--help`, `serve` and `connect` don't need the HTTP client.
-    from memory_mcp.client import discovery  # noqa: PLC0415
+    from memory_mcp.client import stores  # noqa: PLC0415
     from memory_mcp.client.connection import Connection  # noqa: PLC0415
 
     def connect(address: str, secret: str | None = None) -> Connection:
@@ -123,16 +144,20 @@ def connection(
         name = default_persona() if persona is None and not pool else persona
         return Connection(address, default_token(), name, secret, pool, as_stored=as_stored)
 
-    here = None if url or (default_server_url() and not data) else discovery.running(data or personal_data_directory(), connect)
-    return here or connect(server_url(url))
+    return stores.find(url, data, configured_address(), connect)
 
 
-def server_url(url: str | None) -> str:
-    """`--url`, or MEMORY_MCP_URL, or the address of a server with the default config.json."""
-    return url or default_server_url() or _configured_url()
+def say_where_else(store: "Store", persona: str | None) -> None:
+    """Says on stderr which other stores of this machine have a persona, if this one doesn't: somebody may mean another than this one."""
+    from memory_mcp.client import stores  # noqa: PLC0415  as above
+
+    name = persona or stores.UNNAMED
+    for options in stores.elsewhere(store, name):
+        tell(f"memory-mcp: {name} is new in {store.directory}; another store on this machine has one of that name: {options}", err=True)
 
 
-def _configured_url() -> str:
+def configured_address() -> str:
+    """Where a server with the default config.json listens."""
     try:
         settings = settings_of(None)
     except ConfigError:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli.options import ConfigFile, PersonaName, Url
-from memory_mcp.config.reading import config_beside, default_persona, default_server_url, default_token, personal_data_directory
+from memory_mcp.cli.options import ConfigFile, PersonaName, Url, configured_address, say_where_else
+from memory_mcp.config.reading import config_beside, default_persona, default_token, personal_data_directory
 from memory_mcp.errors import DirectoryInUse
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def stdio(persona: PersonaName = None, data: Data = None, config: ConfigFile = N
     `--url` or MEMORY_MCP_URL all messages go to that server.
     """
     # Imported here: `--help` needs none of it.
-    from memory_mcp.client import discovery  # noqa: PLC0415
+    from memory_mcp.client import discovery, stores  # noqa: PLC0415
     from memory_mcp.client.bridge import Bridge  # noqa: PLC0415
     from memory_mcp.client.connection import Connection  # noqa: PLC0415
     from memory_mcp.client.wire import claimed  # noqa: PLC0415
@@ -45,12 +45,14 @@ def stdio(persona: PersonaName = None, data: Data = None, config: ConfigFile = N
         return Connection(address, default_token(), default_persona() if persona is None else persona, secret)
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="memory-mcp stdio: %(message)s")
-    address = url or (None if data else default_server_url())
-    here = Here(data or personal_data_directory(), config)
-    given = connect(address) if address else None
+    address, place = configured_address(), stores.place(url, data)
+    given = stores.find(url, data, address, connect).server if isinstance(place, str) else None
+    here = Here(place if isinstance(place, Path) else personal_data_directory(), config)
+    if given is None:
+        say_where_else(stores.Store(here.directory, None, address), persona or default_persona())
 
     def find() -> Connection:
-        return discovery.restarted(given) if given else discovery.running_or_started(here.directory, connect, here.start)
+        return discovery.restarted(given) if given else discovery.running_or_started(here.directory, connect, here.start, address)
 
     with claimed() as wire:
         try:

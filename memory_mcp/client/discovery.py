@@ -17,8 +17,8 @@ PROBE_SECONDS = 10.0
 
 Taken = TypeVar("Taken")
 
-# From the URL and the secret of a note.
-Connect = Callable[[str, str], Connection]
+# From the URL, and the secret of a note.
+Connect = Callable[[str, str | None], Connection]
 
 
 def restarted(server: Connection) -> Connection:
@@ -102,20 +102,21 @@ def usable(find: Callable[[], Connection]) -> Connection:
     return server
 
 
-def running(directory: Path, connect: Connect) -> Connection | None:
-    """A connection to the server that holds the lock of a data directory; None if none answers.
+def serving(directory: Path, connect: Connect, *addresses: str) -> Connection | None:
+    """A connection to the server that holds the lock of a data directory; None if none answers. It is looked for at the address of its
+    note, and at these, as a container has others than it knows of.
 
     The note of a server that was killed remains, and another server may listen at its address by now: that one has another name.
     """
     note = read_note(directory)
     if note is None:
         return None
-    server = connect(note.url, note.secret)
-    return server if server.instance(PROBE_SECONDS) == note.instance else None
+    servers = (connect(address, note.secret) for address in dict.fromkeys([note.url, *addresses]))
+    return next((server for server in servers if server.instance(PROBE_SECONDS) == note.instance), None)
 
 
-def running_or_started(directory: Path, connect: Connect, start: Callable[[], None]) -> Connection:
-    """As `running`, but if there is no server, `start` starts one. Of several processes that start one at once, one succeeds.
+def running_or_started(directory: Path, connect: Connect, start: Callable[[], None], *addresses: str) -> Connection:
+    """As `serving`, but if there is no server, `start` starts one. Of several processes that start one at once, one succeeds.
 
     Raises:
         ServerUnreachable: a process holds the lock of the directory, and doesn't answer.
@@ -123,7 +124,7 @@ def running_or_started(directory: Path, connect: Connect, start: Callable[[], No
     """
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
-        if server := running(directory, connect):
+        if server := serving(directory, connect, *addresses):
             return server
         try:
             start()

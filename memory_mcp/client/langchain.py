@@ -14,8 +14,9 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field, SecretStr
 
+from memory_mcp.client import stores
 from memory_mcp.client.connection import Connection
-from memory_mcp.config.reading import default_server_url, default_token
+from memory_mcp.config.reading import default_token
 from memory_mcp.domain import Mode, OtherMode
 from memory_mcp.errors import PersonaUnknown
 
@@ -35,13 +36,13 @@ class PersonaRetriever(BaseRetriever):
 
     Raises (at construction and at each call):
         InvalidInput: the URL, the token or the persona's name is invalid.
-        ServerUnreachable: there is no Memory MCP server at the URL.
+        ServerUnreachable: there is no Memory MCP server at the URL, or none is named and the one of this machine serves another store.
         PersonaUnknown: the persona has no memories.
         MemoryMCPError: the server refuses; the message is the server's.
     """
 
-    url: str = Field(default_factory=lambda: default_server_url() or DEFAULT_URL)
-    """The server. Default: MEMORY_MCP_URL, or this machine."""
+    url: str = Field(default_factory=lambda: _default_url())  # which is below
+    """The server. Default: MEMORY_MCP_URL, or that of the data directory which commands use here (MEMORY_MCP_DATA, for example)."""
     persona: str | None = None
     """The persona. None: the server's default persona."""
     token: SecretStr | None = Field(default_factory=lambda: SecretStr(token) if (token := default_token()) else None)
@@ -103,6 +104,11 @@ class PersonaRetriever(BaseRetriever):
             )
         answer_fields = {name: answer[name] for name in ("persona", "mode", "reranked", "degraded")}
         return [_document(hit, answer_fields) for hit in answer["hits"]]
+
+
+def _default_url() -> str:
+    store = stores.find(None, None, DEFAULT_URL, lambda address, secret: Connection(address, secret=secret))
+    return store.served().url if store.server or store.is_taken else DEFAULT_URL
 
 
 def _document(hit: Mapping[str, Any], answer_fields: Mapping[str, Any]) -> Document:

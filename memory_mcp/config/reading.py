@@ -20,6 +20,9 @@ ENVIRONMENT_PREFIX = "MEMORY_MCP_"
 # Variables that are not settings: paths, addresses, secrets, and the persona of a command.
 _LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY", "PERSONA", "EMBEDDINGS_KEY", "RERANKER_KEY")
 
+# What a server leaves in each data directory that it has served.
+_MARKS = (".server.lock", ".server.json", "memory_operations.log")
+
 # How pydantic names the kinds of a value that may be of several.
 _KIND = re.compile(r"(list|dict|literal)\[.*\]")
 
@@ -54,13 +57,19 @@ def _is_elsewhere() -> bool:
     return not Path("memory").exists() and not Path("config.json").exists() and user_data_directory().is_dir()
 
 
+def named_data_directory() -> Path | None:
+    """The data directory that somebody names: `MEMORY_MCP_DATA`, or else `memory` in the working directory, if config.json is next to it
+    or a server has served it."""
+    given, here = os.environ.get(f"{ENVIRONMENT_PREFIX}DATA"), Path("memory")
+    if given:
+        return Path(given)
+    is_ours = here.is_dir() and (Path("config.json").is_file() or any(os.path.exists(here / mark) for mark in _MARKS))  # noqa: PTH110  which doesn't raise where it may not look
+    return here if is_ours else None
+
+
 def personal_data_directory() -> Path:
-    """The data directory where none is named and there may be no checkout: `MEMORY_MCP_DATA`, or else `memory` in the working
-    directory, if config.json is next to it, or else in the user's directory for data."""
-    given = os.environ.get(f"{ENVIRONMENT_PREFIX}DATA")
-    if given or (Path("config.json").is_file() and Path("memory").is_dir()):
-        return Path(given or "memory")
-    return user_data_directory()
+    """The data directory that somebody names, or else that in the user's directory for data."""
+    return named_data_directory() or user_data_directory()
 
 
 def user_data_directory() -> Path:

@@ -95,6 +95,15 @@ def _inspect(connection: apsw.Connection, logged: str | None) -> Inspection:
     )
 
 
+def memories_in(path: Path, key: PersonaKey | None = None) -> int | None:
+    """How many memories a persona's database has, without a check of the file. None if it can't be read, or isn't migrated."""
+    try:
+        with _opened(path, not _is_open_elsewhere(path), key) as connection:
+            return memories.counts(connection)["memories"]
+    except (apsw.Error, UnicodeDecodeError):
+        return None
+
+
 def latest_texts(path: Path, limit: int) -> list[str]:
     """The contents of the latest memories outside the trash. Empty if the database can't be read or isn't migrated."""
     try:

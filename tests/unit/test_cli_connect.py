@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 from memory_mcp.cli import app
 from memory_mcp.cli.client_recipes import ClientName
 from memory_mcp.cli.connect import Language, instructions
+from memory_mcp.config.reading import user_data_directory
 from memory_mcp.errors import InvalidInput
 
-INSTRUCTIONS = instructions(Language.ENGLISH)
+INSTRUCTIONS = instructions(Language.ENGLISH, persona="nilou")
 URL = "http://127.0.0.1:8000"
 SAKURA = "%E3%81%95%E3%81%8F%E3%82%89"
 JSON_CLIENTS = ["vscode", "cursor", "gemini", "lmstudio", "claude-desktop"]
@@ -70,22 +71,28 @@ def test_claude_desktop_gets_the_stdio_bridge() -> None:
     assert Path(bridge["command"]).is_absolute()
 
 
-def test_a_client_that_starts_the_server_is_told_where_the_memories_are_unless_they_are_the_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("URL", "DATA"):
+def test_a_client_that_starts_the_server_is_told_where_the_memories_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    for name in ("URL", "DATA", "CONFIG"):
         monkeypatch.delenv(f"MEMORY_MCP_{name}", raising=False)
+    for name in ("HOME", "XDG_DATA_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    monkeypatch.setenv("MEMORY_MCP_SERVER_PORT", "9")
 
-    def arguments() -> list[str]:
-        printed = json.loads(connect("--client", "claude-desktop", "-p", "さくら", "--only", "snippet"))
+    def arguments(*options: str) -> list[str]:
+        printed = json.loads(connect("--client", "claude-desktop", "-p", "さくら", "--only", "snippet", *options))
         told: list[str] = printed["mcpServers"]["memory"]["args"]
         return told[told.index("stdio") :]
 
-    for added, where in (("config.json", []), ("memory/", ["--data", str(tmp_path / "memory")])):
-        path = tmp_path / added
+    checkout = tmp_path / "work/memory"
+    for added, where in (("config.json", user_data_directory()), ("memory/", checkout)):
+        path = tmp_path / "work" / added
         path.mkdir() if added.endswith("/") else path.touch()
-        assert arguments() == ["stdio", "--persona", "さくら", *where]
+        assert arguments() == ["stdio", "--persona", "さくら", "--data", str(where)]
+    assert arguments("--data", "elsewhere")[-2:] == ["--data", str(tmp_path / "work/elsewhere")]
+    shown = json.loads(connect("--client", "claude-code", "-p", "さくら", "--only", "hooks"))
+    assert shlex.split(shown["hooks"]["SessionEnd"][0]["hooks"][0]["command"])[-2:] == ["--data", str(checkout)]
     monkeypatch.setenv("MEMORY_MCP_URL", "http://elsewhere:1")
     assert arguments()[-2:] == ["--url", "http://elsewhere:1"]
 
@@ -169,14 +176,27 @@ def test_every_client_gets_instructions_and_the_places_of_both_parts(client: str
     assert alone == INSTRUCTIONS
 
 
+@pytest.mark.parametrize("persona", [None, "さくら"])
 @pytest.mark.parametrize("language", Language)
-def test_the_instructions_name_what_a_model_is_to_use(language: Language) -> None:
-    told = instructions(language, "memory-of-sakura")
+def test_the_instructions_name_what_a_model_is_to_use(language: Language, persona: str | None) -> None:
+    told = instructions(language, "memory-of-sakura", persona)
     for tool in ("get_context", "recall", "remember", "revise", "forget", "update_context"):
         assert f"`{tool}`" in told
     for word in ("supersedes", "hypothetical", "unmatched", "relations", "[[", "`memory-of-sakura`"):
         assert word in told
     assert "$" not in told
+
+
+def test_the_instructions_say_whose_memory_a_server_is_and_when_to_use_it() -> None:
+    ja = instructions(Language.JAPANESE, "leon", "レオン")
+    assert "`leon` は レオン の長期記憶です" in ja
+    assert "`leon` は レオン として話すときだけ使います" in ja
+    en = instructions(Language.ENGLISH, "leon", "レオン")
+    assert "`leon` is the long-term memory of レオン" in en
+    assert "use `leon` only when you speak as レオン" in en
+    for told in (ja, en):
+        assert "あなただけの" not in told
+        assert "you alone" not in told
 
 
 def test_the_instructions_are_in_the_language_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ import yaml
 from typer.testing import CliRunner
 
 from memory_mcp.cli import app
+from memory_mcp.cli.client_files import with_block
+from memory_mcp.cli.client_recipes import RECIPES, ClientName, dumped
+from memory_mcp.cli.connect import Language, instructions
+from memory_mcp.config.reading import user_data_directory
 
 URL = "http://127.0.0.1:8000"
 WRITABLE = [
@@ -36,7 +41,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty project, of a user with an empty home."""
     for variable in ("HOME", "USERPROFILE", "APPDATA"):
         monkeypatch.setenv(variable, str(tmp_path / "home"))
-    monkeypatch.delenv("CODEX_HOME", raising=False)
+    for variable in ("XDG_DATA_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(variable, str(tmp_path / "data"))
+    for variable in ("CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(variable, raising=False)
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     return tmp_path / "project"
@@ -55,7 +63,15 @@ def refused(*arguments: str) -> str:
 
 
 def files(below: Path) -> dict[str, str]:
-    return {str(path.relative_to(below)): path.read_text() for path in sorted(below.rglob("*")) if path.is_file()}
+    """The files of the user and of the project; not those that are kept."""
+    paths = [path.relative_to(below) for path in sorted(below.rglob("*")) if path.is_file()]
+    return {str(path): (below / path).read_bytes().decode() for path in paths if path.parts[0] != "data"}
+
+
+def kept_states(file: str) -> list[str]:
+    """The states of a file that are kept, the first one first."""
+    (directory,) = user_data_directory().parent.glob(f"client-files/{Path(file).name}~*")
+    return [copy.read_bytes().decode() for copy in sorted(directory.glob("[0-9]*"))]
 
 
 def parsed(text: str, name: str) -> Any:
@@ -65,7 +81,7 @@ def parsed(text: str, name: str) -> Any:
 
 
 @pytest.mark.parametrize("client", WRITABLE)
-def test_what_is_written_where_nothing_was_is_what_is_printed_and_is_taken_out_again(client: str, tmp_path: Path) -> None:
+def test_what_is_written_where_nothing_was_is_what_is_printed_and_is_taken_out_again(client: str, tmp_path: Path, project: Path) -> None:
     shown = connect("--client", client, "--only", "snippet") if client != "claude-code" else None
     connect("--client", client, "--write")
     (settings,) = [name for name in files(tmp_path) if name.endswith((".json", ".toml", ".yaml"))]
@@ -74,7 +90,8 @@ def test_what_is_written_where_nothing_was_is_what_is_printed_and_is_taken_out_a
     assert list(table) == ["memory"]
     assert shown is None or written == parsed(shown, settings)
     connect("--client", client, "--remove")
-    assert [name for name in files(tmp_path) if not name.endswith(".bak")] == []
+    assert files(tmp_path) == {}
+    assert [path for path in tmp_path.rglob("*") if path.is_dir() and tmp_path / "data" not in (path, *path.parents)] == [project]
 
 
 def test_the_other_servers_and_settings_stay_as_they_are(project: Path) -> None:
@@ -87,20 +104,69 @@ def test_the_other_servers_and_settings_stay_as_they_are(project: Path) -> None:
     assert after == json.loads(before)
     assert '\t\t"other"' in Path(".cursor/mcp.json").read_text()
     assert "s3cret" not in said
-    (kept,) = Path(".cursor").glob("*.bak")
-    assert kept.read_text() == before
+    assert kept_states("mcp.json") == [before]
+    assert list(Path(".cursor").iterdir()) == [Path(".cursor/mcp.json")]
     connect("--client", "cursor", "--remove", "--only", "snippet")
     assert Path(".cursor/mcp.json").read_text() == before
 
 
-def test_a_file_that_is_removed_because_nothing_is_left_in_it_is_kept_beside_it() -> None:
+THEIRS = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"], "env": {"MEMORY_FILE_PATH": "/home/me/memory.json"}}
+SERVER_FILES = {
+    "vscode": (".vscode/mcp.json", "servers"),
+    "claude-code": (".mcp.json", "mcpServers"),
+    "cursor": (".cursor/mcp.json", "mcpServers"),
+    "codex": ("../home/.codex/config.toml", "mcp_servers"),
+    "goose": ("../home/.config/goose/config.yaml", "extensions"),
+}
+
+
+@pytest.mark.parametrize(("client", "place"), SERVER_FILES.items())
+def test_the_server_of_another_program_keeps_its_name_unless_it_is_to_be_replaced_and_comes_back(
+    client: str, place: tuple[str, str]
+) -> None:
+    file, key = place
+    form = RECIPES[ClientName(client)].form
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    before = dumped({key: {"memory": THEIRS, "x": {"command": "x"}}}, form) + "\n"
+    Path(file).write_text(before)
+    assert "has another server called 'memory'" in (said := refused("--client", client, "--write"))
+    assert "--name" in said
+    assert "stays" in connect("--client", client, "--remove")
+    assert files(Path(".."))[file.removeprefix("../") if file.startswith("..") else f"project/{file}"] == before
+    connect("--client", client, "--write", "--name", "ours")
+    connect("--client", client, "--remove", "--name", "ours")
+    assert Path(file).read_text() == before
+    connect("--client", client, "--write", "--force")
+    assert parsed(Path(file).read_text(), file)[key]["memory"] != THEIRS
+    connect("--client", client, "--write", "--only", "snippet", "-p", "nilou")
+    connect("--client", client, "--remove")
+    assert parsed(Path(file).read_text(), file) == parsed(before, file)
+
+
+def test_what_was_taken_out_by_hand_does_not_come_back() -> None:
     Path(".cursor").mkdir()
-    before = '{"mcpServers": {"memory": {"command": "mine"}}}'
-    Path(".cursor/mcp.json").write_text(before)
-    said = connect("--client", "cursor", "--remove", "--only", "snippet")
-    (kept,) = Path(".cursor").iterdir()
-    assert kept.name in said
-    assert kept.read_text() == before
+    Path(".cursor/mcp.json").write_text(json.dumps({"mcpServers": {"memory": THEIRS}}))
+    connect("--client", "cursor", "--write", "--force", "--only", "snippet")
+    Path(".cursor/mcp.json").write_text("{}")
+    connect("--client", "cursor", "--write", "--only", "snippet")
+    connect("--client", "cursor", "--remove", "--only", "snippet")
+    assert Path(".cursor/mcp.json").read_text() == "{}"
+
+
+def test_every_state_before_a_change_is_kept_outside_of_the_project_for_its_owner_alone() -> None:
+    Path(".cursor").mkdir()
+    states = []
+    for number in range(3):
+        states.append(json.dumps({"mcpServers": {f"other{number}": {"command": "x"}}}))
+        Path(".cursor/mcp.json").write_text(states[-1])
+        connect("--client", "cursor", "--write", "--only", "snippet")
+    written = Path(".cursor/mcp.json").read_text()
+    connect("--client", "cursor", "--remove", "--only", "snippet")
+    assert kept_states("mcp.json") == [*states, written]
+    assert list(Path().rglob("*.bak")) == []
+    if os.name != "nt":
+        copies = list(user_data_directory().parent.glob("client-files/mcp.json~*/*"))
+        assert [copy.stat().st_mode & 0o077 for copy in copies] == [0] * 5
 
 
 def test_comments_in_toml_stay(tmp_path: Path) -> None:
@@ -152,7 +218,7 @@ def test_a_file_that_would_lose_something_is_left_alone(client: str, file: str, 
     Path(file).write_text(text)
     assert refused("--client", client, "--write")
     assert Path(file).read_text() == text
-    assert not list(Path().rglob("*.bak"))
+    assert not (user_data_directory().parent / "client-files").exists()
 
 
 def test_writing_twice_changes_nothing_more() -> None:
@@ -179,6 +245,111 @@ def test_two_personas_live_in_one_client_and_one_of_them_leaves() -> None:
     assert not Path(".vscode/mcp.json").exists()
 
 
+def test_two_personas_in_one_file_each_have_their_own_server_and_their_own_time() -> None:
+    for persona, name in (("さくら", "memory"), ("レオン", "leon")):
+        connect("--client", "vscode", "--write", "-p", persona, "--name", name, "--language", "ja")
+    told = Path(".github/copilot-instructions.md").read_text()
+    for persona, name in (("さくら", "memory"), ("レオン", "leon")):
+        assert f"`{name}` は {persona} の長期記憶です" in told
+        assert f"`{name}` は {persona} として話すときだけ使います" in told
+
+
+def test_the_instructions_of_an_earlier_version_name_their_persona_once_another_stands_beside_them() -> None:
+    connect("--client", "vscode", "--write")
+    file = Path(".github/copilot-instructions.md")
+    earlier = with_block(file.read_text(), "memory", instructions(Language.JAPANESE))
+    file.write_text(earlier)
+    connect("--client", "vscode", "--write", "--name", "leon", "-p", "レオン")
+    assert "あなただけのもの" not in file.read_text()
+    assert "`memory` は さくら の長期記憶です" in file.read_text()
+    connect("--client", "vscode", "--remove", "--name", "leon")
+    assert file.read_text() == with_block(earlier, "memory", instructions(Language.JAPANESE, persona="さくら"))
+
+
+def test_instructions_that_another_client_reads_stay_until_no_client_needs_them() -> None:
+    Path("AGENTS.md").write_text("# Ours\n")
+    for client in ("cursor", "codex", "zed"):
+        connect("--client", client, "--write")
+    for client in ("codex", "cursor"):
+        assert "The instructions in AGENTS.md stay" in connect("--client", client, "--remove")
+        assert "`memory` is the long-term memory of さくら" in Path("AGENTS.md").read_text()
+    connect("--client", "zed", "--remove")
+    assert Path("AGENTS.md").read_text() == "# Ours\n"
+
+
+def test_instructions_name_nobody_where_clients_that_share_them_know_different_personas_by_one_name() -> None:
+    connect("--client", "cursor", "--write")
+    connect("--client", "codex", "--write", "-p", "nilou")
+    told = Path("AGENTS.md").read_text()
+    assert "nilou" not in told
+    assert "さくら" not in told
+    assert "`memory` is your long-term memory" in told
+
+
+USER_FILES = {
+    "vscode": {"home/.config/Code/User/mcp.json"},
+    "claude-code": {"home/.claude.json", "home/.claude/CLAUDE.md"},
+    "codex": {"home/.codex/config.toml", "home/.codex/AGENTS.md"},
+    "cursor": {"home/.cursor/mcp.json"},
+    "gemini": {"home/.gemini/settings.json", "home/.gemini/GEMINI.md"},
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere VS Code has another directory")
+@pytest.mark.parametrize(("client", "expected"), USER_FILES.items())
+def test_a_client_is_connected_for_all_projects_of_a_user(client: str, expected: set[str], tmp_path: Path) -> None:
+    connect("--client", client, "--scope", "user", "--write")
+    assert set(files(tmp_path)) == expected
+    connect("--client", client, "--scope", "user", "--remove")
+    assert files(tmp_path) == {}
+    if client == "claude-code":
+        connect("--client", client, "--scope", "user", "--write", "--hooks")
+        assert set(files(tmp_path)) == {*expected, "home/.claude/settings.json"}
+        assert "claude mcp add --transport http --scope user memory" in connect("--client", client, "--scope", "user", "--only", "snippet")
+    assert "no settings for all projects" in refused("--client", "roo", "--scope", "user")
+
+
+def test_a_directory_that_was_there_stays() -> None:
+    for directory in (".vscode", ".github"):
+        Path(directory).mkdir()
+    connect("--client", "vscode", "--write", "--hooks")
+    connect("--client", "vscode", "--remove")
+    assert sorted(path.name for path in Path().rglob("*")) == [".github", ".vscode"]
+
+
+CLIENT_FILES = json.loads((Path(__file__).parents[1] / "data" / "client_files_2026_11.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("written", CLIENT_FILES, ids=lambda written: written["client"])
+def test_what_an_earlier_version_wrote_is_taken_out_and_what_was_there_comes_back(
+    written: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, text in written["after"].items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = CliRunner().invoke(app, ["connect", "--client", written["client"], "--remove"])
+    assert done.exit_code == 0, done.exception
+    left = files(tmp_path)
+    assert sorted(left) == sorted(written["before"])
+    for name, text in written["before"].items():
+        assert parsed(left[name], name) == parsed(text, name) if name.endswith(".json") else left[name] == text
+
+
+@pytest.mark.parametrize("written", CLIENT_FILES, ids=lambda written: written["client"])
+def test_what_an_earlier_version_wrote_is_ours_to_write_again(
+    written: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, text in written["after"].items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    connect("--client", written["client"], "--write", "-p", "レオン")
+    assert not list(tmp_path.rglob("*.bak"))
+    connect("--client", written["client"], "--remove")
+    assert sorted(files(tmp_path)) == sorted(written["before"])
+
+
 def test_the_instructions_stand_beside_what_was_there() -> None:
     Path("AGENTS.md").write_text("# Ours\n\nUse tabs.\n")
     connect("--client", "cursor", "--write", "--only", "instructions")
@@ -195,7 +366,7 @@ def test_the_instructions_leave_a_file_byte_for_byte_as_it_was(before: str) -> N
     for _ in range(2):
         connect("--client", "cursor", "--write")
         connect("--client", "cursor", "--write", "--language", "ja")
-    assert len(list(Path().glob("AGENTS.md*.bak"))) == 1
+    assert kept_states("AGENTS.md")[0] == before
     assert "<!-- memory" in Path("AGENTS.md").read_text(encoding="utf-8")
     connect("--client", "cursor", "--remove")
     assert Path("AGENTS.md").read_bytes() == before.encode()
@@ -213,8 +384,8 @@ def test_what_is_written_twice_and_taken_out_leaves_no_other_file() -> None:
         Path(name).write_text(text)
     connect("--client", "claude-code", "--write", "--hooks", "--language", "ja")
     connect("--client", "claude-code", "--write", "-p", "nilou")
-    kept = {name.removesuffix(".memory-mcp.bak"): text for name, text in files(Path()).items() if name.endswith(".memory-mcp.bak")}
-    assert kept == {name: text for name, text in before.items() if name != "CLAUDE.md.bak"}
+    for name in (".claude/settings.json", ".mcp.json", "CLAUDE.md"):
+        assert kept_states(name)[0] == before[name]
     connect("--client", "claude-code", "--remove", "-p", "nilou")
     assert files(Path()) == before
 

@@ -12,7 +12,7 @@ import typer
 
 import memory_mcp
 from memory_mcp import __version__, cli
-from memory_mcp.cli.options import server_url
+from memory_mcp.cli.options import configured_address
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -146,17 +146,14 @@ def test_an_interruption_is_quiet_and_has_its_own_status(run: Run, monkeypatch: 
     assert run() == (130, "", "")
 
 
-def test_the_server_is_where_the_configuration_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert server_url(None) == "http://127.0.0.1:8000"
+def test_the_server_is_where_the_configuration_says(tmp_path: Path) -> None:
+    assert configured_address() == "http://127.0.0.1:8000"
     (tmp_path / "config.json").write_text(json.dumps({"server_host": "0.0.0.0", "server_port": 8123}))  # noqa: S104
-    assert server_url(None) == "http://127.0.0.1:8123"
+    assert configured_address() == "http://127.0.0.1:8123"
     (tmp_path / "config.json").write_text(json.dumps({"server_host": "::1", "server_port": 8123}))
-    assert server_url(None) == "http://[::1]:8123"
+    assert configured_address() == "http://[::1]:8123"
     (tmp_path / "config.json").write_text("{broken")
-    assert server_url(None) == "http://127.0.0.1:8000"
-    monkeypatch.setenv("MEMORY_MCP_URL", "http://elsewhere:1")
-    assert server_url(None) == "http://elsewhere:1"
-    assert server_url("http://told:2") == "http://told:2"
+    assert configured_address() == "http://127.0.0.1:8000"
 
 
 @pytest.mark.slow

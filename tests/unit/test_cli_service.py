@@ -87,6 +87,20 @@ def test_windows_gets_one_line() -> None:
 
 
 @needs_linux
+@pytest.mark.parametrize("option", ["--data", "--config"])
+@pytest.mark.parametrize("character", ["\n", "\r", "\t", "\x1b", "\x7f", "\x85", "\u2028"])
+def test_a_path_that_would_begin_another_line_is_refused(
+    option: str, character: str, called: Callable[[], list[str]], tmp_path: Path
+) -> None:
+    for further in ((), ("--print",)):
+        path = f"{tmp_path}/x{character}ExecStartPre=/bin/evil"
+        done = CliRunner().invoke(app, ["service", "install", option, path, *further])
+        assert "has a control character" in str(done.exception)
+    assert called() == []
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "bin"]
+
+
+@needs_linux
 def test_nothing_is_written_where_it_is_only_printed(called: Callable[[], list[str]], tmp_path: Path) -> None:
     assert "ExecStart=" in run("install", "--print", "--data", str(tmp_path / "memory"))
     assert not (tmp_path / "memory").exists()
