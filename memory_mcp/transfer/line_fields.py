@@ -15,6 +15,7 @@ from memory_mcp.text.labels import LABEL_LIMIT, label, labels, split_labels
 from memory_mcp.text.unstorable import storable
 from memory_mcp.transfer.line_vectors import Generations, embedded_in
 
+LINE_LIMIT_BYTES = 2 * 1024 * 1024
 KEY_LIMIT = 200
 COUNT_LIMIT = 2**31
 FEEDBACK_LIMIT = 10_000
