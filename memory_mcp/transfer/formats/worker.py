@@ -3,7 +3,6 @@
 A file is read twice: to count what it has, and to send it. Whatever a file does to the process that reads it, the server goes on.
 """
 
-import json
 import pickle
 import sys
 import time
@@ -17,7 +16,7 @@ import apsw
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.transfer.formats import Format
 from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
-from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting
+from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting, json_line, without_deep_row
 from memory_mcp.transfer.line_fields import LINE_LIMIT_BYTES
 from memory_mcp.worker_processes import answers_to_server, end_after
 
@@ -136,12 +135,8 @@ def _parts(asked: Asked, kind: Format, left_out: LeftOut) -> Iterator[Part]:
 def _items(asked: Asked, kind: Format, notes: list[str]) -> Iterator[Placed | ImportItem]:
     """The lines of the rows of a file, and its other items."""
     (_, items), *_ = by_persona(asked.path, kind, asked.me, notes.append, asked.persona)
-    for item in forgetting(items) if asked.forget_deleted else items:
-        if item.row is None:
-            yield item
-        else:
-            line = json.dumps(item.row, ensure_ascii=False).encode(errors="replace")  # a file's name may not be valid text
-            yield item.where[:PLACE_LIMIT], line[: LINE_LIMIT_BYTES + 1]
+    for item in map(without_deep_row, forgetting(items) if asked.forget_deleted else items):
+        yield item if item.row is None else (item.where[:PLACE_LIMIT], json_line(item.row)[: LINE_LIMIT_BYTES + 1])
 
 
 def _json_lines(path: Path) -> Iterator[Placed]:
