@@ -50,7 +50,7 @@ def sync(
     included = ["deleted", "versions", *(["secret"] if include_secret else [])]
     try:
         for path in sorted(shared.glob(f"*{SUFFIX}")):
-            if path.stem != name:
+            if path.stem != name and path.is_file():  # a pipe would be waited for
                 _take_over(server, path, Store.of(server.export_lines(included)), dry_run=dry_run)
         if not dry_run:
             _write(shared / f"{name}{SUFFIX}", server.export_lines(included))
@@ -97,7 +97,7 @@ class Store:
                     store.memories[row["version_of"]].versions.append(row)
                 elif "key" in row and "content" in row:
                     store.memories[row["key"]] = Memory(row)
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 store.unreadable += 1
         return store
 

@@ -124,9 +124,9 @@ def _write(vault: Path, name: str, content: bytes, *, is_ours: bool) -> bool:
     if leads_out(vault, path):
         raise refused_link(name)
     if path.exists():
-        if path.read_bytes() == content:
+        if path.is_file() and path.read_bytes() == content:
             return False
-        if not is_ours:
+        if not (is_ours and path.is_file()):
             raise InvalidInput(f"{path} is no exported note", "an export would write one there", "Move it, and export again")
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name[:100]}.part")

@@ -37,7 +37,7 @@ from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.files.persona_context import PersonaContext
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.inspection import refuse_unknown
-from memory_mcp.store.legacy import further_rows, original_files
+from memory_mcp.store.legacy import foreign_limits, further_rows, original_files
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.operations import Operation, OperationsLog, Rotation
@@ -334,7 +334,10 @@ class Personas:
 
     def _migrate(self, connection: apsw.Connection, name: str, directory: Path) -> None:
         """Migrate the database; the files of an older server are copied first."""
-        if migrations.touches_older_tables(connection):
+        if not migrations.touches_older_tables(connection):
+            self._note_adopted(name, prepare(connection))
+            return
+        with foreign_limits.bounded(connection):
             kept = original_files.adoption_directory(self.directory, datetime.now(UTC)) / directory.name
             logger.info("%s: adopting the store of an older server; a copy is kept in %s", name, kept.relative_to(self.directory))
             try:
@@ -344,7 +347,9 @@ class Personas:
                 _fill_context(PersonaContext(directory / CONTEXT_NAME), connection)
             except OSError as error:
                 raise refusal(error, f"the older server's store of {name} can't be copied", "Make room and start again") from error
-        adopted = prepare(connection)
+            self._note_adopted(name, prepare(connection))
+
+    def _note_adopted(self, name: str, adopted: Operation | None) -> None:
         if adopted:
             self.log.append(name, adopted)
             counts = {field: f"{adopted.metadata[field]:,}" for field in ("memories", "in_trash")}

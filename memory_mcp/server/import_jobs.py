@@ -1,7 +1,7 @@
-"""Imports of files that a browser or a program has sent, in the background: one after another, with their progress, until they end or are canceled."""
+"""Imports of files that a browser or a program has sent, in the background: whose turn is next, and their progress until they end or are canceled."""
 
+import itertools
 import logging
-import queue
 import re
 import secrets
 import shutil
@@ -13,12 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from memory_mcp import process
 from memory_mcp.errors import InvalidInput, MemoryMCPError, Overloaded
 from memory_mcp.personas.recovery import IMPORTS_NAME
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY
+from memory_mcp.transfer.formats.processes import ReadingProcesses
+from memory_mcp.transfer.formats.worker import Answer, Asked
 from memory_mcp.transfer.jsonlines import ImportResult
 
-JOBS_KEPT, WAITING_LIMIT = 30, 10
+JOBS_KEPT, JOBS_KEPT_IN_ALL = 30, 1_000
+WAITING_LIMIT = 10
 REFUSED_LISTED = 500
 NAME_LIMIT = 120
 
@@ -30,15 +34,20 @@ logger = logging.getLogger(__name__)
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"|?*]')
 
 
-@dataclass(slots=True)
+class Canceled(Exception):
+    """The import was canceled."""
+
+
+@dataclass(slots=True, eq=False)
 class ImportJob:
-    """One import. `total` is the number of entries, once they are counted; `refused` names the first places and reasons, `unreadable` counts
+    """One import, of the persona's owner or of a token. `total` is the number of entries, once they are counted; `refused` names the first places and reasons, `unreadable` counts
     entries that no line could be made of; `error` is why it failed."""
 
     id: str
     persona: str
     file: str
     dry_run: bool
+    token: str | None = None
     state: State = "waiting"
     format: str = ""
     done: int = 0
@@ -49,36 +58,84 @@ class ImportJob:
     left_out: str = ""
     notes: list[str] = field(default_factory=list)
     error: MemoryMCPError | None = None
-    cancel: threading.Event = field(default_factory=threading.Event)
+    is_canceled: bool = False
+    end_reading: Callable[[], None] | None = None
 
     @property
     def is_over(self) -> bool:
         return self.state in ENDED
 
+    @property
+    def caller(self) -> str:
+        """Whose import it is."""
+        return caller_of(self.persona, self.token)
+
+    @property
+    def callers(self) -> tuple[str, str]:
+        """The same, and for which of its personas."""
+        return self.caller, f"{self.token or ''} {self.persona}"
+
+    def cancel(self) -> None:
+        """End it after the batch that is being stored."""
+        self.is_canceled = True
+        if end_reading := self.end_reading:
+            end_reading()
+
+    def check(self) -> None:
+        """Raises Canceled once it is to end."""
+        if self.is_canceled:
+            raise Canceled
+
 
 Work = Callable[[ImportJob, Path], None]
 
 
-class Canceled(Exception):
-    """The import was canceled."""
+@dataclass(frozen=True, slots=True)
+class ImportLimits:
+    """What imports may take: how many wait, of one caller and of all; how many run and how many of those store at once; how many bytes lie in
+    the data directory meanwhile. A caller with no more than `small_bytes` there is not refused for what the others have there."""
+
+    waiting: int = WAITING_LIMIT
+    waiting_in_all: int = 200
+    at_once: int = 4
+    storing_at_once: int = 2
+    bytes_of_caller: int = 4 * 1024**3
+    bytes_in_all: int = 16 * 1024**3
+    small_bytes: int = 64 * 1024**2
 
 
 class ImportJobs:
-    """The imports of a server, and the files that they read. What was stored before one ends stays; the file is removed."""
+    """The imports of a server, and the files that they read. What was stored before one ends stays; the file is removed.
 
-    def __init__(self) -> None:
+    A caller is a token; without one, a persona. One import of each runs at a time. The next one is of the caller, and of that one's persona,
+    whose turn was longest ago: however many one sends, others' don't wait for them.
+    """
+
+    def __init__(self, limits: ImportLimits = ImportLimits(), readers: ReadingProcesses | None = None) -> None:
+        self._limits = limits
         self._jobs: OrderedDict[str, ImportJob] = OrderedDict()
-        self._waiting: queue.Queue[tuple[ImportJob, Path, Work] | None] = queue.Queue(maxsize=WAITING_LIMIT)
+        self._waiting: list[tuple[ImportJob, Path, Work]] = []
+        self._running: dict[str, threading.Thread] = {}
+        self._staged: dict[str, tuple[str, int]] = {}
+        self._turns, self._last_turn = itertools.count(1), dict[str, int]()
         self._lock = threading.Lock()
-        self._worker: threading.Thread | None = None
+        self._is_closed = False
+        self.storing = InTurn(limits.storing_at_once)
+        self.readers = readers or ReadingProcesses()
 
     @contextmanager
-    def staged(self, data_directory: Path, name: str) -> Iterator[Path]:
+    def staged(self, data_directory: Path, name: str, persona: str = "", token: str | None = None) -> Iterator[Path]:
         """A path for a file of this name. What is there at the end stays only if `start` has taken it.
 
         The name matters: formats are known by it, and notes by that of their vault.
+
+        Raises:
+            Overloaded: too many of this caller's imports wait.
         """
-        identity = secrets.token_hex(8)
+        identity, caller = secrets.token_hex(8), caller_of(persona, token)
+        with self._lock:
+            self._check_place(caller)
+            self._staged[identity] = (caller, 0)
         own = data_directory / IMPORTS_NAME / identity
         own.parent.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)  # `parents` would make it readable for all
         own.mkdir(mode=PRIVATE_DIRECTORY)
@@ -87,26 +144,40 @@ class ImportJobs:
         finally:
             job = self._jobs.get(identity)
             if job is None or job.is_over:
-                shutil.rmtree(own, ignore_errors=True)
+                self._remove(own)
 
-    def start(self, path: Path, persona: str, work: Work, *, dry_run: bool) -> ImportJob:
-        """Have a staged file imported after those that wait already.
+    def add_bytes(self, path: Path, count: int) -> None:
+        """Called before so many bytes are written to a staged file.
+
+        Raises:
+            Overloaded: they don't fit.
+        """
+        with self._lock:
+            caller, size = self._staged[path.parent.name]
+            own = count + sum(bytes_ for owner, bytes_ in self._staged.values() if owner == caller)
+            in_all = count + sum(bytes_ for _, bytes_ in self._staged.values())
+            limit = self._limits.bytes_of_caller
+            if own > limit or (in_all > self._limits.bytes_in_all and own > self._limits.small_bytes):
+                raise Overloaded(
+                    "the files that wait to be imported take too much room",
+                    f"{limit:,} bytes of one caller are the limit, {self._limits.bytes_in_all:,} of all",
+                    "Try again when an import has ended",
+                )
+            self._staged[path.parent.name] = caller, size + count
+
+    def start(self, path: Path, persona: str, work: Work, *, dry_run: bool, token: str | None = None) -> ImportJob:
+        """Have a staged file imported when its turn comes.
 
         Raises:
             Overloaded: too many wait.
         """
-        job = ImportJob(path.parent.name, persona, path.name, dry_run)
+        job = ImportJob(path.parent.name, persona, path.name, dry_run, token)
         with self._lock:
-            try:
-                self._waiting.put_nowait((job, path, work))
-            except queue.Full:
-                raise Overloaded("too many imports are waiting", f"{WAITING_LIMIT} are the limit", "Try again when one has ended") from None
+            self._check_place(job.caller)
+            self._waiting.append((job, path, work))
             self._jobs[job.id] = job
-            for old in [kept.id for kept in self._jobs.values() if kept.is_over][: max(0, len(self._jobs) - JOBS_KEPT)]:
-                del self._jobs[old]
-            if self._worker is None:
-                self._worker = threading.Thread(target=self._run, name="imports", daemon=True)
-                self._worker.start()
+            self._forget_old(job.caller)
+            self._start_next()
         return job
 
     def of_persona(self, persona: str) -> list[ImportJob]:
@@ -114,36 +185,112 @@ class ImportJobs:
         with self._lock:
             return [job for job in reversed(self._jobs.values()) if job.persona == persona]
 
-    def close(self) -> None:
-        """Cancel what runs and waits, and wait for the end of the batch that is being stored."""
-        with self._lock:
-            for job in self._jobs.values():
-                job.cancel.set()
-            worker = self._worker
-        if worker:
-            self._waiting.put(None)
-            worker.join()
+    @contextmanager
+    def reading(self, job: ImportJob, asked: Asked) -> Iterator[Iterator[Answer]]:
+        """What a process tells of the file of an import. It is ended with the import.
 
-    def _run(self) -> None:
-        while following := self._waiting.get():
-            job, path, work = following
-            state, error = _outcome(job, path, work)
-            shutil.rmtree(path.parent, ignore_errors=True)
-            job.error, job.state = error, state  # last: when an import is over, nothing of its file is left
+        Raises:
+            Canceled: it was ended before.
+        """
+        with self.readers.reading(asked) as reading:
+            job.end_reading = reading.stop
+            job.check()
+            yield reading.answers()
+
+    def close(self) -> None:
+        """Cancel what runs and waits, and wait for the end of the batches that are being stored."""
+        with self._lock:
+            self._is_closed = True
+            for job in self._jobs.values():
+                job.cancel()
+            threads = list(self._running.values())
+        for thread in threads:
+            thread.join()
+        for _, path, _ in self._waiting:
+            self._remove(path.parent)
+        self.readers.close()
+
+    def _forget_old(self, caller: str) -> None:
+        """Forgets the oldest imports that are over: of one caller, and of all."""
+        over = [job for job in self._jobs.values() if job.is_over]
+        own = [job for job in over if job.caller == caller]
+        for job in {*own[: max(0, len(own) - JOBS_KEPT)], *over[: max(0, len(over) - JOBS_KEPT_IN_ALL)]}:
+            del self._jobs[job.id]
+
+    def _check_place(self, caller: str) -> None:
+        waiting = [job.caller for job, _, _ in self._waiting]
+        limit = self._limits.waiting if len(waiting) < self._limits.waiting_in_all else 0
+        if waiting.count(caller) >= limit:
+            raise Overloaded("too many imports are waiting", f"{self._limits.waiting} are the limit", "Try again when one has ended")
+
+    def _start_next(self) -> None:
+        """Starts what may run now. The lock is held."""
+        while not self._is_closed and len(self._running) < self._limits.at_once:
+            free = [waiting for waiting in self._waiting if waiting[0].caller not in self._running]
+            if not free:
+                return
+            following = min(free, key=lambda waiting: [self._last_turn.get(name, 0) for name in waiting[0].callers])
+            self._waiting.remove(following)
+            job = following[0]
+            self._last_turn.update(dict.fromkeys(job.callers, next(self._turns)))
+            thread = threading.Thread(target=self._run, args=following, name=f"import {job.id}", daemon=True)
+            self._running[job.caller] = thread
+            thread.start()
+
+    def _run(self, job: ImportJob, path: Path, work: Work) -> None:
+        state, error = _outcome(job, path, work)
+        self._remove(path.parent)
+        process.return_freed()
+        with self._lock:
+            job.end_reading = None
+            job.error, job.state = error, state  # after the file: when an import is over, nothing of it is left
+            del self._running[job.caller]
+            self._start_next()
+
+    def _remove(self, directory: Path) -> None:
+        shutil.rmtree(directory, ignore_errors=True)
+        with self._lock:
+            self._staged.pop(directory.name, None)
+
+
+class InTurn:
+    """So many at once; the others wait in the order in which they came."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once, self._changed = at_once, threading.Condition()
+        self._present: list[object] = []
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        place = object()
+        with self._changed:
+            self._present.append(place)
+            self._changed.wait_for(lambda: place in self._present[: self._at_once])
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._present.remove(place)
+                self._changed.notify_all()
+
+
+def caller_of(persona: str, token: str | None) -> str:
+    """Whose import it is: the token's, or without one the persona's. A blank begins no id of a token."""
+    return token or f" {persona}"
 
 
 def _outcome(job: ImportJob, path: Path, work: Work) -> tuple[State, MemoryMCPError | None]:
     try:
-        if not job.cancel.is_set():
+        if not job.is_canceled:
             work(job, path)
     except Canceled:
         return "canceled", None
     except MemoryMCPError as error:
-        return "failed", error
+        return ("canceled", None) if job.is_canceled else ("failed", error)
     except Exception:
         logger.exception("an import failed in a way that was not foreseen")
         return "failed", InvalidInput("the file could not be read", "the server's log says why", "Check its format")
-    return ("canceled" if job.cancel.is_set() and not job.done else "done"), None
+    return ("canceled" if job.is_canceled and not job.done else "done"), None
 
 
 def safe_name(name: str) -> str:

@@ -12,6 +12,7 @@ from memory_mcp.errors import StoreError
 from memory_mcp.store import memories, migrations, operations
 from memory_mcp.store.files.encryption_keys import PersonaKey
 from memory_mcp.store.legacy import original_files, schemas
+from memory_mcp.store.legacy.foreign_limits import distrust
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.sqlite import cipher
 from memory_mcp.store.sqlite.database import BUSY_TIMEOUT_MS
@@ -132,6 +133,7 @@ def refuse_unknown(path: Path) -> None:
             is_ours = migrations.is_migrated(connection)
         if not is_ours:
             with original_files.unchanged(path) as connection:
+                distrust(connection)
                 migrations.check_schema(connection, path.name)
     except (apsw.Error, UnicodeDecodeError) as error:
         logger.debug("%s can't be inspected, and opening it says why: %s", path.name, error)

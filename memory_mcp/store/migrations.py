@@ -413,7 +413,7 @@ def migrate(connection: apsw.Connection) -> Operation | None:
     todo = pending(connection)
     older = todo and touches_older_tables(connection)
     schema = None if is_migrated(connection) else schemas.schema_of(connection)
-    further = further_rows.read(connection, schema) if schema else []
+    further = list(further_rows.read(connection, schema)) if schema else []
     needed = _created_by(todo) if older else set()
     dropped = table_adoption.drop_views_and_triggers(connection) if MEMORIES in needed else []
     renamed = table_adoption.rename_conflicting(connection, needed)

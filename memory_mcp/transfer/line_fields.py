@@ -15,9 +15,12 @@ from memory_mcp.text.labels import LABEL_LIMIT, label, labels, split_labels
 from memory_mcp.text.unstorable import storable
 from memory_mcp.transfer.line_vectors import Generations, embedded_in
 
+LINE_LIMIT_BYTES = 2 * 1024 * 1024
 KEY_LIMIT = 200
 COUNT_LIMIT = 2**31
 FEEDBACK_LIMIT = 10_000
+# Objects and lists within each other. What goes through them calls itself twice or more for each.
+DEPTH_LIMIT = 100
 
 
 def parsed(line: bytes) -> Mapping[str, Any] | None:
@@ -40,7 +43,20 @@ def parsed(line: bytes) -> Mapping[str, Any] | None:
         raise InvalidInput("the line is JSON that can't be read", str(error), "Write one flat JSON object per line") from error
     if not isinstance(row, dict):
         raise InvalidInput(f"the line is {_type_name(row)}", "", 'Write one JSON object per line: {"content": "…"}')
+    if is_too_deep(row):
+        raise InvalidInput("the line is JSON that can't be read", "it is nested too deeply", "Write one flat JSON object per line")
     return {name: value for name, value in row.items() if value is not None}
+
+
+def is_too_deep(value: object) -> bool:
+    """Whether objects and lists are nested deeper than `DEPTH_LIMIT`."""
+    level = [value]
+    for _ in range(DEPTH_LIMIT + 1):
+        held = [entry for entry in level if isinstance(entry, dict | list)]
+        if not held:
+            return False
+        level = [entry for container in held for entry in (container.values() if isinstance(container, dict) else container)]
+    return True
 
 
 def draft_of(row: Mapping[str, Any], now: datetime, zone: ZoneInfo, generations: Generations) -> Draft:

@@ -1,26 +1,21 @@
 """The worker process of analyses: reads requests from its standard input and writes answers to its standard output.
 
-Both are pickles that only this program writes and reads, and contain numbers only. The worker opens no database, and ends when the server closes
-its input.
+They contain numbers only. The worker opens no database, and ends when the server closes its input.
 """
 
-import os
 import pickle
-import signal
 import sys
 import traceback
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from memory_mcp.errors import MemoryMCPError
+from memory_mcp.worker_processes import answers_to_server, end_after
 
 # No analysis goes on for longer.
 LIMIT_SECONDS = 60.0
 # The server kills the worker then. Without a server it ends itself a little later.
 _GRACE_SECONDS = 5
-# Less priority than the server, so that recalls go first. With much less an analysis would never end under load.
-NICENESS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +36,7 @@ def answer(requests: BinaryIO) -> bytes:
     """
     try:
         analysis, network = pickle.load(requests)  # noqa: S301  the server wrote it
-        _end_in(int(LIMIT_SECONDS) + _GRACE_SECONDS)
+        end_after(int(LIMIT_SECONDS) + _GRACE_SECONDS)
         return pickle.dumps(Answer(analysis(network)), pickle.HIGHEST_PROTOCOL)
     except EOFError:
         raise
@@ -52,27 +47,13 @@ def answer(requests: BinaryIO) -> bytes:
         return pickle.dumps(Answer(failure=failure, trace=traceback.format_exc()))
 
 
-def _end_in(seconds: int) -> None:
-    """Ends this process after so many seconds unless it is called again; 0 cancels."""
-    if sys.platform != "win32":
-        signal.alarm(seconds)
-
-
 def main() -> None:
     """Answers until the server has gone."""
-    # A terminal or systemd sends them to the server too, which then closes the input.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if sys.platform != "win32":
-        with suppress(OSError):  # a container may forbid it
-            os.nice(NICENESS)
-    # Output that a library prints must not mix with the answers.
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    answers = answers_to_server()
     try:
         while True:
             answers.write(answer(sys.stdin.buffer))
             answers.flush()
-            _end_in(0)
+            end_after(0)
     except (EOFError, OSError):  # the server has gone
         return

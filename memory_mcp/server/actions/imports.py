@@ -1,6 +1,5 @@
 """Importing a file of any format that is known: the server reads it in the background, and reports the progress."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
@@ -13,18 +12,18 @@ from typing_extensions import TypedDict
 from memory_mcp.domain import CLASHES, Clash
 from memory_mcp.errors import InvalidInput, NotAllowed
 from memory_mcp.server.actions import transfer
-from memory_mcp.server.actions.transfer import IMPORT_BATCH_LINES, ImportArguments, NumberedLine
+from memory_mcp.server.actions.transfer import ImportArguments
 from memory_mcp.server.arguments import Arguments, Flag, NoArguments, OneOf, Text, http
 from memory_mcp.server.call import TURN, Call, call_of
 from memory_mcp.server.errors import wording
-from memory_mcp.server.import_jobs import REFUSED_LISTED, Canceled, ImportJob
+from memory_mcp.server.import_jobs import REFUSED_LISTED, ImportJob
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.views import Count, PersonaAnswer, omit_empty
 from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.oauth_grants import owner_of_grant
 from memory_mcp.transfer.formats import Format
-from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
-from memory_mcp.transfer.formats.readers import READERS, by_persona, detect_format, forgetting, json_lines
+from memory_mcp.transfer.formats.readers import READERS
+from memory_mcp.transfer.formats.worker import Asked, Counted, End, Part, Recognized
 from memory_mcp.transfer.jsonlines import ImportOptions
 
 UPLOAD_LIMIT = 2 * 1024**3
@@ -86,7 +85,8 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
     """
     call, jobs = call_of(request), call_of(request).runtime.imports
     name = await run_in_threadpool(call.writable_name)
-    with jobs.staged(call.runtime.personas.directory, arguments.file) as path:
+    token = call.admission.token
+    with jobs.staged(call.runtime.personas.directory, arguments.file, name, token) as path:
         size = 0
         with path.open("xb") as file:
             async for block in request.stream():
@@ -95,12 +95,13 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
                     raise InvalidInput(
                         "the file is too large", f"{UPLOAD_LIMIT // 1024**3} GiB are the limit here", "Use `memory-mcp import FILE`"
                     )
+                jobs.add_bytes(path, len(block))
                 async with request.scope[TURN]():
                     await run_in_threadpool(file.write, block)
         if not size:
             raise InvalidInput("the file is empty", "", "Send the bytes of one as the body")
         options = await run_in_threadpool(transfer.import_options, call, ImportArguments(dry_run=arguments.dry_run))
-        job = jobs.start(path, name, lambda job, path: _import(call, job, path, arguments, options), dry_run=arguments.dry_run)
+        job = jobs.start(path, name, lambda job, path: _import(call, job, path, arguments, options), dry_run=arguments.dry_run, token=token)
     return JSONResponse(_view(call, job))
 
 
@@ -110,94 +111,82 @@ class JobId(Arguments):
 
 @operation(needs=["write"], route=Route("GET", "/api/import/file"), answer=ImportJobList)
 def list_imports(call: Call, _arguments: NoArguments) -> Json:
-    """List the imports of files into a persona since the server's start, the latest first, with how far each is."""
+    """List the imports of files into a persona since the server's start, the latest first, with how far each is.
+
+    Those of other tokens are listed for a token with the scope admin alone.
+    """
     name = call.persona_name()
-    jobs = call.runtime.imports.of_persona(name) if call.reaches(name) else []
-    return {"persona": name.strip(), "imports": [_view(call, job) for job in jobs]}
+    return {"persona": name.strip(), "imports": [_view(call, job) for job in _visible(call, name)] if call.reaches(name) else []}
 
 
 @operation(needs=["write"], route=Route("DELETE", "/api/import/file"), answer=ImportJobView)
 def cancel_import(call: Call, arguments: JobId) -> Json:
     """End an import. What it has stored stays; the next import of the same file stores the rest."""
     name = call.writable_name()
-    job = next((job for job in call.runtime.imports.of_persona(name) if job.id == arguments.id.strip()), None)
+    job = next((job for job in _visible(call, name) if job.id == arguments.id.strip()), None)
     if job is None:
         raise InvalidInput(f"there is no import {arguments.id[:40]!r}", "", "Take its id from GET /api/import/file")
-    job.cancel.set()
+    job.cancel()
     return _view(call, job)
 
 
+def _visible(call: Call, name: str) -> list[ImportJob]:
+    """The imports into a persona that the caller may see: what others send may be as private as what is kept of it."""
+    sees_all = "admin" in call.admission.scopes
+    return [job for job in call.runtime.imports.of_persona(name) if sees_all or job.token == call.admission.token]
+
+
 def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, options: ImportOptions) -> None:
-    """Count the entries of a file, and store them batch by batch."""
+    """Store the lines that are read of a file, batch by batch."""
     job.state = "reading"
-    kind = detect_format(path, Format(arguments.format))
-    job.format = kind.value
-    job.total = sum(1 for _ in _lines(job, path, kind, arguments, None))
-    if not job.total and not job.unreadable:
-        raise InvalidInput("the file has nothing to import", f"no text was found in the format {kind}", "Choose its format")
-    clash: Clash = next((clash for clash in CLASHES if clash == arguments.on_known), READERS[kind].clash if kind in READERS else CLASHES[0])
-    options = replace(options, clash=clash)
-    job.state, job.refused, job.unreadable = "storing", [], 0
-    left_out = LeftOut()
-    origins: list[str] = []
-    batch: list[NumberedLine] = []
-    for where, line in _lines(job, path, kind, arguments, left_out):
-        origins.append(where)
-        batch.append((len(origins), line))
-        if len(batch) == IMPORT_BATCH_LINES:
-            _store(call, job, batch, options, origins)
-            batch = []
-    _store(call, job, batch, options, origins)
-    job.left_out = left_out.sentence()
+    asked = Asked(path, Format(arguments.format), arguments.me.strip() or None, job.persona, arguments.forget_deleted)
+    number = 0
+    with call.runtime.imports.reading(job, asked) as answers:
+        for answer in answers:
+            job.check()
+            match answer:
+                case Recognized(format=kind):
+                    job.format, options = kind.value, replace(options, clash=_clash(arguments.on_known, kind))
+                case Counted(lines=total):
+                    job.total, job.state = total, "storing"
+                case Part():
+                    _note_part(job, answer)
+                    _store(call, job, answer.lines, options, number)
+                    number += len(answer.lines)
+                case End(left_out=sentence):
+                    job.left_out = sentence
     transfer.merge_segments(call, job.persona, job.result, options)
 
 
-def _lines(job: ImportJob, path: Path, kind: Format, arguments: FileImport, left_out: LeftOut | None) -> Iterator[tuple[str, bytes]]:
-    """The lines to store, each with its place in the file. Entries that can't be read are added to the job's refused ones."""
-    origins = [""]
-    if kind is Format.JSON_LINES:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                _check(job)
-                yield f"line {number}", line.rstrip(b"\r\n")
+def _clash(on_known: str, kind: Format) -> Clash:
+    suiting = READERS[kind].clash if kind in READERS else CLASHES[0]
+    return next((clash for clash in CLASHES if clash == on_known), suiting)
+
+
+def _note_part(job: ImportJob, part: Part) -> None:
+    job.unreadable += len(part.refused)
+    for where, reason in part.refused:
+        _refuse(job, where, reason)
+    job.notes += part.notes[: REFUSED_LISTED - len(job.notes)]
+
+
+def _store(call: Call, job: ImportJob, lines: list[tuple[str, bytes]], options: ImportOptions, number: int) -> None:
+    """Store lines, of which so many were before."""
+    if not lines:
         return
-
-    def refuse(item: ImportItem) -> None:
-        job.unreadable += 1
-        _refuse(job, item.where, item.refused)
-
-    def note(sentence: str) -> None:
-        if left_out and len(job.notes) < REFUSED_LISTED:
-            job.notes.append(sentence)
-
-    (_, rows), *_ = by_persona(path, kind, arguments.me.strip() or None, note, job.persona)
-    ignored = LeftOut()
-    wanted = forgetting(rows) if arguments.forget_deleted else rows
-    for line in json_lines(wanted, refuse, lambda where: origins.__setitem__(0, where), (left_out or ignored).add):
-        _check(job)
-        yield origins[0], line
-
-
-def _store(call: Call, job: ImportJob, batch: list[NumberedLine], options: ImportOptions, origins: list[str]) -> None:
-    _check(job)
-    _check_token(call)
-    if not batch:
-        return
-    stored = transfer.store(call, batch, options)
+    with call.runtime.imports.storing():
+        job.check()
+        _check_token(call)
+        stored = transfer.store(call, [(number + index, line) for index, (_, line) in enumerate(lines, start=1)], options)
     for refusal in stored.errors:
-        _refuse(job, origins[refusal.line - 1], refusal.reason)
+        _refuse(job, lines[refusal.line - number - 1][0], refusal.reason)
     job.result += stored
-    job.done += len(batch)
+    job.done += len(lines)
 
 
 def _refuse(job: ImportJob, where: str, reason: str) -> None:
     if len(job.refused) < REFUSED_LISTED:
         job.refused.append((where, reason))
-
-
-def _check(job: ImportJob) -> None:
-    if job.cancel.is_set():
-        raise Canceled
 
 
 def _check_token(call: Call) -> None:

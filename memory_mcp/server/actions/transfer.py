@@ -25,12 +25,12 @@ from memory_mcp.store import memories
 from memory_mcp.store.operations import called_by
 from memory_mcp.transfer import graph_lines
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, ImportResult, Refusal, export_lines, import_lines
+from memory_mcp.transfer.line_fields import LINE_LIMIT_BYTES
 from memory_mcp.transfer.obsidian_export import archive
 from memory_mcp.upkeep import fts_segments
 
 IMPORT_BATCH_LINES = 200
 EXPORT_BLOCK_LINES = 200
-LINE_LIMIT_BYTES = 2 * 1024 * 1024
 TOO_LONG = "the line has more than 2 MiB. Split its memory into several."
 JSON_LINES, ZIP = "application/x-ndjson", "application/zip"
 FORMATS = ("jsonl", "markdown")

@@ -5,7 +5,7 @@ Each row has the fields of a JSON line of its kind, which is named by its first 
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -33,15 +33,12 @@ _LONG = frozenset({"content", "description", "notes"})
 _ENDS = {"link": ("source", "target"), "relation": ("source", "target")}
 
 
-def read(connection: apsw.Connection, schema: Schema) -> list[tuple[str, Row]]:
+def read(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, Row]]:
     """The rows, each with its kind, without empty and unreadable values."""
     present = {f"{table}.{column}" for table, columns in schemas.columns_of(connection).items() for column in columns}
-    return [
-        (further.kind, _fields(row, schema))
-        for further in schema.further
-        if present.issuperset(further.needs)
-        for row in row_reading.rows(connection, further.sql)
-    ]
+    for further in schema.further:
+        if present.issuperset(further.needs):
+            yield from ((further.kind, _fields(row, schema)) for row in row_reading.rows(connection, further.sql))
 
 
 def context(connection: apsw.Connection) -> Row:
@@ -95,7 +92,7 @@ def _value(name: str, value: Any, schema: Schema) -> Any:
             if isinstance(parsed, list)
             else parsed
         )
-    if isinstance(value, bytes) or (name == "entity_id" and not _UUID.fullmatch(str(value))):
+    if isinstance(value, bytes | row_reading.TooLong) or (name == "entity_id" and not _UUID.fullmatch(str(value))):
         return None
     return value.strip() if isinstance(value, str) and name not in _LONG else value
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import apsw
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import migrations
-from memory_mcp.store.legacy import further_rows, original_files, row_conversion, schemas, table_adoption
+from memory_mcp.store.legacy import further_rows, original_files, row_conversion, row_reading, schemas, table_adoption
+from memory_mcp.store.legacy.foreign_limits import STEPS_LIMIT, distrust
 from memory_mcp.store.legacy.pickled_points import register
 from memory_mcp.store.legacy.row_reading import quoted
 from memory_mcp.store.legacy.schemas import Schema
@@ -26,12 +28,13 @@ def owners(path: Path) -> tuple[str, ...]:
     """The owners of a database's memories, if it names them; empty for a file that can't be read."""
     try:
         with original_files.unchanged(path) as connection:
+            distrust(connection)
             return schemas.recognize(connection, path.name).owners
     except (apsw.Error, UnicodeDecodeError):
         return ()
 
 
-def read(path: Path, owner: str | None = None) -> Iterator[tuple[str, Line | str | int]]:
+def read(path: Path, owner: str | None = None, steps: int = STEPS_LIMIT) -> Iterator[tuple[str, Line | str | int]]:
     """Yield the name of each row and its line, or why it has none; of one `owner` if it is given. Entities come first, then memories, then
     what refers to them, and last the names of the tables that aren't read, with the number of their rows.
 
@@ -40,6 +43,7 @@ def read(path: Path, owner: str | None = None) -> Iterator[tuple[str, Line | str
     """
     try:
         with original_files.unchanged(path) as connection:
+            distrust(connection, steps=steps)
             recognized = schemas.recognize(connection, path.name)
             if recognized.schema is None:
                 unknown = recognized.refusal
@@ -49,17 +53,23 @@ def read(path: Path, owner: str | None = None) -> Iterator[tuple[str, Line | str
                 _restrict(connection, recognized.schema, owner)
             yield from _lines(connection, recognized.schema)
             yield from _unread(connection, recognized.schema)
+    except apsw.InterruptError as error:
+        raise InvalidInput(
+            f"{path.name} can't be read", "its tables take too long to read", "Copy its memories into a plain table"
+        ) from error
     except (apsw.Error, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path.name} can't be read", str(error), "Run `PRAGMA integrity_check` on a copy of it") from error
 
 
 def _lines(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, Line | str]]:
-    further = further_rows.read(connection, schema)
-    yield from ((f"{kind} {row.get(kind)}", row) for kind, row in further if kind in further_rows.BEFORE_MEMORIES)
+    yield from ((f"{kind} {row.get(kind)}", row) for kind, row in _further(connection, schema, before_memories=True))
     keys: dict[str, str] = {}
     now, taken = datetime.now(UTC), set[str]()
     for number, row in enumerate(table_adoption.rows(connection, schema.table, schema), start=1):
         name, identity = table_adoption.name_of(row, schema, number), table_adoption.identity_of(row, schema)
+        if problem := row_reading.too_long(row):
+            yield name, problem
+            continue
         # In our own files, drop columns that are meaningful only there or are recomputed.
         for column in _INTERNAL_COLUMNS if "write_digest" in row else ():
             row.pop(column, None)
@@ -73,9 +83,14 @@ def _lines(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, L
             name,
             {column: json.loads(value) if column in _JSON_COLUMNS else value for column, value in values.items() if value is not None},
         )
-    for kind, row in further:
-        if kind not in further_rows.BEFORE_MEMORIES:
-            yield f"{kind} {row.get(kind)}", further_rows.with_keys(kind, row, keys) or "Its memory has no text, or is not there."
+    for kind, row in _further(connection, schema, before_memories=False):
+        yield f"{kind} {row.get(kind)}", further_rows.with_keys(kind, row, keys) or "Its memory has no text, or is not there."
+
+
+def _further(connection: apsw.Connection, schema: Schema, *, before_memories: bool) -> Iterator[tuple[str, Line]]:
+    """The further rows that come before the memories, or those after them. They are not kept meanwhile: there may be any number."""
+    chosen = [further for further in schema.further if (further.kind in further_rows.BEFORE_MEMORIES) == before_memories]
+    return further_rows.read(connection, replace(schema, further=chosen))
 
 
 def _unread(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, int]]:

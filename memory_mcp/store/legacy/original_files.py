@@ -17,6 +17,7 @@ import apsw
 from memory_mcp.errors import StoreError
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, sync_directory
 from memory_mcp.store.legacy import schemas
+from memory_mcp.store.legacy.foreign_limits import distrust
 from memory_mcp.store.legacy.schemas import Recognized
 from memory_mcp.store.sqlite import cipher
 from memory_mcp.store.sqlite.database import immediate
@@ -105,6 +106,7 @@ def recognize(path: Path) -> tuple[Recognized, str]:
         return Recognized(), "It is not a database, or it is damaged. Restore or remove it."
     try:
         with unchanged(path) as connection:
+            distrust(connection)
             recognized, refused = schemas.recognize(connection, path.name), schemas.refusal(connection, path.name)
     except (OSError, apsw.Error, UnicodeDecodeError) as error:
         return Recognized(), f"It is damaged: {error}. Restore or remove it."

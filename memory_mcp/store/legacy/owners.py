@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apsw
 
-from memory_mcp.store.legacy import schemas
+from memory_mcp.store.legacy import foreign_limits, schemas
 from memory_mcp.store.legacy.row_reading import quoted
 from memory_mcp.store.legacy.schemas import Schema
 from memory_mcp.store.sqlite.errors import translated_errors
@@ -36,6 +36,7 @@ def _both(source: Path, target: Path) -> Iterator[tuple[apsw.Connection, apsw.Co
     try:
         here.pragma("synchronous", "FULL")
         here.pragma("encoding", there.pragma("encoding"))
+        here.limit(apsw.SQLITE_LIMIT_LENGTH, foreign_limits.OWN_VALUE_LIMIT_BYTES)
         here.execute("ATTACH ? AS source", (location,))
         yield there, here
     finally:

@@ -14,6 +14,7 @@ import apsw
 from memory_mcp.errors import StoreError
 
 TABLES_LISTED, COLUMNS_LISTED, OWNERS_LISTED = 5, 30, 5
+OWNER_CHARACTERS = 10_000
 # The kind of the rows that are fields of persona_context.json.
 CONTEXT = "persona_context"
 # The older server wrote local times without an offset, in its default zone.
@@ -334,7 +335,8 @@ def owners_of(connection: apsw.Connection, schema: Schema) -> tuple[str, ...]:
     """The owners of the memories of a database, sorted."""
     if not schema.owner:
         return ()
-    return tuple(str(row[0] or "") for row in connection.execute(f'SELECT DISTINCT "{schema.owner}" FROM "{schema.table}" ORDER BY 1'))
+    owner = f'substr("{schema.owner}", 1, {OWNER_CHARACTERS})'  # a longer one is no name of a persona, cut off or not
+    return tuple(str(row[0] or "") for row in connection.execute(f'SELECT DISTINCT {owner} FROM "{schema.table}" ORDER BY 1'))
 
 
 def refusal(connection: apsw.Connection, file_name: str) -> StoreError | None:

@@ -17,7 +17,7 @@ from memory_mcp.errors import StoreError
 from memory_mcp.store import timestamps
 from memory_mcp.store.graph import relation_queue
 from memory_mcp.store.legacy import further_rows, row_conversion, row_reading
-from memory_mcp.store.legacy.row_reading import quoted
+from memory_mcp.store.legacy.row_reading import TooLong, quoted
 from memory_mcp.store.legacy.schemas import OURS, Schema
 from memory_mcp.store.memories import write_digest
 from memory_mcp.text.micro_summary import micro_summary
@@ -26,6 +26,7 @@ MEMORIES = "memories"
 PREFIX = "legacy_"
 # Up to so many memories without a usable time are listed by key; further ones are only counted.
 UNDATED_LISTED = 5
+NAME_CHARACTERS = 200
 
 
 logger = logging.getLogger(__name__)
@@ -95,6 +96,10 @@ def convert_memories(
     without_text: list[tuple[str, dict[str, Any]]] = []
     now, taken, in_trash = datetime.now(UTC), set[str](), 0
     for number, row in enumerate(rows(connection, table, schema), start=1):
+        if problem := row_reading.too_long(row):
+            raise StoreError(
+                "the older memories can't be taken over", f"{name_of(row, schema, number)}: {problem[0].lower()}{problem[1:-1]}"
+            )
         identity = identity_of(row, schema)
         kept = {"id": row.pop("id"), "write_digest": row.pop("write_digest")} if ours else {"id": number}
         converted = row_conversion.convert(row, taken, number, now, columns, schema)
@@ -132,7 +137,8 @@ def identity_of(row: Mapping[str, Any], schema: Schema) -> str:
 def name_of(row: Mapping[str, Any], schema: Schema, number: int) -> str:
     """The name of a row in messages: its key or title, or else its number."""
     folded = _folded(row)
-    return str(folded.get(schema.key_column) or folded.get("title") or f"row {number}")
+    named = [folded[column] for column in (schema.key_column, "title") if folded.get(column)]
+    return next((str(value)[:NAME_CHARACTERS] for value in named if not isinstance(value, TooLong)), f"row {number}")
 
 
 def _folded(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -163,8 +169,9 @@ def _queue(connection: apsw.Connection) -> None:
 def rows(connection: apsw.Connection, table: str, schema: Schema = OURS) -> Iterator[dict[str, Any]]:
     """The rows of a table of memories in order, by column."""
     without_rowid = connection.execute("SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?", (table,)).get
-    plain = f"SELECT * FROM {quoted(table)} {'' if without_rowid else 'ORDER BY rowid'}"
-    return row_reading.rows(connection, schema.select.format(table=quoted(table)) if schema.select else plain)
+    if schema.select:
+        return row_reading.rows(connection, schema.select.format(table=quoted(table)))
+    return row_reading.rows(connection, f"SELECT * FROM {quoted(table)}") if without_rowid else row_reading.table_rows(connection, table)
 
 
 def _digest(values: Mapping[str, Any]) -> str:

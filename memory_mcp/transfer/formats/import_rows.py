@@ -16,11 +16,13 @@ from memory_mcp.remember.validation import CONTENT_LIMIT
 from memory_mcp.text.chunk import split
 from memory_mcp.text.labels import LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.text.unstorable import UNSTORABLE
+from memory_mcp.transfer.line_fields import is_too_deep
 
 Row = dict[str, Any]
 Report = Callable[[str], None]
 
 _LARGEST_SECONDS = 100_000_000_000
+TOO_DEEP = "It is nested too deeply."
 # The places that are named of what is left out, of each kind.
 PLACES_NAMED = 3
 
@@ -67,6 +69,9 @@ def memory_rows(
     """
     text = storable(content)
     if not text.strip():
+        return
+    if is_too_deep([fields, dict(origin)]):
+        yield ImportItem(where, refused=TOO_DEEP)
         return
     row = {name: _storable(value) for name, value in fields.items() if value not in (None, [], "", {})}
     for name in ("source", "session_id"):

@@ -27,10 +27,11 @@ from memory_mcp.transfer.formats import (
     text_files,
     transcripts,
 )
-from memory_mcp.transfer.formats.import_rows import ImportItem, Report
+from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, Report, Row
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, items
 from memory_mcp.transfer.formats.obsidian_notes import has_front_matter
 from memory_mcp.transfer.formats.sources import Source, blocks, source_of
+from memory_mcp.transfer.line_fields import is_too_deep
 
 JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -54,7 +55,10 @@ def _all_of(
 ) -> Callable[[Path, str | None, Report], Iterator[ImportItem]]:
     def items_of(path: Path, me: str | None, report: Report) -> Iterator[ImportItem]:
         source = source_of(path)
-        yield from read(source, me, report)
+        try:
+            yield from read(source, me, report)
+        except RecursionError:
+            yield ImportItem(path.name, refused=TOO_DEEP)
         for kind, names in source.ignored().items():
             yield from (ImportItem(name, left_out=kind) for name in names)
 
@@ -72,8 +76,9 @@ def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
                 yield from [ImportItem(where, left_out="rows of other tables")] * line
             else:
                 yield ImportItem(where, refused=line) if isinstance(line, str) else ImportItem(where, line)
-    except (InvalidInput, OSError) as error:
-        yield ImportItem(f"{path.name}, after {last}" if last else path.name, refused=str(error))
+    except (InvalidInput, OSError, RecursionError) as error:
+        reason = TOO_DEEP if isinstance(error, RecursionError) else str(error)
+        yield ImportItem(f"{path.name}, after {last}" if last else path.name, refused=reason)
 
 
 def by_persona(
@@ -129,6 +134,8 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
     """
     if not path.exists():
         raise InvalidInput(f"{path} does not exist", "", "Check the path")
+    if not (path.is_file() or path.is_dir()):
+        raise InvalidInput(f"{path} is no file", "an import reads it twice", "Write what it holds into a file")
     if requested is not Format.AUTO:
         needs_file = requested in (Format.JSON_LINES, Format.DATABASE, Format.MCP_MEMORY)
         if path.is_dir() and needs_file:
@@ -233,8 +240,19 @@ def json_lines(
     """Yields the rows as JSON lines. Calls `on_refused` and `on_left_out` for items without one, and `on_line` with the origin of each line
     before yielding it."""
     for item in items_read:
-        if item.row is None:
-            (on_left_out if item.left_out else on_refused)(item)
+        checked = without_deep_row(item)
+        if checked.row is None:
+            (on_left_out if checked.left_out else on_refused)(checked)
         else:
-            on_line(item.where)
-            yield json.dumps(item.row, ensure_ascii=False).encode(errors="replace")  # a file's name may not be valid text
+            on_line(checked.where)
+            yield json_line(checked.row)
+
+
+def without_deep_row(item: ImportItem) -> ImportItem:
+    """The item, or its refusal if its row is nested too deeply to be written."""
+    return replace(item, row=None, refused=TOO_DEEP) if item.row and is_too_deep(item.row) else item
+
+
+def json_line(row: Row) -> bytes:
+    """A row as a line, without its line feed."""
+    return json.dumps(row, ensure_ascii=False).encode(errors="replace")  # a file's name may not be valid text

@@ -88,7 +88,7 @@ def _entries(source: Source, name: str) -> Iterator[tuple[int, dict[str, Any] | 
 def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
         entry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None
 

@@ -30,7 +30,9 @@ from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.server.application import http_application, mcp_server
 from memory_mcp.server.edge import Connection
+from memory_mcp.server.import_jobs import ImportJobs
 from memory_mcp.server.runtime import Runtime
+from memory_mcp.transfer.formats.processes import ReadingProcesses
 
 # Noon of Thursday, 30 October 2025, in Tokyo.
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
@@ -38,6 +40,16 @@ NO_MODELS = {"embeddings_model": None, "reranker_model": None}
 # Made once: a client makes one of its own otherwise, and reading the certificates takes longer than most tests.
 TLS = ssl.create_default_context()
 NEVER_SAID = ("Traceback", "pydantic", "http://", "https://", 'File "')
+
+
+class SharedReaders(ReadingProcesses):
+    """The processes that read files for the servers of all tests: starting one takes longer than most tests."""
+
+    def close(self) -> None:
+        """Left to the end of the tests."""
+
+
+READERS = SharedReaders()
 
 Headers = dict[str, str] | list[tuple[str, str | bytes]]
 
@@ -119,6 +131,7 @@ def _served(directory: Path, settings: dict[str, Any], **parts: Any) -> Iterator
     live = LiveConfig(config)
     clock = Clock()
     personas = Personas(data, cell=Cell.configured(live.current().cell))
+    parts = {"imports": ImportJobs(readers=READERS), **parts}
     runtime = Runtime(live, personas, unloaded_models, clock=clock, started_at=NOON, usage=Usage(), **parts)
     mcp = mcp_server(live.current())
     application = http_application(mcp, runtime, live.current())
@@ -136,6 +149,7 @@ def _served(directory: Path, settings: dict[str, Any], **parts: Any) -> Iterator
         finally:
             server.should_exit = True
             thread.join()
+            runtime.imports.close()
             runtime.analyses.close()
             runtime.personas.close()
 

@@ -1,0 +1,91 @@
+"""Reads files in worker processes: the server waits for what they send, with a limit of time for each part."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from memory_mcp.errors import InvalidInput, Overloaded
+from memory_mcp.transfer.formats.worker import LIMIT_SECONDS, Answer, Asked, End, Failed
+from memory_mcp.worker_processes import NotStarted, Pool, Worker
+
+# After a larger file the process ends, and all of its memory is given back; the next small one need not wait for another.
+KEPT_AFTER_BYTES = 1024 * 1024
+_PROGRAM = "from memory_mcp.transfer.formats.worker import main; main()"
+
+
+class Reading:
+    """The reading of one file."""
+
+    def __init__(self, worker: Worker, asked: Asked, limit_seconds: float) -> None:
+        self._worker, self._asked, self._limit_seconds = worker, asked, limit_seconds
+        self.is_complete = self._is_stopped = False
+
+    def answers(self) -> Iterator[Answer]:
+        """What the process tells of the file, up to its end.
+
+        Raises:
+            MemoryMCPError: the file can't be read.
+            RuntimeError: reading failed.
+        """
+        self._worker.send(self._asked)
+        while not self.is_complete:
+            answer: Answer | None = self._worker.receive(self._limit_seconds)
+            if answer is None:
+                raise self._broken()
+            if isinstance(answer, Failed):
+                self.is_complete = answer.refusal is not None
+                raise answer.refusal or _failure(answer)
+            self.is_complete = isinstance(answer, End)
+            yield answer
+
+    def stop(self) -> None:
+        """Ends it at once, from another thread."""
+        self._is_stopped = True
+        self._worker.kill()
+
+    def _broken(self) -> InvalidInput:
+        if self._is_stopped:
+            return InvalidInput("the file was not read to its end", "the import was ended")
+        if self._worker.was_killed:
+            limit = f"a part of it takes more than {self._limit_seconds:g} s"
+            return InvalidInput("the file can't be read", limit, "Take out what is unusually long, or split it")
+        return InvalidInput("the file can't be read", "the process that read it has ended, as where memory runs out", "Split it")
+
+
+class ReadingProcesses:
+    """The processes of one server that read files. Thread-safe."""
+
+    def __init__(self, limit_seconds: float = LIMIT_SECONDS) -> None:
+        """A process that sends nothing for `limit_seconds` while it is waited for is killed."""
+        self._limit_seconds = limit_seconds
+        self._pool = Pool(_PROGRAM)
+
+    @contextmanager
+    def reading(self, asked: Asked) -> Iterator[Reading]:
+        """A process that reads a file.
+
+        Raises:
+            Overloaded: none can be started now.
+        """
+        try:
+            worker = self._pool.take()
+        except NotStarted as error:
+            raise Overloaded("the file was not read", error.why, error.do) from error
+        size, is_kept = asked.path.stat().st_size, False
+        try:
+            reading = Reading(worker, asked, self._limit_seconds)
+            try:
+                yield reading
+            finally:
+                is_kept = reading.is_complete and size <= KEPT_AFTER_BYTES
+        finally:
+            (self._pool.give_back if is_kept else self._pool.end)(worker)
+
+    def close(self) -> None:
+        """Ends all processes."""
+        self._pool.close()
+
+
+def _failure(failed: Failed) -> RuntimeError:
+    failure = RuntimeError(failed.failure)
+    failure.add_note(failed.trace)
+    return failure

@@ -1,0 +1,177 @@
+"""Reads a file of any format in a process of its own: it parses, and sends the lines to store; it opens no store.
+
+A file is read twice: to count what it has, and to send it. Whatever a file does to the process that reads it, the server goes on.
+"""
+
+import pickle
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import apsw
+
+from memory_mcp.errors import InvalidInput, MemoryMCPError
+from memory_mcp.transfer.formats import Format
+from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
+from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting, json_line, without_deep_row
+from memory_mcp.transfer.line_fields import LINE_LIMIT_BYTES
+from memory_mcp.worker_processes import answers_to_server, end_after
+
+# Nothing of a file takes so long to read, up to the next entry.
+LIMIT_SECONDS = 120
+# The largest JSON that is read as a whole has 128 million characters.
+MEMORY_LIMIT_BYTES = 1536 * 1024 * 1024
+SQLITE_LIMIT_BYTES = 256 * 1024 * 1024
+PART_LINES, PART_BYTES, PART_SECONDS = 200, 2 * 1024 * 1024, 1.0
+PLACE_LIMIT, REASON_LIMIT = 300, 1_000
+_GRACE_SECONDS = 5
+
+# A line to store, or the reason why there is none, with its place in the file.
+Placed = tuple[str, bytes]
+Refused = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to read, and for whom."""
+
+    path: Path
+    format: Format
+    me: str | None
+    persona: str
+    forget_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recognized:
+    """How the file is read."""
+
+    format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many lines it has."""
+
+    lines: int
+
+
+@dataclass(slots=True)
+class Part:
+    """What was read meanwhile; nothing while the lines are counted. `notes` are sentences about defects that don't prevent an import."""
+
+    lines: list[Placed] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """All was read; `left_out` says what of it was left out."""
+
+    left_out: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It could not be read: the `refusal`, or a failure in a few words with its `trace` for the log."""
+
+    refusal: MemoryMCPError | None = None
+    failure: str = ""
+    trace: str = ""
+
+
+Answer = Recognized | Counted | Part | End | Failed
+
+
+def answers(asked: Asked) -> Iterator[Answer]:
+    """What there is to tell of a file, in order; the last one is `End` or `Failed`."""
+    try:
+        kind = detect_format(asked.path, asked.format)
+        yield Recognized(kind)
+        count = unreadable = 0
+        for part in _parts(asked, kind, LeftOut()):
+            count, unreadable = count + len(part.lines), unreadable + len(part.refused)
+            yield Part()
+        if not count and not unreadable:
+            yield Failed(InvalidInput("the file has nothing to import", f"no text was found in the format {kind}", "Choose its format"))
+            return
+        yield Counted(count)
+        left_out = LeftOut()
+        yield from _parts(asked, kind, left_out)
+        yield End(left_out.sentence())
+    except MemoryMCPError as error:
+        yield Failed(error)
+    except (MemoryError, apsw.NoMemError):
+        limit = MEMORY_LIMIT_BYTES // 1024**2
+        yield Failed(InvalidInput("the file can't be read", f"that takes more than {limit:,} MiB of memory", "Split it"))
+    except RecursionError:
+        yield Failed(InvalidInput("the file can't be read", "something in it is nested too deeply", "Take it out"))
+    except Exception as error:  # noqa: BLE001  whatever it is, the server says that it was not foreseen
+        yield Failed(None, "".join(traceback.format_exception_only(error)).strip(), traceback.format_exc())
+
+
+def _parts(asked: Asked, kind: Format, left_out: LeftOut) -> Iterator[Part]:
+    """What is read of a file, in parts: often enough that the server sees that it goes on, and no more at once than it stores at once."""
+    part, size, begun = Part(), 0, time.monotonic()
+    for entry in _json_lines(asked.path) if kind is Format.JSON_LINES else _items(asked, kind, part.notes):
+        if isinstance(entry, tuple):
+            part.lines.append(entry)
+            size += len(entry[1])
+        elif entry.left_out:
+            left_out.add(entry)
+        else:
+            part.refused.append((entry.where[:PLACE_LIMIT], entry.refused[:REASON_LIMIT]))
+        if len(part.lines) + len(part.refused) >= PART_LINES or size >= PART_BYTES or time.monotonic() - begun > PART_SECONDS:
+            yield Part(part.lines, part.refused, part.notes[:])
+            part.lines, part.refused, size, begun = [], [], 0, time.monotonic()
+            part.notes.clear()
+    yield part
+
+
+def _items(asked: Asked, kind: Format, notes: list[str]) -> Iterator[Placed | ImportItem]:
+    """The lines of the rows of a file, and its other items."""
+    (_, items), *_ = by_persona(asked.path, kind, asked.me, notes.append, asked.persona)
+    for item in map(without_deep_row, forgetting(items) if asked.forget_deleted else items):
+        yield item if item.row is None else (item.where[:PLACE_LIMIT], json_line(item.row)[: LINE_LIMIT_BYTES + 1])
+
+
+def _json_lines(path: Path) -> Iterator[Placed]:
+    """Of a line beyond the limit one byte too many is kept, so that it is refused."""
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(LINE_LIMIT_BYTES + 2):
+            number += 1
+            rest = line
+            while rest and not rest.endswith(b"\n"):
+                rest = file.readline(LINE_LIMIT_BYTES)
+            yield f"line {number}", line.rstrip(b"\r\n")[: LINE_LIMIT_BYTES + 1]
+
+
+def _limit_memory() -> None:
+    apsw.hard_heap_limit(SQLITE_LIMIT_BYTES)
+    if sys.platform == "linux":  # macOS has the limit and ignores it
+        import resource  # noqa: PLC0415  Windows has none
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def main() -> None:
+    """Answers until the server has gone."""
+    output = answers_to_server()
+    _limit_memory()
+    try:
+        while True:
+            asked = pickle.load(sys.stdin.buffer)  # noqa: S301  the server wrote it
+            end_after(LIMIT_SECONDS + _GRACE_SECONDS)
+            for answer in answers(asked):
+                end_after(0)  # the server may take its time
+                output.write(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
+                output.flush()
+                end_after(LIMIT_SECONDS + _GRACE_SECONDS)
+            end_after(0)
+    except (EOFError, OSError):  # the server has gone
+        return
