@@ -203,7 +203,7 @@ def _server(process: int | None) -> Finding:
 def _unnamed_calls(directory: Path) -> list[Finding]:
     """How many calls the running server has answered as `default` because they named no persona, where there are others."""
     try:
-        server = discovery.running(directory, lambda url, secret: Connection(url, default_token(), secret=secret))
+        server = discovery.serving(directory, lambda url, secret: Connection(url, default_token(), secret=secret))
         counts = server.get_json("/ready").get("calls_without_persona", {}) if server else {}
     except MemoryMCPError:  # it has just ended, or wants another token
         return []
