@@ -220,6 +220,16 @@ def test_a_store_without_the_persona_says_which_one_has_it(at_home: dict[str, st
     assert f"--data {shlex.quote(str(tmp_path / 'mine'))}" in done.stderr
 
 
+def test_a_chat_begins_in_the_store_that_is_named(at_home: dict[str, str], other: RunningServer, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(NO_MODELS)
+    named = {**at_home, "MEMORY_MCP_DATA": str(tmp_path / "mine"), "OLLAMA_HOST": "http://127.0.0.1:9"}
+    before = rows(other)
+    done = command("chat", "--once", "もなかは元気？", "-m", "ollama:x", "--transcript", "-p", "さくら", environment=named)
+    assert f"さくら is new in {tmp_path}/mine" in done.stderr
+    assert (tmp_path / "mine/.server.lock").exists()
+    assert rows(other) == before
+
+
 def test_a_client_gets_the_store_that_answers_now_or_the_directory_that_is_named(
     run: Run, other: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
