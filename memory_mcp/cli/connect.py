@@ -69,7 +69,13 @@ def connect(
     language: Annotated[Language | None, typer.Option(help="Of the instructions. Default: the language of this machine.")] = None,
     url: Url = None,
     data: DataDirectory = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace another program's server of that name; --remove puts it back.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Replace another program's server of that name, which --remove puts back; with --remove: also instructions that other clients read.",
+        ),
+    ] = False,
     with_token: Annotated[
         bool | None, typer.Option("--with-token/--no-token", help="Include a placeholder for a token. Default: if MEMORY_MCP_TOKEN is set.")
     ] = None,
@@ -84,7 +90,7 @@ def connect(
     all_parts = [Part.SNIPPET, *([Part.HOOKS] if hooks else []), Part.INSTRUCTIONS]
     parts = all_parts if only is Part.BOTH else [only]
     if remove:
-        _remove_from_files(recipe, name, canonical_name(persona) if persona else None, parts, file)
+        _remove_from_files(recipe, name, canonical_name(persona) if persona else None, parts, file, force=force)
         return
     has_token = bool(default_token()) if with_token is None else with_token
     persona = default_persona() if persona is None else persona
@@ -188,7 +194,7 @@ def _with_names(text: str, recipe: Recipe, personas: Mapping[str, str]) -> str:
     return text
 
 
-def _remove_from_files(recipe: Recipe, name: str, persona: str | None, parts: Sequence[Part], file: Path | None) -> None:
+def _remove_from_files(recipe: Recipe, name: str, persona: str | None, parts: Sequence[Part], file: Path | None, *, force: bool) -> None:
     """Takes these parts out, and prints what changed: the hooks of the server's persona and of `persona`; without either all that are of no
     other server."""
     settings = _settings_file(recipe, file, parts)
@@ -205,7 +211,7 @@ def _remove_from_files(recipe: Recipe, name: str, persona: str | None, parts: Se
         _change_hooks(hooks.file(), partial(_is_removed, own=own, others=list(personas.values())), {})
     if Part.INSTRUCTIONS in parts and recipe.instructions_file:
         needing = [other for other, path in _clients_beside(recipe) if name in other.personas_in(tree_of(path, other.form))]
-        if needing:
+        if needing and not force:
             listed = ", ".join(client for client, each in RECIPES.items() if each in needing)
             tell(f"The instructions in {recipe.instructions_file} stay: {listed} needs them, too.")
         else:
@@ -214,9 +220,16 @@ def _remove_from_files(recipe: Recipe, name: str, persona: str | None, parts: Se
 
 def _clients_beside(recipe: Recipe) -> list[tuple[Recipe, Path]]:
     """The other clients that read the same file of instructions, with each of their settings files that is there."""
-    others = [each for each in RECIPES.values() if each.instructions_file == recipe.instructions_file and each.location != recipe.location]
+    if recipe.instructions_file is None:
+        return []
+    shared = recipe.instructions_file.resolve()  # CLAUDE.md may be a link to AGENTS.md
+    others = [
+        each
+        for each in RECIPES.values()
+        if each.location != recipe.location and each.instructions_file and each.instructions_file.resolve() == shared
+    ]
     places = [(each, find) for each in others for find in (each.file, each.for_user and each.for_user().get("file")) if find]
-    return [(each, path) for each, find in places if each.instructions_file and (path := find()).exists()]
+    return [(each, path) for each, find in places if (path := find()).exists()]
 
 
 def _is_removed(command: str, own: Sequence[str], others: Sequence[str]) -> bool:

@@ -156,10 +156,10 @@ def say_where_else(store: "Store", persona: str | None) -> None:
         tell(f"memory-mcp: {name} is new in {store.directory}; another store on this machine has one of that name: {options}", err=True)
 
 
-def configured_address() -> str:
-    """Where a server with the default config.json listens."""
+def configured_address(config: Path | None = None) -> str:
+    """Where a server with this config.json listens, or with the default one."""
     try:
-        settings = settings_of(None)
+        settings = settings_of(config)
     except ConfigError:
         settings = Settings()  # a client works without it; `serve` and `doctor` report the error
     host = "127.0.0.1" if settings.server_host in _ALL_ADDRESSES else settings.server_host

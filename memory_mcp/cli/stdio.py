@@ -45,7 +45,7 @@ def stdio(persona: PersonaName = None, data: Data = None, config: ConfigFile = N
         return Connection(address, default_token(), default_persona() if persona is None else persona, secret)
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="memory-mcp stdio: %(message)s")
-    address, place = configured_address(), stores.place(url, data)
+    address, place = configured_address(config), stores.place(url, data)
     given = stores.find(url, data, address, connect).server if isinstance(place, str) else None
     here = Here(place if isinstance(place, Path) else personal_data_directory(), config)
     if given is None:

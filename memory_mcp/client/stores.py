@@ -41,10 +41,11 @@ class Store:
             ServerUnreachable: there is none.
         """
         if self.server is None:
+            directory = Path(self.directory or "").absolute()
             raise ServerUnreachable(
-                f"no server serves the data directory {self.directory}",
+                f"no server serves the data directory {directory}",
                 f"the one at {self.address} serves another" if self.is_taken else f"none answers at {self.address}",
-                f"Start one with `memory-mcp serve --data {shlex.quote(str(self.directory))}`, or name the address of another with --url",
+                f"Start one with `memory-mcp serve --data {shlex.quote(str(directory))}`, or name the address of another with --url",
             )
         return self.server
 

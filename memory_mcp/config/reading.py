@@ -22,6 +22,7 @@ _LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY", "PERSONA", "EMBEDDINGS_KE
 
 # What a server leaves in each data directory that it has served.
 _MARKS = (".server.lock", ".server.json", "memory_operations.log")
+_PERSONA_FILES = ("persona.json", "memory.sqlite")
 
 # How pydantic names the kinds of a value that may be of several.
 _KIND = re.compile(r"(list|dict|literal)\[.*\]")
@@ -59,12 +60,18 @@ def _is_elsewhere() -> bool:
 
 def named_data_directory() -> Path | None:
     """The data directory that somebody names: `MEMORY_MCP_DATA`, or else `memory` in the working directory, if config.json is next to it
-    or a server has served it."""
+    or a server's data are in it."""
     given, here = os.environ.get(f"{ENVIRONMENT_PREFIX}DATA"), Path("memory")
     if given:
         return Path(given)
-    is_ours = here.is_dir() and (Path("config.json").is_file() or any(os.path.exists(here / mark) for mark in _MARKS))  # noqa: PTH110  which doesn't raise where it may not look
-    return here if is_ours else None
+    return here if here.is_dir() and (Path("config.json").is_file() or _is_of_a_server(here)) else None
+
+
+def _is_of_a_server(directory: Path) -> bool:
+    """Whether a server has served a directory, or there are personas in it."""
+    if any(os.path.exists(directory / mark) for mark in _MARKS):  # noqa: PTH110  which doesn't raise where it may not look
+        return True
+    return any(next(directory.glob(f"*/{name}"), None) for name in _PERSONA_FILES)
 
 
 def personal_data_directory() -> Path:

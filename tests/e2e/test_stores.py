@@ -5,9 +5,13 @@ import shlex
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+from figures import Figure
 from processes import RunningServer, command, serving
 from stdio_host import call
 
@@ -84,23 +88,73 @@ def users_own(_directory: Path, _: pytest.MonkeyPatch) -> None:
 NAMED = [named_by_variable, named_by_checkout, named_by_what_a_server_left, users_own]
 
 
+# Each command that calls a server; those that start one themselves, or print what others are to call, have tests of their own.
+COMMANDS = [
+    "remember よその話",
+    "recall もなか",
+    "recent",
+    "context",
+    "expire-session s never",
+    "personas",
+    "revise KEY よその話",
+    "forget KEY",
+    "import a.jsonl",
+    "export",
+    "sync folder",
+    "organize",
+    "figures",
+    "weights",
+    "history KEY",
+    "purge KEY",
+    "pack make a.pack --name a --signer b",
+    "pack install a.pack",
+    "persona list",
+    "persona stats",
+    "persona rename さくら さくろ",
+    "persona copy さくら さくろ",
+    "persona merge さくら さくろ",
+    "persona erase さくら --confirm さくら",
+]
+OTHERS = {"chat", "stdio", "connect", "hook"}
+
+
+def commands_with(option: str, tree: Any, words: tuple[str, ...] = ()) -> Iterator[str]:
+    for name, inner in getattr(tree, "commands", {}).items():
+        yield from commands_with(option, inner, (*words, name))
+    if any(parameter.name == option for parameter in tree.params):
+        yield " ".join(words)
+
+
+def test_every_command_that_calls_a_server_is_tried() -> None:
+    names = {name for name in commands_with("url", typer.main.get_command(cli.app)) if name not in OTHERS}
+    assert names == {name for name in names for line in COMMANDS if line == name or line.startswith(f"{name} ")}
+    assert len(names) == len(COMMANDS)
+
+
 @pytest.mark.parametrize("name_it", NAMED)
 def test_a_store_that_no_server_serves_is_not_swapped_for_another(
-    name_it: Callable[[Path, pytest.MonkeyPatch], None], run: Run, other: RunningServer, monkeypatch: pytest.MonkeyPatch
+    name_it: Callable[[Path, pytest.MonkeyPatch], None], run: Run, other: RunningServer, monkeypatch: pytest.MonkeyPatch, figure: Figure
 ) -> None:
     name_it(Path.cwd(), monkeypatch)
-    before = rows(other)
-    Path("a.jsonl").write_text('{"content": "よその話"}\n')
-    hook = run("hook", "-p", "さくら")
-    assert hook[0] == 0
-    for arguments in (["remember", "よその話"], ["recall", "もなか"], ["import", "a.jsonl"], ["export"], ["context"], ["personas"]):
-        status, out, err = run(*arguments, *(["-p", "さくら"] if arguments != ["personas"] else []))
-        assert (status, out) == (1, ""), arguments
-        assert "no server serves the data directory" in err
+    (Path.cwd() / "folder").mkdir()
+    (Path.cwd() / "a.jsonl").write_text('{"content": "よその話"}\n', encoding="utf-8")
+    made = other.memory_mcp("pack", "make", str(Path.cwd() / "a.pack"), "--name", "a", "--signer", "b", "-p", "さくら")
+    assert made.returncode == 0, made.stderr
+    before, key = rows(other), json.loads(other.memory_mcp("recall", "-p", "さくら", "--json").stdout)["hits"][0]["key"]
+    for line in COMMANDS:
+        status, out, err = run(*line.replace("KEY", key).replace("make a.pack", "make b.pack").split())
+        assert status == 1, line
+        assert "もなか" not in out, line
+        assert "no server serves the data directory" in err, line
         assert f"the one at {other.url} serves another" in err
-        assert "--url" in err
         assert "serve --data" in err
+        assert "--url" in err
+    for event in ("SessionStart", "Stop"):
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(json.dumps({"hook_event_name": event}).encode())))
+        status, out, _ = run("hook", "-p", "さくら")
+        assert (status, json.loads(out)) == (0, {})
     assert rows(other) == before
+    figure("commands in a store without a server, beside another's", len(COMMANDS) + 2)
 
 
 def test_a_server_of_the_store_is_used_wherever_it_answers(
@@ -164,6 +218,16 @@ def test_a_store_without_the_persona_says_which_one_has_it(at_home: dict[str, st
     home = {**at_home, "MEMORY_MCP_DATA": str(tmp_path / "mine"), "MEMORY_MCP_SERVER_PORT": "9"}
     done = command("stdio", "--data", str(tmp_path / "third"), "-p", "さくら", stdin=b"", environment=home)
     assert f"--data {shlex.quote(str(tmp_path / 'mine'))}" in done.stderr
+
+
+def test_a_chat_begins_in_the_store_that_is_named(at_home: dict[str, str], other: RunningServer, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(NO_MODELS)
+    named = {**at_home, "MEMORY_MCP_DATA": str(tmp_path / "mine"), "OLLAMA_HOST": "http://127.0.0.1:9"}
+    before = rows(other)
+    done = command("chat", "--once", "もなかは元気？", "-m", "ollama:x", "--transcript", "-p", "さくら", environment=named)
+    assert f"さくら is new in {tmp_path}/mine" in done.stderr
+    assert (tmp_path / "mine/.server.lock").exists()
+    assert rows(other) == before
 
 
 def test_a_client_gets_the_store_that_answers_now_or_the_directory_that_is_named(

@@ -275,6 +275,12 @@ def test_instructions_that_another_client_reads_stay_until_no_client_needs_them(
         assert "`memory` is the long-term memory of さくら" in Path("AGENTS.md").read_text()
     connect("--client", "zed", "--remove")
     assert Path("AGENTS.md").read_text() == "# Ours\n"
+    Path("CLAUDE.md").symlink_to("AGENTS.md")
+    for client in ("cursor", "claude-code"):
+        connect("--client", client, "--write")
+    assert "The instructions in CLAUDE.md stay: cursor" in connect("--client", "claude-code", "--remove")
+    connect("--client", "claude-code", "--remove", "--force")
+    assert Path("AGENTS.md").read_text() == "# Ours\n"
 
 
 def test_instructions_name_nobody_where_clients_that_share_them_know_different_personas_by_one_name() -> None:

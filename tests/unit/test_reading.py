@@ -184,6 +184,14 @@ def test_the_data_of_somebody_who_names_none_are_in_a_checkout_or_else_the_users
     tmp_path.joinpath("memory").mkdir()
     assert personal_data_directory() == Path("memory")
     assert config_beside(Path("memory")) == Path("config.json")
+    tmp_path.joinpath("config.json").unlink()
+    assert personal_data_directory() == user_data_directory()  # `memory` of another program
+    for mark in (".server.lock", "memory_operations.log", "nilou/persona.json", "nilou/memory.sqlite"):
+        path = tmp_path / "memory" / mark
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        assert personal_data_directory() == Path("memory"), mark
+        path.unlink()
     monkeypatch.setenv("MEMORY_MCP_DATA", "/srv/memory")
     assert config_beside(personal_data_directory()) == Path("/srv/config.json")
     monkeypatch.setenv("MEMORY_MCP_CONFIG", "/etc/memory.json")
