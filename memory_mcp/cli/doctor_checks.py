@@ -19,7 +19,16 @@ from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Found, Missing, Role
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
 from memory_mcp.encoders.torch.devices import has_driver
-from memory_mcp.errors import ConfigError, InvalidPersonaName, NotInstalled, StartupError, StoreDamaged, StoreError, install_command
+from memory_mcp.errors import (
+    ConfigError,
+    InvalidPersonaName,
+    NotInstalled,
+    StartupError,
+    StoreDamaged,
+    StoreError,
+    install_command,
+    without_passwords,
+)
 from memory_mcp.extras import EXTRAS, is_installed
 from memory_mcp.personas import cells
 from memory_mcp.personas.cells import Cell
@@ -58,6 +67,9 @@ class Finding:
     verdict: Verdict
     what: str
     sentence: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", without_passwords(self.sentence))
 
 
 def check_config(path: Path) -> tuple[Settings, list[Finding]]:

@@ -334,6 +334,7 @@ class Personas:
 
     def _migrate(self, connection: apsw.Connection, name: str, directory: Path) -> None:
         """Migrate the database; the files of an older server are copied first."""
+        migrations.check_schema(connection, DATABASE_NAME)
         if migrations.touches_older_tables(connection):
             kept = original_files.adoption_directory(self.directory, datetime.now(UTC)) / directory.name
             logger.info("%s: adopting the store of an older server; a copy is kept in %s", name, kept.relative_to(self.directory))
