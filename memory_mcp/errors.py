@@ -38,14 +38,26 @@ An error states what happened, why, and what to do about it. All three are safe 
 no paths of other personas, no tracebacks, no links of libraries. `server/errors.py` maps them to the wire.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+# The part of an address before its @: a user, and a password that may hold what no address may. After a port there is a path.
+_USER_OF_ADDRESS = re.compile(
+    r"""(?<=://)(?:[^\s/?#'"<>@]{0,256}@)+|(?<=://)[^\s/?#'"<>@:\[\]]{0,128}:(?![0-9]{0,5}[/?#])[^\s'"<>]{0,256}@"""
+)
+
+
+def without_passwords(text: str) -> str:
+    """The text with the addresses in it as they may be shown: without their users and passwords."""
+    return _USER_OF_ADDRESS.sub("", text) if "://" in text and "@" in text else text
+
 
 class MemoryMCPError(Exception):
-    """`what` happened, `why`, and what to `do`: each a clause."""
+    """`what` happened, `why`, and what to `do`: each a clause, without the passwords of addresses."""
 
     def __init__(self, what: str, why: str = "", do: str = "") -> None:
+        what, why, do = map(without_passwords, (what, why, do))
         self.what, self.why, self.do = what, why, do
         sentence = f"{what}: {why}." if why else f"{what}."
         super().__init__(f"{sentence} {do}." if do else sentence)
@@ -68,7 +80,7 @@ class SettingsRefused(InvalidInput):
 
     def __init__(self, problems: Mapping[str, str]) -> None:
         super().__init__("settings were not changed", "; ".join(f"{key}: {why}" for key, why in problems.items()), "Correct them")
-        self.problems = problems
+        self.problems = {key: without_passwords(why) for key, why in problems.items()}
 
 
 class PersonaConflict(MemoryMCPError):

@@ -3,9 +3,9 @@
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
-from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from memory_mcp.chat.events import Heard, ToolResult, TurnEnded, event_json
@@ -15,6 +15,7 @@ from memory_mcp.chat.models import VENDORS, obstacle
 from memory_mcp.chat.opening import limits_of, prices_of
 from memory_mcp.chat.tools import MEMORY, ToolServer
 from memory_mcp.config.settings import Chat
+from memory_mcp.errors import without_passwords
 
 if TYPE_CHECKING:
     from fastmcp.client.transports import ClientTransport
@@ -102,5 +103,6 @@ def _ollama() -> Json:
     try:
         with urlopen(f"{address}/api/tags", timeout=PROBE_SECONDS) as answer:  # noqa: S310  an address of the owner's environment
             return {"models": [f"ollama:{model['name']}" for model in json.load(answer)["models"]], "why": ""}
-    except (URLError, OSError, ValueError, KeyError, TypeError):
-        return {"models": [], "why": f"Ollama does not answer at {urlsplit(address).netloc}."}
+    except (HTTPException, URLError, OSError, ValueError, KeyError, TypeError):
+        shown = without_passwords(address).partition("://")[2].partition("/")[0]
+        return {"models": [], "why": f"Ollama does not answer at {shown}."}

@@ -30,6 +30,7 @@ from memory_mcp.errors import (
     StoreDamaged,
     StoreError,
     install_command,
+    without_passwords,
 )
 from memory_mcp.extras import EXTRAS, is_installed
 from memory_mcp.personas import cells
@@ -69,6 +70,9 @@ class Finding:
     verdict: Verdict
     what: str
     sentence: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sentence", without_passwords(self.sentence))
 
 
 def check_config(path: Path) -> tuple[Settings, list[Finding]]:

@@ -29,7 +29,7 @@ def purge(
     server = connection(url, persona, pool=pool)
     listed = server.post_json("/api/purge", {"keys": keys or []})
     if not as_json or dry_run:
-        print_json(listed) if as_json else _show_plan(listed)
+        print_json(listed) if as_json else _show_plan(listed, is_trial=dry_run)
     if dry_run or not listed.get("confirm"):
         return
     if not yes and not answer_of(lambda: typer.confirm(worded("Erase this for good? This can't be undone")), "Answer y, or use --yes"):
@@ -46,9 +46,10 @@ def purge(
     _show_remains(done)
 
 
-def _show_plan(listed: Mapping[str, Any]) -> None:
+def _show_plan(listed: Mapping[str, Any], *, is_trial: bool) -> None:
     for outcome in listed.get("outcomes", []):
-        typer.echo(f"{outcome['key']}: {worded(outcome['outcome'])} {outcome.get('reason') or outcome.get('content', '')}".rstrip())
+        what = outcome["outcome"] if is_trial else outcome["outcome"].removeprefix("would_")
+        typer.echo(f"{outcome['key']}: {worded(what)} {outcome.get('reason') or outcome.get('content', '')}".rstrip())
     for what, verb in (("trash", "move to the trash"), ("erase", "erase")):
         for due in listed.get(what, []):
             since = worded(f"since {due['since']}")

@@ -349,7 +349,7 @@ class Experience(Group):
     similar_from: dict[str, float] = Field(
         {},
         description="From which similarity to a task on its experience is advised, by embedding model, and by `words` for searches without one. "
-        "Of others: what suits the model, 0.6 for e5 and 0.7 for others; 0.36 for words.",
+        "Of others: what suits the model, 0.66 for e5 and 0.7 for others; 0.43 for words.",
     )
     success_from: float = Field(
         0.9, ge=0, le=1, description="The share of the tries that must have worked for steps to be advised; below, they are warned of."

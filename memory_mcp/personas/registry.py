@@ -334,6 +334,7 @@ class Personas:
 
     def _migrate(self, connection: apsw.Connection, name: str, directory: Path) -> None:
         """Migrate the database; the files of an older server are copied first."""
+        migrations.check_schema(connection, DATABASE_NAME)
         if not migrations.touches_older_tables(connection):
             self._note_adopted(name, prepare(connection))
             return

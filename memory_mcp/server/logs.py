@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from logging.handlers import MemoryHandler
 from typing import Any, Literal
 
+from memory_mcp.errors import without_passwords
 from memory_mcp.server import call_record
 
 LogFormat = Literal["text", "json"]
@@ -30,13 +31,13 @@ class JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": without_passwords(record.getMessage()),
         }
         if call := call_record.current():
             line |= {"request": call.number, "operation": call.operation}
         line |= {fact: getattr(record, fact) for fact in FACTS if hasattr(record, fact)}
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = without_passwords(self.formatException(record.exc_info))
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
@@ -45,6 +46,10 @@ class _TextLines(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, with a traceback if there is one."""
+        return without_passwords(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's name
         """The line without a traceback."""

@@ -54,7 +54,7 @@ def _attempt(path: Path, quiet: bool, key: PersonaKey | None, logged: str | None
     try:
         with _opened(path, quiet, key) as connection:
             return _inspect(connection, logged)
-    except (apsw.Error, UnicodeDecodeError) as error:
+    except (apsw.Error, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         return Inspection((str(error),))
 
 

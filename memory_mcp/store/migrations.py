@@ -4,19 +4,22 @@ In the file of an older server, conflicting tables are renamed first and its mem
 themselves only see tables of ours.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing, suppress
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import apsw
 
-from memory_mcp.errors import StoreError
+from memory_mcp.errors import StoreDamaged, StoreError
 from memory_mcp.store import operations, timestamps
 from memory_mcp.store.graph import schema as graph_schema
-from memory_mcp.store.legacy import further_rows, schemas, table_adoption
+from memory_mcp.store.legacy import further_rows, row_conversion, schemas, table_adoption
 from memory_mcp.store.legacy.table_adoption import MEMORIES, Converted
 from memory_mcp.store.operations import Operation
+from memory_mcp.store.sqlite.errors import shown_name
 
 # How many of the rows that aren't adopted are named.
 ROWS_NAMED = 100
@@ -318,6 +321,18 @@ _MISDATED_SUMMARIES = """
 INSERT OR IGNORE INTO summaries_due(scope, subject, touched_at)
 SELECT s.scope, s.subject, m.updated_at FROM summaries s JOIN memories m ON m.key = s.key WHERE m.occurred_at > m.updated_at
 """
+
+
+def _local_times_of_operations(connection: apsw.Connection) -> None:
+    """Give the operations that an older server recorded in its local time an offset, as ours have."""
+    rows = connection.execute(
+        "SELECT id, timestamp FROM operations WHERE timestamp NOT LIKE '%+__:__' AND timestamp NOT LIKE '%Z'"
+    ).fetchall()
+    for id_, text in rows:
+        if at := row_conversion.moment(text):
+            connection.execute("UPDATE operations SET timestamp = ? WHERE id = ?", (timestamps.to_text(at), id_))
+
+
 # Each is a script in SQL, or a function for what SQL can't do.
 MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
@@ -352,6 +367,7 @@ MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0030 fewer segments while writing", _FEWER_SEGMENTS_AT_ONCE),
     ("0031 misdated summaries", _MISDATED_SUMMARIES),
     ("0032 memories that matter", _THAT_MATTER),
+    ("0033 times of adopted operations", _local_times_of_operations),
 ]
 
 
@@ -370,7 +386,8 @@ def check_schema(connection: apsw.Connection, file_name: str) -> None:
     """Refuse a file that a newer version or an unknown program has written, before anything in it is changed.
 
     Raises:
-        StoreError: it has migrations that this version doesn't know, or no table that is known to contain memories.
+        StoreError: it has migrations that this version doesn't know, or no table that is known to contain memories, or lacks what its
+            migrations made.
     """
     done = _done(connection)
     if not done and (unknown := schemas.refusal(connection, file_name)):
@@ -380,6 +397,12 @@ def check_schema(connection: apsw.Connection, file_name: str) -> None:
             "the memories were written by a newer version",
             f"it made the change {further[0]!r}, which this one doesn't know",
             "Start that version again; nothing was changed",
+        )
+    if done and (altered := _altered(connection, done)):
+        raise StoreDamaged(
+            f"the tables of {shown_name(Path(connection.filename))} were changed by another program",
+            altered,
+            "Restore a backup; nothing was changed",
         )
 
 
@@ -446,6 +469,54 @@ def _done(connection: apsw.Connection) -> set[str]:
     """The migrations applied to a file; none if its table `migrations` isn't ours."""
     columns = [row[0] for row in connection.execute("SELECT name FROM pragma_table_info('migrations')")]
     return {row[0] for row in connection.execute("SELECT name FROM migrations")} if columns == ["name", "applied_at"] else set()
+
+
+def _altered(connection: apsw.Connection, done: Collection[str]) -> str:
+    """How a file differs from what its migrations made of it, as far as one look shows; empty if it doesn't."""
+    todo = [name for name, _ in MIGRATIONS if name not in done]
+    try:
+        coming = _created_by(todo) if todo else set()
+    except apsw.Error:  # later changes build on it
+        return f"the record of the change {todo[0]!r} is lost"
+    kinds = {
+        name.lower(): kind for kind, name in connection.execute("SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'view')")
+    }
+    for table, columns in _tables().items():
+        if table not in coming and kinds.get(table) != "table":
+            return f"{table} is a view" if table in kinds else f"the table {table} is missing"
+        # A table of an older server may have the name of one to come, but not all its columns.
+        if table in coming and table in kinds and _columns(connection, table) == columns:
+            return f"the record of the change that made {table} is lost"
+    return _obstacle(connection, done) if todo else ""
+
+
+def _obstacle(connection: apsw.Connection, done: Collection[str]) -> str:
+    """Why the pending migrations can't be made, tried on empty tables like those of the file; empty if they can."""
+    with closing(apsw.Connection(":memory:")) as tried:
+        for (sql,) in connection.execute(
+            "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC, rowid"
+        ):
+            with suppress(apsw.Error):  # the tables behind a virtual one are there; other programs have tables that can't be made here
+                tried.execute(sql)
+        try:
+            tried.executemany("INSERT INTO migrations VALUES (?, '')", [(name,) for name in done])
+            migrate(tried)
+        except apsw.Error as error:
+            return f"the change {pending(tried)[0]!r} can't be made: {error}"
+    return ""
+
+
+@cache
+def _tables() -> Mapping[str, frozenset[str]]:
+    """The tables that all migrations make, each with its columns."""
+    with closing(apsw.Connection(":memory:")) as blank:
+        for _, step in MIGRATIONS:
+            run(blank, step)
+        return {table: _columns(blank, table) for table in table_adoption.tables(blank)}
+
+
+def _columns(connection: apsw.Connection, table: str) -> frozenset[str]:
+    return frozenset(row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,)))
 
 
 def _created_by(todo: list[str]) -> set[str]:

@@ -1,9 +1,16 @@
 """What config.json may say."""
 
+import re
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
 from memory_mcp.config.settings import NEEDS_RESTART, Fusion, Settings, documented_keys, restart_needed
+from memory_mcp.encoders.model_families import ranking_of
+from memory_mcp.experience.matches import LEAST_BY_WORDS
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 SEED_KEYS = {
     "embeddings_model", "embeddings_device", "reranker_model", "reranker_top_n", "server_host", "server_port",
@@ -64,3 +71,12 @@ def test_only_a_changed_key_that_needs_it_asks_for_a_restart():
 def test_the_description_of_every_key_that_needs_a_restart_says_so():
     told = {key.partition(".")[0] for key, _, description in documented_keys() if "Needs a restart" in description}
     assert told == NEEDS_RESTART
+
+
+def test_the_sentence_about_similar_tasks_has_the_numbers_of_the_code():
+    (description,) = [sentence for key, _, sentence in documented_keys() if key == "experience.similar_from"]
+    numbers = [str(ranking_of(model).same_task) for model in ("intfloat/multilingual-e5-small", "another")] + [str(LEAST_BY_WORDS)]
+    assert re.findall(r"0\.\d+", description) == numbers
+    for page in ("configuration.md", "configuration.ja.md"):
+        (row,) = [line for line in (DOCS / page).read_text(encoding="utf-8").splitlines() if line.startswith("| `experience.similar_from`")]
+        assert re.findall(r"0\.\d+", row) == numbers

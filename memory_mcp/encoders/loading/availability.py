@@ -12,7 +12,7 @@ from typing import Literal
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.failures import first_line
 from memory_mcp.encoders.packaged import package
-from memory_mcp.errors import EncoderFailed, NotInstalled
+from memory_mcp.errors import EncoderFailed, NotInstalled, without_passwords
 from memory_mcp.extras import is_installed, require
 
 HUB_TIMEOUT_SECONDS = 4.0
@@ -69,7 +69,7 @@ def elsewhere(settings: Settings, role: Role) -> str | None:
     """Where a model runs that is not loaded from files here, as a phrase; None if it is loaded here."""
     url = settings.embeddings_url if role == "embedder" else settings.reranker_url
     if url:
-        return f"at {url}"
+        return f"at {without_passwords(url)}"
     return f"by the class {settings.embeddings_class}" if role == "embedder" and settings.embeddings_class else None
 
 

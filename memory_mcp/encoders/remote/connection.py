@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 
 from memory_mcp.encoders.failures import CircuitBreaker
-from memory_mcp.errors import EncoderFailed
+from memory_mcp.errors import EncoderFailed, without_passwords
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 BUSY_SECONDS = 1.0  # how long an overloaded server is left alone, unless its Retry-After has a number
@@ -65,6 +65,7 @@ class Connection:
 
     def failed(self, reason: str, pause_seconds: float | None = None) -> EncoderFailed:
         """The error for a failure, after which the server is left alone for a moment."""
+        reason = without_passwords(reason)
         self._breaker.failed(reason, pause_seconds)
         return EncoderFailed(f"{self.name} failed", reason)
 

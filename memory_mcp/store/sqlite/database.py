@@ -22,7 +22,7 @@ import apsw
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
 from memory_mcp.store.files.encryption_keys import PersonaKey
 from memory_mcp.store.sqlite import cipher, network_drives
-from memory_mcp.store.sqlite.errors import translate, translated_errors
+from memory_mcp.store.sqlite.errors import shown_name, translate, translated_errors
 from memory_mcp.store.sqlite.reader_pool import ReaderPool
 
 T = TypeVar("T")
@@ -88,12 +88,19 @@ class Database:
         return self.file_id is not None and file_id(self.path) != self.file_id
 
     def prepare(self, work: Work) -> None:
-        """Run `work` on the writing connection before the file is used otherwise: for migrations."""
-        with self._remember_damage():
-            try:
-                work(self._write_connection)
-            except apsw.ReadOnlyError as error:
-                raise self.unwritable or error from error
+        """Run `work` on the writing connection before the file is used otherwise: for migrations.
+
+        Raises:
+            StoreError: it can't be used. Whatever fails now is the fault of what is in the file.
+        """
+        try:
+            with self._remember_damage():
+                try:
+                    work(self._write_connection)
+                except apsw.ReadOnlyError as error:
+                    raise self.unwritable or error from error
+        except (apsw.Error, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise StoreError(f"the database of {shown_name(self.path)} can't be used", str(error), "See `memory-mcp doctor`") from error
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:

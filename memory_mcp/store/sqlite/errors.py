@@ -10,7 +10,18 @@ import apsw
 
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError, StoreFull, StoreReadOnly
 
-CHANGED_BY_HAND = ("no such table", "no such column", "malformed JSON", "has no column named")
+CHANGED_BY_HAND = (
+    *("no such table", "no such column", "malformed JSON", "has no column named", "because it is a view", "duplicate column name"),
+    *(
+        "already exists",
+        "no such module",
+        "vtable constructor failed",
+        "malformed database schema",
+        "no such collation",
+        "cannot INSERT into",
+    ),
+    *("no such index", "error in view", "error in trigger", "error in index", "error in table", "no such function", "virtual table"),
+)
 FULL_DISK_BYTES = 128 * 1024
 # What the name of a directory has behind that of its persona, where other systems could not hold it alone.
 _HASH = re.compile(r"~[0-9a-f]{20}$")
@@ -33,7 +44,7 @@ def translate(error: apsw.Error, path: Path) -> StoreError | Overloaded | None:
 
     A table that isn't there and JSON that is none are no bugs: the file was edited by hand.
     """
-    name = _HASH.sub("", path.parent.name)
+    name = shown_name(path)
     no_file = isinstance(error, apsw.CantOpenError | apsw.IOError)
     if isinstance(error, apsw.FullError) or (no_file and _is_full(path)):
         return StoreFull("the disk is full", f"nothing could be written for {name}", "Free some room and try again; reading still works")
@@ -54,6 +65,11 @@ def translate(error: apsw.Error, path: Path) -> StoreError | Overloaded | None:
         do = "Check the disk (room, quota) and the permissions of the data directory" if no_file else "See `memory-mcp doctor`"
         return StoreError(f"the database of {name} can't be used", str(error), do)
     return None
+
+
+def shown_name(path: Path) -> str:
+    """What the persona of the database at `path` is called in errors: the readable part of its directory's name."""
+    return _HASH.sub("", path.parent.name)
 
 
 def _is_changed_by_hand(error: apsw.Error) -> bool:
