@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from memory_mcp.errors import InvalidInput, Overloaded
-from memory_mcp.transfer.formats.worker import LIMIT_SECONDS, Answer, Asked, End, Failed
+from memory_mcp.transfer.formats.worker import LIMIT_SECONDS, MEMORY_LIMIT_BYTES, Answer, Asked, End, Failed
 from memory_mcp.worker_processes import NotStarted, Pool, Worker
 
 # After a larger file the process ends, and all of its memory is given back; the next small one need not wait for another.
 KEPT_AFTER_BYTES = 1024 * 1024
-_PROGRAM = "from memory_mcp.transfer.formats.worker import main; main()"
+_PROGRAM = "from memory_mcp.transfer.formats.worker import main; main({})"
 
 
 class Reading:
@@ -54,10 +54,10 @@ class Reading:
 class ReadingProcesses:
     """The processes of one server that read files. Thread-safe."""
 
-    def __init__(self, limit_seconds: float = LIMIT_SECONDS) -> None:
+    def __init__(self, limit_seconds: float = LIMIT_SECONDS, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> None:
         """A process that sends nothing for `limit_seconds` while it is waited for is killed."""
         self._limit_seconds = limit_seconds
-        self._pool = Pool(_PROGRAM)
+        self._pool = Pool(_PROGRAM.format(memory_limit_bytes))
 
     @contextmanager
     def reading(self, asked: Asked) -> Iterator[Reading]:

@@ -87,7 +87,7 @@ class Failed:
 Answer = Recognized | Counted | Part | End | Failed
 
 
-def answers(asked: Asked) -> Iterator[Answer]:
+def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Iterator[Answer]:
     """What there is to tell of a file, in order; the last one is `End` or `Failed`."""
     try:
         kind = detect_format(asked.path, asked.format)
@@ -106,7 +106,7 @@ def answers(asked: Asked) -> Iterator[Answer]:
     except MemoryMCPError as error:
         yield Failed(error)
     except (MemoryError, apsw.NoMemError):
-        limit = MEMORY_LIMIT_BYTES // 1024**2
+        limit = memory_limit_bytes // 1024**2
         yield Failed(InvalidInput("the file can't be read", f"that takes more than {limit:,} MiB of memory", "Split it"))
     except RecursionError:
         yield Failed(InvalidInput("the file can't be read", "something in it is nested too deeply", "Take it out"))
@@ -151,23 +151,23 @@ def _json_lines(path: Path) -> Iterator[Placed]:
             yield f"line {number}", line.rstrip(b"\r\n")[: LINE_LIMIT_BYTES + 1]
 
 
-def _limit_memory() -> None:
+def _limit_memory(limit_bytes: int) -> None:
     apsw.hard_heap_limit(SQLITE_LIMIT_BYTES)
     if sys.platform == "linux":  # macOS has the limit and ignores it
         import resource  # noqa: PLC0415  Windows has none
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def main() -> None:
+def main(memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> None:
     """Answers until the server has gone."""
     output = answers_to_server()
-    _limit_memory()
+    _limit_memory(memory_limit_bytes)
     try:
         while True:
             asked = pickle.load(sys.stdin.buffer)  # noqa: S301  the server wrote it
             end_after(LIMIT_SECONDS + _GRACE_SECONDS)
-            for answer in answers(asked):
+            for answer in answers(asked, memory_limit_bytes):
                 end_after(0)  # the server may take its time
                 output.write(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
                 output.flush()
