@@ -100,7 +100,8 @@ def check_models(settings: Settings, data: Path) -> list[Finding]:
     """Whether the configured models are available. Loads nothing; `memory-mcp models check` does."""
     embedder = _model(settings, "embedder", settings.embeddings_model, data)
     fallback = settings.embeddings_fallback
-    standing_in = [_fallback(settings, fallback, data)] if fallback and embedder.verdict != "ok" else []
+    is_used = embedder.verdict != "ok" and fallback not in (None, settings.embeddings_model)
+    standing_in = [_fallback(settings, fallback, data)] if fallback and is_used else []
     return [embedder, *standing_in, _model(settings, "reranker", settings.reranker_model, data)]
 
 

@@ -178,12 +178,11 @@ class Models:
         return "nothing_embedded_yet" if serving is None else "reembedding"
 
     def degraded(self) -> list[str]:
-        """What answers lack of what is configured, in the words of their `degraded`."""
-        replaced = self.replaced(self.target)
-        states = (
-            {"reranker": self.reranker_state.state}
-            if self.loaded
-            else {"embedder": self.embedder_state.state, "reranker": self.reranker_state.state}
-        )
-        lacking = [f"{role}_{state}" for role, state in states.items() if state in ("absent", "loading")]
-        return [replaced.reason, *lacking] if replaced else lacking
+        """What answers lack of what is configured, in the words of their `degraded`; of some personas only, while their indexes are made."""
+        states = {"embedder": self.embedder_state.state, "reranker": self.reranker_state.state}
+        lacking = [
+            f"{role}_{state}"
+            for role, state in states.items()
+            if state in ("absent", "loading") and not (role == "embedder" and self.loaded)
+        ]
+        return [*(replaced.reason for replaced in map(self.replaced, self.loaded) if replaced), *lacking]

@@ -265,8 +265,9 @@ def test_the_earlier_model_says_that_it_answers_while_another_is_loaded(
     workshop.gate.set()
     eventually(lambda: state(registry, wish("new")) == "loaded")
     models = registry.current(wish("new"))
-    assert models.degraded() == []
-    assert models.replaced(models.earlier) == Replacement("embedder_previous", "old")
+    assert (models.degraded(), models.replaced(models.embedder)) == (["embedder_previous"], None)  # for indexes that are still its own
+    registry.retire_earlier(models.loaded[1])
+    assert registry.current(wish("new")).degraded() == []
 
 
 def test_a_changed_reranker_that_is_absent_is_not_replaced_by_the_earlier_one(
@@ -296,13 +297,14 @@ def test_the_fallback_is_used_until_the_absent_model_is_there(registry: ModelReg
     workshop.missing.clear()
     eventually(lambda: state(registry, settings) == "loaded")
     models = registry.current(settings)
-    assert models.degraded() == []
-    assert models.target is models.loaded[0]
+    assert models.degraded() == ["embedder_fallback"]
+    assert models.replaced(models.target) is None
     assert [model.name for model in models.loaded] == ["ruri", "stand-in"]
     stand_in = models.fallback
     assert models.of_generation(stand_in.generation if stand_in else None) is stand_in  # indexes that are still its own
     registry.retire_earlier(models.loaded[1])
     assert [model.name for model in registry.current(settings).loaded] == ["ruri"]
+    assert registry.current(settings).degraded() == []
     assert (workshop.made, workshop.closed) == (["stand-in", "ruri"], ["stand-in"])
     assert registry.current(settings).fallback_state.state == "off"
 
@@ -325,13 +327,13 @@ def test_the_fallback_is_used_while_the_configured_model_is_downloaded(registry:
     eventually(lambda: registry.current(settings).degraded() == ["embedder_fallback"])
     assert state(registry, settings) == "loading"
     workshop.far["ruri"].set()
-    eventually(lambda: registry.current(settings).degraded() == [])
+    eventually(lambda: state(registry, settings) == "loaded")
     registry.retire_earlier(registry.current(settings).loaded[1])
     workshop.far["next"] = threading.Event()  # the earlier model goes on meanwhile
     assert registry.current(with_fallback("next")).degraded() == ["embedder_previous"]
     eventually(lambda: "next" in workshop.looked_for)
     workshop.far["next"].set()
-    eventually(lambda: registry.current(with_fallback("next")).degraded() == [])
+    eventually(lambda: state(registry, with_fallback("next")) == "loaded")
     assert workshop.made == ["stand-in", "ruri", "next"]
 
 
