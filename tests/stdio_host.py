@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fork_server import FORKS
-from processes import ROOT, SPAWNED, Process, clean_environment, fork_server, importable
+from processes import ROOT, SPAWNED, Process, clean_environment, fork_server, importable, without_fallback
 
 ANSWER_SECONDS = 120
 
@@ -39,6 +39,9 @@ class StdioHost:
         self, directory: Path, data: Path, *options: str, environment: Mapping[str, str] | None = None, moment: str | None = None
     ) -> None:
         """Its stderr goes to a file in `directory`. It kills itself at a `moment` of trust/crashing.py, if one is given."""
+        config = data.parent / "config.json"
+        if not config.exists():
+            config.write_text(without_fallback("{}"), encoding="utf-8")
         number = next(_numbers)
         self.log = directory / f"stdio-{number}.log"
         arguments = ["stdio", "--data", str(data), *options]

@@ -113,7 +113,11 @@ def check_extras(settings: Settings) -> list[Finding]:
 
 def check_models(settings: Settings, data: Path) -> list[Finding]:
     """Whether the configured models are available. Loads nothing; `memory-mcp models check` does."""
-    return [_model(settings, "embedder", settings.embeddings_model, data), _model(settings, "reranker", settings.reranker_model, data)]
+    embedder = _model(settings, "embedder", settings.embeddings_model, data)
+    fallback = settings.embeddings_fallback
+    is_used = embedder.verdict != "ok" and fallback not in (None, settings.embeddings_model)
+    standing_in = [_fallback(settings, fallback, data)] if fallback and is_used else []
+    return [embedder, *standing_in, _model(settings, "reranker", settings.reranker_model, data)]
 
 
 def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Finding]]:
@@ -279,6 +283,14 @@ def _model(settings: Settings, role: Role, name: str | None, data: Path) -> Find
             return Finding("ok", role, f"{name} is available{where}")
         case Missing(why):
             return Finding("note", role, f"{why} Until then search works without it and reports that.")
+
+
+def _fallback(settings: Settings, name: str, data: Path) -> Finding:
+    match find_configured(settings, name, "embedder", data / DIRECTORY_NAME):
+        case Found(_):
+            return Finding("ok", "fallback", f"{name} is used until the embedder is there, and every answer says so")
+        case Missing(why):
+            return Finding("note", "fallback", why)
 
 
 def _persona(entry: Path, keys: Keys, logged: Mapping[str, str], settings: Settings) -> list[Finding]:

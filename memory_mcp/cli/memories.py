@@ -180,6 +180,10 @@ def _summary(answer: Mapping[str, Any]) -> str:
     parts = [f"{answer['persona']}: {len(answer['hits'])} hit(s), {answer.get('more', 0)} more", f"mode {named('mode', answer['mode'])}"]
     if answer.get("degraded"):
         parts.append(f"degraded: {', '.join(named('degraded', reason) for reason in answer['degraded'])}")
+    if answer.get("embedder"):
+        parts.append(f"by {answer['embedder']}")
+    if answer.get("remedy"):
+        parts.append(f"for search by meaning: {answer['remedy']}")
     if answer.get("unmatched"):
         parts.append(f"in no memory: {', '.join(answer['unmatched'])}")
     return " · ".join(map(worded, [*parts, *filter(None, [new_persona(answer, "does not exist yet")])]))

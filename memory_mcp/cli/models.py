@@ -75,6 +75,9 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
         known_traits = traits.with_known_prefixes() if role == "reranker" or settings.embeddings_class else traits
         if guess := known_traits.guess(languages_set=set_languages is not None):
             tell(f"  guessed: {guess}")
+    if settings.embeddings_model and (fallback := settings.embeddings_fallback) and fallback != settings.embeddings_model:
+        typer.echo(f"{worded('fallback')}: {fallback}")
+        tell(f"  where: {worded(_where(find_configured(settings, fallback, 'embedder', _exports(data))))}")
 
 
 @models.command()

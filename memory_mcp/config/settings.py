@@ -364,6 +364,10 @@ class Settings(Group):
         "cl-nagoya/ruri-v3-30m",
         description="Embedding model: a Hugging Face name, a directory, or `multilingual-e5-small` (from a package). `null`: none.",
     )
+    embeddings_fallback: ModelName | None = Field(
+        "multilingual-e5-small",
+        description="The embedding model that is used while `embeddings_model` is absent; every answer says so. `null`: none, words alone.",
+    )
     embeddings_device: Literal["cpu", "cuda", "auto"] = Field(
         "cpu", description="The device of both models; `auto` uses a GPU if there is one."
     )

@@ -108,6 +108,14 @@ class Reranker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Replacement:
+    """An embedder that answers in place of the configured one: why, as a word of `degraded`, and its name."""
+
+    reason: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ModelState:
     """The state of a configured model: `off` (configured as null), `absent` (`error` gives the reason), `loading`, or `loaded`.
 
@@ -123,12 +131,15 @@ class ModelState:
     backend: str | None = None
 
 
+OFF = ModelState("off")
+
+
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The loaded models and the state of both. A call takes one `Models` and keeps it until it ends.
+    """The loaded models and their states. A call takes one `Models` and keeps it until it ends.
 
-    After a change of `embeddings_model`, the `earlier` embedder keeps answering for a persona until all of that persona's vectors
-    exist in the new generation.
+    While the configured embedder is absent, the `fallback` that `embeddings_fallback` names is used instead. After a change, the `earlier`
+    embedder keeps answering for a persona until all of that persona's vectors exist in the new generation.
     """
 
     embedder: Embedder | None
@@ -136,7 +147,42 @@ class Models:
     embedder_state: ModelState
     reranker_state: ModelState
     earlier: Embedder | None = None
+    fallback: Embedder | None = None
+    fallback_state: ModelState = OFF
+
+    @property
+    def loaded(self) -> tuple[Embedder, ...]:
+        """The loaded embedders. Indexes are made for the first."""
+        return tuple(model for model in (self.embedder, self.fallback, self.earlier) if model)
+
+    @property
+    def target(self) -> Embedder | None:
+        """The embedder for which indexes are made."""
+        return next(iter(self.loaded), None)
 
     def of_generation(self, generation: str | None) -> Embedder | None:
         """The loaded embedder that makes vectors of this generation."""
-        return next((model for model in (self.embedder, self.earlier) if model and model.generation == generation), None)
+        return next((model for model in self.loaded if model.generation == generation), None)
+
+    def replaced(self, embedder: Embedder | None) -> Replacement | None:
+        """What an answer says of an embedder that answers in place of the configured one; None of the configured one."""
+        if embedder is None or (self.embedder and self.embedder.generation == embedder.generation):
+            return None
+        is_fallback = self.fallback is not None and self.fallback.generation == embedder.generation
+        return Replacement("embedder_fallback" if is_fallback else "embedder_previous", embedder.name)
+
+    def why_none(self, serving: str | None) -> str:
+        """Why no loaded embedder makes vectors of the generation that serves a persona."""
+        if self.embedder_state.state != "loaded":
+            return f"embedder_{self.embedder_state.state}"
+        return "nothing_embedded_yet" if serving is None else "reembedding"
+
+    def degraded(self) -> list[str]:
+        """What answers lack of what is configured, in the words of their `degraded`; of some personas only, while their indexes are made."""
+        states = {"embedder": self.embedder_state.state, "reranker": self.reranker_state.state}
+        lacking = [
+            f"{role}_{state}"
+            for role, state in states.items()
+            if state in ("absent", "loading") and not (role == "embedder" and self.loaded)
+        ]
+        return [*(replaced.reason for replaced in map(self.replaced, self.loaded) if replaced), *lacking]

@@ -15,7 +15,7 @@ from memory_mcp.characters import is_japanese
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Filters, Memory
 from memory_mcp.encoders.model_families import own_name, ranking_of
-from memory_mcp.encoders.models import Embedder, Models, Vectors
+from memory_mcp.encoders.models import Embedder, Models, Replacement, Vectors
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.names import key_in, pool_of
@@ -54,10 +54,12 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The experiences compared with a task, the most similar first. `skipped`: why no model compared them, unless none is wanted."""
+    """The experiences compared with a task, the most similar first. `skipped`: why no model compared them, unless none is wanted. `replaced` says
+    that the model that did is not the configured one."""
 
     all: tuple[Match, ...] = ()
     skipped: str | None = None
+    replaced: Replacement | None = None
 
     @property
     def near(self) -> list[Match]:
@@ -92,7 +94,8 @@ def matches(persona: Persona, task: str, *, models: Models, settings: Settings, 
     least = _least(settings, vector.embedder.name if vector else None)
     asked = _words(task)
     matched = [_match(memory, asked, by_meaning, counted.get(id_, Counts()), least) for id_, memory in known.items()]
-    return Matches(tuple(sorted(filter(None, matched), key=lambda match: match.similarity, reverse=True)), skipped)
+    ordered = tuple(sorted(filter(None, matched), key=lambda match: match.similarity, reverse=True))
+    return Matches(ordered, skipped, models.replaced(vector.embedder) if vector else None)
 
 
 def of_pool(match: Match, store: str) -> Match:
@@ -139,7 +142,7 @@ def _embedded(persona: Persona, task: str, models: Models, indexes: IndexCache |
         serving = stored_vectors.serving_generation(connection)
     embedder = models.of_generation(serving)
     if embedder is None:
-        return None, f"embedder_{state}" if state != "loaded" else None if serving is None else "reembedding"
+        return None, None if state == "loaded" and serving is None else models.why_none(serving)
     if not embedder.covers(task):
         return None, "embedder_language"
     index = indexes.get(persona.database, embedder.generation)

@@ -138,12 +138,12 @@ def re_embed(
     return ReEmbedded(0, 0, swapped=_swap(persona, embedder.generation, indexes))
 
 
-def drop_unused(persona: Persona, keep: Sequence[str], indexes: IndexCache) -> bool:
-    """Deletes some of the vectors of generations that neither serve nor are in `keep`. Returns whether there may be more."""
+def drop_unused(persona: Persona, keep: Sequence[str] | None, indexes: IndexCache) -> bool:
+    """Deletes some of the vectors of generations that neither serve nor are in `keep`; None keeps all. Returns whether there may be more."""
     with persona.database.read() as connection:
         serving = stored_vectors.serving_generation(connection)
-        kept = {*keep, *([serving] if serving else [])}
-        if not stored_vectors.generations(connection) - kept:
+        kept = {*(keep or ()), *([serving] if serving else [])}
+        if keep is None or not stored_vectors.generations(connection) - kept:
             indexes.drop(persona.database, keep=serving)
             return False
 

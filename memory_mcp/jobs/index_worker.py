@@ -54,7 +54,7 @@ class IndexWorker:
         *,
         earlier_unneeded: Callable[[Embedder], None] = lambda _: None,
     ) -> None:
-        """`earlier_unneeded` is called with the earlier of two models once every persona uses the newer one."""
+        """`earlier_unneeded` is called with each other loaded model once every persona uses the one that indexes are made for."""
         self._personas, self._models, self._settings, self._indexes, self._clock = personas, models, settings, indexes, clock
         self._earlier_unneeded = earlier_unneeded
         self._schedule = IndexSchedule()
@@ -111,7 +111,7 @@ class IndexWorker:
         if loaded != self._loaded:  # with a newly loaded model, everything is still to be indexed
             self._schedule.add(self._personas.stores())
         tasks = self._schedule.snapshot() if loaded else {}
-        embedder = models.embedder or models.earlier
+        embedder = models.target
         waiting = self._lag.waiting(tasks, embedder, loaded, counting_seconds) if embedder else {}
         return IndexStatus(
             lag=sum(waiting.values()),
@@ -131,14 +131,14 @@ class IndexWorker:
             self._schedule.add(self._personas.stores())
             self._loaded = loaded
             self._model_backoff.clear()
-        embedder = models.embedder or models.earlier
+        embedder = models.target
         if embedder is not None and self._model_backoff.over(now):
             name = self._schedule.next_to_index(now, loaded)
             if name is not None:
                 self._attempt(name, now, lambda persona, task: self._index(persona, task, models, embedder))
                 return 0
-            if models.embedder and models.earlier:
-                self._earlier_unneeded(models.earlier)
+            for unneeded in models.loaded[1:]:
+                self._earlier_unneeded(unneeded)
         rules = self._settings().vector_rebuild
         name = self._schedule.next_to_save(now, self._unsaved(), rules)
         if name is not None:
@@ -185,7 +185,8 @@ class IndexWorker:
             return
         if serving.generation != embedder.generation:
             self._re_embed(persona, task, embedder, settings)
-        elif not sync.drop_unused(persona, [embedder.generation], self._indexes):
+        # Vectors are made once: while the configured model is away, all of an index wait for it.
+        elif not sync.drop_unused(persona, [embedder.generation] if models.embedder else None, self._indexes):
             task.outdated = sync.needs_rebuild(persona, embedder.generation, self._indexes)
             task.indexed_writes = writes
             self._on_indexed(persona.name)
@@ -235,7 +236,7 @@ class IndexWorker:
 
 
 def _loaded_models(models: Models, settings: Settings) -> tuple[str, ...]:
-    """The loaded generations, the newest first, and the chunking rule; empty without a model."""
-    loaded = tuple(model.generation for model in (models.embedder, models.earlier) if model)
+    """The loaded generations, first that which indexes are made for, and the chunking rule; empty without a model."""
+    loaded = tuple(model.generation for model in models.loaded)
     rules = settings.long_texts
     return (*loaded, f"{rules.chunk_tokens}:{rules.overlap_tokens}") if loaded else ()

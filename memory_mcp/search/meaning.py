@@ -10,7 +10,7 @@ import numpy as np
 
 from memory_mcp.domain import Filters, Question
 from memory_mcp.encoders.model_families import USUAL, ranking_of
-from memory_mcp.encoders.models import Centers, Models, Vectors
+from memory_mcp.encoders.models import Centers, Models, Replacement, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.session_order import adjacent_turns
@@ -32,7 +32,8 @@ PREVIOUS_SHARE = 0.3
 class Meaning:
     """The query as vectors of the generation that serves this persona, and its index.
 
-    Without an index `skipped` is the reason, unless no model is wanted. `generation` is that of the vectors, present or future.
+    Without an index `skipped` is the reason, unless no model is wanted. `generation` is that of the vectors, present or future. `replaced` says that
+    its model is not the configured one.
     `weight` is what the vectors of this model count beside the words, `centers` what they are compared apart from.
     """
 
@@ -42,6 +43,7 @@ class Meaning:
     generation: str | None = None
     weight: float = USUAL.weight
     centers: Centers | None = None
+    replaced: Replacement | None = None
 
     def own_centers(self) -> Vectors | None:
         """What the statements of this persona share, by language."""
@@ -62,25 +64,27 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
     """Embeds the query and the guessed answer. No database connection is held meanwhile."""
     state = models.embedder_state.state
     unwanted = question.mode not in ("auto", "semantic", "graph") or (state == "off" and question.mode != "semantic")
-    if unwanted or (models.embedder and not persona.exists):
-        return Meaning()
+    if unwanted or (models.loaded and not persona.exists):
+        return Meaning(replaced=None if unwanted else models.replaced(models.target))
     with persona.database.read_statement() as connection:
         serving = stored_vectors.serving_generation(connection)
-    embedder = models.of_generation(serving) or (models.embedder if serving is None else None)
+    embedder = models.of_generation(serving) or (models.target if serving is None else None)
     if embedder is None or indexes is None:
-        return Meaning(skipped=f"embedder_{state}" if state != "loaded" else "reembedding")
+        return Meaning(skipped=models.why_none(serving))
+    replaced = models.replaced(embedder)
     if not embedder.covers(question.query):
-        return Meaning(skipped="embedder_language")
+        return Meaning(skipped="embedder_language", replaced=replaced)
     index = indexes.get(persona.database, embedder.generation)
     if index is None or not index.count:
-        return Meaning(skipped="nothing_embedded_yet", generation=embedder.generation)
+        return Meaning(skipped="nothing_embedded_yet", generation=embedder.generation, replaced=replaced)
     try:
         vectors = [embedder.embed_query(question.query)]
         if question.hypothetical:
             vectors.append(embedder.embed_documents([question.hypothetical], is_awaited=True)[0])
     except EncoderFailed:
-        return Meaning(skipped="embedder_failed", generation=embedder.generation)
-    return Meaning(tuple(vectors), index, generation=embedder.generation, weight=ranking_of(embedder.name).weight, centers=embedder.centers)
+        return Meaning(skipped="embedder_failed", generation=embedder.generation, replaced=replaced)
+    weight = ranking_of(embedder.name).weight
+    return Meaning(tuple(vectors), index, None, embedder.generation, weight, embedder.centers, replaced)
 
 
 @spanned("meaning")

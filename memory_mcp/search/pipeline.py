@@ -139,17 +139,19 @@ def _answer(
     # A floor for reranked scores does not apply to the scores of candidates that were not reranked.
     comparable = not (reranked.done and floor.least)
     rest = len(floor.passing(ranked.candidates[len(reranked.pool) :])) if comparable else 0
+    lacking = (meaning.replaced.reason if meaning.replaced else None, meaning.skipped, by_meaning.skipped, reranked.skipped)
     return Recalled(
         hits=hits,
         mode=_mode(question, meaning),
         reranked=reranked.done,
-        degraded=tuple(dict.fromkeys(reason for reason in (meaning.skipped, by_meaning.skipped, reranked.skipped) if reason)),
+        degraded=tuple(dict.fromkeys(filter(None, lacking))),
         index_lag=ranked.index_lag,
         more=len(passing) - repeated + rest - len(hits),
         relations=ranked.relations,
         unmatched=ranked.unmatched,
         meant=tuple((entity.name, near) for entity, near in by_meaning.entities),
         best_score=round(max(map(floor.measure, reranked.pool)), 4) if reranked.pool and not hits else None,
+        embedder=meaning.replaced.name if meaning.replaced and meaning.index else None,
     )
 
 

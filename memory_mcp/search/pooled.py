@@ -246,8 +246,10 @@ def _lead(found: Mapping[int, Found]) -> Found:
 
 
 def _degraded(found: Mapping[int, Found], lead: Found) -> Iterator[str]:
-    """Why the vectors of a store were not searched, or are of another model than the others'."""
+    """Why the vectors of a store were not searched, or are of another model than the others' or than the configured one."""
     for of_store in found.values():
+        if of_store.meaning.index and of_store.meaning.replaced:
+            yield of_store.meaning.replaced.reason
         if of_store.meaning.skipped and of_store.ranked.candidates:
             yield of_store.meaning.skipped
         elif of_store.meaning.index and of_store.meaning.generation != lead.meaning.generation:

@@ -115,7 +115,11 @@ class _State:
 
     def _models(self) -> "Metric":
         models = self._runtime.models_for(self._runtime.config.current())
-        states = {"embedder": models.embedder_state.state, "reranker": models.reranker_state.state}
+        states = {
+            "embedder": models.embedder_state.state,
+            "reranker": models.reranker_state.state,
+            "fallback": models.fallback_state.state,
+        }
         values: dict[Sequence[str], float] = {
             (model, state): float(state == now) for model, now in states.items() for state in get_args(State)
         }

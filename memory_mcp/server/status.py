@@ -44,6 +44,7 @@ class Readiness(TypedDict):
     ready: Literal[True]
     version: NotRequired[str]
     mode: NotRequired[Literal["hybrid", "keyword"]]
+    degraded: NotRequired[list[str]]
     models: NotRequired[Annotated[dict[str, ModelState], Field(json_schema_extra={"required": ["embedder", "reranker"]})]]
     index_lag: NotRequired[Count]
     index: NotRequired[IndexState]
@@ -64,8 +65,7 @@ def readiness(runtime: Runtime, admission: Admission) -> dict[str, Any]:
     """
     settings = runtime.config.current()
     models = runtime.models_for(settings)
-    answers = models.embedder or models.earlier
-    index = runtime.index.status() if runtime.index and answers else None
+    index = runtime.index.status() if runtime.index and models.loaded else None
     shown = index_view(index, settings.zone, admission) if index else {"lag": 0}
     configuration = {
         "config_error": runtime.config.error,
@@ -76,7 +76,8 @@ def readiness(runtime: Runtime, admission: Admission) -> dict[str, Any]:
     return {
         "ready": True,
         "version": __version__,
-        "mode": "hybrid" if answers else "keyword",
+        "mode": "hybrid" if models.loaded else "keyword",
+        "degraded": models.degraded(),
         "models": models_view(models),
         "index_lag": shown["lag"],
         **omit_empty(index=shown if index else None),
@@ -87,8 +88,11 @@ def readiness(runtime: Runtime, admission: Admission) -> dict[str, Any]:
 
 
 def models_view(models: Models) -> dict[str, Any]:
-    """Return the state of both models."""
-    return {"embedder": omit_empty(**asdict(models.embedder_state)), "reranker": omit_empty(**asdict(models.reranker_state))}
+    """Return the state of both models, and that of the embedders that are there in place of the configured one."""
+    states = {"embedder": models.embedder_state, "reranker": models.reranker_state, "fallback": models.fallback_state}
+    view = {role: omit_empty(**asdict(state)) for role, state in states.items() if role != "fallback" or state.state != "off"}
+    previous = models.earlier
+    return {**view, **({"previous": {"state": "loaded", "name": previous.name, "dimension": previous.dimension}} if previous else {})}
 
 
 def index_view(index: IndexStatus, zone: ZoneInfo, admission: Admission) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from typing_extensions import TypedDict
 
 from memory_mcp.dates.format import Language, ago, language_of
 from memory_mcp.domain import Confirmation, Detail, Hit, Memory, Outcome, Recalled, Similar
+from memory_mcp.encoders.models import Models
+from memory_mcp.encoders.packaged import package
 from memory_mcp.personas.names import pool_of, pool_store
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.call import Call, client_language
@@ -138,6 +140,7 @@ def recalled_view(recalled: Recalled, persona: Persona, call: Call, query: str, 
         "degraded": list(recalled.degraded),
         "index_lag": recalled.index_lag,
         "more": recalled.more,
+        **model_used(recalled.embedder, recalled.degraded, call.models),
         **omit_empty(
             missing=list(recalled.missing),
             unmatched=list(recalled.unmatched),
@@ -147,6 +150,12 @@ def recalled_view(recalled: Recalled, persona: Persona, call: Call, query: str, 
         ),
         "hits": hit_views(recalled.hits, persona, call, language, detail),
     }
+
+
+def model_used(embedder: str | None, degraded: Sequence[str], models: Models) -> dict[str, Any]:
+    """Return the model that was used in place of the configured one; where none was, the command that brings one if there is such a command."""
+    is_remediable = "embedder_absent" in degraded and models.fallback_state.state == "absent"
+    return omit_empty(embedder=embedder, remedy=package.remedy(models.fallback_state.name) if is_remediable else None)
 
 
 def similar_view(similar: Similar) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.fakes import HashingEmbedder
-from memory_mcp.encoders.models import Models, ModelState
+from memory_mcp.encoders.models import Models, ModelState, Replacement
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
 from memory_mcp.graph.update import entity_edits
@@ -213,6 +213,24 @@ def test_another_model_gets_vectors_of_its_own_and_those_of_the_earlier_one_go(d
     minds.settle()
     assert entities_by_meaning(minds.persona, "あの歯医者", minds.models).entities
     assert minds.vectors(earlier.generation) == {}
+
+
+def test_the_vectors_of_a_model_that_is_away_wait_for_it(dentist, minds):
+    configured, stand_in = minds.embedder, HashingEmbedder(96, "stand-in")
+    minds.embedder = stand_in
+    away = Models(None, None, ModelState("absent", configured.name, error="gone"), ModelState("off"), fallback=stand_in)
+    sync.prepare(minds.persona, stand_in, [stand_in.generation])
+    while sync.apply_queue(minds.persona, stand_in, minds.indexes, zone=minds.zone).waiting:
+        pass
+    embed_entities(minds.persona, away)
+    assert minds.vectors().keys() == minds.vectors(configured.generation).keys() == {"みどり", "佐藤", "京都駅"}
+    found = entities_by_meaning(minds.persona, "あの歯医者", away)
+    assert ([entity.name for entity, _ in found.entities], found.replaced) == (["みどり"], Replacement("embedder_fallback", "stand-in"))
+    minds.embedder = configured
+    asked = configured.documents_asked
+    minds.settle()
+    assert configured.documents_asked == asked
+    assert minds.vectors(stand_in.generation) == {}
 
 
 def test_a_model_that_fails_changes_nothing_and_is_asked_again(minds, say):

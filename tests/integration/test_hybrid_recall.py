@@ -183,6 +183,29 @@ def test_what_is_missing_is_named_and_words_still_answer(say, embed, ask, embedd
     assert contents(answer) == ["海辺の散歩"]
 
 
+@pytest.mark.parametrize(
+    ("place", "reason"), [("fallback", "embedder_fallback"), ("earlier", "embedder_previous")], ids=["fallback", "earlier"]
+)
+def test_a_model_that_answers_in_place_of_the_configured_one_is_named(say, embed, nilou, embedder, indexes, now, place, reason):
+    say("海辺の散歩")
+    models = Models(None, None, ABSENT, OFF, **{place: embedder})
+
+    def ask(mode="auto"):
+        asked = question(settings=SETTINGS, now=now, query="海辺の散歩", mode=mode)
+        return recall(nilou, asked, models=models, settings=SETTINGS, now=now, indexes=indexes)
+
+    before = ask()
+    assert (before.mode, before.degraded, before.embedder) == ("keyword", (reason, "nothing_embedded_yet"), None)
+    embed()
+    after = ask()
+    assert (after.mode, after.degraded, after.embedder) == ("hybrid", (reason,), "hashing")
+    assert (ask("keyword").degraded, ask("keyword").embedder) == ((), None)
+    embedder.failing = True
+    failed = ask("semantic")
+    assert (failed.degraded, failed.embedder) == ((reason, "embedder_failed"), None)
+    assert contents(after) == ["海辺の散歩"]
+
+
 def test_a_reranker_that_is_too_slow_leaves_the_fused_order_and_says_so(say, embed, ask, embedder):
     say("海辺の散歩")
     embed()

@@ -22,7 +22,7 @@ from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.step_thread import POLL_SECONDS
 from memory_mcp.personas.names import directory_name
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store.vectors import index_queue
+from memory_mcp.store.vectors import index_queue, stored_vectors
 from memory_mcp.store.vectors.faiss_index import VectorIndex
 from memory_mcp.store.vectors.index_cache import IndexCache
 
@@ -34,7 +34,7 @@ class World:
 
     def __init__(self, personas, now, zone):
         self.personas, self.now, self.zone = personas, now, zone
-        self.embedder, self.earlier = HashingEmbedder(), None
+        self.embedder, self.earlier, self.fallback = HashingEmbedder(), None, None
         self.rules = {"mode": "idle", "idle_seconds": 30, "min_interval": 120}
         self.indexes = IndexCache()
         self.retired = 0
@@ -44,14 +44,14 @@ class World:
         return IndexWorker(self.personas, self.models, self.settings, self.indexes, lambda: self.now, earlier_unneeded=self.retire)
 
     def models(self):
-        return Models(self.embedder, None, OFF, OFF, earlier=self.earlier)
+        return Models(self.embedder, None, OFF, OFF, earlier=self.earlier, fallback=self.fallback)
 
     def settings(self):
         return Settings(embeddings_model=None, reranker_model=None, vector_rebuild=self.rules)
 
     def retire(self, unneeded):
-        assert unneeded is self.earlier
-        self.earlier = None
+        assert unneeded in (self.earlier, self.fallback)
+        self.earlier, self.fallback = (None if model is unneeded else model for model in (self.earlier, self.fallback))
         self.retired += 1
 
     def write(self, name, *contents):
@@ -84,6 +84,11 @@ class World:
     def manifest(self, name):
         path = self.personas.directory / directory_name(name) / "vector_store" / "manifest.json"
         return json.loads(path.read_text()) if path.exists() else None
+
+    def vectors(self, name):
+        """How many vectors there are of each generation."""
+        with self.personas.reading(name) as persona, persona.database.read() as connection:
+            return dict(stored_vectors.counts(connection))
 
     def open(self, name):
         with self.personas.reading(name) as persona:
@@ -459,6 +464,34 @@ def test_a_model_that_is_changed_while_it_runs_is_swapped_for_every_persona(worl
         assert list(dict.fromkeys(generations[name])) == ["hashing:64:plain", "other:96:plain"]
         assert not world.differences(name)
     assert (world.retired, world.earlier) == (1, None)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_fallback_has_vectors_of_its_own_beside_those_of_the_configured_model(world, is_restarted):
+    configured, stand_in = world.embedder, HashingEmbedder(96, "stand-in")
+    world.write("a", *(f"記憶{number}" for number in range(40)))
+    world.work()
+    world.embedder, world.fallback = None, stand_in
+    if is_restarted:
+        world.indexes = IndexCache()
+        world.worker = world.restarted()
+    else:
+        world.earlier = configured
+    world.worker.models_changed()
+    world.work()
+    assert world.earlier is None
+    assert world.vectors("a") == {configured.generation: 40, stand_in.generation: 40}
+    assert not world.differences("a", by=stand_in)
+    world.write("a", "昨日の記憶", "今日の記憶")
+    world.work()
+    assert world.vectors("a") == {configured.generation: 40, stand_in.generation: 42}
+    world.embedder = configured
+    world.worker.models_changed()
+    world.work()
+    assert (configured.documents_asked, stand_in.documents_asked) == (42, 42)  # nothing twice
+    assert world.vectors("a") == {configured.generation: 42}
+    assert not world.differences("a")
+    assert world.fallback is None
 
 
 def test_a_model_that_comes_while_a_persona_is_being_worked_on_is_not_overlooked(world):

@@ -18,6 +18,7 @@ from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
 from memory_mcp.encoders.loading.model_slot import Loader
 from memory_mcp.encoders.model_families import Traits, traits_of
+from memory_mcp.encoders.models import Replacement
 
 Eventually = Callable[[Callable[[], bool]], None]
 SOON = (0.001,)
@@ -28,6 +29,10 @@ class Workshop:
     """Makes fakes of every name, except those that are `missing` or `broken`; each waits for `gate` while it is closed."""
 
     missing: set[str] = field(default_factory=set)
+    missing_rerankers: set[str] = field(default_factory=set)
+    missing_services: set[str] = field(default_factory=set)
+    devices: list[str] = field(default_factory=list)
+    far: dict[str, threading.Event] = field(default_factory=dict)
     broken: dict[str, BaseException] = field(default_factory=dict)
     dimensions: dict[str, int] = field(default_factory=dict)
     traits: dict[str, Traits] = field(default_factory=dict)
@@ -43,14 +48,17 @@ class Workshop:
     def why_missing(self, settings: Settings) -> str | None:
         name = settings.embeddings_model or ""
         self.looked_for.append(name)
-        return f"{name} is not here" if name in self.missing else None
+        return f"{name} is not here" if name in self.missing or settings.embeddings_url in self.missing_services else None
 
     def embedder(self, settings: Settings) -> HashingEmbedder:
         name = settings.embeddings_model or ""
         self.gate.wait()
+        if name in self.far:
+            self.far[name].wait()
         if name in self.broken:
             raise self.broken[name]
         self.made.append(name)
+        self.devices.append(settings.embeddings_device)
         workshop = self
 
         class Closing(HashingEmbedder):
@@ -61,6 +69,9 @@ class Workshop:
         made.traits = self.traits.get(name)
         return made
 
+    def why_no_reranker(self, settings: Settings) -> str | None:
+        return "it is not here" if settings.reranker_model in self.missing_rerankers else None
+
     def reranker(self, settings: Settings) -> OverlapReranker:
         return OverlapReranker(settings.reranker_model or "")
 
@@ -69,7 +80,8 @@ class Workshop:
 
 
 def wish(embedder: str | None = None, reranker: str | None = None, **more: object) -> Settings:
-    return Settings(embeddings_model=embedder, reranker_model=reranker, **more)
+    """Settings under which nothing takes the place of an absent embedder, unless `more` names what does."""
+    return Settings(embeddings_model=embedder, reranker_model=reranker, **{"embeddings_fallback": None, **more})
 
 
 @pytest.fixture
@@ -87,7 +99,10 @@ def registry(workshop: Workshop) -> Iterator[ModelRegistry]:
 
 def make(workshop: Workshop, retry_seconds: tuple[float, ...]) -> ModelRegistry:
     return ModelRegistry(
-        Loader(workshop.why_missing, workshop.embedder), Loader(lambda _: None, workshop.reranker), workshop.changed, retry_seconds
+        Loader(workshop.why_missing, workshop.embedder, lambda settings: settings.embeddings_model in workshop.far),
+        Loader(workshop.why_no_reranker, workshop.reranker),
+        workshop.changed,
+        retry_seconds,
     )
 
 
@@ -225,14 +240,155 @@ def test_after_a_change_the_earlier_model_goes_on_until_it_is_retired(registry: 
     assert (registry.gave_up(), registry.gave_up()) == (True, False)
 
 
-def test_a_change_that_cant_be_made_leaves_the_earlier_model_at_work(registry: ModelRegistry, workshop: Workshop, eventually: Eventually):
+def test_a_model_that_is_known_to_be_absent_is_not_replaced_by_the_earlier_one(
+    registry: ModelRegistry, workshop: Workshop, eventually: Eventually
+):
     workshop.missing.add("typo")
     registry.start(wish("old"))
     eventually(lambda: state(registry, wish("old")) == "loaded")
     eventually(lambda: state(registry, wish("typo")) == "absent")
     models = registry.current(wish("typo"))
-    assert models.embedder is None
-    assert models.earlier is not None
+    assert (models.loaded, models.degraded()) == ((), ["embedder_absent"])
+    assert workshop.closed == ["old"]
+    assert registry.gave_up()
+
+
+def test_the_earlier_model_says_that_it_answers_while_another_is_loaded(
+    registry: ModelRegistry, workshop: Workshop, eventually: Eventually
+):
+    registry.start(wish("old"))
+    eventually(lambda: state(registry, wish("old")) == "loaded")
+    workshop.gate.clear()
+    models = registry.current(wish("new"))
+    assert models.degraded() == ["embedder_previous"]
+    assert models.replaced(models.earlier) == Replacement("embedder_previous", "old")
+    workshop.gate.set()
+    eventually(lambda: state(registry, wish("new")) == "loaded")
+    models = registry.current(wish("new"))
+    assert (models.degraded(), models.replaced(models.embedder)) == (["embedder_previous"], None)  # for indexes that are still its own
+    registry.retire_earlier(models.loaded[1])
+    assert registry.current(wish("new")).degraded() == []
+
+
+def test_a_changed_reranker_that_is_absent_is_not_replaced_by_the_earlier_one(
+    registry: ModelRegistry, workshop: Workshop, eventually: Eventually
+):
+    workshop.missing_rerankers.add("typo")
+    registry.start(wish(None, "judge"))
+    eventually(lambda: registry.current(wish(None, "judge")).reranker is not None)
+    assert registry.current(wish(None, "typo")).reranker is None
+    eventually(lambda: registry.current(wish(None, "typo")).degraded() == ["reranker_absent"])
+
+
+def with_fallback(embedder: str | None, fallback: str | None = "stand-in", **more: object) -> Settings:
+    return wish(embedder, embeddings_fallback=fallback, **more)
+
+
+def test_the_fallback_is_used_until_the_absent_model_is_there(registry: ModelRegistry, workshop: Workshop, eventually: Eventually):
+    workshop.missing.add("ruri")
+    settings = with_fallback("ruri", embeddings_languages=["ja"])
+    registry.start(settings)
+    eventually(lambda: registry.current(settings).fallback is not None)
+    models = registry.current(settings)
+    assert (models.embedder, models.embedder_state.state, models.fallback_state.state) == (None, "absent", "loaded")
+    assert models.replaced(models.target) == Replacement("embedder_fallback", "stand-in")
+    assert models.target is not None
+    assert models.target.covers("dinner")  # the languages are those of the configured model
+    workshop.missing.clear()
+    eventually(lambda: state(registry, settings) == "loaded")
+    models = registry.current(settings)
+    assert models.degraded() == ["embedder_fallback"]
+    assert models.replaced(models.target) is None
+    assert [model.name for model in models.loaded] == ["ruri", "stand-in"]
+    stand_in = models.fallback
+    assert models.of_generation(stand_in.generation if stand_in else None) is stand_in  # indexes that are still its own
+    registry.retire_earlier(models.loaded[1])
+    assert [model.name for model in registry.current(settings).loaded] == ["ruri"]
+    assert registry.current(settings).degraded() == []
+    assert (workshop.made, workshop.closed) == (["stand-in", "ruri"], ["stand-in"])
+    assert registry.current(settings).fallback_state.state == "off"
+
+
+def test_the_fallback_is_not_loaded_while_the_configured_model_is(registry: ModelRegistry, workshop: Workshop, eventually: Eventually):
+    workshop.gate.clear()
+    registry.start(with_fallback("ruri"))
+    eventually(lambda: "ruri" in workshop.looked_for)
+    assert registry.current(with_fallback("ruri")).degraded() == ["embedder_loading"]
+    workshop.gate.set()
+    eventually(lambda: state(registry, with_fallback("ruri")) == "loaded")
+    assert workshop.made == ["ruri"]
+    assert "stand-in" not in workshop.looked_for
+
+
+def test_the_fallback_is_used_while_the_configured_model_is_downloaded(registry: ModelRegistry, workshop: Workshop, eventually: Eventually):
+    workshop.far["ruri"] = threading.Event()
+    settings = with_fallback("ruri")
+    registry.start(settings)
+    eventually(lambda: registry.current(settings).degraded() == ["embedder_fallback"])
+    assert state(registry, settings) == "loading"
+    workshop.far["ruri"].set()
+    eventually(lambda: state(registry, settings) == "loaded")
+    registry.retire_earlier(registry.current(settings).loaded[1])
+    workshop.far["next"] = threading.Event()  # the earlier model goes on meanwhile
+    assert registry.current(with_fallback("next")).degraded() == ["embedder_previous"]
+    eventually(lambda: "next" in workshop.looked_for)
+    workshop.far["next"].set()
+    eventually(lambda: state(registry, with_fallback("next")) == "loaded")
+    assert workshop.made == ["stand-in", "ruri", "next"]
+
+
+def test_a_model_that_is_loaded_already_becomes_the_fallback_and_back_without_loading(
+    registry: ModelRegistry, workshop: Workshop, eventually: Eventually
+):
+    workshop.missing.add("typo")
+    registry.start(with_fallback("stand-in"))
+    eventually(lambda: state(registry, with_fallback("stand-in")) == "loaded")
+    eventually(lambda: registry.current(with_fallback("typo")).degraded() == ["embedder_fallback"])
+    assert registry.current(with_fallback("stand-in")).degraded() == []
+    assert (workshop.made, workshop.closed) == (["stand-in"], [])
+
+
+def test_the_earlier_model_goes_on_until_the_fallback_has_its_indexes(registry: ModelRegistry, workshop: Workshop, eventually: Eventually):
+    workshop.missing.add("typo")
+    registry.start(with_fallback("old"))
+    eventually(lambda: state(registry, with_fallback("old")) == "loaded")
+    eventually(lambda: registry.current(with_fallback("typo")).fallback is not None)
+    assert [model.name for model in registry.current(with_fallback("typo")).loaded] == ["stand-in", "old"]
+    registry.retire_earlier(registry.current(with_fallback("typo")).loaded[0])  # what indexes are made for is never retired
+    registry.retire_earlier(registry.current(with_fallback("typo")).loaded[1])
+    assert [model.name for model in registry.current(with_fallback("typo")).loaded] == ["stand-in"]
+
+
+@pytest.mark.parametrize("unwanted", [with_fallback("ruri", None), with_fallback(None)], ids=["no fallback", "words alone"])
+def test_a_fallback_that_nobody_wants_any_more_is_put_away(
+    registry: ModelRegistry, workshop: Workshop, eventually: Eventually, unwanted: Settings
+):
+    workshop.missing.add("ruri")
+    registry.start(with_fallback("ruri"))
+    eventually(lambda: registry.current(with_fallback("ruri")).fallback is not None)
+    eventually(lambda: registry.current(unwanted).embedder_state.state in ("absent", "off"))
+    assert registry.current(unwanted).loaded == ()
+    assert workshop.closed == ["stand-in"]
+
+
+def test_a_fallback_that_is_absent_too_is_tried_again(registry: ModelRegistry, workshop: Workshop, eventually: Eventually):
+    workshop.missing |= {"typo", "stand-in"}
+    registry.start(with_fallback("old"))
+    eventually(lambda: state(registry, with_fallback("old")) == "loaded")
+    eventually(lambda: registry.current(with_fallback("typo")).fallback_state.state == "absent")
+    assert registry.current(with_fallback("typo")).degraded() == ["embedder_absent"]
+    workshop.missing.remove("stand-in")
+    eventually(lambda: registry.current(with_fallback("typo")).degraded() == ["embedder_fallback"])
+
+
+def test_a_service_that_is_unreachable_is_replaced_by_a_fallback_that_runs_here(
+    registry: ModelRegistry, workshop: Workshop, eventually: Eventually
+):
+    workshop.missing_services.add("http://gpu:8080")
+    settings = with_fallback("same-name", "same-name", embeddings_url="http://gpu:8080", embeddings_device="cuda")
+    registry.start(settings)
+    eventually(lambda: registry.current(settings).degraded() == ["embedder_fallback"])
+    assert (workshop.made, workshop.devices) == (["same-name"], ["auto"])
 
 
 def test_going_back_needs_no_loading(registry: ModelRegistry, workshop: Workshop, eventually: Eventually):

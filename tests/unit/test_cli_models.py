@@ -52,6 +52,14 @@ def test_list_says_where_a_model_is_and_what_it_knows(run: Run, tmp_path: Path) 
     assert "languages: all" in out
 
 
+def test_list_says_what_is_used_until_the_embedder_is_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package, "_PACKAGE", "not_installed")
+    _, out, _ = run("list", embeddings_model="nobody/knows-this")
+    assert out.rpartition("fallback: ")[2].startswith("multilingual-e5-small\n  where: absent. multilingual-e5-small was not found")
+    assert "fallback: " not in run("list", embeddings_model="multilingual-e5-small")[1]
+    assert "fallback: " not in run("list", embeddings_model="nobody/knows-this", embeddings_fallback=None)[1]
+
+
 def test_list_says_what_is_guessed(run: Run, tmp_path: Path) -> None:
     directory = tmp_path / "ruri-v3-mine"
     directory.mkdir()

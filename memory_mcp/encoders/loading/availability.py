@@ -193,8 +193,8 @@ def _packaged() -> Found | Missing:
     fault = package.fault()
     if fault is None:
         return Found(package.directory())
-    remedy = f"Run {package.INSTALL}, or" if package.has_build() else "Instead,"
-    return Missing(f"{package.NAME} was not found: {fault}. {remedy} {_alternative('embedder')}.")
+    remedy = f"Run {package.INSTALL}, or name" if package.has_build() else "Name"
+    return Missing(f"{package.NAME} was not found: {fault}. {remedy} another model, or null for none.")
 
 
 def _alternative(role: Role) -> str:

@@ -50,7 +50,9 @@ def build_registry(
 ) -> ModelRegistry:
     """The model registry of a server. `start` it, and `close` it before the pool."""
     embedder: Loader[Embedder] = Loader(
-        lambda settings: why_no_embedder(settings, exports), lambda settings: load_embedder(settings, pool, caches, exports)
+        lambda settings: why_no_embedder(settings, exports),
+        lambda settings: load_embedder(settings, pool, caches, exports),
+        lambda settings: _is_far(settings, exports),
     )
     reranker: Loader[Reranker] = Loader(
         lambda settings: why_no_reranker(settings, exports), lambda settings: load_reranker(settings, pool, caches, exports)
@@ -66,6 +68,14 @@ def why_no_embedder(settings: Settings, exports: Exports | None = None) -> str |
         # The vectors are kept in an index here, wherever they are made.
         return None if is_installed("vectors") else availability.not_installed(settings.embeddings_model, "embedder", "vectors").reason
     return _why_missing(settings, settings.embeddings_model, "embedder", exports)
+
+
+def _is_far(settings: Settings, exports: Exports | None) -> bool:
+    """Whether the configured embedder has to be downloaded from the hub."""
+    name = settings.embeddings_model
+    if name is None or availability.elsewhere(settings, "embedder"):
+        return False
+    return export_directory.find_configured(settings, name, "embedder", exports.directory if exports else None) == availability.Found(None)
 
 
 def why_no_reranker(settings: Settings, exports: Exports | None = None) -> str | None:

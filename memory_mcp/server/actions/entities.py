@@ -251,8 +251,9 @@ def seen_by_name(call: Call, persona: Persona, name: str, view: Callable[[apsw.C
         raise EntityNotFound(unknown.what, f"{unknown.why}; {asked}", unknown.do) from unknown
     (best, similarity), *others = near.entities
     further = [{"name": entity.name, "similarity": nearness} for entity, nearness in others]
+    marked = omit_empty(others=further, **({"degraded": [near.replaced.reason], "embedder": near.replaced.name} if near.replaced else {}))
     with persona.database.read() as connection:
-        return view(connection, best.entity_id), {"by_meaning": {"asked": name, "similarity": similarity, **omit_empty(others=further)}}
+        return view(connection, best.entity_id), {"by_meaning": {"asked": name, "similarity": similarity, **marked}}
 
 
 def known_types(names: Sequence[str], known: Collection[str]) -> list[str]:

@@ -29,7 +29,7 @@ from memory_mcp.server.arguments import Arguments, Between, Flag, OneOf, Text, T
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.sessions import is_dashboard
-from memory_mcp.server.views import Count, Fraction, PersonaAnswer, ReadingAnswer, heading, omit_empty
+from memory_mcp.server.views import Count, Fraction, PersonaAnswer, ReadingAnswer, heading, model_used, omit_empty
 from memory_mcp.store import feedback, memories, memory_pages
 from memory_mcp.text.experience_text import STRATEGIES, Experience, separate_steps
 from memory_mcp.text.labels import few, label
@@ -56,6 +56,8 @@ class Advised(ReadingAnswer, Advice):
     unknown: bool
     beware: list[dict[str, Any]]
     degraded: NotRequired[list[str]]
+    embedder: NotRequired[str]
+    remedy: NotRequired[str]
     more: NotRequired[Count]
 
 
@@ -80,7 +82,11 @@ def advise(call: Call, arguments: AdviseArguments) -> Json:
             "unknown": not near,
             "try": list(advised.to_try),
             "beware": list(advised.beware),
-            **omit_empty(degraded=[*filter(None, [matched.skipped]), *unavailable], more=advised.left_out or None),
+            **omit_empty(
+                degraded=[*filter(None, [matched.replaced and matched.replaced.reason, matched.skipped]), *unavailable],
+                more=advised.left_out or None,
+            ),
+            **model_used(matched.replaced.name if matched.replaced else None, [matched.skipped or ""], call.models),
         }
 
 

@@ -113,7 +113,7 @@ def remember(call: Call, arguments: RememberArguments) -> Json:
         **head,
         "key": stored.key,
         "stored": stored.stored,
-        "indexed": "queued" if stored.stored and (call.models.embedder or call.models.earlier) else "now",
+        "indexed": "queued" if stored.stored and call.models.loaded else "now",
         "similar": [similar_view(similar) for similar in stored.similar] if may_read else [],
         **omit_empty(
             occurred_at=None if is_iso(arguments.occurred_at) else local(draft.occurred_at, call.settings.zone),
@@ -180,6 +180,8 @@ class Recollection(ReadingAnswer):
     degraded: list[str]
     index_lag: Count
     more: Count
+    embedder: NotRequired[str]
+    remedy: NotRequired[str]
     unmatched: NotRequired[list[str]]
     hits: list[dict[str, Any]]
 

@@ -157,13 +157,12 @@ def import_options(call: Call, arguments: ImportArguments) -> ImportOptions:
     """The options of an import that a caller may have. From now on its persona is not created again if it is erased."""
     name = call.persona_name()
     call.is_persona_there = call.reaches(name) and call.runtime.personas.exists(name)
-    loaded = [embedder for embedder in (call.models.embedder, call.models.earlier) if embedder]
     return ImportOptions(
         call.now,
         call.settings.zone,
         call.settings.privacy,
         arguments.on_known,
-        {embedder.generation: embedder.dimension for embedder in loaded},
+        {embedder.generation: embedder.dimension for embedder in call.models.loaded},
         Foreseen() if arguments.dry_run else None,
         may_delete="delete" in call.admission.scopes,
         may_read="read" in call.admission.scopes,
