@@ -103,7 +103,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)
         associated = role * graph_weight * candidate.graph_share
         matched = weight * meaning + (1 - weight) * words + speaker_boost * candidate.by_named_speaker + associated
-        candidate.score = timed(matched, candidate, settings) + candidate.freshness + candidate.judged
+        candidate.score = _timed(matched, candidate, settings) + candidate.freshness + candidate.judged
         if origin.asks:  # a turn that only asks
             candidate.score = max(candidate.score - ASKING_PENALTY * origin.asks, 0.0)
         if candidate.of_another:
@@ -114,15 +114,15 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
             matches[candidate.memory_id] = weight * meaning + (1 - weight) * own_words
     if matches:
         _raise_answers(candidates, hints, matches)
-    return _later_of_equals(best_first(candidates, hints.origins), hints.origins)
+    return later_of_equals(best_first(candidates, hints.origins), hints.origins)
 
 
-def timed(score: float, candidate: Candidate, settings: Fusion) -> float:
+def _timed(score: float, candidate: Candidate, settings: Fusion) -> float:
     """A score with what the time that the query asks for does to it: a named date adds to it, and where the latest is wanted, the later multiplies it."""
     return score + settings.date_boost * candidate.date_share if candidate.recency is None else score * RECENT_WEIGHT**candidate.recency
 
 
-def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
+def later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
     """The candidates with the one that was told later first where two in a row match equally well, unless use or judgements put the other first.
 
     The turns of one session belong together.

@@ -109,11 +109,9 @@ def _entities_by_meaning(persona: Persona, question: Question, models: Models) -
 
 
 def _reranked(ranked: Ranked, question: Question, models: Models, settings: Settings, deadline: float | None) -> Reranked:
-    """The pool in the order of the cross-encoder, unless the mode has another order."""
+    """The pool with what the cross-encoder adds and what the question asks for first, unless the mode has another order."""
     if question.mode in NOT_RERANKED:
         return Reranked(ranked.pool)
-    pool = amounts_first(ranked.pool, ranked.memories, question.query)
-    pool = changes_first(pool, ranked.memories, ranked.hints.origins, question.query)
     words = shown_tokens(question.query) if models.reranker else []
     best_part = ranked.best_part(words)
     passages = {memory_id: passage(memory, best_part) for memory_id, memory in ranked.memories.items()} if models.reranker else {}
@@ -122,7 +120,9 @@ def _reranked(ranked: Ranked, question: Question, models: Models, settings: Sett
         memory = ranked.memories[memory_id]
         return part(memory, words, best_part(memory))
 
-    return rerank(pool, question, passages, part_of, models, settings, deadline)
+    reranked = rerank(ranked.pool, question, passages, part_of, models, settings, deadline)
+    pool = amounts_first(reranked.pool, ranked.memories, question.query)
+    return replace(reranked, pool=changes_first(pool, ranked.memories, ranked.hints.origins, question.query))
 
 
 def _answer(
@@ -136,9 +136,7 @@ def _answer(
     words = shown_tokens(question.query) if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else []
     budget = question.max_tokens - sum(map(line_cost, ranked.relations))
     hits = within_budget(shown, question.detail, budget, ranked.best_part(words), words=words, confirmed=ranked.confirmations)
-    # A floor for reranked scores does not apply to the scores of candidates that were not reranked.
-    comparable = not (reranked.done and floor.least)
-    rest = len(floor.passing(ranked.candidates[len(reranked.pool) :])) if comparable else 0
+    rest = len(floor.passing(ranked.candidates[len(reranked.pool) :]))
     return Recalled(
         hits=hits,
         mode=_mode(question, meaning),

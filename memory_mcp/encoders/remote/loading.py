@@ -15,6 +15,7 @@ from memory_mcp.encoders.remote.connection import Connection
 from memory_mcp.encoders.remote.known_models import fingerprint
 from memory_mcp.encoders.remote.models import BULK_SECONDS, QUERY_SECONDS, RemoteCrossEncoder, RemoteEmbeddings
 from memory_mcp.encoders.reranking import BatchLimits, PooledReranker
+from memory_mcp.encoders.spread import spread_of
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.text.budget import estimate_tokens
 
@@ -54,14 +55,16 @@ class RemoteReranker(PooledReranker):
         self._workers = ModelPool(WORKERS, bulk_share=1)
         self._remote = model
         served = model.served
+        traits = traits_of(served.model)
         scores = " ".join(f"{score:.2f}" for score in model.probe)
         super().__init__(
             model,
             name,
             self._workers,
             caches,
+            spread=spread_of(model, traits.languages),
             fingerprint=f"{served.identity}:{scores}",
-            traits=traits_of(served.model).with_known_prefixes(),
+            traits=traits.with_known_prefixes(),
             max_tokens=min(served.max_tokens or MAX_PAIR_TOKENS, MAX_PAIR_TOKENS),
             limits=BatchLimits(served.batch, served.batch, BATCH_CHARACTERS),
             breaker=breaker,
