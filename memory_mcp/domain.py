@@ -276,7 +276,9 @@ class Candidate:
     cross-encoder's score. `session_share` is the ratio of the best other memory of its session to the best lexical score, 0 to 1.
     `date_share`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names another; `by_named_speaker`: the query names its speaker; `in_other_language`: its vector is nearer to those of another language than the query's; `vector`: its own, apart from what all share. `graph_share` is its ratio to the best graph score,
     0 to 1; `of_another`: it states about another owner what the query asks for; `lacks_owner`: it doesn't name the owner; `freshness` is what age, importance and use add to its score, and `judged` what the judgements of it do.
-    `recency`: where the query asks for the latest of something, when in that time it was told, 0 to 1.
+    `recency`: where the query asks for the latest of something, when in that time it was told, 0 to 1. `kept`: the share of its score, and of what a
+    cross-encoder adds, that it keeps beside others; `verdict`: the judgement
+    that stands against it.
     """
 
     memory_id: int
@@ -297,18 +299,22 @@ class Candidate:
     vector: Any = None
     freshness: float = 0.0
     judged: float = 0.0
+    kept: float = 1.0
+    verdict: str = ""
     score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """`confirmed_at` is when a memory was last stored again in the same words; `replaced` is the text of the one before it.
+    """`confirmed_at` is when a memory was last stored again in the same words; `replaced` is the text of the one before it. `judged`: `stale` or `hurt`,
+    where that judgement stands.
 
     `replaced` is None where that one is in the trash or has expired.
     """
 
     confirmed_at: datetime | None = None
     replaced: str | None = None
+    judged: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class Fusion(Group):
         description="How much judgements (`helped`, `hurt`, `stale`) add to the score of a memory or take from it, at most. 0 turns it off.",
     )
     rerank_weight: float = Field(
-        0.2,
+        0.25,
         ge=0,
         le=2,
         description="How much the cross-encoder adds to the score of a memory that it likes more than usual, by one spread of its own scores, or takes from it. "

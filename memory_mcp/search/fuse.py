@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import NamedTuple
 
 import apsw
 
@@ -41,6 +42,20 @@ NO_OWNER_SHARE = 0.5
 EQUAL_SCORE, EQUAL_SHARE, LEAST_SHARE = 0.03, 0.1, 0.3
 
 
+# What was judged as outdated, or as misleading, keeps this share of its score: it stands behind what else answers, and is found where nothing does.
+SUNK_SHARES: Mapping[str, float] = {"stale": 0.1, "hurt": 0.3}
+
+
+class Judged(NamedTuple):
+    """What the judgements of a memory add to its score, and the one that stands against it, if one does."""
+
+    added: float = 0.0
+    verdict: str = ""
+
+
+NOT_JUDGED = Judged()
+
+
 @dataclass(frozen=True, slots=True)
 class Hints:
     """The dates and speakers that the query names; and by candidate id: its origin, the `times` that its text names, its share from the
@@ -55,7 +70,7 @@ class Hints:
     times: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict)
     graph: Mapping[int, float] = field(default_factory=dict)
     freshness: Mapping[int, float] = field(default_factory=dict)
-    judged: Mapping[int, float] = field(default_factory=dict)
+    judged: Mapping[int, "Judged"] = field(default_factory=dict)
     questions: Mapping[int, int] = field(default_factory=dict)
     are_apart: bool = False
     is_recent: bool = False
@@ -99,7 +114,9 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
             candidate.recency = _recency(from_text(origin.told_at), hints.dates[0])
         candidate.by_named_speaker = origin.source in hints.speakers
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
-        candidate.judged = hints.judged.get(candidate.memory_id, 0.0)
+        judgement = hints.judged.get(candidate.memory_id, NOT_JUDGED)
+        candidate.judged, candidate.verdict = judgement
+        candidate.kept = SUNK_SHARES.get(candidate.verdict, 1.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)
         associated = role * graph_weight * candidate.graph_share
         matched = weight * meaning + (1 - weight) * words + speaker_boost * candidate.by_named_speaker + associated
@@ -107,9 +124,10 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         if origin.asks:  # a turn that only asks
             candidate.score = max(candidate.score - ASKING_PENALTY * origin.asks, 0.0)
         if candidate.of_another:
-            candidate.score *= OTHER_OWNER_SHARE
+            candidate.kept *= OTHER_OWNER_SHARE
         elif candidate.lacks_owner:
-            candidate.score *= NO_OWNER_SHARE
+            candidate.kept *= NO_OWNER_SHARE
+        candidate.score *= candidate.kept
         if candidate.memory_id in asked_of:
             matches[candidate.memory_id] = weight * meaning + (1 - weight) * own_words
     if matches:
@@ -149,7 +167,7 @@ def _raise_answers(candidates: Sequence[Candidate], hints: Hints, matches: Mappi
     by_id = {candidate.memory_id: candidate for candidate in candidates}
     for candidate in candidates:
         question, origin = hints.questions.get(candidate.memory_id), hints.origins[candidate.memory_id]
-        if question is not None and question in matches and origin.source not in hints.assistants:
+        if question is not None and question in matches and origin.source not in hints.assistants and not candidate.verdict:
             asks = hints.origins[question].asks
             candidate.score += ANSWER_SHARE * asks * matches[question]
             if asks == 1.0 and not origin.asks and by_id[question].score > candidate.score:
@@ -167,9 +185,13 @@ def freshness(connection: apsw.Connection, memory_ids: Sequence[int], decay: Dec
     }
 
 
-def judged(connection: apsw.Connection, memory_ids: Sequence[int], weight: float) -> Mapping[int, float]:
-    """For each of these memories that was judged, what that adds: less than `weight` in both directions."""
-    return {memory_id: weight * balance for memory_id, balance in feedback.balances(connection, memory_ids).items()} if weight else {}
+def judged(connection: apsw.Connection, memory_ids: Sequence[int], weight: float) -> Mapping[int, Judged]:
+    """For each of these memories that was judged, what that adds, less than `weight` in both directions, and what stands against it. Nothing, and no
+    query, while the weight is 0."""
+    if not weight:
+        return {}
+    found = feedback.judgements(connection, memory_ids)
+    return {memory_id: Judged(weight * balance, verdict) for memory_id, (balance, verdict) in found.items()}
 
 
 def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:

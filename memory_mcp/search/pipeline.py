@@ -135,7 +135,12 @@ def _answer(
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in different]
     words = shown_tokens(question.query) if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else []
     budget = question.max_tokens - sum(map(line_cost, ranked.relations))
-    hits = within_budget(shown, question.detail, budget, ranked.best_part(words), words=words, confirmed=ranked.confirmations)
+    judged = {candidate.memory_id: candidate.verdict for candidate in different if candidate.verdict}
+    confirmed = {
+        **ranked.confirmations,
+        **{which: replace(ranked.confirmations[which], judged=verdict) for which, verdict in judged.items()},
+    }
+    hits = within_budget(shown, question.detail, budget, ranked.best_part(words), words=words, confirmed=confirmed)
     rest = len(floor.passing(ranked.candidates[len(reranked.pool) :]))
     return Recalled(
         hits=hits,

@@ -209,7 +209,7 @@ def _with_changes(search: Search, ranking: Ranking, changes: Collection[int]) ->
     """The candidates with these memories first, which tell a change of the first one."""
     hints, candidates = _with_added(search, ranking, changes)
     for candidate in candidates:
-        if candidate.memory_id in changes:
+        if candidate.memory_id in changes and not candidate.verdict:
             candidate.score = max(candidate.score, candidates[0].score)
     return Ranking(hints, best_first(candidates, hints.origins))
 

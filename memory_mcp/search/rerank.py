@@ -1,6 +1,6 @@
 """Reranking: a cross-encoder reads query and memory together, and what it finds is added to the fused score, within a deadline.
 
-    score = fused score + rerank_weight x (logit - mean logit of what was read) / spread of the model
+    score = fused score + rerank_weight x (logit - mean logit of what was read) / spread of the model x the share of its score that it keeps
 
 What was not read keeps its score and its place: where what was read would fall behind it, all that was read rises by as much
 (docs/decisions/0057-a-reranker-adds.md). Without a reranker, or without time for one, the pool keeps its fused order, and the answer gives the reason. The deadline is `rerank_deadline_ms` of the configuration, counted from the start of the call.
@@ -74,7 +74,7 @@ def rerank(
         return Reranked(pool, skipped="rerank_deadline")
     weight = settings.fusion.rerank_weight
     scored = [
-        replace(candidate, rerank=score, score=candidate.score + weight * spreads)
+        replace(candidate, rerank=score, score=candidate.score + weight * candidate.kept * spreads)
         for candidate, score, spreads in zip(pool, scores, in_spreads(scores, reranker.spread), strict=False)
     ]
     unread = pool[len(scored) :]

@@ -23,7 +23,7 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 # The fields of each memory in a list to choose from.
-INDEX_FIELDS = frozenset({"key", "content", "source", "occurred_at", "created_at", "ago", "confirmed_at", "deleted_at"})
+INDEX_FIELDS = frozenset({"key", "content", "source", "occurred_at", "created_at", "ago", "confirmed_at", "judged", "deleted_at"})
 # The length of what a memory replaced.
 REPLACED_TOKENS = 12
 
@@ -117,6 +117,7 @@ def _hit_view(hit: Hit, confirmation: Confirmation, call: Call, language: Langua
         **omit_empty(
             confirmed_at=local(confirmation.confirmed_at, zone),
             replaced=what_differs(confirmation.replaced, memory.content, REPLACED_TOKENS) if confirmation.replaced else None,
+            judged=confirmation.judged,
         ),
     }
     if view["kind"] == "fact":

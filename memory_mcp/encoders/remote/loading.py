@@ -15,7 +15,6 @@ from memory_mcp.encoders.remote.connection import Connection
 from memory_mcp.encoders.remote.known_models import fingerprint
 from memory_mcp.encoders.remote.models import BULK_SECONDS, QUERY_SECONDS, RemoteCrossEncoder, RemoteEmbeddings
 from memory_mcp.encoders.reranking import BatchLimits, PooledReranker
-from memory_mcp.encoders.spread import spread_of
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.text.budget import estimate_tokens
 
@@ -62,7 +61,7 @@ class RemoteReranker(PooledReranker):
             name,
             self._workers,
             caches,
-            spread=spread_of(model, traits.languages),
+            spread=model.measured_spread(traits.languages),
             fingerprint=f"{served.identity}:{scores}",
             traits=traits.with_known_prefixes(),
             max_tokens=min(served.max_tokens or MAX_PAIR_TOKENS, MAX_PAIR_TOKENS),
