@@ -40,6 +40,8 @@ TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 PRIVACY_LEVELS: tuple[PrivacyLevel, ...] = get_args(PrivacyLevel)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 OUTCOMES: tuple[Verdict, ...] = ("worked", "failed", "partly")
+# Who spoke, beside the source, which is a name: kept in the metadata.
+ROLE, ROLES = "role", ("user", "assistant")
 JUDGEMENTS: tuple[Verdict, ...] = ("helped", "hurt", "stale")
 SHELVES: tuple[Shelf, ...] = get_args(Shelf)
 
@@ -74,6 +76,12 @@ class Memory:
     privacy_level: PrivacyLevel = "internal"
     micro_summary: str = ""
     expires_at: datetime | None = None
+
+    @property
+    def role(self) -> str | None:
+        """`user` or `assistant`, where the importer that read it knew; None: only the source tells."""
+        stated = self.metadata.get(ROLE)
+        return stated if isinstance(stated, str) and stated in ROLES else None
 
     @property
     def event_time(self) -> datetime:
@@ -254,7 +262,8 @@ class Origin(NamedTuple):
     """Times, speaker and session of a memory. `happened` and `told_at` are UTC in the format of the store, in which text order is time order.
 
     `told_at` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer gave the time at which it happened. `asks`: 1 for
-    a short turn that ends in a question, less for a longer one, 0 for others. `replaces`: it replaced another.
+    a short turn that ends in a question, less for a longer one, 0 for others. `replaces`: it replaced another. `role`: that of its
+    speaker, if it is stored.
     """
 
     happened: str
@@ -264,6 +273,7 @@ class Origin(NamedTuple):
     is_dated: bool = False
     asks: float = 0.0
     replaces: bool = False
+    role: str | None = None
 
 
 @dataclass(slots=True)

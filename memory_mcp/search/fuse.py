@@ -59,7 +59,7 @@ NOT_JUDGED = Judged()
 @dataclass(frozen=True, slots=True)
 class Hints:
     """The dates and speakers that the query names; and by candidate id: its origin, the `times` that its text names, its share from the
-    graph, what `decay` and judgements add, and the turn before it, if that asks something. What `assistants` said counts less.
+    graph, what `decay` and judgements add, and the turn before it, if that asks something. What these `assistants` said counts less.
     `are_apart`: nearness is that of vectors apart from what all share. `is_recent`: the query asks for the latest of something; its date
     is the time that this means."""
 
@@ -75,6 +75,10 @@ class Hints:
     are_apart: bool = False
     is_recent: bool = False
 
+    def is_assistants(self, origin: Origin) -> bool:
+        """Whether what this is the origin of counts less: a person may have an assistant's name."""
+        return origin.source in self.assistants and origin.role != "user"
+
 
 @spanned("fuse")
 def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_weight: float = USUAL.weight) -> list[Candidate]:
@@ -83,7 +87,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
     A candidate without a vector is scored by its words alone.
     """
     origins = [hints.origins[candidate.memory_id] for candidate in candidates]
-    role_weights = [settings.assistant_weight if origin.source in hints.assistants else 1.0 for origin in origins]
+    role_weights = [settings.assistant_weight if hints.is_assistants(origin) else 1.0 for origin in origins]
     lexical = [(candidate.lexical or 0.0) * role for candidate, role in zip(candidates, role_weights, strict=True)]
     nearness = [candidate.nearness for candidate in candidates if candidate.nearness is not None]
     weight = dense_weight if nearness else 0.0
@@ -167,7 +171,7 @@ def _raise_answers(candidates: Sequence[Candidate], hints: Hints, matches: Mappi
     by_id = {candidate.memory_id: candidate for candidate in candidates}
     for candidate in candidates:
         question, origin = hints.questions.get(candidate.memory_id), hints.origins[candidate.memory_id]
-        if question is not None and question in matches and origin.source not in hints.assistants and not candidate.verdict:
+        if question is not None and question in matches and not hints.is_assistants(origin) and not candidate.verdict:
             asks = hints.origins[question].asks
             candidate.score += ANSWER_SHARE * asks * matches[question]
             if asks == 1.0 and not origin.asks and by_id[question].score > candidate.score:

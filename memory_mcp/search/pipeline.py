@@ -4,7 +4,7 @@ The database is read in one snapshot between the two models; no connection is he
 and what was missing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -25,12 +25,12 @@ from memory_mcp.search.page import Floor, floor_for, why, within_budget
 from memory_mcp.search.ranking import NOT_RERANKED, SPARE_FOR_REPEATED, Ranked, Search, people_first, rank
 from memory_mcp.search.reading import distinct
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
+from memory_mcp.search.roles import by_assistant
 from memory_mcp.search.time_asked import TimeAsked, time_asked
 from memory_mcp.store import memories
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import line_cost
 from memory_mcp.text.excerpt import WINDOW_CHARACTERS
-from memory_mcp.text.speakers import is_assistant
 
 
 def recall(
@@ -185,13 +185,13 @@ def latest(persona: Persona, question: Question, asked: TimeAsked, settings: Set
     with persona.database.read_briefly() as connection:
         newest = memories.recent(connection, question.filters, (count + SPARE_FOR_REPEATED) * (2 if asked.is_vague else 1))
         dropped = outdated(connection, newest, [memory.id for memory in newest if memory.supersedes])
-    return in_order((memory for memory in newest if memory.id not in dropped), asked, settings)[:count]
+    return in_order(persona, [memory for memory in newest if memory.id not in dropped], asked, settings)[:count]
 
 
-def in_order(newest: Iterable[Memory], asked: TimeAsked, settings: Settings) -> list[Memory]:
+def in_order(persona: Persona, newest: Sequence[Memory], asked: TimeAsked, settings: Settings) -> list[Memory]:
     """The latest memories first; for a question such as 「最近何があった？」 first what people said, then what an assistant said."""
     with_people_first = asked.is_vague and people_first(asked.query, settings)
-    return sorted(newest, key=lambda memory: is_assistant(memory.source)) if with_people_first else list(newest)
+    return sorted(newest, key=by_assistant(persona, newest)) if with_people_first else list(newest)
 
 
 def recent(question: Question, shown: Sequence[Memory]) -> Recalled:

@@ -17,6 +17,7 @@ from memory_mcp.server.call import Call, client_language
 from memory_mcp.store.replacements import confirmations
 from memory_mcp.text.excerpt import what_differs
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.speakers import is_assistant
 
 Count = Annotated[int, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -66,6 +67,7 @@ def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime, langua
         key=memory.key,
         content=text,
         source=memory.source,
+        role=memory.role if memory.role and (memory.role == "assistant") != is_assistant(memory.source) else None,
         session_id=memory.session_id,
         kind=memory.kind,
         category=memory.category,
