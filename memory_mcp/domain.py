@@ -40,6 +40,8 @@ TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 PRIVACY_LEVELS: tuple[PrivacyLevel, ...] = get_args(PrivacyLevel)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 OUTCOMES: tuple[Verdict, ...] = ("worked", "failed", "partly")
+# Who spoke, beside the source, which is a name: kept in the metadata.
+ROLE, ROLES = "role", ("user", "assistant")
 JUDGEMENTS: tuple[Verdict, ...] = ("helped", "hurt", "stale")
 SHELVES: tuple[Shelf, ...] = get_args(Shelf)
 
@@ -74,6 +76,12 @@ class Memory:
     privacy_level: PrivacyLevel = "internal"
     micro_summary: str = ""
     expires_at: datetime | None = None
+
+    @property
+    def role(self) -> str | None:
+        """`user` or `assistant`, where the importer that read it knew; None: only the source tells."""
+        stated = self.metadata.get(ROLE)
+        return stated if isinstance(stated, str) and stated in ROLES else None
 
     @property
     def event_time(self) -> datetime:
@@ -254,7 +262,8 @@ class Origin(NamedTuple):
     """Times, speaker and session of a memory. `happened` and `told_at` are UTC in the format of the store, in which text order is time order.
 
     `told_at` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer gave the time at which it happened. `asks`: 1 for
-    a short turn that ends in a question, less for a longer one, 0 for others. `replaces`: it replaced another.
+    a short turn that ends in a question, less for a longer one, 0 for others. `replaces`: it replaced another. `role`: that of its
+    speaker, if it is stored.
     """
 
     happened: str
@@ -264,6 +273,7 @@ class Origin(NamedTuple):
     is_dated: bool = False
     asks: float = 0.0
     replaces: bool = False
+    role: str | None = None
 
 
 @dataclass(slots=True)
@@ -276,7 +286,9 @@ class Candidate:
     cross-encoder's score. `session_share` is the ratio of the best other memory of its session to the best lexical score, 0 to 1.
     `date_share`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names another; `by_named_speaker`: the query names its speaker; `in_other_language`: its vector is nearer to those of another language than the query's; `vector`: its own, apart from what all share. `graph_share` is its ratio to the best graph score,
     0 to 1; `of_another`: it states about another owner what the query asks for; `lacks_owner`: it doesn't name the owner; `freshness` is what age, importance and use add to its score, and `judged` what the judgements of it do.
-    `recency`: where the query asks for the latest of something, when in that time it was told, 0 to 1.
+    `recency`: where the query asks for the latest of something, when in that time it was told, 0 to 1. `kept`: the share of its score, and of what a
+    cross-encoder adds, that it keeps beside others; `verdict`: the judgement
+    that stands against it.
     """
 
     memory_id: int
@@ -297,18 +309,22 @@ class Candidate:
     vector: Any = None
     freshness: float = 0.0
     judged: float = 0.0
+    kept: float = 1.0
+    verdict: str = ""
     score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """`confirmed_at` is when a memory was last stored again in the same words; `replaced` is the text of the one before it.
+    """`confirmed_at` is when a memory was last stored again in the same words; `replaced` is the text of the one before it. `judged`: `stale` or `hurt`,
+    where that judgement stands.
 
     `replaced` is None where that one is in the trash or has expired.
     """
 
     confirmed_at: datetime | None = None
     replaced: str | None = None
+    judged: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,13 @@ class Fusion(Group):
         le=1,
         description="How much judgements (`helped`, `hurt`, `stale`) add to the score of a memory or take from it, at most. 0 turns it off.",
     )
+    rerank_weight: float = Field(
+        0.25,
+        ge=0,
+        le=2,
+        description="How much the cross-encoder adds to the score of a memory that it likes more than usual, by one spread of its own scores, or takes from it. "
+        "0 turns it off.",
+    )
     candidates_per_source: int = Field(50, ge=1, le=1000, description="How many candidates each source contributes to the fusion.")
 
 

@@ -14,14 +14,24 @@ from memory_mcp.encoders.models import Centers, Vectors
 
 
 @dataclass(frozen=True, slots=True)
-class _Language:
+class Language:
     """Ordinary statements, of two sentences and embedded as memories are: with a day, and some with a speaker. And ordinary questions."""
 
     statements: tuple[str, ...]
     questions: tuple[str, ...]
 
+    @property
+    def answered(self) -> tuple[str, ...]:
+        """Two questions that one of the `passages` answers: where somebody lives, and when the meeting is."""
+        return self.questions[2], self.questions[7]
 
-_JAPANESE = _Language(
+    @property
+    def passages(self) -> tuple[str, ...]:
+        """Half of the statements, which have each sentence twice, as a cross-encoder reads them: without the day."""
+        return tuple(statement.partition("] ")[2] for statement in self.statements[:9])
+
+
+_JAPANESE = Language(
     (
         "[2025-03-02] 午後は近所を散歩して、新しいパン屋を見つけた。新しい職場は静かで働きやすい。",
         "[2025-03-04] 田中: 先週から英会話に通いはじめたんだ。昨日の映画、すごくおもしろかった！",
@@ -57,7 +67,7 @@ _JAPANESE = _Language(
         "休みの日は何をして過ごす？",
     ),
 )
-_ENGLISH = _Language(
+_ENGLISH = Language(
     (
         "[2025-03-02] Went for a walk this afternoon and found a new bakery. The new office is quiet and pleasant to work in.",
         "[2025-03-04] Tom: I started taking Spanish classes last week. The movie last night was so good!",
@@ -93,14 +103,14 @@ _ENGLISH = _Language(
         "How do they spend their days off?",
     ),
 )
-_LANGUAGES = (_JAPANESE, _ENGLISH)
+LANGUAGES = (_JAPANESE, _ENGLISH)
 
 
 def centers_of(embed_query: Callable[[str], Any], embed_documents: Callable[[list[str]], Any]) -> Centers:
     """The centers of a model for each language, from vectors of any length."""
     return Centers(
-        statements=np.stack([_mean(embed_documents(list(language.statements))) for language in _LANGUAGES]),
-        questions=np.stack([_mean([embed_query(question) for question in language.questions]) for language in _LANGUAGES]),
+        statements=np.stack([_mean(embed_documents(list(language.statements))) for language in LANGUAGES]),
+        questions=np.stack([_mean([embed_query(question) for question in language.questions]) for language in LANGUAGES]),
     )
 
 

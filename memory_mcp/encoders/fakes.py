@@ -13,6 +13,7 @@ import numpy as np
 
 from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.models import Centers, Vectors
+from memory_mcp.encoders.spread import USUAL_SPREAD
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.text.tokens import tokens
 
@@ -117,6 +118,7 @@ class OverlapReranker:
         self.pairs_asked = 0
         self._languages = languages
         self._counting = threading.Lock()
+        self.spread = USUAL_SPREAD
 
     def covers(self, text: str) -> bool:
         """Decided by the languages passed to the constructor."""

@@ -85,7 +85,7 @@ class LanguageLimitedReranker:
     def __init__(self, reranker: Reranker, languages: Sequence[str]) -> None:
         self._reranker = reranker
         self._languages = tuple(languages)
-        self.name = reranker.name
+        self.name, self.spread = reranker.name, reranker.spread
 
     def covers(self, text: str) -> bool:
         """Decided by the configured languages."""

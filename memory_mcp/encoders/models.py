@@ -91,6 +91,11 @@ class Reranker(Protocol):
         """The model's name in the configuration."""
         ...
 
+    @property
+    def spread(self) -> float:
+        """How far apart the logits of its scores usually lie among the passages of one question (`encoders.spread`)."""
+        ...
+
     def covers(self, text: str) -> bool:
         """Whether the model knows the language of a text."""
         ...

@@ -15,6 +15,7 @@ from memory_mcp.encoders.failures import CircuitBreaker, LogThrottle, call_error
 from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.model_families import UNKNOWN, Traits
 from memory_mcp.encoders.scheduler import Urgency
+from memory_mcp.encoders.spread import USUAL_SPREAD
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
@@ -60,6 +61,7 @@ class PooledReranker:
         pool: ModelPool,
         caches: Caches,
         *,
+        spread: float = USUAL_SPREAD,
         fingerprint: str = "",
         traits: Traits = UNKNOWN,
         max_tokens: int | None = None,
@@ -68,6 +70,7 @@ class PooledReranker:
     ) -> None:
         self.name = name
         self.max_tokens = max_tokens
+        self.spread = spread
         self._predict = predict
         self._identity = f"{name}@{fingerprint}"
         self._pool = pool

@@ -25,6 +25,7 @@ _TRIED: Mapping[str, tuple[float, ...]] = {
     "session_weight": (0.0, 0.3, 0.6),
     "graph_weight": (0.0, 0.2, 0.4),
     "graph_weight_dense": (0.0, 0.05, 0.15),
+    "rerank_weight": (0.0, 0.1, 0.2, 0.4, 0.8),
 }
 
 Judged = tuple[str, Mapping[str, str]]  # a query, and the last verdict on each of the memories that it showed
@@ -71,6 +72,8 @@ def fit(persona: Persona, *, models: Models, settings: Settings, indexes: IndexC
     before = score(in_force, halves[0])
     best, best_score = in_force, before
     for name, values in _TRIED.items():
+        if name == "rerank_weight" and models.reranker is None:
+            continue
         for value in values:
             tried = {**best, name: value}
             if tried != best and (reached := score(tried, halves[0])) > best_score:

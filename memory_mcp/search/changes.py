@@ -118,7 +118,11 @@ def changes_first(
     shown = [candidate for candidate in ranked[:COMPARED] if candidate.memory_id in memories]
     asked = _Text(query)
     is_latest_asked = asks_still(asked.plain)
-    telling = {candidate.memory_id for candidate in shown[1:] if is_latest_asked or tells_change(memories[candidate.memory_id].content)}
+    telling = {
+        candidate.memory_id
+        for candidate in shown[1:]
+        if (is_latest_asked or tells_change(memories[candidate.memory_id].content)) and not candidate.verdict
+    }
     if not telling or asks_before(asked.plain):
         return list(ranked)
     texts = {candidate.memory_id: _Text(memories[candidate.memory_id].content) for candidate in shown}

@@ -1,8 +1,9 @@
 """The context of a conversation, in layers and within a budget: what matters most, the topic, summaries, what is to come, the latest memories."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 import apsw
 
@@ -15,6 +16,7 @@ from memory_mcp.search.moved_plans import still_upcoming
 from memory_mcp.search.outdated import outdated
 from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools, recall
 from memory_mcp.search.reading import statement_of
+from memory_mcp.search.roles import by_assistant
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.store import memories
 from memory_mcp.store.summary_rows import EXTRACTIVE, MADE_BY
@@ -30,6 +32,11 @@ SPARE_MATCHES = 3
 LATEST_POOLS, SUMMARIES_POOL = (20, 60), 20
 # From which share of common tokens on two summaries are alike, and two of the latest memories: 「今日の昼は鮭弁当」, 「今日の昼はのり弁当」.
 SAME_SUMMARY, SAME_LATEST = 0.6, 0.5
+# So many of an assistant's lines are among the latest memories.
+ASSISTANTS_LINES = 1
+
+# What tells an assistant's lines among some memories.
+Assistants = Callable[[Sequence[Memory]], Callable[[Memory], bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,8 @@ def context(
     filters = Filters(unexpired_at=now if persona.has_expired else None)
     with persona.database.read_briefly() as connection:
         core = memories.core(connection, layers.core_importance, filters, layers.core) if layers.core else []
-        current = _latest_current(connection, replace(filters, session_id=session_id), AT_MOST + layers.recent)
+        told = replace(filters, session_id=session_id)
+        current = _latest_current(connection, told, AT_MOST + layers.recent, partial(by_assistant, persona))
         upcoming = (
             still_upcoming(
                 connection, persona.words, now, shifted(now, timedelta(days=layers.upcoming_days)), settings.zone, layers.upcoming
@@ -87,7 +95,11 @@ def context(
     topical = diverse(informative, topical_count, layers.mmr_lambda)
     latest = [_whole(memory) for memory in current]
     if pools and len(latest) < layers.recent and not session_id:
-        latest += latest_of_pools(persona, pools, lambda connection: _latest_current(connection, Filters(unexpired_at=now), AT_MOST))
+        latest += latest_of_pools(
+            persona,
+            pools,
+            lambda connection: _latest_current(connection, Filters(unexpired_at=now), AT_MOST, partial(by_assistant, persona)),
+        )
     layered = _distinct(core, topical, summaries, upcoming, latest, layers.recent)[:AT_MOST]
     return Context(shared(layered, max_tokens, query_tokens(query)), recalled)
 
@@ -113,22 +125,28 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
     return chosen
 
 
-def _latest_current(connection: apsw.Connection, filters: Filters, wanted: int) -> list[Memory]:
-    """The latest informative memories without those that say what others replaced."""
-    fresh = _latest_informative(connection, filters, wanted)
+def _latest_current(connection: apsw.Connection, filters: Filters, wanted: int, assistants: Assistants) -> list[Memory]:
+    """The latest informative memories without those that say what others replaced, and of assistants' lines only the latest."""
+    fresh = _latest_informative(connection, filters, wanted, assistants)
     dropped = outdated(connection, fresh, [memory.id for memory in fresh if memory.supersedes])
     return [memory for memory in fresh if memory.id not in dropped]
 
 
-def _latest_informative(connection: apsw.Connection, filters: Filters, wanted: int) -> list[Memory]:
-    """The latest memories that are informative: as many as are `wanted`, or as there are among the latest."""
+def _latest_informative(connection: apsw.Connection, filters: Filters, wanted: int, assistants: Assistants) -> list[Memory]:
+    """The latest memories that are informative: as many as are `wanted`, or as there are among the latest. Agents say a lot while they work: of the lines of
+    assistants only the `ASSISTANTS_LINES` latest, unless nobody else spoke."""
     informative: list[Memory] = []
+    shown: list[Memory] = []
     for pool in LATEST_POOLS:
         latest = memories.recent(connection, filters, pool)
         informative = [memory for memory in latest if not low_value(memory.content)]
-        if len(informative) >= wanted or len(latest) < pool:
+        theirs = list(filter(assistants(informative), informative))
+        kept = {memory.id for memory in theirs[:ASSISTANTS_LINES]}
+        further = {memory.id for memory in theirs} - kept
+        shown = [memory for memory in informative if memory.id not in further]
+        if len(shown) >= wanted or len(latest) < pool:
             break
-    return informative
+    return shown if len(shown) > ASSISTANTS_LINES else informative
 
 
 def _adds(summary: Memory, shown: str) -> bool:

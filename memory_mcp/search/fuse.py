@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import NamedTuple
 
 import apsw
 
@@ -41,10 +42,24 @@ NO_OWNER_SHARE = 0.5
 EQUAL_SCORE, EQUAL_SHARE, LEAST_SHARE = 0.03, 0.1, 0.3
 
 
+# What was judged as outdated, or as misleading, keeps this share of its score: it stands behind what else answers, and is found where nothing does.
+SUNK_SHARES: Mapping[str, float] = {"stale": 0.1, "hurt": 0.3}
+
+
+class Judged(NamedTuple):
+    """What the judgements of a memory add to its score, and the one that stands against it, if one does."""
+
+    added: float = 0.0
+    verdict: str = ""
+
+
+NOT_JUDGED = Judged()
+
+
 @dataclass(frozen=True, slots=True)
 class Hints:
     """The dates and speakers that the query names; and by candidate id: its origin, the `times` that its text names, its share from the
-    graph, what `decay` and judgements add, and the turn before it, if that asks something. What `assistants` said counts less.
+    graph, what `decay` and judgements add, and the turn before it, if that asks something. What these `assistants` said counts less.
     `are_apart`: nearness is that of vectors apart from what all share. `is_recent`: the query asks for the latest of something; its date
     is the time that this means."""
 
@@ -55,10 +70,14 @@ class Hints:
     times: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict)
     graph: Mapping[int, float] = field(default_factory=dict)
     freshness: Mapping[int, float] = field(default_factory=dict)
-    judged: Mapping[int, float] = field(default_factory=dict)
+    judged: Mapping[int, "Judged"] = field(default_factory=dict)
     questions: Mapping[int, int] = field(default_factory=dict)
     are_apart: bool = False
     is_recent: bool = False
+
+    def is_assistants(self, origin: Origin) -> bool:
+        """Whether what this is the origin of counts less: a person may have an assistant's name."""
+        return origin.source in self.assistants and origin.role != "user"
 
 
 @spanned("fuse")
@@ -68,7 +87,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
     A candidate without a vector is scored by its words alone.
     """
     origins = [hints.origins[candidate.memory_id] for candidate in candidates]
-    role_weights = [settings.assistant_weight if origin.source in hints.assistants else 1.0 for origin in origins]
+    role_weights = [settings.assistant_weight if hints.is_assistants(origin) else 1.0 for origin in origins]
     lexical = [(candidate.lexical or 0.0) * role for candidate, role in zip(candidates, role_weights, strict=True)]
     nearness = [candidate.nearness for candidate in candidates if candidate.nearness is not None]
     weight = dense_weight if nearness else 0.0
@@ -99,30 +118,33 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
             candidate.recency = _recency(from_text(origin.told_at), hints.dates[0])
         candidate.by_named_speaker = origin.source in hints.speakers
         candidate.freshness = hints.freshness.get(candidate.memory_id, 0.0)
-        candidate.judged = hints.judged.get(candidate.memory_id, 0.0)
+        judgement = hints.judged.get(candidate.memory_id, NOT_JUDGED)
+        candidate.judged, candidate.verdict = judgement
+        candidate.kept = SUNK_SHARES.get(candidate.verdict, 1.0)
         candidate.graph_share = hints.graph.get(candidate.memory_id, 0.0)
         associated = role * graph_weight * candidate.graph_share
         matched = weight * meaning + (1 - weight) * words + speaker_boost * candidate.by_named_speaker + associated
-        candidate.score = timed(matched, candidate, settings) + candidate.freshness + candidate.judged
+        candidate.score = _timed(matched, candidate, settings) + candidate.freshness + candidate.judged
         if origin.asks:  # a turn that only asks
             candidate.score = max(candidate.score - ASKING_PENALTY * origin.asks, 0.0)
         if candidate.of_another:
-            candidate.score *= OTHER_OWNER_SHARE
+            candidate.kept *= OTHER_OWNER_SHARE
         elif candidate.lacks_owner:
-            candidate.score *= NO_OWNER_SHARE
+            candidate.kept *= NO_OWNER_SHARE
+        candidate.score *= candidate.kept
         if candidate.memory_id in asked_of:
             matches[candidate.memory_id] = weight * meaning + (1 - weight) * own_words
     if matches:
         _raise_answers(candidates, hints, matches)
-    return _later_of_equals(best_first(candidates, hints.origins), hints.origins)
+    return later_of_equals(best_first(candidates, hints.origins), hints.origins)
 
 
-def timed(score: float, candidate: Candidate, settings: Fusion) -> float:
+def _timed(score: float, candidate: Candidate, settings: Fusion) -> float:
     """A score with what the time that the query asks for does to it: a named date adds to it, and where the latest is wanted, the later multiplies it."""
     return score + settings.date_boost * candidate.date_share if candidate.recency is None else score * RECENT_WEIGHT**candidate.recency
 
 
-def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
+def later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
     """The candidates with the one that was told later first where two in a row match equally well, unless use or judgements put the other first.
 
     The turns of one session belong together.
@@ -149,7 +171,7 @@ def _raise_answers(candidates: Sequence[Candidate], hints: Hints, matches: Mappi
     by_id = {candidate.memory_id: candidate for candidate in candidates}
     for candidate in candidates:
         question, origin = hints.questions.get(candidate.memory_id), hints.origins[candidate.memory_id]
-        if question is not None and question in matches and origin.source not in hints.assistants:
+        if question is not None and question in matches and not hints.is_assistants(origin) and not candidate.verdict:
             asks = hints.origins[question].asks
             candidate.score += ANSWER_SHARE * asks * matches[question]
             if asks == 1.0 and not origin.asks and by_id[question].score > candidate.score:
@@ -167,9 +189,13 @@ def freshness(connection: apsw.Connection, memory_ids: Sequence[int], decay: Dec
     }
 
 
-def judged(connection: apsw.Connection, memory_ids: Sequence[int], weight: float) -> Mapping[int, float]:
-    """For each of these memories that was judged, what that adds: less than `weight` in both directions."""
-    return {memory_id: weight * balance for memory_id, balance in feedback.balances(connection, memory_ids).items()} if weight else {}
+def judged(connection: apsw.Connection, memory_ids: Sequence[int], weight: float) -> Mapping[int, Judged]:
+    """For each of these memories that was judged, what that adds, less than `weight` in both directions, and what stands against it. Nothing, and no
+    query, while the weight is 0."""
+    if not weight:
+        return {}
+    found = feedback.judgements(connection, memory_ids)
+    return {memory_id: Judged(weight * balance, verdict) for memory_id, (balance, verdict) in found.items()}
 
 
 def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:

@@ -95,7 +95,7 @@ def with_changes_first(shown: Sequence[Candidate], pool: Sequence[Candidate], ch
     ordered: dict[int, Candidate] = {}
     for candidate in shown:
         change = by_id.get(changes.get(candidate.memory_id, -1))
-        if change and candidate.memory_id not in ordered and change.memory_id not in ordered:
+        if change and not change.verdict and candidate.memory_id not in ordered and change.memory_id not in ordered:
             change.score = max(change.score, candidate.score)
             ordered[change.memory_id] = change
         ordered.setdefault(candidate.memory_id, candidate)

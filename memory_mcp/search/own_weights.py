@@ -10,8 +10,8 @@ from memory_mcp.store import properties
 from memory_mcp.store.sqlite.database import Database
 
 _PROPERTY = "fusion_weights"
-# What may be fitted. None of it is seen by a cross-encoder.
-FITTED = ("dense_weight", "session_weight", "graph_weight", "graph_weight_dense")
+# What may be fitted.
+FITTED = ("dense_weight", "session_weight", "graph_weight", "graph_weight_dense", "rerank_weight")
 
 
 def own_weights(database: Database) -> Mapping[str, float]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Candidate, Confirmation, Detail, Hit, Memory
@@ -27,16 +27,22 @@ NOT_READ: Mapping[int, Confirmation] = {}
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The score that a candidate needs to be a hit. `least` is a score, or a cosine with `by_cosine`; 0 passes everything."""
+    """The value that a candidate needs to be a hit, `by` its score, its cosine, or the score of the cross-encoder. 0 passes everything."""
 
     least: float = 0.0
-    by_cosine: bool = False
+    by: Literal["score", "cosine", "reranker"] = "score"
 
     def measure(self, candidate: Candidate) -> float:
-        """The value to compare with the floor. A candidate without a cosine yet passes, and so does one of a named date."""
-        if not self.by_cosine:
+        """The value to compare with the floor. One of a named date reaches that of a model. A candidate without a cosine yet does, too; one that the
+        cross-encoder did not read doesn't.
+        """
+        if self.by == "score":
             return candidate.score
-        return 1.0 if candidate.dense is None or candidate.date_share else candidate.dense
+        if candidate.date_share:
+            return 1.0
+        if self.by == "reranker":
+            return candidate.rerank or 0.0
+        return 1.0 if candidate.dense is None else candidate.dense
 
     def passing(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         """The candidates that reach it, in their order."""
@@ -44,15 +50,16 @@ class Floor:
 
 
 def floor_for(settings: Settings, models: Models, meaning: Meaning, *, reranked: bool) -> Floor:
-    """The floor of an answer, on the scale of the model that scored it.
+    """The floor of an answer, on the scale of the model that judges its hits.
 
-    It is that of `min_scores` for the cross-encoder if it ordered the hits, or for the embedding model if that was used, else `min_score`.
+    It is that of `min_scores`, or `min_score`, for the cross-encoder if it read the hits, or that of the embedding model if that was used, else
+    `min_score`.
     """
     embedder = models.of_generation(meaning.generation) if meaning.index else None
     if reranked and models.reranker:
-        return Floor(_of_model(settings, models.reranker.name, settings.min_score))
+        return Floor(_of_model(settings, models.reranker.name, settings.min_score), by="reranker")
     by_cosine = _of_model(settings, embedder.name) if embedder else 0.0
-    return Floor(by_cosine, by_cosine=True) if by_cosine else Floor(settings.min_score)
+    return Floor(by_cosine, by="cosine") if by_cosine else Floor(settings.min_score)
 
 
 def _of_model(settings: Settings, name: str, otherwise: float = 0.0) -> float:

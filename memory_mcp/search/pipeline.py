@@ -4,7 +4,7 @@ The database is read in one snapshot between the two models; no connection is he
 and what was missing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -25,12 +25,12 @@ from memory_mcp.search.page import Floor, floor_for, why, within_budget
 from memory_mcp.search.ranking import NOT_RERANKED, SPARE_FOR_REPEATED, Ranked, Search, people_first, rank
 from memory_mcp.search.reading import distinct
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
+from memory_mcp.search.roles import by_assistant
 from memory_mcp.search.time_asked import TimeAsked, time_asked
 from memory_mcp.store import memories
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import line_cost
 from memory_mcp.text.excerpt import WINDOW_CHARACTERS
-from memory_mcp.text.speakers import is_assistant
 
 
 def recall(
@@ -109,11 +109,9 @@ def _entities_by_meaning(persona: Persona, question: Question, models: Models) -
 
 
 def _reranked(ranked: Ranked, question: Question, models: Models, settings: Settings, deadline: float | None) -> Reranked:
-    """The pool in the order of the cross-encoder, unless the mode has another order."""
+    """The pool with what the cross-encoder adds and what the question asks for first, unless the mode has another order."""
     if question.mode in NOT_RERANKED:
         return Reranked(ranked.pool)
-    pool = amounts_first(ranked.pool, ranked.memories, question.query)
-    pool = changes_first(pool, ranked.memories, ranked.hints.origins, question.query)
     words = shown_tokens(question.query) if models.reranker else []
     best_part = ranked.best_part(words)
     passages = {memory_id: passage(memory, best_part) for memory_id, memory in ranked.memories.items()} if models.reranker else {}
@@ -122,7 +120,9 @@ def _reranked(ranked: Ranked, question: Question, models: Models, settings: Sett
         memory = ranked.memories[memory_id]
         return part(memory, words, best_part(memory))
 
-    return rerank(pool, question, passages, part_of, models, settings, deadline)
+    reranked = rerank(ranked.pool, question, passages, part_of, models, settings, deadline)
+    pool = amounts_first(reranked.pool, ranked.memories, question.query)
+    return replace(reranked, pool=changes_first(pool, ranked.memories, ranked.hints.origins, question.query))
 
 
 def _answer(
@@ -135,10 +135,13 @@ def _answer(
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in different]
     words = shown_tokens(question.query) if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else []
     budget = question.max_tokens - sum(map(line_cost, ranked.relations))
-    hits = within_budget(shown, question.detail, budget, ranked.best_part(words), words=words, confirmed=ranked.confirmations)
-    # A floor for reranked scores does not apply to the scores of candidates that were not reranked.
-    comparable = not (reranked.done and floor.least)
-    rest = len(floor.passing(ranked.candidates[len(reranked.pool) :])) if comparable else 0
+    judged = {candidate.memory_id: candidate.verdict for candidate in different if candidate.verdict}
+    confirmed = {
+        **ranked.confirmations,
+        **{which: replace(ranked.confirmations[which], judged=verdict) for which, verdict in judged.items()},
+    }
+    hits = within_budget(shown, question.detail, budget, ranked.best_part(words), words=words, confirmed=confirmed)
+    rest = len(floor.passing(ranked.candidates[len(reranked.pool) :]))
     lacking = (meaning.replaced.reason if meaning.replaced else None, meaning.skipped, by_meaning.skipped, reranked.skipped)
     return Recalled(
         hits=hits,
@@ -184,13 +187,13 @@ def latest(persona: Persona, question: Question, asked: TimeAsked, settings: Set
     with persona.database.read_briefly() as connection:
         newest = memories.recent(connection, question.filters, (count + SPARE_FOR_REPEATED) * (2 if asked.is_vague else 1))
         dropped = outdated(connection, newest, [memory.id for memory in newest if memory.supersedes])
-    return in_order((memory for memory in newest if memory.id not in dropped), asked, settings)[:count]
+    return in_order(persona, [memory for memory in newest if memory.id not in dropped], asked, settings)[:count]
 
 
-def in_order(newest: Iterable[Memory], asked: TimeAsked, settings: Settings) -> list[Memory]:
+def in_order(persona: Persona, newest: Sequence[Memory], asked: TimeAsked, settings: Settings) -> list[Memory]:
     """The latest memories first; for a question such as 「最近何があった？」 first what people said, then what an assistant said."""
     with_people_first = asked.is_vague and people_first(asked.query, settings)
-    return sorted(newest, key=lambda memory: is_assistant(memory.source)) if with_people_first else list(newest)
+    return sorted(newest, key=by_assistant(persona, newest)) if with_people_first else list(newest)
 
 
 def recent(question: Question, shown: Sequence[Memory]) -> Recalled:

@@ -183,7 +183,7 @@ def _latest(stores: _Stores, question: Question, asked: TimeAsked, settings: Set
     newest = stores.each(lambda store: pipeline.latest(store, question, asked, settings))
     moved = [stores.moved(number, memory) for number, of_store in newest.items() for memory in of_store]
     moved.sort(key=lambda memory: memory.told_at, reverse=True)
-    return pipeline.recent(question, pipeline.in_order(moved, asked, settings)[: question.top_k + 1])
+    return pipeline.recent(question, pipeline.in_order(stores[0], moved, asked, settings)[: question.top_k + 1])
 
 
 def _joined(stores: _Stores, found: Mapping[int, Found], question: Question, asked: TimeAsked, settings: Settings) -> Found:

@@ -27,6 +27,7 @@ from memory_mcp.search.moved_plans import changes_of_plans, with_changes_first
 from memory_mcp.search.owners import mark_other_owners
 from memory_mcp.search.page import floor_for
 from memory_mcp.search.reading import Read, Statement, read
+from memory_mcp.search.roles import assistants_among
 from memory_mcp.search.support import supported
 from memory_mcp.search.time_asked import TimeAsked
 from memory_mcp.search.unmatched import unmatched
@@ -37,7 +38,7 @@ from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.text.changes import asks_time
 from memory_mcp.text.excerpt import Span, best_window
-from memory_mcp.text.speakers import asks_assistant, is_assistant, named_speakers
+from memory_mcp.text.speakers import asks_assistant, named_speakers
 from memory_mcp.text.tokens import normalise
 
 POOL_FACTOR = 3
@@ -209,7 +210,7 @@ def _with_changes(search: Search, ranking: Ranking, changes: Collection[int]) ->
     """The candidates with these memories first, which tell a change of the first one."""
     hints, candidates = _with_added(search, ranking, changes)
     for candidate in candidates:
-        if candidate.memory_id in changes:
+        if candidate.memory_id in changes and not candidate.verdict:
             candidate.score = max(candidate.score, candidates[0].score)
     return Ranking(hints, best_first(candidates, hints.origins))
 
@@ -253,8 +254,8 @@ def _fused(search: Search) -> Ranking:
             # Of much that has its words, the best matches may all be old.
             words |= matches(replace(question.filters, date_range=asked.dates[0]))
     origins = memories.origins(connection, {*words, *near, *dates})
-    speakers = {origins[memory_id].source for memory_id in words} if people_first(question.query, settings) and lexical_limit else set()
-    if assistants := tuple(source for source in speakers if source and is_assistant(source)):
+    best = [origins[memory_id] for memory_id in words] if people_first(question.query, settings) and lexical_limit else []
+    if assistants := tuple(assistants_among(search.persona, best)):
         # Where an assistant said some of the best, as many matches of what others said are added.
         words |= matches(replace(question.filters, other_sources=assistants))
         origins |= memories.origins(connection, words.keys() - origins.keys())
@@ -319,12 +320,12 @@ def _hints(search: Search, origins: Mapping[int, Origin]) -> Hints:
     connection, question, settings, dates = search.connection, search.question, search.settings, search.asked.dates
     ids = list(origins)
     sources = {origin.source for origin in origins.values()}
-    counting_less = filter(is_assistant, sources) if people_first(question.query, settings) else ()
-    assistants = frozenset(source for source in counting_less if source)
+    speakers = named_speakers(question.query, sources)
+    assistants = assistants_among(search.persona, origins.values()) - speakers if people_first(question.query, settings) else frozenset()
     times = memory_dates.of_memories(connection, ids) if dates else {}
     return Hints(
         dates,
-        named_speakers(question.query, sources),
+        speakers,
         origins,
         assistants,
         times,
@@ -365,7 +366,7 @@ def _latest_first(hints: Hints) -> Callable[[Candidate], Any]:
 
     def order(candidate: Candidate) -> tuple[float, bool, int, int]:
         origin = hints.origins[candidate.memory_id]
-        return -candidate.date_share, origin.source in hints.assistants, rank[origin.told_at], -candidate.memory_id
+        return -candidate.date_share, hints.is_assistants(origin), rank[origin.told_at], -candidate.memory_id
 
     return order
 

@@ -1,7 +1,9 @@
-"""Reranking: a cross-encoder reads query and memory together and orders the pool, within a deadline.
+"""Reranking: a cross-encoder reads query and memory together, and what it finds is added to the fused score, within a deadline.
 
-Without a reranker, or without time for one, the pool keeps its fused order, and the answer gives the reason. The deadline is `rerank_deadline_ms`
-of the configuration, counted from the start of the call.
+    score = fused score + rerank_weight x (logit - mean logit of what was read) / spread of the model x the share of its score that it keeps
+
+What was not read keeps its score and its place: where what was read would fall behind it, all that was read rises by as much
+(docs/decisions/0057-a-reranker-adds.md). Without a reranker, or without time for one, the pool keeps its fused order, and the answer gives the reason. The deadline is `rerank_deadline_ms` of the configuration, counted from the start of the call.
 """
 
 import time
@@ -11,8 +13,8 @@ from dataclasses import dataclass, replace
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Candidate, Memory, Question
 from memory_mcp.encoders.models import Models, Reranker
+from memory_mcp.encoders.spread import logit
 from memory_mcp.errors import EncoderFailed
-from memory_mcp.search.fuse import timed
 from memory_mcp.text.budget import estimate_tokens
 from memory_mcp.text.excerpt import Span, best_window, excerpt
 from memory_mcp.tracing import spanned
@@ -24,9 +26,13 @@ PASSAGE_TOKENS = 480
 PART_CHARACTERS = 160
 
 
+# So many spreads from the mean a memory gains or loses at most: a score next to 0 or 1 says no more than that.
+MOST_SPREADS = 3.0
+
+
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """The pool in its order. `done`: whether a cross-encoder ordered it. `skipped`: why a configured one did not, or not completely."""
+    """The pool in its order. `done`: whether a cross-encoder read it. `skipped`: why a configured one did not, or not completely."""
 
     pool: Sequence[Candidate]
     done: bool = False
@@ -48,7 +54,7 @@ def rerank(
     settings: Settings,
     deadline: float | None,
 ) -> Reranked:
-    """The pool by the score of the cross-encoder with what it knows nothing of: the date, age, freshness and judgements."""
+    """The pool by the fused score and what the cross-encoder adds to it."""
     reranker = models.reranker
     if reranker is None:
         state = models.reranker_state.state
@@ -66,17 +72,25 @@ def rerank(
         return Reranked(pool, skipped="reranker_failed")
     if scores is None:
         return Reranked(pool, skipped="rerank_deadline")
+    weight = settings.fusion.rerank_weight
     scored = [
-        replace(
-            candidate,
-            rerank=score,
-            score=timed(score, candidate, settings.fusion) + candidate.freshness + candidate.judged,
-        )
-        for candidate, score in zip(pool, scores, strict=False)
+        replace(candidate, rerank=score, score=candidate.score + weight * candidate.kept * spreads)
+        for candidate, score, spreads in zip(pool, scores, in_spreads(scores, reranker.spread), strict=False)
     ]
-    # Candidates that were not read are left out: their scores have another scale.
-    shortened = "rerank_cut" if cut else "rerank_shortened" if len(scored) < len(pool) else None
-    return Reranked(sorted(scored, key=lambda candidate: -candidate.score), done=True, skipped=shortened)
+    unread = pool[len(scored) :]
+    if unread:
+        below = max(0.0, unread[0].score - min(candidate.score for candidate in scored))
+        for candidate in scored:
+            candidate.score += below
+    shortened = "rerank_cut" if cut else "rerank_shortened" if unread else None
+    return Reranked([*sorted(scored, key=lambda candidate: -candidate.score), *unread], done=True, skipped=shortened)
+
+
+def in_spreads(scores: Sequence[float], spread: float) -> list[float]:
+    """How many spreads of the model each score is above the mean of these, by their logits; at most `MOST_SPREADS` in both directions."""
+    logits = [logit(score) for score in scores]
+    mean = sum(logits) / len(logits)
+    return [min(max((value - mean) / spread, -MOST_SPREADS), MOST_SPREADS) for value in logits]
 
 
 def _is_late(settings: Settings, deadline: float | None) -> bool:

@@ -19,13 +19,14 @@ from memory_mcp.server.call import Call, client_language
 from memory_mcp.store.replacements import confirmations
 from memory_mcp.text.excerpt import what_differs
 from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.text.speakers import is_assistant
 
 Count = Annotated[int, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 # The fields of each memory in a list to choose from.
-INDEX_FIELDS = frozenset({"key", "content", "source", "occurred_at", "created_at", "ago", "confirmed_at", "deleted_at"})
+INDEX_FIELDS = frozenset({"key", "content", "source", "occurred_at", "created_at", "ago", "confirmed_at", "judged", "deleted_at"})
 # The length of what a memory replaced.
 REPLACED_TOKENS = 12
 
@@ -69,6 +70,7 @@ def memory_view(memory: Memory, text: str, zone: ZoneInfo, now: datetime, langua
         key=memory.key,
         content=text,
         source=memory.source,
+        role=memory.role if memory.role and (memory.role == "assistant") != is_assistant(memory.source) else None,
         session_id=memory.session_id,
         kind=memory.kind,
         category=memory.category,
@@ -120,6 +122,7 @@ def _hit_view(hit: Hit, confirmation: Confirmation, call: Call, language: Langua
         **omit_empty(
             confirmed_at=local(confirmation.confirmed_at, zone),
             replaced=what_differs(confirmation.replaced, memory.content, REPLACED_TOKENS) if confirmation.replaced else None,
+            judged=confirmation.judged,
         ),
     }
     if view["kind"] == "fact":

@@ -99,11 +99,33 @@ def counts(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, 
     return {memory_id: Counts(times[memory_id], last[memory_id]) for memory_id in times}
 
 
-def balances(connection: apsw.Connection, memory_ids: Sequence[int]) -> dict[int, float]:
-    """Memory → what judgements say of it, for those of these that were judged."""
+def judgements(connection: apsw.Connection, memory_ids: Sequence[int]) -> dict[int, tuple[float, str]]:
+    """Memory → the balance of its judgements, and `stale` or `hurt` if that stands against it, for those of these that were judged."""
     if connection.execute(f"SELECT 1 FROM feedback WHERE verdict IN ({_IN_JUDGEMENTS}) LIMIT 1").get is None:
         return {}
-    return {memory_id: counted.balance for memory_id, counted in counts(connection, memory_ids).items() if counted.balance}
+    balances = {memory_id: counted.balance for memory_id, counted in counts(connection, memory_ids).items() if counted.balance}
+    against = standing_against(connection, memory_ids)
+    return {memory_id: (balances.get(memory_id, 0.0), against.get(memory_id, "")) for memory_id in balances.keys() | against.keys()}
+
+
+def standing_against(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, str]:
+    """Memory → `stale` or `hurt`, for those of these against which that stands: it was said last, of the text that the memory has now. `hurt` stands only
+    where it was said more often than that it helped, because it is about one question.
+    """
+    rows: Iterable[Any] = connection.execute(
+        f"{_WHOLE} SELECT w.wanted, max(iif(f.verdict = 'stale', f.rowid, 0)), max(iif(f.verdict = 'hurt', f.rowid, 0)), "
+        "max(iif(f.verdict IN ('helped', 'worked'), f.rowid, 0)), sum(f.verdict = 'hurt'), sum(f.verdict = 'helped') "
+        "FROM whole w JOIN memories m ON m.id = w.wanted JOIN feedback f ON f.memory = w.id "
+        "WHERE f.verdict IN ('stale', 'hurt', 'helped', 'worked') AND (m.revision = 1 OR f.at > m.updated_at) GROUP BY w.wanted",
+        (json_ids(memory_ids),),
+    )
+    standing: dict[int, str] = {}
+    for memory_id, stale, hurt, helped, times_hurt, times_helped in rows:
+        if stale > helped:
+            standing[memory_id] = "stale"
+        elif hurt > helped and times_hurt > times_helped:
+            standing[memory_id] = "hurt"
+    return standing
 
 
 def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, list[Feedback]]:

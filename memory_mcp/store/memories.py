@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.dates.statements import SPANS_LIMIT
-from memory_mcp.domain import Draft, Expiry, Filters, Memory, Origin, PrivacyLevel
+from memory_mcp.domain import ROLE, ROLES, Draft, Expiry, Filters, Memory, Origin, PrivacyLevel
 from memory_mcp.store import feedback
 from memory_mcp.store.expiry import expiry_text
 from memory_mcp.store.memory_dates import NAMED_IN
@@ -27,6 +27,10 @@ from memory_mcp.text.micro_summary import micro_summary
 QUESTION_CHARACTERS = 100.0
 
 EVENT_TIME = "coalesce(m.occurred_at, m.created_at)"
+# The role that an importer told; what an assistant keeps in mind about the user is the user's.
+_ROLE_TOLD = (
+    f"iif(json_valid(m.metadata), coalesce(m.metadata ->> '$.{ROLE}', iif(m.metadata ->> '$.origin.memory' IS NULL, NULL, 'user')), NULL)"
+)
 # What lasts longer, such as a year, is not upcoming any more once it has begun.
 LONGEST_UNDER_WAY = timedelta(days=35)
 # The memory's place in the timeline: when it was stored, or when it happened if that was earlier. So a plan is listed on the day of planning, an imported diary on its own days.
@@ -278,13 +282,13 @@ def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin
     """Memory → its times, source, and session."""
     sql = (
         f"SELECT m.id, {EVENT_TIME} AS event_time, m.source, m.session_id, {TOLD_TIME} AS told_at, m.occurred_at IS NOT NULL AS dated, "
-        f"m.supersedes IS NOT NULL AS replaces, iif(rtrim(m.content, ' ?？') = rtrim(m.content), 0.0, min(1.0, {QUESTION_CHARACTERS} / length(m.content))) AS asks "
-        "FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
+        f"m.supersedes IS NOT NULL AS replaces, iif(rtrim(m.content, ' ?？') = rtrim(m.content), 0.0, min(1.0, {QUESTION_CHARACTERS} / length(m.content))) AS asks, "
+        f"{_ROLE_TOLD} AS role FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))"
     )
-    rows = bulk_rows(connection, "id, event_time, source, session_id, told_at, dated, asks, replaces", sql, (json_ids(ids),))
+    rows = bulk_rows(connection, "id, event_time, source, session_id, told_at, dated, asks, replaces, role", sql, (json_ids(ids),))
     return {
-        memory_id: Origin(event_time, source, session_id, told_at, bool(dated), asks, bool(replaces))
-        for memory_id, event_time, source, session_id, told_at, dated, asks, replaces in rows
+        memory_id: Origin(event_time, source, session_id, told_at, bool(dated), asks, bool(replaces), role if role in ROLES else None)
+        for memory_id, event_time, source, session_id, told_at, dated, asks, replaces, role in rows
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Confirmation, Memory
+from memory_mcp.store.feedback import standing_against
 from memory_mcp.store.memories import TOLD_TIME
 from memory_mcp.store.memory_rows import COLUMNS, memory_of
 from memory_mcp.store.operations import CONFIRM
@@ -69,7 +70,11 @@ def replacements(connection: apsw.Connection, ids: Iterable[int]) -> list[Replac
 def confirmations(connection: apsw.Connection, ids: Sequence[int], now: datetime) -> Mapping[int, Confirmation]:
     """Memory → what confirms or changes it."""
     rows = _confirmed(connection, "m.id", ids, now)
-    return {memory_id: Confirmation(optional_from_text(confirmed_at), replaced) for memory_id, confirmed_at, replaced in rows}
+    against = standing_against(connection, ids)
+    return {
+        memory_id: Confirmation(optional_from_text(confirmed_at), replaced, against.get(memory_id))
+        for memory_id, confirmed_at, replaced in rows
+    }
 
 
 def confirmed_memories(connection: apsw.Connection, ids: Sequence[int], now: datetime) -> tuple[dict[int, Memory], dict[int, Confirmation]]:

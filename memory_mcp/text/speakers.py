@@ -9,6 +9,25 @@ from memory_mcp.text.tokens import UNSPACED, normalise
 LEAST_CHARACTERS = 2
 # The roles of what is no person. Such texts are long and repeat a person's.
 ASSISTANT_ROLES = frozenset("assistant system tool ai bot function model アシスタント システム".split())
+# Assistants by name, as their exports, hooks and clients write it.
+ASSISTANT_NAMES = frozenset(
+    (
+        *(
+            "chatgpt",
+            "gpt",
+            "claude",
+            "claude code",
+            "codex",
+            "codex cli",
+            "gemini",
+            "gemini cli",
+            "copilot",
+            "copilot cli",
+            "github copilot",
+        ),
+        *("microsoft copilot", "bing chat", "google bard", "cursor agent", "perplexity", "deepseek", "grok", "opencode", "slackbot"),
+    )
+)
 # Names of the roles in a conversation, which don't name a person.
 _ROLES = ASSISTANT_ROLES | frozenset(
     "user me myself you i we they human agent self partner other developer admin "
@@ -40,8 +59,8 @@ def asks_assistant(question: str) -> bool:
 
 
 def is_assistant(source: str | None) -> bool:
-    """Whether a source is the assistant, the system or a tool."""
-    return source is not None and normalise(source).strip() in ASSISTANT_ROLES
+    """Whether a source is the assistant, the system or a tool, or an assistant's name."""
+    return source is not None and normalise(source).strip() in ASSISTANT_ROLES | ASSISTANT_NAMES
 
 
 def is_role(source: str) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memory_mcp.domain import VERDICTS, Draft, Feedback, Restored, Version
+from memory_mcp.domain import ROLE, ROLES, VERDICTS, Draft, Feedback, Restored, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.validation import checked_content, checked_importance, checked_privacy_level, draft
 from memory_mcp.text.labels import LABEL_LIMIT, label, labels, split_labels
@@ -78,7 +78,7 @@ def draft_of(row: Mapping[str, Any], now: datetime, zone: ZoneInfo, generations:
     if isinstance(fields.get("tags"), str):
         fields["tags"] = split_labels(fields["tags"])
     checked = draft(now=now, zone=zone, **fields)
-    metadata = row.get("metadata", {})
+    metadata = {**row.get("metadata", {}), **({ROLE: row[ROLE]} if ROLE in row else {})}
     embedded = embedded_in(row["vectors"], checked, generations) if "vectors" in row else None
     kind = "summary" if is_summary else checked.kind
     # Unlike a caller's, the time of an export may be over: the memory is then moved to the trash.
@@ -240,6 +240,7 @@ TEXT_BY_NAME: Check = (
     lambda value: isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values()),
 )
 OBJECTS: Check = ("a list of objects", lambda value: isinstance(value, list) and all(isinstance(entry, dict) for entry in value))
+A_ROLE: Check = (" or ".join(ROLES), lambda value: value in ROLES)
 FLAG: Check = ("true or false", lambda value: isinstance(value, bool))
 
 # Every field of a memory line, in the order of the export, with its type.
@@ -267,6 +268,7 @@ FIELDS: Mapping[str, Check] = {
     "privacy_level": TEXT,
     "expires_at": TEXT,
     "feedback": OBJECTS,
+    ROLE: A_ROLE,
     "vectors": ("an object that an export wrote", _is_plain_object),
 }
 VERSION_FIELDS: Mapping[str, Check] = {

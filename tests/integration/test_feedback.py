@@ -119,3 +119,51 @@ def test_the_lower_bound_of_a_rate_is_wilsons():
         0.699,
         0,
     ]
+
+
+COFFEE, FORBIDDEN = "朝はコーヒー飲まないと動けない", "コーヒーは医者に止められた"
+
+
+def found(ask, query):
+    """What a search finds: text → the judgement that stands against it, best first."""
+    return {hit.memory.content: hit.confirmation.judged for hit in ask(query).hits}
+
+
+@pytest.mark.parametrize("verdict", ["stale", "hurt"])
+def test_one_judgement_puts_a_memory_behind_what_else_answers_and_the_hit_says_so(judged, say, ask, verdict):
+    say(FORBIDDEN)
+    judged(COFFEE)
+    assert [*found(ask, "コーヒー飲んでいいんだっけ")] == [COFFEE, FORBIDDEN]
+    judged(COFFEE, verdict)
+    assert [*found(ask, "コーヒー飲んでいいんだっけ").items()] == [(FORBIDDEN, None), (COFFEE, verdict)]
+
+
+def test_what_was_judged_stale_is_still_found_where_nothing_else_answers(judged, say, ask):
+    judged(COFFEE, "stale", "stale", "stale")
+    say("犬の散歩は夕方")
+    assert found(ask, "コーヒー飲んでいいんだっけ") == {COFFEE: "stale"}
+
+
+def test_a_later_judgement_that_it_helps_or_a_revision_lifts_it_again(judged, say, ask, nilou, now):
+    say(FORBIDDEN)
+    judged(COFFEE, "stale", "helped")
+    assert [*found(ask, "コーヒー飲んでいいんだっけ").items()] == [(COFFEE, None), (FORBIDDEN, None)]
+    stale = judged(COFFEE, "stale")
+    assert [*found(ask, "コーヒー飲んでいいんだっけ")] == [FORBIDDEN, COFFEE]
+    text = "朝はコーヒー飲まないと動けない、デカフェだけど"
+    revise(nilou, stale.key, Revision(content=text), now=now + timedelta(hours=1), privacy=Privacy())
+    assert [*found(ask, "コーヒー飲んでいいんだっけ").items()] == [(text, None), (FORBIDDEN, None)]
+
+
+def test_what_misled_once_and_helped_often_stays_where_it_was(judged, say, ask):
+    say(FORBIDDEN)
+    judged(COFFEE, "helped", "helped", "hurt")
+    assert [*found(ask, "コーヒー飲んでいいんだっけ").items()] == [(COFFEE, None), (FORBIDDEN, None)]
+
+
+def test_what_was_judged_stale_is_brought_forward_by_no_other_rule(judged, say, ask, now):
+    say("会議は木曜", at=now - timedelta(days=9))
+    judged("会議は火曜になった", at=now - timedelta(days=2))
+    assert [*found(ask, "会議は何曜日？")] == ["会議は火曜になった", "会議は木曜"]
+    judged("会議は火曜になった", "stale", at=now - timedelta(days=2))
+    assert [*found(ask, "会議は何曜日？")] == ["会議は木曜", "会議は火曜になった"]

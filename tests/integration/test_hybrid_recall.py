@@ -2,10 +2,11 @@
 
 import time
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from memory_mcp.config.settings import Privacy, Settings
+from memory_mcp.config.settings import Fusion, Privacy, Settings
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.index.sync import apply_queue
@@ -76,15 +77,56 @@ def test_a_search_by_meaning_looks_only_among_what_passes_the_filter(say, embed,
         assert contents(ask("猫と海辺を散歩した", embedder, mode=mode, top_k=5, **{name: value})) == ["犬と駅前を歩いた"]
 
 
+class Preferring(OverlapReranker):
+    """Finds all alike but some, which it is sure of."""
+
+    def __init__(self, liked=()):
+        super().__init__()
+        self.liked = dict.fromkeys(liked, 0.9)
+
+    def _score(self, query_tokens, text):
+        return self.liked.get(text, 0.05)
+
+
 def test_a_memory_at_fused_rank_12_is_first_when_the_reranker_says_so(say, embed, ask, embedder):
     for number in range(14):
         say(f"海辺で猫と散歩した{'。また歩いた' * number}")
     embed()
     fused = contents(ask("海辺で猫と散歩した", embedder, top_k=14))
     planted = fused[11]
-    answer = ask("海辺で猫と散歩した", embedder, OverlapReranker(scores={planted: 1.5}), top_k=5)
+    answer = ask("海辺で猫と散歩した", embedder, Preferring(liked=[planted]), under_weight(0.3), top_k=5)
     assert planted not in fused[:5]
     assert contents(answer)[0] == planted
+
+
+def test_a_reranker_adds_to_the_score_and_a_weight_of_0_leaves_it(say, embed, ask, embedder):
+    for number in range(4):
+        say(f"海辺で猫と散歩した{'。また歩いた' * number}")
+    embed()
+    fused = {hit.memory.content: hit.score for hit in ask("海辺で猫と散歩した", embedder).hits}
+    liked = list(fused)[2]
+    scores = {
+        weight: {
+            hit.memory.content: hit.score
+            for hit in ask("海辺で猫と散歩した", embedder, Preferring(liked=[liked]), under_weight(weight)).hits
+        }
+        for weight in (0.0, 0.1, 0.2)
+    }
+    assert scores[0.0] == fused
+    added = {weight: {text: found[text] - fused[text] for text in fused} for weight, found in scores.items()}
+    assert added[0.1][liked] > 0
+    assert all(added[0.2][text] == pytest.approx(2 * added[0.1][text], abs=0.001) for text in fused)
+    assert sum(added[0.2].values()) == pytest.approx(0, abs=0.001)
+
+
+def test_what_one_model_finds_of_all_memories_moves_none_of_them(say, embed, ask, embedder):
+    for number in range(9):
+        say(f"海辺で猫と散歩した{'。また歩いた' * number}")
+    embed()
+    fused = ask("海辺で猫と散歩した", embedder, top_k=9)
+    answer = ask("海辺で猫と散歩した", embedder, Preferring(), top_k=9)
+    assert contents(answer) == contents(fused)
+    assert [hit.score for hit in answer.hits] == pytest.approx([hit.score for hit in fused.hits], abs=0.001)
 
 
 def test_only_the_pool_of_three_times_top_k_is_reranked(say, embed, ask, embedder):
@@ -255,22 +297,48 @@ def test_short_of_time_what_the_page_shows_is_reranked_and_the_answer_says_so(sa
         say(f"海辺で猫と散歩した{'。また歩いた' * number}")
     embed()
     fused = contents(ask("海辺で猫と散歩した", embedder, top_k=9))
-    reranker = OverlapReranker(scores={fused[2]: 1.5, fused[3]: 1.6})
+    reranker = Preferring(liked=[fused[2], fused[3]])
     reranker.short_of_time = True
-    answer = ask("海辺で猫と散歩した", embedder, reranker, top_k=3)
+    answer = ask("海辺で猫と散歩した", embedder, reranker, under_weight(0.5), top_k=3)
     assert (answer.reranked, answer.degraded) == (True, ("rerank_shortened",))
     assert contents(answer)[0] == fused[2]
     assert fused[3] not in contents(answer)
     assert answer.more == 6
 
 
-def test_the_cross_encoder_reads_who_spoke_and_gets_no_speaker_or_session_term_on_top(say, embed, ask, embedder):
+def test_what_was_not_read_in_time_keeps_its_score_and_its_place(say, embed, ask, embedder):
+    for number in range(9):
+        say(f"海辺で猫と散歩した{'。また歩いた' * number}")
+    embed()
+    fused = {hit.memory.content: hit.score for hit in ask("海辺で猫と散歩した", embedder, top_k=9).hits}
+
+    class Short(Preferring):
+        def score(self, query, texts, deadline=None, at_least=None):
+            return super().score(query, texts[:4], deadline)
+
+    answer = ask("海辺で猫と散歩した", embedder, Short(liked=[[*fused][3]]), under_weight(2.0), top_k=9)
+    assert answer.degraded == ("rerank_shortened",)
+    assert contents(answer)[0] == [*fused][3]
+    assert contents(answer)[4:] == [*fused][4:]
+    assert [hit.score for hit in answer.hits[4:]] == [*fused.values()][4:]
+    assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
+
+
+def test_a_named_speaker_survives_reranking(say, embed, ask, embedder):
     say("海が好き", source="健太", session_id="s")
     say("海と山", source="健太", session_id="s")
     embed()
-    hits = ask("健太は海が好き？", embedder, OverlapReranker()).hits
-    assert all(hit.why["speaker"] and hit.why["session"] for hit in hits)
-    assert [hit.score for hit in hits] == pytest.approx([hit.why["rerank"] for hit in hits], abs=0.001)
+    hits = ask("健太は海が好き？", embedder, Preferring()).hits
+    assert all(hit.why["speaker"] and hit.why["session"] and hit.why["rerank"] == 0.05 for hit in hits)
+    assert all(hit.score > 0.2 for hit in hits)
+
+
+def test_what_tells_a_change_stands_before_what_it_changed_whatever_the_reranker_finds_of_it(say, embed, ask, embedder, now):
+    say("会議は木曜", at=now - timedelta(days=9))
+    say("会議は火曜になった", at=now - timedelta(days=2))
+    embed()
+    answer = ask("会議は何曜日？", embedder, Preferring(liked=["会議は木曜"]))
+    assert contents(answer) == ["会議は火曜になった", "会議は木曜"]
 
 
 def test_a_date_that_the_query_names_survives_reranking(say, embed, ask, embedder):
@@ -338,6 +406,20 @@ def test_a_named_day_is_reason_enough_for_a_hit(say, embed, ask, embedder):
 
 def replace_floor(score):
     return SETTINGS.model_copy(update={"min_score": score})
+
+
+def under_weight(weight):
+    return SETTINGS.model_copy(update={"fusion": Fusion(rerank_weight=weight)})
+
+
+def test_what_was_not_read_does_not_reach_the_floor_of_a_reranker(say, embed, ask, embedder):
+    for number in range(6):
+        say(f"海辺で猫と散歩した{'。また歩いた' * number}")
+    embed()
+    reranker = Preferring()
+    reranker.short_of_time = True
+    answer = ask("海辺で猫と散歩した", embedder, reranker, replace_floor(0.1), top_k=2)
+    assert (answer.hits, answer.more, answer.best_score) == ((), 0, 0.05)
 
 
 def test_while_a_new_model_embeds_the_earlier_one_answers(say, embed, nilou, now, indexes, embedder):

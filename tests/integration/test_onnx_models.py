@@ -14,6 +14,7 @@ import pytest
 from model_directories import LAYERS, export_of, make_embedder, make_reranker
 
 from memory_mcp.config.settings import Settings
+from memory_mcp.encoders import spread
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.loaders import Exports, build_registry, load_embedder, load_reranker
 from memory_mcp.encoders.onnx import export_directory
@@ -29,6 +30,7 @@ TEXTS = ["猫の名前はミケ。", "I like coffee.", "  blanks and\nlines ", "
 LOADS_BOTH = """
 import sys
 from memory_mcp.config.settings import Settings
+from memory_mcp.encoders import spread
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.loaders import load_embedder, load_reranker
 from memory_mcp.encoders.worker_pool import ModelPool
@@ -73,6 +75,22 @@ def test_fp32_gives_the_scores_that_torch_gives(reranker_directory: Path, export
     onnx = load_reranker(on_onnx(exported_reranker), pool, Caches())
     for query in ("猫の名前は?", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 30):
         assert onnx.score(query, TEXTS) == pytest.approx(torch.score(query, TEXTS), abs=1e-5)
+
+
+def test_the_spread_of_a_cross_encoder_is_kept_with_its_export_and_measured_where_that_has_none(
+    reranker_directory: Path, tmp_path: Path, pool: ModelPool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(spread, "LEAST_SPREAD", 0.0)  # of random weights it is smaller
+    exported = export_of(reranker_directory, "reranker", tmp_path / "exports")
+    kept = export_directory.read(exported)
+    assert kept.spread
+    assert load_reranker(on_onnx(exported), pool, Caches()).spread == kept.spread
+    torch = load_reranker(Settings(reranker_model=str(reranker_directory), inference_backend="torch"), pool, Caches())
+    assert torch.spread == pytest.approx(kept.spread, rel=0.1)
+    manifest = exported / export_directory.MANIFEST_NAME
+    earlier = {name: value for name, value in json.loads(manifest.read_text()).items() if name != "spread"}
+    manifest.write_text(json.dumps(earlier))
+    assert load_reranker(on_onnx(exported), pool, Caches()).spread == pytest.approx(kept.spread, rel=0.1)
 
 
 def test_an_export_has_one_operation_for_each_rotation_and_copies_no_part_of_what_it_multiplied(exported_reranker: Path):

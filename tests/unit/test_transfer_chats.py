@@ -365,3 +365,25 @@ def test_a_slack_export_without_its_lists_is_read_with_numbers(tmp_path: Path) -
     written(tmp_path / "general" / "2025-10-17.json", [{"type": "message", "user": "U1", "text": "やあ <@U2>", "ts": "1760660000.1"}])
     rows, refused = read(slack.read, tmp_path)
     assert (said(rows), refused) == ([("U1", "やあ @U2")], [])
+
+
+def roles(rows) -> list[str | None]:
+    return [row.get("role") for row in rows]
+
+
+def test_each_line_has_the_role_of_its_speaker_where_the_name_alone_would_mislead(tmp_path: Path) -> None:
+    file = written(tmp_path / "conversations.json", [TRIP])
+    assert roles(read(chatgpt.read, file)[0]) == [None, "assistant", None, "assistant"]
+    assert roles(read(chatgpt.read, file, me="Claude")[0]) == ["user", "assistant", "user", "assistant"]
+    rows, _ = read(slack.read, workspace(tmp_path / "slack"))
+    assert {row["source"]: row.get("role") for row in rows} == {"ニィロウ": None, "健太": None, "天気": "assistant", "外の人": None}
+
+
+def test_a_bot_of_slack_is_known_by_its_entry_among_the_users(tmp_path: Path) -> None:
+    written(
+        tmp_path / "users.json", [{"id": "U3", "name": "deploy", "is_bot": True}, {"id": "U4", "name": "claude", "real_name": "Claude"}]
+    )
+    said_by = [("U3", {"bot_id": "B3"}), ("U4", {"bot_id": "B9"}), ("USLACKBOT", {})]
+    day = [{"user": user, "text": "配信した", "ts": f"176066000{number}.000100", **more} for number, (user, more) in enumerate(said_by)]
+    written(tmp_path / "雑談" / "2025-10-17.json", day)
+    assert roles(read(slack.read, tmp_path)[0]) == ["assistant", "user", "assistant"]

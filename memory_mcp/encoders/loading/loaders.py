@@ -24,6 +24,7 @@ from memory_mcp.encoders.packaged import package
 from memory_mcp.encoders.packaged.models import PackagedEmbeddings
 from memory_mcp.encoders.remote import loading as remote
 from memory_mcp.encoders.reranking import BatchLimits, PooledReranker
+from memory_mcp.encoders.spread import spread_of
 from memory_mcp.encoders.torch.devices import GPU_BATCH, GPU_BATCH_CHARACTERS
 from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings, probed_dimension
 from memory_mcp.encoders.worker_pool import ModelPool
@@ -136,12 +137,13 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: 
     predict: TorchCrossEncoder | OnnxCrossEncoder
     if settings.inference_backend == "onnx":
         predict = OnnxCrossEncoder(_exported(settings, name, "reranker", exports), _precision(settings), _tokenizers(exports))
-        fingerprint, traits = _fingerprint(predict.export, settings), traits_of(predict.export.model)
+        fingerprint, traits, spread = _fingerprint(predict.export, settings), traits_of(predict.export.model), predict.export.spread
     else:
         directory = _directory(name, "reranker")
         predict = TorchCrossEncoder(directory, settings.embeddings_device, name)
-        fingerprint, traits = availability.fingerprint(directory), traits_of(name, directory)
+        fingerprint, traits, spread = availability.fingerprint(directory), traits_of(name, directory), None
     facts: dict[str, Any] = {"fingerprint": fingerprint, "traits": traits.with_known_prefixes(), "max_tokens": predict.max_tokens}
+    facts["spread"] = spread or spread_of(predict, traits.languages)
     if isinstance(predict, TorchCrossEncoder) and predict.is_on_gpu:
         reranker = PooledReranker(predict, name, pool.for_gpu(), caches, limits=_GPU_LIMITS, **facts)
     else:

@@ -71,7 +71,8 @@ class Export:
     """The content of export.json.
 
     `fingerprint` is that of the source model, `difference` the largest difference from torch's results, `sha256` is by file name.
-    `int8_accepted`: the user allows int8 without proof (`--accept-int8`).
+    `int8_accepted`: the user allows int8 without proof (`--accept-int8`). `spread`: that of a reranker's scores (`encoders.spread`); exports of earlier
+    versions have none.
     """
 
     role: Role
@@ -93,6 +94,7 @@ class Export:
     sha256: dict[str, str]
     agreement: Agreement | None = None
     int8_accepted: bool = False
+    spread: float | None = None
     format: int = FORMAT
 
 

@@ -20,11 +20,12 @@ import numpy as np
 from memory_mcp.encoders.failures import first_line
 from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Role
-from memory_mcp.encoders.model_families import NO_PREFIXES, Prefixes, prefixes_for
+from memory_mcp.encoders.model_families import NO_PREFIXES, Prefixes, prefixes_for, traits_of
 from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.export_directory import Export, Padding, Precision
 from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
 from memory_mcp.encoders.onnx.tokenization import Tokenizers
+from memory_mcp.encoders.spread import spread_of
 from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings, prepare_torch
 from memory_mcp.errors import EncoderFailed
 
@@ -83,6 +84,7 @@ def export_reranker(name: str, source: Path, target: Path) -> Export:
         exported = OnnxCrossEncoder(directory, "fp32", Tokenizers(), export)
         pairs = [(SAMPLES[number % 3], text) for number, text in enumerate(SAMPLES)] + [(SAMPLES[-1], SAMPLES[-1])]
         differences = [_difference(reference([pair]), exported([pair])) for pair in pairs]
+        export = replace(export, spread=spread_of(exported, traits_of(name, source).languages))
         return _verified(export, [*differences, _difference(reference(pairs[:5]), exported(pairs[:5]))], directory)
 
 

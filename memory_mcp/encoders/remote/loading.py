@@ -54,14 +54,16 @@ class RemoteReranker(PooledReranker):
         self._workers = ModelPool(WORKERS, bulk_share=1)
         self._remote = model
         served = model.served
+        traits = traits_of(served.model)
         scores = " ".join(f"{score:.2f}" for score in model.probe)
         super().__init__(
             model,
             name,
             self._workers,
             caches,
+            spread=model.measured_spread(traits.languages),
             fingerprint=f"{served.identity}:{scores}",
-            traits=traits_of(served.model).with_known_prefixes(),
+            traits=traits.with_known_prefixes(),
             max_tokens=min(served.max_tokens or MAX_PAIR_TOKENS, MAX_PAIR_TOKENS),
             limits=BatchLimits(served.batch, served.batch, BATCH_CHARACTERS),
             breaker=breaker,

@@ -17,6 +17,7 @@ from memory_mcp.encoders.models import PROBE, Vectors
 from memory_mcp.encoders.remote.connection import Connection
 from memory_mcp.encoders.remote.served import Served, ask
 from memory_mcp.encoders.reranking import Pair
+from memory_mcp.encoders.spread import spread_of
 from memory_mcp.errors import EncoderFailed
 
 QUERY_SECONDS = 5.0
@@ -169,10 +170,17 @@ class RemoteCrossEncoder(_Remote):
     def __call__(self, pairs: list[Pair]) -> Sequence[float]:
         """The scores of the pairs: one call for each query."""
         self.check()
+        return self._of_pairs(pairs, QUERY_SECONDS)
+
+    def measured_spread(self, languages: Sequence[str] | None) -> float:
+        """The spread of its scores, asked for once, with the patience of bulk work."""
+        return spread_of(lambda pairs: self._of_pairs(pairs, BULK_SECONDS), languages)
+
+    def _of_pairs(self, pairs: list[Pair], seconds: float) -> list[float]:
         scores: dict[Pair, float] = {}
         for query in dict.fromkeys(query for query, _ in pairs):
             texts = [text for asked, text in pairs if asked == query]
-            scores.update(zip(((query, text) for text in texts), self._scores(query, texts), strict=True))
+            scores.update(zip(((query, text) for text in texts), self._scores(query, texts, seconds), strict=True))
         return [scores[pair] for pair in pairs]
 
     def _probe(self) -> None:
@@ -180,16 +188,16 @@ class RemoteCrossEncoder(_Remote):
         if not all(abs(score - before) <= SAME_SCORE for score, before in zip(now, self.probe, strict=True)):
             raise self._is_another(f"{self._connection.url} now scores a known text differently")
 
-    def _scores(self, query: str, texts: list[str]) -> list[float]:
-        scores = self._raw(query, texts)
+    def _scores(self, query: str, texts: list[str], seconds: float = QUERY_SECONDS) -> list[float]:
+        scores = self._raw(query, texts, seconds)
         if self._gives_logits:
             return [1 / (1 + math.exp(-min(max(score, -60.0), 60.0))) for score in scores]
         if any(score < 0 or score > 1 for score in scores):
             raise self._connection.failed(f"{self._connection.url} gave a score that is not from 0 to 1")
         return scores
 
-    def _raw(self, query: str, texts: list[str]) -> list[float]:
-        until = time.monotonic() + QUERY_SECONDS
+    def _raw(self, query: str, texts: list[str], seconds: float = QUERY_SECONDS) -> list[float]:
+        until = time.monotonic() + seconds
         if self.served.api == "tei":
             fixed: dict[str, Any] = {"query": query, "raw_scores": False, "truncate": True}
             return self._in_parts("/rerank", texts, lambda part: {**fixed, "texts": part}, _tei_scores, until)

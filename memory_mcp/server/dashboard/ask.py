@@ -25,7 +25,7 @@ ANSWER_TOKENS = 20_000
 # What may be tried: the keys of config.json that order hits or leave some out.
 TRIED = (
     *("fusion.dense_weight", "fusion.session_weight", "fusion.graph_weight", "fusion.graph_weight_dense", "fusion.date_boost"),
-    *("fusion.speaker_boost", "fusion.assistant_weight", "fusion.judged_weight", "decay.weight", "min_score"),
+    *("fusion.speaker_boost", "fusion.assistant_weight", "fusion.judged_weight", "fusion.rerank_weight", "decay.weight", "min_score"),
 )
 # The parts of a score in the order in which they come about.
 PARTS = ("lexical", "dense", "session", "graph", "date", "speaker", "freshness", "judged", "rerank")

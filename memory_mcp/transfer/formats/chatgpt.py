@@ -45,6 +45,7 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
             (session, message_id or str(number)),
             text,
             source=(me or "user") if role == "user" else NAME,
+            role=import_rows.role_of(me, role == "user"),
             session_id=session,
             occurred_at=moment(message.get("create_time")),
             kind="conversation",

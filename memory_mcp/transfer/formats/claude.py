@@ -59,6 +59,7 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
             (session, message_id or str(number)),
             _text(message),
             source=(me or "user") if by_user else NAME,
+            role=import_rows.role_of(me, by_user),
             session_id=session,
             occurred_at=moment(message.get("created_at")),
             kind="conversation",
@@ -79,7 +80,9 @@ def _memory(memory: Mapping[str, Any], where: str, projects: Mapping[str, str]) 
         if about and not text:
             yield ImportItem(where, left_out="memories without a text")
         name = projects.get(about, about)
-        yield from _facts(where, ("memory", about), text, source=NAME, tags=[FORM, name], origin={"memory": name or "conversations"})
+        yield from _facts(
+            where, ("memory", about), text, source=NAME, role="user", tags=[FORM, name], origin={"memory": name or "conversations"}
+        )
 
 
 def _project(project: Mapping[str, Any], where: str) -> Iterator[ImportItem]:

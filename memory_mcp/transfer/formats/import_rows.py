@@ -15,6 +15,7 @@ from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.remember.validation import CONTENT_LIMIT
 from memory_mcp.text.chunk import split
 from memory_mcp.text.labels import LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.text.speakers import is_assistant
 from memory_mcp.text.unstorable import UNSTORABLE
 from memory_mcp.transfer.line_fields import is_too_deep
 
@@ -88,6 +89,11 @@ def memory_rows(
         origin_fields.update({"piece": index} if len(pieces) > 1 else {})
         key = key_of(form, *identity, *([str(index)] if index else []))
         yield ImportItem(where, {"key": key, "content": part, **row, "metadata": {**metadata, ORIGIN: origin_fields}})
+
+
+def role_of(source: str | None, by_user: bool) -> str | None:
+    """The role to store with a line: that of an assistant, and of a person who has an assistant's name."""
+    return ("user" if is_assistant(source) else None) if by_user else "assistant"
 
 
 def key_of(form: str, *identity: str) -> str:

@@ -21,13 +21,17 @@ LISTS = frozenset({"users.json", "org_users.json", "channels.json", "groups.json
 # Subtypes of messages with text from a person or a bot; the others, such as channel_join, are notices.
 TEXT_SUBTYPES = frozenset({None, "", "bot_message", "me_message", "thread_broadcast", "file_share", "file_comment"})
 _MARKED = re.compile(r"<([^<>]+)>")
+# The user that Slack speaks as.
+SLACKBOT = "USLACKBOT"
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}
 
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  the export names every author
     """Yields a row for each message. A thread is a session of its own; messages outside threads belong to the session of the channel."""
     names = source.names()
-    people = _people(source, names)
+    users = _users(source, names)
+    people = {user_id: _name(user) for user_id, user in users.items()}
+    bots = frozenset({SLACKBOT, *(user_id for user_id, user in users.items() if user.get("is_bot"))})
     channels = _channels(source, names, people)
     for name in names:
         if not DAY_FILE.fullmatch(name):
@@ -38,14 +42,14 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
         try:
             for number, message in enumerate(items(blocks(source, name), name), start=1):
                 if isinstance(message, dict):
-                    yield from _message(message, f"{name}, message {number}", channels.get(channel, channel), people)
+                    yield from _message(message, f"{name}, message {number}", channels.get(channel, channel), people, bots)
                 else:
                     yield ImportItem(f"{name}, message {number}", refused="It is not an object.")
         except InvalidInput as error:
             yield ImportItem(name, refused=str(error))
 
 
-def _message(message: Mapping[str, Any], where: str, channel: str, people: Mapping[str, str]) -> Iterator[ImportItem]:
+def _message(message: Mapping[str, Any], where: str, channel: str, people: Mapping[str, str], bots: frozenset[str]) -> Iterator[ImportItem]:
     if message.get("type", "message") != "message" or message.get("subtype") not in TEXT_SUBTYPES:
         yield ImportItem(where, left_out="notices")
         return
@@ -62,7 +66,8 @@ def _message(message: Mapping[str, Any], where: str, channel: str, people: Mappi
         FORM,
         (channel, stamp),
         _plain(text_in(message.get("text")), people),
-        source=_author(message, people),
+        source=(author := _author(message, people)),
+        role=import_rows.role_of(author, not _is_bots(message, bots)),
         session_id=f"slack #{channel}{f' {thread}' if thread else ''}",
         occurred_at=moment(stamp),
         kind="conversation",
@@ -84,6 +89,12 @@ def _author(message: Mapping[str, Any], people: Mapping[str, str]) -> str | None
     return people.get(user) or own or text_in(message.get("username")) or user or None
 
 
+def _is_bots(message: Mapping[str, Any], bots: frozenset[str]) -> bool:
+    """Whether a bot wrote a message. One that a person sent by an app has a bot, too."""
+    user = text_in(message.get("user"))
+    return message.get("subtype") == "bot_message" or (user in bots if user else bool(message.get("bot_id")))
+
+
 def _name(user: Mapping[str, Any]) -> str:
     """The display name of a user, otherwise the real name, otherwise the account name."""
     value = user.get("profile")
@@ -92,9 +103,9 @@ def _name(user: Mapping[str, Any]) -> str:
     return next((text_in(name).strip() for name in names if text_in(name).strip()), "")
 
 
-def _people(source: Source, names: list[str]) -> dict[str, str]:
+def _users(source: Source, names: list[str]) -> dict[str, Mapping[str, Any]]:
     listed = [user for name in names if PurePosixPath(name).name in ("users.json", "org_users.json") for user in _listed(source, name)]
-    return {text_in(user.get("id")): _name(user) for user in listed if text_in(user.get("id"))}
+    return {user_id: user for user in listed if (user_id := text_in(user.get("id")))}
 
 
 def _channels(source: Source, names: list[str], people: Mapping[str, str]) -> dict[str, str]:

@@ -67,6 +67,7 @@ def _file(source: Source, name: str, me: str | None) -> Iterator[ImportItem]:
             (session, identity),
             turn.text,
             source=(me or "user") if turn.by_user else turn.client,
+            role=import_rows.role_of(me, turn.by_user),
             session_id=session,
             occurred_at=turn.spoken_at,
             kind="conversation",
