@@ -6,7 +6,7 @@ Everything else in these files stays: a YAML file that would lose its comments i
 import difflib
 import json
 import re
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,8 +77,9 @@ def put(tree: Tree, addition: Mapping[str, Any]) -> None:
             present.update(value)
 
 
-def take_out(tree: Tree, keys: tuple[str, ...], name: str, question: str, before: Any = None) -> None:
-    """Remove the server in place, and the question for its token if no other server needs it. `before` takes its place."""
+def take_out(tree: Tree, keys: tuple[str, ...], name: str, question: str, before: Any = None, kept: Collection[str] | None = None) -> None:
+    """Remove the server in place, and the question for its token if no other server needs it. `before` takes its place. What is empty then
+    goes, too, unless `kept` names it, or is None."""
     table = entries_in(tree, keys)
     if not isinstance(table, MutableMapping) or name not in table:
         return
@@ -87,6 +88,9 @@ def take_out(tree: Tree, keys: tuple[str, ...], name: str, question: str, before
         table[name] = before
     if isinstance(tree.get("inputs"), list) and f"${{input:{question}}}" not in json.dumps(table):
         tree["inputs"] = [item for item in tree["inputs"] if not (isinstance(item, dict) and item.get("id") == question)]
+    for key in (keys[0], "inputs"):
+        if kept is not None and key not in kept and tree.get(key) in ({}, []):
+            del tree[key]
 
 
 def tree_of(path: Path, form: Form) -> Tree:
@@ -223,15 +227,15 @@ def _state_without_ours(states: FileStates, change: FileChange) -> str | None:
     return next((text for text in texts if change.without(text) == text), None)
 
 
-def entry_before(path: Path, form: Form, keys: tuple[str, ...], name: str, is_ours: Callable[[Any], bool]) -> Any:
-    """What had this name in the settings file before ours took its place; None if nothing had."""
+def before_ours(path: Path, form: Form, keys: tuple[str, ...], name: str, is_ours: Callable[[Any], bool]) -> tuple[Any, Collection[str]]:
+    """What had this name in the settings file before ours took its place, None if nothing had; and what else was in the file."""
     for state in FileStates(path.resolve()).newest_first():
         tree: Tree = {}
         changed_settings(state.decode("utf-8-sig"), form, tree.update, path)
         entry = entries_in(tree, keys).get(name)
         if entry is None or not is_ours(entry):
-            return entry
-    return None
+            return entry, list(tree)
+    return None, ()
 
 
 def _difference(old: str, new: str) -> str:

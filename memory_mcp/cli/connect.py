@@ -13,9 +13,9 @@ import typer
 
 from memory_mcp.cli.client_files import (
     FileChange,
+    before_ours,
     changed_settings,
     commands_of,
-    entry_before,
     is_bare,
     put,
     replace_hooks,
@@ -202,11 +202,7 @@ def _remove_from_files(recipe: Recipe, name: str, persona: str | None, parts: Se
     entry, personas = entries_in(tree, recipe.keys).get(name), recipe.personas_in(tree)
     own = [each for each in (personas.pop(name, None), persona) if each]
     if settings and Part.SNIPPET in parts:
-        is_foreign = entry is not None and not recipe.is_ours(entry)
-        before = None if is_foreign else entry_before(settings, recipe.form, recipe.keys, name, recipe.is_ours)
-        _change_settings(recipe, settings, name, lambda tree: None if is_foreign else take_out(tree, recipe.keys, name, QUESTION, before))
-        if is_foreign:
-            tell(f"The server called {name} in {settings} is another program's, and stays.")
+        _remove_server(recipe, settings, name, entry)
     if (hooks := recipe.hooks) and hooks.file().exists() and list(parts) != [Part.INSTRUCTIONS]:
         _change_hooks(hooks.file(), partial(_is_removed, own=own, others=list(personas.values())), {})
     if Part.INSTRUCTIONS in parts and recipe.instructions_file:
@@ -216,6 +212,14 @@ def _remove_from_files(recipe: Recipe, name: str, persona: str | None, parts: Se
             tell(f"The instructions in {recipe.instructions_file} stay: {listed} needs them, too.")
         else:
             _change_instructions(recipe.instructions_file, name, None)
+
+
+def _remove_server(recipe: Recipe, settings: Path, name: str, entry: Any) -> None:
+    if entry is not None and not recipe.is_ours(entry):
+        tell(f"The server called {name} in {settings} is another program's, and stays.")
+        return
+    before, kept = before_ours(settings, recipe.form, recipe.keys, name, recipe.is_ours)
+    _change_settings(recipe, settings, name, lambda tree: take_out(tree, recipe.keys, name, QUESTION, before, kept))
 
 
 def _clients_beside(recipe: Recipe) -> list[tuple[Recipe, Path]]:

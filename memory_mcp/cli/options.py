@@ -144,7 +144,16 @@ def store_of(
         name = default_persona() if persona is None and not pool else persona
         return Connection(address, default_token(), name, secret, pool, as_stored=as_stored)
 
+    say_what_counts(url, data)
     return stores.find(url, data, configured_address(), connect)
+
+
+def say_what_counts(url: str | None, data: Path | None) -> None:
+    """Says on stderr where `--data` is another store than MEMORY_MCP_URL."""
+    from memory_mcp.client import stores  # noqa: PLC0415  as above
+
+    if url is None and (address := stores.overruled_address(data)):
+        tell(f"memory-mcp: --data {data} goes before MEMORY_MCP_URL, which names {address}", err=True)
 
 
 def say_where_else(store: "Store", persona: str | None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli.options import ConfigFile, PersonaName, Url, configured_address, say_where_else
+from memory_mcp.cli.options import ConfigFile, PersonaName, Url, configured_address, say_what_counts, say_where_else
 from memory_mcp.config.reading import config_beside, default_persona, default_token, personal_data_directory
 from memory_mcp.errors import DirectoryInUse
 
@@ -45,6 +45,7 @@ def stdio(persona: PersonaName = None, data: Data = None, config: ConfigFile = N
         return Connection(address, default_token(), default_persona() if persona is None else persona, secret)
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="memory-mcp stdio: %(message)s")
+    say_what_counts(url, data)
     address, place = configured_address(config), stores.place(url, data)
     given = stores.find(url, data, address, connect).server if isinstance(place, str) else None
     here = Here(place if isinstance(place, Path) else personal_data_directory(), config)

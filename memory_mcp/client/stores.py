@@ -16,7 +16,7 @@ from memory_mcp.client.discovery import PROBE_SECONDS, Connect, serving
 from memory_mcp.config.reading import default_server_url, named_data_directory, personal_data_directory, user_data_directory
 from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
 from memory_mcp.personas.directories import is_persona
-from memory_mcp.personas.names import directory_name
+from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, read_note
 
 UNNAMED = "default"  # whom a server takes a caller for that names no persona
@@ -76,6 +76,13 @@ def find(url: str | None, data: Path | None, address: str, connect: Connect) -> 
     return Store(found, None, address, is_taken)
 
 
+def overruled_address(data: Path | None) -> str | None:
+    """The address in the environment that `--data` goes before, unless it is where that directory's server answers."""
+    address = default_server_url() if data else None
+    note = read_note(data) if data else None
+    return address if address and (note is None or Connection(address).url != note.url) else None
+
+
 def holds_memories(directory: Path) -> bool:
     """Whether a data directory has a persona or a pool."""
     with suppress(OSError):
@@ -86,7 +93,7 @@ def holds_memories(directory: Path) -> bool:
 def has_persona(directory: Path, persona: str) -> bool:
     """Whether a data directory has this persona."""
     with suppress(OSError):
-        return is_persona(directory / directory_name(persona))
+        return is_persona(directory / directory_name(canonical_name(persona)))
     return False
 
 

@@ -65,6 +65,11 @@ def rows(server: RunningServer) -> str:
     return server.memory_mcp("recall", "-p", "さくら", "-n", "50").stdout
 
 
+def session_start() -> TextIOWrapper:
+    """What an agent writes to its hook when a conversation begins."""
+    return TextIOWrapper(BytesIO(b'{"hook_event_name": "SessionStart"}'))
+
+
 def named_by_variable(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORY_MCP_DATA", str(directory / "mine"))
 
@@ -149,12 +154,12 @@ def test_a_store_that_no_server_serves_is_not_swapped_for_another(
         assert f"the one at {other.url} serves another" in err
         assert "serve --data" in err
         assert "--url" in err
-    for event in ("SessionStart", "Stop"):
-        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(json.dumps({"hook_event_name": event}).encode())))
-        status, out, _ = run("hook", "-p", "さくら")
-        assert (status, json.loads(out)) == (0, {})
+    monkeypatch.setattr("sys.stdin", session_start())
+    status, out, err = run("hook", "-p", "さくら")
+    assert (status, json.loads(out)) == (0, {})
+    assert "serves another" in err
     assert rows(other) == before
-    figure("commands in a store without a server, beside another's", len(COMMANDS) + 2)
+    figure("commands in a store without a server, beside another's", len(COMMANDS) + 1)
 
 
 def test_a_server_of_the_store_is_used_wherever_it_answers(
@@ -188,6 +193,11 @@ def test_an_address_goes_before_what_the_environment_names_and_must_not_contradi
     assert "もなか" in run("recall", "猫", "-p", "さくら", "--url", other.url)[1]
     monkeypatch.setenv("MEMORY_MCP_URL", other.url)
     assert "もなか" in run("recall", "猫", "-p", "さくら")[1]
+    for data, is_said in ((tmp_path / "mine", True), (other.data, False)):
+        monkeypatch.setattr("sys.stdin", session_start())
+        said = run("hook", "-p", "さくら", "--data", str(data))
+        assert (f"--data {data} goes before MEMORY_MCP_URL, which names {other.url}" in said[2]) is is_said
+        assert ("もなか" in said[1]) is not is_said
     chat = ("chat", "--once", "hi", "-m", "ollama:x", "--url", other.url)
     assert "--url and --data name two stores" in run(*chat, "--data", str(tmp_path / "mine"))[2]
     assert "two stores" not in run(*chat, "--data", str(other.data))[2]

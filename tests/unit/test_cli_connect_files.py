@@ -143,6 +143,27 @@ def test_the_server_of_another_program_keeps_its_name_unless_it_is_to_be_replace
     assert parsed(Path(file).read_text(), file) == parsed(before, file)
 
 
+@pytest.mark.parametrize(
+    ("client", "file", "before"),
+    [
+        ("librechat", "librechat.yaml", "version: 1\n"),
+        ("librechat", "librechat.yaml", "version: 1\nmcpServers: {}\n"),
+        ("vscode", ".vscode/mcp.json", "{}"),
+        ("vscode", ".vscode/mcp.json", '{"servers": {}}\n'),
+        ("vscode", ".vscode/mcp.json", '{\n  "servers": {\n    "b": {}\n  }\n}\n'),
+        ("vscode", ".vscode/mcp.json", '{\n  "inputs": [],\n  "servers": {\n    "b": {}\n  }\n}\n'),
+        ("zed", "../home/.config/zed/settings.json", '// mine\n{\n  "theme": "One", // dark\n}\n'),
+        ("codex", "../home/.codex/config.toml", 'model = "x"\n'),
+    ],
+)
+def test_a_file_that_had_no_servers_is_as_it_was(client: str, file: str, before: str) -> None:
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    Path(file).write_text(before)
+    connect("--client", client, "--write", "--with-token")
+    connect("--client", client, "--remove")
+    assert Path(file).read_text() == before
+
+
 def test_what_was_taken_out_by_hand_does_not_come_back() -> None:
     Path(".cursor").mkdir()
     Path(".cursor/mcp.json").write_text(json.dumps({"mcpServers": {"memory": THEIRS}}))
