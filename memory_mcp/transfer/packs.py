@@ -33,7 +33,7 @@ _SIGNED_AS = b"memory-mcp pack\n"
 MANIFEST_BYTES = 64 * 1024
 NAME_LIMIT = 100
 # Of a longer chain of memories that replace each other, the rest is stored in the order of the pack.
-LONGEST_CHAIN = 1000
+LONGEST_CHAIN = 100
 # Categories of characters that show nothing, and further ones that don't: Unicode's default ignorable marks and letters.
 _UNSEEN = frozenset(["Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"])
 _IGNORED = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
