@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from memory_mcp.config.reading import language_of_machine
+from memory_mcp.errors import without_passwords
 
 if TYPE_CHECKING:
     from memory_mcp.server.translations import Translations
@@ -115,7 +116,7 @@ def refusal(sentence: str) -> str:
 
 def tell(sentence: str, *, err: bool = False, dim: bool | None = None) -> None:
     """Prints a sentence of a command, in the language of the machine."""
-    typer.secho(worded(sentence), err=err, dim=dim)
+    typer.secho(worded(without_passwords(sentence)), err=err, dim=dim)
 
 
 @cache

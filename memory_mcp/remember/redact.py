@@ -28,11 +28,11 @@ def redacted(draft: Draft, rules: Privacy) -> tuple[Draft, Redaction]:
         check_key(key, rules)
     private = replace(
         draft,
-        content=redaction.text(draft.content),
+        content=redaction.after(draft.source, redaction.text(draft.content)),
         source=redaction.optional(draft.source),
         session_id=redaction.optional(draft.session_id),
         category=redaction.optional(draft.category),
-        tags=tuple(dict.fromkeys(redaction.texts(draft.tags))),
+        tags=tuple(dict.fromkeys(redaction.listed(draft.tags))),
         questions=redaction.texts(draft.questions),
         state=redaction.tree(draft.state),
         metadata=redaction.tree(draft.metadata),

@@ -35,9 +35,8 @@ def _added(connection: apsw.Connection, stated: Sequence[StatedRelation], stored
     """The relations that nobody else stated. An entity that is known keeps its type."""
     types = records.entity_types(connection) if stated else ()
     for relation in (with_types(relation, types) for relation in stated):
-        ends = [next(iter(records.by_name(connection, name)), None) for name in (relation.source, relation.target)]
-        if all(ends) and any(
-            key not in stored for key in relations.supporters(connection, *(end.id for end in ends if end), relation.relation)
-        ):
-            continue
-        yield replace(relation, **{f"{side}_type": None for side, end in zip(("source", "target"), ends, strict=True) if end})
+        source, target = (next(iter(records.by_name(connection, name)), None) for name in (relation.source, relation.target))
+        supporters = relations.supporters(connection, source.id, target.id, relation.relation) if source and target else []
+        if all(key in stored for key in supporters):
+            types_of_new = relation.source_type if source is None else None, relation.target_type if target is None else None
+            yield StatedRelation(relation.source, relation.relation, relation.target, *types_of_new)

@@ -33,13 +33,13 @@ _SIGNED_AS = b"memory-mcp pack\n"
 MANIFEST_BYTES = 64 * 1024
 NAME_LIMIT = 100
 # Of a longer chain of memories that replace each other, the rest is stored in the order of the pack.
-LONGEST_CHAIN = 1000
+LONGEST_CHAIN = 100
 # Categories of characters that show nothing, and further ones that don't: Unicode's default ignorable marks and letters.
 _UNSEEN = frozenset(["Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"])
 _IGNORED = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 # After folding: Greek and Cyrillic letters that look like Latin ones, digits that look like letters, katakana to hiragana, kanji that
 # look like katakana, and strokes.
-_LOOK_ALIKES = {
+_LOOK_ALIKES: Mapping[int, int | str] = {
     **str.maketrans("аеорсухіјѕԁһԛԝѵӏвкмнтαοερυικνχβτμγϲ", "aeopcyxijsdhqwvlbkmhtaoepyikvxbtmyc"),
     **str.maketrans("01i|", "olll"),
     **{katakana: katakana - 0x60 for katakana in range(0x30A1, 0x30F7)},
@@ -278,7 +278,7 @@ def _depth(place: _Place, replaced: Mapping[str, str | None]) -> int:
         return len(replaced) + 2
     seen = set[str]()
     target = place.supersedes
-    while target in replaced and target not in seen and len(seen) < LONGEST_CHAIN:
+    while target and target in replaced and target not in seen and len(seen) < LONGEST_CHAIN:
         seen.add(target)
         target = replaced[target]
     return 1 + len(seen)

@@ -38,8 +38,10 @@ def test_erasing_lists_first_asks_and_erases(shared_server: RunningServer) -> No
         assert f"nothing is erased: {why}. Answer y, or use --yes." in refused.stderr
     refused = memory_mcp("persona", "erase", "nilou", stdin=b"")
     assert (refused.returncode, "nothing is erased: there was no answer" in refused.stderr) == (1, True)
-    done = memory_mcp("purge", gone, "-p", "nilou", stdin=b"y\n")
+    done = memory_mcp("purge", gone, "-p", "nilou", "--yes")
     assert "nilou: 1 erased" in ok(done)
+    assert f"{gone}: erase zqxunique な話" in done.stdout
+    assert "would" not in done.stdout
     assert "backup" in done.stderr
     assert b"zqxuniqu" not in b"".join(file.read_bytes() for file in (shared_server.data / "nilou").rglob("*") if file.is_file())
     assert "nilou: 0 to move to the trash, 0 to erase" in ok(memory_mcp("purge", "-p", "nilou"))

@@ -208,6 +208,8 @@ def test_an_older_table_of_operations_is_kept_and_continued(older, personas, dat
         remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
         with persona.database.read() as connection:
             assert [row[0] for row in connection.execute("SELECT operation FROM operations ORDER BY id")] == ["create", "adopt", "create"]
+            # The older server wrote the time of its clock in Tokyo.
+            assert connection.execute("SELECT timestamp FROM operations ORDER BY id LIMIT 1").get == "2024-12-31T15:00:00.000000+00:00"
 
 
 def test_a_step_that_fails_leaves_the_file_as_it_was(older, personas, data_directory, monkeypatch):
@@ -315,3 +317,11 @@ def test_the_turns_beside_a_memory_are_found_in_the_index_of_sessions_alone(brou
     with brought_up_to_date("0029 turns in order", "") as connection:
         plan = plan_of(connection, lambda: adjacent_turns(connection, [1], "before"), "memories", ("[]",))
     assert any("COVERING INDEX memories_by_session" in step for step in plan)
+
+
+def test_the_operations_of_an_older_server_that_were_adopted_before_get_their_time_zone(brought_up_to_date):
+    before = "INSERT INTO operations(timestamp, operation_id, operation, success) VALUES ('2025-10-30T12:00:00', 'o1', 'create', 1)"
+    with brought_up_to_date("0032 times of adopted operations", before) as connection:
+        times = dict(connection.execute("SELECT operation_id, timestamp FROM operations").fetchall())
+    assert times.pop("o1") == "2025-10-30T03:00:00.000000+00:00"
+    assert all(text.endswith("+00:00") for text in times.values())

@@ -55,6 +55,18 @@ def everywhere(secret: str) -> Draft:
     )
 
 
+@pytest.mark.parametrize("word", ["password", "パスワード", "API key", "the token"])
+def test_a_secret_that_is_named_by_the_tag_or_the_speaker_before_it_is_not_stored(nilou, now, zone, word):
+    secret = "kQ9zL2mX7pR4tV6w"
+    named = Draft(secret, source=word, tags=("重要", word, secret, secret[::-1]))
+    memory = stored(nilou, remember(nilou, named, now=now, zone=zone, privacy=Privacy()).key)
+    assert memory.content == "[REDACTED_API_KEY]"
+    assert memory.tags == ("重要", word, "[REDACTED_API_KEY]", secret[::-1])
+    unnamed = Draft(f"{secret} は部品の番号", source="健太", tags=("重要", secret))
+    memory = stored(nilou, remember(nilou, unnamed, now=now, zone=zone, privacy=Privacy()).key)
+    assert (memory.content, memory.tags) == (f"{secret} は部品の番号", ("重要", secret))
+
+
 def test_a_secret_in_any_field_is_in_no_byte_of_the_data(personas, nilou, now, zone, bytes_of):
     key = remember(nilou, everywhere(TOKEN), now=now, zone=zone, privacy=Privacy()).key
     revise(

@@ -7,6 +7,7 @@ from keyring.errors import KeyringLocked
 
 from memory_mcp import cli
 from memory_mcp.chat.models import chat_model, obstacle
+from memory_mcp.chat.web import WebChat
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -70,3 +71,14 @@ def test_a_keyring_that_is_locked_has_no_key(chat, drawer, monkeypatch):
 
     monkeypatch.setattr(drawer, "get_password", locked)
     assert "OPENAI_API_KEY is not set" in obstacle("openai")
+
+
+@pytest.mark.parametrize("user", ["bob:Hunter2@", "bob:pa/Hunter2@", ":Hunter2@", "bob:Hun@ter2@", "ねこ:Hunter2@"])
+@pytest.mark.parametrize("scheme", ["", "http://"])
+@pytest.mark.parametrize("host", ["127.0.0.1:9", "localhost"])
+def test_the_page_says_where_ollama_does_not_answer_without_its_password(monkeypatch, scheme, user, host):
+    monkeypatch.setenv("OLLAMA_HOST", f"{scheme}{user}{host}")
+    (why,) = [vendor["why"] for vendor in WebChat().vendors() if vendor["name"] == "ollama"]
+    assert "unter2" not in why
+    assert "ter2" not in why
+    assert host.partition(":")[0] in why

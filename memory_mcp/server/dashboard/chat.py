@@ -46,10 +46,12 @@ def one(visit: Visit) -> Response:
     own = visit.call.persona_name()
     turns = known["turns"] if known else []
     keys = [key for turn in reversed(turns) for name in ("stored", "recalled") for key in turn.get(name, ())]
+    said, gone = contents(visit, keys)
     return visit.page(
         "chat.html",
         known=known,
-        contents=contents(visit, keys),
+        contents=said,
+        gone=gone,
         terms=PARTS,
         own=own,
         members=known["conversation"].get("members", [own]) if known else [own],

@@ -19,17 +19,12 @@ def log(visit: Visit) -> Response:
     chosen = visit.field("operation")
     listed = visit.perform(records.list_operations, operation=chosen, before=visit.field("before"))
     events = visit.perform(records.list_events)["events"] if visit.admission.personas is None else []
-    said, gone = _looked_up(visit, [done["key"] for done in listed["operations"] if "key" in done])
+    said, gone = contents(visit, [done["key"] for done in listed["operations"] if "key" in done])
     return visit.page("log.html", listed=listed, chosen=chosen, events=events, said=said, gone=gone)
 
 
-def contents(visit: Visit, keys: Sequence[str]) -> Mapping[str, str]:
-    """The current texts of the first of these memories, by key; empty for visitors who may not read. Erased memories are left out."""
-    return _looked_up(visit, keys)[0]
-
-
-def _looked_up(visit: Visit, keys: Sequence[str]) -> tuple[Mapping[str, str], Collection[str]]:
-    """The texts, and the keys of memories that are no more."""
+def contents(visit: Visit, keys: Sequence[str]) -> tuple[Mapping[str, str], Collection[str]]:
+    """The current texts of the first of these memories, by key, and the keys of memories that are no more; empty for visitors who may not read."""
     if not keys or not visit.may("read"):
         return {}, ()
     recalled = visit.perform(memories.recall, keys=list(dict.fromkeys(keys))[:KEYS_LIMIT], detail="index", max_tokens=SHOWN_TOKENS)

@@ -116,6 +116,16 @@ class Redaction:
     def texts(self, texts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(self.text(text) for text in texts)
 
+    def listed(self, texts: tuple[str, ...]) -> tuple[str, ...]:
+        """The texts of a list, in which one may name the next: `password`, and then the password."""
+        redacted = self.texts(texts)
+        return tuple(self.after(before, text) for before, text in zip(("", *texts), redacted, strict=False))
+
+    def after(self, before: str | None, text: str) -> str:
+        """A redacted text without what is a secret because of the text `before` it."""
+        is_named = before and text and secrets.names_secret(before)
+        return self._replaced(f"{before}: {text}", len(before or "") + 2, Counter()) if is_named else text
+
     def tree(self, value: Any) -> Any:
         """Redacts JSON: its strings, the names of its fields, and integers that are long enough to be private."""
         return self._tree(value, ())

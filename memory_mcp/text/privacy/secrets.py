@@ -89,6 +89,12 @@ def _across_lines(text: str, spans: Sequence[Span]) -> Iterator[Span]:
             yield key
 
 
+def names_secret(text: str) -> bool:
+    """Whether a text, such as the name of a field, ends with a word for secrets."""
+    named = f"{lowered(text).strip()}:"
+    return any(match.end() == len(named) - 1 for match in _SECRET_WORDS.finditer(named))
+
+
 def memorable_passwords(text: str) -> Iterator[Span]:
     """Words with a number that follow a word such as password, and PINs: flagged and not replaced, since some only occur near that word."""
     lower = lowered(text)

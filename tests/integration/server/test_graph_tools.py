@@ -43,6 +43,12 @@ def test_a_path_leads_from_a_person_to_a_deadline(persona, name, project):
     }
 
 
+def test_what_relate_answers_is_what_it_stored(persona):
+    secret = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    told = persona("relate", relations=[f"健太 > password > {secret}", f"{secret} > knows > 凛"])
+    assert told["related"] == ["健太 > password > [REDACTED_API_KEY]", "[REDACTED_API_KEY] > knows > 凛"]
+
+
 def test_neighbours_are_told_with_the_relation_that_leads_to_them(persona, project):
     answer = persona("entity_neighbors", entity="プロジェクトA")
     assert answer["entity"]["type"] == "Task"
