@@ -52,9 +52,15 @@ class ConcurrencyLimiter:
         """How many calls wait for their turn."""
         return max(self._admitted - self._turns, 0)  # calls that stream take turns without being admitted here
 
-    def without_waiting(self) -> "ConcurrencyLimiter":
-        """Another limiter, for as many calls as may run at once."""
-        return ConcurrencyLimiter(lambda: self._limits().model_copy(update={"waiting": 0, "waiting_per_persona": 0}))
+    def without_waiting(self, most_of_one: int = WORKER_THREADS) -> "ConcurrencyLimiter":
+        """Another limiter, for as many calls as may run at once, and no more than `most_of_one` of one caller."""
+
+        def limits() -> Calls:
+            limits = self._limits()
+            of_one = min(limits.at_once_per_persona, most_of_one)
+            return limits.model_copy(update={"waiting": 0, "waiting_per_persona": 0, "at_once_per_persona": of_one})
+
+        return ConcurrencyLimiter(limits)
 
     @contextmanager
     def admitted(self, *caller: str) -> Iterator[None]:

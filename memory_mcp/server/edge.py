@@ -5,7 +5,7 @@ libraries: a body that is too large, is no UTF-8 or no JSON, a wrong host or ori
 """
 
 import logging
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from urllib.parse import unquote, unquote_to_bytes
 
@@ -19,9 +19,10 @@ from memory_mcp.errors import BodyLate, InvalidPersonaName, MemoryMCPError, Over
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server import call_record
 from memory_mcp.server.addressing import HEADER, PATH_PERSONA, from_header, require_own
+from memory_mcp.server.answers import AnswerOfTurn, in_blocks
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
 from memory_mcp.server.bodies import InTime, declared_length, replayed
-from memory_mcp.server.bounds import Bounds
+from memory_mcp.server.bounds import SMALL_BYTES, Bounds, WaitingBytes
 from memory_mcp.server.call import ARRIVED, TURN
 from memory_mcp.server.call_record import CallRecord
 from memory_mcp.server.concurrency import ConcurrencyLimiter
@@ -36,10 +37,13 @@ from memory_mcp.server.sessions import DASHBOARD, STATIC, is_dashboard
 
 # Bodies of any size: lines and files to import, and the form that sends one.
 STREAMED = frozenset({"/api/import", "/api/import/file", f"{DASHBOARD}/house/import"})
+# Answers of any size.
+EXPORTS = frozenset(
+    {"/api/export", "/api/graph/export", "/api/conversation/export", f"{DASHBOARD}/house/export", f"{DASHBOARD}/chat/export"}
+)
+EXPORTS_OF_ONE = 8  # of one persona, and of one token
 # Answers that last as long as a model talks.
 CONVERSATION = f"{DASHBOARD}/chat/say"
-# Bodies that are arriving are not limited. Small ones need none: a thousand connections have as much in their buffers anyway.
-SMALL_BODY, BUFFERED_LIMIT = 64 * 1024, 256 * 1024 * 1024
 
 logger = logging.getLogger(__name__)
 
@@ -55,9 +59,18 @@ class Edge:
         self._door = door
         self._metrics = metrics
         self._limiter = limiter
-        self._streams = limiter.without_waiting()
+        self._imports = limiter.without_waiting()
+        self._exports = limiter.without_waiting(EXPORTS_OF_ONE)
         self._conversations = limiter.without_waiting()
-        self._buffered = 0  # bytes of the large bodies that are arriving
+        self._arriving = WaitingBytes(
+            bounds, Overloaded("too many long calls are arriving", "their bodies fill the memory", "Try again in a moment")
+        )
+        self._unread = WaitingBytes(
+            bounds,
+            Overloaded(
+                "too many answers wait to be read", "they fill the memory", "Read them, and ask again; what this call has changed is stored"
+            ),
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -67,7 +80,7 @@ class Edge:
         record = call_record.begin(self._door.address(scope))
         scope = {**scope, ARRIVED: record.began}
         try:
-            await self._let_in(scope, receive, Rewording(send, record, partial(self._end, record)))
+            await self._let_in(scope, receive, Rewording(in_blocks(send), record, partial(self._end, record)))
         finally:
             self._end(record)
 
@@ -82,7 +95,7 @@ class Edge:
             facts = {"status": record.status, "duration_ms": round(record.seconds * 1e3, 1)}
             logger.debug("%s: %s", record.operation, record.outcome, extra=facts)
 
-    async def _let_in(self, scope: Scope, receive: Receive, send: "Rewording") -> None:
+    async def _let_in(self, scope: Scope, receive: Receive, send: Rewording) -> None:
         try:
             admission = scope[ADMISSION] = await self._door.admit(scope)
         except MemoryMCPError as error:
@@ -101,10 +114,8 @@ class Edge:
         receive = InTime(receive, self._bounds)
         try:
             require_own(scope, admission, self._door.runtime)
-            if scope["path"] in STREAMED and scope["method"] == "POST":
-                await self._stream(scope, receive, send, self._streams)
-            elif scope["path"] == CONVERSATION and scope["method"] == "POST":
-                await self._stream(scope, receive, send, self._conversations)
+            if streams := self._streams_of(scope):
+                await self._stream(scope, receive, send, streams)
             else:
                 await self._answer(scope, receive, send)
         except (BodyLate, Overloaded, PersonaElsewhere) as error:
@@ -112,24 +123,34 @@ class Edge:
                 await _drain(scope, receive)
             await _turned_away(scope, error)(scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: "InTime", send: Send) -> None:
-        """Answer a call, which takes its turn once its body is there: one that never comes delays no other."""
+    def _streams_of(self, scope: Scope) -> ConcurrencyLimiter | None:
+        """The limiter of a call whose body or answer may have any size."""
+        path, method = scope["path"], scope["method"]
+        if method == "POST":
+            return self._imports if path in STREAMED else self._conversations if path == CONVERSATION else None
+        return self._exports if path in EXPORTS else None
+
+    async def _answer(self, scope: Scope, receive: InTime, send: Send) -> None:
+        """Answer a call, which has its turn from when its body is there until its answer is: a slow client delays no other."""
         messages = await self._arrived(scope, receive)
         caller = callers_of(scope)
-        with self._limiter.admitted(*caller):
+        async with AsyncExitStack() as place:
+            place.enter_context(self._limiter.admitted(*caller))
             if scope["path"] == "/mcp" and scope["method"] == "POST" and (refusal := refused_body(scope, messages)):
                 await refusal(scope, receive, send)
                 return
-            async with self._limiter.turn(*caller):
-                await self._app(scope, replayed(messages, receive), send)
+            await place.enter_async_context(self._limiter.turn(*caller))
+            answer = AnswerOfTurn(send, place.aclose, self._unread, caller[-1], partial(_turned_away, scope))
+            await self._app(scope, replayed(messages, receive), answer)
 
-    async def _stream(self, scope: Scope, receive: "InTime", send: Send, limiter: ConcurrencyLimiter) -> None:
+    async def _stream(self, scope: Scope, receive: InTime, send: Send, limiter: ConcurrencyLimiter) -> None:
         """Answer a call that reads its body, or answers, bit by bit. It has a limiter of its own, and takes a turn for each bit."""
         caller = callers_of(scope)
+        messages = await self._arrived(scope, receive) if limiter is self._exports else ()
         with limiter.admitted(*caller):
-            await self._app({**scope, TURN: partial(self._limiter.turn, *caller)}, receive, send)
+            await self._app({**scope, TURN: partial(self._limiter.turn, *caller)}, replayed(messages, receive), send)
 
-    async def _arrived(self, scope: Scope, receive: "InTime") -> list[Message]:
+    async def _arrived(self, scope: Scope, receive: InTime) -> list[Message]:
         """The messages with the body of a call, or with as much of it as shows that it is too long.
 
         Raises:
@@ -140,19 +161,18 @@ class Edge:
         if (declared_length(scope) or 0) > BODY_LIMIT_BYTES:
             return messages
         size = counted = 0
+        caller = callers_of(scope)[-1]
         try:
             while True:
                 messages.append(message := await receive())
                 size += len(message.get("body", b""))
                 if receive.is_complete or size > BODY_LIMIT_BYTES:
                     return messages
-                if size > SMALL_BODY:
-                    self._buffered += size - counted
+                if size > SMALL_BYTES:
+                    self._arriving.add(caller, size - counted)
                     counted = size
-                    if self._buffered > BUFFERED_LIMIT:
-                        raise Overloaded("too many long calls are arriving", "their bodies fill the memory", "Try again in a moment")
         finally:
-            self._buffered -= counted
+            self._arriving.remove(caller, counted)
 
 
 def callers_of(scope: Scope) -> tuple[str, ...]:
@@ -178,7 +198,7 @@ def _is_work(scope: Scope) -> bool:
     return path == "/mcp" or path.startswith(("/api/", ENDPOINTS)) or (is_dashboard(path) and not path.startswith(STATIC))
 
 
-async def _drain(scope: Scope, receive: "InTime") -> None:
+async def _drain(scope: Scope, receive: InTime) -> None:
     """Reads a refused call to its end, unless it is long: a client that is still sending may never see the answer."""
     if (declared_length(scope) or BODY_LIMIT_BYTES) < BODY_LIMIT_BYTES:
         while not receive.is_complete:

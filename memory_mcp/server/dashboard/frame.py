@@ -31,6 +31,7 @@ from memory_mcp.errors import InvalidInput, MemoryMCPError, NotAllowed, PersonaE
 from memory_mcp.server.actions.imports import UPLOAD_LIMIT
 from memory_mcp.server.addressing import PATH_PERSONA
 from memory_mcp.server.answer_text import moment_text
+from memory_mcp.server.answers import turn_of
 from memory_mcp.server.arguments import Arguments
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
 from memory_mcp.server.call import TURN, Call, accepted_language, call_of, client_language
@@ -233,7 +234,7 @@ def room(show: Room, *, open_to_strangers: bool = False) -> Callable[[Request], 
             return refusal_page(request.scope, error)
         except ClientDisconnect:
             return Response(status_code=400)  # the client never reads it
-        async with request.scope.get(TURN, nullcontext)():
+        async with turn_of(request.scope):
             return await run_in_threadpool(_shown, show, request, fields)
 
     handle.__name__ = show.__name__
