@@ -21,7 +21,7 @@ from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.bounds import Bounds
 from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
 from memory_mcp.server.dashboard import routes as dashboard
-from memory_mcp.server.edge import Edge
+from memory_mcp.server.edge import Edge, part_of
 from memory_mcp.server.http import routes
 from memory_mcp.server.mcp import apps, prompts, resources
 from memory_mcp.server.mcp.access import Needs, ScopeCheck
@@ -89,7 +89,7 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings, bounds:
             return Response(status_code=202)
 
         app.router.routes.append(Route(YIELD_PATH, leave, methods=["POST"]))
-    limiter = ConcurrencyLimiter(lambda: runtime.config.current().calls)
+    limiter = ConcurrencyLimiter(lambda: runtime.config.current().calls, part_of)
     app.state.metrics = Metrics(runtime, limiter, authenticator.refusals) if is_installed("metrics") else None
     app.state.edge = edge = Edge(app, authenticator, limiter, bounds, app.state.metrics)
     return edge

@@ -1,12 +1,13 @@
 """Bodies of calls: how long they may take to arrive."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Iterable
 
 from starlette.types import Message, Receive, Scope
 
-from memory_mcp.errors import BodyLate
+from memory_mcp.errors import BodyLate, BodyTooLong, InvalidInput
 from memory_mcp.server.bounds import Bounds
 
 
@@ -25,32 +26,49 @@ def replayed(messages: Iterable[Message], receive: Receive) -> Receive:
     return replay
 
 
+def too_long(path: str, limit_bytes: int) -> InvalidInput:
+    """The refusal of a body that has more bytes than may be sent to this path."""
+    if path.startswith("/api/"):
+        return InvalidInput(
+            "the body is too long", "4 MiB are the limit", "Send less at once, or many memories as JSON lines to POST /api/import"
+        )
+    most = f"{limit_bytes // 1_048_576} MiB" if limit_bytes >= 1_048_576 else f"{limit_bytes // 1024} KiB"
+    return BodyTooLong("the form is too long", f"{most} are the limit", "Send less at once")
+
+
 class InTime:
-    """A `receive` that waits no longer than `silence_seconds` for the next part of a body."""
+    """A `receive` that gives a body up: if nothing of it arrives for `silence_seconds`, or less than `least_bytes_per_second` for longer.
+
+    Only the time counts in which somebody waits for the client.
+    """
 
     def __init__(self, receive: Receive, bounds: Bounds) -> None:
         self._receive = receive
         self._bounds = bounds
-        self._late = False
+        self._size = 0
+        self._waited = 0.0
+        self._late: BodyLate | None = None
         self.is_complete = False
 
     async def __call__(self) -> Message:
         if self.is_complete:
             return await self._receive()
         if self._late:
-            raise self._too_late()
+            raise self._late
+        silence, least = self._bounds.silence_seconds, self._bounds.least_bytes_per_second
+        left = silence + self._size / least - self._waited
+        began = time.monotonic()
         try:
-            async with asyncio.timeout(self._bounds.silence_seconds):
+            async with asyncio.timeout(min(silence, max(left, 0))):
                 message = await self._receive()
         except TimeoutError:
-            self._late = True
-            raise self._too_late() from None
+            self._late = BodyLate(
+                "the rest of the call did not come",
+                f"nothing of its body arrived for {silence:g} seconds, or less than {least // 1024} KiB a second",
+                "Send it again; what is there already isn't stored twice",
+            )
+            raise self._late from None
+        self._waited += time.monotonic() - began
+        self._size += len(message.get("body", b""))
         self.is_complete = message["type"] != "http.request" or not message.get("more_body")
         return message
-
-    def _too_late(self) -> BodyLate:
-        return BodyLate(
-            "the rest of the call did not come",
-            f"nothing of its body arrived for {self._bounds.silence_seconds:g} seconds",
-            "Send it again; what is there already isn't stored twice",
-        )

@@ -14,10 +14,14 @@ class Bounds:
     """One server's bounds, shared by its connections and its edge.
 
     `silence_seconds`: a call that stops arriving and an answer that is not taken, as by a laptop that sleeps, are given up.
+    `least_bytes_per_second`: of a body, counted once it was waited for as long.
+    `stranger_bytes`: of a body without a token or session, such as that of a sign-in.
     `waiting_bytes`: of all bodies that are arriving, and of all answers that are being taken. `waiting_bytes_each`: the same of one caller.
     """
 
     silence_seconds: float = 20.0
+    least_bytes_per_second: int = 4 * 1024
+    stranger_bytes: int = 64 * 1024
     waiting_bytes: int = 256 * 1024 * 1024
     waiting_bytes_each: int = 64 * 1024 * 1024
 

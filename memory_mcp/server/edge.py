@@ -15,18 +15,18 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.errors import BodyLate, InvalidPersonaName, MemoryMCPError, Overloaded, PersonaElsewhere, TokenRefused
+from memory_mcp.errors import BodyLate, InvalidInput, InvalidPersonaName, MemoryMCPError, Overloaded, PersonaElsewhere, TokenRefused
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.server import call_record
 from memory_mcp.server.addressing import HEADER, PATH_PERSONA, from_header, require_own
 from memory_mcp.server.answers import AnswerOfTurn, in_blocks
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
-from memory_mcp.server.bodies import InTime, declared_length, replayed
+from memory_mcp.server.bodies import InTime, declared_length, replayed, too_long
 from memory_mcp.server.bounds import SMALL_BYTES, Bounds, WaitingBytes
 from memory_mcp.server.call import ARRIVED, TURN
 from memory_mcp.server.call_record import CallRecord
 from memory_mcp.server.concurrency import ConcurrencyLimiter
-from memory_mcp.server.dashboard.frame import refusal_page
+from memory_mcp.server.dashboard.frame import SIGN_IN, refusal_page
 from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
 from memory_mcp.server.http.requests import BODY_LIMIT_BYTES
 from memory_mcp.server.mcp.bodies import INVALID_REQUEST, OVERLOADED, json_rpc_refusal, refused_body
@@ -35,8 +35,12 @@ from memory_mcp.server.oauth.resource import ENDPOINTS
 from memory_mcp.server.rewording import Rewording
 from memory_mcp.server.sessions import DASHBOARD, STATIC, is_dashboard
 
-# Bodies of any size: lines and files to import, and the form that sends one.
-STREAMED = frozenset({"/api/import", "/api/import/file", f"{DASHBOARD}/house/import"})
+# Bodies of any size: lines and files to import, and the form that sends a file, which lies on the disk until it is whole.
+IMPORTS = frozenset({"/api/import", "/api/import/file"})
+FILE_FORM, FILES_OF_ONE = f"{DASHBOARD}/house/import", 2
+# Those who sign in, clients of OAuth, and all others without a token have shares of their own; one address has half of each.
+STRANGERS, FROM = "strangers", "from"
+PART_OF_STRANGERS, PART_OF_ADDRESS = 5, 10
 # Answers of any size.
 EXPORTS = frozenset(
     {"/api/export", "/api/graph/export", "/api/conversation/export", f"{DASHBOARD}/house/export", f"{DASHBOARD}/chat/export"}
@@ -60,6 +64,7 @@ class Edge:
         self._metrics = metrics
         self._limiter = limiter
         self._imports = limiter.without_waiting()
+        self._files = limiter.without_waiting(FILES_OF_ONE)
         self._exports = limiter.without_waiting(EXPORTS_OF_ONE)
         self._conversations = limiter.without_waiting()
         self._arriving = WaitingBytes(
@@ -118,17 +123,20 @@ class Edge:
                 await self._stream(scope, receive, send, streams)
             else:
                 await self._answer(scope, receive, send)
-        except (BodyLate, Overloaded, PersonaElsewhere) as error:
-            with suppress(BodyLate):
-                await _drain(scope, receive)
+        except (BodyLate, InvalidInput, Overloaded, PersonaElsewhere) as error:
+            if not isinstance(error, InvalidInput):
+                with suppress(BodyLate):
+                    await _drain(scope, receive)
             await _turned_away(scope, error)(scope, receive, send)
 
     def _streams_of(self, scope: Scope) -> ConcurrencyLimiter | None:
         """The limiter of a call whose body or answer may have any size."""
         path, method = scope["path"], scope["method"]
-        if method == "POST":
-            return self._imports if path in STREAMED else self._conversations if path == CONVERSATION else None
-        return self._exports if path in EXPORTS else None
+        if method != "POST":
+            return self._exports if path in EXPORTS else None
+        if path == FILE_FORM:
+            return self._files
+        return self._imports if path in IMPORTS else self._conversations if path == CONVERSATION else None
 
     async def _answer(self, scope: Scope, receive: InTime, send: Send) -> None:
         """Answer a call, which has its turn from when its body is there until its answer is: a slow client delays no other."""
@@ -151,32 +159,43 @@ class Edge:
             await self._app({**scope, TURN: partial(self._limiter.turn, *caller)}, replayed(messages, receive), send)
 
     async def _arrived(self, scope: Scope, receive: InTime) -> list[Message]:
-        """The messages with the body of a call, or with as much of it as shows that it is too long.
+        """The messages with the body of a call; of a call of MCP that is too long, as much as shows that it is.
 
         Raises:
-            BodyLate: the client has stopped sending.
+            BodyLate: the client has stopped sending, or sends too slowly.
+            InvalidInput: it is too long.
             Overloaded: more bytes of large bodies are waiting than fit.
         """
         messages: list[Message] = []
-        if (declared_length(scope) or 0) > BODY_LIMIT_BYTES:
-            return messages
+        limit = self._bounds.stranger_bytes if scope[ADMISSION].is_stranger else BODY_LIMIT_BYTES
         size = counted = 0
         caller = callers_of(scope)[-1]
         try:
-            while True:
+            while max(size, declared_length(scope) or 0) <= limit:
                 messages.append(message := await receive())
                 size += len(message.get("body", b""))
-                if receive.is_complete or size > BODY_LIMIT_BYTES:
+                if receive.is_complete and size <= limit:
                     return messages
                 if size > SMALL_BYTES:
                     self._arriving.add(caller, size - counted)
                     counted = size
         finally:
             self._arriving.remove(caller, counted)
+        if scope["path"] == "/mcp":
+            return messages  # refused in the words of JSON-RPC
+        raise too_long(scope["path"], limit)
 
 
 def callers_of(scope: Scope) -> tuple[str, ...]:
-    """The callers that a call counts for: the persona that it names, if its token reaches that one, and those of its token; or strangers'."""
+    """The callers that a call counts for: the persona that it names, if its token reaches that one, and those of its token.
+
+    Strangers count for what they come for and where from.
+    """
+    admission: Admission = scope[ADMISSION]
+    if admission.is_stranger:
+        path = scope["path"]
+        kind = f"{STRANGERS} {path if path == SIGN_IN else ENDPOINTS if path.startswith(ENDPOINTS) else DASHBOARD}"
+        return (f"{kind} {FROM} {admission.client}", kind)
     headers = Headers(scope=scope)
     named = scope.get(PATH_PERSONA)
     try:
@@ -185,11 +204,15 @@ def callers_of(scope: Scope) -> tuple[str, ...]:
         name = canonical_name(named) if named is not None else ""
     except InvalidPersonaName:  # refused later, in its own words
         name = ""
-    admission: Admission = scope[ADMISSION]
-    if admission.is_stranger:
-        return ("strangers",)
     token = (f"token {admission.token}",) if admission.token else ()
     return (f"persona {name}", *token) if admission.reaches(name) else token
+
+
+def part_of(caller: str) -> int:
+    """Which part of the bounds of one persona a caller has: little of strangers, so that they never keep one another from signing in."""
+    if not caller.startswith(f"{STRANGERS} "):
+        return 1
+    return PART_OF_ADDRESS if f" {FROM} " in caller else PART_OF_STRANGERS
 
 
 def _is_work(scope: Scope) -> bool:

@@ -7,7 +7,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 
@@ -155,3 +155,48 @@ def test_a_long_conversation_is_exported_as_it_was_stored_and_read_in_pages_that
     assert turns == exported.json()["turns"]
     last = http.get("/api/conversation?id=long&limit=200&before=5").json()
     assert ([turn["number"] for turn in last["turns"]], last["earlier"]) == ([3, 4], 3)
+
+
+@contextmanager
+def begun(port: int, path: str, length: int, *headers: str) -> Iterator[socket.socket]:
+    """A connection on which a call has begun: nothing of its body is sent."""
+    told = (f"POST {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {length}", *(headers or ("X-Persona: nilou",)))
+    with socket.create_connection(("127.0.0.1", port), timeout=HANG_SECONDS) as connection:
+        connection.sendall("\r\n".join([*told, "", ""]).encode())
+        yield connection
+
+
+def trickle(connection: socket.socket, until: bytes) -> bytes:
+    """Sends a byte about twenty times a second, until the server has said so or closed the connection: what it said."""
+    answer = b""
+    with suppress(ConnectionError):
+        while until not in answer or not until:
+            connection.sendall(b" ")
+            if select.select([connection], [], [], 0.05)[0]:
+                answer += (part := connection.recv(4_096))
+                if not part:
+                    break
+    return answer
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/api/purge", "/api/import", "/api/import/file", "/p/nilou/ui/house/import"])
+def test_a_body_that_only_trickles_in_is_given_up(served, path):
+    served.bounds.silence_seconds = 0.5
+    form = ("X-Persona: nilou", "Content-Type: multipart/form-data; boundary=x") if "/ui/" in path else ()
+    with begun(served.port, path, 4_000_000, *form) as connection:
+        if form:
+            connection.sendall(b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n')
+        assert trickle(connection, b"the rest of the call did not come").startswith(b"HTTP/1.1 408 ")
+        trickle(connection, b"")  # and once it is answered, nobody waits for its end
+
+
+@pytest.mark.parametrize(
+    ("path", "length", "status"),
+    [("/api/purge", 5_000_000, b"400"), ("/mcp", 5_000_000, b"413"), ("/p/nilou/ui/memories/new", 5_000_000, b"413")],
+)
+def test_a_body_that_is_too_long_by_its_own_word_takes_no_turn(served, http, path, length, status):
+    served.configure(calls={"at_once": 1, "waiting": 0})
+    with ExitStack() as stack:
+        for connection in [stack.enter_context(begun(served.port, path, length)) for _ in range(3)]:
+            assert connection.recv(12)[9:] == status
+        assert http.get("/api/stats").status_code == 200
