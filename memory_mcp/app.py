@@ -34,7 +34,9 @@ from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.index.samples import newest_contents
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
 from memory_mcp.jobs.chores import background_chores
+from memory_mcp.jobs.freed_memory import FreedMemory
 from memory_mcp.jobs.index_worker import IndexWorker
+from memory_mcp.jobs.step_thread import StepThread
 from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.cells import Cell
@@ -297,11 +299,14 @@ def _forget_cached(caches: Caches, usage: Usage) -> None:
 
 @contextmanager
 def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime], chores: Sequence[Chore]) -> Iterator[ChoreWorker]:
-    """The worker that does the chores; it starts in `_start_background`."""
+    """The worker that does the chores; it starts in `_start_background`. Beside it freed memory is given back."""
     worker = ChoreWorker(personas, chores, config.current, clock)
+    memory = StepThread("freed memory", FreedMemory().step)
+    memory.start()
     try:
         yield worker
     finally:
+        memory.stop()
         worker.stop()
 
 
