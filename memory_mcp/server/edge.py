@@ -14,9 +14,10 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memory_mcp.config.settings import Privacy
+from memory_mcp.config.settings import Calls, Privacy
 from memory_mcp.errors import BodyLate, InvalidInput, InvalidPersonaName, MemoryMCPError, Overloaded, PersonaElsewhere, TokenRefused
 from memory_mcp.personas.names import canonical_name
+from memory_mcp.process import usable_cores
 from memory_mcp.server import call_record
 from memory_mcp.server.addressing import HEADER, PATH_PERSONA, from_header, require_own
 from memory_mcp.server.answers import AnswerOfTurn, in_blocks
@@ -25,7 +26,7 @@ from memory_mcp.server.bodies import InTime, declared_length, replayed, too_long
 from memory_mcp.server.bounds import SMALL_BYTES, Bounds, WaitingBytes
 from memory_mcp.server.call import ARRIVED, TURN
 from memory_mcp.server.call_record import CallRecord
-from memory_mcp.server.concurrency import ConcurrencyLimiter
+from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
 from memory_mcp.server.dashboard.frame import SIGN_IN, refusal_page
 from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
 from memory_mcp.server.http.requests import BODY_LIMIT_BYTES
@@ -66,6 +67,8 @@ class Edge:
         self._imports = limiter.without_waiting()
         self._files = limiter.without_waiting(FILES_OF_ONE)
         self._exports = limiter.without_waiting(EXPORTS_OF_ONE)
+        # Blocks of exports are computed one after another on each core: calls have the others' turns, and most of the interpreter's time.
+        self._blocks = ConcurrencyLimiter(lambda: Calls(at_once=min(usable_cores(), WORKER_THREADS)))
         self._conversations = limiter.without_waiting()
         self._arriving = WaitingBytes(
             bounds, Overloaded("too many long calls are arriving", "their bodies fill the memory", "Try again in a moment")
@@ -156,7 +159,8 @@ class Edge:
         caller = callers_of(scope)
         messages = await self._arrived(scope, receive) if limiter is self._exports else ()
         with limiter.admitted(*caller):
-            await self._app({**scope, TURN: partial(self._limiter.turn, *caller)}, replayed(messages, receive), send)
+            turns = self._blocks if limiter is self._exports else self._limiter
+            await self._app({**scope, TURN: partial(turns.turn, *caller)}, replayed(messages, receive), send)
 
     async def _arrived(self, scope: Scope, receive: InTime) -> list[Message]:
         """The messages with the body of a call; of a call of MCP that is too long, as much as shows that it is.

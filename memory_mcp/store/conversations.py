@@ -18,7 +18,7 @@ from memory_mcp.text.low_value import low_value
 _COLUMNS = "c.id, c.title, c.created_at, c.updated_at, c.members, (SELECT count(*) FROM conversation_turns t WHERE t.conversation = c.id)"
 _TURN_COLUMNS = "number, ended_at, model, messages, recalled, stored"
 # A turn has up to 1 MiB.
-PAGE_CHARACTERS, TURNS_READ = 2_000_000, 50
+PAGE_CHARACTERS, TURNS_READ = 1_000_000, 50
 # Turns in which one of these memories was read or written, or that quote one of these texts.
 _ABOUT = (
     "EXISTS (SELECT 1 FROM json_each(?1) t WHERE instr(messages, t.value)) "
