@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,13 +34,16 @@ from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.index.samples import newest_contents
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
 from memory_mcp.jobs.chores import background_chores
+from memory_mcp.jobs.freed_memory import FreedMemory
 from memory_mcp.jobs.index_worker import IndexWorker
+from memory_mcp.jobs.step_thread import StepThread
 from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import Personas
 from memory_mcp.personas.server_lock import announce, instance_of
 from memory_mcp.server import logs
+from memory_mcp.server.bounds import Bounds
 from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.sqlite import database
@@ -206,7 +210,8 @@ def _run(
             conversing=WebChat(lambda: config.current().chat) if any(map(is_installed, CHAT_EXTRAS)) else None,
         )
         server = mcp_server(settings, on_started=lambda: _start_background(config, models, worker, chores, adopt))
-        uvicorn_server = _http_server(http_application(server, runtime, settings))
+        bounds = Bounds()
+        uvicorn_server = _http_server(http_application(server, runtime, settings, bounds), bounds)
         logs.configure(settings.log_level, settings.log_format)  # again: the imports have added handlers
         _log_start(listener, config, personas, is_inner=inner is not None)
         config.start()
@@ -225,15 +230,15 @@ def _run(
             logger.info("stopped")
 
 
-def _http_server(application: "ASGIApp") -> "uvicorn.Server":
+def _http_server(application: "ASGIApp", bounds: Bounds) -> "uvicorn.Server":
     import uvicorn  # noqa: PLC0415  see the comment in `serve`
 
-    from memory_mcp.server.edge import Connection  # noqa: PLC0415
+    from memory_mcp.server.connection import Connection  # noqa: PLC0415
 
     # On h11: httptools keeps spaces at the end of a header's value; h11 does not, at no measurable cost.
     options = uvicorn.Config(
         application,
-        http=Connection,
+        http=partial(Connection, bounds=bounds),  # type: ignore[arg-type]  # it only calls the class
         log_config=None,
         access_log=False,
         server_header=False,
@@ -294,11 +299,14 @@ def _forget_cached(caches: Caches, usage: Usage) -> None:
 
 @contextmanager
 def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime], chores: Sequence[Chore]) -> Iterator[ChoreWorker]:
-    """The worker that does the chores; it starts in `_start_background`."""
+    """The worker that does the chores; it starts in `_start_background`. Beside it freed memory is given back."""
     worker = ChoreWorker(personas, chores, config.current, clock)
+    memory = StepThread("freed memory", FreedMemory().step)
+    memory.start()
     try:
         yield worker
     finally:
+        memory.stop()
         worker.stop()
 
 

@@ -71,6 +71,14 @@ class InvalidInput(MemoryMCPError):
     """The caller sent something that can't be used; nothing was changed."""
 
 
+class BodyTooLong(InvalidInput):
+    """The body of a call is longer than it may be here."""
+
+
+class WrongMediaType(InvalidInput):
+    """The body of a call is of a kind that is not taken here."""
+
+
 class InvalidPersonaName(InvalidInput):
     """The persona name is not allowed."""
 

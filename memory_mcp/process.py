@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+from pathlib import Path
 
 # The open personas with five connections to each database and as many callers as may wait: many systems allow 1,024, macOS 256.
 OPEN_FILES = 4_096
@@ -39,9 +40,17 @@ def share_heaps() -> None:
 
 
 def return_freed() -> None:
-    """Returns to the system the memory that loading a model needed temporarily: 75 MB."""
+    """Returns to the system the memory that the C library keeps of what was freed: 75 MB after a model was loaded."""
     if library := _glibc():
         library.malloc_trim(0)
+
+
+def resident_bytes() -> int:
+    """How much memory this process has; 0 where only Linux would tell."""
+    if sys.platform != "linux":
+        return 0
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _glibc() -> ctypes.CDLL | None:

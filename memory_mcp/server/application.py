@@ -18,9 +18,10 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.extras import is_installed
 from memory_mcp.personas.server_lock import YIELD_PATH
 from memory_mcp.server.auth import Authenticator
+from memory_mcp.server.bounds import Bounds
 from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
 from memory_mcp.server.dashboard import routes as dashboard
-from memory_mcp.server.edge import Edge
+from memory_mcp.server.edge import Edge, part_of
 from memory_mcp.server.http import routes
 from memory_mcp.server.mcp import apps, prompts, resources
 from memory_mcp.server.mcp.access import Needs, ScopeCheck
@@ -65,7 +66,7 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
     return mcp
 
 
-def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGIApp:
+def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings, bounds: Bounds) -> ASGIApp:
     """Build the ASGI application: stateless MCP of both protocol eras at /mcp, the routes, the dashboard, host and origin protection, the edge."""
     app = mcp.http_app(
         path="/mcp",
@@ -88,9 +89,9 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings) -> ASGI
             return Response(status_code=202)
 
         app.router.routes.append(Route(YIELD_PATH, leave, methods=["POST"]))
-    limiter = ConcurrencyLimiter(lambda: runtime.config.current().calls)
+    limiter = ConcurrencyLimiter(lambda: runtime.config.current().calls, part_of)
     app.state.metrics = Metrics(runtime, limiter, authenticator.refusals) if is_installed("metrics") else None
-    app.state.edge = edge = Edge(app, authenticator, limiter, app.state.metrics)
+    app.state.edge = edge = Edge(app, authenticator, limiter, bounds, app.state.metrics)
     return edge
 
 

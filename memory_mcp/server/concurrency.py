@@ -31,9 +31,13 @@ class ConcurrencyLimiter:
     so that neither one persona nor one token for many takes all of them. Turns go round among the first names.
     """
 
-    def __init__(self, limits: Callable[[], Calls]) -> None:
-        """`limits` is asked anew for each call that comes: an edit of config.json counts from the next one on."""
+    def __init__(self, limits: Callable[[], Calls], part_of: Callable[[str], int] = lambda _: 1) -> None:
+        """`limits` is asked anew for each call that comes: an edit of config.json counts from the next one on.
+
+        `part_of` a caller's name: which part of the bounds of one persona it has; 5: a fifth, but one call at least.
+        """
         self._limits = limits
+        self._part_of = part_of
         self._latest = limits()
         self._admitted = self._turns = 0
         self._present: Counter[str] = Counter()
@@ -52,9 +56,15 @@ class ConcurrencyLimiter:
         """How many calls wait for their turn."""
         return max(self._admitted - self._turns, 0)  # calls that stream take turns without being admitted here
 
-    def without_waiting(self) -> "ConcurrencyLimiter":
-        """Another limiter, for as many calls as may run at once."""
-        return ConcurrencyLimiter(lambda: self._limits().model_copy(update={"waiting": 0, "waiting_per_persona": 0}))
+    def without_waiting(self, most_of_one: int = WORKER_THREADS) -> "ConcurrencyLimiter":
+        """Another limiter, for as many calls as may run at once, and no more than `most_of_one` of one caller."""
+
+        def limits() -> Calls:
+            limits = self._limits()
+            of_one = min(limits.at_once_per_persona, most_of_one)
+            return limits.model_copy(update={"waiting": 0, "waiting_per_persona": 0, "at_once_per_persona": of_one})
+
+        return ConcurrencyLimiter(limits, self._part_of)
 
     @contextmanager
     def admitted(self, *caller: str) -> Iterator[None]:
@@ -68,7 +78,7 @@ class ConcurrencyLimiter:
         if self._admitted >= limits.at_once + limits.waiting:
             self._complain()
             raise Overloaded("too many calls are waiting", "the server answers as fast as it can", "Try again in a moment")
-        if any(self._present[name] >= limits.at_once_per_persona + limits.waiting_per_persona for name in caller):
+        if any(self._present[name] >= self._share(name, limits.at_once_per_persona + limits.waiting_per_persona) for name in caller):
             self._complain()
             raise PersonaOverloaded(
                 "too many calls of this persona are waiting",
@@ -119,7 +129,10 @@ class ConcurrencyLimiter:
             first.turn.set_result(None)
 
     def _may_run(self, waiting: "_Waiting", limits: Calls) -> bool:
-        return all(self._running[name] < limits.at_once_per_persona for name in waiting.caller)
+        return all(self._running[name] < self._share(name, limits.at_once_per_persona) for name in waiting.caller)
+
+    def _share(self, name: str, of_one: int) -> int:
+        return max(of_one // self._part_of(name), 1)
 
     def _end(self, caller: Sequence[str]) -> None:
         self._turns -= 1

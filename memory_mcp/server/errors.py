@@ -12,6 +12,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import (
     AnalysisUnfinished,
     BodyLate,
+    BodyTooLong,
     ChatFailed,
     ClockUnusable,
     ConversationNotFound,
@@ -35,6 +36,7 @@ from memory_mcp.errors import (
     StoreFull,
     TokenRefused,
     TooManyCalls,
+    WrongMediaType,
 )
 from memory_mcp.personas.cells import OWNER_HEADER, OWNER_URL_HEADER
 from memory_mcp.text.privacy.redaction import Redaction
@@ -45,6 +47,8 @@ REFUSAL_LIMIT, REFUSAL_END = 1_500, 300
 QUOTED_LIMIT = 2_000
 
 _STATUS: list[tuple[type[MemoryMCPError], int]] = [
+    (BodyTooLong, 413),
+    (WrongMediaType, 415),
     (InvalidInput, 400),
     (PersonaConflict, 400),
     (PersonaRequired, 400),

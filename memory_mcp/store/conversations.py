@@ -1,7 +1,7 @@
 """Conversations with a persona: a row each, and one row per turn, written when the turn has ended."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +11,14 @@ from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import tombstones
 from memory_mcp.store.legacy.foreign_tables import spellings
+from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.text.low_value import low_value
 
 _COLUMNS = "c.id, c.title, c.created_at, c.updated_at, c.members, (SELECT count(*) FROM conversation_turns t WHERE t.conversation = c.id)"
+_TURN_COLUMNS = "number, ended_at, model, messages, recalled, stored"
+# A turn has up to 1 MiB.
+PAGE_CHARACTERS, TURNS_READ = 1_000_000, 50
 # Turns in which one of these memories was read or written, or that quote one of these texts.
 _ABOUT = (
     "EXISTS (SELECT 1 FROM json_each(?1) t WHERE instr(messages, t.value)) "
@@ -39,24 +43,51 @@ def by_id(connection: apsw.Connection, conversation: str) -> Conversation | None
     return _conversation(*row) if row else None
 
 
-def turns(connection: apsw.Connection, conversation: str, after: int = 0, limit: int = -1) -> list[Turn]:
+def turns(connection: apsw.Connection, conversation: str, after: int = 0) -> list[Turn]:
     """The turns of a conversation after a number, in order."""
+    return [_turn(*row) for row in _turns_after(connection, conversation, after, -1)]
+
+
+def turns_page(connection: apsw.Connection, conversation: str, after: int, limit: int) -> tuple[list[Turn], bool]:
+    """The next turns of a conversation after a number, in order, fewer than `limit` where they are long; and whether there are more."""
+    return _page(_turns_after(connection, conversation, after, limit + 1), limit)
+
+
+def last_page(connection: apsw.Connection, conversation: str, before: int, limit: int) -> tuple[list[Turn], bool]:
+    """The last turns of a conversation before a number, in order, fewer than `limit` where they are long; and whether there are earlier ones."""
     rows = connection.execute(
-        "SELECT number, ended_at, model, messages, recalled, stored FROM conversation_turns "
-        "WHERE conversation = ? AND number > ? ORDER BY number LIMIT ?",
+        f"SELECT {_TURN_COLUMNS} FROM conversation_turns WHERE conversation = ? AND number < ? ORDER BY number DESC LIMIT ?",
+        (conversation, before, limit + 1),
+    )
+    page, has_more = _page(rows, limit)
+    return page[::-1], has_more
+
+
+def all_turns(database: Database, conversation: str) -> Iterator[Turn]:
+    """The turns of a conversation in order, however many: a page is in memory at a time, and no snapshot stays open between two."""
+    after, has_more = 0, True
+    while has_more:
+        with database.read() as connection:
+            page, has_more = turns_page(connection, conversation, after, TURNS_READ)
+        yield from page
+        after = page[-1].number if page else after
+
+
+def _turns_after(connection: apsw.Connection, conversation: str, after: int, limit: int) -> apsw.Cursor:
+    return connection.execute(
+        f"SELECT {_TURN_COLUMNS} FROM conversation_turns WHERE conversation = ? AND number > ? ORDER BY number LIMIT ?",
         (conversation, after, limit),
     )
-    return [_turn(*row) for row in rows]
 
 
-def last_turns(connection: apsw.Connection, conversation: str, limit: int, before: int) -> list[Turn]:
-    """The last turns of a conversation before a number, in order."""
-    rows = connection.execute(
-        "SELECT number, ended_at, model, messages, recalled, stored FROM conversation_turns "
-        "WHERE conversation = ? AND number < ? ORDER BY number DESC LIMIT ?",
-        (conversation, before, limit),
-    )
-    return [_turn(*row) for row in rows][::-1]
+def _page(rows: Iterable[Any], limit: int) -> tuple[list[Turn], bool]:
+    page, characters = list[Turn](), 0
+    for row in rows:
+        if len(page) == limit or characters >= PAGE_CHARACTERS:
+            return page, True
+        page.append(_turn(*row))
+        characters += len(row[3])
+    return page, False
 
 
 def add_turn(connection: apsw.Connection, conversation: Conversation, turn: Turn, *, replacing: bool = False) -> Conversation:

@@ -23,6 +23,8 @@ from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 from memory_mcp.text.micro_summary import micro_summary
 
+# A memory has up to 200,000 characters.
+EXPORT_CHARACTERS = 1_000_000
 # A longer turn that ends in a question is a statement, too.
 QUESTION_CHARACTERS = 100.0
 
@@ -258,10 +260,16 @@ def _midnight(now: datetime, zone: ZoneInfo) -> datetime:
 def page_for_export(
     connection: apsw.Connection, after_id: int, limit: int, include_deleted: bool, include_secret: bool = False
 ) -> list[Memory]:
-    """The next memories in the order in which they were stored. Secret ones only on request."""
+    """The next memories in the order in which they were stored, fewer where they are long. Secret ones only on request."""
     condition = ("" if include_deleted else "AND m.deleted_at IS NULL ") + ("" if include_secret else "AND m.privacy_level <> 'secret'")
     rows = connection.execute(f"SELECT {COLUMNS} FROM memories m WHERE m.id > ? {condition} ORDER BY m.id LIMIT ?", (after_id, limit))
-    return [memory_of(row) for row in rows]
+    page, characters = list[Memory](), 0
+    for row in rows:
+        page.append(memory_of(row))
+        characters += len(page[-1].content)
+        if characters >= EXPORT_CHARACTERS:
+            break
+    return page
 
 
 def page_back(connection: apsw.Connection, before_id: int | None, limit: int) -> list[Memory]:

@@ -82,7 +82,7 @@ def import_line(persona: Persona, line: ConversationLine, redaction: Redaction, 
             is_new = conversations.by_id(connection, conversation) is None
             return is_new and (dry_run or conversations.insert(connection, line))
         number = line.turn.number
-        if any(known.number == number for known in conversations.turns(connection, conversation, number - 1, 1)):
+        if any(known.number == number for known in conversations.turns_page(connection, conversation, number - 1, 1)[0]):
             return False
         if not dry_run and conversations.by_id(connection, conversation) is None:
             raise InvalidInput("the conversation of this turn isn't stored", "", "Import the line of the conversation before its turns")
@@ -99,10 +99,8 @@ def lines(persona: Persona) -> Iterator[str]:
     with persona.database.read() as connection:
         known = conversations.page(connection, -1)
     for conversation in known:
-        with persona.database.read() as connection:
-            turns = conversations.turns(connection, conversation.id)
         yield _json({CONVERSATION: conversation.id, "title": conversation.title, **_times(conversation), "members": conversation.members})
-        for turn in turns:
+        for turn in conversations.all_turns(persona.database, conversation.id):
             times = {"ended_at": to_text(turn.ended_at), "model": turn.model}
             keys = {"recalled": turn.recalled, "stored": turn.stored}
             yield _json({TURN: conversation.id, "number": turn.number, **times, "messages": turn.messages, **keys})

@@ -2,16 +2,17 @@
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import ConversationNotFound, InvalidInput
+from memory_mcp.server.answers import Blocks, joined, streamed
 from memory_mcp.server.arguments import Arguments, Between, Flag, ObjectList, OneOf, Text, TextList, WholeNumber, http
 from memory_mcp.server.call import Call, call_of
 from memory_mcp.server.operation import JSON, Json, Route, operation
@@ -103,18 +104,16 @@ class OneConversation(ReadingAnswer):
 
 @operation(needs=["read"], route=Route("GET", "/api/conversation"), answer=OneConversation)
 def read_conversation(call: Call, arguments: ReadArguments) -> Json:
-    """Return a conversation with its turns in order, page by page."""
+    """Return a conversation with its turns in order, page by page. A page of long turns has fewer than `limit`."""
     with call.reading() as persona, persona.database.read() as connection:
         known = _known(conversations.by_id(connection, arguments.id), arguments.id)
         answer = {**heading(call, persona), "conversation": _view(call, known)}
         if arguments.before is not None:
-            turns = conversations.last_turns(connection, known.id, arguments.limit + 1, arguments.before)
-            last = turns[-arguments.limit :]
-            earlier = last[0].number if len(turns) > len(last) else None
+            last, has_earlier = conversations.last_page(connection, known.id, arguments.before, arguments.limit)
+            earlier = last[0].number if has_earlier else None
             return {**answer, "turns": [_turn_view(call, turn) for turn in last], **omit_empty(earlier=earlier)}
-        turns = conversations.turns(connection, known.id, arguments.after, arguments.limit + 1)
-        shown = turns[: arguments.limit]
-        following = shown[-1].number if len(turns) > len(shown) else None
+        shown, has_more = conversations.turns_page(connection, known.id, arguments.after, arguments.limit)
+        following = shown[-1].number if has_more else None
         return {**answer, "turns": [_turn_view(call, turn) for turn in shown], **omit_empty(next=following)}
 
 
@@ -221,31 +220,45 @@ class ExportArguments(IdArguments):
 )
 async def export_conversation(request: Request, arguments: ExportArguments) -> Response:
     """Return a whole conversation as a file: as Markdown, or as JSON with what tools were asked and answered."""
-    call = call_of(request)
-    answer = await run_in_threadpool(_whole, call, arguments.id)
     as_json = arguments.format == "json"
-    content = json.dumps(answer, ensure_ascii=False, indent=2) if as_json else _as_markdown(answer)
     name = f"conversation-{arguments.id}.{'json' if as_json else 'md'}"
-    return Response(content, media_type=JSON if as_json else MARKDOWN, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return await streamed(request, _exported(call_of(request), arguments.id, as_json=as_json), JSON if as_json else MARKDOWN, headers)
 
 
-def _whole(call: Call, identity: str) -> Json:
-    with call.reading() as persona, persona.database.read() as connection:
-        known = _known(conversations.by_id(connection, identity), identity)
-        turns = [_turn_view(call, turn) for turn in conversations.turns(connection, identity)]
-        return {"persona": persona.name, **_view(call, known), "turns": turns}
+def _exported(call: Call, identity: str, *, as_json: bool) -> Blocks:
+    """A conversation as a file, of which a few turns are in memory at a time."""
+    with call.reading() as persona:
+        with persona.database.read() as connection:
+            known = _known(conversations.by_id(connection, identity), identity)
+        whole = {"persona": persona.name, **_view(call, known)}
+        turns = (_turn_view(call, turn) for turn in conversations.all_turns(persona.database, identity))
+        yield from joined(_as_json(whole, turns) if as_json else _as_markdown(whole, turns))
 
 
-def _as_markdown(answer: Json) -> str:
-    blocks = [f"# {answer['title'] or answer['id']}", f"{answer['persona']}, {answer['created_at']}"]
-    for turn in answer["turns"]:
+def _as_json(whole: Json, turns: Iterable[Json]) -> Iterator[str]:
+    """What `json.dumps(…, indent=2)` writes of the conversation with its turns."""
+    beginning, empty, end = json.dumps({**whole, "turns": []}, ensure_ascii=False, indent=2).partition('"turns": []')
+    yield beginning + empty[:-1]
+    before = "\n    "
+    for turn in turns:
+        yield before + json.dumps(turn, ensure_ascii=False, indent=2).replace("\n", "\n    ")
+        before = ",\n    "
+    yield ("\n  ]" if before[0] == "," else "]") + end
+
+
+def _as_markdown(whole: Json, turns: Iterable[Json]) -> Iterator[str]:
+    yield f"# {whole['title'] or whole['id']}\n\n{whole['persona']}, {whole['created_at']}"
+    for turn in turns:
         for message in turn["messages"]:
             if message.get("role") in ("user", "assistant") and message.get("text"):
-                speaker = message.get("speaker") or (answer["persona"] if message["role"] == "assistant" else "User")
-                blocks += [f"**{speaker}**" + (f" ({turn['model']})" if message["role"] == "assistant" else ""), str(message["text"])]
+                speaker = message.get("speaker") or (whole["persona"] if message["role"] == "assistant" else "User")
+                model = f" ({turn['model']})" if message["role"] == "assistant" else ""
+                yield f"\n\n**{speaker}**{model}\n\n{message['text']}"
         for name in ("recalled", "stored"):
-            blocks += [f"*{name}: {', '.join(turn[name])}*"] if name in turn else []
-    return "\n\n".join(blocks) + "\n"
+            if name in turn:
+                yield f"\n\n*{name}: {', '.join(turn[name])}*"
+    yield "\n"
 
 
 def _known(conversation: Conversation | None, identity: str) -> Conversation:

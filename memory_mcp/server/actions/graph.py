@@ -1,14 +1,12 @@
 """The graph of entities and relations: neighbors, paths, a snapshot, relations stated by hand, links between memories, and its export."""
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
 import apsw
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from memory_mcp.domain import Memory
@@ -22,6 +20,7 @@ from memory_mcp.graph.update import relation_edits
 from memory_mcp.graph.update.entity_linking import check_relation_types
 from memory_mcp.server.actions.entities import known_types, seen_by_name
 from memory_mcp.server.actions.organize import brief
+from memory_mcp.server.answers import Blocks, joined, streamed
 from memory_mcp.server.arguments import Arguments, Between, EntityName, Flag, OneOf, Share, Text, TextList, entity_name, http
 from memory_mcp.server.call import Call, call_of
 from memory_mcp.server.graph_views import neighborhood_view, paths_view, snapshot_view, why_no_neighbors, why_no_path
@@ -296,13 +295,9 @@ async def export_graph(request: Request, arguments: ExportGraphArguments) -> Res
     call = call_of(request)
     media_type, written = EXPORTS[arguments.format]
 
-    def blocks() -> Iterator[bytes]:
+    def blocks() -> Blocks:
         with call.reading() as persona:
-            for block in written(persona, include_secret=arguments.include_secret):
-                yield block.encode()
+            yield from joined(written(persona, include_secret=arguments.include_secret))
 
-    exported = blocks()
-    # The first block is read before the status is sent, so that a persona that can't be read is refused.
-    first = await run_in_threadpool(next, exported, b"")
     headers = {"Content-Disposition": f'attachment; filename="graph.{arguments.format}"'}
-    return StreamingResponse(itertools.chain([first], exported), media_type=media_type, headers=headers)
+    return await streamed(request, blocks(), media_type, headers)

@@ -13,8 +13,9 @@ from memory_mcp.domain import CLASHES, Clash
 from memory_mcp.errors import InvalidInput, NotAllowed
 from memory_mcp.server.actions import transfer
 from memory_mcp.server.actions.transfer import ImportArguments
+from memory_mcp.server.answers import turn_of
 from memory_mcp.server.arguments import Arguments, Flag, NoArguments, OneOf, Text, http
-from memory_mcp.server.call import TURN, Call, call_of
+from memory_mcp.server.call import Call, call_of
 from memory_mcp.server.errors import wording
 from memory_mcp.server.import_jobs import REFUSED_LISTED, ImportJob
 from memory_mcp.server.operation import Json, Route, operation
@@ -96,7 +97,7 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
                         "the file is too large", f"{UPLOAD_LIMIT // 1024**3} GiB are the limit here", "Use `memory-mcp import FILE`"
                     )
                 jobs.add_bytes(path, len(block))
-                async with request.scope[TURN]():
+                async with turn_of(request.scope):
                     await run_in_threadpool(file.write, block)
         if not size:
             raise InvalidInput("the file is empty", "", "Send the bytes of one as the body")

@@ -1,7 +1,6 @@
 """POST /api/import and GET /api/export: any number of memories, streamed in both directions, with a bounded part of them in memory."""
 
-import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from typing import Annotated, Any, ClassVar, Literal, NotRequired
@@ -9,15 +8,16 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict
 
 from memory_mcp.domain import CLASHES, Clash
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
+from memory_mcp.server.answers import Blocks, joined, streamed, turn_of
 from memory_mcp.server.arguments import Arguments, Flag, OneOf, http
-from memory_mcp.server.call import TURN, Call, call_of
+from memory_mcp.server.call import Call, call_of
 from memory_mcp.server.errors import http_refusal
 from memory_mcp.server.operation import Route, note_unnamed, operation
 from memory_mcp.server.views import Count, PersonaAnswer
@@ -30,7 +30,6 @@ from memory_mcp.transfer.obsidian_export import archive
 from memory_mcp.upkeep import fts_segments
 
 IMPORT_BATCH_LINES = 200
-EXPORT_BLOCK_LINES = 200
 TOO_LONG = "the line has more than 2 MiB. Split its memory into several."
 JSON_LINES, ZIP = "application/x-ndjson", "application/zip"
 FORMATS = ("jsonl", "markdown")
@@ -97,7 +96,7 @@ async def import_memories(request: Request, arguments: ImportArguments) -> Respo
     result = ImportResult()
     try:
         async for batch in _batches(request.stream()):
-            async with request.scope[TURN]():
+            async with turn_of(request.scope):
                 result += await run_in_threadpool(store, call, batch, options)
     except MemoryMCPError as error:
         await run_in_threadpool(call.note_failure, import_memories.name, error)
@@ -137,13 +136,12 @@ async def export_memories(request: Request, arguments: ExportArguments) -> Respo
     if as_notes and (options.vectors or options.conversations):
         left_out = "vectors" if options.vectors else "conversations"
         raise InvalidInput(f"notes hold no {left_out}", "", f"Leave include_{left_out} out, or export JSON lines")
-    blocks = _notes(call, options) if as_notes else _lines(call, options)
-    # The first block is read before the status is sent, so that a persona that can't be read is refused.
-    first = await run_in_threadpool(next, blocks, b"")
-    secret, graph = await run_in_threadpool(_left_out, call, options, as_notes)
+    async with turn_of(request.scope):
+        secret, graph = await run_in_threadpool(_left_out, call, options, as_notes)
     disposition = f'attachment; filename="memories.{"zip" if as_notes else "jsonl"}"'
     headers = {"Content-Disposition": disposition, LEFT_OUT_HEADER: str(secret), GRAPH_LEFT_OUT_HEADER: str(graph)}
-    return StreamingResponse(itertools.chain([first], blocks), media_type=ZIP if as_notes else JSON_LINES, headers=headers)
+    blocks = _notes(call, options) if as_notes else _lines(call, options)
+    return await streamed(request, blocks, ZIP if as_notes else JSON_LINES, headers)
 
 
 def merge_segments(call: Call, name: str, result: ImportResult, options: ImportOptions) -> None:
@@ -195,15 +193,12 @@ def _left_out(call: Call, options: ExportOptions, as_notes: bool) -> tuple[int, 
         return secret, 0 if is_whole else graph_lines.left_out(persona, deleted=options.deleted, secret=options.secret)
 
 
-def _lines(call: Call, options: ExportOptions) -> Iterator[bytes]:
+def _lines(call: Call, options: ExportOptions) -> Blocks:
     with call.reading() as persona:
-        lines = export_lines(persona, options)
-        # Many lines at a time, because each block costs a worker thread's turn and a write to the socket.
-        while block := list(itertools.islice(lines, EXPORT_BLOCK_LINES)):
-            yield "".join(line + "\n" for line in block).encode()
+        yield from joined(f"{line}\n" for line in export_lines(persona, options))
 
 
-def _notes(call: Call, options: ExportOptions) -> Iterator[bytes]:
+def _notes(call: Call, options: ExportOptions) -> Blocks:
     with call.reading() as persona:
         yield from archive(persona, options, call.settings.zone)
 

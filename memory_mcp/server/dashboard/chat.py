@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import ChatFailed, ConversationNotFound, InvalidInput, MemoryMCPError, NotInstalled
 from memory_mcp.server.actions import conversations
-from memory_mcp.server.call import TURN
+from memory_mcp.server.answers import turn_of
 from memory_mcp.server.conversing import RunningTurn
 from memory_mcp.server.dashboard.ask import PARTS
 from memory_mcp.server.dashboard.frame import HEADERS, Visit
@@ -188,7 +188,7 @@ async def _run(visit: Visit, asked: _Asked, turn: RunningTurn, identity: str, em
                 elif not asked.off_record:
                     admission = await admitted_now(visit.request, visit.admission)
                     now = replace(visit, call=replace(visit.call, admission=admission))
-                    async with visit.request.scope[TURN]():
+                    async with turn_of(visit.request.scope):
                         emit(await run_in_threadpool(_store, now, asked, event["members"]))
     except MemoryMCPError as error:
         emit({"event": "failed", "text": visit.refused(error).text})

@@ -27,12 +27,14 @@ from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.config.values import is_loopback
 from memory_mcp.dates.format import Language
 from memory_mcp.domain import TokenScope
-from memory_mcp.errors import InvalidInput, MemoryMCPError, NotAllowed, PersonaElsewhere, TokenRefused
+from memory_mcp.errors import BodyTooLong, InvalidInput, MemoryMCPError, NotAllowed, PersonaElsewhere, TokenRefused, WrongMediaType
 from memory_mcp.server.actions.imports import UPLOAD_LIMIT
 from memory_mcp.server.addressing import PATH_PERSONA
 from memory_mcp.server.answer_text import moment_text
+from memory_mcp.server.answers import turn_of
 from memory_mcp.server.arguments import Arguments
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
+from memory_mcp.server.bodies import too_long
 from memory_mcp.server.call import TURN, Call, accepted_language, call_of, client_language
 from memory_mcp.server.dashboard.refusals import Refused, refused
 from memory_mcp.server.dashboard.words import Words
@@ -44,6 +46,7 @@ from memory_mcp.server.sessions import DASHBOARD, STATIC, cookie_of
 
 FORM_KEY = "form_key"
 SIGN_IN = f"{DASHBOARD}/sign-in"
+FORM = "application/x-www-form-urlencoded"
 FIELDS_LIMIT, FORM_LIMIT = 1_000, 4 * 1024 * 1024
 FILE_BLOCK = 256 * 1024
 # A choice that a link makes (`?lang=ja`) and a cookie keeps, by the cookie's name.
@@ -215,8 +218,11 @@ class Visit:
 Room = Callable[[Visit], Response]
 
 
-def room(show: Room, *, open_to_strangers: bool = False) -> Callable[[Request], Awaitable[Response]]:
-    """A handler of requests: it asks strangers to sign in, refuses forms of other sites, and runs `show` on a worker thread."""
+def room(show: Room, *, open_to_strangers: bool = False, takes_file: TokenScope | None = None) -> Callable[[Request], Awaitable[Response]]:
+    """A handler of requests: it asks strangers to sign in, refuses forms of other sites, and runs `show` on a worker thread.
+
+    `takes_file`: a form may bring a file, if the token has this scope.
+    """
 
     async def handle(request: Request) -> Response:
         admission: Admission = request.scope[ADMISSION]
@@ -226,18 +232,30 @@ def room(show: Room, *, open_to_strangers: bool = False) -> Callable[[Request], 
         if chosen := _chosen(request):
             return chosen
         try:
-            if request.method == "POST" and request.headers.get("content-type", "").startswith("multipart/form-data"):
+            if request.method == "POST" and _media_type(request) == "multipart/form-data" and takes_file:
+                await run_in_threadpool(_require_writing, request, takes_file)
                 return await _with_file(show, request)
             fields = await _fields(request)
-        except InvalidInput as error:
+        except MemoryMCPError as error:
             return refusal_page(request.scope, error)
         except ClientDisconnect:
             return Response(status_code=400)  # the client never reads it
-        async with request.scope.get(TURN, nullcontext)():
+        async with turn_of(request.scope):
             return await run_in_threadpool(_shown, show, request, fields)
 
     handle.__name__ = show.__name__
     return handle
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", FORM).partition(";")[0].strip().lower()
+
+
+def _require_writing(request: Request, scope: TokenScope) -> None:
+    """Raises NotAllowed before anything of a file is read, where the visitor may not import it."""
+    call = call_of(request)
+    call.admission.require([scope], "an import")
+    call.writable_name()
 
 
 async def _with_file(show: Room, request: Request) -> Response:
@@ -255,7 +273,8 @@ async def _with_file(show: Room, request: Request) -> Response:
             if isinstance(value, str):
                 fields.setdefault(name, []).append(value)
         files = {name: value for name, value in form.multi_items() if isinstance(value, UploadFile) and value.filename}
-        return await run_in_threadpool(_shown, show, request, fields, files)
+        async with turn_of(request.scope):
+            return await run_in_threadpool(_shown, show, request, fields, files)
     finally:
         await form.close()
 
@@ -265,7 +284,7 @@ async def _limited(stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     async for block in stream:
         size += len(block)
         if size > UPLOAD_LIMIT:
-            raise InvalidInput("the file is too large", f"{UPLOAD_LIMIT // 1024**3} GiB are the limit here", "Use `memory-mcp import FILE`")
+            raise BodyTooLong("the file is too large", f"{UPLOAD_LIMIT // 1024**3} GiB are the limit here", "Use `memory-mcp import FILE`")
         yield block
 
 
@@ -294,8 +313,11 @@ async def _fields(request: Request) -> dict[str, list[str]]:
     """The fields of the form, or of the query."""
     text = request.url.query
     if request.method == "POST":
-        too_long = InvalidInput("the form is too long", f"{FORM_LIMIT // 1_048_576} MiB are the limit", "Send less at once")
-        text = (await body_within(request, FORM_LIMIT, too_long)).decode("utf-8", "replace")
+        if _media_type(request) != FORM:
+            raise WrongMediaType(
+                "a form of this kind is not taken here", "it would bring a file", "Open the page again, and send it from there"
+            )
+        text = (await body_within(request, FORM_LIMIT, too_long(request.url.path, FORM_LIMIT))).decode("utf-8", "replace")
     try:
         return parse_qs(text, keep_blank_values=True, max_num_fields=FIELDS_LIMIT)
     except ValueError:

@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from memory_mcp.domain import TokenScope
 from memory_mcp.server.dashboard import ask, chat, configuration, front, imports, memories, people, persona, records, today, tokens
 from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, room
 from memory_mcp.server.sessions import DASHBOARD, STATIC
@@ -64,6 +65,8 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/house/tokens": (tokens.overview, tokens.create),
     "/house/tokens/revoke": (None, tokens.revoke),
 }
+# Path → the scope without which nothing of a form with a file is read.
+_WITH_FILE: Mapping[str, TokenScope] = {"/house/import": "write"}
 
 
 class _Files(StaticFiles):
@@ -90,7 +93,7 @@ def _routes() -> list[BaseRoute]:
     ]
     for path, (show, act) in _ROOMS.items():
         routes += [Route(f"{DASHBOARD}{path}", room(show), methods=["GET"])] if show else []
-        routes += [Route(f"{DASHBOARD}{path}", room(act), methods=["POST"])] if act else []
+        routes += [Route(f"{DASHBOARD}{path}", room(act, takes_file=_WITH_FILE.get(path)), methods=["POST"])] if act else []
     return [*routes, Route(f"{DASHBOARD}/{{rest:path}}", room(front.nowhere))]
 
 

@@ -35,11 +35,11 @@ from memory_mcp.server.actions import (
 from memory_mcp.server.arguments import Arguments, NoArguments
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.call import call_of
-from memory_mcp.server.edge import REWORDED
 from memory_mcp.server.errors import http_refusal
 from memory_mcp.server.http import openapi
 from memory_mcp.server.http.requests import arguments_of
 from memory_mcp.server.operation import Operation, Route, operation, operations_of
+from memory_mcp.server.rewording import REWORDED
 from memory_mcp.server.status import Health, Readiness, readiness
 from memory_mcp.server.views import omit_empty
 

@@ -1,6 +1,7 @@
 """A whole server on a loopback port of this process, and callers of it in both protocol eras."""
 
 import asyncio
+import functools
 import itertools
 import json
 import socket
@@ -29,7 +30,8 @@ from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.server.application import http_application, mcp_server
-from memory_mcp.server.edge import Connection
+from memory_mcp.server.bounds import Bounds
+from memory_mcp.server.connection import Connection
 from memory_mcp.server.import_jobs import ImportJobs
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.transfer.formats.processes import ReadingProcesses
@@ -69,7 +71,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Served:
-    """A running server: where it listens, what it is made of, where its data are, and its clock."""
+    """A running server: where it listens, what it is made of, where its data are, its clock, and what clients may hold of it."""
 
     url: str
     port: int
@@ -78,6 +80,7 @@ class Served:
     data: Path
     config: Path
     clock: Clock
+    bounds: Bounds
 
     def configure(self, **settings: Any) -> None:
         """Writes config.json, as its owner would while the server runs."""
@@ -134,8 +137,10 @@ def _served(directory: Path, settings: dict[str, Any], **parts: Any) -> Iterator
     parts = {"imports": ImportJobs(readers=READERS), **parts}
     runtime = Runtime(live, personas, unloaded_models, clock=clock, started_at=NOON, usage=Usage(), **parts)
     mcp = mcp_server(live.current())
-    application = http_application(mcp, runtime, live.current())
-    server = uvicorn.Server(uvicorn.Config(application, http=Connection, log_config=None, access_log=False, timeout_graceful_shutdown=5))
+    bounds = Bounds()
+    application = http_application(mcp, runtime, live.current(), bounds)
+    connection = functools.partial(Connection, bounds=bounds)
+    server = uvicorn.Server(uvicorn.Config(application, http=connection, log_config=None, access_log=False, timeout_graceful_shutdown=5))
     # IPPROTO_TCP said aloud: only then does asyncio turn off the delay that costs every answer 40 ms.
     # What a server freezes would outlive it here.
     with patch("gc.freeze"), socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
@@ -145,7 +150,7 @@ def _served(directory: Path, settings: dict[str, Any], **parts: Any) -> Iterator
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            yield Served(f"http://127.0.0.1:{port}", port, mcp, runtime, data, config, clock)
+            yield Served(f"http://127.0.0.1:{port}", port, mcp, runtime, data, config, clock, bounds)
         finally:
             server.should_exit = True
             thread.join()

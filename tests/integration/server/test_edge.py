@@ -12,8 +12,8 @@ from mcp import MCPError
 from starlette.responses import PlainTextResponse
 
 from memory_mcp.config.settings import Calls
-from memory_mcp.server import edge
 from memory_mcp.server.auth import Authenticator
+from memory_mcp.server.bounds import Bounds
 from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.edge import Edge
 from memory_mcp.store import operations
@@ -153,7 +153,10 @@ def test_a_call_that_does_not_say_it_is_json_is_told_so(post):
 def test_a_failure_that_nobody_foresaw_is_answered_without_its_details(portal, server):
     async def asked():
         edge = Edge(
-            PlainTextResponse("Internal Server Error", status_code=500), Authenticator(server.runtime, ()), ConcurrencyLimiter(Calls)
+            PlainTextResponse("Internal Server Error", status_code=500),
+            Authenticator(server.runtime, ()),
+            ConcurrencyLimiter(Calls),
+            Bounds(),
         )
         transport = httpx2.ASGITransport(edge)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", verify=False) as client:
@@ -301,8 +304,8 @@ def test_one_token_has_the_imports_of_one_caller_however_many_personas_it_names(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/mcp", "/api/purge", "/api/import"])
-def test_a_body_that_stops_arriving_is_given_up(own_server, own_http, path, monkeypatch):
-    monkeypatch.setattr(edge, "SILENCE_SECONDS", 0.2)
+def test_a_body_that_stops_arriving_is_given_up(own_server, own_http, path):
+    own_server.bounds.silence_seconds = 0.2
     with half_sent(own_server.port, path, headers="Connection: close\r\n") as [connection]:
         answer = b"".join(iter(lambda: connection.recv(4_096), b""))
     assert answer.startswith(b"HTTP/1.1 408 ")
@@ -311,24 +314,24 @@ def test_a_body_that_stops_arriving_is_given_up(own_server, own_http, path, monk
 
 
 @pytest.mark.parametrize(("calls_before", "beginning"), [(0, b""), (0, b"POST /mcp HTTP/1.1\r\nHost: 127"), (1, b"GET /he")])
-def test_a_connection_on_which_no_request_begins_or_its_headers_do_not_end_is_closed(own_server, monkeypatch, calls_before, beginning):
+def test_a_connection_on_which_no_request_begins_or_its_headers_do_not_end_is_closed(own_server, calls_before, beginning):
     if not calls_before:
-        monkeypatch.setattr(edge, "SILENCE_SECONDS", 0.2)
+        own_server.bounds.silence_seconds = 0.2
     with socket.create_connection(("127.0.0.1", own_server.port), timeout=60) as connection:
         for _ in range(calls_before):
             connection.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             answer = b""
             while not answer.endswith(b"}"):
                 answer += connection.recv(4_096)
-        monkeypatch.setattr(edge, "SILENCE_SECONDS", 0.2)
+        own_server.bounds.silence_seconds = 0.2
         with suppress(ConnectionError):  # it may be closed already
             connection.sendall(beginning)
             assert connection.recv(4_096) == b""
 
 
 @pytest.mark.slow
-def test_what_an_import_had_stored_before_it_stopped_is_stored_and_said(own_server, own_http, monkeypatch):
-    monkeypatch.setattr(edge, "SILENCE_SECONDS", 0.2)
+def test_what_an_import_had_stored_before_it_stopped_is_stored_and_said(own_server, own_http):
+    own_server.bounds.silence_seconds = 0.2
     lines = b"".join(b'{"content": "%d"}\n' % number for number in range(200))
     told = ("POST /api/import HTTP/1.1", "Host: 127.0.0.1", "Connection: close", "X-Persona: nilou", f"Content-Length: {len(lines) + 99}")
     with socket.create_connection(("127.0.0.1", own_server.port), timeout=60) as connection:
