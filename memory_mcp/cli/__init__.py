@@ -36,7 +36,7 @@ from memory_mcp.cli import (
     stdio,
     tokens,
 )
-from memory_mcp.config.reading import language_of_machine
+from memory_mcp.config.reading import have_home, language_of_machine
 from memory_mcp.errors import MemoryMCPError
 
 INTERRUPTED = 130
@@ -131,6 +131,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs a command and returns its exit status. Every error becomes one line on stderr."""
+    have_home()
     try:
         status = _command(arguments)(list(arguments), prog_name="memory-mcp", standalone_mode=False)
         sys.stdout.flush()
