@@ -139,6 +139,8 @@ def run(arguments: Sequence[str]) -> int:
         return _print_error(str(error))
     except typer.TyperException as error:
         return _print_misuse(error)
+    except PermissionError as error:
+        return _print_error(f"{error.filename or 'a file'} can't be read: {error.strerror}. Check its permissions.")
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output, such as `head`, closed it

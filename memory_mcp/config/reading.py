@@ -54,7 +54,15 @@ def variable(name: str) -> str | None:
 
 def _is_elsewhere() -> bool:
     """Whether the working directory has nothing of this program, and the user's directory for data has."""
-    return not Path("memory").exists() and not Path("config.json").exists() and user_data_directory().is_dir()
+    return not _is_there(Path("memory")) and not _is_there(Path("config.json")) and _is_there(user_data_directory())
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something is at a path, as far as this user may know: the home of a container's user may be another's."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def have_home() -> None:
@@ -81,7 +89,7 @@ def personal_data_directory() -> Path:
     """The data directory where none is named and there may be no checkout: `MEMORY_MCP_DATA`, or else `memory` in the working
     directory, if config.json is next to it, or else in the user's directory for data."""
     given = os.environ.get(f"{ENVIRONMENT_PREFIX}DATA")
-    if given or (Path("config.json").is_file() and Path("memory").is_dir()):
+    if given or (_is_there(Path("config.json")) and _is_there(Path("memory"))):
         return Path(given or "memory")
     return user_data_directory()
 
