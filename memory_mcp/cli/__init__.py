@@ -139,15 +139,13 @@ def run(arguments: Sequence[str]) -> int:
         return _print_error(str(error))
     except typer.TyperException as error:
         return _print_misuse(error)
-    except PermissionError as error:
-        return _print_error(f"{error.filename or 'a file'} can't be read: {error.strerror}. Check its permissions.")
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output, such as `head`, closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:  # noqa: BLE001  the top level: users need a message, not a traceback
-        return _print_error(f"unexpected {type(error).__name__}: {error} ({_source_line(error)}).")
+        return _print_error(_unforeseen(error))
     return status if isinstance(status, int) else 0
 
 
@@ -181,6 +179,13 @@ def _print_error(message: str, status: int = 1) -> int:
     line = " ".join(message.split())
     typer.echo(f"memory-mcp: {japanese.refusal(line)}", err=True)
     return status
+
+
+def _unforeseen(error: Exception) -> str:
+    """The words for an error that no command foresees; a file that this user may not read, as in another user's home, can be anywhere."""
+    if isinstance(error, PermissionError) and error.filename:
+        return f"{error.filename} can't be read: {error.strerror}. Check its permissions."
+    return f"unexpected {type(error).__name__}: {error} ({_source_line(error)})."
 
 
 def _source_line(error: Exception) -> str:
