@@ -81,7 +81,7 @@ def identity(directory: Path) -> str | None:
         return None
     except PermissionError as error:
         raise StoreError(
-            f"{IDENTITY_NAME} in {directory.name} can't be read", error.strerror, "Give it to the server's user (chown)"
+            f"{IDENTITY_NAME} in {directory.name} can't be read", str(error.strerror), "Give it to the server's user (chown)"
         ) from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreDamaged(

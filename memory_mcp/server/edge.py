@@ -38,6 +38,7 @@ from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
 from memory_mcp.server.http.requests import BODY_LIMIT_BYTES
 from memory_mcp.server.metrics import Metrics
 from memory_mcp.server.oauth.resource import ENDPOINTS
+from memory_mcp.server.public_path import FROM_PROXY, with_public_path
 from memory_mcp.server.sessions import DASHBOARD, STATIC, is_dashboard
 from memory_mcp.text.encodings import not_utf8
 
@@ -76,6 +77,9 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Wait for the first request."""
         super().connection_made(transport)
+        # uvicorn puts the client's address in the place of a proxy's, so that it is not known any more who has sent the headers.
+        trusted = getattr(self.config.loaded_app, "trusted_hosts", ())
+        self.app_state = {**self.app_state, FROM_PROXY: (self.client or (None,))[0] in trusted}
         self._deadline = self.loop.call_later(SILENCE_SECONDS, transport.close)
 
     def data_received(self, data: bytes) -> None:
@@ -114,6 +118,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         scope = _accepting_answers(_without_last_slash(with_path_persona(scope)))
+        scope = with_public_path(scope, self._door.runtime.config.current().public_path)
         record = call_record.begin(self._door.address(scope))
         scope = {**scope, ARRIVED: record.began}
         try:
