@@ -24,6 +24,7 @@
     │   └── KeyRefused          encrypted data can't be opened: no key, or the wrong one
     ├── EncoderFailed           a model failed (an API that is down, a device out of memory)
     ├── ChatFailed              a chat model failed, or can't be asked
+    ├── ProxyUnusable           the environment names a proxy that can't be used
     ├── NotInstalled            this needs an optional part of the program that is not installed
     ├── ClockUnusable           the machine's clock shows a year in which dates can't be computed
     ├── AnalysisUnfinished      an analysis of the graph exceeded its time limit, or was ended
@@ -188,6 +189,10 @@ class NotInstalled(MemoryMCPError):
 
     def __init__(self, what: str, extra: str = "models") -> None:
         super().__init__(what, f"the extra {extra} is not installed", f"Run: {install_command(extra)}")
+
+
+class ProxyUnusable(MemoryMCPError):
+    """The environment names a proxy that can't be used."""
 
 
 def install_command(extra: str) -> str:

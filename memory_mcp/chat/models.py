@@ -8,8 +8,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from memory_mcp.config.master_key import KEYRING_SERVICE, keyring
+from memory_mcp.config.proxies import used_for
 from memory_mcp.config.reading import variable
-from memory_mcp.errors import ChatFailed, NotInstalled
+from memory_mcp.errors import ChatFailed, NotInstalled, ProxyUnusable
 from memory_mcp.extras import is_installed, require
 
 if TYPE_CHECKING:
@@ -18,17 +19,20 @@ if TYPE_CHECKING:
 # The conversation asks again by itself, in the same way with all vendors.
 ONE_TRY: dict[str, Any] = {"max_retries": 0}
 ANSWER_SECONDS = 120.0
+OLLAMA = "http://127.0.0.1:11434"
+_CLIENTS = ("_client", "_async_client")
 
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """`keys` and `address` are the usual environment variables; the system's keyring has keys under the same names. Without `keys` it needs no key. `base` is the name
+    """`keys` and `address` are the usual environment variables, `usual_address` is where it answers without one of the second; the system's keyring has keys under the same names. Without `keys` it needs no key. `base` is the name
     of the argument for an address, and `arguments` are further arguments for the class."""
 
     module: str
     class_name: str
     keys: tuple[str, ...]
     address: tuple[str, ...]
+    usual_address: str
     base: str = "base_url"
     arguments: Mapping[str, Any] = field(default_factory=dict)
     of_address: Mapping[str, Any] = field(default_factory=dict)
@@ -48,6 +52,7 @@ VENDORS: Mapping[str, Vendor] = {
         "ChatOpenAI",
         ("OPENAI_API_KEY",),
         ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        "https://api.openai.com",
         arguments={**ONE_TRY, "stream_usage": True, "timeout": ANSWER_SECONDS},
         # Other servers that call themselves compatible know this wire, and rarely the newer one.
         of_address={"use_responses_api": False},
@@ -57,6 +62,7 @@ VENDORS: Mapping[str, Vendor] = {
         "ChatAnthropic",
         ("ANTHROPIC_API_KEY",),
         ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL"),
+        "https://api.anthropic.com",
         arguments={**ONE_TRY, "timeout": ANSWER_SECONDS},
     ),
     "google": Vendor(
@@ -64,9 +70,12 @@ VENDORS: Mapping[str, Vendor] = {
         "ChatGoogleGenerativeAI",
         ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
         ("GOOGLE_GEMINI_BASE_URL",),
+        "https://generativelanguage.googleapis.com",
         arguments={"max_retries": 1, "timeout": ANSWER_SECONDS},  # the first try counts
     ),
-    "ollama": Vendor("langchain_ollama", "ChatOllama", (), ("OLLAMA_HOST",), arguments={"client_kwargs": {"timeout": ANSWER_SECONDS}}),
+    "ollama": Vendor(
+        "langchain_ollama", "ChatOllama", (), ("OLLAMA_HOST",), OLLAMA, arguments={"client_kwargs": {"timeout": ANSWER_SECONDS}}
+    ),
 }
 _OTHER_NAMES = {"google_genai": "google", "gemini": "google", "claude": "anthropic", "gpt": "openai"}
 
@@ -119,9 +128,15 @@ def _built(name: str, vendor_name: str, model: str, key: str | None, base_url: s
     # A server of one's own may need no key, but the classes insist on one.
     key_argument = {"api_key": key or "none"} if vendor.keys else {}
     address = {vendor.base: base_url, **vendor.of_address} if base_url else {}
-    chat_class: Callable[..., BaseChatModel] = getattr(importlib.import_module(vendor.module), vendor.class_name)
     try:
-        return chat_class(model=model, **vendor.arguments, **key_argument, **address)
+        with used_for(base_url or vendor.usual_address):  # the import, too: one of the packages makes a client in it
+            chat_class: Callable[..., BaseChatModel] = getattr(importlib.import_module(vendor.module), vendor.class_name)
+            built = chat_class(model=model, **vendor.arguments, **key_argument, **address)
+            for client in _CLIENTS:  # some classes make them when they are first used
+                getattr(built, client, None)
+            return built
+    except ProxyUnusable as error:
+        raise ChatFailed(f"{name} can't be asked: {error.what}", error.why, error.do) from error
     except Exception as error:  # each class raises its own errors, and may quote a key
         raise ChatFailed(f"{name} can't be asked", f"its class refuses the arguments: {type(error).__name__}") from error
 

@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx2
+
 from memory_mcp.chat.tools import MEMORY, ToolServer
+from memory_mcp.config.proxies import used_for
 from memory_mcp.config.reading import variable
 from memory_mcp.errors import InvalidInput
 
@@ -40,7 +43,9 @@ def _server(name: str, entry: Mapping[str, Any]) -> ToolServer:
 
 def _transport(name: str, entry: Mapping[str, Any]) -> "Callable[[], ClientTransport]":
     def transport() -> "ClientTransport":
-        from fastmcp.client.transports import SSETransport, StdioTransport, StreamableHttpTransport  # noqa: PLC0415  it takes 2 s to import
+        # They take 2 s to import.
+        from fastmcp.client.transports import SSETransport, StdioTransport, StreamableHttpTransport  # noqa: PLC0415
+        from mcp.shared._httpx_utils import create_mcp_http_client  # noqa: PLC0415  what both use where nothing is given
 
         filled: dict[str, Any] = _filled(entry, name)
         if command := filled.get("command"):
@@ -52,7 +57,14 @@ def _transport(name: str, entry: Mapping[str, Any]) -> "Callable[[], ClientTrans
         if not (url := filled.get("url")):
             raise InvalidInput(f"the server {name} has neither a command nor a url", "", "Add one")
         kind = SSETransport if filled.get("type") == "sse" else StreamableHttpTransport
-        return kind(str(url), headers=filled.get("headers"))
+
+        def http(
+            headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None, **_options: Any
+        ) -> httpx2.AsyncClient:
+            with used_for(str(url)):
+                return create_mcp_http_client(headers=headers, timeout=timeout, auth=auth)
+
+        return kind(str(url), headers=filled.get("headers"), httpx_client_factory=http)
 
     return transport
 

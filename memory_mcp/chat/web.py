@@ -11,18 +11,18 @@ from urllib.request import urlopen
 from memory_mcp.chat.events import Heard, ToolResult, TurnEnded, event_json
 from memory_mcp.chat.group import GroupConversation
 from memory_mcp.chat.messages import messages_from_json, messages_json
-from memory_mcp.chat.models import VENDORS, obstacle
+from memory_mcp.chat.models import OLLAMA, VENDORS, obstacle
 from memory_mcp.chat.opening import limits_of, prices_of
 from memory_mcp.chat.tools import MEMORY, ToolServer
+from memory_mcp.config.proxies import used_for
 from memory_mcp.config.settings import Chat
-from memory_mcp.errors import without_passwords
+from memory_mcp.errors import ProxyUnusable, without_passwords
 
 if TYPE_CHECKING:
     from fastmcp.client.transports import ClientTransport
 
 Json = dict[str, Any]
 PROBE_SECONDS = 0.5
-OLLAMA = "http://127.0.0.1:11434"
 
 
 class WebChat:
@@ -101,8 +101,10 @@ def _ollama() -> Json:
     address = VENDORS["ollama"].base_url() or OLLAMA
     address = (address if "//" in address else f"http://{address}").rstrip("/")
     try:
-        with urlopen(f"{address}/api/tags", timeout=PROBE_SECONDS) as answer:  # noqa: S310  an address of the owner's environment
+        with used_for(address), urlopen(f"{address}/api/tags", timeout=PROBE_SECONDS) as answer:  # noqa: S310  an address of the owner's environment
             return {"models": [f"ollama:{model['name']}" for model in json.load(answer)["models"]], "why": ""}
+    except ProxyUnusable as error:
+        return {"models": [], "why": str(error)}
     except (HTTPException, URLError, OSError, ValueError, KeyError, TypeError):
         shown = without_passwords(address).partition("://")[2].partition("/")[0]
         return {"models": [], "why": f"Ollama does not answer at {shown}."}

@@ -36,7 +36,7 @@ from memory_mcp.cli import (
     stdio,
     tokens,
 )
-from memory_mcp.config.reading import language_of_machine
+from memory_mcp.config.reading import have_home, language_of_machine
 from memory_mcp.errors import MemoryMCPError
 
 INTERRUPTED = 130
@@ -131,6 +131,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs a command and returns its exit status. Every error becomes one line on stderr."""
+    have_home()
     try:
         status = _command(arguments)(list(arguments), prog_name="memory-mcp", standalone_mode=False)
         sys.stdout.flush()
@@ -144,7 +145,7 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:  # noqa: BLE001  the top level: users need a message, not a traceback
-        return _print_error(f"unexpected {type(error).__name__}: {error} ({_source_line(error)}).")
+        return _print_error(_unforeseen(error))
     return status if isinstance(status, int) else 0
 
 
@@ -178,6 +179,13 @@ def _print_error(message: str, status: int = 1) -> int:
     line = " ".join(message.split())
     typer.echo(f"memory-mcp: {japanese.refusal(line)}", err=True)
     return status
+
+
+def _unforeseen(error: Exception) -> str:
+    """The words for an error that no command foresees; a file that this user may not read, as in another user's home, can be anywhere."""
+    if isinstance(error, PermissionError) and error.filename:
+        return f"{error.filename} can't be read: {error.strerror}. Check its permissions."
+    return f"unexpected {type(error).__name__}: {error} ({_source_line(error)})."
 
 
 def _source_line(error: Exception) -> str:

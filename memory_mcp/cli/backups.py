@@ -13,7 +13,7 @@ from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import MasterKey, earlier_key, key_in_file, master_key
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.config.settings import Settings
-from memory_mcp.errors import ConfigError, InvalidInput, MemoryMCPError, StoreDamaged
+from memory_mcp.errors import ConfigError, InvalidInput, MemoryMCPError, StoreError
 
 if TYPE_CHECKING:
     from memory_mcp.upkeep.restore import Restored
@@ -84,7 +84,7 @@ def _persona_of(directory: Path) -> str:
 
     try:
         return identity(directory) or directory.name
-    except StoreDamaged:
+    except StoreError:
         return directory.name
 
 

@@ -35,7 +35,7 @@ from memory_mcp.errors import (
 from memory_mcp.extras import EXTRAS, is_installed
 from memory_mcp.personas import cells
 from memory_mcp.personas.cells import Cell
-from memory_mcp.personas.directories import IDENTITY_NAME, is_lost, is_persona
+from memory_mcp.personas.directories import IDENTITY_NAME, is_lost, is_readable, personas_among
 from memory_mcp.personas.names import directory_name, store_name
 from memory_mcp.personas.registry import names_in
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
@@ -159,13 +159,16 @@ def check_data(directory: Path, keys: Keys, settings: Settings) -> list[Finding]
         return [Finding("wrong", "data", f"{directory} is not a directory. Name the data directory with --data.")]
     process = serving_process(directory)
     try:
-        entries = sorted(entry for entry in directory.iterdir() if is_persona(entry))
+        entries, _unreadable = personas_among(directory.iterdir())
     except OSError as error:
         return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Fix its permissions.")]
     older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in legacy_items(directory)]
     findings = [*_disk(directory, process), _server(process), *(_unnamed_calls(directory) if process else []), *_cell(directory, settings)]
     findings += [*_tokens(directory, with_oauth=settings.oauth.is_on), *older, *_kept(directory)]
-    if not entries:
+    closed = unreadable_paths(directory)
+    findings += [_closed(directory, path) for path in closed]
+    entries = [entry for entry in entries if not any(path.is_relative_to(entry) for path in closed)]
+    if not entries and not closed:
         findings.append(Finding("ok", "personas", "there is none yet: storing a memory creates one"))
     logged = latest_logged(directory)  # before the databases, which record an operation first
     return [*findings, *(finding for entry in entries for finding in _persona(entry, keys, logged, settings))]
@@ -202,6 +205,28 @@ def _disk(directory: Path, process: int | None) -> list[Finding]:
             )
         )
     return findings
+
+
+def unreadable_paths(directory: Path) -> list[Path]:
+    """What this user can't read in the data directory and in those of personas, such as files of another user."""
+
+    def is_closed(path: Path) -> bool:
+        return not (is_readable(path) if path.is_dir() else os.access(path, os.R_OK) or not path.exists())
+
+    entries = sorted(directory.iterdir())
+    inner = [path for entry in entries if entry.is_dir() and not is_closed(entry) for path in sorted(entry.iterdir())]
+    return [path for path in (*entries, *inner) if is_closed(path)]
+
+
+def _closed(directory: Path, path: Path) -> Finding:
+    """What it means that this user can't read something. File systems make lost+found; no persona and no file of ours has such a name."""
+    name = path.relative_to(directory).parts[0]
+    is_ours = name.startswith((".", LOG_NAME)) or "~" in name or directory_name(name) == name or Path(name).suffix in (".json", ".sqlite")
+    sentence = (
+        "this user can't read it. If it is a persona's or the server's, give it to the user that the server runs as (chown -R); else leave it: "
+        "all others are served."
+    )
+    return Finding("wrong" if is_ours else "note", str(path.relative_to(directory)), sentence)
 
 
 def _server(process: int | None) -> Finding:

@@ -283,7 +283,7 @@ def _verdict(export: "Export") -> str:
 def _texts(data: Path, persona: str | None) -> list[str]:
     """The contents of the newest memories of one persona, or of all personas in equal parts."""
     # Imported here, as above.
-    from memory_mcp.personas.directories import is_persona  # noqa: PLC0415
+    from memory_mcp.personas.directories import is_persona, personas_among  # noqa: PLC0415
     from memory_mcp.personas.names import canonical_name, directory_name  # noqa: PLC0415
     from memory_mcp.store.inspection import latest_texts  # noqa: PLC0415
     from memory_mcp.store.sqlite.database import DATABASE_NAME  # noqa: PLC0415
@@ -293,6 +293,6 @@ def _texts(data: Path, persona: str | None) -> list[str]:
         if not is_persona(homes[0]):
             raise EncoderFailed(f"there is no persona {persona!r} in {data}", "", "Name another with --persona, or omit it for all")
     else:
-        homes = sorted(entry for entry in data.iterdir() if is_persona(entry)) if data.is_dir() else []
+        homes, _unreadable = personas_among(data.iterdir() if data.is_dir() else ())
     texts = [text for home in homes for text in latest_texts(home / DATABASE_NAME, max(1, TEXTS // len(homes)))]
     return list(dict.fromkeys(text for text in texts if text.strip()))

@@ -7,12 +7,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx2
 
-from memory_mcp.config.values import is_loopback
+from memory_mcp.config.proxies import is_here, used_for
 from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
 from memory_mcp.personas.cells import OWNER_URL_HEADER
 from memory_mcp.personas.names import addressed_name, canonical_name
@@ -20,6 +20,8 @@ from memory_mcp.personas.server_lock import NOTE_HEADER, YIELD_PATH
 
 if TYPE_CHECKING:
     from fastmcp.client.transports import StreamableHttpTransport
+
+C = TypeVar("C", httpx2.Client, httpx2.AsyncClient)
 
 MCP_PATH = "/mcp"
 CONNECT_SECONDS = 5.0
@@ -76,7 +78,7 @@ class Connection:
         Sends neither the token nor the secret: it is called before the server is known to be the right one.
         """
         try:
-            with httpx2.Client(base_url=self.url, timeout=answer_seconds, **self._trust) as client:
+            with self._made(httpx2.Client, base_url=self.url, timeout=answer_seconds) as client:
                 name = client.get("/health").json()["instance"]
         except (httpx2.HTTPError, ValueError, KeyError, TypeError):
             return None
@@ -219,19 +221,27 @@ class Connection:
             headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None, **options: Any
         ) -> httpx2.AsyncClient:
             limits = timeout or httpx2.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, read=BRIDGED_ANSWER_SECONDS)
-            return httpx2.AsyncClient(headers=headers, timeout=limits, auth=auth or self._to_owner, **self._trust, **options)
+            return self._made(httpx2.AsyncClient, headers=headers, timeout=limits, auth=auth or self._to_owner, **options)
 
         return StreamableHttpTransport(self.mcp_url, headers=self.headers, httpx_client_factory=http)
 
     def http(self, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
         """An HTTP client with this connection's headers, whose connections stay open."""
-        return httpx2.AsyncClient(base_url=self.url, headers=self.headers, timeout=timeout, auth=self._to_owner, **self._trust)
+        return self._made(httpx2.AsyncClient, base_url=self.url, headers=self.headers, timeout=timeout, auth=self._to_owner)
+
+    def _made(self, kind: type[C], **options: Any) -> C:
+        """An HTTP client for this server.
+
+        Raises:
+            ProxyUnusable: the environment says to reach it by a proxy that can't be used.
+        """
+        with used_for(self.url):
+            return kind(**options, **self._trust)
 
     @property
     def _trust(self) -> dict[str, Any]:
         """The certificates to check, and whether to use the proxies of the environment: not for a server on this machine, which they can't reach."""
-        host = urlsplit(self.url).hostname or ""
-        uses_proxies = not (is_loopback(host) or host.endswith(".localhost"))
+        uses_proxies = not is_here(self.url)
         return {"trust_env": uses_proxies, "verify": _certificates(from_environment=uses_proxies)}
 
     async def _call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -257,7 +267,7 @@ class Connection:
     def _client(self, answer_seconds: float | None = ANSWER_SECONDS) -> Iterator[httpx2.Client]:
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=answer_seconds, write=ANSWER_SECONDS)
         try:
-            with httpx2.Client(base_url=self.url, headers=self.headers, timeout=timeout, auth=self._to_owner, **self._trust) as client:
+            with self._made(httpx2.Client, base_url=self.url, headers=self.headers, timeout=timeout, auth=self._to_owner) as client:
                 yield client
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise ServerUnreachable(f"no server answers at {self.url}", str(error), _START_ONE) from error

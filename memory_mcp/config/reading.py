@@ -1,6 +1,7 @@
 """Reads config.json and the environment into `Settings`. Only this module reads the environment."""
 
 import difflib
+import getpass
 import json
 import locale
 import os
@@ -17,6 +18,8 @@ from memory_mcp.config.settings import Group, Settings, documented_keys
 from memory_mcp.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "MEMORY_MCP_"
+# What Debian calls the home of users that have none.
+NO_HOME = "/nonexistent"
 # Variables that are not settings: paths, addresses, secrets, and the persona of a command.
 _LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY", "PERSONA", "EMBEDDINGS_KEY", "RERANKER_KEY")
 
@@ -55,7 +58,35 @@ def variable(name: str) -> str | None:
 
 def _is_elsewhere() -> bool:
     """Whether the working directory has nothing of this program, and the user's directory for data has."""
-    return not Path("memory").exists() and not Path("config.json").exists() and user_data_directory().is_dir()
+    return not _is_there(Path("memory")) and not _is_there(Path("config.json")) and _is_there(user_data_directory())
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something is at a path, as far as this user may know: the home of a container's user may be another's."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def have_home() -> None:
+    """Give a process without a home one that doesn't exist, and without a name its number: libraries that ask for them fail otherwise.
+
+    A container's user has neither HOME nor an entry among the users of the system. What would lie in the home, such as a data directory that
+    nobody named, is then refused with its path.
+    """
+    if os.name == "nt":
+        return
+    try:
+        has_home = Path.home().is_absolute()
+    except RuntimeError:
+        has_home = False
+    if not has_home:
+        os.environ["HOME"] = NO_HOME
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):  # an OSError from Python 3.13 on
+        os.environ["USER"] = str(os.getuid())
 
 
 def named_data_directory() -> Path | None:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from memory_mcp.config.values import HostAddress, ModelName, PoolName, SecureAddress, ServiceAddress, Timezone
+from memory_mcp.config.values import HostAddress, ModelName, PoolName, PublicPath, SecureAddress, ServiceAddress, Timezone
 
 PoolRole = Literal["readers", "writers", "reader_tokens", "writer_tokens"]
 Toolset = Literal["core", "upkeep", "compat", "graph", "experience"]
@@ -450,6 +450,10 @@ class Settings(Group):
     allowed_hosts: list[str] = Field(
         [],
         description="Additional host names of the server (`Host` header), such as `memory` or `*.lan`. Needs a restart.",
+    )
+    public_path: PublicPath = Field(
+        "",
+        description="The path under which a proxy serves the dashboard, such as `/memory`, if the proxy can't send `X-Forwarded-Prefix`.",
     )
     fusion: Fusion = Field(Fusion(), description="How the candidates of all sources are ranked together.")
     context: Context = Field(Context(), description="What `get_context` shows.")

@@ -1,5 +1,6 @@
 """Kinds of values in config.json: addresses, names, time zones. Each error names what is allowed."""
 
+import re
 import unicodedata
 from ipaddress import ip_address
 from typing import Annotated
@@ -71,9 +72,27 @@ def _pool_name(name: str) -> str:
     return name
 
 
+_SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
+
+
+def plain_path(path: str) -> str | None:
+    """A path of plain segments, such as /memory, without the slash at its end; empty for the root, None for anything else."""
+    first, *segments = path.removesuffix("/").split("/")
+    is_plain = not first and all(_SEGMENT.fullmatch(segment) and segment not in (".", "..") for segment in segments)
+    return path.removesuffix("/") if is_plain and len(path) <= 200 else None
+
+
+def _path_of_proxy(path: str) -> str:
+    plain = plain_path(path)
+    if plain is None:
+        raise ValueError("a path of letters, digits and . _ ~ -, such as /memory")
+    return plain
+
+
 Timezone = Annotated[str, AfterValidator(_known_timezone)]
 PoolName = Annotated[str, AfterValidator(_pool_name)]
 ModelName = Annotated[str, AfterValidator(_not_blank)]
 SecureAddress = Annotated[str, AfterValidator(_secure_address)]
 ServiceAddress = Annotated[str, AfterValidator(_address_of_service)]
+PublicPath = Annotated[str, AfterValidator(_path_of_proxy)]
 HostAddress = Annotated[str, AfterValidator(_address_of_host)]

@@ -2,10 +2,12 @@
 
 import json
 import logging
+import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from memory_mcp.errors import StoreDamaged
+from memory_mcp.errors import StoreDamaged, StoreError
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, PRIVATE_FILE, write_atomically
 from memory_mcp.store.files.encryption_keys import KEY_NAME
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
@@ -18,8 +20,36 @@ logger = logging.getLogger(__name__)
 
 
 def is_persona(directory: Path) -> bool:
-    """Whether this is a persona's directory, even if its database was lost and only its identity is left."""
-    return (directory / DATABASE_NAME).exists() or (directory / IDENTITY_NAME).exists()
+    """Whether this is a persona's directory, even if its database was lost and only its identity is left.
+
+    Raises:
+        StoreError: the directory can't be read, as one of another user.
+    """
+    try:
+        return (directory / DATABASE_NAME).exists() or (directory / IDENTITY_NAME).exists()
+    except OSError as error:
+        raise StoreError(
+            f"the directory {directory.name} can't be read",
+            error.strerror or str(error),
+            "If a persona is in it, give it to the server's user (chown -R), else leave it: the others are served",
+        ) from error
+
+
+def personas_among(entries: Iterable[Path]) -> tuple[list[Path], dict[Path, StoreError]]:
+    """Those of these directories that are personas, sorted, and those that can't be read, each with the reason."""
+    personas: list[Path] = []
+    unreadable: dict[Path, StoreError] = {}
+    for entry in sorted(entries):
+        try:
+            personas += [entry] if is_persona(entry) else []
+        except StoreError as error:
+            unreadable[entry] = error
+    return personas, unreadable
+
+
+def is_readable(directory: Path) -> bool:
+    """Whether this process may look into a directory."""
+    return os.access(directory, os.R_OK | os.X_OK)
 
 
 def identity_text(name: str) -> str:
@@ -42,13 +72,17 @@ def identity(directory: Path) -> str | None:
     """The name in persona.json; None if there is no such file, as from an older server.
 
     Raises:
-        StoreDamaged: the file can't be read.
+        StoreError: the file can't be read.
     """
     try:
         name = str(json.loads((directory / IDENTITY_NAME).read_text(encoding="utf-8"))["name"])
         name.encode()  # JSON may contain unpaired surrogates, but no name does
     except FileNotFoundError:
         return None
+    except PermissionError as error:
+        raise StoreError(
+            f"{IDENTITY_NAME} in {directory.name} can't be read", str(error.strerror), "Give it to the server's user (chown)"
+        ) from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreDamaged(
             f"{IDENTITY_NAME} in {directory.name} can't be read",

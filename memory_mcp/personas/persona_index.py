@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from memory_mcp.errors import StoreDamaged
+from memory_mcp.errors import StoreDamaged, StoreError
 from memory_mcp.personas.directories import IDENTITY_NAME, identity, is_persona
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, PRIVATE_FILE
@@ -78,6 +78,7 @@ class PersonaIndex:
         self._lock = threading.RLock()
         self._compared: _Compared | None = None
         self._others: set[str] = set()  # what is no persona, and may become one
+        self._unreadable: set[str] = set()  # what can't be read, and was logged
         self._connection: apsw.Connection | None = None
         self._read(lambda _: None)
 
@@ -180,7 +181,14 @@ class PersonaIndex:
         """Read the identities of these directories, and add those that are personas."""
         rows = []
         for folder in directories:
-            name = _name_in(self._directory / folder)
+            try:
+                name = _name_in(self._directory / folder)
+                self._unreadable.discard(folder)
+            except StoreError as error:
+                name = None
+                if folder not in self._unreadable:
+                    logger.warning("%s", error)
+                    self._unreadable.add(folder)
             if name is None:
                 self._others.add(folder)
             else:
@@ -195,7 +203,11 @@ class PersonaIndex:
 
 
 def _name_in(directory: Path) -> str | None:
-    """The name of the persona in a directory, None if it is none of ours. One with an unreadable name is logged."""
+    """The name of the persona in a directory, None if it is none of ours. One with an unreadable name is logged.
+
+    Raises:
+        StoreError: it can't be read.
+    """
     if not is_persona(directory):
         return None
     try:

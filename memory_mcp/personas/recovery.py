@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memory_mcp.personas.directories import IDENTITY_NAME, write_identity
+from memory_mcp.personas.directories import IDENTITY_NAME, is_readable, write_identity
 from memory_mcp.store.files import encryption_keys
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, sync_directory, write_atomically
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
@@ -115,6 +115,9 @@ def finish_unfinished(data_directory: Path) -> None:
     shutil.rmtree(data_directory / IMPORTS_NAME, ignore_errors=True)  # of a server that was killed, and not encrypted
     unfinished = data_directory / UNFINISHED_NAME
     if not unfinished.is_dir():
+        return
+    if not is_readable(unfinished):
+        logger.error("%s can't be read: what was interrupted is not finished. Give it to the server's user (chown -R)", UNFINISHED_NAME)
         return
     for entry in sorted(unfinished.iterdir()):
         try:

@@ -5,7 +5,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -23,6 +23,7 @@ from memory_mcp.personas.directories import (
     complete,
     identity,
     is_persona,
+    personas_among,
     refuse_shared_database,
     remove_incomplete,
 )
@@ -162,8 +163,21 @@ class Personas:
             self._unpin(name, entry)
 
     def exists(self, name: str) -> bool:
-        """Whether a persona with this canonical name exists."""
-        return is_persona(self.path_of(name).parent)
+        """Whether a persona with this canonical name exists.
+
+        Raises:
+            StoreError: its directory can't be read. It is not made anew.
+        """
+        try:
+            return is_persona(self.path_of(name).parent)
+        except StoreError as error:
+            raise StoreError(f"{name!r} can't be opened: {error.what}", error.why, error.do) from error
+
+    def is_listed(self, name: str) -> bool:
+        """Whether a persona with this canonical name exists and its directory can be read, as those of `names`."""
+        with suppress(StoreError):
+            return self.exists(name)
+        return False
 
     def path_of(self, name: str) -> Path:
         """The path of the database of a canonical name, whether or not it exists. Every way from a name to files leads through here.
@@ -376,15 +390,17 @@ def _fill_context(context: PersonaContext, connection: apsw.Connection) -> None:
 def names_in(directory: Path) -> list[str]:
     """The names of all stores of a data directory, of personas and of pools, sorted. One with an unreadable name is logged and skipped."""
     names = []
-    for entry in directory.iterdir():
-        if is_persona(entry):
-            try:
-                name = identity(entry) or entry.name
-            except StoreDamaged as error:
-                logger.error("%s", error)
-                continue
-            if directory_name(name) == entry.name:
-                names.append(name)
+    personas, unreadable = personas_among(directory.iterdir())
+    for error in unreadable.values():
+        logger.warning("%s", error)
+    for entry in personas:
+        try:
+            name = identity(entry) or entry.name
+        except StoreError as error:
+            logger.error("%s", error)
+            continue
+        if directory_name(name) == entry.name:
+            names.append(name)
     return sorted(names)
 
 

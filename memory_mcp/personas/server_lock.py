@@ -125,10 +125,10 @@ def locked(directory: Path) -> ServerLock:
             "Stop that one, or choose another directory with --data",
         ) from None
     except OSError as error:
+        file = f" ({Path(error.filename).name})" if error.filename else ""
+        why = (error.strerror or str(error)) + file
         raise StartupError(
-            f"the data directory {directory} can't be used",
-            error.strerror or str(error),
-            "Make it exist and be writable, or choose another with --data",
+            f"the data directory {directory} can't be used", why, "Make it exist and be writable, or choose another with --data"
         ) from error
     _write_note(directory, {"process": os.getpid()})
     return lock

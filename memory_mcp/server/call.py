@@ -139,7 +139,7 @@ class Call:
         if self.admission.personas is None:
             return personas.names(after, limit)
         owned = (name for name in sorted(self.admission.personas) if name > after and personas.cell.owns(name))
-        return [name for name in owned if personas.exists(name)][:limit]
+        return [name for name in owned if personas.is_listed(name)][:limit]
 
     def near(self, name: str) -> list[str]:
         """The personas with similar names, of those that the caller may hear of."""

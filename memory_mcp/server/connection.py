@@ -12,6 +12,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memory_mcp.server.bounds import Bounds
+from memory_mcp.server.public_path import FROM_PROXY
 
 # An answer is written while fewer bytes than the first number wait in the connection, and then again once there are fewer than the second.
 MOST_WAITING, FEW_WAITING = 64 * 1024, 16 * 1024
@@ -35,6 +36,9 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Wait for the first request."""
         super().connection_made(transport)
+        # uvicorn puts the client's address in the place of a proxy's, so that it is not known any more who has sent the headers.
+        trusted = getattr(self.config.loaded_app, "trusted_hosts", ())
+        self.app_state = {**self.app_state, FROM_PROXY: (self.client or (None,))[0] in trusted}
         transport.set_write_buffer_limits(MOST_WAITING, FEW_WAITING)
         _bound_unsent(transport)
         self.flow = _Flow(transport, self._bounds)

@@ -33,6 +33,7 @@ from memory_mcp.server.http.requests import BODY_LIMIT_BYTES
 from memory_mcp.server.mcp.bodies import INVALID_REQUEST, OVERLOADED, json_rpc_refusal, refused_body
 from memory_mcp.server.metrics import Metrics
 from memory_mcp.server.oauth.resource import ENDPOINTS
+from memory_mcp.server.public_path import with_public_path
 from memory_mcp.server.rewording import Rewording
 from memory_mcp.server.sessions import DASHBOARD, STATIC, is_dashboard
 
@@ -85,6 +86,7 @@ class Edge:
             await self._app(scope, receive, send)
             return
         scope = _accepting_answers(_without_last_slash(with_path_persona(scope)))
+        scope = with_public_path(scope, self._door.runtime.config.current().public_path)
         record = call_record.begin(self._door.address(scope))
         scope = {**scope, ARRIVED: record.began}
         try:

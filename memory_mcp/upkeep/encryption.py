@@ -12,7 +12,7 @@ from pathlib import Path
 from memory_mcp.config.master_key import MasterKey
 from memory_mcp.errors import KeyRefused, MemoryMCPError, StartupError, StoreDamaged
 from memory_mcp.personas import atomic_replace
-from memory_mcp.personas.directories import is_persona
+from memory_mcp.personas.directories import personas_among
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files import encryption_keys as key_files
 from memory_mcp.store.files.durable_files import write_atomically
@@ -42,7 +42,7 @@ class State:
 
 def state(data_directory: Path) -> State:
     """The state of a data directory. Opens no persona."""
-    directories = sorted(entry for entry in data_directory.iterdir() if is_persona(entry)) if data_directory.is_dir() else []
+    directories, _unreadable = personas_among(data_directory.iterdir() if data_directory.is_dir() else ())
     return State(
         tuple(entry.name for entry in directories if is_encrypted(entry)),
         tuple(entry.name for entry in directories if not is_encrypted(entry)),

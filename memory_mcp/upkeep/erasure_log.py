@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 
 from memory_mcp.config.master_key import KEY_BYTES
-from memory_mcp.errors import MemoryMCPError, StoreDamaged, StoreError
+from memory_mcp.errors import MemoryMCPError, StoreError
 from memory_mcp.personas import atomic_replace
 from memory_mcp.personas.directories import identity
 from memory_mcp.personas.registry import Personas
@@ -42,7 +42,7 @@ def erased_since(personas: Personas, backup: Path, manifest: Manifest, to: str, 
 def _current_name(directory: Path) -> str | None:
     try:
         return identity(directory)
-    except StoreDamaged:
+    except StoreError:
         return None
 
 

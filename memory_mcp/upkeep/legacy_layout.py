@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from memory_mcp.errors import InvalidPersonaName
-from memory_mcp.personas.directories import IDENTITY_NAME
+from memory_mcp.personas.directories import IDENTITY_NAME, is_readable
 from memory_mcp.personas.names import canonical_name, directory_name, name_of_older_directory
 from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.legacy import original_files
@@ -66,7 +66,7 @@ def legacy_items(directory: Path, adopted: Collection[str] = ()) -> list[LegacyI
     """All items of older servers in a data directory, in the order in which to move them. Directories that are `adopted` have none."""
     names = sorted(set(os.listdir(directory)).difference(adopted)) if directory.is_dir() else []  # noqa: PTH208  as path objects, 100,000 take seconds
     entries = [directory / name for name in names]
-    folders = [entry for entry in entries if entry.is_dir() and entry.name != original_files.KEPT_NAME]
+    folders = [entry for entry in entries if entry.is_dir() and entry.name != original_files.KEPT_NAME and is_readable(entry)]
     moves = _directories(folders)
     left = {move.source for move in moves if move.refused}
     folders = [entry for entry in folders if entry.name not in left]
@@ -180,7 +180,11 @@ def _permissions(folders: list[Path]) -> Iterator[LegacyItem]:
 def _vectors(folders: list[Path]) -> Iterator[LegacyItem]:
     """Vector stores with a pickle. If the directory also contains a current index, only the pickle is set aside."""
     for folder in [*(entry / VECTORS_NAME for entry in folders), *(entry for entry in folders if entry.name == VECTORS_NAME)]:
-        if (folder / PICKLE_NAME).exists() and not (folder not in folders and _unreadable(folder.with_name(DATABASE_NAME))):
+        if (
+            is_readable(folder)
+            and (folder / PICKLE_NAME).exists()
+            and not (folder not in folders and _unreadable(folder.with_name(DATABASE_NAME)))
+        ):
             relative = folder.relative_to(folder.parents[0 if folder in folders else 1])
             item = relative / PICKLE_NAME if (folder / MANIFEST_NAME).exists() else relative
             yield LegacyItem("vectors", item.as_posix(), "" if folder in folders else folder.parent.name)
@@ -191,7 +195,7 @@ def _log(directory: Path) -> Iterator[LegacyItem]:
     try:
         with (directory / LOG_NAME).open("rb") as file:
             lines = [line for line, _ in zip(file, range(LOG_LINES_READ), strict=False)]
-    except FileNotFoundError:
+    except OSError:  # there is none, or it is another user's, which cannot be moved anyway
         return
     if any(_is_older_line(line) for line in lines):
         yield LegacyItem("log", LOG_NAME)

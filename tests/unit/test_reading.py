@@ -1,6 +1,9 @@
 """config.json and the environment as settings."""
 
+import getpass
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mcp.config.reading import (
+    NO_HOME,
     config_beside,
     default_config_path,
     default_data_directory,
     default_server_url,
     default_token,
+    have_home,
     load,
     personal_data_directory,
     spans_wanted,
@@ -230,3 +235,25 @@ def test_commands_elsewhere_work_on_the_data_of_stdio_if_there_are_some(tmp_path
     assert (default_data_directory(), default_config_path()) == (user_data_directory(), user_data_directory().parent / "config.json")
     tmp_path.joinpath("config.json").touch()
     assert (default_data_directory(), default_config_path()) == (Path("memory"), Path("config.json"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="users of POSIX")
+def test_a_user_without_a_home_and_a_name_gets_a_home_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    for name in ("HOME", "USER", "LOGNAME", "LNAME", "USERNAME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("USER", "")  # so that what is set here is taken back
+    monkeypatch.setenv("HOME", "")
+    monkeypatch.delenv("HOME")
+    have_home()
+    assert user_data_directory() == Path(NO_HOME, ".local/share/memory-mcp/memory")
+    assert getpass.getuser() == str(os.getuid())
+
+
+def test_a_user_with_a_home_keeps_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    have_home()
+    assert os.environ["HOME"] == str(tmp_path)

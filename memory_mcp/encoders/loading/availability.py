@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from memory_mcp.config.proxies import used_for
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.failures import first_line
 from memory_mcp.encoders.packaged import package
-from memory_mcp.errors import EncoderFailed, NotInstalled, without_passwords
+from memory_mcp.errors import EncoderFailed, NotInstalled, ProxyUnusable, without_passwords
 from memory_mcp.extras import is_installed, require
 
 HUB_TIMEOUT_SECONDS = 4.0
@@ -90,15 +91,18 @@ def download(name: str, role: Role, *, show_progress: bool) -> Path:
     """
     require("models", f"{name} can't be downloaded")
     # 0.3 s, and most commands do without it.
-    from huggingface_hub import HfApi, snapshot_download  # noqa: PLC0415
+    from huggingface_hub import HfApi, constants, snapshot_download  # noqa: PLC0415
     from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars  # noqa: PLC0415
 
     (enable_progress_bars if show_progress else disable_progress_bars)()
     repository = hub_name(name, role)
     try:
-        files = [file.rfilename for file in HfApi().model_info(repository, timeout=10).siblings or []]
+        with used_for(constants.ENDPOINT):
+            files = [file.rfilename for file in HfApi().model_info(repository, timeout=10).siblings or []]
         duplicates = ["*.bin"] if any(file.endswith(".safetensors") for file in files) else []
         snapshot_download(repository, ignore_patterns=[*_OTHER_FORMATS, *duplicates])
+    except ProxyUnusable as error:
+        raise EncoderFailed(f"{name} could not be downloaded: {error.what}", error.why, error.do) from error
     except Exception as error:  # networks and hubs fail in many classes (httpx, ssl, OSError, HfHubHTTPError)
         raise EncoderFailed(
             f"{name} could not be downloaded",
@@ -177,7 +181,8 @@ def _hub_problem(name: str, endpoint: str | None) -> str | None:
     if constants.is_offline_mode():
         return "the hub is disabled (HF_HUB_OFFLINE is set)"
     try:
-        HfApi(endpoint=endpoint).model_info(name, timeout=HUB_TIMEOUT_SECONDS)
+        with used_for(endpoint or constants.ENDPOINT):
+            HfApi(endpoint=endpoint).model_info(name, timeout=HUB_TIMEOUT_SECONDS)
     except GatedRepoError:
         return f"the hub provides {name} only to users who have accepted its terms (set HF_TOKEN)"
     except (RepositoryNotFoundError, HFValidationError):
@@ -185,7 +190,7 @@ def _hub_problem(name: str, endpoint: str | None) -> str | None:
     except HfHubHTTPError as error:
         return f"the hub answered {error.response.status_code}"
     except Exception as error:  # noqa: BLE001  a network fails in many classes (httpx, ssl, OSError), and all mean the same here
-        return f"the hub can't be reached ({type(error).__name__})"
+        return f"the hub can't be reached ({error.why if isinstance(error, ProxyUnusable) else type(error).__name__})"
     return None
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import httpx2
 
+from memory_mcp.config.proxies import used_for
 from memory_mcp.encoders.failures import CircuitBreaker
-from memory_mcp.errors import EncoderFailed, without_passwords
+from memory_mcp.errors import EncoderFailed, ProxyUnusable, without_passwords
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 BUSY_SECONDS = 1.0  # how long an overloaded server is left alone, unless its Retry-After has a number
@@ -33,7 +34,7 @@ class Connection:
         """`name` is the model's, for errors; `breaker` records every failure.
 
         Raises:
-            EncoderFailed: the key can't be sent.
+            EncoderFailed: the key can't be sent, or the proxy of the environment can't be used.
         """
         if key and not (key.isascii() and key.isprintable()):
             raise EncoderFailed(f"{name} can't be used", f"{key_variable} contains characters that no header can hold")
@@ -44,7 +45,11 @@ class Connection:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         # No proxy of the environment for an unencrypted address: it is in one's own network, and the proxy would read everything.
         uses_proxies = url.startswith("https://")
-        self._http = httpx2.Client(verify=_certificates(), headers=headers, follow_redirects=False, trust_env=uses_proxies)
+        try:
+            with used_for(url):
+                self._http = httpx2.Client(verify=_certificates(), headers=headers, follow_redirects=False, trust_env=uses_proxies)
+        except ProxyUnusable as error:
+            raise EncoderFailed(f"{name} can't be used: {error.what}", error.why, error.do) from error
 
     def get(self, path: str, seconds: float) -> Reply:
         """What a path of the server answers."""

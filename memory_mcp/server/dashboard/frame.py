@@ -41,6 +41,7 @@ from memory_mcp.server.dashboard.words import Words
 from memory_mcp.server.errors import argument_problems, refusal_headers, status_of
 from memory_mcp.server.http.requests import body_within
 from memory_mcp.server.operation import Json, Operation
+from memory_mcp.server.public_path import public_path
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.sessions import DASHBOARD, STATIC, cookie_of
 
@@ -227,7 +228,7 @@ def room(show: Room, *, open_to_strangers: bool = False, takes_file: TokenScope 
     async def handle(request: Request) -> Response:
         admission: Admission = request.scope[ADMISSION]
         if admission.is_stranger and not open_to_strangers:
-            wanted = {} if request.method == "POST" else {"to": _address(request.scope, request.url.path, parse_qs(request.url.query))}
+            wanted = {} if request.method == "POST" else {"to": _path(request.scope, request.url.path, parse_qs(request.url.query))}
             return RedirectResponse(_address(request.scope, SIGN_IN, wanted), status_code=303)
         if chosen := _chosen(request):
             return chosen
@@ -365,7 +366,8 @@ def _chosen(request: Request) -> Response | None:
 
 def set_cookie(response: Response, request: Request, name: str, value: str, max_age: int | None = None) -> None:
     """Set a cookie that no script and no other site sees, until the browser is closed if it has no `max_age`."""
-    response.set_cookie(name, value, max_age=max_age, httponly=True, samesite="strict", secure=_is_secure(request))
+    path = public_path(request.scope) or "/"
+    response.set_cookie(name, value, max_age=max_age, path=path, httponly=True, samesite="strict", secure=_is_secure(request))
 
 
 def _is_secure(request: Request) -> bool:
@@ -380,25 +382,35 @@ def _choice(scope: Scope, name: str) -> str | None:
     return value if value in CHOICES[name] else None
 
 
+def address_of(scope: Scope, path: str) -> str:
+    """The address of a path of the dashboard, as the browser knows it."""
+    return public_path(scope) + path
+
+
 def _address(scope: Scope, path: str, query: Mapping[str, Any]) -> str:
     """The address of a path about the persona of the request; empty parts of the query are left out."""
+    return address_of(scope, _path(scope, path, query))
+
+
+def _path(scope: Scope, path: str, query: Mapping[str, Any]) -> str:
+    """The same without what a proxy takes off."""
     persona = scope.get(PATH_PERSONA)
     prefix = f"/p/{quote(persona, safe='')}" if persona is not None else ""
     sent = urlencode({name: value for name, value in query.items() if value not in (None, "", [], [""])}, doseq=True)
     return f"{prefix}{path}{f'?{sent}' if sent else ''}"
 
 
-def own_address(address: str) -> str:
-    """The address of one of our pages; anything else is the first page."""
-    return address if _OURS.fullmatch(address) else DASHBOARD
+def own_path(path: str) -> str:
+    """The path of one of our pages; anything else is the first page."""
+    return path if _OURS.fullmatch(path) else DASHBOARD
 
 
 def refusal_page(scope: Scope, error: MemoryMCPError) -> Response:
     """The page of a request that was not let in; where the persona is on another server, or a router took the name for another, the way there."""
     if isinstance(error, PersonaElsewhere) and scope["method"] == "GET" and (error.url or error.persona != scope.get(PATH_PERSONA)):
         query = parse_qs(scope["query_string"].decode("latin-1"))
-        address = _address({**scope, PATH_PERSONA: error.persona}, scope["path"], query)
-        return RedirectResponse(f"{error.url or ''}{address}", status_code=303)
+        path = _path({**scope, PATH_PERSONA: error.persona}, scope["path"], query)
+        return RedirectResponse(error.url + path if error.url else address_of(scope, path), status_code=303)
     language = accepted_language(Headers(scope=scope).get("accept-language", "")) or "en"
     response = _rendered("refusal.html", scope, language, status_of(error), visit=None, error=refused(error, language, Privacy()))
     response.headers.update({name: value for name, value in refusal_headers(error).items() if not isinstance(error, TokenRefused)})
@@ -409,7 +421,14 @@ def _rendered(template: str, scope: Scope, language: Language, status: int, **co
     text = (
         _environment()
         .get_template(template)
-        .render(t=Words(language), language=language, theme=_choice(scope, "theme") or "auto", **context)
+        .render(
+            t=Words(language),
+            language=language,
+            theme=_choice(scope, "theme") or "auto",
+            root=public_path(scope),
+            static=lambda name: address_of(scope, static_address(name)),
+            **context,
+        )
     )
     return HTMLResponse(text, status_code=status, headers=HEADERS)
 
@@ -423,7 +442,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(static=static_address, version=__version__, choices=CHOICES)
+    environment.globals.update(version=__version__, choices=CHOICES)
     environment.filters["minute"] = moment_text
     environment.filters["coded"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped before
     environment.filters["unmarked"] = lambda text: _MARKED.sub(r"\1", text)

@@ -7,16 +7,17 @@ from starlette.responses import RedirectResponse, Response
 from memory_mcp.errors import TokenRefused
 from memory_mcp.server.actions.personas import list_personas
 from memory_mcp.server.auth import Authenticator
-from memory_mcp.server.dashboard.frame import SIGN_IN, Visit, own_address, set_cookie
+from memory_mcp.server.dashboard.frame import SIGN_IN, Visit, address_of, own_path, set_cookie
 from memory_mcp.server.dashboard.refusals import Refused
+from memory_mcp.server.public_path import public_path
 from memory_mcp.server.sessions import DASHBOARD
 
 
 def sign_in(visit: Visit) -> Response:
     """Ask for a token, and begin a session with it."""
-    target = own_address(visit.field("to"))
+    target = own_path(visit.field("to"))
     if not visit.admission.is_stranger:
-        return RedirectResponse(target, status_code=303)
+        return RedirectResponse(address_of(visit.request.scope, target), status_code=303)
     if visit.request.method == "GET":
         return visit.page("sign_in.html", to=target, is_refused=False)
     authenticator: Authenticator = visit.request.app.state.authenticator
@@ -25,7 +26,7 @@ def sign_in(visit: Visit) -> Response:
     except TokenRefused as error:
         visit.admission.note("token", asked=f"POST {SIGN_IN}", why=error.why)
         return visit.page("sign_in.html", 401, to=target, is_refused=True)
-    response = RedirectResponse(target, status_code=303)
+    response = RedirectResponse(address_of(visit.request.scope, target), status_code=303)
     set_cookie(response, visit.request, authenticator.sessions.cookie_name, cookie)
     return response
 
@@ -35,8 +36,8 @@ def sign_out(visit: Visit) -> Response:
     authenticator: Authenticator = visit.request.app.state.authenticator
     sessions = authenticator.sessions
     sessions.end(sessions.cookie_of(visit.request.scope) or "")
-    response = RedirectResponse(DASHBOARD, status_code=303)
-    response.delete_cookie(sessions.cookie_name, httponly=True, samesite="strict")
+    response = RedirectResponse(address_of(visit.request.scope, DASHBOARD), status_code=303)
+    response.delete_cookie(sessions.cookie_name, path=public_path(visit.request.scope) or "/", httponly=True, samesite="strict")
     return response
 
 
@@ -53,5 +54,5 @@ def personas(visit: Visit) -> Response:
     if not (named or visit.field("choose") or "cell" in answer) and len(listed) == 1 and "error" not in listed[0]:
         named = listed[0]["name"]
     if named:
-        return RedirectResponse(f"/p/{quote(named, safe='')}{DASHBOARD}/today", status_code=303)
+        return RedirectResponse(address_of(visit.request.scope, f"/p/{quote(named, safe='')}{DASHBOARD}/today"), status_code=303)
     return visit.page("personas.html", personas=listed, following=answer.get("next"), cell=answer.get("cell"))

@@ -11,7 +11,7 @@ from starlette.types import Scope
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.server.dashboard import ask, chat, configuration, front, imports, memories, people, persona, records, today, tokens
-from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, room
+from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, address_of, room
 from memory_mcp.server.sessions import DASHBOARD, STATIC
 
 # Path → what GET shows and what POST does.
@@ -81,7 +81,7 @@ class _Files(StaticFiles):
 async def _root(request: Request) -> Response:
     """Redirect browsers to the dashboard; other clients get status 404."""
     if "text/html" in Headers(scope=request.scope).get("accept", ""):
-        return RedirectResponse(DASHBOARD, status_code=303)
+        return RedirectResponse(address_of(request.scope, DASHBOARD), status_code=303)
     return JSONResponse({"error": "There is nothing here. MCP is at /mcp, the dashboard at /ui."}, status_code=404)
 
 

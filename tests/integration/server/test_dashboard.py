@@ -14,6 +14,7 @@ import pytest
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.server.dashboard.frame import HEADERS
 from memory_mcp.server.dashboard.routes import ROUTES
+from memory_mcp.server.public_path import FROM_PROXY, public_path, with_public_path
 from memory_mcp.server.sessions import COOKIE, IDLE_SECONDS, LIFE_SECONDS, SESSIONS_KEPT, Sessions
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
 
@@ -74,6 +75,72 @@ def signed_in(client):
         return browser
 
     return signed_in
+
+
+ADDRESSES = re.compile(r'(?:href|src|action|formaction|data-root|hx-[a-z]+)="(/[^"]*)"')
+
+
+@pytest.mark.parametrize("way", ["header", "setting"])
+def test_under_the_path_of_a_proxy_every_address_of_every_page_begins_with_it(own_server, client, way):
+    if way == "setting":
+        own_server.configure(public_path="/home/memory/")
+    browser = client(**BROWSER, **({"X-Forwarded-Prefix": "/home/memory"} if way == "header" else {}))
+    stored(client(), "nilou", "健太は海老アレルギー。", "ニィロウは踊り手。")
+    seen = set()
+    for page in ("/", *(f"/p/nilou{path}" for path in PAGES), "/ui?choose=1", "/ui/nowhere", "/p/nilou/ui/memory?key=memory_0"):
+        answer = browser.get(page)
+        addresses = [*ADDRESSES.findall(answer.text), *filter(None, [answer.headers.get("location")])]
+        assert [address for address in addresses if not f"{address}/".startswith("/home/memory/")] == [], page
+        seen.update(addresses)
+    assert len(seen) > 50
+    for address in sorted(seen):  # as the proxy sends them on
+        if "/static/" in address:
+            assert browser.get(address.removeprefix("/home/memory")).status_code == 200
+    chosen = browser.get("/p/nilou/ui/today?lang=ja")
+    assert chosen.headers["location"] == "/home/memory/p/nilou/ui/today"
+    assert "Path=/home/memory;" in chosen.headers["set-cookie"]
+
+
+def test_signing_in_and_out_stays_under_the_path(own_server, token, client):
+    browser = client(**BROWSER, **{"X-Forwarded-Prefix": "/memory"})
+    secret = token("nilou")
+    there = browser.get("/p/nilou/ui/today").headers["location"]
+    assert there == "/memory/ui/sign-in?to=%2Fp%2Fnilou%2Fui%2Ftoday".replace("/memory/ui", "/memory/p/nilou/ui")
+    page = browser.get(there.removeprefix("/memory"))
+    to = re.search(r'name="to" value="([^"]*)"', page.text)[1]
+    answer = browser.post("/ui/sign-in", data={"form_key": form_key(page), "token": secret, "to": to})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/memory/p/nilou/ui/today")
+    assert "Path=/memory;" in answer.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "memory",
+        "//evil.example",
+        "/a//b",
+        "/../x",
+        "/a/./b",
+        '/a"b',
+        "/a b",
+        "https://evil.example",
+        "/a, /b",
+        "/<x>",
+        "/%2e%2e",
+        "/" + "x" * 300,
+    ],
+)
+def test_a_path_that_is_none_is_ignored(http, sent):
+    page = http.get("/ui?choose=1", headers={**BROWSER, "X-Forwarded-Prefix": sent})
+    assert page.status_code == 200
+    assert [address for address in ADDRESSES.findall(page.text) if not re.match(r"/(ui|p)\b", address)] == []
+
+
+def test_the_path_counts_only_from_a_proxy_that_is_believed():
+    headers = [(b"x-forwarded-prefix", b"/memory")]
+    assert public_path(with_public_path({"type": "http", "headers": headers, "state": {FROM_PROXY: True}}, "")) == "/memory"
+    for state in ({}, {FROM_PROXY: False}):
+        assert public_path(with_public_path({"type": "http", "headers": headers, "state": state}, "/other")) == "/other"
 
 
 def test_a_browser_is_sent_from_the_root_to_the_dashboard_and_other_clients_are_not(http):

@@ -12,7 +12,7 @@ if (form) {
   let running = null;
 
   const clone = (name) => document.getElementById(name).content.firstElementChild.cloneNode(true);
-  const room = (persona, path) => `/p/${encodeURIComponent(persona)}/ui${path}`;
+  const room = (persona, path) => `${document.body.dataset.root}/p/${encodeURIComponent(persona)}/ui${path}`;
   const memory = (persona, key) => room(persona, `/memory?key=${encodeURIComponent(key)}`);
   const value = (name) => form.elements[name]?.value ?? "";
   const set = (name, text) => { form.elements[name].value = text; };
