@@ -6,7 +6,7 @@ import json
 import locale
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -61,10 +61,10 @@ def _is_elsewhere() -> bool:
     return not _is_there(Path("memory")) and not _is_there(Path("config.json")) and _is_there(user_data_directory())
 
 
-def _is_there(path: Path) -> bool:
-    """Whether something is at a path, as far as this user may know: the home of a container's user may be another's."""
+def _is_there(path: Path, kind: Callable[[Path], bool] = Path.exists) -> bool:
+    """True if something, or something of this kind, is at a path as far as this user may know: the home of a container's user may be another's."""
     try:
-        return path.exists()
+        return kind(path)
     except OSError:
         return False
 
@@ -95,7 +95,8 @@ def named_data_directory() -> Path | None:
     given, here = os.environ.get(f"{ENVIRONMENT_PREFIX}DATA"), Path("memory")
     if given:
         return Path(given)
-    return here if here.is_dir() and (Path("config.json").is_file() or _is_of_a_server(here)) else None
+    is_directory = _is_there(here, Path.is_dir)
+    return here if is_directory and (_is_there(Path("config.json"), Path.is_file) or _is_of_a_server(here)) else None
 
 
 def _is_of_a_server(directory: Path) -> bool:

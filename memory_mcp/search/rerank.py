@@ -1,9 +1,11 @@
 """Reranking: a cross-encoder reads query and memory together, and what it finds is added to the fused score, within a deadline.
 
-    score = fused score + rerank_weight x (logit - mean logit of what was read) / spread of the model x the share of its score that it keeps
+    score = fused score + rerank_weight x (logit - mean logit of what was read) / spread of the model
 
-What was not read keeps its score and its place: where what was read would fall behind it, all that was read rises by as much
-(docs/decisions/0057-a-reranker-adds.md). Without a reranker, or without time for one, the pool keeps its fused order, and the answer gives the reason. The deadline is `rerank_deadline_ms` of the configuration, counted from the start of the call.
+What keeps only a share of its fused score keeps that share of the term's distance from the lowest. What was not read keeps its score and its place: where
+what was read would fall behind it, all that was read rises by as much (docs/decisions/0057-a-reranker-adds.md). Without a reranker, or without time for
+one, the pool keeps its fused order, and the answer gives the reason. The deadline is `rerank_deadline_ms` of the configuration, counted from the start of
+the call.
 """
 
 import time
@@ -72,10 +74,11 @@ def rerank(
         return Reranked(pool, skipped="reranker_failed")
     if scores is None:
         return Reranked(pool, skipped="rerank_deadline")
-    weight = settings.fusion.rerank_weight
+    weight, found = settings.fusion.rerank_weight, in_spreads(scores, reranker.spread)
+    lowest = min(found)
     scored = [
-        replace(candidate, rerank=score, score=candidate.score + weight * candidate.kept * spreads)
-        for candidate, score, spreads in zip(pool, scores, in_spreads(scores, reranker.spread), strict=False)
+        replace(candidate, rerank=score, score=candidate.score + weight * (lowest + candidate.kept * (spreads - lowest)))
+        for candidate, score, spreads in zip(pool, scores, found, strict=False)
     ]
     unread = pool[len(scored) :]
     if unread:

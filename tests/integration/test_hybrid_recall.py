@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from memory_mcp.config.settings import Fusion, Privacy, Settings
+from memory_mcp.domain import Feedback
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.index.sync import apply_queue
@@ -14,6 +15,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.search.context import context
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.validation import question
+from memory_mcp.store import feedback, memories
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.text.budget import estimate_tokens
 
@@ -402,6 +404,20 @@ def test_a_named_day_is_reason_enough_for_a_hit(say, embed, ask, embedder):
     embed()
     own = SETTINGS.model_copy(update={"min_scores": {"hashing": 0.99}})
     assert contents(ask("昨日は何をした？", embedder, None, own)) == ["蕎麦を食べた"]
+
+
+def test_a_reranker_does_not_bring_back_what_was_judged_stale(say, embed, ask, embedder, nilou, now):
+    stale = say("朝はコーヒーを飲まないと動けない").key
+    say("コーヒーは医者に止められた")
+    embed()
+    nilou.database.write(
+        lambda connection: feedback.add(connection, memories.by_keys(connection, [stale])[stale].id, [Feedback("stale", now)])
+    )
+    answer = ask("コーヒーを飲む", embedder, Preferring(liked=["朝はコーヒーを飲まないと動けない"]))
+    assert [(hit.memory.content, hit.confirmation.judged) for hit in answer.hits] == [
+        ("コーヒーは医者に止められた", None),
+        ("朝はコーヒーを飲まないと動けない", "stale"),
+    ]
 
 
 def replace_floor(score):

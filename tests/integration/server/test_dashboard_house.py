@@ -468,6 +468,7 @@ def test_a_judgement_on_a_page_is_one_opinion_and_the_figures_have_a_page(own_ht
     for verdict in ("helped", "hurt"):
         _, page = visitor.submit("memory/judge", page="memories/new", key="a", verdict=verdict)
     assert "記録しました" in page
+    assert "· 役に立たなかった ·" in visitor.show("ask?q=苺")[1]
     assert own_http.get("/api/recall/figures", headers={"X-Persona": "nilou"}).json()["verdicts"] == {"hurt": 1}
     status, page = visitor.show("ask/figures")
     assert status == 200

@@ -232,6 +232,8 @@ def test_judgements_move_a_hit_and_say_so_and_nothing_changes_where_nobody_judge
     after = persona("recall", query="苺を買う", detail="why")["hits"]
     assert after[0]["key"] == before[1]["key"]
     assert -0.1 < after[1]["why"]["judged"] < 0
+    assert [hit.get("judged") for hit in after] == [None, "hurt"]
+    assert ", judged hurt:" in persona.result("recall", {"query": "苺を買う"}).content[0].text
     untouched = other("recall", query="苺を買う", detail="why")["hits"]
     assert [hit["score"] for hit in untouched] == [hit["score"] for hit in before]
     assert set(keys[2:]) == {hit["key"] for hit in untouched}
