@@ -82,11 +82,8 @@ def test_meaning_is_there_from_the_first_minute_and_every_answer_says_by_which_m
         assert (ready["mode"], ready["degraded"]) == ("hybrid", ["embedder_fallback"])
         assert ready["models"]["embedder"]["state"] == "absent"
         assert (ready["models"]["fallback"]["state"], ready["models"]["fallback"]["name"]) == ("loaded", NAME)
-        assert (
-            NAME
-            in nilou.server.memory_mcp("recall", ASKED, "-p", "nilou").stderr
-            + nilou.server.memory_mcp("recall", ASKED, "-p", "nilou").stdout
-        )
+        shown = nilou.server.memory_mcp("recall", ASKED, "-p", "nilou")
+        assert f"by {NAME}" in shown.stdout + shown.stderr
         doctor = command("doctor", "--config", str(nilou.server.config), "--data", str(nilou.server.data)).stdout
         assert f"{NAME} is used until the embedder is there" in doctor
         assert NAME in nilou.http.get(f"{nilou.server.url}/p/nilou/ui/today").text
