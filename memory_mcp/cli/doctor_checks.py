@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections import Counter
@@ -36,7 +37,7 @@ from memory_mcp.extras import EXTRAS, is_installed
 from memory_mcp.personas import cells
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.directories import IDENTITY_NAME, is_lost, is_readable, personas_among
-from memory_mcp.personas.names import directory_name, store_name
+from memory_mcp.personas.names import addressed_name, directory_name, pool_of, store_name
 from memory_mcp.personas.registry import names_in
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
 from memory_mcp.store.files.access_tokens import FILE_NAME as TOKENS_NAME
@@ -333,6 +334,18 @@ def _persona(entry: Path, keys: Keys, logged: Mapping[str, str], settings: Setti
     return [*findings, *_database(name, inspect(entry / DATABASE_NAME, key, logged.get(name)), settings)]
 
 
+def _unreached(name: str) -> list[Finding]:
+    """A finding for a persona that an earlier version made for a name which clients can't send any more."""
+    try:
+        is_reached = bool(pool_of(name)) or addressed_name(name) == name
+    except InvalidPersonaName:
+        is_reached = False
+    if is_reached:
+        return []
+    rename = f"memory-mcp persona rename {shlex.quote(name)} NAME"
+    return [Finding("note", name, f"no client reaches it by this name, which nobody filled in. Give it another with `{rename}`.")]
+
+
 def _identity(entry: Path) -> tuple[str, list[Finding]]:
     """The name of a persona by its identity file, and the findings if that doesn't match the directory."""
     path = entry / IDENTITY_NAME
@@ -347,7 +360,7 @@ def _identity(entry: Path) -> tuple[str, list[Finding]]:
             Finding("wrong", entry.name, f"{IDENTITY_NAME} can't be used: {error}. The server can't serve this persona. {remedy}")
         ]
     if fits:
-        return name, []
+        return name, _unreached(name)
     if name == entry.name:
         return name, []  # a directory of an older server, which is reported separately
     mismatch = f"its directory {entry.name} should be named {directory_name(name)}"

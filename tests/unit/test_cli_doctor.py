@@ -228,6 +228,14 @@ def test_a_directory_that_is_another_cell_or_being_split_is_wrong(examine: Exami
     assert "is being split" in wrong(examine()[1])[0]
 
 
+def test_a_persona_that_an_earlier_version_made_for_a_placeholder_is_told_how_to_be_reached(examine: Examine, data_directory: Path) -> None:
+    with closing(Personas(data_directory)) as earlier, earlier.writing("{{user}}"):
+        pass
+    status, text = examine()
+    assert status == 0
+    assert "memory-mcp persona rename '{{user}}' NAME" in text
+
+
 def test_a_lexical_index_that_lost_a_row_is_wrong(examine: Examine, left: Personas, data_directory: Path) -> None:
     connection = apsw.Connection(str(data_directory / "nilou" / "memory.sqlite"))
     connection.execute("DELETE FROM lexical_content")
