@@ -21,6 +21,14 @@ BASES = (
     "x" * 10_000, "a\u0301" * 5_000, "\u202ea/b", "a\u200eb", "\u2066nilou\u2069", "nilou\u3164", "\ufeffnilou", "ni\x00lou", "\ud800", "", " ", "\u3000",
 )  # fmt: skip
 
+# What clients send in place of a name that they have not filled in.
+NOT_FILLED_IN = (
+    "${env:PERSONA}", "${input:persona}", "${PERSONA:-default}", "${{ secrets.PERSONA }}", "$PERSONA", "$persona", "$env:PERSONA", "$(whoami)",
+    "%PERSONA%", "%persona%", "#{persona}", "%{persona}", "{{LIBRECHAT_USER_NAME}}", "{{ $json.name }}", "user-{{user_id}}", "{{char}}さん", "<%= name %>",
+    "{persona}", "{0}", "{}", "<name>", "<your persona>", "<YOUR-PERSONA>", "<<persona>>", "<ペルソナ名>", "＜名前＞", "[persona]", "[your persona]",
+    "[object Object]", "[]", "null", "NULL", "None", "undefined",
+)  # fmt: skip
+
 Change = Callable[[str], str]
 CHANGES: tuple[Change, ...] = (
     lambda name: name,

@@ -81,7 +81,7 @@ def _decoded(text: str) -> str:
         return base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
         raise InvalidPersonaName(
-            f"the persona name begins with {BASE64_MARK}",
+            f"the persona name begins with {BASE64_MARK!r}",
             "what follows is not Base64 of a name in UTF-8",
             f"Send it so, as {BASE64_MARK}44GV44GP44KJ is さくら, or percent-encoded",
         ) from None

@@ -4,12 +4,13 @@ import json
 import os
 import socket
 import unicodedata
+from base64 import b64encode
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from urllib.parse import quote, urlsplit
 
 import pytest
 from figures import Figure
-from hostile_names import BASES, HOSTILE, addressed_or_none, as_careless_systems_see, canonical_or_none, changed_names
+from hostile_names import BASES, HOSTILE, NOT_FILLED_IN, addressed_or_none, as_careless_systems_see, canonical_or_none, changed_names
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from processes import RunningServer, serving
@@ -220,6 +221,25 @@ def served_as(answer: tuple[int, bytes]) -> str | None:
         assert status == 400, answer
         return None
     return json.loads(body)["persona"]
+
+
+@pytest.mark.slow
+def test_a_name_that_a_client_did_not_fill_in_is_nobody_however_it_is_sent(server: RunningServer, figure: Figure) -> None:
+    served = tried = 0
+    for name in NOT_FILLED_IN:
+        base64 = b"b64:" + b64encode(name.encode())
+        ways: list[tuple[bytes, bytes | None]] = [
+            (b"/api/stats", percent(name)),
+            (b"/api/stats", base64),
+            (b"/p/" + percent(name) + b"/api/stats", None),
+        ]
+        if name.isascii():
+            ways.append((b"/api/stats", name.encode()))
+        served += sum(served_as(raw_get(server, *way)) is not None for way in ways)
+        tried += len(ways)
+    figure("headers not filled in", tried)
+    figure("headers not filled in, served as a persona", served)
+    assert served == 0
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import unicodedata
 from pathlib import PurePosixPath, PureWindowsPath
 
 import pytest
+from hostile_names import NOT_FILLED_IN
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -132,12 +133,6 @@ def test_what_chooses_the_picture_of_a_character_is_no_part_of_a_name(typed: str
     assert canonical_name(typed) == name
 
 
-NOT_FILLED_IN = (
-    "${env:PERSONA}", "${input:persona}", "${PERSONA:-default}", "${{ secrets.PERSONA }}", "$PERSONA", "$persona", "$env:PERSONA", "$(whoami)",
-    "%PERSONA%", "%persona%", "#{persona}", "%{persona}", "{{LIBRECHAT_USER_NAME}}", "{{ $json.name }}", "user-{{user_id}}", "{{char}}さん", "<%= name %>",
-    "{persona}", "{0}", "{}", "<name>", "<your persona>", "<YOUR-PERSONA>", "<<persona>>", "<ペルソナ名>", "＜名前＞", "[persona]", "[your persona]",
-    "[object Object]", "[]", "null", "NULL", "None", "undefined",
-)  # fmt: skip
 # Brackets and signs in names that people have.
 FILLED_IN = (
     "レオン (仮)", "[仮] レオン", "レオン{影}", "<3", "I <3 U", ">_<", "<(^_^)>", "{^_^}", "[._.]", "{{{(>_<)}}}", "<°)))><", "【さくら】", "「さくら」",
