@@ -84,6 +84,8 @@ def _inspect(connection: apsw.Connection, logged: str | None) -> Inspection:
     if migrations.pending(connection):
         stored = connection.execute("SELECT count(*) FROM memories").get if connection.table_exists(None, "memories") else 0
         return Inspection((), memories=stored, outdated=True)
+    if lost := migrations.lost_columns(connection):
+        return Inspection((f"it lacks the columns {', '.join(lost)}",))
     counts = memories.counts(connection)
     return Inspection(
         (),

@@ -490,6 +490,11 @@ def _altered(connection: apsw.Connection, done: Collection[str]) -> str:
     return _obstacle(connection, done) if todo else ""
 
 
+def lost_columns(connection: apsw.Connection) -> list[str]:
+    """The columns that a file with all migrations lacks, as `table.column`. A server finds that out only when it asks for one."""
+    return [f"{table}.{column}" for table, columns in _tables().items() for column in sorted(columns - _columns(connection, table))]
+
+
 def _obstacle(connection: apsw.Connection, done: Collection[str]) -> str:
     """Why the pending migrations can't be made, tried on empty tables like those of the file; empty if they can."""
     with closing(apsw.Connection(":memory:")) as tried:
