@@ -5,6 +5,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import h11
@@ -132,4 +133,5 @@ def _bound_unsent(transport: asyncio.Transport) -> None:
     """Has the system take no more of an answer than it can soon send: it would take megabytes, and hide for as long what a client takes."""
     opened: socket.socket | None = transport.get_extra_info("socket")
     if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6) and hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+        with suppress(OSError):  # some sandboxes know the option by name alone
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
