@@ -134,7 +134,7 @@ class ImportJobs:
         """
         identity, caller = secrets.token_hex(8), caller_of(persona, token)
         with self._lock:
-            self._check_place(caller)
+            self._check_place(caller, arriving=sum(owner == caller for owner, _ in self._staged.values()))
             self._staged[identity] = (caller, 0)
         own = data_directory / IMPORTS_NAME / identity
         own.parent.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)  # `parents` would make it readable for all
@@ -217,10 +217,11 @@ class ImportJobs:
         for job in {*own[: max(0, len(own) - JOBS_KEPT)], *over[: max(0, len(over) - JOBS_KEPT_IN_ALL)]}:
             del self._jobs[job.id]
 
-    def _check_place(self, caller: str) -> None:
+    def _check_place(self, caller: str, arriving: int = 0) -> None:
+        """`arriving` are the caller's files that arrive, wait and are read: twice as many as may wait, so that none of them keeps the others waiting."""
         waiting = [job.caller for job, _, _ in self._waiting]
         limit = self._limits.waiting if len(waiting) < self._limits.waiting_in_all else 0
-        if waiting.count(caller) >= limit:
+        if waiting.count(caller) >= limit or arriving > 2 * self._limits.waiting:
             raise Overloaded("too many imports are waiting", f"{self._limits.waiting} are the limit", "Try again when one has ended")
 
     def _start_next(self) -> None:

@@ -1,5 +1,6 @@
 """One persona on several machines by a shared folder: nothing is lost, nothing comes back, and what was changed on both is shown."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,18 @@ def test_a_file_that_is_half_copied_loses_nothing(desk: Machine, laptop: Machine
     written.write_bytes(whole)
     laptop.sync()
     assert len(laptop.texts()) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such pipes")
+def test_what_is_no_file_in_the_folder_is_left_alone(desk: Machine, laptop: Machine, tmp_path: Path) -> None:
+    desk.remember("健太は苺が好き")
+    desk.sync()
+    (written,) = (tmp_path / "shared").rglob("desk.jsonl")
+    os.mkfifo(written.with_name("pipe.jsonl"))
+    written.with_name("directory.jsonl").mkdir()
+    written.with_name("deep.jsonl").write_text("[" * 200_000)
+    laptop.sync()
+    assert laptop.texts() == ["健太は苺が好き"]
 
 
 def test_a_memory_that_was_erased_for_good_does_not_come_back(

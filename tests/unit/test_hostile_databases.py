@@ -83,6 +83,17 @@ def test_a_computed_value_of_any_program_is_bounded(tmp_path, definition, sql):
     assert (stored, len(refused)) == ([], 1)
 
 
+def test_a_row_of_many_long_values_is_bounded_too(tmp_path):
+    columns = ", ".join(f"c{number} TEXT AS (printf('%.*c', 3000000, 'x'))" for number in range(60))
+    path = made(
+        tmp_path / "a.sqlite", definition=f"key TEXT, content TEXT, {columns}", sql="INSERT INTO memories (key, content) VALUES ('a', 'b')"
+    )
+    apsw.memory_high_water(True)
+    before = apsw.memory_used()
+    assert read(path)[0] == []
+    assert apsw.memory_high_water() - before < 2 * 16 * VALUE_LIMIT_BYTES
+
+
 def test_a_table_that_is_endless_is_given_up(tmp_path):
     path = made(
         tmp_path / "a.sqlite",

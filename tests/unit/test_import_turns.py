@@ -1,6 +1,7 @@
 """Whose import is next, and what imports may take: no caller keeps another from importing."""
 
 import threading
+from contextlib import ExitStack
 
 import pytest
 
@@ -100,6 +101,17 @@ def test_places_and_bytes_of_one_caller_are_bounded_and_others_go_on(served):
     queue.waits_for(3)
     queue.go_on(small)
     assert small.state == "done"
+
+
+def test_files_that_arrive_have_places_too(served):
+    queue = served(waiting=2)
+    with ExitStack() as arriving:
+        for _ in range(5):
+            arriving.enter_context(queue.jobs.staged(queue.directory, "a", "x", "a"))
+        with pytest.raises(Overloaded, match="too many imports are waiting"):
+            queue.send("x", "a")
+        queue.send("x", "b")
+    queue.send("x", "a")
 
 
 def test_room_is_given_back_when_an_import_is_over_or_never_began(served):

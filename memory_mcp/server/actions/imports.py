@@ -112,10 +112,7 @@ class JobId(Arguments):
 
 @operation(needs=["write"], route=Route("GET", "/api/import/file"), answer=ImportJobList)
 def list_imports(call: Call, _arguments: NoArguments) -> Json:
-    """List the imports of files into a persona since the server's start, the latest first, with how far each is.
-
-    Those of other tokens are listed for a token with the scope admin alone.
-    """
+    """List the imports of files into a persona since the server's start, the latest first, with how far each is."""
     name = call.persona_name()
     return {"persona": name.strip(), "imports": [_view(call, job) for job in _visible(call, name)] if call.reaches(name) else []}
 

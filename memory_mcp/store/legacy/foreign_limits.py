@@ -8,7 +8,7 @@ import apsw
 # A line of an import has at most 2 MiB; the rest is for points of vector stores, and for text that escapes make longer.
 VALUE_LIMIT_BYTES = 4 * 1024 * 1024
 # The memories of a persona's own older server are taken over with a wider one: nothing of them may be lost.
-OWN_VALUE_LIMIT_BYTES = 64 * 1024 * 1024
+OWN_VALUE_LIMIT_BYTES = 16 * 1024 * 1024
 # Steps of SQLite's virtual machine: about half a minute, and so many more for each byte of the file.
 STEPS_LIMIT, STEPS_PER_BYTE = 1_000_000_000, 1_000
 _STEPS_BETWEEN = 100_000

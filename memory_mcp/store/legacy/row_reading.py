@@ -4,6 +4,7 @@ The limit of the connection on the length of a value holds (foreign_limits.py): 
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,14 @@ import apsw
 import apsw.ext
 
 _ENCODINGS = {"UTF-8": "utf-8", "UTF-16le": "utf-16-le", "UTF-16be": "utf-16-be"}
+
+
+# A row has no more than so many values as long as a value may be: a table may have a thousand columns.
+_LONGEST_VALUES = 16
+_COMPUTED = (
+    "SELECT 1 FROM pragma_table_list t JOIN pragma_table_xinfo(t.name) c "
+    "WHERE t.schema = 'main' AND t.type = 'table' AND c.hidden = 2 LIMIT 1"
+)
 
 
 class Undecodable(bytes):
@@ -31,29 +40,29 @@ def quoted(name: str) -> str:
 
 def rows(connection: apsw.Connection, query: str) -> Iterator[dict[str, Any]]:
     """The rows of a query in its order, by column."""
-    names = _names(connection, query)
-    read = _Reader(connection)
-    yield from (read.row(names, row) for row in connection.execute(f"SELECT {read.selected(names)} FROM ({query})"))
+    with _reader(connection, query) as read:
+        yield from (read.row(row) for row in connection.execute(f"SELECT {read.selected} FROM ({query})"))
 
 
 def table_rows(connection: apsw.Connection, table: str) -> Iterator[dict[str, Any]]:
     """The rows of a table with rowids, in their order. Of a row with a computed value that is too long, only that is yielded."""
-    names = _names(connection, f"SELECT * FROM {quoted(table)}")
-    read = _Reader(connection)
-    query = f"SELECT rowid, {read.selected(names)} FROM {quoted(table)} {{}} ORDER BY rowid"
-    following, last = query.format(""), None
-    while True:
-        try:
-            for rowid, *row in connection.execute(following, () if last is None else (last,)):
-                last = rowid
-                yield read.row(names, row)
-        except apsw.TooBigError:
-            condition, values = ("", ()) if last is None else ("WHERE rowid > ?", (last,))
-            last = connection.execute(f"SELECT min(rowid) FROM {quoted(table)} {condition}", values).get
-            yield {"": TooLong(read.limit_bytes)}
-            following = query.format("WHERE rowid > ?")
-        else:
-            return
+    with _reader(connection, f"SELECT * FROM {quoted(table)}") as read:
+        condition, values = "", tuple[Any, ...]()
+        while True:
+            try:
+                for rowid, *row in connection.execute(
+                    f"SELECT rowid, {read.selected} FROM {quoted(table)} {condition} ORDER BY rowid", values
+                ):
+                    condition, values = "WHERE rowid > ?", (rowid,)
+                    yield read.row(row)
+            except apsw.TooBigError:
+                failed = connection.execute(f"SELECT min(rowid) FROM {quoted(table)} {condition}", values).get
+                if failed is None:
+                    raise
+                condition, values = "WHERE rowid > ?", (failed,)
+                yield {"": TooLong(read.limit_bytes)}
+            else:
+                return
 
 
 def too_long(row: Mapping[str, Any]) -> str | None:
@@ -65,30 +74,42 @@ def too_long(row: Mapping[str, Any]) -> str | None:
     return f"{f'Its {name}' if name else 'One of its values'} has more than {value.limit_bytes:,} bytes."
 
 
-def _names(connection: apsw.Connection, query: str) -> list[str]:
-    return [name for name, _ in apsw.ext.query_info(connection, query).description]
+@contextmanager
+def _reader(connection: apsw.Connection, query: str) -> Iterator["_Reader"]:
+    """What reads the rows of a query. Computed values, whose length is known only afterwards, are meanwhile no longer than the others."""
+    names = [name for name, _ in apsw.ext.query_info(connection, query).description]
+    limit = connection.limit(apsw.SQLITE_LIMIT_LENGTH)
+    read = _Reader(names, _ENCODINGS[connection.pragma("encoding")], min(limit, limit * _LONGEST_VALUES // max(len(names), 1)))
+    if connection.execute(_COMPUTED).get is not None:
+        connection.limit(apsw.SQLITE_LIMIT_LENGTH, read.limit_bytes)
+    try:
+        yield read
+    finally:
+        connection.limit(apsw.SQLITE_LIMIT_LENGTH, limit)
 
 
+@dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads values of one connection, with its encoding and its limit on their length."""
+    """Reads rows with these columns: what to select, and the values in what was selected."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._encoding = _ENCODINGS[connection.pragma("encoding")]
-        self.limit_bytes = connection.limit(apsw.SQLITE_LIMIT_LENGTH)
+    names: list[str]
+    encoding: str
+    limit_bytes: int
 
-    def selected(self, names: list[str]) -> str:
+    @property
+    def selected(self) -> str:
         """Two results for each column: its type, and its value unless that is too long, of which SQLite then reads no more than the length."""
         return ", ".join(
             f"iif(octet_length({q}) > {self.limit_bytes}, 'too long', typeof({q})), "
             f"CASE WHEN octet_length({q}) > {self.limit_bytes} THEN NULL WHEN typeof({q}) = 'text' THEN CAST({q} AS BLOB) ELSE {q} END"
-            for q in map(quoted, names)
+            for q in map(quoted, self.names)
         )
 
-    def row(self, names: list[str], row: Any) -> dict[str, Any]:
-        return {name: self._value(row[2 * index], row[2 * index + 1]) for index, name in enumerate(names)}
+    def row(self, row: Any) -> dict[str, Any]:
+        return {name: self._value(row[2 * index], row[2 * index + 1]) for index, name in enumerate(self.names)}
 
     def _value(self, kind: str, value: Any) -> Any:
-        return TooLong(self.limit_bytes) if kind == "too long" else _value(kind, value, self._encoding)
+        return TooLong(self.limit_bytes) if kind == "too long" else _value(kind, value, self.encoding)
 
 
 def _value(kind: str, value: Any, encoding: str) -> Any:

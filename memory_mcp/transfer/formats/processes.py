@@ -1,5 +1,6 @@
 """Reads files in worker processes: the server waits for what they send, with a limit of time for each part."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,7 +18,8 @@ class Reading:
 
     def __init__(self, worker: Worker, asked: Asked, limit_seconds: float) -> None:
         self._worker, self._asked, self._limit_seconds = worker, asked, limit_seconds
-        self.is_complete = self._is_stopped = False
+        self.is_complete = self._is_stopped = self._is_over = False
+        self._guard = threading.Lock()
 
     def answers(self) -> Iterator[Answer]:
         """What the process tells of the file, up to its end.
@@ -38,9 +40,16 @@ class Reading:
             yield answer
 
     def stop(self) -> None:
-        """Ends it at once, from another thread."""
-        self._is_stopped = True
-        self._worker.kill()
+        """Ends it at once, from another thread, unless it is over."""
+        with self._guard:
+            if not self._is_over:
+                self._is_stopped = True
+                self._worker.kill()
+
+    def close(self) -> None:
+        """From now on the process may read for somebody else."""
+        with self._guard:
+            self._is_over = True
 
     def _broken(self) -> InvalidInput:
         if self._is_stopped:
@@ -70,14 +79,12 @@ class ReadingProcesses:
             worker = self._pool.take()
         except NotStarted as error:
             raise Overloaded("the file was not read", error.why, error.do) from error
-        size, is_kept = asked.path.stat().st_size, False
+        reading = Reading(worker, asked, self._limit_seconds)
         try:
-            reading = Reading(worker, asked, self._limit_seconds)
-            try:
-                yield reading
-            finally:
-                is_kept = reading.is_complete and size <= KEPT_AFTER_BYTES
+            yield reading
         finally:
+            reading.close()
+            is_kept = reading.is_complete and asked.path.stat().st_size <= KEPT_AFTER_BYTES
             (self._pool.give_back if is_kept else self._pool.end)(worker)
 
     def close(self) -> None:

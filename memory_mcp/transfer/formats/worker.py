@@ -20,8 +20,8 @@ from memory_mcp.transfer.formats.readers import by_persona, detect_format, forge
 from memory_mcp.transfer.line_fields import LINE_LIMIT_BYTES
 from memory_mcp.worker_processes import answers_to_server, end_after
 
-# Nothing of a file takes so long to read, up to the next entry.
-LIMIT_SECONDS = 120
+# Nothing of a file takes so long to read, up to the next entry, on a machine that has much else to do.
+LIMIT_SECONDS = 300
 # The largest JSON that is read as a whole has 128 million characters.
 MEMORY_LIMIT_BYTES = 1536 * 1024 * 1024
 SQLITE_LIMIT_BYTES = 256 * 1024 * 1024

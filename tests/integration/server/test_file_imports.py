@@ -278,12 +278,65 @@ def test_imports_of_another_persona_are_not_seen_or_ended(own_server, own_http, 
 def test_only_so_many_imports_wait(own_http, paused):
     begun, _ = paused
 
-    def post():
-        return own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=b'{"content": "a"}\n', headers=NILOU).status_code
+    def post(headers=NILOU):
+        return own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=b'{"content": "a"}\n', headers=headers)
 
-    assert post() == 200
+    assert post().status_code == 200
     assert begun.wait(60)
-    assert [post() for _ in range(WAITING_LIMIT + 1)] == [*[200] * WAITING_LIMIT, 503]
+    assert [post().status_code for _ in range(WAITING_LIMIT)] == [200] * WAITING_LIMIT
+    refused = post()
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+    assert post({"X-Persona": "alice"}).status_code == 200
+
+
+def test_imports_of_one_token_hold_up_no_others_and_are_seen_by_it_alone(own_server, own_http, monkeypatch):
+    go, store = threading.Event(), transfer.store
+
+    def waits_for_nilou(call, *arguments):
+        assert call.persona_name() != "nilou" or go.wait(60)
+        return store(call, *arguments)
+
+    monkeypatch.setattr(transfer, "store", waits_for_nilou)
+    tokens = {
+        name: {"Authorization": f"Bearer {create_token(own_server.data, name='', personas=personas, scopes=scopes, now=NOON)[1]}"}
+        for name, personas, scopes in [
+            ("many", ["nilou"], ["read", "write"]),
+            ("other", ["nilou", "alice"], ["read", "write"]),
+            ("admin", None, TOKEN_SCOPES),
+        ]
+    }
+    line = b'{"content": "a"}\n'
+    for _ in range(WAITING_LIMIT):
+        sent = own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=line, headers={**tokens["many"], **NILOU})
+        assert sent.status_code == 200
+    alice = {**tokens["other"], "X-Persona": "alice"}
+    identity = own_http.post("/api/import/file", params={"file": "a.jsonl"}, content=line, headers=alice).json()["id"]
+    assert ended(own_http, identity, alice)["stored"] == 1
+    seen = {name: len(own_http.get("/api/import/file", headers={**token, **NILOU}).json()["imports"]) for name, token in tokens.items()}
+    assert seen == {"many": WAITING_LIMIT, "other": 0, "admin": WAITING_LIMIT}
+    foreign = own_http.delete("/api/import/file", params={"id": sent.json()["id"]}, headers={**tokens["other"], **NILOU})
+    assert foreign.status_code == 400
+    go.set()
+
+
+def test_a_file_that_no_program_writes_is_refused_with_its_reason(own_http, send, tmp_path):
+    deep = b'[{"uuid": "u", "chat_messages": ' + b"[" * 200_000 + b"]" * 200_000 + b"}]"
+    assert "is not JSON" in send("conversations.json", deep)["error"]
+    path = tmp_path / "computed.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE memories (key TEXT, created_at TEXT, content TEXT AS (printf('%.*c', 000000001, 'x')))")
+    connection.execute("INSERT INTO memories (key) VALUES ('a')")
+    connection.commit()
+    connection.close()
+    job = send("computed.sqlite", path.read_bytes().replace(b"000000001", b"900000000"))
+    assert (job["state"], job["stored"], [error["reason"] for error in job["errors"]]) == (
+        "done",
+        0,
+        ["One of its values has more than 4,194,304 bytes."],
+    )
+    line = b'{"content": "' + b"a" * 3_000_000 + b'"}\n{"content": "next"}\n'
+    job = send("a.jsonl", line)
+    assert (job["stored"], [error["where"] for error in job["errors"]]) == (1, ["line 1"])
 
 
 def test_a_file_of_a_server_that_was_killed_is_removed_by_the_next_one(serving, tmp_path):
