@@ -32,6 +32,7 @@ from memory_mcp.server.addressing import HEADER, PATH_PERSONA, from_header, requ
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
 from memory_mcp.server.call import ARRIVED, TURN
 from memory_mcp.server.call_record import CallRecord
+from memory_mcp.server.caller_presence import CALLER, watched
 from memory_mcp.server.concurrency import ConcurrencyLimiter
 from memory_mcp.server.dashboard.frame import refusal_page
 from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
@@ -169,7 +170,11 @@ class Edge:
                 await refusal(scope, receive, send)
                 return
             async with self._limiter.turn(*caller):
-                await self._app(scope, _replayed(messages, receive), send)
+                if not receive.is_complete:  # the application reads on
+                    await self._app(scope, _replayed(messages, receive), send)
+                    return
+                async with watched(receive) as present:
+                    await self._app({**scope, CALLER: present}, _replayed(messages, receive), send)
 
     async def _stream(self, scope: Scope, receive: "_InTime", send: Send, limiter: ConcurrencyLimiter) -> None:
         """Answer a call that reads its body, or answers, bit by bit. It has a limiter of its own, and takes a turn for each bit."""

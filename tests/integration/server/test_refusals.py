@@ -30,6 +30,7 @@ STATUS = {
     errors.NotInstalled: 501,
     errors.ClockUnusable: 500,
     errors.AnalysisUnfinished: 503,
+    errors.SearchUnfinished: 503,
     errors.Overloaded: 503,
     errors.PersonaOverloaded: 429,
     errors.StoreFull: 507,
