@@ -21,7 +21,7 @@ ENVIRONMENT_PREFIX = "MEMORY_MCP_"
 _LOCATIONS = ("CONFIG", "DATA", "URL", "TOKEN", "KEY", "PERSONA", "EMBEDDINGS_KEY", "RERANKER_KEY")
 
 # How pydantic names the kinds of a value that may be of several.
-_KIND = re.compile(r"(list|dict|literal)\[.*\]")
+_KIND = re.compile(r"\A(list|dict|literal)\[.*\]")
 
 
 @dataclass(frozen=True, slots=True)
