@@ -25,7 +25,7 @@ from typing import Any
 
 from regex_pumps import Pumped, pumps
 
-SHORT, LONGEST, SAMPLED_PUMPS = 3_000, 200_000, 8
+SHORT, LONGEST, SAMPLED_PUMPS = 3_000, 200_000, 5
 # What takes less is not looked at, and not judged; what is slow takes so many times as long on a text of twice the length; a run that takes more is ended.
 UNNOTICED_SECONDS, JUDGED_SECONDS, GROWTH, LIMIT_SECONDS = 0.0003, 0.05, 3.0, 0.5
 # On a text of four times the length, what is linear takes less than so many times as long.
@@ -124,7 +124,7 @@ def _in_tables() -> Patterns:
     named = {rule.pattern: f"rule {rule.name}" for rule in rules}
     named |= {example: f"example of rule {rule.name}" for rule in rules for example in rule._examples}
     tables = (*families._PREFIXES, *families._LANGUAGES, *families._RANKINGS)
-    return named | {re.compile(pattern): "memory_mcp.encoders.model_families" for pattern, _ in tables}
+    return named | {re.compile(rf"\A(?:{pattern})"): "memory_mcp.encoders.model_families" for pattern, _ in tables}
 
 
 def scan(patterns: Patterns, *, thorough: bool) -> Scan:

@@ -4,6 +4,7 @@ Only what a search can find counts as held: nothing that was forgotten, and what
 words, katakana by three characters or in another spelling as a whole, other scripts by the word, and katakana and Latin letters by their sound, too. Hiragana is mostly grammar, and is left out.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from itertools import groupby, islice
 import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
-from memory_mcp.patterns import bounded
 from memory_mcp.search.other_scripts import in_other_scripts
 from memory_mcp.search.time_asked import EMPTY_JAPANESE, VAGUE_ENGLISH
 from memory_mcp.store.lexical.stored_words import StoredWords
@@ -37,15 +37,15 @@ _VERB = f"(?<![間手気見])[{HAN}](?:[えけげせべめれ][たてなまよ�
 _NO_KANJI = f"(?=[^{HAN}]|$|{_ASKS})"
 _STEM = f"(?!誰)[{HAN}]{_NO_KANJI}"
 _LETTER = rf"(?![{HAN}{HIRAGANA}{KATAKANA}])[^\W_]"
-_WORD = bounded(
+_WORD = re.compile(
     rf"(?P<stems>{_STEM}(?:[{_JOINING}]{_STEM})*(?:さん|ちゃん|ごはん|ども|[かさまらわ][しせりれ]|(?!{_NOT_OF_WORD})[{HIRAGANA}])?)"
     rf"|(?P<kanji>[{HAN}]{{2}}(?:(?!{_ASKS}|{_VERB})[{HAN}])*)|(?P<katakana>[{KATAKANA}]{{2,}})"
     # A number that a name ends with is a part of it: INC-88, v2.5.
     rf"|(?P<other>(?=\d*(?!\d){_LETTER})(?:{_LETTER})+(?:[-.#_]\d(?:{_LETTER})*)+|(?:{_LETTER})+(?:['’]t\b)?)"
 )
-_KANJI, _ENDING = bounded(f"[{HAN}]"), bounded(f"[{HIRAGANA}]+$")
+_KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"(?<![{HIRAGANA}])[{HIRAGANA}]++$")
 # What asks or relates, and says nothing of what is asked for.
-_ASKING = bounded(
+_ASKING = re.compile(
     rf"何[{HAN}]{{0,20}}|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[今次特主]{_NO_KANJI}|{EMPTY_JAPANESE}"
 )
 _ASKING_ENGLISH = VAGUE_ENGLISH | frozenset(
