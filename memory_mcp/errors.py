@@ -28,6 +28,7 @@
     ├── NotInstalled            this needs an optional part of the program that is not installed
     ├── ClockUnusable           the machine's clock shows a year in which dates can't be computed
     ├── AnalysisUnfinished      an analysis of the graph exceeded its time limit, or was ended
+    ├── SearchUnfinished        a search exceeded its time limit, or its caller has gone
     ├── Overloaded              too many calls are waiting; retry later
     │   └── PersonaOverloaded   too many calls of one persona are waiting
     ├── IssuerUnreachable       the server that issued a token doesn't answer; retry later
@@ -206,6 +207,10 @@ class ClockUnusable(MemoryMCPError):
 
 class AnalysisUnfinished(MemoryMCPError):
     """An analysis of the graph exceeded its time limit, or its process was ended."""
+
+
+class SearchUnfinished(MemoryMCPError):
+    """A search exceeded its time limit, or its caller has gone."""
 
 
 class Overloaded(MemoryMCPError):

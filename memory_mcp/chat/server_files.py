@@ -13,12 +13,13 @@ from memory_mcp.chat.tools import MEMORY, ToolServer
 from memory_mcp.config.proxies import used_for
 from memory_mcp.config.reading import variable
 from memory_mcp.errors import InvalidInput
+from memory_mcp.patterns import bounded
 
 if TYPE_CHECKING:
     from fastmcp.client.transports import ClientTransport
 
 # ${env:NAME} is VS Code's, ${NAME} and ${NAME:-default} are Claude's; ${input:id} would be a question.
-_PLACEHOLDER = re.compile(r"\$\{(?:(env|input):)?([^}:]+)(?::-([^}]*))?\}")
+_PLACEHOLDER = bounded(r"\$\{(?:(env|input):)?([^${}:]+)(?::-([^}]*))?\}")
 
 
 def servers_of(path: Path) -> list[ToolServer]:

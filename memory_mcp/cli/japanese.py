@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 USAGE_HINT = re.compile(r" See `(memory-mcp[a-z -]*) --help`\.$")
 # What a line break leaves whole: a word in Latin letters or katakana, or any other character, with the punctuation that belongs to it.
 _UNBROKEN = re.compile(
-    r"\s*[（「『【]*(?:[ァ-ヺー]+|[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]+)[、。，．・：；？！）」』】…ぁぃぅぇぉっゃゅょ々ー]*\s*"
+    r"\s{0,200}+[（「『【]{0,20}(?:[ァ-ヺー]++|[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]++)[、。，．・：；？！）」』】…ぁぃぅぇぉっゃゅょ々ー]*+\s*+"
 )
 
 

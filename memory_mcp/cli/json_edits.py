@@ -5,10 +5,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-_STRING = r'"(?:[^"\\\n]|\\.)*"'
-_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
-_LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
-_COMMA = re.compile(r"\s*,")
+# What has no end goes on to that of the line, or of the file: it is read once, and not from each quotation mark in it.
+_STRING = r'"(?:[^"\\\n]|\\.)*+"?'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*+[}}\]])")
+_COMMA = re.compile(r"\s{0,1000}+,")
 _VISIBLE = re.compile(r"\S")
 _INDENT = re.compile(r"(?m)^([ \t]+)\S")
 _decoded_at = json.JSONDecoder().raw_decode

@@ -28,7 +28,7 @@ _MARKS = (".server.lock", ".server.json", "memory_operations.log")
 _PERSONA_FILES = ("persona.json", "memory.sqlite")
 
 # How pydantic names the kinds of a value that may be of several.
-_KIND = re.compile(r"(list|dict|literal)\[.*\]")
+_KIND = re.compile(r"\A(list|dict|literal)\[.*\]")
 
 
 @dataclass(frozen=True, slots=True)

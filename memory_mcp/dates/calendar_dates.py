@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from memory_mcp.dates.numerals import ERAS, KANJI_NUMBER, YEAR_IN_KANJI, YEARS_BACK, number_of, western_year
 from memory_mcp.dates.spans import MONTHS
+from memory_mcp.patterns import bounded
 
 
 class CalendarDate(NamedTuple):
@@ -32,8 +33,8 @@ _COUNT = rf"(?:\d{{1,2}}|{KANJI_NUMBER})"
 _YEAR = (
     rf"(?:(?P<year>[12１２]\d{{3}}|{YEAR_IN_KANJI})年|(?P<era>{'|'.join(ERAS)})(?P<of_era>{_COUNT}|元)年|(?P<on>{'|'.join(YEARS_BACK)})の?)"
 )
-_IN_FIGURES = re.compile(r"\d[/／.-]\d")
-_DATE = re.compile(
+_IN_FIGURES = bounded(r"\d[/／.-]\d")
+_DATE = bounded(
     r"(?<!\d)(?P<y>[12１２]\d{3})[-/／](?P<m>\d{1,2})[-/／](?P<d>\d{1,2})(?!\d)"
     r"|(?<![A-Za-z0-9_.．-])(?P<dotted>(?:19|20)\d{2}\.\d{1,2}\.\d{1,2})(?![A-Za-z0-9_-]|\.[A-Za-z0-9])"
     rf"|{_YEAR}(?P<month>{_COUNT})月(?:(?P<day>{_COUNT})日(?!間)|(?![\d間号]))"
@@ -42,23 +43,23 @@ _DATE = re.compile(
     r"|(?=[〜～~–-]\d{1,2}(?:日|[/／]\d{1,2}|[にのはもか、。(（]|から|まで|です|\Z|\s(?:[^\x00-\x7f]|(?:in|at|for)\s))))"
 )
 # Such a number is the version of a program.
-_VERSION = re.compile(
+_VERSION = bounded(
     r"(?:\b(?:v|ver\.?|version|release|build)|バージョン|リリース|版|[=<>~^@]|\b(?-i:[a-z][\w.]*-[a-z]\w*))\s?\Z", re.IGNORECASE
 )
 # 1/2の量 is a half, and 1/2(金) and 1/2まで are days.
-_SURELY_A_DAY = re.compile(r"\s?[(（]|から|まで|以降|締|頃|ごろ")
+_SURELY_A_DAY = bounded(r"\s?[(（]|から|まで|以降|締|頃|ごろ")
 _LARGEST_DENOMINATOR = 10
 _VERSION_REACH = 20
 # 17日〜19日, 17日と18日, 17日(金)、18日(土): the month is that of the day before. 17日から20日かかった and 17日と2日後 are so many days.
 _BESIDE = r"(?:の?[月火水木金土日]曜日?|\s?[(（][月火水木金土日](?:曜日?)?(?:・祝)?[)）])?"
 _COUNTED = "間|前|後|目|め|分|ぶり|振り|ほど|くらい|ぐらい|程|以上|以内|未満|坊主|月"
-_FURTHER = re.compile(
+_FURTHER = bounded(
     rf"{_BESIDE}\s?(?:(?P<from>から|より)|[〜～~–—-]|と|及び|および|(?P<list>[、，,・や]))\s?(?P<day>{_COUNT})日(?!{_COUNTED})"
     r"(?(from)(?=まで|に(?!わた|及)|の|は|です|では|[、。,)）〜～(（]|\s|\Z))(?(list)(?=まで|から|です|[にのはもがとでかや、。,・)）〜～(（]|\s|\Z))"
 )
-_FURTHER_IN_FIGURES = re.compile(rf"{_BESIDE}\s?[〜～~–-]\s?(?P<day>\d{{1,2}})(?:日(?!{_COUNTED})|(?![\d/／:.年月日]))")
+_FURTHER_IN_FIGURES = bounded(rf"{_BESIDE}\s?[〜～~–-]\s?(?P<day>\d{{1,2}})(?:日(?!{_COUNTED})|(?![\d/／:.年月日]))")
 # The end of 11/5-11/7 is a day whatever follows it.
-_END_IN_FIGURES = re.compile(r"[〜～~–-](?P<month>\d{1,2})[/／](?P<day>\d{1,2})(?![\d/／])")
+_END_IN_FIGURES = bounded(r"[〜～~–-](?P<month>\d{1,2})[/／](?P<day>\d{1,2})(?![\d/／])")
 # English.
 _FULL = "january|february|april|june|july|august|september|october|november|december"
 _MONTH = (
@@ -74,7 +75,7 @@ NO_COUNT = (
     r"|there|until|till|through|as|because|when|while|after|before|this|last|next|every|each|(?:19|20)\d\d)\b|[^\x00-\x7f]))"
 )
 _FURTHER_DAY = r"(?:\s?[-–~〜]\s?|\s(?:to|through|until|till|and|&)\s|,\s(?:and\s)?)(?:the\s)?"
-_DAY_NUMBERS = re.compile(_DAY_NUMBER)
+_DAY_NUMBERS = bounded(_DAY_NUMBER)
 _MONTH_BEGINNINGS = tuple({name[:3] for name in MONTHS})
 
 
@@ -82,14 +83,14 @@ def _month(index: int) -> str:
     return _MONTH.replace("MONTH>", f"month{index}>").replace("VERB>", f"verb{index}>")
 
 
-_ENGLISH_DATE = re.compile(
+_ENGLISH_DATE = bounded(
     rf"(?<![A-Za-z0-9_@#])(?:{_month(1)}\s{{1,2}}(?:the\s)?(?P<day1>{_DAY_NUMBER}){_NUMBER_ENDS}(?P<more1>(?:{_FURTHER_DAY}{_DAY_NUMBER}{_NUMBER_ENDS}{NO_COUNT})*)(?:,?\s(?P<year1>{_ENGLISH_YEAR}))?"
     rf"|{_month(2)},?\s(?P<year2>{_ENGLISH_YEAR})"
     rf"|(?<![.:,/-])(?P<day3>{_DAY_NUMBER})(?P<more3>(?:{_FURTHER_DAY}{_DAY_NUMBER})*)\s(?:of\s)?{_month(3)}(?:,?\s(?P<year3>{_ENGLISH_YEAR}))?)"
 )
-_DIGIT = re.compile("[0-9]")
-_NO_COUNT_FOLLOWS = re.compile(NO_COUNT)
-_ORDINAL_ENDING = re.compile("st|nd|rd|th")
+_DIGIT = bounded("[0-9]")
+_NO_COUNT_FOLLOWS = bounded(NO_COUNT)
+_ORDINAL_ENDING = bounded("st|nd|rd|th")
 
 
 def calendar_dates(text: str) -> list[CalendarDate]:

@@ -16,12 +16,13 @@ from memory_mcp.dates.plan_notes import notes_day_of_month, notes_plan
 from memory_mcp.dates.spans import MONTHS, SATURDAY, WEEKDAYS, DaySpan, day_of, months_back, week_of
 from memory_mcp.dates.tense import EVENTS, PLANNED, Direction, direction, first_tense, sentence_around
 from memory_mcp.dates.weekdays import WEEKS_BACK, latest_weekend, weekend
+from memory_mcp.patterns import bounded
 
 # The words of such a day, by which what has no date is found.
-DAY_ALONE = re.compile(
+DAY_ALONE = bounded(
     r"(?:the )?([月火水木金土日]曜|週末|土日|(?:mon|tues|wednes|thurs|fri|satur|sun)day|weekend\Z|\d{1,2}日\Z|\d{1,2}(?:st|nd|rd|th)\Z)"
 )
-_WEEKDAY = re.compile(r"([月火水木金土日])曜日?|週末|土日|\b(?:(mon|tues|wednes|thurs|fri|satur|sun)day|weekend)\b")
+_WEEKDAY = bounded(r"([月火水木金土日])曜日?|週末|土日|\b(?:(mon|tues|wednes|thurs|fri|satur|sun)day|weekend)\b")
 
 of_week, _ = of_kind("days of the week")
 of_weekend, _ = of_kind("weeks and weekends")
@@ -47,52 +48,52 @@ _ENGLISH = (
 )
 _JAPANESE_WEEKEND = rf"(?<![毎隔翌各先今来のる週])(?:週末|土日){_FOLLOWS}"
 _ENGLISH_WEEKEND = rf"(?<![a-z])(?<!after )(?<!before )the weekend(?! (?:before|after|when)){NO_COUNT}"
-_BESIDE = re.compile(BESIDE_DAY)
+_BESIDE = bounded(BESIDE_DAY)
 # What is so whenever such a day comes.
-_ALWAYS = re.compile(
+_ALWAYS = bounded(
     r"毎|隔週|いつも|普段|ふだん|は必ず|たいてい|大抵|習慣|日課|定例|恒例|定休|休館|休診|休業日|営業日|[何な]曜日?|\0(?:ごと|のたび|になると)|(?<=の)日(?=[。、]|$)|する日$|生まれ|苦手|できるの[はが]|も可|可能"
     r"|(?:こと|よう)に(?:して|なって)い?(?:る|ます)|(?<![a-z])(?:every|each|always|usually|often|normally|generally|typically|used to|favou?rite|closed)(?![a-z])"
 )
 # From then on it is so: 陶芸教室は今月から土曜になった.
-_FROM_NOW_ON = re.compile(r"(?:今[日月年週回]|来[月年週]|先[月週]|これ|[春夏秋冬月])から|(?<![a-z])(?:from now on|starting)(?![a-z])")
-_NO_MORE = re.compile("なくな[っり]")
-_FROM_TO = re.compile("から[^、]{0,8}曜日?まで")
-_BECAME = re.compile(r"に(?:な[っり]|変わ|変え|変更|移)")
+_FROM_NOW_ON = bounded(r"(?:今[日月年週回]|来[月年週]|先[月週]|これ|[春夏秋冬月])から|(?<![a-z])(?:from now on|starting)(?![a-z])")
+_NO_MORE = bounded("なくな[っり]")
+_FROM_TO = bounded("から[^、]{0,8}曜日?まで")
+_BECAME = bounded(r"に(?:な[っり]|変わ|変え|変更|移)")
 # Of another time: 学生の頃は土曜に働いた.
-_LONG_AGO = re.compile(
+_LONG_AGO = bounded(
     r"昔|当時|以前|(?:学生|子供|子ども|小さい|若い|高校|大学|中学|小学[校生]?)の?(?:頃|ころ|時)|時代|その週|翌週|\d年|(?<![再])去年|昨年|一昨年|おととし|先月|先々月|[来再]月|\d月"
     r"|(?<![a-z])(?:ago|back then|back when|as a (?:kid|child|student|teenager)|when i was|childhood|college|(?:last|next) (?:month|year|spring|summer|autumn|fall|winter)|in (?:19|20)\d\d)(?![a-z])"
 )
 # Such things are so every week, unless they are told as past.
-_USUAL = re.compile(
+_USUAL = bounded(
     r"ゴミ|ごみ|資源|燃える|可燃|不燃|学校|塾|習い事|レッスン|教室|部活|サークル|ジム|ヨガ|英会話|授業|講義|ゼミ|週報|日報|月報|週次|朝会|朝礼|礼拝|定期|在宅|出社|テレワーク|リモート|仕事|バイト|休み[はが]|が休み|に休みの"
     r"|(?<![a-z])(?:trash|garbage|recycling|pickup|bins?|class(?:es)?|lessons?|practice|church|gym|yoga|stand-?up|day off|shifts?)(?![a-z])"
 )
-_ARRANGED = re.compile(rf"{EVENTS}|予定|つもり|約束|予約|(?<![a-z])(?:appointment|planned|scheduled|booked)(?![a-z])")
-_GOES_ON = re.compile(r"(?:て|で)い?(?:る|ます)(?=$|[、よねかの]|から|ので|けど|が)")
+_ARRANGED = bounded(rf"{EVENTS}|予定|つもり|約束|予約|(?<![a-z])(?:appointment|planned|scheduled|booked)(?![a-z])")
+_GOES_ON = bounded(r"(?:て|で)い?(?:る|ます)(?=$|[、よねかの]|から|ので|けど|が)")
 # 金曜は早く帰る may be so every week, 金曜は歯医者に行く is not.
-_ITS_OWN = re.compile(
+_ITS_OWN = bounded(
     rf"{PLANNED}|{EVENTS}|つもり|たい(?=$|[なねよ、]|と|です)|[おこそとのぼもろごよ]う(?=$|[よねか、]|と)|ましょう|ください|下さい|約束|楽しみ|会[うい]|ことにな|来[るま]|来られ|泊ま"
 )
 # 日曜はばあばの家に行く is a plan, 日曜は図書館に行く may be so every week.
 _PLACES_OF_EVERY_WEEK = "会社 職場 大学 教会 図書館 公園 スーパー プール 銭湯".split()
-_GOES_THERE = re.compile(
+_GOES_THERE = bounded(
     rf"{''.join(f'(?<!{place})' for place in _PLACES_OF_EVERY_WEEK)}[にへ](?:遊びに)?(?:行く|行きます|帰る|帰ります|出かける|出掛ける|出かけます)(?=$|[よねわ、]|から|ので|けど|って)"
 )
-_TOPIC = re.compile(r"(?:は|も|って|なら)|[\s、]*$")
-_SICK_SINCE = re.compile(r"から[^、]{0,10}(?:熱|咳|風邪|頭痛|痛[いむみ]|症状|体調|調子)")
-_WEEK = re.compile(r"再来週|先々週|先先週|先週|今週|来週|(?<![a-z])(?:last|this|next)(?= week(?!end))")
+_TOPIC = bounded(r"(?:は|も|って|なら)|[\s、]*$")
+_SICK_SINCE = bounded(r"から[^、]{0,10}(?:熱|咳|風邪|頭痛|痛[いむみ]|症状|体調|調子)")
+_WEEK = bounded(r"再来週|先々週|先先週|先週|今週|来週|(?<![a-z])(?:last|this|next)(?= week(?!end))")
 
-_PLAN_ASKED = re.compile(
+_PLAN_ASKED = bounded(
     rf"予定|スケジュール|用事|空いて|あいて(?=[るいま])|空き|暇|(?:ひま|ヒマ)(?=$|だ|か|で)|(?:何|なに|なん)(?:か|かは|が|も|の予定が)?(?:ある|あります|あった|ありました)|{PLANNED}"
 )
 _MOST_DAYS = 40
-_RECALLED = re.compile(r"あった(?:ん?だ)?っけ|ありましたっけ|(?:予定|約束|締め?切り?|用事).*(?:だった|でした)")
-_PLAN_ASKED_IN_ENGLISH = re.compile(
+_RECALLED = bounded(r"あった(?:ん?だ)?っけ|ありましたっけ|(?:予定|約束|締め?切り?|用事).*(?:だった|でした)")
+_PLAN_ASKED_IN_ENGLISH = bounded(
     r"(?<![a-z])(?:what(?:'s| is| do (?:i|we) have)(?: (?:on|happening|planned|up|scheduled|due|the plan|going on|coming up))*(?: for| on)?(?: the)?\s*$"
     r"|what have (?:i|we) got(?: on| for)?(?: the)?\s*$|anything(?: (?:on|planned|scheduled|happening|going on|due))*(?: for| on)?(?: the)?\s*$|(?:am|are) (?:i|we|you) (?:free|busy|available)|agenda|calendar|schedule[sd]?|plans?|planned|appointments?|due)(?![a-z])"
 )
-_WAS_IT = re.compile(r"だった|でした")
+_WAS_IT = bounded(r"だった|でした")
 
 
 def _told_direction(before: str, after: str) -> Direction | None:

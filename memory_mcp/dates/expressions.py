@@ -9,12 +9,13 @@ from functools import partial
 from memory_mcp.characters import is_japanese
 from memory_mcp.dates.needed_words import needed_words
 from memory_mcp.dates.spans import DaySpan
+from memory_mcp.patterns import bounded
 
 # The spans that a match may mean, as seen from today, the latest first. Raises ValueError or OverflowError where there is no such day.
 Resolver = Callable[[re.Match[str], date], Iterator[DaySpan] | list[DaySpan]]
 
 _WORD, _LETTER = re.compile("[a-z]{2}"), re.compile("[a-z]")
-_REGEX_SYNTAX = re.compile(r"\(\?P?<?[A-Za-z_]+\d*[>)]|\[[^\]]*\]|\\[A-Za-z]")
+_REGEX_SYNTAX = bounded(r"\(\?P?<?[A-Za-z_]+\d*[>)]|\[[^\]]*\]|\\[A-Za-z]")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,7 +44,7 @@ def expression(
     figures_only: bool = False,
     settled: bool = False,
 ) -> Expression:
-    return Expression(kind, re.compile(pattern), resolve, examples, recurs_after, figures_only, settled)
+    return Expression(kind, bounded(pattern), resolve, examples, recurs_after, figures_only, settled)
 
 
 def fixed(kind: str, pattern: str, span_from: Callable[[date], DaySpan], *examples: str, recurs_after: tuple[int, ...] = ()) -> Expression:

@@ -13,17 +13,18 @@ from typing import ClassVar
 from memory_mcp.dates.calendar_dates import CalendarDate, calendar_dates
 from memory_mcp.dates.missing_year import year_of_day
 from memory_mcp.dates.tense import Direction, direction, direction_of_relation, sentence_around
+from memory_mcp.patterns import bounded
 
 # The subtype of the graph's days. They are found by their date alone, never by a known name: the same words are another day a year later.
 DAY = "day"
 _LEAP_YEAR = 2000
-_EVERY_YEAR = re.compile("誕生日|記念日|命日|毎年|例年|生まれ|祝日|何の日")
-_EVERY_YEAR_IN_ENGLISH = re.compile(r"birthday|anniversary|(?<![a-z])born(?![a-z])|(?:every|each)[_ ]year|annually", re.IGNORECASE)
+_EVERY_YEAR = bounded("誕生日|記念日|命日|毎年|例年|生まれ|祝日|何の日")
+_EVERY_YEAR_IN_ENGLISH = bounded(r"birthday|anniversary|(?<![a-z])born(?![a-z])|(?:every|each)[_ ]year|annually", re.IGNORECASE)
 # Between the two days of a range.
-TO = re.compile(r"(?:の?[月火水木金土日]曜日?|\s?[(（][^)）]{1,8}[)）])?\s?(?:から|より|[〜～~–—-]|\bto\b|through|until|till)\s?")
-_AND = re.compile(r"(?:[とや、,・〜~～–-]|から|まで|か|または|及び|および|and|\s|[(（][^)）]*[)）])*")
+TO = bounded(r"(?:の?[月火水木金土日]曜日?|\s?[(（][^)）]{1,8}[)）])?\s?(?:から|より|[〜～~–—-]|\bto\b|through|until|till)\s?")
+_AND = bounded(r"(?:[とや、,・〜~～–-]|から|まで|か|または|及び|および|and|\s|[(（][^)）]*[)）])*")
 # 10/17(金) determines the year: in three consecutive years it is another day of the week.
-_WEEKDAY_BESIDE = re.compile(r"\s?(?:[(（]([月火水木金土日])(?:曜日?)?[)）]|の?([月火水木金土日])曜(?:日(?!曜)|(?=[にのはがもと、。]|\Z)))")
+_WEEKDAY_BESIDE = bounded(r"\s?(?:[(（]([月火水木金土日])(?:曜日?)?[)）]|の?([月火水木金土日])曜(?:日(?!曜)|(?=[にのはがもと、。]|\Z)))")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,39 +3,38 @@
 Only their form tells. 水曜はカレー has the form of what is so every week, and is none.
 """
 
-import re
-
 from memory_mcp.characters import HIRAGANA, KANJI, KATAKANA
 from memory_mcp.dates.changed_plans import BESIDE_DAY
+from memory_mcp.patterns import bounded
 
 _CLOCK = r"\d{1,2}(?:時半?|:\d\d)(?:\d{1,2}分)?"
 # A noun at the end: a kanji, katakana, a letter, or the end of what is done, as in いちご狩り and 打ち合わせ, which no adjective has.
 _NOUN_ENDS = rf"(?:[{KANJI}{KATAKANA}a-z]|[{KANJI}][{HIRAGANA}]?[りみきちびせけえれし])"
 _NOUN = rf"[^はがをも、。]*{_NOUN_ENDS}"
 # What stands behind the noun: when and for whom.
-_DETAILS = rf"(?:、\s?(?:(?:午前|午後)?{_CLOCK}(?:から|まで|に|[〜~-])?|[^はがをも、]*{_NOUN_ENDS}))*(?:\s{_CLOCK}(?:から|[〜~-])?)?\s*"
-_TITLE = re.compile(r"\W*(?:[^、はがをも]{1,16}[、:]\s*|(?:今週|来週|再来週)[はの]?、?)?")
+_DETAILS = rf"(?>、\s?+(?:(?:午前|午後)?{_CLOCK}(?:から|まで|に|[〜~-])?|[^はがをも、]*{_NOUN_ENDS})(?=[、\s]|\Z))*(?:\s{_CLOCK}(?:から|[〜~-])?)?\s*"
+_TITLE = bounded(r"\W*(?:[^、はがをも]{1,16}[、:]\s*|(?:今週|来週|再来週)[はの]?、?)?")
 _TIMED = rf"{BESIDE_DAY}(?:(?:から|[〜~-])(?:{_CLOCK})?(?:まで)?)?"
-_AT = re.compile(rf"{BESIDE_DAY}に{_NOUN}へ?{_DETAILS}")
-_BESIDE = re.compile(rf"{_TIMED}(?:[、:]\s?|\s){_NOUN}へ?{_DETAILS}")
+_AT = bounded(rf"{BESIDE_DAY}に{_NOUN}へ?{_DETAILS}")
+_BESIDE = bounded(rf"{_TIMED}(?:[、:]\s?|\s){_NOUN}へ?{_DETAILS}")
 # は alone tells no plan; one to go does, and when, with whom or where.
 _GOES = rf"{BESIDE_DAY}は{_NOUN}へ"
 _WHEN_AND_WITH = rf"(?=の?(?:[昼夕夜晩]|午後|\s?\d)){BESIDE_DAY}は[^はがをも、]+[とで]{_NOUN}"
-_TOPIC = re.compile(rf"(?:{_GOES}|{_WHEN_AND_WITH}){_DETAILS}")
-_SINCE = re.compile(rf"から{_NOUN}(?<!中)\s*")
-_TOPIC_OF_MONTH = re.compile(rf"は{_NOUN}\s*")
-_PAYMENT = re.compile(r"\W*(?:[^はがを、]{1,12}の)?(?:支払い?|引き?落と?し|振り?込み?|支給|給料日)は")
-_PLAIN = re.compile(rf"{_TIMED}(?:です|だ)?(?:よ|ね)?\s*")
+_TOPIC = bounded(rf"(?:{_GOES}|{_WHEN_AND_WITH}){_DETAILS}")
+_SINCE = bounded(rf"から{_NOUN}(?<!中)\s*")
+_TOPIC_OF_MONTH = bounded(rf"は{_NOUN}\s*")
+_PAYMENT = bounded(r"\W*(?:[^はがを、]{1,12}の)?(?:支払い?|引き?落と?し|振り?込み?|支給|給料日)は")
+_PLAIN = bounded(rf"{_TIMED}(?:です|だ)?(?:よ|ね)?\s*")
 # What is so, and not done: weather, health, shifts, what shops do.
-_STATE = re.compile(
+_STATE = bounded(
     "雨|雪|晴|曇|台風|天気|[気室]温|憂鬱|暇|無理|最[悪高]|多忙|元気|不[調良在]|痛|熱|風邪|留守|寝坊|休|祝日|平日|半額|割|特売|セール|限定|専用|好き|嫌い|[早遅当]番|[夜日]勤|残業|デー$|中止|延期|キャンセル|変更|終わ|夢中|[なだ]し$|件$|の話$"
 )
 
 _ENGLISH_CLOCK = r"(?:noon|\d{1,2}(?::\d\d)?\s?[ap]m|\d{1,2}:\d\d)"
 _ENGLISH_NOUNS = r"(?!(?:i|we|you|he|she|they|it|no|not)\b)[a-z][\w' -]{2,40}"
-_LABEL = re.compile(rf",?(?: at)? {_ENGLISH_CLOCK}(?::\s?|,\s|\s?[–—-]\s){_ENGLISH_NOUNS}\s*")
-_LABELED = re.compile(rf"\W*{_ENGLISH_NOUNS}(?:,|:|\s[–—-])\s(?:on )?(?:the )?")
-_TIME = re.compile(rf",?(?: at)? {_ENGLISH_CLOCK}\s*")
+_LABEL = bounded(rf",?(?: at)? {_ENGLISH_CLOCK}(?::\s?|,\s|\s?[–—-]\s){_ENGLISH_NOUNS}\s*")
+_LABELED = bounded(rf"\W*{_ENGLISH_NOUNS}(?:,|:|\s[–—-])\s(?:on )?(?:the )?")
+_TIME = bounded(rf",?(?: at)? {_ENGLISH_CLOCK}\s*")
 # What stands before the day, and behind it.
 _FORMS = [(_TITLE, _AT), (_TITLE, _TOPIC), (_TITLE, _LABEL), (_LABELED, _TIME), (_PAYMENT, _PLAIN)]
 

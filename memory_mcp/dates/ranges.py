@@ -10,29 +10,30 @@ from memory_mcp.dates.single_date import CLOCK_ALONE, DAY_NAMES, MONTH_NAMES, sp
 from memory_mcp.dates.spans import MONTHS, WEEKDAYS, day_of
 from memory_mcp.dates.weekdays import WEEKDAY
 from memory_mcp.domain import TimeRange
+from memory_mcp.patterns import bounded
 
 EVER = TimeRange(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 _NAME_ENDS = "|".join(sorted({name[-3:] for name in MONTHS} | {"day", *DAY_NAMES.split("|")}))
-SEPARATOR = re.compile(
+SEPARATOR = bounded(
     r"\.\.|〜|~|–|から| to | until | through | - |(?<=[\d日月])-(?=\d{1,2}日?\Z)|(?<=\d{4}-\d\d-\d\d)/(?=\d{4}-)|(?<=[a-z\d]) and (?=.)"
     rf"|(?<=\d)-(?=\d{{1,2}}/\d{{1,2}}\Z)|(?<={_NAME_ENDS})-(?={DAY_NAMES}|{MONTH_NAMES})"
 )
-_BESIDE = re.compile(r"と|、|,|&|及び|(?<=[a-z\d]) and (?=.)")
+_BESIDE = bounded(r"と|、|,|&|及び|(?<=[a-z\d]) and (?=.)")
 # A range with one end: what comes before or after its date, and which end of the date bounds it.
 _BOUNDS: list[tuple[re.Pattern[str], Callable[[TimeRange], TimeRange]]] = [
-    (re.compile("(?:since|from|starting) (.+)|(.+?)(?:以降|以来|以後)"), lambda span: TimeRange(span.start, EVER.end)),
-    (re.compile("after (.+)|(.+?)(?:より後|の後)"), lambda span: TimeRange(span.besides or span.end, EVER.end)),
+    (bounded("(?:since|from|starting) (.+)|(.+?)(?:以降|以来|以後)"), lambda span: TimeRange(span.start, EVER.end)),
+    (bounded("after (.+)|(.+?)(?:より後|の後)"), lambda span: TimeRange(span.besides or span.end, EVER.end)),
     (
-        re.compile("(?:up )?(?:until|till|by|up to|through) (.+)|(.+?)(?:以前|まで)"),
+        bounded("(?:up )?(?:until|till|by|up to|through) (.+)|(.+?)(?:以前|まで)"),
         lambda span: TimeRange(EVER.start, span.end, span.besides),
     ),
-    (re.compile("before (.+)|(.+?)(?:よりも?前|の前)"), lambda span: TimeRange(EVER.start, span.start)),
+    (bounded("before (.+)|(.+?)(?:よりも?前|の前)"), lambda span: TimeRange(EVER.start, span.start)),
 ]
 _HALF_A_DAY = timedelta(hours=12)
-_LATE = re.compile("夜|晩|夕|午後|night|evening|afternoon|pm")
+_LATE = bounded("夜|晩|夕|午後|night|evening|afternoon|pm")
 _LONGEST_MONTH = timedelta(days=31, hours=1)  # October where clocks go back
-_DAY_OF_MONTH = re.compile(r"(?:the )?(\d{1,2})(?:日|st|nd|rd|th)?")
-_WEEKDAY_ALONE = re.compile(rf"([月火水木金土日])曜日?|{WEEKDAY}")
+_DAY_OF_MONTH = bounded(r"(?:the )?(\d{1,2})(?:日|st|nd|rd|th)?")
+_WEEKDAY_ALONE = bounded(rf"([月火水木金土日])曜日?|{WEEKDAY}")
 
 
 def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:

@@ -12,6 +12,7 @@ from memory_mcp.dates.missing_year import is_open, with_upcoming
 from memory_mcp.dates.numerals import NUMBER, named_group, number_of
 from memory_mcp.dates.spans import ONE_DAY, WEEKDAYS, DaySpan, month_of, narrowed
 from memory_mcp.dates.weekdays import next_weekday
+from memory_mcp.patterns import bounded
 
 # Unambiguous: they mean dates wherever they occur. The longer reading first.
 _ALWAYS: list[Expression] = [
@@ -57,15 +58,15 @@ IN_QUESTIONS = ExpressionTable([*_ALWAYS, *_IN_QUESTIONS, *days_alone.ASKED])
 AS_ARGUMENTS = ExpressionTable([*weekdays.WEEKS_LATER, *relative.FROM_TODAY, *_ALWAYS, *_ALONE])
 
 _TO = r"\s*(?:から|〜|~|–|-|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
-_RANGE = re.compile(_TO)
-_AND = re.compile(r"\s+and\s+")
-_BETWEEN = re.compile(r"(?<![a-z])between\s+\Z")
-_WITHIN = re.compile(r"\s*(?:の|of|in|,)?\s*")
-_LAST_WEEKDAY = re.compile(rf"{_TO}([月火水木金土日])曜(?:日(?!曜))?")
-_SO_LONG = re.compile(
+_RANGE = bounded(_TO)
+_AND = bounded(r"\s+and\s+")
+_BETWEEN = bounded(r"(?<![a-z])between\s+\Z")
+_WITHIN = bounded(r"\s*(?:の|of|in|,)?\s*")
+_LAST_WEEKDAY = bounded(rf"{_TO}([月火水木金土日])曜(?:日(?!曜))?")
+_SO_LONG = bounded(
     rf"\s*からの?(?:{named_group(NUMBER, 'days')}日間|{named_group(NUMBER, 'nights')}泊(?:\d{{1,2}}日)?|{named_group(NUMBER, 'weeks')}週間)(?!前|後|以内)"
 )
-_LAST_DAY = re.compile(rf"{_TO}(\d{{1,2}})日(?!間|前|目)|[-–](\d{{1,2}})(?![\w/:.-])")
+_LAST_DAY = bounded(rf"{_TO}(\d{{1,2}})日(?!間|前|目)|[-–](\d{{1,2}})(?![\w/:.-])")
 
 
 class Recognized(NamedTuple):

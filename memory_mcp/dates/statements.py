@@ -1,6 +1,5 @@
 """The days that a statement is about: 「昨日の夕飯はカレー」 stated on the 5th is about the 4th, "returns are due on December 1" about that day."""
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from itertools import zip_longest
@@ -12,6 +11,7 @@ from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.recognize import IN_STATEMENTS, Recognized, extent_of, is_range, recognize, to_day_of_month
 from memory_mcp.dates.spans import ONE_DAY, DaySpan, day_of, month_of
 from memory_mcp.dates.tense import direction, sentence_around
+from memory_mcp.patterns import bounded
 
 # Only the beginning of a long text is read: later dates are seldom what it is about.
 READ_CHARACTERS = 2_000
@@ -21,23 +21,23 @@ SPANS_LIMIT = 10
 # What a birthday is told once for: nothing derives the days of a memory again as the years pass.
 _YEARS_AHEAD = 5
 _LEAP_YEARS_REACH = 8
-_BESIDE_DAY = re.compile(rf"\A{BESIDE_DAY}")
-_DAY_ALONE = re.compile(r"(\d{1,2})日")
+_BESIDE_DAY = bounded(rf"\A{BESIDE_DAY}")
+_DAY_ALONE = bounded(r"(\d{1,2})日")
 # What begins and stays, as 来週から在宅になる, is not on every day of the time in which it begins.
-_BEGINS_IN = re.compile("(?:先々?|今|来|再来)[週月]")
-_BEGINS = re.compile(r"\Aから(?!.*まで)(?P<what>.{1,24}?)に(?:な[るっり]|変わ|変更|移)")
-_WEEKDAY_ALONE = re.compile("[月火水木金土日]曜日?|[a-z]+day")
+_BEGINS_IN = bounded("(?:先々?|今|来|再来)[週月]")
+_BEGINS = bounded(r"\Aから(?!.*まで)(?P<what>.{1,24}?)に(?:な[るっり]|変わ|変更|移)")
+_WEEKDAY_ALONE = bounded("[月火水木金土日]曜日?|[a-z]+day")
 _ONE_WEEK = timedelta(days=7)
 # Calendar dates have capital letters in such names, which a normalized text has lost.
 _SHORT_MONTHS = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
-_FIGURE = re.compile("[0-9]")
-_MONTH_BESIDE_DAY = re.compile(
+_FIGURE = bounded("[0-9]")
+_MONTH_BESIDE_DAY = bounded(
     rf"(?<![a-z])(?:{_SHORT_MONTHS})(?=\.?\s(?:the\s)?\d{{1,2}}(?:st|nd|rd|th)?(?:\s?[-–]\s?\d{{1,2}})?+(?![\d%]|:\d))|(?<=\d )(?:{_SHORT_MONTHS})(?![a-z])"
     r"|(?<![a-z])(?:march|may)(?=\s\d{1,2}\s?[-–]\s?\d{1,2}(?:\s(?:in|at)\s|[.,:;!)]|\Z))"
 )
-_DAY_OF_EVERY_YEAR = re.compile(r"(\d+)月(\d+)日")
+_DAY_OF_EVERY_YEAR = bounded(r"(\d+)月(\d+)日")
 # The sentence is about the day itself, and not about what was or will be on one of them. The zero stands for the day.
-_RECURS = re.compile(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?: on)?)\s*\0|\0[はが]")
+_RECURS = bounded(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?: on)?)\s*\0|\0[はが]")
 
 
 def days_of_statement(text: str, stated_on: date) -> list[DaySpan]:

@@ -4,7 +4,6 @@
 those of 「車は何に乗ってる？」; it is found by what the best hit names (docs/decisions/0048-changed-facts.md).
 """
 
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence, Set
 from functools import cache, cached_property, partial
@@ -15,6 +14,7 @@ import apsw
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
 from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Candidate, Memory, Origin, Question
+from memory_mcp.patterns import bounded
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.text.changes import (
@@ -44,11 +44,11 @@ COMPARED = 10
 # A change of the best hit is looked for in so many of the newest memories that name the same. An English word of so many letters may be a name.
 NEWEST, SHORTEST_THING = 20, 4
 
-_TOPIC = re.compile(r"([^\Wはがをにでともへから]+)[はがを]")
-_WORD_END = re.compile(f"[{HIRAGANA}][はがを]")
-_COMPOUND = re.compile(f"[{HAN}]{{2}}")
+_TOPIC = bounded(r"([^\Wはがをにでともへから]+)[はがを]")
+_WORD_END = bounded(f"[{HIRAGANA}][はがを]")
+_COMPOUND = bounded(f"[{HAN}]{{2}}")
 # A count or a time is no thing that ends: 月 of 月2回 and 11月18日, 三日, 今年, Tuesday.
-_COUNT_OR_TIME = re.compile(
+_COUNT_OR_TIME = bounded(
     r"[一二三四五六七八九十百千万億数半]+.?|(?:[今来去昨先本毎翌再々明前次平週年月午]|一昨)*[年月週日朝昼夕晩夜度回末前後]|\d+"
 )
 _TIMES = frozenset(
@@ -58,7 +58,7 @@ _TIMES = frozenset(
     )
 )
 # A noun, not the stem of a verb or an adjective: a particle or nothing in hiragana follows it.
-_NOUN = re.compile(
+_NOUN = bounded(
     rf"(?<![\d{HAN}])[{HAN}]+(?=[はがをにでともへのや]|から|まで|$|[^{HAN}{HIRAGANA}])|[{KATAKANA}]{{2,}}|[a-z]*[A-Z0-9][A-Za-z0-9]+"
 )
 

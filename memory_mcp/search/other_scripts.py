@@ -19,7 +19,7 @@ from memory_mcp.store.lexical.token_frequencies import held
 from memory_mcp.text.romaji import in_hiragana
 from memory_mcp.text.spellings import Spelling, to_hiragana, to_katakana
 from memory_mcp.text.synonyms import Synonyms, phrase_as_written
-from memory_mcp.text.tokens import WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, tokens
+from memory_mcp.text.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, tokens
 
 # As many tokens as count like a word, which a synonym of one token does not.
 LEAST_TIMES = round(WORD_WEIGHT / SYNONYM_WEIGHT)
@@ -28,7 +28,10 @@ CHARACTERS_LIMIT, LOOKED_UP_LIMIT, WORDS_LIMIT = 300, 150, 12
 # The kana of a word in hiragana, which may be two where the store has it in katakana; of a name before an honorific; of what may be written in Latin letters; and of the longest word.
 SHORTEST, SHORTEST_NAME, SHORTEST_IN_LATIN, LONGEST = 3, 2, 4, 9
 
-_WORD = re.compile(f"(?P<katakana>[{KATAKANA}]{{2,}})|(?P<hiragana>[{HIRAGANA}][{HIRAGANA}ー]+)|(?P<latin>[{LATIN}]{{3,}})", re.IGNORECASE)
+_WORD = re.compile(
+    f"(?P<katakana>[{KATAKANA}]{{2,{LONGEST_KATAKANA}}})|(?P<hiragana>[{HIRAGANA}][{HIRAGANA}ー]+)|(?P<latin>[{LATIN}]{{3,}})",
+    re.IGNORECASE,
+)
 _PARTICLES = "はがをにでともへのやな"
 _BEFORE = re.compile(
     f"(?<![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])|(?<=[{LATIN}])(?![{_PARTICLES}])|(?<=[{_PARTICLES}])|(?<=から)|(?<=まで)|(?<=より)",

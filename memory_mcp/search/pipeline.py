@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from memory_mcp import time_limit
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
@@ -94,6 +95,7 @@ def search(
 
 def answer(question: Question, found: Found, models: Models, settings: Settings, deadline: float | None) -> Recalled:
     """The hits among what was found, in the order of the cross-encoder if it has the time."""
+    time_limit.check()
     reranked = _reranked(found.ranked, question, models, settings, deadline)
     floor = floor_for(settings, models, found.meaning, reranked=reranked.done)
     return _answer(question, floor, found.meaning, found.ranked, reranked, found.by_meaning)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from memory_mcp import time_limit
 from memory_mcp.config.settings import Fusion, Settings
 from memory_mcp.dates.resolve import words_of_dates
 from memory_mcp.domain import Candidate, Confirmation, Memory, Origin, Question
@@ -97,7 +98,12 @@ class Ranked:
     def best_part(self, words: Sequence[str]) -> Callable[[Memory], Span]:
         """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
         nearest = {candidate.memory_id: self.spans.get(candidate.best_chunk or 0) for candidate in self.pool}
-        return lambda memory: best_window(memory.content, words, nearest.get(memory.id) or (0, len(memory.content)))
+
+        def best_part(memory: Memory) -> Span:
+            time_limit.check()
+            return best_window(memory.content, words, nearest.get(memory.id) or (0, len(memory.content)))
+
+        return best_part
 
 
 def rank(search: Search, by_meaning: EntitiesByMeaning, *, whole_pool: bool) -> Ranked:
@@ -161,6 +167,7 @@ class _Best:
         self.ranking, self.pool = ranking, ranking.candidates[: self._search.question.top_k * POOL_FACTOR]
 
     def _read(self, wanted: Sequence[Candidate], count: int | None) -> None:
+        time_limit.check()
         self._wanted = wanted
         self.read: Read = read(self._search.connection, wanted, len(wanted) if count is None else count, self._replacing, self._search.now)
 
@@ -273,6 +280,7 @@ def _fused(search: Search) -> Ranking:
 
 
 def _ordered(search: Search, candidates: Sequence[Candidate], hints: Hints) -> Ranking:
+    time_limit.check()
     weight = dense_weight(search.question, search.meaning, search.settings)
     return Ranking(hints, fuse(candidates, weights_of(search.question, search.settings), hints, dense_weight=weight))
 

@@ -14,6 +14,7 @@ from memory_mcp.characters import HAN
 from memory_mcp.dates.resolve import named_dates, without_named_dates
 from memory_mcp.dates.tense import EVENTS, PLANNED
 from memory_mcp.domain import TimeRange
+from memory_mcp.patterns import bounded
 from memory_mcp.text.tokens import normalise
 
 # How far a question for plans looks ahead if it names no date.
@@ -21,15 +22,15 @@ AHEAD = timedelta(days=366)
 # What 最近 means where something else is asked for, too.
 RECENT = timedelta(days=30)
 
-_LATELY = re.compile(
+_LATELY = bounded(
     r"最近|近頃|近ごろ|この頃|このごろ|この(?:の)?ところ|ここの?ところ|\b(?:recently|lately|these days)\b|"
     # How something is: now.
     r"近況|変わりは?ない|何か新し[いく]|(?:調子|様子|具合|(?<=体調|容体|状況|状態|進捗))(?:は|って)?(?:どう(?!し|だった|でした|すれ)|いかが)|"
     r"\b(?:what'?s new(?= (?:with|about|at|in|on)\b|\W*$)|any(?:thing)? new|catch me up|what'?s (?:going on|happening|up) with|the latest (?:with|on|about)|"
     r"how(?:'s| is| are) (?=[^.?!]*\b(?:going(?! to)|doing|coming along)\b)|how (?:has|have) (?=[^.?!]*\bbeen\s*(?:\?|$)))"
 )
-_LAST_TIME = re.compile(r"さっき|先ほど|前回|(?<!ど)この前|こないだ|先日|\b(?:so far|last time|leave off|left off)\b")
-_PLANS = re.compile(
+_LAST_TIME = bounded(r"さっき|先ほど|前回|(?<!ど)この前|こないだ|先日|\b(?:so far|last time|leave off|left off)\b")
+_PLANS = bounded(
     r"予定(?!だった|でした|では?なかった)|これから|今後(?!\d)|(?<!ど)この先(?!生|週|日|月|輩)|近いうち|スケジュール(?!だった|でした)|"
     # The latest of 直近の会議 may be over.
     rf"直近の?(?=予定|予約|約束|締め?切|期[限日]|納期)|(?<![{HAN}\d])(?:次回?|今度)の(?={PLANNED}|{EVENTS})|"
@@ -43,13 +44,13 @@ EMPTY_JAPANESE = (
     r"こと|事|もの|出来事|ニュース|私|僕|俺|わたし|あなた|君|みんな|大事|大切|主な|全部|まだ|残って|入って|ほか(?:に)?|他(?:に)?|続き|元気|調子|様子"
 )
 _PARTICLES = r"[はがをにでともへのかねよなや]|から|まで|って|には|では|とか"
-_VAGUE_JAPANESE = re.compile(rf"(?:{EMPTY_JAPANESE})(?:{EMPTY_JAPANESE}|{_PARTICLES}|\s)*")
+_VAGUE_JAPANESE = bounded(rf"(?:{EMPTY_JAPANESE})(?:{EMPTY_JAPANESE}|{_PARTICLES}|\s)*")
 VAGUE_ENGLISH = frozenset(
     "a am and any anything are at be been being did do does doing done everything for get going gone had happen happened happening has have how i i'm in is it "
     "list me mine my new of on our please show so some something summary tell that the thing things to up us was we were what what's whats when where which who will with you "
     "your yours s going on left still".split()
 )
-_WORDS = re.compile(r"[a-z']+")
+_WORDS = bounded(r"[a-z']+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ _WORD = re.compile(
     # A number that a name ends with is a part of it: INC-88, v2.5.
     rf"|(?P<other>(?=\d*(?!\d){_LETTER})(?:{_LETTER})+(?:[-.#_]\d(?:{_LETTER})*)+|(?:{_LETTER})+(?:['’]t\b)?)"
 )
-_KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"[{HIRAGANA}]+$")
+_KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"(?<![{HIRAGANA}])[{HIRAGANA}]++$")
 # What asks or relates, and says nothing of what is asked for.
 _ASKING = re.compile(
     rf"何[{HAN}]{{0,20}}|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[今次特主]{_NO_KANJI}|{EMPTY_JAPANESE}"

@@ -7,7 +7,7 @@ import logging
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,15 +31,19 @@ from memory_mcp.search.pooled import NO_POOLS, Pools
 from memory_mcp.search.rerank import rerank_deadline
 from memory_mcp.server.addressing import DEFAULT_PERSONA, HEADER, PATH_PERSONA, POOL_HEADER, named, pool_in, pool_rights, resolve
 from memory_mcp.server.auth import ADMISSION, Admission
+from memory_mcp.server.caller_presence import CALLER, Caller
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.sessions import is_dashboard
 from memory_mcp.store import memories, operations
 from memory_mcp.store.operations import Operation, called_by
+from memory_mcp.time_limit import limited
 from memory_mcp.upkeep import retention_rules
 
 # What the edge leaves in the ASGI scope: the moment at which the request came in, by `time.monotonic`, …
 ARRIVED = "memory_mcp.arrived"
 TURN = "memory_mcp.turn"  # … and what a call that streams its body waits for before each part of its work
+# What a search takes in the largest stores is below a second: whatever takes so long would take minutes.
+SEARCH_SECONDS = 10.0
 FIRST_YEAR, LAST_YEAR = 2, 9998  # `datetime` ends a year earlier and later
 
 logger = logging.getLogger(__name__)
@@ -92,6 +96,15 @@ class Call:
     def rerank_deadline(self) -> float | None:
         """When reranking must end, counted from the request's arrival."""
         return rerank_deadline(self.settings, self.scope.get(ARRIVED, time.monotonic()))
+
+    def searching(self) -> AbstractContextManager[None]:
+        """What the block does is ended after `SEARCH_SECONDS`, and when the caller has gone.
+
+        Raises:
+            SearchUnfinished: it was ended.
+        """
+        present: Caller | None = self.scope.get(CALLER)
+        return limited(SEARCH_SECONDS, lambda: present is not None and present.is_gone)
 
     @property
     def caller(self) -> str:

@@ -26,6 +26,7 @@ from memory_mcp.server.bodies import InTime, declared_length, replayed, too_long
 from memory_mcp.server.bounds import SMALL_BYTES, Bounds, WaitingBytes
 from memory_mcp.server.call import ARRIVED, TURN
 from memory_mcp.server.call_record import CallRecord
+from memory_mcp.server.caller_presence import CALLER, watched
 from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
 from memory_mcp.server.dashboard.frame import SIGN_IN, refusal_page
 from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
@@ -154,7 +155,11 @@ class Edge:
                 return
             await place.enter_async_context(self._limiter.turn(*caller))
             answer = AnswerOfTurn(send, place.aclose, self._unread, caller[-1], partial(_turned_away, scope))
-            await self._app(scope, replayed(messages, receive), answer)
+            if not receive.is_complete:  # the application reads on
+                await self._app(scope, replayed(messages, receive), answer)
+                return
+            async with watched(receive) as present:
+                await self._app({**scope, CALLER: present}, replayed(messages, receive), answer)
 
     async def _stream(self, scope: Scope, receive: InTime, send: Send, limiter: ConcurrencyLimiter) -> None:
         """Answer a call that reads its body, or answers, bit by bit. It has a limiter of its own, and takes a turn for each bit."""

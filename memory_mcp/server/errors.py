@@ -31,6 +31,7 @@ from memory_mcp.errors import (
     PersonaOverloaded,
     PersonaRequired,
     PersonaUnknown,
+    SearchUnfinished,
     SettingsRefused,
     StoreError,
     StoreFull,
@@ -67,6 +68,7 @@ _STATUS: list[tuple[type[MemoryMCPError], int]] = [
     (IssuerUnreachable, 503),
     (NotInstalled, 501),
     (AnalysisUnfinished, 503),
+    (SearchUnfinished, 503),
     (ClockUnusable, 500),
     (PersonaOverloaded, 429),
     (Overloaded, 503),
@@ -105,7 +107,7 @@ def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None,
 def refusal_headers(error: MemoryMCPError) -> dict[str, str]:
     """Return the headers of an error: when to try again, that a token is required, and where the persona is."""
     match error:
-        case Overloaded() | AnalysisUnfinished() | IssuerUnreachable():
+        case Overloaded() | AnalysisUnfinished() | IssuerUnreachable() | SearchUnfinished():
             return {"Retry-After": str(RETRY_AFTER_SECONDS)}
         case TooManyCalls():
             return {"Retry-After": str(error.retry_after_seconds)}

@@ -7,13 +7,14 @@ import re
 
 from memory_mcp.characters import HAN, KATAKANA, is_japanese
 from memory_mcp.dates import change_words as words
+from memory_mcp.patterns import bounded
 from memory_mcp.text.amounts import asked_amount
 from memory_mcp.text.tokens import normalise
 
 LONGEST = 120
 
 # What happened: became, changed, ended, moved, went up or down; nouns of such events; what was decided, and what is no longer so.
-_EVENT = re.compile(
+_EVENT = bounded(
     rf"(?:[亡な]くな[っり]|[にくと]な[っり]|ような[っり]|{words.MOVES}|[替代換]わ|[替換]え|やめ|辞め|別れ|増え|壊れ|捨て|[上下]げ(?<![しちりいみ][上下]げ)|越し|減ら|増や|手放|戻|壊し|治[っり]|直っ|減|上がっ|下がっ|"
     rf"売[っり]|譲[っりら]){words.BEHIND_STEM}(?:{words.HAPPENED}|ます)|死んだ|天国に"
     rf"|(?:変更|{words.CALLED_OFF}|{words.POSTPONED}|移行|移転|移籍|異動|転勤|転職|退職|就職|入社|転校|進学|卒業|退部|退会|解約|離婚|結婚|再婚|引退|転居|改名|完治|処分|交代|"
@@ -25,27 +26,27 @@ _EVENT = re.compile(
     r"(?:split|broke) up|joined|resigned|rewrote|passed away|died|recovered|healed)\b"
 )
 # Since when something is so: these days, from this month on.
-_SINCE = re.compile(
+_SINCE = bounded(
     r"(?:今|いま|これから|今後|最近|近頃|この頃|このごろ|今度)(?:で|から)?[は、]|[今先来](?:月|週|年|年度|学期)から|新し[いく]|"
     r"\b(?:now|any ?more|these days|nowadays|lately|from now on|instead|since|new|gone)\b"
 )
-_ASKS_BEFORE = re.compile(
+_ASKS_BEFORE = bounded(
     r"以前|昔|(?:^|[、。\s])前[はに]|もともと|元々|元は|最初|当時|\b(?:used to|before|previously|formerly|originally|at first|back then)\b"
 )
-_ASKS_STILL = re.compile(
+_ASKS_STILL = bounded(
     r"まだ|もう(?!すぐ|一|少)|今も|今どう|どうなっ|その後|結局|[見み]つかっ|\b(?:still|any ?more|yet|what happened (?:to|with)|in the end|(?:turn|end)(?:ed)? (?:out|up)|how did [^?]* go)\b"
 )
 # A question for a time or an amount, and what an answer to it has.
-_ASKS_TIME = re.compile(r"いつ|何[曜時日月]|何年(?!生)|締め?切り?|期限|\b(?:when|what (?:time|day|date)|due|deadline)\b")
-_TIME = re.compile(
+_ASKS_TIME = bounded(r"いつ|何[曜時日月]|何年(?!生)|締め?切り?|期限|\b(?:when|what (?:time|day|date)|due|deadline)\b")
+_TIME = bounded(
     r"[月火水木金土日]曜|\d+[時日月]|[明昨]日|来[週月年]|\b(?:(?:mon|tues?|wednes|thurs?|fri|satur|sun)days?|\d{1,2}(?::\d\d| ?[ap]m)|noon|midnight|"
     r"tomorrow|next \w+|(?:january|february|march|april|may|june|july|august|september|october|november|december) \d|at \w+)\b"
 )
-_TIME_BEFORE = re.compile(rf"(?:{_TIME.pattern}|半|から|まで)[^。、]{{0,3}}$")
-_END = re.compile(r"[。！？!?;]|\.\s")
+_TIME_BEFORE = bounded(rf"(?:{_TIME.pattern}|半|から|まで)[^。、]{{0,3}}$")
+_END = bounded(r"[。！？!?;]|\.\s")
 # What asks for a state, and words of the events that begin or end it: who moved lives elsewhere.
 _STATES = tuple(
-    (re.compile(asked), re.compile("|".join([*japanese.split(), *(rf"\b{word}\b" for word in english)])), (*japanese.split(), *english))
+    (bounded(asked), bounded("|".join([*japanese.split(), *(rf"\b{word}\b" for word in english)])), (*japanese.split(), *english))
     for asked, japanese, english in (
         (r"住[んむみ]|暮ら|\b(?:live|lives|living)\b", "越し 転居 移住", ("moved", "relocated")),
         (
@@ -65,14 +66,14 @@ _STATES = tuple(
     )
 )
 # Compiled once: the set of all kanji takes a millisecond.
-_OF_WORD = re.compile(rf"[{HAN}{KATAKANA}\d]")
+_OF_WORD = bounded(rf"[{HAN}{KATAKANA}\d]")
 # What ends a thing that is named just before, and just after it.
-_ENDED_AFTER = re.compile(
+_ENDED_AFTER = bounded(
     r"から[^。、]{1,20}[にへ][^。、]{0,6}(?:[変替換]|移|なった|した)|では?なく|じゃなく|の代わり|[^\W。、]{0,4}[、をはもとが]{0,2}[^\W。、]{0,6}?"
     r"(?:やめ|辞め|手放|売[っり]|捨て|別れ|卒業|解約|退会|退職|離婚|壊[れし]|亡くな|死ん|引退|治っ|完治|いなくな|なくな|処分|譲|異動|転校|転職)|"
     r"(?:'s)?(?: [\w']+){0,3} (?:split up|broke|broken|died|passed away|retired|resigned|left|quit|gone|no longer|any ?more)\b"
 )
-_ENDED_BEFORE = re.compile(
+_ENDED_BEFORE = bounded(
     rf"\b(?:no|from|sold|quit|left|stopped|dropped|gave (?:up|away)|got rid of|replaced|instead of|no longer|no more|{words.ENGLISH_OFF}|broke up with|"
     r"divorced)(?: [\w']+){0,3} $"
 )

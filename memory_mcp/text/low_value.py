@@ -73,10 +73,10 @@ _BY_FIRST_LETTER = {letter: tuple(phrase for phrase in _EITHER if phrase[0] == l
 # What may follow a phrase: おはよーっ, うんうん, okw.
 _ENDINGS, _ENDINGS_LIMIT = frozenset("ーっねよですまwh笑"), 3
 # The addressee of a greeting: 「おはよう、ニィロウさん」, "Hello, Nilou!".
-_ADDRESSEE = re.compile(r"[、,，\s]+[^、,，。\s\d]{1,12}?(?:さん|ちゃん|くん|君|様)?\s*[!！。.〜~ー♪]*\s*$")
+_ADDRESSEE = re.compile(r"(?<![、,，\s])[、,，\s]++[^、,，。\s\d]{1,12}?(?:さん|ちゃん|くん|君|様)?\s*+[!！。.〜~ー♪]*+\s*+$")
 
 _TRACE_LINES = re.compile(
-    r"""^\s*(?:
+    r"""^[^\S\n]*+(?:
         Traceback\ \(most\ recent\ call\ last\)
       | File\ ".*",\ line\ \d+
       | at\ [\w.$<>\ /\[\]-]+\(.*\)

@@ -10,42 +10,43 @@ from typing import NamedTuple
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
 from memory_mcp.dates import change_words as words
 from memory_mcp.dates.changed_plans import TIME_OF_DAY
+from memory_mcp.patterns import bounded
 from memory_mcp.text.tokens import is_function_word, tokens
 
 DAY = "\ue000"
-_DAY_AND_TIME = re.compile(rf"{DAY}{TIME_OF_DAY}(?:(?: at)? \d{{1,2}}(?::\d\d)? ?[ap]m)?")
+_DAY_AND_TIME = bounded(rf"{DAY}{TIME_OF_DAY}(?:(?: at)? \d{{1,2}}(?::\d\d)? ?[ap]m)?")
 
 _TO = "(?:に|へ|まで)"
 _CANNOT = rf"(?:なく{words.BECAME}|ない|ません)"
 # Each of these begins with a character or a set of some, which is fast.
-_EVENT = re.compile(
+_EVENT = bounded(
     rf"{DAY}{_TO}(?:{words.MOVED_TO})|{words.OFF}|変更(?=[でにしさ、][^。{DAY}]{{0,8}}{DAY})"
     rf"|お?休[み講診校園](?=に?{words.BECAME}|だって|らしい|です|{words.ENDS})|[無な]く(?<=[{HAN}{KATAKANA}はがもり][無な]く){words.BECAME}"
     rf"|[行い]け{_CANNOT}|[来観見出帰乗泊][まら]?れ{_CANNOT}|[会遊][えべ]{_CANNOT}|参加でき{_CANNOT}|出席でき{_CANNOT}"
     rf"|やめ(?<=[はをも]やめ)(?:{words.DONE}|る(?:こと)?に|に(?:し|な))"
 )
-_NOT_TOLD = re.compile(
+_NOT_TOLD = bounded(
     r"[^。]{0,10}?(?:かも|なら(?!な?かった?から)|[たっ]たら|れば|場合|可能性|かどうか|しよう|したい|おそれ|恐れ|かな|撤回|取り消|だったら|予報|心配|どうする|じゃな|ではな)|.*[?？]$"
 )
-_IF = re.compile(rf"(?:なら|たら|れば|[るい]と|場合(?:は)?|次第では?|(?:(?<!\d)時|際|雨の日)に?は)、?(?:{DAY}{_TO})?$")
-_REVIVED = re.compile(
+_IF = bounded(rf"(?:なら|たら|れば|[るい]と|場合(?:は)?|次第では?|(?:(?<!\d)時|際|雨の日)に?は)、?(?:{DAY}{_TO})?$")
+_REVIVED = bounded(
     rf"や(?:っぱり?|はり)(?![^。]*(?:{words.CALLED_OFF}|{words.POSTPONED}|やめ|なくな|行けな))|復活|再開|撤回|(?:[行来]|でき|開催)[^。]{{0,3}}る(?:こと|よう)になった|元の[^。]{{0,4}}に戻"
     r"|\b(?:after all|back on|is on again|can make it)\b"
 )
-_EVERY = re.compile(rf"毎[日週月年朝晩{DAY}]|毎|隔週|\b(?:every|each|weekly)\b")
+_EVERY = bounded(rf"毎[日週月年朝晩{DAY}]|毎|隔週|\b(?:every|each|weekly)\b")
 
-_OPENING = re.compile(
+_OPENING = bounded(
     r"^(?:(?:でも|だけど|けど|やっぱり?|やはり|結局|急に|急遽|そういえば|あと|ちなみに|実は|なんか|さっき|残念(?:ながら|だけど)?|ごめん|悲報|え[ー、]|あ[ー、]|それと|例の)、?)+"
 )
-_REASON = re.compile(
+_REASON = bounded(
     rf"^.*(?:て(?=[{HAN}{KATAKANA}])|ので|ず(?=、?$)|ため(?:に)?|せいで|によ(?:り|って)|で(?!き|ん|す)|から(?!あげ))(?=[^、]*$)"
 )
-_BACKGROUND = re.compile(r"(?:[てし]|けど|んだが|のに|から|ので|たが)$")
-_TOPIC_END = re.compile(r"(?<=.)(?:には|は)")
-_BEFORE_EVENT = re.compile(r"^.*(?:[てし]|ず)$")
-_CALLING = re.compile(r"([^、。]*?)(?:さん)?から[^、]{0,6}?(?:電話|連絡|メール|line)")
+_BACKGROUND = bounded(r"(?:[てし]|けど|んだが|のに|から|ので|たが)$")
+_TOPIC_END = bounded(r"(?<=.)(?:には|は)")
+_BEFORE_EVENT = bounded(r"^.*(?:[てし]|ず)$")
+_CALLING = bounded(r"([^、。]*?)(?:さん)?から[^、]{0,6}?(?:電話|連絡|メール|line)")
 # What may change about a plan that takes place.
-_ASPECT = re.compile(
+_ASPECT = bounded(
     r"場所|会場|部屋|会議室|時間|時刻|集合|開始|開演|開場|終了|メニュー|席|値段|会費|料金|費用|幹事|持ち物|担当|服装|人数|行き先|内容|方法|司会|講師|先生|講演者|出演者|曲|議題|店|"
     r"\b(?:venue|place|location|room|time|menu|seats?|price|fee|topic|agenda|speaker|start)\b"
 )
@@ -53,35 +54,35 @@ _GENERIC = frozenset(f"{words.CALLED_OFF}|{words.POSTPONED}".split("|")) | froze
     "予定 予約 約束 件 話 私 僕 俺 自分 結局 急 急遽 突然 今回 次回 次 今度 今朝 先程 連絡 日程 日 日付 分 方 参加 出席 全部 残念 本当 例 今日 一旦 正式 都合 発表 実 当日 本番 "
     "変更 雨天 先方 相手 無事 多分 普通 皆 楽 時 回 日取 前 後".split()
 )
-_GENERIC_END = re.compile(r"(?<=.)(?:予約|予定|約束|当日|本番|参加|日程)$")
-_CHUNK = re.compile(
+_GENERIC_END = bounded(r"(?<=.)(?:予約|予定|約束|当日|本番|参加|日程)$")
+_CHUNK = bounded(
     rf"[{HAN}]+(?:(?!しい)[いきしちひみりぎじびえけせねめれっ]{{1,2}}[{HAN}]+)*(?P<stem>[{HIRAGANA}])?|[{KATAKANA}]{{2,}}|[a-z0-9][a-z0-9&.]*"
 )
 _PARTICLES = "はがをにでともへのやか"
 # Behind a noun of the plan: it is only a part of what is planned, 遠足の買い物.
-_PART_OF = re.compile(
+_PART_OF = bounded(
     rf"の(?!予定|予約|約束|日|件|試合|大会|練習|レッスン|授業|教室|会|公演|体験|診察|検査|点検|{DAY})[^\W、。]|(?:用|前)の|[をにで]?(?:買|準備)|までに|のため"
 )
 # A noun of kanji is whole where no other kanji follows, but for these. Compiled once: the set of all kanji takes a millisecond.
-_OF_KANJI = re.compile(f"[{HAN}]+")
-_BEHIND_KANJI = re.compile(rf"(?=予約|予定|約束|当日|開催|参加)|(?![{HAN}])")
+_OF_KANJI = bounded(f"[{HAN}]+")
+_BEHIND_KANJI = bounded(rf"(?=予約|予定|約束|当日|開催|参加)|(?![{HAN}])")
 
-_CANT_COME = re.compile(r"(?:can't|cannot|can not|couldn't|won't be able to) (?:make (?:it|the|our|my)|come|go|attend|join)")
-_ENGLISH_EVENT = re.compile(
+_CANT_COME = bounded(r"(?:can't|cannot|can not|couldn't|won't be able to) (?:make (?:it|the|our|my)|come|go|attend|join)")
+_ENGLISH_EVENT = bounded(
     rf"\b(?:{words.ENGLISH_OFF}|fell through|not happening|backed out|bailed(?: on)?|(?:is|was) off|(?:ha[ds]|have|decided) to (?:cancel|call off|reschedule|postpone)"
     rf"|{_CANT_COME.pattern}|{words.ENGLISH_PUT_OFF}|(?:{words.ENGLISH_MOVED})\b(?=[^.]*\b(?:to|until|till)\b[^.]{{0,12}}{DAY}))\b"
 )
 # The same where the days are not marked yet.
-_MAY_TELL = re.compile(f"{_EVENT.pattern}|{_REVIVED.pattern}|{_ENGLISH_EVENT.pattern}".replace(DAY, ""))
-_ENGLISH_NOT_TOLD = re.compile(r"\b(?:not|might|may|could|if|unless|should|never|whether|hope|hopefully)\b|n't\b|\?")
-_CLAUSE = re.compile(r"[,;:]|\b(?:and|but|because|so|since|as|after|that)\b")
-_OBJECT_END = re.compile(rf"{_CLAUSE.pattern}|{DAY}|\b(?:due|until|till|from|now|then|on|to(?= (?:the )?{DAY}))\b")
-_NEXT_CLAUSE = re.compile(r"[,;.]|\bnow\b|\binstead\b")
+_MAY_TELL = bounded(f"{_EVENT.pattern}|{_REVIVED.pattern}|{_ENGLISH_EVENT.pattern}".replace(DAY, ""))
+_ENGLISH_NOT_TOLD = bounded(r"\b(?:not|might|may|could|if|unless|should|never|whether|hope|hopefully)\b|n't\b|\?")
+_CLAUSE = bounded(r"[,;:]|\b(?:and|but|because|so|since|as|after|that)\b")
+_OBJECT_END = bounded(rf"{_CLAUSE.pattern}|{DAY}|\b(?:due|until|till|from|now|then|on|to(?= (?:the )?{DAY}))\b")
+_NEXT_CLAUSE = bounded(r"[,;.]|\bnow\b|\binstead\b")
 _ENGLISH_GENERIC = frozenset(
     "appointment plan reserv book event thing date unfortun just also sad final today realli got get gets ask asked tonight oh well it'll".split()
 )
 _TAKES_PLACE = frozenset("at tonight until this next arrives arriving starts begins takes happens comes coming opens".split())
-_FOR = re.compile(r"(?:for|before|until|about) (?:the |my |our |his |her |an? )?$")
+_FOR = bounded(r"(?:for|before|until|about) (?:the |my |our |his |her |an? )?$")
 
 
 class MovedPlan(NamedTuple):

@@ -1,10 +1,10 @@
 """Whose attribute a question asks for, and whose a text tells: 陸 of 陸の身長, Ken of "Ken's job" and of "the job of Ken". Texts are plain (`plain`)."""
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.patterns import bounded
 from memory_mcp.text.kanji_variants import with_usual_kanji
 from memory_mcp.text.names import bare
 from memory_mcp.text.speakers import is_role
@@ -15,16 +15,16 @@ from memory_mcp.text.tokens import is_function_word, is_single_kanji, normalise
 OWNERS_LIMIT, ATTRIBUTE_LIMIT = 20, 12
 
 _WRITTEN = f"{HAN}{KATAKANA}a-z0-9-"
-_ASKED = re.compile(
+_ASKED = bounded(
     rf"(?:^|[\s、。,])([^\Wを]{{1,{OWNERS_LIMIT}}})の((?:もの|こと|[^\Wはがをにでとへの]){{1,{ATTRIBUTE_LIMIT}}}?)"
     r"(?:は|って|[?\s]|$|を?教え|いつ|何|な[にん]|誰|だれ|ど[これ]|いく[つら])"
 )
 # A noun has no particle behind kanji or katakana, and one in hiragana more than one character.
-_NO_NOUN = re.compile(rf"[{_WRITTEN}][はがにでとへ]|^[{HIRAGANA}]?$")
-_LAST_NOUN = re.compile(rf"[おご]?(?:[{HAN}]+|[{KATAKANA}]+|[a-z0-9-]+)[{HIRAGANA}]{{0,3}}$|[{HIRAGANA}]{{2,8}}$")
-_NAME = re.compile(rf"([{HAN}]+|[{KATAKANA}]+|[{HIRAGANA}]{{2,6}}?)(?:さん|くん|君|ちゃん|先生|[はがもとにを、])")
-_ENGLISH = re.compile(r"\b(?:([a-z0-9]+)'s|(my|our|your)) (?=([a-z]+))|\bthe (?=([a-z]+) of (?:(?:the|my|our|your|an?) )?([a-z0-9]+))")
-_SAME_WORD = tuple(re.compile(f"[{script}]{{2}}") for script in (HAN, KATAKANA, "a-z0-9"))
+_NO_NOUN = bounded(rf"[{_WRITTEN}][はがにでとへ]|^[{HIRAGANA}]?$")
+_LAST_NOUN = bounded(rf"[おご]?(?:[{HAN}]+|[{KATAKANA}]+|[a-z0-9-]+)[{HIRAGANA}]{{0,3}}$|[{HIRAGANA}]{{2,8}}$")
+_NAME = bounded(rf"([{HAN}]+|[{KATAKANA}]+|[{HIRAGANA}]{{2,6}}?)(?:さん|くん|君|ちゃん|先生|[はがもとにを、])")
+_ENGLISH = bounded(r"\b(?:([a-z0-9]+)'s|(my|our|your)) (?=([a-z]+))|\bthe (?=([a-z]+) of (?:(?:the|my|our|your|an?) )?([a-z0-9]+))")
+_SAME_WORD = tuple(bounded(f"[{script}]{{2}}") for script in (HAN, KATAKANA, "a-z0-9"))
 # No owner, or one that only the text before tells.
 _NO_OWNER = frozenset(
     "うち 家 彼 彼女 自分 本人 相手 今 いま 次 前 昔 最近 最初 最後 初めて 一番 いちばん 他 ほか みんな he she it that there here let".split()

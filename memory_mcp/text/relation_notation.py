@@ -10,7 +10,7 @@ from memory_mcp.text.names import NAME_LIMIT, is_invisible
 from memory_mcp.text.unstorable import storable
 
 RELATION_TYPE_LIMIT = 50
-_ARROW = re.compile(r"\s*(?:->|>|→|＞)\s*")
+_ARROW = re.compile("->|>|→|＞")
 _FORM = 'Write it as "A > works_on > B"'
 _ONE_EACH = 'Send a list with one relation in each entry: ["A > works_on > B", "B > knows > C"]'
 

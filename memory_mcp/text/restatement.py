@@ -3,17 +3,17 @@
 「健太は苺が好き。」 and 「健太は苺が好きなんだ」 say the same, 「美咲は苺が好き。」 and 「健太は苺が好きではない。」 do not.
 """
 
-import re
 import unicodedata
 
 from memory_mcp.characters import HAN, KATAKANA
+from memory_mcp.patterns import bounded
 from memory_mcp.text.contradiction import is_negated
 from memory_mcp.text.tokens import is_function_word, jaccard, normalise, tokens
 
 # The least Jaccard index of the tokens.
 ALIKE = 0.6
 # What distinguishes two statements of the same form. A Latin word in lower case is no name.
-_TELLING = re.compile(rf"[{HAN}]+|[{KATAKANA}]+|[a-z]*[A-Z0-9][A-Za-z0-9]*")
+_TELLING = bounded(rf"[{HAN}]+|[{KATAKANA}]+|[a-z]*[A-Z0-9][A-Za-z0-9]*")
 
 
 def restates(text: str, other: str) -> bool:

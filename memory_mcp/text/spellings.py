@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from itertools import islice
 
 from memory_mcp.characters import HIRAGANA, KATAKANA
-from memory_mcp.text.tokens import is_grammar
+from memory_mcp.text.tokens import LONGEST_KATAKANA, is_grammar
 
 HIRAGANA_WINDOW = 3
 # The characters of a long query that are read, and its other spellings.
 CHARACTERS_LIMIT, SPELLINGS_LIMIT = 1_000, 60
 
-_KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,}}")
+_KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,{LONGEST_KATAKANA}}}")
 _HIRAGANA_RUN = re.compile(f"[{HIRAGANA}][{HIRAGANA}ー]{{{HIRAGANA_WINDOW - 1},}}")
 _TO_KATAKANA = {code: code + 0x60 for code in range(0x3041, 0x3097)}
 _TO_HIRAGANA = {katakana: hiragana for hiragana, katakana in _TO_KATAKANA.items()}

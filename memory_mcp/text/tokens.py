@@ -26,6 +26,8 @@ QUERY_PHRASES_LIMIT = 60
 WORD_WEIGHT = 3
 # A word in katakana of more pairs than that is long.
 LONG_WORD_PAIRS = 4
+# A longer run of katakana is no word. As one phrase of tokens it would be compared with a text from each place where a token of it is.
+LONGEST_KATAKANA = 32
 # The tokens of texts of at most so many characters are kept: a question and its words are read several times.
 SHORT_TEXT = 60
 
@@ -38,7 +40,7 @@ _RUN = re.compile(
 )
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _KANJI = re.compile(f"[{HAN}]")
-_KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,}}")
+_KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,{LONGEST_KATAKANA}}}")
 _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 
 # English function words match everything and distinguish nothing. They are dropped from queries only, so that the index stays

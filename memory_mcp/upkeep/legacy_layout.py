@@ -32,7 +32,7 @@ ADOPTED_FROM = "adopted_from"
 
 Kind = Literal["directory", "database", "owner", "owners", "permissions", "vectors", "log"]
 
-_CURRENT_NAME = re.compile(r".+~[0-9a-f]{20}")
+_CURRENT_NAME = re.compile(r"\A.+~[0-9a-f]{20}")
 
 
 @dataclass(frozen=True, slots=True)

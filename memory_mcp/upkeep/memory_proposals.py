@@ -39,7 +39,7 @@ _BLOCK = 1_024
 
 Why = Literal["same text", "same words", "same meaning"]
 
-_NUMBERS = re.compile(r"\d+(?:[.:/]\d+)*|[一二三四五六七八九十百千]+(?=[年月日時分人回個歳階番])")
+_NUMBERS = re.compile(r"\d++(?:[.:/]\d++)*+|(?<![一二三四五六七八九十百千])[一二三四五六七八九十百千]++(?=[年月日時分人回個歳階番])")
 _NEGATIONS = re.compile(
     r"ない|なく|なかった|ません|ぬ(?=[。、\s]|$)|ず(?=[、に])|嫌|苦手|禁止|やめ|\b(?:not|no|never|none|cannot|without|hates?|dislikes?|stopped|quit)\b|n't\b"
 )

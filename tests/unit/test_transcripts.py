@@ -143,3 +143,21 @@ def test_other_lines_are_no_transcript(line: str, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(f"{line}\n")
     assert detect_format(path) is Format.JSON_LINES
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("<a-b>x</a-b>\n" * 20_000 + "hello", "hello"),
+        ("<" + "a-" * 100_000, "<" + "a-" * 100_000),
+        ("<a" + "-a" * 100_000 + ">", "<a" + "-a" * 100_000 + ">"),
+        ("<a-b>" * 40_000, "<a-b>" * 40_000),
+        ('<a-b c="1">x</a-b> <c_d>y</c_d>  <b>z</b> ', "<b>z</b>"),
+    ],
+    ids=["many elements", "a name without end", "an element without end", "beginnings of elements", "two elements"],
+)
+def test_what_a_client_wrote_is_left_out_however_much_of_it_there_is(tmp_path: Path, written: str, said: str) -> None:
+    path = tmp_path / "s1.jsonl"
+    path.write_text(json.dumps(claude("user", written, "u1")), encoding="utf-8")
+    contents = [item.row["content"] for item in read(source_of(path), None) if item.row]
+    assert "".join(contents).replace(" ", "") == said.replace(" ", "")

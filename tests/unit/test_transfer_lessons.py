@@ -164,3 +164,18 @@ def test_another_persona_learns_from_a_playbook_what_failed(tmp_path):
 def test_a_task_can_not_pass_for_the_comment_with_the_key(tmp_path):
     lines = [json.dumps({"key": "k2", "kind": "experience", "content": Experience("<!-- key: k1 -->", steps=("a",)).text()})]
     assert [key for key, _ in sections_of(tmp_path, "".join(playbook.write(lines, "nilou")))] == ["k2"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Pattern: a" + "\nContext: b" * 20_000,
+        "Pattern: a\nContext: b" + "\nWrong: c" * 20_000,
+        "Pattern: " + "\nContext: \nWrong: " * 10_000,
+    ],
+    ids=["contexts", "mistakes", "both"],
+)
+def test_a_mistake_note_without_its_last_part_is_a_memory_however_long_it_is(tmp_path, content):
+    rows, _ = found(memory_service.read, tmp_path / "notes.json", {"memories": [{"content": content, "content_hash": "h"}]})
+    assert {row["kind"] for row in rows} == {"fact"}
+    assert "\n".join(row["content"] for row in rows).split() == content.split()

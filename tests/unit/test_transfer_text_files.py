@@ -123,3 +123,11 @@ def test_what_a_zip_hides_and_what_leads_out_of_it_is_named(tmp_path: Path) -> N
             ("hidden files", ".obsidian/app.json"),
             ("hidden files", "__MACOSX/._a.md"),
         ]
+
+
+def test_lines_of_headings_alone_are_read_once_and_stay_with_the_block_after_them(tmp_path):
+    # Whoever tries to cut a line at each sign is not done with forty of them in a lifetime.
+    assert contents(write(tmp_path / "a.txt", "# " * 40 + "\nx")) == ["# " * 40 + "\nx"]
+    assert contents(write(tmp_path / "b.txt", "# A\n## B\n\n### C\n\ntext")) == ["# A\n## B\n### C\ntext"]
+    long = "# " * 50_000
+    assert "".join(contents(write(tmp_path / "c.txt", f"{long}\n\nx"))).replace(" ", "").replace("\n", "") == f"{'#' * 50_000}x"

@@ -1,7 +1,6 @@
 """Which entity a text means by a known name: none where it is part of a longer name, else the one that fits the surrounding words, then the
 one mentioned most."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
@@ -9,23 +8,24 @@ from dataclasses import replace
 from memory_mcp.characters import HIRAGANA, KANJI
 from memory_mcp.graph.extract.english_rules import small_words
 from memory_mcp.graph.extract.word_boundaries import is_after_a_word, is_of_a_title, is_whole_name
+from memory_mcp.patterns import bounded
 from memory_mcp.text.gazetteer import Candidate, Match
 from memory_mcp.text.mention import UNKNOWN_TYPE, Mention
 from memory_mcp.text.names import bare
 
 _GOING = "行|旅行|出張|引っ?越|住|移住|転勤|赴任|帰省|着[いく]|向か|出かけ|出掛け|遊びに|泊ま|滞在|戻"
-_LIKE_A_PLACE = re.compile(
+_LIKE_A_PLACE = bounded(
     f"[都道府県市]?(?:(?:に|へ|まで)(?:は|も|また)?(?:{_GOING})|へ(?:の旅|の出張)|(?:旅行|出張|出身|在住|観光|土産|方面|行き|滞在|支店|市内)|で(?:暮ら|生まれ|育))"
 )
-_LIKE_A_PERSON = re.compile(
+_LIKE_A_PERSON = bounded(
     "(?:に|と)(?:は|も|また)?(?:会|聞|話|相談|電話|メール|連絡|頼|貸|返|渡|誘|怒|叱|褒|謝|結婚|付き合|喧嘩|けんか|教わ|紹介)|から(?:聞|電話|メール|連絡|借り|教わ|誘)|"
     "が(?:言|話|笑|怒|泣|歌|結婚|来)|の誕生日|の(?:お)?[父母兄姉]"
 )
 # Types that one name may have, but not one entity: 福島さん and the place, 株式会社ミドリ and ミドリさん. Toyotaさん is still the company.
 _EXCLUDED_TYPES = {"Person": {"Location"}, "Location": {"Person"}, "Organization": {"Person", "Location", "Object"}}
-_SURNAME_AND_KANA = re.compile(f"[{KANJI}]{{1,4}}[{HIRAGANA}\u30a1-\u30fa]")
+_SURNAME_AND_KANA = bounded(f"[{KANJI}]{{1,4}}[{HIRAGANA}\u30a1-\u30fa]")
 # Capitalized words at the beginning of a sentence are no part of a name: Happy Birthday Caroline.
-_BEGINS_A_SENTENCE = re.compile(r"(?:^|[.!?:\n。！？「『（(\"“])[\s\"“'(]*(?:[A-Z][a-z']*\s+){0,3}$")
+_BEGINS_A_SENTENCE = bounded(r"(?:^|[.!?:\n。！？「『（(\"“])[\s\"“'(]*(?:[A-Z][a-z']*\s+){0,3}$")
 # Characters before a name in which the beginning of its sentence is looked for.
 _REACH = 60
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from memory_mcp.characters import HIRAGANA, KANJI, KATAKANA
 from memory_mcp.graph.extract.stopwords import TITLES, is_not_a_name, without_leading_words
+from memory_mcp.patterns import bounded
 from memory_mcp.text.mention import Mention
 
 # 様子, 君主 and 氏名 are words of their own.
@@ -15,43 +16,43 @@ _LATIN = "A-Za-zＡ-Ｚａ-ｚ"
 # サチ子さん, ケン太郎くん, ドラえもんさん.
 _NAME_END = "(?:[子太美江]|[太次]郎|えもん|の?すけ|[たじ]ろう)"
 # A run of katakana is matched once, from its beginning: thousands of letters without さん would take seconds otherwise.
-_PERSON = re.compile(
+_PERSON = bounded(
     rf"(?P<name>(?<![{KATAKANA}])[{KATAKANA}]{{2}}{_NAME_END}{_SOFT}|(?<![{KATAKANA}])(?<![{KATAKANA}][・=＝])[{KATAKANA}](?:[・=＝]*[{KATAKANA}])++|[{KANJI}]{{1,7}}[{_KANA}]{{0,2}}{_SOFT}"
     rf"|[{KANJI}]{{1,7}}|(?<![{_LATIN}0-9])[{_LATIN}]+(?:-[A-Z][a-z]+){{0,2}}|[{HIRAGANA}](?:(?!くん[とや]|ちゃん[とや])[{_KANA}]){{1,6}}子?{_SOFT})(?P<honorific>{_POLITE}|{'|'.join(TITLES)})"
 )
-_IS_KANA = re.compile(f"[{_KANA}]+子?")
-_IS_KANJI = re.compile(f"[{KANJI}]+")
-_PARTICLE = re.compile("[はがをにとものでやへ]")
-_HONORIFIC_BEFORE = re.compile("(?:さん|さま|くん|ちゃん)$")
-_OTHER_SCRIPT = re.compile(f"[{KANJI}{KATAKANA}A-Za-z0-9]$")
-_RUN_BEFORE = re.compile(f"[{KANJI}]+$")
-_SURNAME_BEFORE = re.compile(f"[{KANJI}]{{2,3}}$")
+_IS_KANA = bounded(f"[{_KANA}]+子?")
+_IS_KANJI = bounded(f"[{KANJI}]+")
+_PARTICLE = bounded("[はがをにとものでやへ]")
+_HONORIFIC_BEFORE = bounded("(?:さん|さま|くん|ちゃん)$")
+_OTHER_SCRIPT = bounded(f"[{KANJI}{KATAKANA}A-Za-z0-9]$")
+_RUN_BEFORE = bounded(f"[{KANJI}]+$")
+_SURNAME_BEFORE = bounded(f"[{KANJI}]{{2,3}}$")
 # In またゆいちゃん a word precedes the name.
-_WORD_BEFORE = re.compile(
+_WORD_BEFORE = bounded(
     "(?:また|まだ|もう|でも|だから|そして|それで|きのうは?|きょうは?|あしたは?|いつも|もっと|きっと|やっと|まさか|たぶん|やっぱり|さっき|もし|ねえ|ほら|あと|いま|うちの)(?=..)"
 )
 # 幼なじみのたけしくん: a run too long for a name has one after a particle. しんのすけ is no such run.
-_BEHIND_PARTICLE = re.compile("^.{3,}?[のと](?P<name>.{2,4})$")
+_BEHIND_PARTICLE = bounded("^.{3,}?[のと](?P<name>.{2,4})$")
 LONGEST_IN_KANA = 4
 # さかなクンさん, くまモンさん: these end a name and are none by themselves.
 _ONLY_AN_END = frozenset("クン チャン モン".split())
 _PARTICLE_BEFORE = "[はがのとにもをで]"
-_HIRAGANA_BEFORE = re.compile(
+_HIRAGANA_BEFORE = bounded(
     f"(?:^|[^{_KANA}](?:{_PARTICLE_BEFORE}(?=..))?+|(?:さん|くん|ちゃん){_PARTICLE_BEFORE})(?P<more>[{HIRAGANA}]{{2,3}})(?<![はがをにとものでやへ])$"
 )
 _HIRAGANA_REACH = 7
 # After a surname of three kanji a name may have five or six: 長谷川健太.
-_LONG_SURNAME = re.compile("(?:長谷川|長谷部|佐々木|五十嵐|小笠原|宇都宮|久保田|大久保|佐久間|小野寺|日比野|阿久津|曽我部|日下部)")
+_LONG_SURNAME = bounded("(?:長谷川|長谷部|佐々木|五十嵐|小笠原|宇都宮|久保田|大久保|佐久間|小野寺|日比野|阿久津|曽我部|日下部)")
 # 描くんだ, 気付くんです: a verb and not a name.
-_AFTER_VERB = re.compile("くん(?:だ|で(?!す?も)|じゃ|なら|かな|だろ|です|ですよ)")
-_VERB_END = re.compile(
+_AFTER_VERB = bounded("くん(?:だ|で(?!す?も)|じゃ|なら|かな|だろ|です|ですよ)")
+_VERB_END = bounded(
     "^.$|[付続働動驚頂描書聞聴開泣弾吹拭焼着届輝招導築就突巻]$|^(?:ある|はたら|つづ|うご|おどろ|いただ|ひら|えが|まね|みが|うなず|つまず)$"
 )
 # 見習いさん, 知り合いさん: the second half of a verb, not of a name.
-_VERB_FORM = re.compile(f"[{KANJI}][いりきしえれけちせげ]$")
+_VERB_FORM = bounded(f"[{KANJI}][いりきしえれけちせげ]$")
 # 彼のみさん: the name begins after the particle, and one letter is no name.
-_PARTICLE_WITHIN = re.compile(f"[{KANJI}]+[はがをにとものでやへ]")
-_OTHERS = re.compile("(?:[おご]|(?:この|その|あの|どの|いい|わる|よい|あか(?:$|い)|たく$|かわい))")
+_PARTICLE_WITHIN = bounded(f"[{KANJI}]+[はがをにとものでやへ]")
+_OTHERS = bounded("(?:[おご]|(?:この|その|あの|どの|いい|わる|よい|あか(?:$|い)|たく$|かわい))")
 
 # A relative, and the words for one. 母の日 is a day, おかあさんといっしょ a programme, お母さんたち are many.
 _KIN = {
@@ -65,16 +66,16 @@ _KIN = {
     "祖父": "おじいちゃん じいちゃん おじいさん お爺ちゃん お爺さん 祖父",
 }
 _KIN_OF = {word: name for name, words in _KIN.items() for word in words.split()}
-_KIN_WORD = re.compile("|".join(_KIN_OF))
-_NO_KIN_AFTER = re.compile("の日(?![課常々本])|たち|がた|[達方]|さん|さま|様|くん|といっしょ(?!に)")
-_LETTER = re.compile(f"[{KANJI}{KATAKANA}]")
+_KIN_WORD = bounded("|".join(_KIN_OF))
+_NO_KIN_AFTER = bounded("の日(?![課常々本])|たち|がた|[達方]|さん|さま|様|くん|といっしょ(?!に)")
+_LETTER = bounded(f"[{KANJI}{KATAKANA}]")
 # 健太の母 is not the writer's mother; うちの母 is.
 _OWN = tuple(
     "うちの ウチの 私の わたしの 僕の ぼくの 俺の 自分の あたしの 我が家の 実家の 田舎の 天国の 上の 下の 今日の 昨日の 最近の".split()
 )
 # 隣に座ったお姉さん, 優しいおばあさん: any woman. お姉ちゃん is one's own sister.
-_STRANGER = re.compile("[おばじ姉兄].*さん$")
-_DESCRIBED = re.compile("[たないる]$")
+_STRANGER = bounded("[おばじ姉兄].*さん$")
+_DESCRIBED = bounded("[たないる]$")
 
 
 def people(text: str) -> Iterator[Mention]:

@@ -4,6 +4,7 @@ topics among tags."""
 import re
 
 from memory_mcp.characters import KANJI
+from memory_mcp.patterns import bounded
 from memory_mcp.text.names import fold
 
 # Times before a name: 昨日田中さん, 毎朝図書館. 今日子 and 明日香 are names.
@@ -23,7 +24,7 @@ _ROLES = (
 # Surnames that end like a department: 服部半蔵さん is not 半蔵 of the department 服.
 LIKE_A_PART = frozenset("服部 阿部 安部 渡部 岡部 矢部 磯部 園部 綾部 建部 長谷部 日下部 氷室 小室 仁科".split())
 _PART = f"(?!{'|'.join(sorted(LIKE_A_PART))})[{KANJI}]{{1,4}}(?:部|課|社|店|係|班|組|室|科)(?=..)"
-BEFORE_NAME = re.compile(f"(?:{'|'.join((*_TIMES, *_ADVERBS, *_ROLES, _PART))})+")
+BEFORE_NAME = bounded(f"(?:{'|'.join((*_TIMES, *_ADVERBS, *_ROLES, _PART))})+")
 TITLES = ("先生", "先輩", "部長", "課長", "係長", "主任", "社長", "店長", "教授", "博士", "選手", "監督", "コーチ")
 # Before an honorific: relatives (another rule finds the writer's own), occupations, deities, greetings.
 _NOT_NAMES = frozenset(
@@ -43,13 +44,13 @@ _NOT_NAMES = frozenset(
 )
 # Surnames and given names that look like an occupation in 屋, 手, 師 or 士.
 _NAMES = frozenset("土屋 守屋 古屋 関屋 新屋 粟屋 井手 薬師 土師 健士 剛士 篤士 敦士 毅士 羽生 氏家 福家 田所 度会".split()) | LIKE_A_PART
-_OCCUPATION = re.compile(
+_OCCUPATION = bounded(
     "(?:屋|[一二三四五六七八九十数何]人|員|手|師|係|者|先|職人"
     "|(?:護|理|計|防|育|書|行|縦|養|生|築|備|法|力|騎|戦|武|紳|博|修|棋|剣)士|(?:画|作|築|門|説|真|楽|論|語|業|治|農|術|資|産|歌|劇)家"
     "|[学校習入業修験年塾院寮級待]生|[校園院会市町村船駅隊班局所室支店部課係組団議委員]長|[国名能般会]人|司|婦人|娘)$"
 )
 # Companies and places are given さん too: 横浜銀行さん.
-_NOT_A_PERSON = re.compile(
+_NOT_A_PERSON = bounded(
     "..(?:銀行|工業|商事|産業|建設|電機|製薬|大学|高校|病院|医院|組合|会社|本社|支社|商店|工務店|書店|神社|役所|区役所|出版|新聞|業部|務部|理部|売部|事部)$"
 )
 # What one teaches, plays, leads or researches: 数学先生 is short for 数学の先生, サッカー選手 is any player.
@@ -62,11 +63,11 @@ _FIELDS = frozenset(
 )
 _AFTER_FIELDS = ("様", "氏", *TITLES)
 # 営業部長, 理学博士: a department, or a field of study.
-_PART_OF_A_FIRM = re.compile(f"^[{KANJI}]+(?:学|業|務|画|術|校|社|部|課|室|局|院|所|店|支|代表|任|付|席|会)$")
+_PART_OF_A_FIRM = bounded(f"^[{KANJI}]+(?:学|業|務|画|術|校|社|部|課|室|局|院|所|店|支|代表|任|付|席|会)$")
 _NO_NAME_BEFORE = {
-    "様": re.compile("(?:[仕模同多異有一左今別外図紋文両]|方々)$"),  # 模様, 仕様, 同様, also in 雨模様 and 新仕様
-    "氏": re.compile("^(?:元?彼|[両某摂華源平諸同各何姓本当])$"),  # 彼氏, 某氏, 源氏; 摂氏 and 華氏 measure heat
-    "君": re.compile("諸$|^[暴主夫細名幼若姫大父母兄貴明聖]$"),  # 諸君, 暴君, 主君, 夫君
+    "様": bounded("(?:[仕模同多異有一左今別外図紋文両]|方々)$"),  # 模様, 仕様, 同様, also in 雨模様 and 新仕様
+    "氏": bounded("^(?:元?彼|[両某摂華源平諸同各何姓本当])$"),  # 彼氏, 某氏, 源氏; 摂氏 and 華氏 measure heat
+    "君": bounded("諸$|^[暴主夫細名幼若姫大父母兄貴明聖]$"),  # 諸君, 暴君, 主君, 夫君
     **dict.fromkeys(TITLES, _PART_OF_A_FIRM),
 }
 
@@ -99,12 +100,12 @@ NO_NAME = frozenset(
     "ビジネス シティ リゾート ラブ カプセル ネット フル ハーフ ネコ 猫 犬 ドッグ マンガ ゲーム アニメ 児童 園児".split()
 )
 # Whole words, also at the end of a longer one: マグカップ, 大都市, 冠婚葬祭, 高級ブランド, 沢山.
-NO_SUCH_NAME = re.compile(
+NO_SUCH_NAME = bounded(
     "(?:都市|朝市|地区|学区|選挙区|管区|保護区|半島|列島|離島|孤島|鉄塔|石塔|火山|雪山|登山|鉱山|沢山|河川|ブランド|グランド|ガーランド|冠婚葬祭|労働市場|株式市場|国内市場|海外市場"
     "|(?:マグ|ティー|計量|コーヒー|紙|ブラ|シリコン|プラ|ペーパー|ヨーグルト|アイス|スープ|ピンク|吸)カップ)$|^(?:長谷川|宇田川|小野寺|神宮寺)$"
 )
 # Before 通り in the sense of "as": 予定通り, 二通り.
-NO_STREET = re.compile(
+NO_STREET = bounded(
     "(?:予定|計画|文字|想像|期待|約束|希望|普段|従来|指示|言葉|額面|時間|例年|通常|命令|注文|説明|筋書|見込|評判|案|型|図面|要望|契約|以前|前述|上記|下記|名前|元|[一二三四五六七八九十数何]|[0-9]|人|宣言|手順|法律|マニュアル|スケジュール|イメージ|レシピ|ルール)$"
 )
 
@@ -117,7 +118,7 @@ def without_leading_words(run: str) -> str:
 
 # Only a list of words separates a kanji name from a kanji word, so the most frequent tags are listed here.
 # A lower-case tag is a word: lab, diary, home.
-_LOWER_CASE_WORD = re.compile("[a-z0-9_ -]+")
+_LOWER_CASE_WORD = bounded("[a-z0-9_ -]+")
 _TOPICS = frozenset(
     "重要 至急 緊急 大事 要確認 確認 完了 未完了 未定 保留 注意 秘密 極秘 記録 日記 日誌 備忘録 予定 日程 計画 目標 課題 問題 質問 回答 相談 連絡 報告 会議 会議録 議事録 打ち合わせ 打合せ 面談 面接 商談 出張 "
     "仕事 業務 作業 勤務 残業 休暇 職場 会社 社内 同僚 上司 部下 取引先 顧客 常連 客 営業 経理 総務 人事 開発 設計 企画 研修 研究 論文 発表 資料 書類 契約 予算 請求 売上 家計 お金 金銭 貯金 投資 保険 税金 買い物 通販 "

@@ -4,15 +4,16 @@ of another name. Longer names count everywhere."""
 import re
 
 from memory_mcp.characters import EVERY_KANJI, HIRAGANA
+from memory_mcp.patterns import bounded
 
-_SHORT = re.compile(f"[{EVERY_KANJI}]{{2,3}}")
-_ENDS_IN_KANJI, _BEGINS_WITH_KANJI = re.compile(f"[{EVERY_KANJI}]$"), re.compile(f"^[{EVERY_KANJI}]")
-_KANJI_BEFORE = re.compile(f"[{EVERY_KANJI}]+$")
+_SHORT = bounded(f"[{EVERY_KANJI}]{{2,3}}")
+_ENDS_IN_KANJI, _BEGINS_WITH_KANJI = bounded(f"[{EVERY_KANJI}]$"), bounded(f"^[{EVERY_KANJI}]")
+_KANJI_BEFORE = bounded(f"[{EVERY_KANJI}]+$")
 # Characters before the name that are examined.
 _REACH = 8
 
 # Words that precede a name without a particle: times, relationships, places of work.
-_WORD_BEFORE = re.compile(
+_WORD_BEFORE = bounded(
     "(?:今日|昨日|明日|今朝|今夜|今晩|昨夜|昨晩|先日|当日|翌日|前日|毎日|[先来今毎翌前][週月年]|去年|昨年|一昨年|[毎翌]朝|[毎翌]晩|午前|午後|最近|最後|最初|今度|今回|前回|"
     "次回|毎回|初回|以前|以後|以来|当時|同時|[春夏秋冬]休|年末|年始|週末|月末|月初|朝|夜|昼|晩|夕方|"
     "結局|突然|偶然|多分|全然|実際|勿論|大体|全部|全員|一緒|久々|相変|早速|無事|絶対|本当|流石|時々|度々|段々|普段|元々|"
@@ -42,16 +43,16 @@ _AFTER_ANY = (
 # A verb without a particle before it: 田中来た, 東京行った.
 _VERB = f"[{EVERY_KANJI}][{HIRAGANA}](?<![はがをにでとものへやのか])"
 _AFTER = {
-    "Person": re.compile(f"(?:{_AFTER_PERSON}|{_AFTER_ANY}|{_VERB})"),
-    "Location": re.compile(f"(?:{_AFTER_PLACE}|{_AFTER_ANY}|{_VERB})"),
+    "Person": bounded(f"(?:{_AFTER_PERSON}|{_AFTER_ANY}|{_VERB})"),
+    "Location": bounded(f"(?:{_AFTER_PLACE}|{_AFTER_ANY}|{_VERB})"),
 }
-_AFTER_OTHERS = re.compile(f"(?:{_AFTER_PERSON}|{_AFTER_PLACE}|{_AFTER_ANY}|{_VERB})")
+_AFTER_OTHERS = bounded(f"(?:{_AFTER_PERSON}|{_AFTER_PLACE}|{_AFTER_ANY}|{_VERB})")
 # 田中クリニック is not 田中, as 田中コーチ is; 東京タワー is not 東京, and 札幌ラーメン is of 札幌.
-_GOES_ON = re.compile("[\u30a1-\u30fa\u30fc]+")
-_TITLE_IN_KATAKANA = re.compile(
+_GOES_ON = bounded("[\u30a1-\u30fa\u30fc]+")
+_TITLE_IN_KATAKANA = bounded(
     "(?:サン|クン|チャン|サマ|センセイ|コーチ|リーダー|マネー?ジャー|チーフ|ディレクター|プロデューサー|ドクター|キャプテン|ファミリー|ママ|パパ|チーム|グループ)"
 )
-_PLACE_IN_KATAKANA = re.compile(
+_PLACE_IN_KATAKANA = bounded(
     "(?:タワー|ツリー|ドーム|ランド|シー|ホテル|シティ|ヒルズ|プラザ|センター|ホール|アリーナ|スタジアム|メトロ|マラソン|ガーデン|パーク|ビル|モール|ミュージアム|ガス|バンク)$"
 )
 

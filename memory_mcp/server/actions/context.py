@@ -73,7 +73,7 @@ class Context(ReadingAnswer):
 )
 def get_context(call: Call, arguments: ContextArguments) -> Json:
     """Call FIRST in every conversation: who you and the user are, how things stand, what was said lately."""
-    with call.reading() as persona, call.reading_pools() as pools:
+    with call.reading() as persona, call.reading_pools() as pools, call.searching():
         budget = token_budget(arguments.max_tokens, DEFAULT_TOKENS)
         topic = Redaction(call.settings.privacy).text(_within(arguments.query, "query", QUERY_LIMIT).strip())
         language = client_language(call, topic)

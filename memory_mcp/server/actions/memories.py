@@ -196,7 +196,7 @@ def recall(call: Call, arguments: RecallArguments) -> Json:
     """Search long-term memory, or fetch keys. Call before you answer about the user, the past, or anything you may have been told. No memory
     has the words in `unmatched`: rephrase, or search by a guessed answer, `hypothetical`; else say that you don't know."""
     asked = question(**vars(arguments), settings=call.settings, now=call.now)
-    with call.reading() as persona, call.reading_pools() as pools:
+    with call.reading() as persona, call.reading_pools() as pools, call.searching():
         recalled = recall_memories(
             persona,
             asked,

@@ -33,7 +33,7 @@ _STATE_COLUMNS = {
     "relationship_status": ("relationship_status",),
 }
 _EPOCH = re.compile(r"-?\d{9,13}(\.\d+)?|\d{15,16}")
-_COMPACT = re.compile(r"(?:.*\D)?((?:19|20)\d{12})(?!\d).*", re.DOTALL)
+_COMPACT = re.compile(r"(?<!\d)(?:19|20)\d{12}(?!\d)")
 _LARGEST_SECONDS = 100_000_000_000
 
 
@@ -133,9 +133,9 @@ def moment(value: object, zone: tzinfo = OLDER_SERVERS_ZONE) -> datetime | None:
 
 def _compact_moment(text: str, zone: tzinfo = OLDER_SERVERS_ZONE) -> datetime | None:
     """The time in `memory_20251030120000`."""
-    match = _COMPACT.fullmatch(text)
+    written = _COMPACT.findall(text)
     try:
-        return datetime.strptime(match[1], "%Y%m%d%H%M%S").replace(tzinfo=zone).astimezone(UTC) if match else None
+        return datetime.strptime(written[-1], "%Y%m%d%H%M%S").replace(tzinfo=zone).astimezone(UTC) if written else None
     except (ValueError, OverflowError):
         return None
 

@@ -12,12 +12,15 @@ from contextlib import contextmanager
 
 import apsw
 
+from memory_mcp import time_limit
 from memory_mcp.process import usable_cores
 
 POOL_SIZE = 4
 # More threads than cores only take the interpreter lock from each other, and so does a fourth with cores to spare: of five cores it costs eight callers 4 %,
 # two are as fast as four. Two at least: one may wait for the disk.
 SHORT_READS = max(2, min(3, usable_cores()))
+# After so many steps of its machine, some milliseconds, SQLite asks whether there is time for more.
+STEPS_BETWEEN_CHECKS = 20_000
 
 
 class ReaderPool:
@@ -30,13 +33,26 @@ class ReaderPool:
 
     @contextmanager
     def borrow(self) -> Iterator[apsw.Connection]:
-        """A connection for exclusive use in the block. After an error it is closed, not reused."""
+        """A connection for exclusive use in the block, within the time limit of its thread. After an error it is closed, not reused.
+
+        Raises:
+            SearchUnfinished: the time is over.
+        """
+        time_limit.check()
+        limit = time_limit.current()
         try:
             connection = self._idle.get_nowait()
         except queue.Empty:
             connection = self._connect()
         try:
+            if limit:
+                connection.set_progress_handler(lambda: limit.is_over, STEPS_BETWEEN_CHECKS)
             yield connection
+            if limit:
+                connection.set_progress_handler(None)
+        except apsw.InterruptError as error:
+            connection.close()
+            raise limit.passed() if limit else error from None
         except BaseException:
             connection.close()
             raise

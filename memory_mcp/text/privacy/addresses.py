@@ -9,7 +9,7 @@ Span = tuple[int, int]
 # All repetitions are bounded: no text makes a pattern visit a character more than a few hundred times.
 _EMAIL = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9][A-Za-z0-9._%+'-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9-])")
 # Versions (`node@20.1.0-rc.next`) and high-resolution images (`photo@2x.png`) look like addresses.
-_VERSION = re.compile(r"[0-9]+\.[0-9]+\.")
+_VERSION = re.compile(r"[0-9]{1,63}\.[0-9]{1,63}\.")
 _NO_DOMAIN = frozenset("png jpg jpeg gif svg webp pdf css js ts py service timer socket local localhost internal lan tgz whl".split())
 _MACHINE_USERS = frozenset({"git"})
 

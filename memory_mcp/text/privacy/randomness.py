@@ -65,7 +65,7 @@ _LEAST_CHARACTERS, _LEAST_DIFFERENT = 10, 6
 _JUDGED_CHARACTERS = 128
 _CODE = re.compile(r"""[\[\]{}();,:?"'=<>|\\]""")
 # As Apple's passwords are: three groups of six, with one digit and one capital.
-_THREE_GROUPS = re.compile(r"(?=[^0-9]*[0-9][^0-9]*\Z)(?=[^A-Z]*[A-Z][^A-Z]*\Z)[A-Za-z0-9]{6}(?:-[A-Za-z0-9]{6}){2}")
+_THREE_GROUPS = re.compile(r"(?=[^0-9]{0,19}[0-9][^0-9]{0,19}\Z)(?=[^A-Z]{0,19}[A-Z][^A-Z]{0,19}\Z)[A-Za-z0-9]{6}(?:-[A-Za-z0-9]{6}){2}")
 # Lv99-Fire-Ice-Wind, ERC20/ERC721: words and numbers.
 _WORD_OR_NUMBER = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+)?[0-9]{0,4}")
 

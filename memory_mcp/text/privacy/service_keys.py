@@ -16,6 +16,8 @@ from typing import Any
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
+from memory_mcp.patterns import bounded
+
 Span = tuple[int, int]
 
 _FILES = ("gitleaks.toml", "further.toml")
@@ -32,13 +34,13 @@ _LEAST_ALTERNATIONS = 3
 # What gitleaks has before a service's name and after a key. In a sentence other signs than quotation marks and spaces follow a key.
 _ANY_BEFORE = r"[\w.-]{0,50}?"
 _KEY_ENDS, _NO_MORE_OF_IT = r"""(?:[\x60'"\s;]|\\[nr]|$)""", r"(?![A-Za-z0-9_(-]|\.[A-Za-z0-9])"
-_ENDS_BEFORE = re.compile(r"\(\?:\[\^([^]]+)\]\|\\z\)\Z")
+_ENDS_BEFORE = bounded(r"\(\?:\[\^([^]]+)\]\|\\z\)\Z")
 # An underscore may precede a key, as in `_AKIA…`: only a letter or digit makes it a part of a word.
 _NOT_IN_A_WORD = "(?<![A-Za-z0-9])"
 # A repetition without an end gets one, so that no place of a text is visited more than this often by one attempt.
 _LONGEST = 4_000
 _OPENING = re.compile(r"(?:\(\?<!\[A-Za-z0-9\]\)|\\b|\(\?i?:|\()*")
-_TOKENS = re.compile(
+_TOKENS = bounded(
     r"""(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\[:[a-z]+:\]|\\.|[^\]\\])*\])|(?P<flag>\(\?i\))|(?P<open>\()|(?P<close>\))"""
     r"""|(?P<open_ended>\{(?P<least>\d+),\}|[+*])|(?P<other>(?s:.))"""
 )

@@ -17,8 +17,8 @@ from memory_mcp.transfer.formats.text_files import paragraphs
 FORM = "claude"
 NAME = "Claude"
 MEMORY_FIELDS = frozenset({"conversations_memory", "project_memories", "memory_files"})
-_PROJECTS = re.compile(r"(?:.*/)?projects(?:/[^/]+)?\.json")
-FILES = re.compile(rf"{CONVERSATIONS.pattern}|(?:.*/)?memories(?:/[^/]+)?\.json|{_PROJECTS.pattern}")
+_PROJECTS = re.compile(r"\A(?:.*/)?projects(?:/[^/]+)?\.json")
+FILES = re.compile(rf"{CONVERSATIONS.pattern}|\A(?:.*/)?memories(?:/[^/]+)?\.json|{_PROJECTS.pattern}")
 _BOLD_HEADING = re.compile(r"\*\*[^*\n]+\*\*:?")
 _NOT_SAID = {"thinking": "thoughts", "tool_use": "uses of tools", "tool_result": "results of tools"}
 

@@ -10,7 +10,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.sources import Source, blocks
 
-CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
+CONVERSATIONS = re.compile(r"\A(?:.*/)?+conversations(?:[-_]\d+)?\.json")
 
 OTHER_FILES = "other files"
 

@@ -4,7 +4,6 @@ experience.
 langchain-community has no loader for it.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,8 +18,8 @@ from memory_mcp.transfer.formats.sources import Source, blocks
 
 FORM = "mcp-memory-service"
 LIST, HASH = "memories", "content_hash"
-# As `mistake_note_add` writes them; one of pattern and context may be empty, and is the task then.
-_MISTAKE = re.compile(r"(?!Pattern: *\r?\nContext: *\r?\n)Pattern: (.*?)\nContext: (.*?)\nWrong: (.*?)\nRight: (.*)", re.DOTALL)
+# The parts of a mistake note, as `mistake_note_add` writes them; one of pattern and context may be empty, and is the task then.
+_PATTERN, _FURTHER_PARTS = "Pattern: ", ("\nContext: ", "\nWrong: ", "\nRight: ")
 _READ = frozenset(
     {"content", HASH, "tags", "memory_type", "metadata", "created_at", "created_at_iso", "updated_at", "updated_at_iso", "embedding"}
 )
@@ -52,6 +51,19 @@ def _machine(value: Any) -> str:
     return text_in(about.get("source_machine")) if isinstance(about, dict) else ""
 
 
+def _mistake(content: str) -> list[str] | None:
+    """Pattern, context, what was wrong and what is right; None where the content is no mistake note."""
+    parts, rest = [], content.removeprefix(_PATTERN)
+    if rest == content:
+        return None
+    for mark in _FURTHER_PARTS:
+        part, found, rest = rest.partition(mark)
+        if not found:
+            return None
+        parts.append(part.strip())
+    return [*parts, rest.strip()] if any(parts[:2]) else None
+
+
 def _memory(memory: Any, where: str, machine: str) -> Iterator[ImportItem]:
     if not isinstance(memory, dict) or not text_in(memory.get("content")).strip():
         yield ImportItem(where, refused="It has no text (content).")
@@ -60,9 +72,8 @@ def _memory(memory: Any, where: str, machine: str) -> Iterator[ImportItem]:
         yield ImportItem(where, left_out="vectors")
     metadata, hash_ = memory.get("metadata"), text_in(memory.get(HASH))
     further = {**import_rows.unread(memory, _READ), **(metadata if isinstance(metadata, dict) else {})}
-    mistake = _MISTAKE.fullmatch(memory["content"].strip())
-    if mistake:
-        pattern, context, wrong, right = (part.strip() for part in mistake.groups())
+    if mistake := _mistake(memory["content"].strip()):
+        pattern, context, wrong, right = mistake
         experience = Experience(" ".join((context or pattern).split()), sign=pattern, lesson=wrong, instead=right)
         seen = moment(memory.get("updated_at")) or moment(memory.get("created_at")) or "1970-01-01T00:00:00+00:00"
         fields: dict[str, Any] = {

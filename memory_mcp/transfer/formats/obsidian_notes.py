@@ -21,7 +21,7 @@ MEMORY, INDEX = "memory", "index"
 READER_FIELDS = frozenset({MARK, "date", "links", "aliases", "cssclasses"})
 # The name of an exported note ends with a digest of the key of its memory.
 _DIGEST_CHARACTERS = 10
-_NAME_WITH_DIGEST = re.compile(rf"(?:.* )?([0-9a-f]{{{_DIGEST_CHARACTERS}}})")
+_NAME_WITH_DIGEST = re.compile(rf"\A(?:.* )?([0-9a-f]{{{_DIGEST_CHARACTERS}}})")
 FRONT_MATTER_LIMIT = 2 * 1024 * 1024
 
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -44,9 +44,9 @@ _NOTE_LINK = re.compile(
 _ATTACHMENT = re.compile(r"\.(?!md$)[A-Za-z0-9]{1,5}$")
 # Placeholders of Obsidian's own templates and of the plugin Templater.
 _PLACEHOLDER = re.compile(r"\{\{(?:date|time|title)(?::[^{}\n]*)?\}\}|<%(?:[^<%]|<(?!%)|%(?!>)){0,2000}%>")
-_TEMPLATE_FOLDER = re.compile(r"[\W\d_]*(?:templates?|テンプレート|テンプレ)", re.IGNORECASE)
+_TEMPLATE_FOLDER = re.compile(r"\A[\W\d_]*(?:templates?|テンプレート|テンプレ)", re.IGNORECASE)
 # Obsidian allows letters of every script in a tag and requires one character that is not a digit.
-_TAG = re.compile(r"(?:(?<=\s)|^)#([\w/-]*[^\W\d][\w/-]*)", re.MULTILINE)
+_TAG = re.compile(r"(?:(?<=\s)|^)#([\d/-]*+[^\W\d][\w/-]*+)", re.MULTILINE)
 _LINK = re.compile(r"\[\[([^\]\[|#^]+)")
 
 

@@ -21,7 +21,7 @@ from memory_mcp.transfer.formats.text_files import decoded
 FORM = "playbook"
 HEADING = f"---\n{MARK}: {FORM}\n---\n"
 _SECTION = re.compile(r"^##(?!#)", re.MULTILINE)
-_COMMENT = re.compile(r"^<!-- *key: *([^\s,>]+)[^\n]*\n?", re.MULTILINE)
+_COMMENT = re.compile(r"^<!-- *key: *([^\s,>]++)[^\n]*+\n?", re.MULTILINE)
 _NUMBER = re.compile(r"(tried|worked|partly) (\d{1,9})", re.ASCII)
 _LAST = re.compile(r"last (\d{4}-\d\d-\d\d)", re.ASCII)
 # More of one verdict say nothing more.

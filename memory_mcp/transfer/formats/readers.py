@@ -201,7 +201,7 @@ def _of_file(path: Path) -> Format | None:
 
 def _is_graph(head: bytes) -> bool:
     """Whether the first line is an entity or a relation of the MCP reference server."""
-    return re.match(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:type"\s*:\s*"(?:entity|relation)"|entities"\s*:)', head) is not None
+    return re.match(rb'\A(?:\xef\xbb\xbf)?\s*+\{\s*+"(?:type"\s*+:\s*+"(?:entity|relation)"|entities"\s*+:)', head) is not None
 
 
 def _of_json(source: Source, name: str) -> Format | None:

@@ -16,7 +16,7 @@ from memory_mcp.transfer.formats.json_stream import OTHER_FILES, items
 from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
 
 FORM = "slack"
-DAY_FILE = re.compile(r"(?:.*/)?[^/]+/\d{4}-\d{2}-\d{2}\.json")
+DAY_FILE = re.compile(r"\A(?:.*/)?[^/]+/\d{4}-\d{2}-\d{2}\.json")
 LISTS = frozenset({"users.json", "org_users.json", "channels.json", "groups.json", "dms.json", "mpims.json"})
 # Subtypes of messages with text from a person or a bot; the others, such as channel_join, are notices.
 TEXT_SUBTYPES = frozenset({None, "", "bot_message", "me_message", "thread_broadcast", "file_share", "file_comment"})

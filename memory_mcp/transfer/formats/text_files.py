@@ -25,7 +25,7 @@ ENCODINGS = ("utf-8-sig", "cp932")
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
-_HEADINGS_ONLY = re.compile(r"(?:#{1,6} [^\n]*\n?)+")
+_HEADING = re.compile(r"#{1,6} ")
 _DAY_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.年]?(\d{2})[-_.月]?(\d{2})(?!\d)")
 
 
@@ -86,7 +86,7 @@ def paragraphs(text: str) -> list[str]:
     headings: list[str] = []
     for block in _BLANK_LINES.split(text):
         lines = block.strip("\n")
-        if _HEADINGS_ONLY.fullmatch(lines):
+        if all(map(_HEADING.match, lines.split("\n"))):
             headings.append(lines)
         elif lines.strip() or headings:
             blocks.append("\n".join([*headings, lines]))

@@ -14,11 +14,11 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects,
 from memory_mcp.transfer.formats.sources import Source
 
 FORM = "transcript"
-FILES = re.compile(r".*\.jsonl?")
+FILES = re.compile(r"\A.*\.jsonl?")
 LINE_LIMIT_BYTES = 64 * 1024**2
 # What a client writes into a message: elements at its beginning, with a - or _ in their names as no HTML has, and notes of its own.
-_ELEMENT = re.compile(r"\s*<([a-z]+(?:[-_][a-z]+)+)[^>]*>.*?</\1>\s*", re.DOTALL)
-_NOTE = re.compile(r"\s*(?:# AGENTS\.md instructions|Caveat: The messages below|\[Request interrupted)")
+_OPENING = re.compile(r"\s{0,200}+<([a-z]++(?:[-_][a-z]++)++)[^<>]*+>")
+_NOTE = re.compile(r"(?:# AGENTS\.md instructions|Caveat: The messages below|\[Request interrupted)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,12 @@ def _text(content: object) -> str:
 
 def _spoken_text(text: str) -> str:
     """A text without what the client wrote into it."""
-    while element := _ELEMENT.match(text):
-        text = text[element.end() :]
-    return "" if _NOTE.match(text) else text.strip()
+    start = 0
+    while opening := _OPENING.match(text, start):
+        closing = f"</{opening[1]}>"
+        end = text.find(closing, opening.end())
+        if end < 0:
+            break
+        start = end + len(closing)
+    spoken = text[start:].strip()
+    return "" if _NOTE.match(spoken) else spoken

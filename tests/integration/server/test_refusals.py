@@ -31,6 +31,7 @@ STATUS = {
     errors.ClockUnusable: 500,
     errors.AnalysisUnfinished: 503,
     errors.IssuerUnreachable: 503,
+    errors.SearchUnfinished: 503,
     errors.Overloaded: 503,
     errors.PersonaOverloaded: 429,
     errors.StoreFull: 507,

@@ -1,0 +1,68 @@
+"""How long the work of a call may take: it asks between two steps, and SQLite asks within a statement.
+
+The limit holds for the thread that has set it. What is done on behalf of many, such as a commit, has none.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from memory_mcp.errors import SearchUnfinished
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimit:
+    """Ends `seconds` after its start, at `ends_at` by `time.monotonic`, or earlier: once `is_given_up`, as by a caller who has gone."""
+
+    seconds: float
+    ends_at: float
+    is_given_up: Callable[[], bool]
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_given_up() or time.monotonic() >= self.ends_at
+
+    def passed(self) -> SearchUnfinished:
+        """The error of what is not done yet."""
+        if self.is_given_up():
+            return SearchUnfinished("the search was ended", "its caller has closed the connection", "Ask again")
+        return SearchUnfinished(
+            f"the search was not done within {self.seconds:g} s",
+            "the question or the memories are very long, or the server has much else to do",
+            "Ask in fewer words, or try again when less is going on",
+        )
+
+
+_current: ContextVar[TimeLimit | None] = ContextVar("time_limit", default=None)
+
+
+@contextmanager
+def limited(seconds: float, is_given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """What the block does may take so many seconds.
+
+    Raises:
+        SearchUnfinished: it took longer, or was given up.
+    """
+    token = _current.set(TimeLimit(seconds, time.monotonic() + seconds, is_given_up))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current() -> TimeLimit | None:
+    """The limit of this thread's work, if it has one."""
+    return _current.get()
+
+
+def check() -> None:
+    """Between two steps: whether there is time for the next one.
+
+    Raises:
+        SearchUnfinished: there is none.
+    """
+    limit = _current.get()
+    if limit and limit.is_over:
+        raise limit.passed()
