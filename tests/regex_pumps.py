@@ -7,7 +7,7 @@ keep the whole from matching.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, product
+from itertools import islice, permutations, product
 from re import _compiler as compiler
 from re import _constants as codes
 from re import _parser as parser
@@ -20,8 +20,10 @@ _PROBES = "aZzeé0９ \n\t\r_-.,:;/@#'\"()[]{}<>|*=あアー漢、。「」！\x
 _OF_BYTES = "".join(letter for letter in _PROBES if ord(letter) < 128)
 # Ends that hardly anything matches.
 _ENDS = ("\x00", "\n\x00", "")
-_PUMPS, _PREFIXES = 24, 8
+_PUMPS = 24
 _Item = tuple[Any, Any]
+_SETS = frozenset({codes.IN, codes.NOT_LITERAL, codes.ANY, codes.LITERAL})
+_REPEATS = frozenset({codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT})
 
 
 class Pumped(NamedTuple):
@@ -38,11 +40,10 @@ class Pumped(NamedTuple):
 
 @dataclass(slots=True)
 class _Found:
-    """A repetition: the least text before it, what it may repeat, and what follows it up to the next one."""
+    """A repetition: the least text before it, and what it may repeat."""
 
     before: str
     bodies: list[str]
-    after: str = ""
 
 
 @dataclass(slots=True)
@@ -73,35 +74,36 @@ class _Walk:
 
     def _least_of(self, item: _Item, most: int) -> list[str]:
         code, argument = item
+        if code is codes.LITERAL:
+            return [chr(argument)]
+        if code in _SETS:
+            return self.accepted(item)[:most] or ["?"]
+        if code in _REPEATS:
+            return [text * argument[0] for text in self.least(argument[2], most)] if argument[0] else [""]
         match code:
-            case codes.LITERAL:
-                return [chr(argument)]
-            case codes.IN | codes.NOT_LITERAL | codes.ANY:
-                return self.accepted(item)[:most] or ["?"]
             case codes.BRANCH:
                 return [text for branch in argument[1] for text in self.least(branch, 1)][:most] or [""]
             case codes.SUBPATTERN:
-                texts = self.least(argument[-1], most)
-                if argument[0] is not None:
-                    self.groups[argument[0]] = texts[0]
-                return texts
-            case codes.MAX_REPEAT | codes.MIN_REPEAT | codes.POSSESSIVE_REPEAT:
-                return [text * argument[0] for text in self.least(argument[2], most)] if argument[0] else [""]
+                return self._of_group(argument, most)
             case codes.ATOMIC_GROUP:
                 return self.least(argument, most)
             case codes.GROUPREF:
                 return [self.groups.get(argument, "")]
             case codes.GROUPREF_EXISTS:
                 return self.least(argument[1], most)
-            case codes.ASSERT if argument[0] > 0:
-                return [""]
         return [""]
+
+    def _of_group(self, group: Any, most: int) -> list[str]:
+        texts = self.least(group[-1], most)
+        if group[0] is not None:
+            self.groups[group[0]] = texts[0]
+        return texts
 
     def walk(self, items: Sequence[_Item], before: str) -> str:
         """Collects the repetitions among these parts, and returns the least text that they match, after `before`."""
         for item in items:
             code, argument = item
-            if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
+            if code in _REPEATS:
                 if argument[1] >= MANY:
                     self.found.append(_Found(before, self._bodies(argument[2])))
                 self.walk(argument[2], before)
@@ -121,15 +123,15 @@ class _Walk:
         items = list(items)
         while len(items) == 1 and items[0][0] is codes.SUBPATTERN:
             items = list(items[0][1][-1])
-        if len(items) == 1 and items[0][0] in (codes.IN, codes.NOT_LITERAL, codes.ANY, codes.LITERAL):
+        if len(items) == 1 and items[0][0] in _SETS:
             return self.accepted(items[0])
         return list(dict.fromkeys([*self.least(items, 6), *(letter for item in items for letter in self._letters(item))]))
 
     def _letters(self, item: _Item) -> list[str]:
         code, argument = item
-        if code in (codes.IN, codes.NOT_LITERAL, codes.ANY, codes.LITERAL):
+        if code in _SETS:
             return self.accepted(item)
-        if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
+        if code in _REPEATS:
             return [letter for each in argument[2] for letter in self._letters(each)]
         if code is codes.SUBPATTERN:
             return [letter for each in argument[-1] for letter in self._letters(each)]
@@ -153,29 +155,27 @@ def pumps(pattern: re.Pattern[Any]) -> list[Pumped]:
 
 
 def _combined(walk: _Walk, whole: str) -> Iterator[Pumped]:
-    found = walk.found
-    befores = list(dict.fromkeys(each.before for each in found))
-    for each in found:
-        tail = whole[len(each.before) :][:-1]
-        following = [later[len(each.before) :] for later in befores if later.startswith(each.before) and later != each.before]
-        bodies = _one_of_each(walk, each.bodies)
-        for body in [*bodies, *following[:4]]:
-            for suffix in (*_ENDS, tail):
-                yield Pumped(each.before, body, suffix)
-        for body in bodies[:4]:
-            yield Pumped("", each.before + body, "\x00")
-            for other in bodies[:4]:
-                if other != body:
-                    yield Pumped(each.before, body + other, "\x00")
-        for following_text in following[:4]:
-            for body in bodies[:2]:
-                yield Pumped(each.before, following_text + body, "\x00")
-    for letter in dict.fromkeys(body for each in found for body in _one_of_each(walk, each.bodies)):
+    for each in walk.found:
+        yield from _of_repetition(walk, each, whole)
+    for letter in dict.fromkeys(body for each in walk.found for body in _one_of_each(walk, each.bodies)):
         yield Pumped("", letter, "\x00")
-    if whole:
-        yield Pumped("", whole, "\x00")
-        if len(whole) > 1:
-            yield Pumped("", whole[:-1], "\x00")
+    for text in (whole, whole[:-1]):
+        if text:
+            yield Pumped("", text, "\x00")
+
+
+def _of_repetition(walk: _Walk, repetition: _Found, whole: str) -> Iterator[Pumped]:
+    """What one repetition takes, and what separates it from later ones, between what stands before it and several ends; and its beginning many times."""
+    before = repetition.before
+    bodies = _one_of_each(walk, repetition.bodies)
+    later = dict.fromkeys(each.before.removeprefix(before) for each in walk.found if each.before.startswith(before))
+    separators = [text for text in later if text][:4]
+    for pump, suffix in product([*bodies, *separators], (*_ENDS, whole[len(before) : -1])):
+        yield Pumped(before, pump, suffix)
+    for body in bodies[:4]:
+        yield Pumped("", before + body, "\x00")
+    for pair in (*permutations(bodies[:4], 2), *product(separators, bodies[:2])):
+        yield Pumped(before, "".join(pair), "\x00")
 
 
 def _one_of_each(walk: _Walk, bodies: Sequence[str]) -> list[str]:
