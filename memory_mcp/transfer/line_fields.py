@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from memory_mcp.domain import ROLE, ROLES, VERDICTS, Draft, Feedback, Restored, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.remember.validation import checked_content, checked_importance, checked_privacy_level, draft
+from memory_mcp.text.encodings import not_utf8
 from memory_mcp.text.labels import LABEL_LIMIT, label, labels, split_labels
 from memory_mcp.text.unstorable import storable
 from memory_mcp.transfer.line_vectors import Generations, embedded_in
@@ -32,7 +33,9 @@ def parsed(line: bytes) -> Mapping[str, Any] | None:
     try:
         text = line.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidInput("the line is not UTF-8", f"byte {error.start + 1} is invalid", "Save the file as UTF-8") from error
+        other = not_utf8(line)
+        seeming = f", it seems to be {other[1]}" if other and other[1] else ""
+        raise InvalidInput("the line is not UTF-8", f"byte {error.start + 1} is invalid{seeming}", "Save the file as UTF-8") from error
     if not text.strip():
         return None
     try:

@@ -139,6 +139,7 @@ def test_a_bad_line_is_refused_by_its_number_and_the_rest_is_stored(nilou: Perso
     ("line", "reason"),
     [
         (b"\xff\xfe{}", "not UTF-8"),
+        ('{"content": "海老アレルギー"}'.encode("cp932"), "not UTF-8: byte 14 is invalid, it seems to be Shift_JIS (CP932). Save"),
         (b"{", "not JSON"),
         (b'{"content": "a"} {"content": "b"}', "not JSON"),
         (b'["content"]', "the line is a list"),
