@@ -70,7 +70,7 @@ class Hints:
     times: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict)
     graph: Mapping[int, float] = field(default_factory=dict)
     freshness: Mapping[int, float] = field(default_factory=dict)
-    judged: Mapping[int, "Judged"] = field(default_factory=dict)
+    judged: Mapping[int, Judged] = field(default_factory=dict)
     questions: Mapping[int, int] = field(default_factory=dict)
     are_apart: bool = False
     is_recent: bool = False
@@ -136,7 +136,7 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
             matches[candidate.memory_id] = weight * meaning + (1 - weight) * own_words
     if matches:
         _raise_answers(candidates, hints, matches)
-    return later_of_equals(best_first(candidates, hints.origins), hints.origins)
+    return _later_of_equals(best_first(candidates, hints.origins), hints.origins)
 
 
 def _timed(score: float, candidate: Candidate, settings: Fusion) -> float:
@@ -144,7 +144,7 @@ def _timed(score: float, candidate: Candidate, settings: Fusion) -> float:
     return score + settings.date_boost * candidate.date_share if candidate.recency is None else score * RECENT_WEIGHT**candidate.recency
 
 
-def later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
+def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
     """The candidates with the one that was told later first where two in a row match equally well, unless use or judgements put the other first.
 
     The turns of one session belong together.
