@@ -21,6 +21,8 @@ STATUS = {
     errors.NotAllowed: 403,
     errors.GrantRefused: 400,
     errors.BodyLate: 408,
+    errors.BodyTooLong: 413,
+    errors.WrongMediaType: 415,
     errors.TooManyCalls: 429,
     errors.MemoryNotFound: 404,
     errors.EntityNotFound: 404,
