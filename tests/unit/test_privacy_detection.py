@@ -13,7 +13,7 @@ from secret_samples import PHRASES
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.text.privacy.ascii_view import ascii_view, lowered
-from memory_mcp.text.privacy.redaction import KINDS, Redaction, find, relations_redacted
+from memory_mcp.text.privacy.redaction import KINDS, PIECE_CHARACTERS, Redaction, find, relations_redacted
 
 LINES = lines()
 # What a rule must reach on these lines before it may take something out of a memory.
@@ -273,3 +273,22 @@ def test_what_is_said_of_a_password_is_not_taken_for_one(text: str) -> None:
 
 def test_a_text_that_looks_like_a_placeholder_hides_nothing() -> None:
     assert "AKIA" not in Redaction(Privacy()).text("[REDACTED_AKIAZ7Q2M4N6P3R5S7TU]")
+
+
+def test_a_text_of_megabytes_is_read_in_pieces_that_cut_nothing_private():
+    filler = "夕飯はカレーだった。\n"
+    lines = PIECE_CHARACTERS // len(filler)
+    key = (
+        "-----BEGIN RSA PRIVATE KEY-----\n"
+        + "\n".join("MIIEpAIBAAKCAQEA" + "b" * 48 for _ in range(20))
+        + "\n-----END RSA PRIVATE KEY-----\n"
+    )
+    for before in range(lines - 60, lines + 2, 7):
+        text = filler * before + key + "anna@example.com\n" + filler * (lines * 3)
+        redaction = Redaction(Privacy())
+        redacted = redaction.text(text)
+        assert "MIIEpAIBAAKCAQEA" not in redacted
+        assert len(text) - len(redacted) > 1_000
+        assert redaction.flagged["email"] == 1
+        assert redacted.startswith(filler * before)
+        assert redacted.endswith(filler * (lines * 3))

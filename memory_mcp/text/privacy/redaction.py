@@ -20,6 +20,10 @@ _PRIVATE_DIGITS = 10
 # Few texts need a second pass; texts that people write never need a third.
 _FURTHER_PASSES = 8
 
+# A longer text, such as one in the metadata of an import, is read in pieces: each holds the interpreter for a tenth of a second.
+PIECE_CHARACTERS = 200_000
+_KEY_BEGINS, _KEY_ENDS = "-----BEGIN ", "-----END "
+
 # Fields of an object that name what its other fields are.
 _NAMING = frozenset({"name", "key", "field", "label", "title"})
 
@@ -162,6 +166,8 @@ class Redaction:
 
     def _replaced(self, text: str, begin: int, flagged: Counter[str]) -> str:
         """Redacts until nothing changes: a pattern may match only after the text adjacent to it was replaced."""
+        if len(text) > PIECE_CHARACTERS:  # in one piece it would hold the interpreter for seconds
+            return "".join(self._replaced(piece, 0 if index else begin, flagged) for index, piece in enumerate(_pieces(text)))
         redacted = self._replaced_once(text, begin, flagged)
         for _ in range(_FURTHER_PASSES):
             if redacted == text[begin:]:
@@ -183,6 +189,19 @@ class Redaction:
             parts += [text[offset : finding.start], placeholder(finding.kind)]
             offset = finding.end
         return "".join([*parts, text[offset:]]) if parts else text[begin:]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in pieces of at most `PIECE_CHARACTERS`, which end behind a line or a blank, and not within a key of several lines."""
+    start = 0
+    while len(text) - start > PIECE_CHARACTERS:
+        last = start + PIECE_CHARACTERS
+        begun = text.rfind(_KEY_BEGINS, start, last)
+        whole = begun if begun > text.rfind(_KEY_ENDS, start, last) else last
+        end = max(text.rfind("\n", start, whole), text.rfind(" ", start, whole)) + 1
+        yield text[start : (end if end > start else last)]
+        start = end if end > start else last
+    yield text[start:]
 
 
 def _may_be_private(number: float) -> bool:
