@@ -30,6 +30,7 @@ STATUS = {
     errors.EncoderFailed: 503,
     errors.ChatFailed: 503,
     errors.NotInstalled: 501,
+    errors.ProxyUnusable: 501,
     errors.ClockUnusable: 500,
     errors.AnalysisUnfinished: 503,
     errors.IssuerUnreachable: 503,
