@@ -27,7 +27,7 @@ WORD_WEIGHT = 3
 # A word in katakana of more pairs than that is long.
 LONG_WORD_PAIRS = 4
 # A longer run of katakana is no word. As one phrase of tokens it would be compared with a text from each place where a token of it is.
-LONGEST_KATAKANA = 32
+LONGEST_KATAKANA = 24
 # The tokens of texts of at most so many characters are kept: a question and its words are read several times.
 SHORT_TEXT = 60
 
