@@ -26,7 +26,7 @@ RULES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "other-owners": {"ranking.mark_other_owners": _NOTHING},
         "asked-amounts": {"pipeline.amounts_first": _AS_IT_CAME},
         "outdated-repeats": {"reading.outdated": lambda *_: set()},
-        "later-of-equals": {"fuse.later_of_equals": _AS_IT_CAME},
+        "later-of-equals": {"fuse._later_of_equals": _AS_IT_CAME},
         "was-told": {"candidates._WAS_TOLD": re.compile("(?!)")},
         "sounds": {"candidates.as_synonyms": _NOTHING},
         "spellings": {"candidates.spelled_otherwise": _NOTHING},

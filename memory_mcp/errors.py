@@ -3,7 +3,9 @@
     MemoryMCPError
     ├── InvalidInput            the caller sent something that can't be used
     │   ├── InvalidPersonaName  a persona name is not allowed
-    │   └── SettingsRefused     values for config.json are not allowed
+    │   ├── SettingsRefused     values for config.json are not allowed
+    │   ├── BodyTooLong         a form has more bytes than may be sent to its address
+    │   └── WrongMediaType      a form brings a file where none is expected
     ├── PersonaConflict         one request names two personas
     ├── PersonaRequired         the server requires a persona and the request names none
     ├── PersonaElsewhere        the persona belongs to another server, a cell of many

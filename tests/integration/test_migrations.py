@@ -321,7 +321,7 @@ def test_the_turns_beside_a_memory_are_found_in_the_index_of_sessions_alone(brou
 
 def test_the_operations_of_an_older_server_that_were_adopted_before_get_their_time_zone(brought_up_to_date):
     before = "INSERT INTO operations(timestamp, operation_id, operation, success) VALUES ('2025-10-30T12:00:00', 'o1', 'create', 1)"
-    with brought_up_to_date("0032 times of adopted operations", before) as connection:
+    with brought_up_to_date("0033 times of adopted operations", before) as connection:
         times = dict(connection.execute("SELECT operation_id, timestamp FROM operations").fetchall())
     assert times.pop("o1") == "2025-10-30T03:00:00.000000+00:00"
     assert all(text.endswith("+00:00") for text in times.values())

@@ -150,7 +150,7 @@ def test_a_token_in_the_environment_gets_its_place_and_is_never_printed(client: 
 
 @pytest.mark.parametrize("name", [".", ".."])
 def test_a_name_that_programs_take_out_of_a_url_is_not_put_into_one(name: str) -> None:
-    done = CliRunner().invoke(app, ["connect", "--client", "open-webui", "-p", name])
+    done = CliRunner().invoke(app, ["connect", "--client", "open-webui", "-p", name, "--url", "http://h:1"])
     assert isinstance(done.exception, InvalidInput)
     assert "can't be named in a URL" in str(done.exception)
 
