@@ -59,7 +59,9 @@ def check_stores(directory: Path, keys: Keys) -> list[Finding]:
     count = Counter(name for store in found for name in store.personas or ())
     if several := sorted(name for name, places in count.items() if places > 1):
         listed = f"{', '.join(several[:NAMES_SHOWN])}{', …' if len(several) > NAMES_SHOWN else ''}"
-        findings.append(Finding("note", "store", f"{listed} in more than one of them: name the one that you mean with --data or --url."))
+        findings.append(
+            Finding("note", "store", f"{listed} in more than one of them: name the one that you mean with MEMORY_MCP_DATA or --url.")
+        )
     return findings
 
 

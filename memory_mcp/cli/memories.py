@@ -170,7 +170,8 @@ def _format_hit(mark: str, hit: Mapping[str, Any]) -> str:
     content = f"{hit['source']}: {hit['content']}" if hit.get("source") else hit["content"]
     score = worded(f"score {hit['score']:.2f}") if "score" in hit else None
     upcoming = worded(f"upcoming on {hit['upcoming_on']}") if "upcoming_on" in hit else None
-    facts = [hit.get("occurred_at") or hit.get("created_at"), hit.get("ago"), upcoming, score, hit["key"]]
+    judged = named("verdict", hit["judged"]) if "judged" in hit else None
+    facts = [hit.get("occurred_at") or hit.get("created_at"), hit.get("ago"), upcoming, score, judged, hit["key"]]
     tags = "".join(f" #{tag}" for tag in hit.get("tags", []))
     return f"{mark} {content}\n   {' · '.join(fact for fact in facts if fact)}{tags}"
 

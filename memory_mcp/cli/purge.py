@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli.japanese import tell, worded
+from memory_mcp.cli.japanese import refusal, tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, PoolName, Url, answer_of, connection, print_json
 from memory_mcp.errors import InvalidInput
 
@@ -25,38 +25,42 @@ def purge(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Erase memories for good, after listing them and asking for confirmation."""
+    """Erase memories for good, after listing them and asking for confirmation. Exit status 1: one that was named can't be erased."""
     server = connection(url, persona, pool=pool)
     listed = server.post_json("/api/purge", {"keys": keys or []})
     if not as_json or dry_run:
         print_json(listed) if as_json else _show_plan(listed, is_trial=dry_run)
+    left = [outcome for outcome in listed.get("outcomes", []) if outcome["outcome"] != "would_erase"]
     if dry_run or not listed.get("confirm"):
-        return
+        raise typer.Exit(bool(left))
     if not yes and not answer_of(lambda: typer.confirm(worded("Erase this for good? This can't be undone")), "Answer y, or use --yes"):
         raise InvalidInput("nothing is erased", "it was not confirmed", "Answer y, or use --yes")
     request = {"keys": keys or [], "confirm": listed["confirm"], "remove_kept": remove_kept or None}
     done = server.post_json("/api/purge", request)
     if as_json:
         print_json(done)
-        return
+        raise typer.Exit(bool(left))
     erased = done.get("erased", sum(outcome["outcome"] == "erased" for outcome in done.get("outcomes", [])))
     tell(f"{done['persona']}: {erased} erased" + (f", {done['trashed']} moved to the trash" if done.get("trashed") else ""))
     if not done["swept"]:
         tell("Traces remain in files that are being read; they are removed as soon as the readers finish.")
     _show_remains(done)
+    raise typer.Exit(bool(left))
 
 
 def _show_plan(listed: Mapping[str, Any], *, is_trial: bool) -> None:
     for outcome in listed.get("outcomes", []):
         what = outcome["outcome"] if is_trial else outcome["outcome"].removeprefix("would_")
-        typer.echo(f"{outcome['key']}: {worded(what)} {outcome.get('reason') or outcome.get('content', '')}".rstrip())
+        why = refusal(outcome["reason"]) if outcome.get("reason") else outcome.get("content", "")
+        typer.echo(f"{outcome['key']}: {worded(what)} {why}".rstrip())
     for what, verb in (("trash", "move to the trash"), ("erase", "erase")):
         for due in listed.get(what, []):
             since = worded(f"since {due['since']}")
             typer.echo(f"{due['key']}: {worded(verb)} ({due['rule']}, {since}) {due.get('content', '')}".rstrip())
     if "to_trash" in listed:
         tell(f"{listed['persona']}: {listed['to_trash']} to move to the trash, {listed['to_erase']} to erase")
-    _show_remains(listed)
+    if listed.get("confirm"):
+        _show_remains(listed)
 
 
 def _show_remains(answer: Mapping[str, Any]) -> None:

@@ -90,6 +90,8 @@ class LiveConfig:
                     return
                 loaded = load(text, str(self.path))
                 changed = loaded.settings != self._loaded.settings
+                if self.error:
+                    logger.info("%s is in effect again", self.path)
                 self._text, self._loaded, self.error = text, loaded, None
                 self.restart_pending = restart_needed(self._at_start.settings, loaded.settings)
                 self._log_warnings(loaded)

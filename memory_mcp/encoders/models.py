@@ -179,12 +179,18 @@ class Models:
     def why_none(self, serving: str | None) -> str:
         """Why no loaded embedder makes vectors of the generation that serves a persona."""
         if self.embedder_state.state != "loaded":
-            return f"embedder_{self.embedder_state.state}"
+            return f"embedder_{self.awaited}"
         return "nothing_embedded_yet" if serving is None else "reembedding"
+
+    @property
+    def awaited(self) -> State:
+        """The state of the embedder that is to answer: `loading` also while the fallback of an absent one is being loaded."""
+        state = self.embedder_state.state
+        return "loading" if state == "absent" and self.fallback_state.state == "loading" else state
 
     def degraded(self) -> list[str]:
         """What answers lack of what is configured, in the words of their `degraded`; of some personas only, while their indexes are made."""
-        states = {"embedder": self.embedder_state.state, "reranker": self.reranker_state.state}
+        states = {"embedder": self.awaited, "reranker": self.reranker_state.state}
         lacking = [
             f"{role}_{state}"
             for role, state in states.items()

@@ -202,8 +202,10 @@ def _with_associated(
     are_all_hits = all_are_hits(question)
     leaders = ranking.candidates if are_all_hits else is_supported(ranking.candidates, hints.questions)
     limit = search.settings.fusion.candidates_per_source if leads_on else 0
+    # What a judgement stands against leads to nothing that would stand before it.
+    leading = [candidate for candidate in leaders if not candidate.verdict]
     evidence = graph_evidence(
-        search.connection, search.persona.names, question, leaders, limit=limit, with_relations=_has_relations(question), named=named
+        search.connection, search.persona.names, question, leading, limit=limit, with_relations=_has_relations(question), named=named
     )
     if not evidence.memories:
         return Ranking(hints, leaders), evidence

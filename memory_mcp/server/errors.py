@@ -120,9 +120,13 @@ def refusal_headers(error: MemoryMCPError) -> dict[str, str]:
     return {}
 
 
+# So many of the arguments that don't fit are named: to look for the name that each was meant for takes time.
+PROBLEMS_NAMED = 5
+
+
 def argument_problems(error: pydantic.ValidationError, known: Sequence[str]) -> list[str]:
     """Say of each argument that doesn't fit why, in our words: no links of a library, no echo of a whole input."""
-    return [_argument_problem(problem, known) for problem in error.errors(include_url=False)]
+    return [_argument_problem(problem, known) for problem in error.errors(include_url=False)[:PROBLEMS_NAMED]]
 
 
 def _argument_problem(problem: Any, known: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
+from urllib.parse import unquote
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -40,7 +41,8 @@ _IGNORED = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\
 # After folding: Greek and Cyrillic letters that look like Latin ones, digits that look like letters, katakana to hiragana, kanji that
 # look like katakana, and strokes.
 _LOOK_ALIKES: Mapping[int, int | str] = {
-    **str.maketrans("аеорсухіјѕԁһԛԝѵӏвкмнтαοερυικνχβτμγϲ", "aeopcyxijsdhqwvlbkmhtaoepyikvxbtmyc"),
+    # What is an i is an l: each letter is replaced once.
+    **str.maketrans("аеорсухіјѕԁһԛԝѵӏвкмнтαοερυικνχβτμγϲσıɑг", "aeopcyxljsdhqwvlbkmhtaoepylkvxbtmycclar"),
     **str.maketrans("01i|", "olll"),
     **{katakana: katakana - 0x60 for katakana in range(0x30A1, 0x30F7)},
     **str.maketrans("二口力夕工八卜千三", "にろかたえはとちみ"),
@@ -177,11 +179,12 @@ def findings_in(row: Mapping[str, Any]) -> Iterator[PrivateFinding]:
     key = str(row.get("key") or row.get("entity") or row.get("relation") or "")
     if row.get("privacy_level") == "private":
         yield PrivateFinding(key, "privacy_level", "private")
-    # In a key, underscores stand between words.
+    # In a key, underscores stand between words, and hyphens may stand in numbers; it may be percent-encoded.
     texts = {
-        name: str(value).replace("_", " ") if name in ("key", "supersedes") else value
+        name: f"{written}\n{written.replace('-', ' ')}" if name in ("key", "supersedes") else value
         for name, value in row.items()
         if name != "session_id"
+        for written in [unquote(str(value)).replace("_", " ")]
     }
     text = "\n".join(leaves(texts))
     for finding in find(text, KINDS):

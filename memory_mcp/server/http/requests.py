@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import pydantic
 from pydantic.fields import FieldInfo
@@ -51,6 +52,11 @@ def _kinds_of(model: type[Arguments]) -> Mapping[str, type]:
 
 
 def _check_query(request: Request, known: Collection[str]) -> None:
+    query = unquote_to_bytes(request.scope["query_string"])
+    if b"\0" not in query and (other := not_utf8(query)):
+        raise InvalidInput(
+            f"the query is not UTF-8 (byte {other[0]})", f"it seems to be {other[1]}" if other[1] else "", "Send it as UTF-8"
+        )
     for name in request.query_params:
         if name not in known:
             hint = f"Known parameters are {', '.join(known)}" if known else "Leave it out: this route reads none from the query"

@@ -15,6 +15,8 @@ from memory_mcp.server.http.requests import BODY_LIMIT_BYTES
 from memory_mcp.server.rewording import REWORDED
 from memory_mcp.text.encodings import not_utf8
 
+# Each unknown one is looked at before the call is refused.
+ARGUMENTS_LIMIT = 100
 PARSE_ERROR, INVALID_REQUEST, OVERLOADED = -32700, -32600, -32000
 
 _HALF_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -48,8 +50,16 @@ def _unreadable(body: bytes) -> JSONResponse | None:
         return json_rpc_refusal(
             400, PARSE_ERROR, "The call holds a number of thousands of digits, or lists within lists without end. Nothing was stored."
         )
+    return _unusable(call, body)
+
+
+def _unusable(call: Any, body: bytes) -> JSONResponse | None:
     if not _is_json_rpc(call):
         return json_rpc_refusal(400, INVALID_REQUEST, f"{REWORDED[400]} Nothing was stored.", _identity(call))
+    if (count := _argument_count(call)) > ARGUMENTS_LIMIT:
+        return json_rpc_refusal(
+            400, INVALID_REQUEST, f"The call has {count:,} arguments; no tool takes so many. Nothing was stored.", _identity(call)
+        )
     if _HALF_SURROGATE.search(body) and any(_is_half(text) for text in _texts(call)):
         return json_rpc_refusal(
             400,
@@ -58,6 +68,12 @@ def _unreadable(body: bytes) -> JSONResponse | None:
             _identity(call),
         )
     return None
+
+
+def _argument_count(call: Any) -> int:
+    params = call.get("params") if isinstance(call, dict) else None
+    arguments = params.get("arguments") if isinstance(params, dict) else None
+    return len(arguments) if isinstance(arguments, dict) else 0
 
 
 def _is_json_rpc(call: Any) -> bool:

@@ -165,7 +165,7 @@ async def _register(registrations: RateLimits, request: Request, oauth: OAuth) -
         why = "they are https, http on the user's machine, or a scheme of the client's own"
         raise GrantRefused("one of the redirect addresses can't be used", why, code="invalid_redirect_uri")
     runtime = _runtime(request)
-    name = (metadata.client_name or "").strip()[:NAME_LIMIT]
+    name = "".join(filter(str.isprintable, metadata.client_name or "")).strip()[:NAME_LIMIT]
     client = await run_in_threadpool(
         oauth_grants.register_client, runtime.personas.directory, name=name, redirect_uris=addresses, now=runtime.clock()
     )

@@ -97,6 +97,25 @@ def test_a_body_that_is_no_call_is_refused_in_our_words(post, body, words):
     assert "Nothing was stored." in message
 
 
+def test_a_call_with_more_arguments_than_any_tool_takes_is_refused_before_they_are_looked_at(http):
+    call = {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "method": "tools/call",
+        "params": {"name": "recall", "arguments": {f"a{n}": n for n in range(50_000)}},
+    }
+    answer = http.post("/mcp", json=call, headers={"Accept": "application/json, text/event-stream"})
+    assert answer.status_code == 400
+    assert answer.json()["id"] == 7
+    assert "50,000 arguments" in answer.json()["error"]["message"]
+
+
+def test_a_query_in_another_encoding_is_refused_and_the_encoding_named(http):
+    answer = http.get("/api/recall?query=" + "".join(f"%{byte:02X}" for byte in "健太は海老アレルギー".encode("cp932")))
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "the query is not UTF-8 (byte 7): it seems to be Shift_JIS (CP932). Send it as UTF-8."
+
+
 @pytest.mark.parametrize("encoding", ["cp932", "shift_jis", "euc_jp", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "iso2022_jp", "cp1252"])
 def test_a_body_of_a_route_in_another_encoding_is_refused_and_the_encoding_named(http, encoding):
     text = "déjà vu" if encoding == "cp1252" else "健太は海老アレルギー。"
