@@ -105,7 +105,8 @@ class ConcurrencyLimiter:
             if waiting.turn.done() and not waiting.turn.cancelled():  # its turn came in the same moment: the next one gets it
                 self._end(caller)
             else:
-                self._leave(waiting)
+                self._remove(waiting)
+                self._let_in()  # behind it may be one that may run
             raise
         try:
             yield
@@ -119,11 +120,11 @@ class ConcurrencyLimiter:
             first = next((queue[0] for queue in self._queues.values() if self._may_run(queue[0], limits)), None)
             if first is None:
                 return
-            name = first.caller[0]
-            self._queues[name].popleft()
-            self._queues.move_to_end(name)
-            if not self._queues[name]:
-                del self._queues[name]
+            self._remove(first)
+            if first.turn.done():  # its call was canceled, and hasn't run since
+                continue
+            if first.caller[0] in self._queues:
+                self._queues.move_to_end(first.caller[0])
             self._turns += 1
             self._running.update(first.caller)
             first.turn.set_result(None)
@@ -139,7 +140,7 @@ class ConcurrencyLimiter:
         _count_down(self._running, caller)
         self._let_in()
 
-    def _leave(self, waiting: "_Waiting") -> None:
+    def _remove(self, waiting: "_Waiting") -> None:
         name = waiting.caller[0]
         queue = self._queues.get(name)
         if queue and waiting in queue:

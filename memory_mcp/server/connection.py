@@ -20,6 +20,8 @@ MOST_WAITING, FEW_WAITING = 64 * 1024, 16 * 1024
 # What a client must take of an answer within `silence_seconds`.
 LEAST_TAKEN = MOST_WAITING - FEW_WAITING
 UNSENT_BYTES = 128 * 1024
+# What a chunk of a body must have on average, and how many smaller ones may follow one another: each takes as long as kilobytes of a large one.
+LEAST_CHUNK_BYTES, SMALL_CHUNKS = 12, 512
 
 
 class Connection(H11Protocol):
@@ -31,6 +33,7 @@ class Connection(H11Protocol):
 
     def __init__(self, *arguments: Any, bounds: Bounds, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self.conn: RequestParser = RequestParser(h11.SERVER)
         self._bounds = bounds
         self._headers, self._answer, self._rest = (_Patience(self.loop, bounds) for _ in range(3))
 
@@ -48,6 +51,8 @@ class Connection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Stop waiting when the headers are complete, and wait for those of a further request from their first byte."""
         super().data_received(data)
+        if self.conn.is_deaf and self.transport.can_write_eof():
+            self.transport.write_eof()  # the client can still read its answer, and sees that no further request is taken
         if self.conn.their_state is not h11.SEND_BODY:
             self._rest.end()
         if self.conn.their_state is not h11.IDLE:
@@ -61,6 +66,16 @@ class Connection(H11Protocol):
         if self.conn.their_state is h11.SEND_BODY and not self._rest.is_waiting:
             self._rest.begin(self.transport.close)
         super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP and end its call, which would otherwise still answer; if it has begun to, only the connection is closed."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
@@ -80,6 +95,47 @@ class Connection(H11Protocol):
             _give_up(self.transport)
         else:
             self._wait_for_reader(left)
+
+
+class RequestParser(h11.Connection):
+    """Parses requests, but no flood of tiny chunks: they would hold the event loop, and with it everybody.
+
+    While nobody has answered, such a body is refused. What follows an answer is of no use to anybody: after `SMALL_CHUNKS` of it, all else
+    is dropped unread.
+    """
+
+    def __init__(self, role: type[h11.SERVER]) -> None:
+        super().__init__(role)
+        self._credit_bytes = 0
+        self.is_deaf = False
+
+    def receive_data(self, data: bytes) -> None:
+        """Take what has arrived."""
+        if not self.is_deaf:
+            super().receive_data(data)
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """Parse what comes next.
+
+        Raises:
+            h11.RemoteProtocolError: it is no HTTP, or in too many chunks.
+        """
+        event = h11.NEED_DATA if self.is_deaf else super().next_event()
+        if isinstance(event, h11.Request):
+            self._credit_bytes = SMALL_CHUNKS * LEAST_CHUNK_BYTES
+        elif isinstance(event, h11.Data):
+            self._count(event)
+        return h11.NEED_DATA if self.is_deaf else event
+
+    def _count(self, data: h11.Data) -> None:
+        is_wanted = self.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY)
+        if is_wanted:
+            self._credit_bytes = min(self._credit_bytes + len(data.data), SMALL_CHUNKS * LEAST_CHUNK_BYTES)
+        if data.chunk_end:
+            self._credit_bytes -= LEAST_CHUNK_BYTES
+        if self._credit_bytes < 0 and is_wanted:
+            raise h11.RemoteProtocolError("the chunks of the body are too small")
+        self.is_deaf = self._credit_bytes < 0
 
 
 class _Patience:

@@ -112,6 +112,45 @@ def test_a_turn_that_is_given_to_a_caller_who_gives_up_in_the_same_moment_goes_t
     play(scene, at_once=1)
 
 
+def test_a_caller_that_gives_up_in_the_moment_in_which_a_turn_becomes_free_takes_none() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.begin("a 1", "a 2", "b 1", "a 3")
+        stage._ends["a 1"].set()
+        stage._tasks["a 2"].cancel()
+        await stage.give_up("b 1")
+        assert (stage.on, stage.places.running) == (["a 3"], 1)
+        assert stage._tasks["a 1"].done()
+        assert stage._tasks["a 1"].exception() is None
+        await stage.end("a 3")
+        assert stage.places.running == 0
+
+    play(scene, at_once=1)
+
+
+def test_a_call_may_run_as_soon_as_the_one_before_it_that_may_not_has_given_up() -> None:
+    async def run() -> None:
+        places = limited(at_once=3, at_once_per_persona=1)
+        ends = asyncio.Event()
+
+        async def call(*caller: str) -> None:
+            async with places.turn(*caller):
+                await ends.wait()
+
+        async with asyncio.TaskGroup() as calls:
+            calls.create_task(call("a", "token 1"))
+            waiting = calls.create_task(call("b", "token 1"))
+            calls.create_task(call("b", "token 2"))
+            await asyncio.sleep(0)
+            assert places.running == 1
+            waiting.cancel()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert places.running == 2
+            ends.set()
+
+    asyncio.run(run())
+
+
 def test_one_call_too_many_is_refused_at_once_and_a_place_that_is_left_is_free() -> None:
     full = limited(at_once=2, waiting=1)
     with ExitStack() as places:

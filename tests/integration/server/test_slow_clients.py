@@ -202,3 +202,57 @@ def test_a_body_that_is_too_long_by_its_own_word_takes_no_turn(served, http, pat
         for connection in [stack.enter_context(begun(served.port, path, length)) for _ in range(3)]:
             assert connection.recv(12)[9:] == status
         assert http.get("/api/stats").status_code == 200
+
+
+TINY_CHUNKS = b"1\r\n \r\n" * 20_000
+
+
+def chunked(path: str) -> bytes:
+    return f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Persona: nilou\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+
+
+def answer_of(connection: socket.socket, until: bytes = b"") -> bytes:
+    """All that comes until the server has said so or has closed the connection."""
+    answer = b""
+    with suppress(ConnectionError):
+        while (not until or until not in answer) and (part := connection.recv(4_096)):
+            answer += part
+    return answer
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/ui/sign-in", "/api/purge", "/api/import", "/api/import/file", "/nowhere"])
+def test_a_body_in_tiny_chunks_is_refused_as_soon_as_there_are_too_many(served, http, path, caplog):
+    served.bounds.silence_seconds = 10 * HANG_SECONDS
+    with socket.create_connection(("127.0.0.1", served.port), timeout=HANG_SECONDS) as connection, suppress(ConnectionError):
+        connection.sendall(chunked(path) + TINY_CHUNKS)
+        while True:
+            connection.sendall(TINY_CHUNKS)
+    assert http.get("/api/stats").status_code == 200
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_what_follows_an_answer_in_tiny_chunks_is_dropped_and_the_answer_can_be_read(served, http):
+    served.bounds.silence_seconds = 10 * HANG_SECONDS
+    with socket.create_connection(("127.0.0.1", served.port), timeout=HANG_SECONDS) as connection:
+        connection.sendall(chunked("/nowhere"))
+        assert connection.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 404"
+        for _ in range(20):
+            connection.sendall(TINY_CHUNKS)
+        assert answer_of(connection).startswith(b"HTTP/1.1 404")  # to its end: no further request is taken
+        connection.sendall(TINY_CHUNKS)
+        assert http.get("/api/stats").status_code == 200
+
+
+def test_a_connection_is_kept_when_the_rest_of_an_answered_body_is_ordinary(served):
+    with socket.create_connection(("127.0.0.1", served.port), timeout=HANG_SECONDS) as connection:
+        connection.sendall(chunked("/nowhere"))
+        assert connection.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 404"
+        connection.sendall(b"1000\r\n" + b"x" * 4_096 + b"\r\n" + b"1\r\n \r\n" * 300 + b"0\r\n\r\n")
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert b"HTTP/1.1 200" in answer_of(connection, b"HTTP/1.1 200")
+
+
+def test_ordinary_chunked_uploads_arrive_whole(served, http):
+    lines = [f'{{"content":"{number}"}}\r\n'.encode() for number in range(2_000)]
+    for persona, chunks in (("dehya", lines), ("candace", [b"".join(lines)]), ("aya", [b"\r\n" * 50_000, *lines])):
+        assert http.post("/api/import", content=iter(chunks), headers={"X-Persona": persona}).json()["stored"] == len(lines)
