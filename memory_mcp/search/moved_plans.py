@@ -54,14 +54,23 @@ class _Sentence(NamedTuple):
 
 
 def still_upcoming(
-    connection: apsw.Connection, counts: TokenCounts, now: datetime, end: datetime, zone: ZoneInfo, limit: int
+    connection: apsw.Connection,
+    counts: TokenCounts,
+    now: datetime,
+    end: datetime,
+    zone: ZoneInfo,
+    limit: int,
+    characters: int | None = None,
 ) -> list[Memory]:
-    """What is upcoming (`memories.upcoming`) without plans that a later memory moved or called off, and without what tells that."""
+    """What is upcoming (`memories.upcoming`) without plans that a later memory moved or called off, and without what tells that.
+
+    `characters`, with which no more of each content is read, is above `LONGEST`.
+    """
 
     def plans() -> Iterator[Memory]:
-        yield from (nearest := memories.upcoming(connection, now, end, zone, limit))
+        yield from (nearest := memories.upcoming(connection, now, end, zone, limit, characters))
         if len(nearest) == limit:
-            yield from memories.upcoming(connection, now, end, zone, limit + SPARE)[limit:]
+            yield from memories.upcoming(connection, now, end, zone, limit + SPARE, characters)[limit:]
 
     def still_stands(plan: Memory) -> bool:
         return not tells_only_off(plan, zone) and change_of_plan(connection, counts, plan, Filters(), zone) is None

@@ -17,6 +17,7 @@ from memory_mcp import process
 from memory_mcp.errors import InvalidInput, MemoryMCPError, Overloaded
 from memory_mcp.personas.recovery import IMPORTS_NAME
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY
+from memory_mcp.transfer.formats import ZIP_SUFFIX
 from memory_mcp.transfer.formats.processes import ReadingProcesses
 from memory_mcp.transfer.formats.worker import Answer, Asked
 from memory_mcp.transfer.jsonlines import ImportResult
@@ -93,15 +94,18 @@ Work = Callable[[ImportJob, Path], None]
 @dataclass(frozen=True, slots=True)
 class ImportLimits:
     """What imports may take: how many wait, of one caller and of all; how many run and how many of those store at once; how many bytes lie in
-    the data directory meanwhile. A caller with no more than `small_bytes` there is not refused for what the others have there."""
+    the data directory meanwhile. A caller with no more than `small_bytes` there is not refused for what the others have there. Files of no more
+    than `quick_bytes` have `quick_at_once` places of their own besides the others', where no large one keeps them waiting."""
 
     waiting: int = WAITING_LIMIT
     waiting_in_all: int = 200
     at_once: int = 4
+    quick_at_once: int = 2
     storing_at_once: int = 2
     bytes_of_caller: int = 4 * 1024**3
     bytes_in_all: int = 16 * 1024**3
     small_bytes: int = 64 * 1024**2
+    quick_bytes: int = 1024**2
 
 
 class ImportJobs:
@@ -116,6 +120,7 @@ class ImportJobs:
         self._jobs: OrderedDict[str, ImportJob] = OrderedDict()
         self._waiting: list[tuple[ImportJob, Path, Work]] = []
         self._running: dict[str, threading.Thread] = {}
+        self._quick: set[str] = set()  # those of the running that have a place for small files
         self._staged: dict[str, tuple[str, int]] = {}
         self._turns, self._last_turn = itertools.count(1), dict[str, int]()
         self._lock = threading.Lock()
@@ -226,17 +231,26 @@ class ImportJobs:
 
     def _start_next(self) -> None:
         """Starts what may run now. The lock is held."""
-        while not self._is_closed and len(self._running) < self._limits.at_once:
+        while not self._is_closed:
+            is_full = len(self._running) - len(self._quick) >= self._limits.at_once
             free = [waiting for waiting in self._waiting if waiting[0].caller not in self._running]
+            if is_full:
+                free = [waiting for waiting in free if self._is_quick(waiting[1])] if len(self._quick) < self._limits.quick_at_once else []
             if not free:
                 return
             following = min(free, key=lambda waiting: [self._last_turn.get(name, 0) for name in waiting[0].callers])
             self._waiting.remove(following)
             job = following[0]
+            if is_full:
+                self._quick.add(job.caller)
             self._last_turn.update(dict.fromkeys(job.callers, next(self._turns)))
             thread = threading.Thread(target=self._run, args=following, name=f"import {job.id}", daemon=True)
             self._running[job.caller] = thread
             thread.start()
+
+    def _is_quick(self, path: Path) -> bool:
+        """A zip is none: it may hold much more than its size."""
+        return path.suffix.lower() != ZIP_SUFFIX and self._staged[path.parent.name][1] <= self._limits.quick_bytes
 
     def _run(self, job: ImportJob, path: Path, work: Work) -> None:
         state, error = _outcome(job, path, work)
@@ -246,6 +260,7 @@ class ImportJobs:
             job.end_reading = None
             job.error, job.state = error, state  # after the file: when an import is over, nothing of it is left
             del self._running[job.caller]
+            self._quick.discard(job.caller)
             self._start_next()
 
     def _remove(self, directory: Path) -> None:

@@ -40,7 +40,7 @@ AND NOT EXISTS (SELECT 1 FROM memories p WHERE p.key = m.supersedes AND p.delete
 
 @dataclass(frozen=True, slots=True)
 class DueMemories:
-    """The first memories that are due, in order, and their total number."""
+    """The first memories that are due, in order, with the beginnings of their texts (`memories.beginnings`), and their total number."""
 
     memories: tuple[Memory, ...]
     total: int
@@ -239,7 +239,7 @@ def _due(connection: apsw.Connection, condition: str, values: Sequence[object], 
     ids = [
         row[0] for row in connection.execute(f"SELECT m.id FROM memories m WHERE {condition} ORDER BY {order} LIMIT ?", (*values, limit))
     ]
-    known = memories.by_ids(connection, ids)
+    known = memories.beginnings(connection, ids)
     return DueMemories(tuple(known[memory_id] for memory_id in ids), total)
 
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from datetime import datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,9 +18,10 @@ from memory_mcp.domain import ROLE, ROLES, Draft, Expiry, Filters, Memory, Origi
 from memory_mcp.store import feedback
 from memory_mcp.store.expiry import expiry_text
 from memory_mcp.store.memory_dates import NAMED_IN
-from memory_mcp.store.memory_rows import COLUMNS, SUCCESSOR, memory_of, unreadable
+from memory_mcp.store.memory_rows import COLUMNS, SUCCESSOR, columns_with_beginnings, memory_of, unreadable
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
+from memory_mcp.text.budget import PREVIEW_CHARACTERS, preview
 from memory_mcp.text.micro_summary import micro_summary
 
 # A memory has up to 200,000 characters.
@@ -155,6 +156,11 @@ def by_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Memor
     return {memory.key: memory for memory in map(memory_of, rows)}
 
 
+def ids_of_keys(connection: apsw.Connection, keys: Sequence[str]) -> list[int]:
+    """The ids of the memories with these keys, including deleted and replaced ones."""
+    return [row[0] for row in connection.execute("SELECT id FROM memories WHERE key IN (SELECT value FROM json_each(?))", (_json(keys),))]
+
+
 def keys_with_prefix(connection: apsw.Connection, prefix: str) -> list[str]:
     """The keys that begin with `prefix`."""
     last = prefix + "\U0010ffff"
@@ -175,6 +181,18 @@ def by_ids(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Memory]
     """The memories with these ids."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))", (json_ids(ids),))
     return {memory.id: memory for memory in map(memory_of, rows)}
+
+
+def beginnings(connection: apsw.Connection, ids: Iterable[int], characters: int = PREVIEW_CHARACTERS) -> dict[int, Memory]:
+    """The memories with these ids for a list, each with only the beginning of its content, of which `preview` shows the same."""
+    read_characters = 2 * characters
+    columns = columns_with_beginnings(read_characters)
+    rows = connection.execute(f"SELECT {columns} FROM memories m WHERE m.id IN (SELECT value FROM json_each(?))", (json_ids(ids),))
+    begun = [memory_of(row) for row in rows]
+    for index, memory in enumerate(begun):
+        if len(memory.content) >= read_characters and len(preview(memory.content, characters + 1)) <= characters:  # much of it is blank
+            begun[index] = replace(memory, content=preview(by_ids(connection, [memory.id])[memory.id].content, characters))
+    return {memory.id: memory for memory in begun}
 
 
 def contents(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
@@ -211,10 +229,13 @@ def core(connection: apsw.Connection, importance: float, filters: Filters, limit
     return [memory_of(row) for row in rows]
 
 
-def upcoming(connection: apsw.Connection, now: datetime, end: datetime, zone: ZoneInfo, limit: int) -> list[Memory]:
+def upcoming(
+    connection: apsw.Connection, now: datetime, end: datetime, zone: ZoneInfo, limit: int, characters: int | None = None
+) -> list[Memory]:
     """The current memories of what has not ended and begins before `end`, of those that happen then or name it, the nearest first; without summaries.
 
     What has begun counts if it was stored before it began, and if it lasts no longer than `LONGEST_UNDER_WAY`: later memories of it are no plans.
+    With `characters`, no more of each content is read.
     """
     today = _midnight(now, zone)
     moments = (now, end, now - LONGEST_UNDER_WAY, now + LONGEST_UNDER_WAY, today, today + timedelta(days=1))
@@ -231,7 +252,7 @@ def upcoming(connection: apsw.Connection, now: datetime, end: datetime, zone: Zo
         f"UNION ALL SELECT * FROM (SELECT m.id, m.occurred_at {happening} AND {EVENT_TIME} >= ?1 AND {EVENT_TIME} < ?2 ORDER BY {EVENT_TIME}, m.id LIMIT ?7) "
         f"UNION ALL SELECT m.id, m.occurred_at {happening} AND {EVENT_TIME} = ?5 AND m.created_at < ?5), "
         "nearest AS (SELECT id, min(start) AS start FROM dated GROUP BY id) "
-        f"SELECT {COLUMNS} FROM nearest n JOIN memories m ON m.id = n.id ORDER BY n.start, m.id LIMIT ?7",
+        f"SELECT {columns_with_beginnings(characters) if characters else COLUMNS} FROM nearest n JOIN memories m ON m.id = n.id ORDER BY n.start, m.id LIMIT ?7",
         (*map(to_text, moments), limit),
     )
     return [memory_of(row) for row in rows]

@@ -31,6 +31,11 @@ COLUMNS = (
 )
 
 
+def columns_with_beginnings(characters: int) -> str:
+    """`COLUMNS` with no more than so many characters of each content. What is no text, in a row edited by hand, is read as it is."""
+    return COLUMNS.replace("m.content", f"iif(typeof(m.content) = 'text', substr(m.content, 1, {characters}), m.content)")
+
+
 def memory_of(row: tuple[Any, ...]) -> Memory:
     """The memory of a row. Unreadable values of a row edited by hand are left out: a slip hides no memory."""
     try:

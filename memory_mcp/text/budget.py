@@ -3,6 +3,7 @@
 import re
 
 LINE_OVERHEAD_TOKENS = 3
+PREVIEW_CHARACTERS = 80
 
 _WIDE = re.compile("[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]")
 
@@ -40,7 +41,7 @@ def cut_to_tokens(text: str, budget: int) -> str:
     return text[:low].rstrip() + "…"
 
 
-def preview(text: str, characters: int = 80) -> str:
+def preview(text: str, characters: int = PREVIEW_CHARACTERS) -> str:
     """One line of at most `characters` characters."""
     line = " ".join(text.split())
     return line if len(line) <= characters else line[: characters - 1] + "…"

@@ -108,7 +108,7 @@ def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -
     comparison = persona.database.kept("proposals", lambda: _compare(persona, settings, now), (settings.decay, f"{now:%Y-%m-%d %H}"))
     grouped, flags, faded = comparison.grouped[:limit], comparison.flags[:limit], comparison.faded[:limit]
     with persona.database.read() as connection:
-        shown = memories.by_ids(connection, _shown(grouped, flags, faded))
+        shown = memories.beginnings(connection, _shown(grouped, flags, faded))
     return Proposals(
         compared=comparison.compared,
         of=comparison.total,

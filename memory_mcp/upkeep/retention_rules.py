@@ -16,7 +16,7 @@ from memory_mcp.config.settings import Retention, Settings
 from memory_mcp.domain import KINDS, Kind, Memory
 from memory_mcp.errors import Overloaded
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import erasure, expiry, summary_rows, trash
+from memory_mcp.store import erasure, expiry, memories, summary_rows, trash
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import optional_from_text, optional_to_text, to_text
 from memory_mcp.store.vectors.index_cache import IndexCache
@@ -135,7 +135,10 @@ def _expire_by_time(connection: apsw.Connection, now: datetime) -> list[Operatio
 def _move(connection: apsw.Connection, due: Sequence[Due], now: datetime) -> list[Operation]:
     """Move memories to the trash. Returns the operations to log."""
     rules = {entry.memory.id: entry.rule for entry in due}
-    return trash.move(connection, [entry.memory for entry in due], lambda memory: {"rule": rules[memory.id], "by": "retention"}, now)
+    whole = memories.by_ids(connection, rules)
+    return trash.move(
+        connection, [whole[entry.memory.id] for entry in due], lambda memory: {"rule": rules[memory.id], "by": "retention"}, now
+    )
 
 
 def _due_for_trash(connection: apsw.Connection, rules: Retention, now: datetime, limit: int) -> tuple[Sequence[Due], int]:

@@ -63,6 +63,25 @@ def test_no_part_and_no_line_is_longer_than_what_is_stored_at_once(tmp_path):
     assert max(sum(len(line) for _, line in part.lines) for part in parts) <= PART_BYTES + LINE_LIMIT_BYTES
 
 
+def test_blank_lines_are_skipped_in_bulk_and_counted_in_places(tmp_path):
+    lines = [b"\xef\xbb\xbf{}", *[b""] * 3_000_000, b"[]", b" \t\r", b" " * 20_000, b"{}", b"  ", b" " * (LINE_LIMIT_BYTES + 2), b"a", b" "]
+    told = list(answers(asked(written(tmp_path / "a.jsonl", b"\n".join(lines)))))
+    assert [line for answer in told if isinstance(answer, Part) for line in answer.lines] == [
+        ("line 1", lines[0]),
+        ("line 3000002", b"[]"),
+        ("line 3000005", b"{}"),
+        ("line 3000007", b" " * (LINE_LIMIT_BYTES + 1)),
+        ("line 3000008", b"a"),
+    ]
+    assert len(told) < 20  # of one part there is little to tell
+
+
+def test_a_file_of_blank_lines_has_nothing_to_import(tmp_path):
+    told = list(answers(asked(written(tmp_path / "a.jsonl", b"\n" * 1_000_000))))
+    assert "the file has nothing to import" in str(told[-1].refusal)
+    assert len(told) == 3
+
+
 def test_small_files_share_a_process_and_a_large_one_takes_its_memory_with_it(processes, tmp_path, eventually):
     small = written(tmp_path / "a.txt", "a")
     pids = set()

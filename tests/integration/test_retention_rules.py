@@ -1,5 +1,6 @@
 """How long memories are kept: what goes into the trash by itself, what is erased from there, and what never goes."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -47,6 +48,19 @@ def test_each_kind_has_days_of_its_own_and_none_of_them_is_on_by_itself(say, ask
     chore(31, conversation_days=30)
     assert keys_of(ask(mode="recent")) == {fact}
     assert history.of(nilou, talk).done[-1].metadata == {"rule": "conversation_days 30", "by": "retention"}
+
+
+def test_of_a_long_memory_the_beginning_is_listed_and_the_whole_is_recorded_as_it_goes(say, nilou, chore, now):
+    text = "話したこと。" * 30_000
+    key = say(text, kind="conversation").key
+    (due,) = retention_rules.list_due(nilou, Settings(retention={"conversation_days": 30}).retention, now + 31 * DAY).to_trash
+    assert text.startswith(due.memory.content)
+    assert len(due.memory.content) < 200
+    chore(31, conversation_days=30)
+    assert history.of(nilou, key).memory.content == text
+    with nilou.database.read() as connection:
+        (before,) = connection.execute("SELECT before FROM operations WHERE key = ? AND operation = 'delete'", (key,)).fetchone()
+    assert json.loads(before) == {"content": text}
 
 
 def test_what_lies_in_the_trash_for_thirty_days_is_erased(say, nilou, chore, now):

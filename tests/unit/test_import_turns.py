@@ -30,8 +30,8 @@ class Queue:
         self.directory, self.jobs = directory, ImportJobs(limits)
         self.begun, self._gates, self._changed = [], {}, threading.Condition()
 
-    def send(self, persona, token=None, size=0):
-        with self.jobs.staged(self.directory, "a.jsonl", persona, token) as path:
+    def send(self, persona, token=None, size=0, name="a.jsonl"):
+        with self.jobs.staged(self.directory, name, persona, token) as path:
             self.jobs.add_bytes(path, size)
             return self.jobs.start(path, persona, self._work, dry_run=False, token=token)
 
@@ -67,8 +67,22 @@ def test_one_import_of_a_caller_runs_and_those_of_others_beside_it(served):
     assert [job.state for job in many[1:]] == ["waiting"] * 4
 
 
+def test_a_small_file_does_not_wait_for_large_ones(served):
+    queue = served(at_once=2, quick_at_once=2, quick_bytes=10)
+    large = [queue.send("x", token, 11) for token in "abc"]
+    queue.waits_for(2)
+    packed = queue.send("x", "z", 1, "a.ZIP")
+    small = [queue.send("x", token, 10) for token in "adefd"]
+    assert queue.waits_for(4)[2:] == [("d", "x"), ("e", "x")]
+    assert [job.state for job in (large[2], packed, small[0], *small[3:])] == ["waiting"] * 5  # one of a caller, and two in all
+    queue.go_on(small[1])
+    assert queue.waits_for(5)[4:] == [("f", "x")]
+    queue.go_on(large[0])
+    assert queue.waits_for(6)[5:] == [("c", "x")]  # whatever runs beside, large ones keep their places
+
+
 def test_turns_go_round_among_callers_and_their_personas(served):
-    queue = served(at_once=1)
+    queue = served(at_once=1, quick_at_once=0)
     jobs = [
         queue.send(persona, token)
         for persona, token in [("x", "a"), ("x", "a"), ("x", "a"), ("y", "a"), ("x", "b"), ("x", "c"), ("x", "b")]

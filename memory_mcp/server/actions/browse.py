@@ -68,7 +68,7 @@ def list_memories(call: Call, arguments: ListArguments) -> Json:
             connection, filters, arguments.limit + 1, shelf=arguments.shelf, privacy_level=privacy_level, after=after
         )
         shown = page[: arguments.limit]
-        by_id = memories.by_ids(connection, [position.id for position in shown])
+        by_id = memories.beginnings(connection, [position.id for position in shown], PREVIEW_CHARACTERS)
         listed = [
             memory_view(by_id[position.id], preview(by_id[position.id].content, PREVIEW_CHARACTERS), call.settings.zone, call.now, language)
             for position in shown
@@ -198,13 +198,14 @@ def _as_of(connection: apsw.Connection, chain: Sequence[Memory], memory: Memory,
 
 def _replaced(connection: apsw.Connection, memory: Memory) -> list[Memory]:
     """The memories that this one replaced, directly or through others, the latest first."""
-    earlier = memories.by_ids(connection, replacements.replaced_by(connection, [memory])).values()
-    return sorted(earlier, key=lambda other: other.id, reverse=True)[:CHAIN_LIMIT]
+    latest = sorted(replacements.replaced_by(connection, [memory]), reverse=True)[:CHAIN_LIMIT]
+    earlier = memories.beginnings(connection, latest)
+    return [earlier[memory_id] for memory_id in latest if memory_id in earlier]
 
 
 def _successors(connection: apsw.Connection, memory: Memory) -> list[Memory]:
     """The memory that replaced this one, the one that replaced that, and so on."""
     chain = [memory]
     while (key := chain[-1].superseded_by) and len(chain) <= CHAIN_LIMIT and key not in {known.key for known in chain}:
-        chain += memories.by_keys(connection, [key]).values()
+        chain += memories.beginnings(connection, memories.ids_of_keys(connection, [key])).values()
     return chain[1:]

@@ -129,9 +129,15 @@ def list_upcoming(call: Call, arguments: UpcomingArguments) -> Json:
     end = shifted(call.now, timedelta(days=call.settings.context.upcoming_days))
     with call.reading() as persona:
         with persona.database.read_briefly() as connection:
-            upcoming = (
-                [] if persona.has_expired else still_upcoming(connection, persona.words, call.now, end, call.settings.zone, arguments.limit)
+            found = (
+                []
+                if persona.has_expired
+                else still_upcoming(
+                    connection, persona.words, call.now, end, call.settings.zone, arguments.limit, characters=PREVIEW_CHARACTERS
+                )
             )
+            shown = memories.beginnings(connection, [memory.id for memory in found], PREVIEW_CHARACTERS)
+            upcoming = [shown[memory.id] for memory in found]
         days, language = _upcoming_days(persona, call, upcoming), client_language(call)
         return {
             **heading(call, persona),

@@ -262,7 +262,7 @@ def recall_figures(call: Call, arguments: FiguresArguments) -> Json:
     with call.reading() as persona, _counted(call, persona).database.read() as connection:
         overview = feedback.overview(connection, arguments.days, OFTEN)
         lists = {which: feedback.listed(connection, which, arguments.limit, OFTEN) for which in ("never_shown", "shown_and_unused", "hurt")}
-        known = memories.by_ids(connection, {memory_id for ids in lists.values() for memory_id in ids})
+        known = memories.beginnings(connection, {memory_id for ids in lists.values() for memory_id in ids})
         own = dict(own_weights(persona.database))
         stored = memory_pages.stored_since(connection, call.now - timedelta(days=arguments.days))
     grown = Counter[str]()

@@ -252,7 +252,7 @@ def memory_links(call: Call, arguments: LinksArguments) -> Json:
             raise MemoryNotFound(f"no memory has the key {key}", "it is in the trash" if memory else "", "Take the key from a recall")
         types = known_types(arguments.types, stored_links.types(connection)) if arguments.types else []
         shown, total = stored_links.of_memory(connection, memory.id, types, arguments.limit)
-        others = memories.by_ids(connection, {end for link in shown for end in (link.source, link.target)} - {memory.id})
+        others = memories.beginnings(connection, {end for link in shown for end in (link.source, link.target)} - {memory.id})
         note = "the memory waits to be linked, which is done while nobody calls" if relation_queue.holds(connection, memory.id) else None
         return {
             **heading(call, persona),

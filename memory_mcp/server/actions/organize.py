@@ -152,7 +152,7 @@ def _listed(call: Call, limit: int) -> Json:
 def _of_graph(connection: apsw.Connection, call: Call, limit: int) -> tuple[dict[str, Any], dict[str, int]]:
     """Return what might be wrong with the graph, and how much of each kind there is."""
     pairs, contradictions = memory_links.contradictions(connection, limit)
-    by_id = memories.by_ids(connection, {memory for pair in pairs for memory in pair})
+    by_id = memories.beginnings(connection, {memory for pair in pairs for memory in pair})
     opposed, opposed_count = consistency.opposed(connection, limit)
     unsure, unsure_count = consistency.unsure(connection, limit)
     orphans, orphans_count = consistency.orphans(connection, limit)

@@ -3,6 +3,7 @@
 A file is read twice: to count what it has, and to send it. Whatever a file does to the process that reads it, the server goes on.
 """
 
+import io
 import pickle
 import sys
 import time
@@ -140,15 +141,25 @@ def _items(asked: Asked, kind: Format, notes: list[str]) -> Iterator[Placed | Im
 
 
 def _json_lines(path: Path) -> Iterator[Placed]:
-    """Of a line beyond the limit one byte too many is kept, so that it is refused."""
+    """The lines that are not blank. Of a line beyond the limit one byte too many is kept, so that it is refused."""
     with path.open("rb") as file:
         number = 0
         while line := file.readline(LINE_LIMIT_BYTES + 2):
             number += 1
+            if line.isspace() and (line.endswith(b"\n") or not file.peek(1)):
+                number += _skip_blank_lines(file)
+                continue
             rest = line
             while rest and not rest.endswith(b"\n"):
                 rest = file.readline(LINE_LIMIT_BYTES)
             yield f"line {number}", line.rstrip(b"\r\n")[: LINE_LIMIT_BYTES + 1]
+
+
+def _skip_blank_lines(file: io.BufferedReader) -> int:
+    """Skips the blank lines that come next, as far as they are in the buffer: a file may hold many millions. Returns how many."""
+    buffered = file.peek()
+    blank = buffered[: len(buffered) - len(buffered.lstrip())]
+    return file.read(blank.rfind(b"\n") + 1).count(b"\n")
 
 
 def _limit_memory(limit_bytes: int) -> None:
