@@ -13,7 +13,7 @@ from memory_mcp.client.connection import Connection
 from memory_mcp.client.discovery import PROBE_SECONDS, serving
 from memory_mcp.config.reading import default_server_url
 from memory_mcp.errors import InvalidPersonaName, MemoryMCPError, StoreError
-from memory_mcp.personas.directories import is_persona
+from memory_mcp.personas.directories import is_readable, personas_among
 from memory_mcp.personas.names import pool_of
 from memory_mcp.personas.registry import names_in
 from memory_mcp.store.files.encryption_keys import Keys
@@ -110,7 +110,7 @@ def _counted(directory: Path, keys: Keys) -> tuple[frozenset[str], int | None]:
     counts: list[int | None] = []
     entries: Iterable[Path] = ()
     with suppress(OSError):
-        entries = [entry for entry in directory.iterdir() if is_persona(entry)]
+        entries, _unreadable = personas_among(directory.iterdir())
     for entry in entries:
         try:
             counts.append(memories_in(entry / DATABASE_NAME, keys.of(entry)))
@@ -137,8 +137,10 @@ def _told(server: Connection) -> tuple[frozenset[str], int] | tuple[None, None]:
 
 
 def _strange_databases(directory: Path) -> Iterator[Path]:
-    for entry in directory.iterdir():
+    entries = list(directory.iterdir())
+    personas, _unreadable = personas_among(entries)
+    for entry in entries:
         if entry.is_file() and entry.suffix != FLAT_ENDING and is_plain(entry):
             yield entry
-        elif entry.is_dir() and not entry.name.startswith(".") and not is_persona(entry):
+        elif entry.is_dir() and not entry.name.startswith(".") and entry not in personas and is_readable(entry):
             yield from (path for path in entry.iterdir() if path.is_file() and is_plain(path))

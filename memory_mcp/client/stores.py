@@ -15,7 +15,7 @@ from memory_mcp.client.connection import Connection
 from memory_mcp.client.discovery import PROBE_SECONDS, Connect, serving
 from memory_mcp.config.reading import default_server_url, named_data_directory, personal_data_directory, user_data_directory
 from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
-from memory_mcp.personas.directories import is_persona
+from memory_mcp.personas.directories import personas_among
 from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, read_note
 
@@ -86,14 +86,14 @@ def overruled_address(data: Path | None) -> str | None:
 def holds_memories(directory: Path) -> bool:
     """Whether a data directory has a persona or a pool."""
     with suppress(OSError):
-        return any(is_persona(entry) for entry in directory.iterdir())
+        return bool(personas_among(directory.iterdir())[0])
     return False
 
 
 def has_persona(directory: Path, persona: str) -> bool:
     """Whether a data directory has this persona."""
     with suppress(OSError):
-        return is_persona(directory / directory_name(canonical_name(persona)))
+        return bool(personas_among([directory / directory_name(canonical_name(persona))])[0])
     return False
 
 

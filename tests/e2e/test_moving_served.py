@@ -294,7 +294,7 @@ def test_a_dry_run_tells_what_the_import_then_does_and_a_second_one_stores_nothi
     assert "talker" not in ok(run("personas"))
     assert run("import", str(file), "-p", "talker", "--me", "旅人").stdout == "talker: 12 stored, 0 known already, 1 refused\n"
     assert run("import", str(file), "-p", "talker", "--me", "旅人").stdout == "talker: 0 stored, 12 known already, 1 refused\n"
-    hits = json.loads(ok(run("recall", "2の1", "-p", "talker", "--json")))["hits"]
+    hits = json.loads(ok(run("recall", "2の1", "-p", "talker", "--top-k", "12", "--json")))["hits"]
     assert ("ChatGPT", "c2") in [(hit["source"], hit["session_id"]) for hit in hits]
 
 

@@ -85,7 +85,7 @@ def test_a_model_of_another_dimension_takes_over_live_without_one_wrong_answer(t
             pause.wait(0.1)
         settled(server, "embedder", dimension=48)
         assert ask(server, "海辺の散歩 7")["degraded"] == []
-        assert modes == {("hybrid",)}
+        assert {("hybrid",)} <= modes <= {("hybrid",), ("hybrid", "embedder_previous")}
 
 
 @pytest.mark.thorough

@@ -110,8 +110,10 @@ def test_whatever_contradicts_itself_is_refused_and_reads_nothing(server: Runnin
 
 @ERAS
 def test_a_header_that_only_resembles_x_persona_names_nobody(server: RunningServer, era: str) -> None:
-    for header in ("persona", "x_persona", "x-persona-id", "x-persona2"):
+    for header in ("x-persona-id", "x-persona-name"):
         assert told(call(server.url, era, "recall", [(header, "nilou")], query="ひみつ"))["persona"] == "default"
+    for header in ("persona", "x_persona", "x-persona2", "x-personna"):
+        assert "refused" in told(call(server.url, era, "recall", [(header, "nilou")], query="ひみつ"))
 
 
 @ERAS

@@ -25,7 +25,7 @@ APP_SCHEMES = frozenset(
     "jetbrains idea claude claude-desktop chatgpt codex opencode goose warp warppreview raycast lmstudio jan librechat lobehub cherrystudio "
     "msty boltai anythingllm obsidian amp continue cline roo-cline kilocode augment gemini qwen postman insomnia mcp mcp-inspector".split()
 )
-_REVERSED_DOMAIN = re.compile(r"([a-z][a-z0-9-]*)(?:\.[a-z0-9-]+)+")
+_REVERSED_DOMAIN = re.compile(r"([a-z][a-z0-9-]{0,62})(?:\.[a-z0-9-]{1,63}){1,20}")
 # Registered schemes with a dot that are transports or parts of a system.
 _NO_DOMAINS = frozenset({"iris", "soap", "xmlrpc", "z39", "microsoft"})
 _PLAIN = re.compile(r"[\x21-\x7e]+")
