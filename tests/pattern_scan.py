@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
@@ -30,6 +30,8 @@ SHORT, LONGEST, SAMPLED_PUMPS = 3_000, 200_000, 5
 UNNOTICED_SECONDS, JUDGED_SECONDS, GROWTH, LIMIT_SECONDS = 0.0003, 0.05, 3.0, 0.5
 # On a text of four times the length, what is linear takes less than so many times as long.
 SUSPECT_GROWTH = 7.0
+# What seems slow is tried so many times again: a machine that is busy for a moment is none.
+REPEATED = 7
 # The processor's clock may count hundredths of a second.
 CLOCK_SECONDS = 0.02
 WAYS = ("fullmatch", "finditer")
@@ -153,11 +155,16 @@ def grows(pattern: re.Pattern[Any], pumped: Pumped, way: str) -> dict[str, Any] 
     while length < LONGEST and times[-1] < LIMIT_SECONDS:
         length *= 2
         times.append(min(taken(length), taken(length)))
-        if times[-1] >= JUDGED_SECONDS and all(after >= GROWTH * before for before, after in pairwise([0, *times][-3:])):
+        is_slow = times[-1] >= JUDGED_SECONDS and all(after >= GROWTH * before for before, after in pairwise([0, *times][-3:]))
+        if is_slow and _least(taken, length) >= GROWTH * _least(taken, length // 2):
             return {"way": way, "pumped": pumped._asdict(), "length": length, "seconds": times}
         if times[-1] >= JUDGED_SECONDS and times[-1] < GROWTH * times[-2]:
             return None
     return {"way": way, "pumped": pumped._asdict(), "length": length, "seconds": times} if len(times) == 1 else None
+
+
+def _least(taken: Callable[[int], float], length: int) -> float:
+    return min(taken(length) for _ in range(REPEATED))
 
 
 def seconds(pattern: re.Pattern[Any], text: str, way: str) -> float:
