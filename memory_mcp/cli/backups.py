@@ -50,7 +50,7 @@ def backup(
             with steps(name) as progress, open_read_only(directory, name, keys) as persona:
                 made, manifest = Backups(directory, keys).make(persona, datetime.now(UTC), settings, progress)
             counts = manifest.contents
-            tell(f"{name}: {memories_in_words(counts.memories)}, {size_in_words(made.size_bytes)}: {made.path}")
+            typer.echo(f"{name}: {worded(memories_in_words(counts.memories))}, {size_in_words(made.size_bytes)}: {made.path}")
         except MemoryMCPError as error:
             failed += 1
             typer.echo(f"{name}: {refusal(str(error))}", err=True)
