@@ -89,8 +89,8 @@ class _KeysOfIssuer(JWTVerifier):
     async def _fetch_jwks(self) -> dict[str, Any]:
         self._is_unanswered = True
         tree = await super()._fetch_jwks()
-        if not isinstance(tree, dict):
-            raise TypeError("the keys are no object")
+        if not isinstance(tree, dict) or not isinstance(tree.get("keys"), list):
+            raise TypeError("there is no list of keys")
         self._is_unanswered = False
         return tree
 

@@ -24,14 +24,14 @@ class Issuer:
 
     def __init__(self):
         self.keys = {"one": jwk.generate_key("RSA", 2048)}
-        self.told, self.asked, self.fetched = {}, [], 0
+        self.told, self.asked, self.fetched, self.instead = {}, [], 0, None
         issuer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
                 issuer.fetched += 1
                 keys = [{**key.as_dict(private=False), "kid": name} for name, key in issuer.keys.items()]
-                self.answer({"keys": keys})
+                self.answer({"keys": keys} if issuer.instead is None else issuer.instead)
 
             def do_POST(self):
                 form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
@@ -145,6 +145,17 @@ def test_an_issuer_that_is_down_lets_nobody_in_and_the_client_is_to_try_again_an
             answer = stats(server, token)
             assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
         assert stats(server, "no token").status_code == (401 if kind == "jwks_url" else 503)
+
+
+@pytest.mark.parametrize("instead", [{}, {"keys": None}, [], {"error": "maintenance"}])
+def test_an_issuer_that_answers_with_something_else_than_its_keys_is_to_be_asked_again(
+    serving, issuer, claims, tmp_path, monkeypatch, instead
+):
+    monkeypatch.setattr(issuer, "instead", instead)
+    with serving(tmp_path) as server:
+        server.configure(oauth=settings(server, issuer))
+        answer = stats(server, issuer.signed(claims(aud=f"{server.url}/mcp")))
+        assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
 
 
 def test_a_good_token_is_let_in_as_its_personas_with_its_scopes(server, issuer, claims):
