@@ -9,7 +9,7 @@ _NOTHING = frozenset({"null", "none", "undefined"})
 # Inside a placeholder is what belongs there, which begins with a letter, or nothing: [._.] and <3 are names.
 _INSIDE = r"\s*(?:[$#=@.]?[^\W\d_][^<>{}\[\]%]*)?"
 _ENCLOSING = re.compile(
-    rf"<+{_INSIDE}>+|\{{+{_INSIDE}\}}+|\[+{_INSIDE}\]+|%{_INSIDE}%|\{{\d+\}}|\$\(.*\)|\$[A-Za-z_]\w*(?:[.:]\w+)*",
+    rf"\A(?:<+{_INSIDE}>+|\{{+{_INSIDE}\}}+|\[+{_INSIDE}\]+|%{_INSIDE}%|\{{\d+\}}|\$\(.*\)|\$[A-Za-z_]\w*(?:[.:]\w+)*)",
 )
 # These no name has, wherever they stand: ${…}, #{…}, %{…}, {{word}}, <%…%>.
 _ANYWHERE = re.compile(r"[$#%]\{|<%|\{\{\s*[$#=@.]?[^\W\d_][^{}]*\}\}")

@@ -33,7 +33,8 @@ _SETTING_NEAR = re.compile(
 _SETTINGS_APART = 100
 # What stands in the place of a password in an example.
 _NO_PASSWORD = re.compile(
-    r"(?:your|my|the|new|old)?[_ .-]*(?:password|passwd|pass|pwd|secret|value|here)+|x{3,}|\*+|\.{3}|…+|null|none|true|false", re.IGNORECASE
+    r"\A(?:(?:your|my|the|new|old)?[_ .-]*(?:password|passwd|pass|pwd|secret|value|here)+|x{3,}|\*+|\.{3}|…+|null|none|true|false)",
+    re.IGNORECASE,
 )
 _CURL_USER = re.compile(
     r"""(?<![A-Za-z0-9])curl(?=[ ])[^\n]{0,300}?[ ](?:-u[ ]?|--user[ =])["']?([^\s"':$<{][^\s"':]{0,63}:[^\s"'$<{][^\s"']{2,127})"""

@@ -149,7 +149,7 @@ def test_a_line_feed_that_is_part_of_a_character_does_not_end_a_line(send, expor
 
 def test_lines_cut_anywhere_by_the_network_are_put_together(send, export):
     body = lines_of(*({"content": f"記憶その{number}"} for number in range(30)))
-    told = send(bytes([byte]) for byte in body)
+    told = send(body[begin : begin + 13] for begin in range(0, len(body), 13))
     assert told["stored"] == 30
     assert contents(export()) == [f"記憶その{number}" for number in range(30)]
 
