@@ -164,7 +164,7 @@ def unread_exports(attack: Attack) -> None:
 def unread_conversations(attack: Attack) -> None:
     with attack.http as http:
         for number in range(1, 21):
-            messages = [{"role": "user", "text": "あ" * 400_000}]
+            messages = [{"role": "user", "text": "あ" * 300_000}]
             body = {"id": "long", "number": number, "model": "openai:gpt", "messages": messages}
             http.post("/api/conversation", json=body).raise_for_status()
     _unread(attack, "/api/conversation/export?id=long&format=json")
