@@ -310,12 +310,14 @@ def beside(attack: Attack, token: str, load: Callable[[Attack], None] | None) ->
 
     watching = threading.Thread(target=watch)
     watching.start()
-    with caller.asking() as waits:
-        load(attack) if load else time.sleep(attack.seconds / 2)
-        time.sleep(1)
-    time.sleep(5 if load else 0)  # what is idle gives its memory back
-    stop.set()
-    watching.join()
+    try:
+        with caller.asking() as waits:
+            load(attack) if load else time.sleep(attack.seconds / 2)
+            time.sleep(1)
+        time.sleep(5 if load else 0)  # what is idle gives its memory back
+    finally:
+        stop.set()
+        watching.join()
     after = attack.server.resident_mb()
     memory = {"resident_mb": round(before, 1), "peak": round(max(peak) / before, 2), "after": round(after / before, 2)}
     return {**waits.line(), **memory}
