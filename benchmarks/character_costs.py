@@ -1,4 +1,4 @@
-"""Computes the table by which `memory_mcp/text/privacy/randomness.py` tells words from what was drawn at random.
+"""Computes the table by which `memory_mcp/language/privacy/randomness.py` tells words from what was drawn at random.
 
 python -m benchmarks.character_costs     prints what each character costs after each other, in bits, and the same for capitals
 
@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import log2
 from pathlib import Path
 
-from memory_mcp.text.privacy.randomness import AFTER, BEFORE, COST_DIGITS, case_of, kind_of
+from memory_mcp.language.privacy.randomness import AFTER, BEFORE, COST_DIGITS, case_of, kind_of
 
 _WORD = re.compile(r"[A-Za-z0-9_./:-]{3,40}")
 _DRAWN = re.compile(r"[0-9a-fA-F]{12,}|.*[A-Za-z0-9+/]{40}.*")

@@ -24,8 +24,8 @@ from benchmarks.calls import Tools
 from benchmarks.models import settled
 from benchmarks.report import Report, machine
 from benchmarks.server import Server, running
+from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.server.answer_text import answer_text
-from memory_mcp.text.budget import estimate_tokens
 
 DIRECTORY = Path(__file__).parent / "needs"
 STORES = ("haru", "nora")

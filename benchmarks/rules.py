@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from memory_mcp.text.tokens import query_tokens
+from memory_mcp.language.tokens import query_tokens
 
 SEARCH = "memory_mcp.search"
 

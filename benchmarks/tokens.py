@@ -16,9 +16,9 @@ from typing import Any
 from benchmarks.asking import asking
 from benchmarks.report import Report, machine
 from benchmarks.sets import Asked, RetrievalSet, loaded
+from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.server.answer_text import answer_text
 from memory_mcp.server.mcp.tools import tools_of
-from memory_mcp.text.budget import estimate_tokens
 
 NO_MODELS = {"embeddings_model": None, "reranker_model": None}
 CALLS: Mapping[str, tuple[str, Mapping[str, Any]]] = {

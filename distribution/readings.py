@@ -1,4 +1,4 @@
-"""Writes memory_mcp/text/dictionaries/readings.tsv: how kanji are read in words and names, from KANJIDIC, JMdict and JMnedict.
+"""Writes memory_mcp/language/dictionaries/readings.tsv: how kanji are read in words and names, from KANJIDIC, JMdict and JMnedict.
 
     pip download --no-deps jamdict-data==1.5
     .venv/bin/python distribution/readings.py jamdict_data-1.5.tar.gz

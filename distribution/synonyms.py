@@ -1,4 +1,4 @@
-"""Writes the dictionaries of memory_mcp/text/dictionaries: groups of words that mean the same, from JMdict and the synonyms of SudachiDict.
+"""Writes the dictionaries of memory_mcp/language/dictionaries: groups of words that mean the same, from JMdict and the synonyms of SudachiDict.
 
     pip download --no-deps jamdict-data==1.5
     git clone https://github.com/WorksApplications/SudachiDict    # and check out the commit of dictionaries/README.md
@@ -21,9 +21,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from memory_mcp.characters import HAN, HIRAGANA, is_japanese
-from memory_mcp.text.tokens import is_function_word, normalise, tokens
+from memory_mcp.language.tokens import is_function_word, normalise, tokens
 
-TARGET = Path(__file__).parents[1] / "memory_mcp" / "text" / "dictionaries"
+TARGET = Path(__file__).parents[1] / "memory_mcp" / "language" / "dictionaries"
 # An English gloss of more words explains instead of translating.
 GLOSS_WORDS = 2
 INFLECTED = ("Ichidan", "Godan", "Kuru", "adjective (keiyoushi)")

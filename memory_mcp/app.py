@@ -38,6 +38,7 @@ from memory_mcp.jobs.freed_memory import FreedMemory
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.step_thread import StepThread
 from memory_mcp.jobs.usage_counts import Usage
+from memory_mcp.language.tokens import forget_tokens
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import Personas
@@ -48,7 +49,6 @@ from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.sqlite import database
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.tokens import forget_tokens
 from memory_mcp.upkeep import encryption, legacy_adoption
 
 if TYPE_CHECKING:

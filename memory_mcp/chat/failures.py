@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import ChatFailed
-from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.language.privacy.redaction import Redaction
 
 TOO_MANY = 429
 QUOTED_LENGTH = 200

@@ -15,7 +15,7 @@ from memory_mcp.chat.messages import Message, ToolCall, for_model, from_model, p
 from memory_mcp.chat.schemas import specifications
 from memory_mcp.chat.tools import Answer, Tool, Toolbox, finished
 from memory_mcp.errors import ChatFailed
-from memory_mcp.text.budget import estimate_tokens
+from memory_mcp.language.budget import estimate_tokens
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel

@@ -1,6 +1,6 @@
 """The words by which plans and facts move, change and are called off, and the endings by which that is settled, in Japanese and English.
 
-Who looks for a change, of a day (`dates/changed_plans.py`), of a plan (`text/moved_plans.py`) or of anything (`text/changes.py`), takes the
+Who looks for a change, of a day (`dates/changed_plans.py`), of a plan (`language/moved_plans.py`) or of anything (`language/changes.py`), takes the
 words from here: one more of them is a word on one line. All are parts of regular expressions.
 """
 

@@ -18,7 +18,7 @@ from memory_mcp.encoders.models import Centers, Vectors
 from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
-from memory_mcp.text.budget import estimated_spans
+from memory_mcp.language.budget import estimated_spans
 
 # Larger batches don't fit the core's cache: a batch of 8 is a third faster per text than one of 32.
 BATCH = 8

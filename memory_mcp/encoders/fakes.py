@@ -15,7 +15,7 @@ from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.models import Centers, Vectors
 from memory_mcp.encoders.spread import USUAL_SPREAD
 from memory_mcp.errors import EncoderFailed
-from memory_mcp.text.tokens import tokens
+from memory_mcp.language.tokens import tokens
 
 
 class HashingEmbedder:

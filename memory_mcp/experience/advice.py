@@ -14,8 +14,8 @@ from typing import Any
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.experience.matches import Match
+from memory_mcp.language.budget import cut_to_tokens, estimate_tokens
 from memory_mcp.store.feedback import Counts
-from memory_mcp.text.budget import cut_to_tokens, estimate_tokens
 
 TOKENS = 600
 # Tokens of an answer besides what it advises.

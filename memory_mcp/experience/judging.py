@@ -7,10 +7,10 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Feedback, Outcome, Showing, Verdict
+from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import feedback, memories
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.privacy.redaction import Redaction
 
 
 def judge(

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 import apsw
 
 from memory_mcp.errors import StoreDamaged, StoreError
+from memory_mcp.language.romaji import reading
 from memory_mcp.personas.directories import IDENTITY_NAME, identity, is_persona
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, PRIVATE_FILE
 from memory_mcp.store.files.encryption_keys import is_encrypted
 from memory_mcp.store.sqlite.network_drives import is_on_network_drive
-from memory_mcp.text.romaji import reading
 
 # A directory of its own: SQLite makes and removes files next to a database, which would change the data directory.
 DIRECTORY_NAME, FILE_NAME = ".personas", "index.sqlite"

@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
+from memory_mcp.language.romaji import reading
 from memory_mcp.personas import atomic_replace, cells
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.directories import (
@@ -44,7 +45,6 @@ from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.operations import Operation, OperationsLog, Rotation
 from memory_mcp.store.sqlite import cipher
 from memory_mcp.store.sqlite.database import DATABASE_NAME, Database, immediate
-from memory_mcp.text.romaji import reading
 
 OPEN_LIMIT = 128
 # Opening takes milliseconds, unless an older store is adopted or a full-text index rebuilt: then callers must try again, instead of

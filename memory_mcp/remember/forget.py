@@ -7,10 +7,10 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, Outcome
+from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, summary_rows, trash
 from memory_mcp.store.operations import Operation
-from memory_mcp.text.privacy.redaction import Redaction
 
 
 def forget(persona: Persona, keys: Sequence[str], *, reason: str | None, dry_run: bool, now: datetime, privacy: Privacy) -> list[Outcome]:

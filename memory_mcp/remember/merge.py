@@ -14,11 +14,11 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, memory_merges, operations, trash, versions
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import from_text, to_text
-from memory_mcp.text.privacy.redaction import Redaction
 
 MERGE, UNDO = "merge", "undo_merge"
 

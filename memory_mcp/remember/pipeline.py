@@ -17,6 +17,11 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Chunk, Clash, Draft, Filters, Memory, Outcome, Remembered, Similar
 from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.graph.update import entity_linking
+from memory_mcp.language.budget import preview
+from memory_mcp.language.chunk import split
+from memory_mcp.language.privacy.redaction import Redaction
+from memory_mcp.language.restatement import ALIKE, is_nearer, restates
+from memory_mcp.language.tokens import is_single_kanji, jaccard, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import RETRY_WINDOW, is_stricter, settle
 from memory_mcp.remember.redact import redacted
@@ -28,11 +33,6 @@ from memory_mcp.store.operations import CONFIRM, Operation
 from memory_mcp.store.timestamps import optional_to_text
 from memory_mcp.store.vectors import chunks as chunk_table
 from memory_mcp.store.vectors import index_queue, stored_vectors
-from memory_mcp.text.budget import preview
-from memory_mcp.text.chunk import split
-from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.restatement import ALIKE, is_nearer, restates
-from memory_mcp.text.tokens import is_single_kanji, jaccard, tokens
 from memory_mcp.tracing import span, spanned
 
 logger = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from typing import Any
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Memory
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.labels import LIST_LIMIT
+from memory_mcp.language.privacy.redaction import FLAG_PREFIX, Redaction, relations_redacted
 from memory_mcp.store.versions import Version
-from memory_mcp.text.labels import LIST_LIMIT
-from memory_mcp.text.privacy.redaction import FLAG_PREFIX, Redaction, relations_redacted
 from memory_mcp.tracing import spanned
 
 _JSON_COLUMNS = frozenset({"state", "questions"})

@@ -9,11 +9,11 @@ from zoneinfo import ZoneInfo
 from memory_mcp.dates.resolve import parse_expiry, parse_moment
 from memory_mcp.domain import KINDS, NEVER, PRIVACY_LEVELS, STATE_FIELDS, Draft, Expiry, Kind, PrivacyLevel
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.labels import few, json_object, label, labels
+from memory_mcp.language.names import normalized_length
+from memory_mcp.language.relation_notation import parse_relation
+from memory_mcp.language.unstorable import storable
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
-from memory_mcp.text.labels import few, json_object, label, labels
-from memory_mcp.text.names import normalized_length
-from memory_mcp.text.relation_notation import parse_relation
-from memory_mcp.text.unstorable import storable
 
 CONTENT_LIMIT = 200_000
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from memory_mcp.domain import Candidate, Memory
-from memory_mcp.text.amounts import asked_amount
-from memory_mcp.text.tokens import normalise
+from memory_mcp.language.amounts import asked_amount
+from memory_mcp.language.tokens import normalise
 
 # What lacks the amount comes before what has it only if this share of its score is higher.
 LACKING_SHARE = 0.6

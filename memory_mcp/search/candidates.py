@@ -11,14 +11,14 @@ from memory_mcp.dates.days_alone import DAY_ALONE
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
+from memory_mcp.language.spellings import spelled_otherwise
+from memory_mcp.language.synonyms import Synonyms, synonyms
+from memory_mcp.language.tokens import is_grammar, is_unspaced, query_phrases, query_tokens, tokens, weighed_query_tokens
 from memory_mcp.search.meaning import Meaning, similarities
 from memory_mcp.search.other_scripts import as_synonyms
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
-from memory_mcp.text.spellings import spelled_otherwise
-from memory_mcp.text.synonyms import Synonyms, synonyms
-from memory_mcp.text.tokens import is_grammar, is_unspaced, query_phrases, query_tokens, tokens, weighed_query_tokens
 from memory_mcp.tracing import spanned
 
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.

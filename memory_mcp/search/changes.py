@@ -14,10 +14,7 @@ import apsw
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
 from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Candidate, Memory, Origin, Question
-from memory_mcp.patterns import bounded
-from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.lexical.token_frequencies import TokenCounts
-from memory_mcp.text.changes import (
+from memory_mcp.language.changes import (
     LONGEST,
     about_change,
     asks_before,
@@ -30,9 +27,12 @@ from memory_mcp.text.changes import (
     states_changed,
     tells_change,
 )
-from memory_mcp.text.sentences import sentences_of
-from memory_mcp.text.synonyms import phrase_as_written
-from memory_mcp.text.tokens import is_function_word, is_grammar, normalise, query_tokens, tokens
+from memory_mcp.language.sentences import sentences_of
+from memory_mcp.language.synonyms import phrase_as_written
+from memory_mcp.language.tokens import is_function_word, is_grammar, normalise, query_tokens, tokens
+from memory_mcp.patterns import bounded
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.lexical.token_frequencies import TokenCounts
 
 # How much worse the change may match where both only say something alike: by a cosine from this on of their vectors apart from what all
 # share, or with at least this share of the same words.

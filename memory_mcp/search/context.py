@@ -10,6 +10,8 @@ import apsw
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Filters, Hit, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
+from memory_mcp.language.low_value import low_value
+from memory_mcp.language.tokens import jaccard, query_tokens, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context_budget import Layered, shared
 from memory_mcp.search.moved_plans import still_upcoming
@@ -21,8 +23,6 @@ from memory_mcp.search.time_asked import shifted
 from memory_mcp.store import memories
 from memory_mcp.store.summary_rows import EXTRACTIVE, MADE_BY
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.low_value import low_value
-from memory_mcp.text.tokens import jaccard, query_tokens, tokens
 
 AT_MOST = 10
 # Extra matches from which the most diverse are chosen. Each costs the cross-encoder three pairs.

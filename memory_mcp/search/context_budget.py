@@ -6,8 +6,8 @@ from itertools import zip_longest
 from typing import Literal
 
 from memory_mcp.domain import Hit
+from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, LEAST_TEXT_TOKENS, WORTH_CUTTING_TOKENS, cut_to, labels_cost
-from memory_mcp.text.budget import estimate_tokens
 
 Layer = Literal["core", "recent", "semantic", "summary", "upcoming"]
 Layered = tuple[Layer, Hit]

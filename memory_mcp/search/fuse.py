@@ -17,9 +17,9 @@ import apsw
 from memory_mcp.config.settings import Decay, Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
 from memory_mcp.encoders.model_families import USUAL
+from memory_mcp.language.forgetting_curve import forgetting_curve
 from memory_mcp.store import feedback, memory_usage
 from memory_mcp.store.timestamps import from_text, to_text
-from memory_mcp.text.forgetting_curve import forgetting_curve
 from memory_mcp.tracing import spanned
 
 # The number of other memories of its session that support a memory.

@@ -13,15 +13,26 @@ from memory_mcp.dates.days_alone import weekdays_named
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.recognize import IN_STATEMENTS, recognize
 from memory_mcp.domain import Candidate, Filters, Memory
+from memory_mcp.language.changes import LONGEST
+from memory_mcp.language.moved_plans import (
+    DAY,
+    MovedPlan,
+    is_planned,
+    is_regular,
+    is_with,
+    may_tell_move,
+    moved_plan,
+    names,
+    nouns_of,
+    revives,
+)
+from memory_mcp.language.speakers import is_assistant
+from memory_mcp.language.synonyms import phrase_of
+from memory_mcp.language.tokens import normalise
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.timestamps import from_text
-from memory_mcp.text.changes import LONGEST
-from memory_mcp.text.moved_plans import DAY, MovedPlan, is_planned, is_regular, is_with, may_tell_move, moved_plan, names, nouns_of, revives
-from memory_mcp.text.speakers import is_assistant
-from memory_mcp.text.synonyms import phrase_of
-from memory_mcp.text.tokens import normalise
 
 # So many of the newest memories that name something of a plan are read.
 NEWEST = 10

@@ -13,13 +13,13 @@ from itertools import islice
 import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.language.romaji import in_hiragana
+from memory_mcp.language.spellings import Spelling, to_hiragana, to_katakana
+from memory_mcp.language.synonyms import Synonyms, phrase_as_written
+from memory_mcp.language.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, tokens
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
 from memory_mcp.store.lexical.stored_words import LATIN, StoredWords
 from memory_mcp.store.lexical.token_frequencies import held
-from memory_mcp.text.romaji import in_hiragana
-from memory_mcp.text.spellings import Spelling, to_hiragana, to_katakana
-from memory_mcp.text.synonyms import Synonyms, phrase_as_written
-from memory_mcp.text.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, tokens
 
 # As many tokens as count like a word, which a synonym of one token does not.
 LEAST_TIMES = round(WORD_WEIGHT / SYNONYM_WEIGHT)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 import apsw
 
 from memory_mcp.domain import Memory
+from memory_mcp.language.restatement import is_nearer, restates, telling
 from memory_mcp.store.replacements import Replacement, replacements
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.restatement import is_nearer, restates, telling
 
 
 def outdated(connection: apsw.Connection, memories: Iterable[Memory], replacing: Iterable[int]) -> set[int]:

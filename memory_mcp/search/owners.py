@@ -10,10 +10,10 @@ from heapq import nlargest
 import apsw
 
 from memory_mcp.domain import Candidate, Origin
+from memory_mcp.language.changes import LONGEST
+from memory_mcp.language.owners import Noun, asked_attribute, owners_of, plain, without_shared_end
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.text.changes import LONGEST
-from memory_mcp.text.owners import Noun, asked_attribute, owners_of, plain, without_shared_end
 
 # So many of the best matches are read, and so many characters of each.
 COMPARED, CHARACTERS_LIMIT = 20, 2_000

@@ -15,6 +15,8 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesByMeaning, entities_by_meaning
 from memory_mcp.graph.query.retrieval import entities_in_query
+from memory_mcp.language.budget import line_cost
+from memory_mcp.language.excerpt import WINDOW_CHARACTERS
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.amounts import amounts_first
 from memory_mcp.search.candidates import shown_tokens
@@ -30,8 +32,6 @@ from memory_mcp.search.roles import by_assistant
 from memory_mcp.search.time_asked import TimeAsked, time_asked
 from memory_mcp.store import memories
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.budget import line_cost
-from memory_mcp.text.excerpt import WINDOW_CHARACTERS
 
 
 def recall(

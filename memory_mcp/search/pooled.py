@@ -19,6 +19,7 @@ from memory_mcp.domain import Candidate, Hit, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.errors import Overloaded, StoreError
+from memory_mcp.language.synonyms import synonyms
 from memory_mcp.personas.names import key_in, pool_of
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search import pipeline
@@ -32,7 +33,6 @@ from memory_mcp.search.time_asked import TimeAsked
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.synonyms import synonyms
 
 STORE = 1 << 48
 

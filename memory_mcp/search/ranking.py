@@ -19,6 +19,10 @@ from memory_mcp.domain import Candidate, Confirmation, Memory, Origin, Question
 from memory_mcp.encoders.models import Models
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, entities_in_query, graph_evidence, memories_near_entities
+from memory_mcp.language.changes import asks_time
+from memory_mcp.language.excerpt import Span, best_window
+from memory_mcp.language.speakers import asks_assistant, named_speakers
+from memory_mcp.language.tokens import normalise
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, from_written_dates, terms_of, union
 from memory_mcp.search.changes import changes_of
@@ -37,10 +41,6 @@ from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.store.vectors import chunks, stored_vectors
-from memory_mcp.text.changes import asks_time
-from memory_mcp.text.excerpt import Span, best_window
-from memory_mcp.text.speakers import asks_assistant, named_speakers
-from memory_mcp.text.tokens import normalise
 
 POOL_FACTOR = 3
 # `mode=graph`: the words of the query count once, the nearness of a memory in the graph half as much (docs/graph.md#in-a-search).

@@ -8,10 +8,10 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.domain import Candidate, Confirmation, Memory
+from memory_mcp.language.tokens import normalise
 from memory_mcp.search.outdated import outdated
 from memory_mcp.store import memory_dates
 from memory_mcp.store.replacements import confirmed_memories
-from memory_mcp.text.tokens import normalise
 
 _NOT_SAID = re.compile(r"[\W_]+")
 

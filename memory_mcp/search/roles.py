@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 
 from memory_mcp.domain import Memory, Origin
 from memory_mcp.errors import StoreDamaged
+from memory_mcp.language.speakers import is_assistant
+from memory_mcp.language.tokens import normalise
 from memory_mcp.personas.registry import Persona
-from memory_mcp.text.speakers import is_assistant
-from memory_mcp.text.tokens import normalise
 
 
 def assistants_among(persona: Persona, origins: Iterable[Origin]) -> frozenset[str]:

@@ -14,8 +14,8 @@ from memory_mcp.characters import HAN
 from memory_mcp.dates.resolve import named_dates, without_named_dates
 from memory_mcp.dates.tense import EVENTS, PLANNED
 from memory_mcp.domain import TimeRange
+from memory_mcp.language.tokens import normalise
 from memory_mcp.patterns import bounded
-from memory_mcp.text.tokens import normalise
 
 # How far a question for plans looks ahead if it names no date.
 AHEAD = timedelta(days=366)

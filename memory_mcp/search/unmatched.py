@@ -13,13 +13,13 @@ from itertools import groupby, islice
 import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.language.spellings import other_spellings
+from memory_mcp.language.tokens import is_function_word, tokens
 from memory_mcp.search.other_scripts import in_other_scripts
 from memory_mcp.search.time_asked import EMPTY_JAPANESE, VAGUE_ENGLISH
 from memory_mcp.store.lexical.stored_words import StoredWords
 from memory_mcp.store.lexical.token_frequencies import held
-from memory_mcp.text.kanji_variants import with_usual_kanji
-from memory_mcp.text.spellings import other_spellings
-from memory_mcp.text.tokens import is_function_word, tokens
 from memory_mcp.tracing import spanned
 
 MOST, LONGEST = 8, 40

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from memory_mcp.text.budget import estimate_tokens
+from memory_mcp.language.budget import estimate_tokens
 
 MEMORY_LISTS = ("hits", "similar")
 # The fields at the beginning of a memory's line, without their names.

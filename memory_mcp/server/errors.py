@@ -40,8 +40,8 @@ from memory_mcp.errors import (
     TooManyCalls,
     WrongMediaType,
 )
+from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.cells import OWNER_HEADER, OWNER_URL_HEADER
-from memory_mcp.text.privacy.redaction import Redaction
 
 RETRY_AFTER_SECONDS = 1
 # An error quotes the input, which may have megabytes.

@@ -13,13 +13,13 @@ from memory_mcp.dates.format import Language, ago, language_of
 from memory_mcp.domain import Confirmation, Detail, Hit, Memory, Outcome, Recalled, Similar
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.packaged import package
+from memory_mcp.language.excerpt import what_differs
+from memory_mcp.language.privacy.redaction import Redaction
+from memory_mcp.language.speakers import is_assistant
 from memory_mcp.personas.names import pool_of, pool_store
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.store.replacements import confirmations
-from memory_mcp.text.excerpt import what_differs
-from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.speakers import is_assistant
 
 Count = Annotated[int, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]

@@ -9,11 +9,11 @@ import apsw
 
 from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.low_value import low_value
 from memory_mcp.store import tombstones
 from memory_mcp.store.legacy.foreign_tables import spellings
 from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.timestamps import from_text, to_text
-from memory_mcp.text.low_value import low_value
 
 _COLUMNS = "c.id, c.title, c.created_at, c.updated_at, c.members, (SELECT count(*) FROM conversation_turns t WHERE t.conversation = c.id)"
 _TURN_COLUMNS = "number, ended_at, model, messages, recalled, stored"

@@ -12,9 +12,9 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import JUDGEMENTS, OUTCOMES, Feedback, Verdict
+from memory_mcp.language.tokens import tokens
 from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.timestamps import from_text, to_text
-from memory_mcp.text.tokens import tokens
 
 _IN_JUDGEMENTS = ", ".join(f"'{verdict}'" for verdict in JUDGEMENTS)
 _COLUMNS = "memory, verdict, at, caller, run, query"

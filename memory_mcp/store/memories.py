@@ -15,14 +15,14 @@ import apsw
 
 from memory_mcp.dates.statements import SPANS_LIMIT
 from memory_mcp.domain import ROLE, ROLES, Draft, Expiry, Filters, Memory, Origin, PrivacyLevel
+from memory_mcp.language.budget import PREVIEW_CHARACTERS, preview
+from memory_mcp.language.micro_summary import micro_summary
 from memory_mcp.store import feedback
 from memory_mcp.store.expiry import expiry_text
 from memory_mcp.store.memory_dates import NAMED_IN
 from memory_mcp.store.memory_rows import COLUMNS, SUCCESSOR, columns_with_beginnings, memory_of, unreadable
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
-from memory_mcp.text.budget import PREVIEW_CHARACTERS, preview
-from memory_mcp.text.micro_summary import micro_summary
 
 # A memory has up to 200,000 characters.
 EXPORT_CHARACTERS = 1_000_000

@@ -6,10 +6,10 @@ from datetime import datetime
 
 import apsw
 
+from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import from_text, to_text
-from memory_mcp.text.budget import estimate_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from dataclasses import replace
 import apsw
 
 from memory_mcp.domain import Draft, StatedRelation
+from memory_mcp.language.relation_notation import with_types
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.store import memories
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities import records
-from memory_mcp.text.relation_notation import with_types
 
 
 def only_adding(connection: apsw.Connection, drafts: Sequence[Draft], stored: Set[str]) -> Iterator[Draft]:

@@ -10,12 +10,12 @@ import apsw
 
 from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.labels import label, labels
+from memory_mcp.language.privacy.redaction import Redaction
+from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import conversations, tombstones
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.labels import label, labels
-from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.unstorable import storable
 from memory_mcp.transfer.line_fields import COUNT, OBJECTS, TEXT, TEXTS, Check, check_fields, count, parse_time
 
 CONVERSATION, TURN = "conversation", "turn_of"

@@ -16,6 +16,8 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.privacy.redaction import Redaction
+from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.store import memories, memory_merges, trash
@@ -23,8 +25,6 @@ from memory_mcp.store.graph.entities.editing import BY_HAND
 from memory_mcp.store.graph.transfer import graph_export
 from memory_mcp.store.graph.transfer.graph_import import GraphAdditions, GraphImport
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.unstorable import storable
 from memory_mcp.transfer.line_fields import FLAG, OBJECT, SHARE, TEXT, TEXTS, Check, check_fields, parse_time
 
 NAME_LIMIT, ALIASES_LIMIT, TEXT_LIMIT = 300, 100, 10_000

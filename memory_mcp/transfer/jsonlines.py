@@ -19,6 +19,8 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Clash, Conversation, Draft, Embedded, Feedback, Memory, Outcome, StatedRelation, Version
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.privacy.redaction import Redaction
+from memory_mcp.language.relation_notation import format_relation
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.pipeline import remember_many
@@ -26,8 +28,6 @@ from memory_mcp.store import feedback, memories, versions
 from memory_mcp.store.graph import relations, visibility
 from memory_mcp.store.timestamps import optional_to_text, to_text
 from memory_mcp.store.vectors import stored_vectors
-from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.relation_notation import format_relation
 from memory_mcp.transfer import conversation_lines, graph_lines, non_memory_lines
 from memory_mcp.transfer.additions import only_adding
 from memory_mcp.transfer.conversation_lines import ConversationLine, TurnLine

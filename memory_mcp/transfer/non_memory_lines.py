@@ -13,6 +13,7 @@ import apsw
 
 from memory_mcp.domain import Version
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import NOTES, ORIGIN, leftovers
 from memory_mcp.remember.dry_run import Foreseen
@@ -20,7 +21,6 @@ from memory_mcp.remember.forget import forget_stored
 from memory_mcp.remember.redact import check_key
 from memory_mcp.store import memories, versions
 from memory_mcp.store.files.persona_context import PEOPLE
-from memory_mcp.text.privacy.redaction import Redaction
 from memory_mcp.transfer.formats.obsidian_notes import digest
 
 VERSION, CONTEXT, PIECES, VAULT = "version_of", "persona_context", "pieces_of", "notes_of"

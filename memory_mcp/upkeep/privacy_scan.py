@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memory_mcp.domain import Memory
-from memory_mcp.text.privacy.redaction import KINDS, find, placeholder
+from memory_mcp.language.privacy.redaction import KINDS, find, placeholder
 
 # How many characters of a finding are shown; none of a finding shorter than twice that.
 SHOWN_CHARACTERS = 2

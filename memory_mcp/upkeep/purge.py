@@ -15,6 +15,7 @@ import apsw
 
 from memory_mcp.domain import Memory, Outcome
 from memory_mcp.errors import InvalidInput, StoreError
+from memory_mcp.language.relation_notation import format_relation
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import conversations, erasure, memories, summary_rows
 from memory_mcp.store.files.persona_context import STATE_KEYS
@@ -22,7 +23,6 @@ from memory_mcp.store.graph import relations
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.relation_notation import format_relation
 from memory_mcp.upkeep import adopted_originals
 
 CODE_DIGITS = 8

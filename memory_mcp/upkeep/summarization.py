@@ -19,13 +19,13 @@ from memory_mcp.characters import is_japanese
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Draft, Memory, TimeRange
 from memory_mcp.errors import ChatFailed
+from memory_mcp.language.low_value import low_value
+from memory_mcp.language.privacy.redaction import FLAG_PREFIX, Redaction
+from memory_mcp.language.summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, operations, summary_rows
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.summary_rows import MADE_BY, OF, SUBJECT, Registered, Subject
-from memory_mcp.text.low_value import low_value
-from memory_mcp.text.privacy.redaction import FLAG_PREFIX, Redaction
-from memory_mcp.text.summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
 
 CHORE = "summaries"
 # Part of every fingerprint: raise it when the method changes, and summaries are made again when their sources change.

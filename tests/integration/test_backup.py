@@ -24,6 +24,7 @@ from memory_mcp.domain import Conversation, Feedback, Filters, Turn
 from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError, StoreFull
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate, unrelate
+from memory_mcp.language.relation_notation import parse_relation
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas
 from memory_mcp.remember.forget import forget
@@ -37,7 +38,6 @@ from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.upkeep import purge, summarization
 from memory_mcp.upkeep.backup import Backup, Backups, newest_in_same_directory
 from memory_mcp.upkeep.restore import Restored, restore

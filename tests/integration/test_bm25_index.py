@@ -6,6 +6,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Filters
+from memory_mcp.language.tokens import query_tokens, tokens
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
@@ -14,7 +15,6 @@ from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index, token_frequencies
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
-from memory_mcp.text.tokens import query_tokens, tokens
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from older_stores import take_back
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Restored
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.labels import METADATA_LIMIT
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
@@ -17,7 +18,6 @@ from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
 from memory_mcp.store.sqlite.database import DATABASE_NAME
-from memory_mcp.text.labels import METADATA_LIMIT
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 from memory_mcp.transfer.obsidian_export import files
 

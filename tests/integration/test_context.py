@@ -7,11 +7,11 @@ from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Context, Privacy, Settings
 from memory_mcp.domain import Draft, Hit, Memory
+from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.search.context import AT_MOST, context, diverse
 from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, LEAST_TEXT_TOKENS
 from memory_mcp.store import memories
-from memory_mcp.text.budget import estimate_tokens
 
 LAYERS = Context()
 

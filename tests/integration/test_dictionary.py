@@ -6,10 +6,10 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.graph.extract import dictionary
 from memory_mcp.graph.extract.dictionary import Dictionary, ProperNouns
 from memory_mcp.graph.update.cooccurrence import update_graph
+from memory_mcp.language.mention import Mention
+from memory_mcp.language.sudachi import installed
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store.graph.entities import records
-from memory_mcp.text.mention import Mention
-from memory_mcp.text.sudachi import installed
 
 needs_sudachi = pytest.mark.skipif(installed() is None, reason="SudachiPy is not installed: the extra sudachi")
 

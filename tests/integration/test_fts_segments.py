@@ -5,10 +5,10 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Filters
 from memory_mcp.errors import StoreError
+from memory_mcp.language.tokens import query_tokens
 from memory_mcp.remember.forget import forget
 from memory_mcp.store import erasure
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.text.tokens import query_tokens
 from memory_mcp.upkeep import fts_segments
 
 QUERIES = ("本", "7冊目", "海の話", "31冊目の本")

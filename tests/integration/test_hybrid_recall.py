@@ -11,13 +11,13 @@ from memory_mcp.domain import Feedback
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.index.sync import apply_queue
+from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.remember.forget import forget
 from memory_mcp.search.context import context
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.validation import question
 from memory_mcp.store import feedback, memories
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.budget import estimate_tokens
 
 LOADED, ABSENT, OFF = ModelState("loaded", "fake"), ModelState("absent", "fake", error="gone"), ModelState("off")
 SETTINGS = Settings(embeddings_model="fake", reranker_model="fake")

@@ -4,11 +4,11 @@ import pytest
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.query.retrieval import known_entities
+from memory_mcp.language import gazetteer
+from memory_mcp.language.gazetteer import Gazetteer
+from memory_mcp.language.names import NAME_LIMIT, folded_with_offsets
 from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.graph.entities.names import RECENT_LIMIT
-from memory_mcp.text import gazetteer
-from memory_mcp.text.gazetteer import Gazetteer
-from memory_mcp.text.names import NAME_LIMIT, folded_with_offsets
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from memory_mcp.graph.merge_proposals import merge_proposals
 from memory_mcp.graph.update import entity_edits
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate
+from memory_mcp.language.relation_notation import parse_relation
 from memory_mcp.store.graph.entities import records
-from memory_mcp.text.relation_notation import parse_relation
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mcp.text.owners import asked_attribute, owners_of, plain
+from memory_mcp.language.owners import asked_attribute, owners_of, plain
 
 
 @pytest.mark.parametrize(

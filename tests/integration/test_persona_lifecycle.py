@@ -13,6 +13,7 @@ from unloaded_models import unloaded_models
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput, Overloaded, PersonaUnknown, StoreError
 from memory_mcp.graph.update.relation_edits import relate, unrelate
+from memory_mcp.language.relation_notation import parse_relation
 from memory_mcp.personas import lifecycle, recovery
 from memory_mcp.personas.lifecycle import merge
 from memory_mcp.personas.names import directory_name
@@ -29,7 +30,6 @@ from memory_mcp.store import tombstones
 from memory_mcp.store.graph.entities import entity_merges, records
 from memory_mcp.store.vectors import index_queue
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.upkeep import history, purge, summarization
 
 

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from memory_mcp.language.budget import preview
 from memory_mcp.store import memories
-from memory_mcp.text.budget import preview
 
 LONG = {
     "words": "健太は京都に住んでいる。 " * 15_000,

@@ -11,6 +11,7 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Restored
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.privacy.redaction import KINDS
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
@@ -18,7 +19,6 @@ from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
 from memory_mcp.store.sqlite.database import DATABASE_NAME
-from memory_mcp.text.privacy.redaction import KINDS
 from memory_mcp.transfer.jsonlines import ImportOptions, export_lines, import_lines
 
 TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"

@@ -13,12 +13,12 @@ import pytest
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import STATE_FIELDS, Draft, StatedRelation
 from memory_mcp.graph.update.relation_edits import relate, unrelate
+from memory_mcp.language.privacy.redaction import KINDS
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.text.privacy.redaction import KINDS
 from memory_mcp.transfer.jsonlines import ImportOptions, ImportResult, import_lines
 from memory_mcp.upkeep import summarization
 

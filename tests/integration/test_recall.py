@@ -7,9 +7,9 @@ from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Fusion, Privacy, Settings
 from memory_mcp.domain import Question
+from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.remember.forget import forget
 from memory_mcp.search.pipeline import recall
-from memory_mcp.text.budget import estimate_tokens
 
 WITH_MODELS = Settings()
 

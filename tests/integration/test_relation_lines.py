@@ -6,11 +6,11 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.graph.query.relation_lines import LINES, LINES_WITHOUT_SHARED_WORD
 from memory_mcp.graph.update import entity_edits, relation_edits
+from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.text.budget import estimate_tokens
 
 
 @pytest.fixture

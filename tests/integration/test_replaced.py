@@ -6,9 +6,9 @@ import pytest
 from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.language.restatement import restates
 from memory_mcp.remember.forget import forget
 from memory_mcp.search.context import context
-from memory_mcp.text.restatement import restates
 
 HATES = "健太はメロンも苺も嫌いになった。"
 

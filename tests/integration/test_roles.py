@@ -7,8 +7,8 @@ import pytest
 from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.language.speakers import is_assistant
 from memory_mcp.search.context import context
-from memory_mcp.text.speakers import is_assistant
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 
 LONG_ANSWER = "京都旅行の計画についてお答えします。京都は見どころが多く、京都旅行の計画は季節で変わります。" * 12

@@ -7,8 +7,8 @@ import pytest
 from memory_mcp import time_limit
 from memory_mcp.domain import Question
 from memory_mcp.errors import SearchUnfinished
+from memory_mcp.language.tokens import LONGEST_KATAKANA, QUERY_TOKENS_LIMIT
 from memory_mcp.search.candidates import terms_of
-from memory_mcp.text.tokens import LONGEST_KATAKANA, QUERY_TOKENS_LIMIT
 
 ENDLESS = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number) SELECT max(n) FROM number"
 LONGER_THAN_ANY_TEST_SECONDS = 3_600.0

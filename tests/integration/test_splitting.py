@@ -13,10 +13,10 @@ from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.languages import LanguageLimitedEmbedder
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync
+from memory_mcp.language.budget import estimate_tokens, estimated_spans
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.budget import estimate_tokens, estimated_spans
 from memory_mcp.transfer.jsonlines import ExportOptions, export_lines
 
 RULES = LongTexts(chunk_tokens=100, overlap_tokens=20)

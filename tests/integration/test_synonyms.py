@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mcp.text import kanji_readings, kanji_variants, synonyms
+from memory_mcp.language import kanji_readings, kanji_variants, synonyms
 
 ROOT = Path(__file__).parents[2]
 
@@ -117,7 +117,7 @@ def test_the_dictionaries_are_listed_with_version_license_and_digest():
     assert {path.name for path in directory.iterdir()} == {"README.md", *files, *(license_ for _, license_, _ in rows)}
     assert all(hashlib.sha256(directory.joinpath(name).read_bytes()).hexdigest() == digest for name, _, digest in rows)
     declared = tomllib.loads(ROOT.joinpath("pyproject.toml").read_text(encoding="utf-8"))["project"]["license-files"]
-    assert {f"memory_mcp/text/dictionaries/{license_}" for _, license_, _ in rows} <= set(declared)
+    assert {f"memory_mcp/language/dictionaries/{license_}" for _, license_, _ in rows} <= set(declared)
 
 
 def test_of_a_long_memory_the_part_with_the_synonym_is_shown(say, ask):

@@ -13,7 +13,7 @@ from secret_corpora import Case, detect_secrets, gitleaks, prose
 from secret_samples import rules
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.language.privacy.redaction import Redaction
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from memory_mcp.text.amounts import asked_amount
-from memory_mcp.text.tokens import normalise
+from memory_mcp.language.amounts import asked_amount
+from memory_mcp.language.tokens import normalise
 
 
 @pytest.mark.parametrize(

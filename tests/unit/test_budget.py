@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.text.budget import cut_to_tokens, estimate_tokens, preview
+from memory_mcp.language.budget import cut_to_tokens, estimate_tokens, preview
 
 
 @pytest.mark.parametrize(("text", "cost"), [("", 0), ("abcd", 1), ("abcde", 2), ("夕飯", 2), ("夕飯ab", 3), ("ｱ", 1)])

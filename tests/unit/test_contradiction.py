@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mcp.text.contradiction import contradicting
+from memory_mcp.language.contradiction import contradicting
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,13 @@ from memory_mcp.cli.connect import ClientName
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import NEEDS_RESTART, Settings, documented_keys
 from memory_mcp.domain import KEYS_LIMIT, TOKEN_SCOPES
+from memory_mcp.language.labels import LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.remember.validation import CONTENT_LIMIT
 from memory_mcp.search import validation
 from memory_mcp.server.actions import context
 from memory_mcp.server.application import TOOLSETS, mcp_server, scope_needs
 from memory_mcp.server.arguments import flat_properties
 from memory_mcp.server.mcp.tools import tools_of
-from memory_mcp.text.labels import LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.transfer.line_fields import FIELDS
 
 ROOT = Path(__file__).parents[2]

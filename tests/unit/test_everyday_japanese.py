@@ -7,8 +7,8 @@ import pytest
 
 from memory_mcp.graph.extract.extraction import extract_mentions
 from memory_mcp.graph.extract.stopwords import may_be_a_name
+from memory_mcp.language.entity_types import type_of_word
 from memory_mcp.store.graph.schema import ENTITY_TYPES
-from memory_mcp.text.entity_types import type_of_word
 
 SAID_ON = date(2025, 11, 21)
 TYPES = {name: shown for name, shown, *_ in ENTITY_TYPES}

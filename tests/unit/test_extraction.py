@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract import dictionary
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions
+from memory_mcp.language.gazetteer import Candidate, Gazetteer, Match
+from memory_mcp.language.mention import UNKNOWN_TYPE, Mention, without_overlaps
+from memory_mcp.language.names import bare, fold, folded_with_offsets
+from memory_mcp.language.relation_notation import parse_relation
+from memory_mcp.language.sudachi import installed
 from memory_mcp.store.graph.schema import ENTITY_TYPES
-from memory_mcp.text.gazetteer import Candidate, Gazetteer, Match
-from memory_mcp.text.mention import UNKNOWN_TYPE, Mention, without_overlaps
-from memory_mcp.text.names import bare, fold, folded_with_offsets
-from memory_mcp.text.relation_notation import parse_relation
-from memory_mcp.text.sudachi import installed
 
 TYPES = [row[0] for row in ENTITY_TYPES]
 LABELLED = Path(__file__).parent / "labelled"

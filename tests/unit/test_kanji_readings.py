@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from memory_mcp.text import kanji_readings
-from memory_mcp.text.kanji_readings import words_read_as
-from memory_mcp.text.romaji import in_hiragana
+from memory_mcp.language import kanji_readings
+from memory_mcp.language.kanji_readings import words_read_as
+from memory_mcp.language.romaji import in_hiragana
 
 
 def followers(*words: str) -> dict[str, str]:

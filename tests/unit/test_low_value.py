@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mcp.text.low_value import low_value
+from memory_mcp.language.low_value import low_value
 
 LINES = [
     line.partition("\t")

@@ -3,9 +3,9 @@
 import pytest
 
 from memory_mcp.graph.extract.extraction import extract_mentions
+from memory_mcp.language.gazetteer import Candidate, Gazetteer, Match
+from memory_mcp.language.names import folded_with_offsets
 from memory_mcp.store.graph.schema import ENTITY_TYPES
-from memory_mcp.text.gazetteer import Candidate, Gazetteer, Match
-from memory_mcp.text.names import folded_with_offsets
 
 TYPES = [row[0] for row in ENTITY_TYPES]
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mcp.domain import Candidate, Memory
+from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, why, within_budget
-from memory_mcp.text.budget import estimate_tokens
 
 THEN = datetime(2025, 10, 30, tzinfo=UTC)
 

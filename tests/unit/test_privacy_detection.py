@@ -12,8 +12,8 @@ from secret_samples import PHRASES
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
-from memory_mcp.text.privacy.ascii_view import ascii_view, lowered
-from memory_mcp.text.privacy.redaction import KINDS, PIECE_CHARACTERS, Redaction, find, relations_redacted
+from memory_mcp.language.privacy.ascii_view import ascii_view, lowered
+from memory_mcp.language.privacy.redaction import KINDS, PIECE_CHARACTERS, Redaction, find, relations_redacted
 
 LINES = lines()
 # What a rule must reach on these lines before it may take something out of a memory.

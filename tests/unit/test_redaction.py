@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from private_lines import lines
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.text.privacy.redaction import KINDS, Redaction
+from memory_mcp.language.privacy.redaction import KINDS, Redaction
 
 ALL = Privacy(**dict.fromkeys(KINDS, "redact"))
 NONE = Privacy(**dict.fromkeys(KINDS, "off"))

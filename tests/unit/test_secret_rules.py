@@ -7,8 +7,8 @@ import pytest
 from secret_samples import KINDS_OF_NUMBERS, MAKERS, lookalikes, numbers, passwords, rules, secrets
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.text.privacy.redaction import KINDS, Redaction
-from memory_mcp.text.privacy.service_keys import translated
+from memory_mcp.language.privacy.redaction import KINDS, Redaction
+from memory_mcp.language.privacy.service_keys import translated
 
 EACH, NUMBERS, PASSWORDS, ORDINARY = 4, 200, 4, 800
 LEAST_RECALL, LEAST_RECALL_OF_PASSWORDS = 0.97, 0.93

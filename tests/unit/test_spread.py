@@ -5,7 +5,7 @@ import math
 import pytest
 
 from memory_mcp.encoders.spread import LEAST_SPREAD, logit, spread_of
-from memory_mcp.text.tokens import tokens
+from memory_mcp.language.tokens import tokens
 
 
 def model(scale, asked=None):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from memory_mcp.text.sentences import sentences_of
-from memory_mcp.text.summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
+from memory_mcp.language.sentences import sentences_of
+from memory_mcp.language.summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
 
 TALK = [
     Statement("おはよう！", "健太"),

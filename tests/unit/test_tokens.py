@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from memory_mcp.characters import is_japanese
-from memory_mcp.text import tokens as text_tokens
-from memory_mcp.text.tokens import (
+from memory_mcp.language import tokens as text_tokens
+from memory_mcp.language.tokens import (
     QUERY_PHRASES_LIMIT,
     forget_tokens,
     is_single_kanji,

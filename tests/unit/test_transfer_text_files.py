@@ -9,7 +9,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.privacy.redaction import Redaction
+from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.transfer.formats import Format, text_files
 from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.readers import READERS, detect_format

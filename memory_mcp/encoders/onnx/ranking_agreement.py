@@ -19,7 +19,7 @@ from memory_mcp.encoders.onnx.export_directory import Agreement, Export
 from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
 from memory_mcp.encoders.onnx.tokenization import Tokenizers
 from memory_mcp.encoders.reranking import BATCH_PAIRS, Pair
-from memory_mcp.text.tokens import tokens
+from memory_mcp.language.tokens import tokens
 
 EMBEDDER_TOP = 10
 POOL = 15  # candidates that a search with top_k 5 passes to the reranker

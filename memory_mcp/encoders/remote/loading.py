@@ -16,7 +16,7 @@ from memory_mcp.encoders.remote.known_models import fingerprint
 from memory_mcp.encoders.remote.models import BULK_SECONDS, QUERY_SECONDS, RemoteCrossEncoder, RemoteEmbeddings
 from memory_mcp.encoders.reranking import BatchLimits, PooledReranker
 from memory_mcp.encoders.worker_pool import ModelPool
-from memory_mcp.text.budget import estimate_tokens
+from memory_mcp.language.budget import estimate_tokens
 
 PAUSE_SECONDS = 5.0
 WORKERS = 8  # they wait for the network

@@ -21,7 +21,7 @@ from memory_mcp.encoders.reranking import BATCH_PAIRS, Pair
 from memory_mcp.encoders.torch.devices import GPU, GPU_BATCH, in_halves, runs_on, usable_device
 from memory_mcp.encoders.torch.tracing import trace
 from memory_mcp.errors import EncoderFailed
-from memory_mcp.text.budget import estimated_spans
+from memory_mcp.language.budget import estimated_spans
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Collection, Iterator
 
-from memory_mcp.text.entity_types import type_of_word
-from memory_mcp.text.mention import Mention
-from memory_mcp.text.names import NAME_LIMIT, is_invisible, is_polite
+from memory_mcp.language.entity_types import type_of_word
+from memory_mcp.language.mention import Mention
+from memory_mcp.language.names import NAME_LIMIT, is_invisible, is_polite
 
 # Without it a text has no annotations, and no types need be read for it.
 ANNOTATION_START = "[["

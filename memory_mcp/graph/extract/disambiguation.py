@@ -8,10 +8,10 @@ from dataclasses import replace
 from memory_mcp.characters import HIRAGANA, KANJI
 from memory_mcp.graph.extract.english_rules import small_words
 from memory_mcp.graph.extract.word_boundaries import is_after_a_word, is_of_a_title, is_whole_name
+from memory_mcp.language.gazetteer import Candidate, Match
+from memory_mcp.language.mention import UNKNOWN_TYPE, Mention
+from memory_mcp.language.names import bare
 from memory_mcp.patterns import bounded
-from memory_mcp.text.gazetteer import Candidate, Match
-from memory_mcp.text.mention import UNKNOWN_TYPE, Mention
-from memory_mcp.text.names import bare
 
 _GOING = "行|旅行|出張|引っ?越|住|移住|転勤|赴任|帰省|着[いく]|向か|出かけ|出掛け|遊びに|泊ま|滞在|戻"
 _LIKE_A_PLACE = bounded(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Set
 from functools import cache, partial
 
-from memory_mcp.text.mention import Mention
+from memory_mcp.language.mention import Mention
 
 _LATIN = re.compile("[A-Za-z@]")
 _WORD = r"[A-Z][A-Za-z'’]*[A-Za-z]|[A-Z]{2,}|[A-Z]"

@@ -12,9 +12,9 @@ from memory_mcp.graph.extract.english_rules import english_mentions, has_latin
 from memory_mcp.graph.extract.japanese_people import people, relatives
 from memory_mcp.graph.extract.japanese_places import places, things
 from memory_mcp.graph.extract.word_boundaries import is_whole_name
-from memory_mcp.text.gazetteer import Match
-from memory_mcp.text.mention import Mention, without_overlaps
-from memory_mcp.text.names import NAME_LIMIT, bare
+from memory_mcp.language.gazetteer import Match
+from memory_mcp.language.mention import Mention, without_overlaps
+from memory_mcp.language.names import NAME_LIMIT, bare
 
 # Only the beginning of a long text is searched for names: a pasted book is not an index of names.
 TEXT_LIMIT = 20_000

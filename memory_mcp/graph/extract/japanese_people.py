@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from memory_mcp.characters import HIRAGANA, KANJI, KATAKANA
 from memory_mcp.graph.extract.stopwords import TITLES, is_not_a_name, without_leading_words
+from memory_mcp.language.mention import Mention
 from memory_mcp.patterns import bounded
-from memory_mcp.text.mention import Mention
 
 # 様子, 君主 and 氏名 are words of their own.
 _POLITE = "さん|さま|様(?![々子式相態変])|くん|君(?![主臨子達津]|たち|が代)|ちゃん|氏(?![名族神])"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from memory_mcp.characters import KANJI, KATAKANA
 from memory_mcp.graph.extract.stopwords import NO_NAME, NO_STREET, NO_SUCH_NAME, without_leading_words
-from memory_mcp.text.mention import Mention
+from memory_mcp.language.mention import Mention
 
 _TOWNS = (
     "北海道 青森 岩手 宮城 秋田 山形 福島 茨城 栃木 群馬 埼玉 千葉 東京 神奈川 新潟 富山 石川 福井 山梨 長野 岐阜 静岡 愛知 三重 滋賀 京都 大阪 兵庫 奈良 "

@@ -4,8 +4,8 @@ topics among tags."""
 import re
 
 from memory_mcp.characters import KANJI
+from memory_mcp.language.names import fold
 from memory_mcp.patterns import bounded
-from memory_mcp.text.names import fold
 
 # Times before a name: 昨日田中さん, 毎朝図書館. 今日子 and 明日香 are names.
 _TIMES = (

@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import apsw
 
+from memory_mcp.language.budget import line_cost
+from memory_mcp.language.tokens import query_tokens, tokens
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.relations import Statement
-from memory_mcp.text.budget import line_cost
-from memory_mcp.text.tokens import query_tokens, tokens
 
 # Lines shown, lines shown where none shares a word with the query, and their largest share of the answer's budget.
 LINES, LINES_WITHOUT_SHARED_WORD, SHARE_OF_BUDGET = 5, 3, 0.2

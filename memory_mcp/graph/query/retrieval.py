@@ -16,12 +16,12 @@ import apsw
 from memory_mcp.domain import Candidate, Question
 from memory_mcp.graph.extract.extraction import extract_mentions, relatives_and_days
 from memory_mcp.graph.query.relation_lines import relation_lines
+from memory_mcp.language.mention import Mention
 from memory_mcp.store.graph import mentions, neighbors
 from memory_mcp.store.graph.entities import names as names_table
 from memory_mcp.store.graph.entities.entity_merges import distinct_pairs
 from memory_mcp.store.graph.entities.lookup import visible_and_hidden
 from memory_mcp.store.graph.entities.names import KnownNames, people_with_shorter_or_longer_names
-from memory_mcp.text.mention import Mention
 from memory_mcp.tracing import spanned
 
 # The number of best candidates whose entities lead to further memories.

@@ -11,6 +11,8 @@ import apsw
 
 from memory_mcp.domain import Filters
 from memory_mcp.encoders.model_families import ranking_of_generation
+from memory_mcp.language.contradiction import contradicting, may_contradict
+from memory_mcp.language.tokens import query_tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories
 from memory_mcp.store.graph import background_tasks, memory_links
@@ -19,8 +21,6 @@ from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.text.contradiction import contradicting, may_contradict
-from memory_mcp.text.tokens import query_tokens
 
 # Memories linked at once, chunks of each that are compared, and links of each at most.
 BATCH_MEMORIES, PIECES, LINKS_EACH = 20, 3, 5

@@ -13,14 +13,14 @@ import apsw
 from memory_mcp.graph.extract.extraction import extract_mentions
 from memory_mcp.graph.extract.stopwords import may_be_a_name
 from memory_mcp.graph.update import background_links, entity_linking
+from memory_mcp.language.gazetteer import NAMES_AT_ONCE
+from memory_mcp.language.mention import Mention
+from memory_mcp.language.privacy.redaction import FLAG_PREFIX
+from memory_mcp.language.speakers import is_role
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph import background_tasks, memory_links, mentions, relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.graph.relations import Evidence, Pair
-from memory_mcp.text.gazetteer import NAMES_AT_ONCE
-from memory_mcp.text.mention import Mention
-from memory_mcp.text.privacy.redaction import FLAG_PREFIX
-from memory_mcp.text.speakers import is_role
 
 BATCH_MEMORIES = 50
 # A memory that names many entities is little evidence about any two of them: only the first few are paired.

@@ -10,6 +10,11 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.labels import LIST_LIMIT, json_object, label
+from memory_mcp.language.names import NAME_LIMIT, is_invisible
+from memory_mcp.language.privacy.redaction import Redaction
+from memory_mcp.language.relation_notation import RELATION_TYPE_LIMIT
+from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import operations
 from memory_mcp.store.graph import types
@@ -17,11 +22,6 @@ from memory_mcp.store.graph.entities import editing, entity_merges, lookup, reco
 from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.operations import Operation
-from memory_mcp.text.labels import LIST_LIMIT, json_object, label
-from memory_mcp.text.names import NAME_LIMIT, is_invisible
-from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.relation_notation import RELATION_TYPE_LIMIT
-from memory_mcp.text.unstorable import storable
 
 DESCRIPTION_LIMIT, SUBTYPE_LIMIT = 2_000, 100
 

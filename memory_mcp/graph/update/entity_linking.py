@@ -17,13 +17,13 @@ from memory_mcp.domain import Draft, RelationValidity, StatedRelation, TimeRange
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract.annotations import ANNOTATION_START
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions, likely_type
+from memory_mcp.language.mention import TRUST, Mention
+from memory_mcp.language.relation_notation import with_types
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.graph import mentions, relation_queue, relations
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.graph.relations import Evidence
-from memory_mcp.text.mention import TRUST, Mention
-from memory_mcp.text.relation_notation import with_types
 
 # The weight of a stated relation without other evidence.
 STATED_WEIGHT = 0.8

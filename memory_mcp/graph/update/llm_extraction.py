@@ -17,17 +17,17 @@ from memory_mcp.characters import is_japanese
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Memory
 from memory_mcp.errors import ChatFailed
+from memory_mcp.language.entity_types import type_of_word
+from memory_mcp.language.low_value import low_value
+from memory_mcp.language.mention import TRUST, Mention
+from memory_mcp.language.names import NAME_LIMIT
+from memory_mcp.language.privacy.redaction import Redaction
+from memory_mcp.language.relation_notation import RELATION_TYPE_LIMIT
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories
 from memory_mcp.store.graph import background_tasks, mentions, relations
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.relations import Evidence
-from memory_mcp.text.entity_types import type_of_word
-from memory_mcp.text.low_value import low_value
-from memory_mcp.text.mention import TRUST, Mention
-from memory_mcp.text.names import NAME_LIMIT
-from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.relation_notation import RELATION_TYPE_LIMIT
 
 METHOD: Final = "model"
 TEXT_LIMIT = 4_000

@@ -15,14 +15,14 @@ from memory_mcp.dates.resolve import parse_range
 from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.update.entity_linking import add_stated_relations, stated_days
+from memory_mcp.language.labels import label
+from memory_mcp.language.privacy.redaction import Redaction, relations_redacted
+from memory_mcp.language.relation_notation import with_types
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import operations
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities import lookup, records
 from memory_mcp.store.operations import Operation
-from memory_mcp.text.labels import label
-from memory_mcp.text.privacy.redaction import Redaction, relations_redacted
-from memory_mcp.text.relation_notation import with_types
 
 # Finds the entities of a name, optionally with a type or as a day.
 Find = Callable[[apsw.Connection, str, str | None, NamedDay | None], list[int]]

@@ -14,6 +14,8 @@ from typing_extensions import TypedDict
 from memory_mcp.dates.resolve import parse_range
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, SHELVES, Filters, Kind, Memory, PrivacyLevel, Shelf
 from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.language.budget import preview
+from memory_mcp.language.labels import label
 from memory_mcp.search.pooled import in_pool
 from memory_mcp.search.validation import question
 from memory_mcp.server.actions.organize import brief
@@ -26,8 +28,6 @@ from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import lookup, records
 from memory_mcp.store.memory_pages import Position
 from memory_mcp.store.timestamps import from_text
-from memory_mcp.text.budget import preview
-from memory_mcp.text.labels import label
 
 PAGE, PAGE_LIMIT = 50, 200
 DAYS_LIMIT = 366

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.language.budget import cut_to_tokens
+from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.search.validation import TOKENS_FLOOR, TOKENS_LIMIT
 from memory_mcp.server.actions import context, memories
 from memory_mcp.server.actions.context import ContextArguments, UpdateContextArguments
@@ -33,8 +35,6 @@ from memory_mcp.server.operation import Json, Tool, operation
 from memory_mcp.server.status import statistics
 from memory_mcp.server.views import heading, omit_empty
 from memory_mcp.store.files.persona_context import LAST_CONVERSATION, NAMES, PEOPLE, STATE_KEYS
-from memory_mcp.text.budget import cut_to_tokens
-from memory_mcp.text.privacy.redaction import Redaction
 
 LIST_LENGTH, LIST_TOKENS = 50, 4_000
 READ_TOKENS = 4_000

@@ -10,6 +10,10 @@ from memory_mcp.dates.format import Language, elapsed, language_of
 from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import STATE_FIELDS, Memory, Recalled
 from memory_mcp.errors import InvalidInput, StoreError
+from memory_mcp.language.budget import preview
+from memory_mcp.language.labels import label
+from memory_mcp.language.privacy.redaction import Redaction
+from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
 from memory_mcp.search.moved_plans import still_upcoming
@@ -35,10 +39,6 @@ from memory_mcp.server.views import (
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, conversation_at
 from memory_mcp.store.timestamps import from_text
-from memory_mcp.text.budget import preview
-from memory_mcp.text.labels import label
-from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.unstorable import storable
 
 DEFAULT_TOKENS = 800
 FIELD_LIMIT = 2_000

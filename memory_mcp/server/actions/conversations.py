@@ -12,6 +12,9 @@ from typing_extensions import TypedDict
 
 from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import ConversationNotFound, InvalidInput
+from memory_mcp.language.labels import label, labels
+from memory_mcp.language.privacy.redaction import Redaction
+from memory_mcp.language.unstorable import UNSTORABLE, storable
 from memory_mcp.server.answers import Blocks, joined, streamed
 from memory_mcp.server.arguments import Arguments, Between, Flag, ObjectList, OneOf, Text, TextList, WholeNumber, http
 from memory_mcp.server.call import Call, call_of
@@ -20,9 +23,6 @@ from memory_mcp.server.views import Count, Moment, PersonaAnswer, ReadingAnswer,
 from memory_mcp.store import conversations, erasure
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import from_text, to_text
-from memory_mcp.text.labels import label, labels
-from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.unstorable import UNSTORABLE, storable
 
 PAGE, PAGE_LIMIT = 50, 200
 TURNS, TURNS_LIMIT = 50, 200

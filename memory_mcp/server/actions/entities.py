@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
 from memory_mcp.graph.update import entity_edits
+from memory_mcp.language.entity_types import type_of_word
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.arguments import (
     Arguments,
@@ -33,7 +34,6 @@ from memory_mcp.store.graph import types as stored_types
 from memory_mcp.store.graph.entities import editing, entity_merges, lookup, records
 from memory_mcp.store.graph.entities.records import Entity as StoredEntity
 from memory_mcp.store.graph.types import Type
-from memory_mcp.text.entity_types import type_of_word
 
 ENTITIES_LIMIT = 500
 OFFSET_LIMIT = 1_000_000

@@ -18,6 +18,8 @@ from memory_mcp.graph.query.paths import find_path as find_paths
 from memory_mcp.graph.query.snapshot import Section, snapshot
 from memory_mcp.graph.update import relation_edits
 from memory_mcp.graph.update.entity_linking import check_relation_types
+from memory_mcp.language.labels import label
+from memory_mcp.language.relation_notation import parse_relation
 from memory_mcp.server.actions.entities import known_types, seen_by_name
 from memory_mcp.server.actions.organize import brief
 from memory_mcp.server.answers import Blocks, joined, streamed
@@ -31,8 +33,6 @@ from memory_mcp.store.graph import memory_links as stored_links
 from memory_mcp.store.graph import relation_queue
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.memory_links import Link
-from memory_mcp.text.labels import label
-from memory_mcp.text.relation_notation import parse_relation
 from memory_mcp.transfer.graph_export import graphml, node_link
 
 DEPTH_LIMIT, PATH_LIMIT = 3, 6

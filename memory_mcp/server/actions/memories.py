@@ -10,6 +10,10 @@ from typing_extensions import TypedDict
 from memory_mcp.dates.iso import is_iso
 from memory_mcp.domain import NEVER, Expiry, Remembered, Similar
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.labels import label, labels
+from memory_mcp.language.low_value import low_value
+from memory_mcp.language.privacy.redaction import Redaction
+from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.names import key_in
 from memory_mcp.remember import validation
 from memory_mcp.remember.forget import forget as forget_memories
@@ -53,10 +57,6 @@ from memory_mcp.server.views import (
     recalled_view,
     similar_view,
 )
-from memory_mcp.text.labels import label, labels
-from memory_mcp.text.low_value import low_value
-from memory_mcp.text.privacy.redaction import Redaction
-from memory_mcp.text.unstorable import storable
 
 # How many relations a note names.
 RELATIONS_SHOWN = 5

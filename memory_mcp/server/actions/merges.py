@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.merge_proposals import merge_proposals
 from memory_mcp.graph.update import entity_edits
+from memory_mcp.language.labels import label
 from memory_mcp.server.actions.entities import Entity, EntityMerge
 from memory_mcp.server.arguments import Arguments, Between, Flag, Text, WholeNumber, entity_name, http
 from memory_mcp.server.call import Call
@@ -15,7 +16,6 @@ from memory_mcp.server.graph_views import MERGES_LIMIT, entity_view, merge_view
 from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.views import Count, Fraction, PersonaAnswer, heading, omit_empty
 from memory_mcp.store.graph.entities import entity_merges
-from memory_mcp.text.labels import label
 
 # The largest number of a merge, which is SQLite's.
 MERGE_NUMBER_LIMIT = 2**63 - 1

@@ -9,6 +9,8 @@ from typing_extensions import TypedDict
 
 from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.budget import preview
+from memory_mcp.language.labels import few, label
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.merge import MERGE, UNDO, Merged, merge, undo
 from memory_mcp.server.arguments import Arguments, Between, Text, TextList, http
@@ -18,8 +20,6 @@ from memory_mcp.server.views import Count, PersonaAnswer, heading, local, omit_e
 from memory_mcp.store import memories, memory_merges
 from memory_mcp.store.graph import consistency, memory_links
 from memory_mcp.store.timestamps import from_text
-from memory_mcp.text.budget import preview
-from memory_mcp.text.labels import few, label
 from memory_mcp.upkeep.memory_proposals import proposals
 
 SHOWN, SHOWN_LIMIT = 10, 50

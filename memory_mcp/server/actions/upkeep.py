@@ -10,6 +10,8 @@ from pydantic import Field
 
 from memory_mcp.domain import KEYS_LIMIT
 from memory_mcp.errors import InvalidInput, PersonaUnknown, StoreError
+from memory_mcp.language.budget import cut_to_tokens, estimate_tokens, preview
+from memory_mcp.language.labels import label
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.revise import Revision, revise
@@ -22,8 +24,6 @@ from memory_mcp.server.views import Count, Moment, PersonaAnswer, heading, local
 from memory_mcp.store.files.persona_context import FILE_NAME
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.store.versions import Version
-from memory_mcp.text.budget import cut_to_tokens, estimate_tokens, preview
-from memory_mcp.text.labels import label
 from memory_mcp.upkeep import adopted_originals, purge, retention_rules
 from memory_mcp.upkeep import history as memory_history
 from memory_mcp.upkeep.backup import Backup as StoredBackup

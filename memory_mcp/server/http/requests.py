@@ -12,10 +12,10 @@ from pydantic.fields import FieldInfo
 from starlette.requests import Request
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.encodings import not_utf8
 from memory_mcp.server.arguments import Arguments, Between, filled_in, kind_of
 from memory_mcp.server.errors import argument_problems
 from memory_mcp.server.operation import Route
-from memory_mcp.text.encodings import not_utf8
 
 BODY_LIMIT_BYTES = 4 * 1024 * 1024  # what the MCP SDK accepts; the same for routes
 WHOLE_NUMBER_DIGITS = 9

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse
 from starlette.types import Message, Scope
 
+from memory_mcp.language.encodings import not_utf8
 from memory_mcp.server.bodies import declared_length
 from memory_mcp.server.http.requests import BODY_LIMIT_BYTES
 from memory_mcp.server.rewording import REWORDED
-from memory_mcp.text.encodings import not_utf8
 
 # Each unknown one is looked at before the call is refused.
 ARGUMENTS_LIMIT = 100

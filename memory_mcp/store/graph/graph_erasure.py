@@ -10,11 +10,11 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.language.names import bare, fold
 from memory_mcp.store.graph import mentions, relations, visibility
 from memory_mcp.store.graph.entities import entity_merges, entity_vectors, names
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.sqlite.bulk_rows import json_ids
-from memory_mcp.text.names import bare, fold
 
 # Entities from texts without a mention, a relation that isn't rejected, or an entity that is merged into them.
 _UNSUPPORTED = """

@@ -13,11 +13,11 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import StatedRelation
+from memory_mcp.language.relation_notation import validity
 from memory_mcp.store.graph.entities.records import OWN_TYPE, UNKNOWN_TYPE
 from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.relation_notation import validity
 
 Pair = tuple[int, int]
 # Methods that derive relations from a memory's text, again when it changes.

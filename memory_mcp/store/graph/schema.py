@@ -2,7 +2,7 @@
 
 import apsw
 
-from memory_mcp.text.names import bare
+from memory_mcp.language.names import bare
 
 # What an entity can be: name, Japanese name, description, colour in a drawing.
 ENTITY_TYPES = (

@@ -19,8 +19,8 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.language.names import bare, fold
 from memory_mcp.store.sqlite.bulk_rows import json_ids
-from memory_mcp.text.names import bare, fold
 
 # Of a memory m; ?1 is whether the reader sees the trash, ?2 whether it sees secret memories.
 _WITHHELD = "(NOT ?2 AND m.privacy_level = 'secret')"

@@ -12,11 +12,11 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.language.names import NAME_LIMIT
 from memory_mcp.store import timestamps
 from memory_mcp.store.graph.transfer.graph_import import GraphImport
 from memory_mcp.store.legacy import row_conversion, row_reading, schemas
 from memory_mcp.store.legacy.schemas import Schema
-from memory_mcp.text.names import NAME_LIMIT
 
 Row = dict[str, Any]
 BEFORE_MEMORIES = frozenset({"entity_type", "entity"})

@@ -14,13 +14,13 @@ import apsw
 
 from memory_mcp.domain import Draft
 from memory_mcp.errors import StoreError
+from memory_mcp.language.micro_summary import micro_summary
 from memory_mcp.store import timestamps
 from memory_mcp.store.graph import relation_queue
 from memory_mcp.store.legacy import further_rows, row_conversion, row_reading
 from memory_mcp.store.legacy.row_reading import TooLong, quoted
 from memory_mcp.store.legacy.schemas import OURS, Schema
 from memory_mcp.store.memories import write_digest
-from memory_mcp.text.micro_summary import micro_summary
 
 MEMORIES = "memories"
 PREFIX = "legacy_"

@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 import apsw
 
 from memory_mcp.domain import Filters
+from memory_mcp.language.changes import tells_change
+from memory_mcp.language.synonyms import Synonyms
+from memory_mcp.language.tokens import TOKENS_VERSION, is_grammar, tokens
 from memory_mcp.store import properties
 from memory_mcp.store.graph import relations
 from memory_mcp.store.lexical.token_frequencies import COUNTED_ROWS, TokenCounts, rows_with
 from memory_mcp.store.memories import CURRENT, TOLD_TIME, where
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
-from memory_mcp.text.changes import tells_change
-from memory_mcp.text.synonyms import Synonyms
-from memory_mcp.text.tokens import TOKENS_VERSION, is_grammar, tokens
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 # What phrases count beside words: as in sequential dependence models (Metzler and Croft, 2005), a fraction.

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
-from memory_mcp.text import pronunciation
-from memory_mcp.text.kanji_readings import LONGEST_WORD, words_read_as
-from memory_mcp.text.pronunciation import Sound
-from memory_mcp.text.tokens import normalise
+from memory_mcp.language import pronunciation
+from memory_mcp.language.kanji_readings import LONGEST_WORD, words_read_as
+from memory_mcp.language.pronunciation import Sound
+from memory_mcp.language.tokens import normalise
 
 # The words of one sound that are searched.
 LIMIT = 4

@@ -12,8 +12,8 @@ from typing import Any
 import apsw
 from pydantic_core import from_json
 
+from memory_mcp.language.tokens import is_single_kanji
 from memory_mcp.store.lexical.stored_words import StoredWords
-from memory_mcp.text.tokens import is_single_kanji
 
 # Up to so many rows are counted exactly; larger frequencies are estimated from a part of the store.
 COUNTED_ROWS = 1_000

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from memory_mcp.language.chunk import split
+from memory_mcp.language.labels import LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.language.speakers import is_assistant
+from memory_mcp.language.unstorable import UNSTORABLE
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.remember.validation import CONTENT_LIMIT
-from memory_mcp.text.chunk import split
-from memory_mcp.text.labels import LABEL_LIMIT, LIST_LIMIT
-from memory_mcp.text.speakers import is_assistant
-from memory_mcp.text.unstorable import UNSTORABLE
 from memory_mcp.transfer.line_fields import is_too_deep
 
 Row = dict[str, Any]

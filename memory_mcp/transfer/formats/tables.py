@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.labels import split_labels
-from memory_mcp.text.tokens import normalise
+from memory_mcp.language.labels import split_labels
+from memory_mcp.language.tokens import normalise
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.server.mcp.tools import tools_of
-from memory_mcp.text.budget import estimate_tokens
 
 TOLD = [
     {"content": "旅人は苺のタルトが好き", "source": "旅人", "tags": ["食べ物"]},

@@ -7,8 +7,8 @@ import apsw
 import pytest
 
 from memory_mcp.jobs.usage_counts import Usage
+from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.server.mcp.tools import tools_of
-from memory_mcp.text.budget import estimate_tokens
 
 pytestmark = pytest.mark.slow  # a server for each of many tests
 

@@ -6,8 +6,8 @@ import pytest
 import typer.testing
 
 from memory_mcp.cli import app as command_line
+from memory_mcp.language.labels import LIST_LIMIT
 from memory_mcp.server.actions.organize import SHOWN_LIMIT
-from memory_mcp.text.labels import LIST_LIMIT
 
 pytestmark = pytest.mark.slow  # a persona with a graph for each test
 

@@ -6,8 +6,8 @@ import pytest
 
 from memory_mcp.dates import change_words
 from memory_mcp.dates.statements import days_of_statement
-from memory_mcp.text.changes import changes_time, tells_change
-from memory_mcp.text.moved_plans import may_tell_move, moved_plan
+from memory_mcp.language.changes import changes_time, tells_change
+from memory_mcp.language.moved_plans import may_tell_move, moved_plan
 
 TOLD_ON = date(2026, 11, 12)
 NOUNS = f"{change_words.CALLED_OFF}|{change_words.POSTPONED}".split("|")

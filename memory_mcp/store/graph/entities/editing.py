@@ -9,13 +9,13 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.entity_types import type_of_word
+from memory_mcp.language.names import fold
 from memory_mcp.store.graph import relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import entity_merges, lookup, names, records, type_history
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.entity_types import type_of_word
-from memory_mcp.text.names import fold
 
 # `made_by` of an entity that a person created or changed: it stays when no memory mentions it any more.
 BY_HAND = "user"

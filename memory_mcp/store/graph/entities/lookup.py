@@ -7,10 +7,10 @@ from dataclasses import replace
 import apsw
 
 from memory_mcp.errors import EntityNotFound, InvalidInput
+from memory_mcp.language.names import bare, fold
 from memory_mcp.store.graph import visibility
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.records import Entity
-from memory_mcp.text.names import bare, fold
 
 SUGGESTIONS = 5
 # Candidates for suggestions may be hidden: so many more are looked at.

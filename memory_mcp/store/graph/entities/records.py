@@ -10,11 +10,11 @@ from typing import Any
 import apsw
 
 from memory_mcp.dates.mentions import day_called
+from memory_mcp.language import mention
+from memory_mcp.language.names import bare, fold
 from memory_mcp.store.graph.entities import type_history
 from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.timestamps import optional_from_text, to_text
-from memory_mcp.text import mention
-from memory_mcp.text.names import bare, fold
 
 UNKNOWN_TYPE = mention.UNKNOWN_TYPE
 # The type of an entity e without the entities that are merged into it.

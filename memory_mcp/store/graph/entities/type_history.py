@@ -11,9 +11,9 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.language.mention import UNKNOWN_TYPE
+from memory_mcp.language.names import bare, fold
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.text.mention import UNKNOWN_TYPE
-from memory_mcp.text.names import bare, fold
 
 # Whether an entity e had the type in the placeholder.
 HAD = "EXISTS (SELECT 1 FROM json_each(e.types_told) had WHERE had.key = {})"

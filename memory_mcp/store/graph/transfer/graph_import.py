@@ -11,12 +11,12 @@ import apsw
 
 from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.names import fold
 from memory_mcp.store import memories
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import entity_merges, names, records, type_history
 from memory_mcp.store.graph.relations import Pair, rebuild_sums, sum_up, supporters
 from memory_mcp.store.graph.transfer import graph_merge
-from memory_mcp.text.names import fold
 
 Row = Mapping[str, Any]
 # The kinds of rows that can add something without a change of what is stored.

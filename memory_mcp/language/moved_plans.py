@@ -10,8 +10,8 @@ from typing import NamedTuple
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
 from memory_mcp.dates import change_words as words
 from memory_mcp.dates.changed_plans import TIME_OF_DAY
+from memory_mcp.language.tokens import is_function_word, tokens
 from memory_mcp.patterns import bounded
-from memory_mcp.text.tokens import is_function_word, tokens
 
 DAY = "\ue000"
 _DAY_AND_TIME = bounded(rf"{DAY}{TIME_OF_DAY}(?:(?: at)? \d{{1,2}}(?::\d\d)? ?[ap]m)?")

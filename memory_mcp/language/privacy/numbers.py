@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 
 import phonenumbers
 
-from memory_mcp.text.privacy.ascii_view import DASHES, continues_left, continues_right
+from memory_mcp.language.privacy.ascii_view import DASHES, continues_left, continues_right
 
 Span = tuple[int, int]
 Run = list[Span]

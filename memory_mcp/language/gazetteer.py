@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ahocorasick_rs import AhoCorasick, MatchKind
 
 from memory_mcp.characters import EVERY_KANJI
-from memory_mcp.text.names import NAME_LIMIT, fold
+from memory_mcp.language.names import NAME_LIMIT, fold
 
 _Known = tuple[str, list[int]]
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from itertools import takewhile
 
-from memory_mcp.text.budget import cut_to_tokens, estimate_tokens
-from memory_mcp.text.chunk import split
-from memory_mcp.text.kanji_variants import with_usual_kanji
-from memory_mcp.text.sentences import sentence_ends
-from memory_mcp.text.tokens import is_single_kanji, normalise
+from memory_mcp.language.budget import cut_to_tokens, estimate_tokens
+from memory_mcp.language.chunk import split
+from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.language.sentences import sentence_ends
+from memory_mcp.language.tokens import is_single_kanji, normalise
 
 Span = tuple[int, int]
 

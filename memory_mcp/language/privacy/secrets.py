@@ -4,9 +4,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
-from memory_mcp.text.privacy.ascii_view import lowered
-from memory_mcp.text.privacy.randomness import is_random
-from memory_mcp.text.privacy.service_keys import service_keys
+from memory_mcp.language.privacy.ascii_view import lowered
+from memory_mcp.language.privacy.randomness import is_random
+from memory_mcp.language.privacy.service_keys import service_keys
 
 Span = tuple[int, int]
 

@@ -6,9 +6,9 @@
 import unicodedata
 
 from memory_mcp.characters import HAN, KATAKANA
+from memory_mcp.language.contradiction import is_negated
+from memory_mcp.language.tokens import is_function_word, jaccard, normalise, tokens
 from memory_mcp.patterns import bounded
-from memory_mcp.text.contradiction import is_negated
-from memory_mcp.text.tokens import is_function_word, jaccard, normalise, tokens
 
 # The least Jaccard index of the tokens.
 ALIKE = 0.6

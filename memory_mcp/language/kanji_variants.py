@@ -7,7 +7,7 @@ FILE = "variants.tsv"
 
 
 def _table() -> dict[str, str]:
-    file = resources.files("memory_mcp.text") / "dictionaries" / FILE
+    file = resources.files("memory_mcp.language") / "dictionaries" / FILE
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else ()
     return {other: usual for usual, others in (line.split("\t") for line in lines) for other in others}
 

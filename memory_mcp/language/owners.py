@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.language.names import bare
+from memory_mcp.language.speakers import is_role
+from memory_mcp.language.synonyms import synonyms
+from memory_mcp.language.tokens import is_function_word, is_single_kanji, normalise
 from memory_mcp.patterns import bounded
-from memory_mcp.text.kanji_variants import with_usual_kanji
-from memory_mcp.text.names import bare
-from memory_mcp.text.speakers import is_role
-from memory_mcp.text.synonyms import synonyms
-from memory_mcp.text.tokens import is_function_word, is_single_kanji, normalise
 
 # The characters before an attribute in which its owners are looked for, and those of an attribute.
 OWNERS_LIMIT, ATTRIBUTE_LIMIT = 20, 12

@@ -7,9 +7,9 @@ import re
 
 from memory_mcp.characters import HAN, KATAKANA, is_japanese
 from memory_mcp.dates import change_words as words
+from memory_mcp.language.amounts import asked_amount
+from memory_mcp.language.tokens import normalise
 from memory_mcp.patterns import bounded
-from memory_mcp.text.amounts import asked_amount
-from memory_mcp.text.tokens import normalise
 
 LONGEST = 120
 

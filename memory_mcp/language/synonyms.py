@@ -15,7 +15,7 @@ from itertools import islice, zip_longest
 import numpy as np
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
-from memory_mcp.text.tokens import is_grammar, is_single_kanji, normalise, query_phrases, query_tokens, tokens
+from memory_mcp.language.tokens import is_grammar, is_single_kanji, normalise, query_phrases, query_tokens, tokens
 
 # The synonyms of one word, and the words of one query that have some.
 SYNONYMS_LIMIT, WORDS_LIMIT = 20, 12
@@ -23,7 +23,7 @@ SYNONYMS_LIMIT, WORDS_LIMIT = 20, 12
 CHARACTERS_LIMIT, LONGEST = 300, 10
 
 _MARKS = 1 << 20
-DIRECTORY, FILES = resources.files("memory_mcp.text") / "dictionaries", ("jmdict.tsv", "sudachi.tsv")
+DIRECTORY, FILES = resources.files("memory_mcp.language") / "dictionaries", ("jmdict.tsv", "sudachi.tsv")
 # Stands before a word that is found by the others of its group, but mostly means something else.
 _ONLY_FOUND = "-"
 _RUN = re.compile(f"[{HIRAGANA}{KATAKANA}{HAN}]+")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_mcp.characters import is_japanese
-from memory_mcp.text.tokens import normalise
+from memory_mcp.language.tokens import normalise
 
 STRATEGIES = ("parallel", "sequential")
 _NAMES = {

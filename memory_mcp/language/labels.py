@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.text.unstorable import storable
+from memory_mcp.language.unstorable import storable
 
 LABEL_LIMIT = 500
 LIST_LIMIT = 100

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Set
 from typing import Literal
 
-from memory_mcp.text.tokens import normalise
+from memory_mcp.language.tokens import normalise
 
 LowValue = Literal["greeting", "nod", "error_dump", "too_short", "no_words", "repetition"]
 

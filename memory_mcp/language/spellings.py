@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from memory_mcp.characters import HIRAGANA, KATAKANA
-from memory_mcp.text.tokens import LONGEST_KATAKANA, is_grammar
+from memory_mcp.language.tokens import LONGEST_KATAKANA, is_grammar
 
 HIRAGANA_WINDOW = 3
 # The characters of a long query that are read, and its other spellings.

@@ -7,7 +7,7 @@ are words only a text can tell: the caller says which kanji follow each other th
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 
-from memory_mcp.text.synonyms import DIRECTORY
+from memory_mcp.language.synonyms import DIRECTORY
 
 FILE = "readings.tsv"
 # Kanji of a word, and those of them that may have a rare reading.

@@ -16,7 +16,7 @@ from itertools import pairwise
 import snowballstemmer
 
 from memory_mcp.characters import HAN, HIRAGANA, KANA, KATAKANA
-from memory_mcp.text.kanji_variants import with_usual_kanji
+from memory_mcp.language.kanji_variants import with_usual_kanji
 
 # Part of the version of every index built from these tokens: raise it whenever the result of `tokens` changes, and stores rebuild.
 TOKENS_VERSION = "3"

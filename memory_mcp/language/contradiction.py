@@ -7,8 +7,8 @@ import re
 from typing import Literal
 
 from memory_mcp.characters import is_japanese
-from memory_mcp.text.sentences import is_single_sentence
-from memory_mcp.text.tokens import normalise
+from memory_mcp.language.sentences import is_single_sentence
+from memory_mcp.language.tokens import normalise
 
 Why = Literal["opposite", "another value"]
 

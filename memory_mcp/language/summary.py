@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_mcp.characters import is_japanese
-from memory_mcp.text.low_value import low_value
-from memory_mcp.text.sentences import last_sentence_end, sentences_of
-from memory_mcp.text.tokens import is_single_kanji, tokens
+from memory_mcp.language.low_value import low_value
+from memory_mcp.language.sentences import last_sentence_end, sentences_of
+from memory_mcp.language.tokens import is_single_kanji, tokens
 
 CHARACTERS_LIMIT = 400
 SENTENCE_LIMIT = 120

@@ -10,8 +10,8 @@ from typing import Any
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
-from memory_mcp.text.privacy import addresses, numbers, secrets
-from memory_mcp.text.privacy.ascii_view import ascii_view, without_invisible
+from memory_mcp.language.privacy import addresses, numbers, secrets
+from memory_mcp.language.privacy.ascii_view import ascii_view, without_invisible
 
 # A memory that contains flagged data gets this prefix and the kind as a tag, so that it can be found.
 FLAG_PREFIX = "contains:"

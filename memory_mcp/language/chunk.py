@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from memory_mcp.domain import Chunk
-from memory_mcp.text.sentences import sentence_ends
+from memory_mcp.language.sentences import sentence_ends
 
 CHUNK_CHARACTERS = 2000
 OVERLAP_CHARACTERS = 200

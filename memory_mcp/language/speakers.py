@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from memory_mcp.text.kanji_variants import with_usual_kanji
-from memory_mcp.text.tokens import UNSPACED, normalise
+from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.language.tokens import UNSPACED, normalise
 
 LEAST_CHARACTERS = 2
 # The roles of what is no person. Such texts are long and repeat a person's.

@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 from itertools import islice, product
 
-from memory_mcp.text.romaji import reading
+from memory_mcp.language.romaji import reading
 
 # The ways to read one word in Latin letters, and its letters that are read.
 READINGS_LIMIT, LONGEST = 16, 24

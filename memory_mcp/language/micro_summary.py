@@ -1,6 +1,6 @@
 """The one-line summary of a memory, made of its own first sentences: the text that an index of memories shows."""
 
-from memory_mcp.text.sentences import split_at_breaks
+from memory_mcp.language.sentences import split_at_breaks
 
 LEAST, MOST = 50, 80
 # Only this much of a long text is read for a line of 80 characters.
