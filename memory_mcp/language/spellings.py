@@ -1,4 +1,4 @@
-"""Other ways to write the words of a query: ケンカ as けんか, ごきぶり as ゴキブリ, wi fi as wifi, iPhone15 as iPhone 15.
+"""Other ways to write the words of a query: ケンカ as けんか, ごきぶり as ゴキブリ, wi fi as wifi, iPhone15 as iPhone 15, キロ as km.
 
 Each is a phrase of tokens, all of which must follow each other: a pair of kana alone is in too many words. Katakana is a word by itself. Words of
 hiragana can't be distinguished from grammar, so any three characters of it count.
@@ -12,6 +12,7 @@ from itertools import islice
 
 from memory_mcp.characters import HIRAGANA, KATAKANA
 from memory_mcp.language.tokens import LONGEST_KATAKANA, LONGEST_WORD, UNSPACED, is_function_word, is_grammar, tokens
+from memory_mcp.lexicon import mapping
 
 HIRAGANA_WINDOW = 3
 # The characters of a long query that are read, and its other spellings.
@@ -28,6 +29,9 @@ _SHORT_WORD = 3
 _WITH_NUMBER = re.compile(
     rf"(?<![^\W{UNSPACED}])([^\W\d_{UNSPACED}]{{2,{LONGEST_WORD}}})(\d{{1,9}}(?:\.\d{{1,9}}){{0,3}})(?![^\W{UNSPACED}])"
 )
+_UNITS = {unit: tuple(names.split()) for unit, names in mapping("ja", "units").items()}
+_UNITS_CALLED = {name: tuple(unit for unit, names in _UNITS.items() if name in names) for names in _UNITS.values() for name in names}
+_UNIT = re.compile(rf"(?<![^\W\d_{UNSPACED}])(?:{'|'.join(_UNITS)})(?![^\W_{UNSPACED}])", re.IGNORECASE)
 _TO_KATAKANA = {code: code + 0x60 for code in range(0x3041, 0x3097)}
 _TO_HIRAGANA = {katakana: hiragana for hiragana, katakana in _TO_KATAKANA.items()}
 
@@ -64,7 +68,10 @@ def to_katakana(text: str) -> str:
 
 def _spellings(text: str) -> Iterator[Spelling]:
     yield from _words(text)
+    for match in _UNIT.finditer(text):
+        yield from (Spelling(*match.span(), _pairs(name)) for name in _UNITS[match.group().casefold()])
     for match in _KATAKANA_WORD.finditer(text):
+        yield from (Spelling(*match.span(), unit) for unit in _UNITS_CALLED.get(match.group(), ()))
         yield Spelling(*match.span(), _pairs(to_hiragana(match.group())))
     for match in _HIRAGANA_RUN.finditer(text):
         for start in range(match.start(), match.end() - HIRAGANA_WINDOW + 1):

@@ -37,7 +37,7 @@ _OTHER_UNSPACED = "\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\uac00-\ud7af"  # Thai
 UNSPACED = KANA + HAN + _OTHER_UNSPACED
 # A word in other letters, and what joins several to one: Wi-Fi, Node.js, AT&T. Signs around one belong to it: C++, C#, .NET.
 _PART = rf"[^\W_{UNSPACED}]+(?:'[a-z]+)*"
-_JOINT, _NO_LETTER = "[-\u2010-\u2013\u2212./&_]", rf"(?![^\W{UNSPACED}+#♯])"
+_JOINT, _NO_LETTER = r"(?:[-\u2010-\u2013\u2212./&_]|#(?=\d))", rf"(?![^\W{UNSPACED}+#♯])"
 _RUN = re.compile(
     rf"(?P<unspaced>[{UNSPACED}]+)"
     rf"|(?P<word>(?:(?<![^\W{UNSPACED}])(?<!\.)\.(?=[^\W\d_{UNSPACED}]))?{_PART}(?:{_JOINT}{_PART})*(?:(?<=[^\W\d_])(?:\+\+|[+#♯]{_NO_LETTER}))?)"
@@ -64,7 +64,7 @@ _GRAMMAR_TOKENS = (
     | frozenset(word[index : index + 2] for word in _GRAMMAR for index in range(len(word) - 1))
     | frozenset(end + particle for end in {*(word[-1] for word in _GRAMMAR), *_PARTICLES} for particle in _PARTICLES)
 )
-_HIRAGANA = re.compile(f"[{HIRAGANA}]")
+_HIRAGANA, _HIRAGANA_RUN = re.compile(f"[{HIRAGANA}]"), re.compile(f"[{HIRAGANA}][{HIRAGANA}ー]+")
 _BEFORE_OTHER_SCRIPT = re.compile(rf"[{HIRAGANA}][{KATAKANA}{HAN}]|[{KATAKANA}{HAN}][{_PARTICLES}]")
 
 _stemmer, _stemming = snowballstemmer.stemmer("english"), threading.Lock()
@@ -138,6 +138,26 @@ def query_phrases(text: str) -> list[str]:
     )
     pairs = dict.fromkeys(f"{word} {after}" for word, after in pairwise(read) if word and after)
     return list(pairs)[:QUERY_PHRASES_LIMIT]
+
+
+def fragments(text: str) -> frozenset[str]:
+    """The pairs of hiragana in a query that are no part of a word of hiragana, such as りた of 作りたい: they rank, and find nothing alone.
+
+    Such a word begins with its run, unless that is the ending of a kanji, and behind a particle; it ends before the next one.
+    """
+    among: set[str] = set()
+    of_words: set[str] = set()
+    plain_text = plain(text)
+    for run in _HIRAGANA_RUN.finditer(plain_text):
+        kana, begin = run.group(), 0
+        among.update(map("".join, pairwise(kana)))
+        if run.start() and _KANJI.match(plain_text, run.start() - 1):
+            begin = 1 if kana[0] in _PARTICLES else len(kana)
+        while begin < len(kana):
+            end = next((index for index in range(begin + 2, len(kana)) if kana[index] in _PARTICLES), len(kana))
+            of_words.update(map("".join, pairwise(kana[begin:end])))
+            begin = end + 1
+    return frozenset(among - of_words)
 
 
 def is_function_word(word: str) -> bool:

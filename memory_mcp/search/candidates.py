@@ -13,7 +13,7 @@ from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
 from memory_mcp.language.spellings import spelled_otherwise
 from memory_mcp.language.synonyms import Synonyms, synonyms
-from memory_mcp.language.tokens import is_grammar, is_unspaced, query_phrases, query_tokens, tokens, weighed_query_tokens
+from memory_mcp.language.tokens import fragments, is_grammar, is_unspaced, query_phrases, query_tokens, tokens, weighed_query_tokens
 from memory_mcp.search.meaning import Meaning, similarities
 from memory_mcp.search.other_scripts import as_synonyms
 from memory_mcp.store import memories, memory_dates
@@ -42,6 +42,7 @@ def terms_of(
         meant,
         as_synonyms(connection, counts.stored, question.query) if limit else (),
         whole_words(question.query, meant),
+        fragments(question.query),
     )
 
 

@@ -126,7 +126,7 @@ def _polite_of_kanji(stored: StoredWords, text: str) -> Iterator[Spelling]:
     """The words in kanji that the store has in hiragana, behind お or ご: おしごと of 仕事."""
     for match in _KANJI_WORD.finditer(text):
         prefix, kanji = match.groups()
-        kana = [f"{first}{reading}" for reading in readings_of(kanji) if prefix or len(reading) >= SHORTEST for first in prefix or "おご"]
+        kana = [f"{first}{reading}" for reading in readings_of(kanji) if len(reading) >= SHORTEST_NAME for first in prefix or "おご"]
         yield from (Spelling(*match.span(), phrase_as_written(word)) for word in kana if stored.has_polite(word))
 
 

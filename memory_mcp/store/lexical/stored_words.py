@@ -14,6 +14,7 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
+from memory_mcp import lexicon
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.language import pronunciation
 from memory_mcp.language.kanji_readings import LONGEST_WORD, words_read_as
@@ -34,7 +35,8 @@ _WORD = re.compile(
     f"[{HAN}]{{2,}}|(?:(?<![{HIRAGANA}{HAN}])|(?<=[おご]))[{HAN}](?=[^{HIRAGANA}{HAN}]|[はがをにでともへのや]|$)|[{KATAKANA}]{{2,}}|[{LATIN}]{{3,}}"
 )
 # What may be a word in hiragana that begins with お or ご.
-_POLITE = re.compile(f"(?=([おご][{HIRAGANA}]{{{SHORTEST_POLITE - 1},{LONGEST_POLITE - 1}}}))")
+_POLITE = re.compile(f"(?=([おご][{HIRAGANA}]{{{SHORTEST_POLITE - 1},{LONGEST_POLITE}}}))")
+_ENDS = frozenset((*lexicon.words("ja", "particles"), *"だでさっじ"))
 _KATAKANA, _LATIN, _NUMBER = re.compile(f"[{KATAKANA}]"), re.compile(f"[{LATIN}]"), re.compile("[一二三四五六七八九十百千万]{2,}")
 _NEWEST = "SELECT max(id) FROM (SELECT id FROM chunks WHERE id > ? ORDER BY id LIMIT ?)"
 _TEXTS = """
@@ -73,14 +75,14 @@ class StoredWords:
             newest = connection.execute(_NEWEST, (read_until, READ_AT_ONCE)).get
             if newest is None:
                 return
-            words: set[str] = set()
+            read: set[str] = set()
             polite: set[int] = set()
             for (text,) in connection.execute(_TEXTS, (read_until, newest)):
-                words.update(_WORD.findall(text := normalise(text)))
-                polite.update(hash(run[:end]) for run in _POLITE.findall(text) for end in range(SHORTEST_POLITE, len(run) + 1))
+                read.update(_WORD.findall(text := normalise(text)))
+                polite.update(hash(word) for run in _POLITE.findall(text) for word in _polite_in(run))
             with self._guard:
                 if self._times_cleared == times_cleared:  # else these texts may be erased by now
-                    self._add(words)
+                    self._add(read)
                     self._polite |= polite
                     self._read_until = newest
         finally:
@@ -109,7 +111,7 @@ class StoredWords:
             return word in self._katakana
 
     def has_polite(self, kana: str) -> bool:
-        """Whether a text of the store has these kana, which begin with お or ご, in a row."""
+        """Whether a text of the store has this word in hiragana, which begins with お or ご."""
         with self._guard:
             return hash(kana) in self._polite
 
@@ -171,6 +173,13 @@ class _BySound:
         self._known |= self._waiting
         self._waiting.clear()
         return self._by_consonants.get(consonants, [])
+
+
+def _polite_in(run: str) -> Iterator[str]:
+    """What may be a word at the beginning of a run of hiragana: before its end, or before what follows words."""
+    for end in range(SHORTEST_POLITE, min(len(run), LONGEST_POLITE) + 1):
+        if end == len(run) or run[end] in _ENDS:
+            yield run[:end]
 
 
 def _hashes(words: Iterable[str]) -> npt.NDArray[np.int64]:
