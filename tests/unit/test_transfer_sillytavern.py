@@ -38,7 +38,11 @@ def test_a_chat_keeps_who_said_what_and_counts_what_is_left_out(tmp_path: Path) 
         "{broken",
     )
     stored = rows(items)
-    assert [(row["source"], row["content"]) for row in stored] == [("ミレイ", "お帰り、ユウ。"), ("ユウ", "ただいま、ミレイ。"), ("ミレイ", "朝だね。")]
+    assert [(row["source"], row["content"]) for row in stored] == [
+        ("ミレイ", "お帰り、ユウ。"),
+        ("ユウ", "ただいま、ミレイ。"),
+        ("ミレイ", "朝だね。"),
+    ]
     assert {(row["kind"], row["session_id"]) for row in stored} == {("conversation", "灯台")}
     assert Counter(item.left_out for item in items if item.left_out) == {"swipes that were not chosen": 2, "hidden lines": 1, "thoughts": 1}
     assert [(item.where, item.refused) for item in items if item.refused] == [("灯台.jsonl, line 6", "It is no JSON object.")]

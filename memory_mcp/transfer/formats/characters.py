@@ -14,7 +14,7 @@ from typing import Any
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import lorebooks
-from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, Report, storable, text_in
+from memory_mcp.transfer.formats.import_rows import ImportItem, Report, storable, text_in
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
 from memory_mcp.transfer.formats.macros import with_names
 from memory_mcp.transfer.formats.png_text import SIGNATURE, TEXT_LIMIT_BYTES, texts
@@ -115,7 +115,9 @@ def _in_picture(source: Source, name: str) -> bytes:
         found = texts(file, name, frozenset(_IN_PNG))
     text = next((found[keyword] for keyword in _IN_PNG if keyword in found), None)
     if text is None:
-        raise InvalidInput(f"{name} is a picture without a character card", "it has no text chara or ccv3", "Export the card again, as PNG or JSON")
+        raise InvalidInput(
+            f"{name} is a picture without a character card", "it has no text chara or ccv3", "Export the card again, as PNG or JSON"
+        )
     if text.lstrip().startswith(b"{"):
         return text
     try:

@@ -73,7 +73,7 @@ def items(book: Mapping[str, Any], where: str, owner: str, user: str) -> Iterato
 
 def keys_of(entry: Mapping[str, Any]) -> list[str]:
     """The keys of an entry: a list, or a text with commas between them."""
-    value = next((entry[name] for name in KEYS if entry.get(name)), [])
+    value: Any = next((entry[name] for name in KEYS if entry.get(name)), [])
     keys = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     return [key.strip() for key in keys if isinstance(key, str) and key.strip()]
 

@@ -21,7 +21,9 @@ from memory_mcp.transfer.formats.written_times import written_time
 FORM = "sillytavern"
 SUFFIX = ".jsonl"
 # The first line names who takes part, or it is a message.
-_BEGINNING = re.compile(rb'\A(?:\xef\xbb\xbf)?\s{0,9}\{\s{0,9}"(?:chat_metadata"\s{0,9}:\s{0,9}\{|(?:user_name|character_name|name|is_user|mes)")')
+_BEGINNING = re.compile(
+    rb'\A(?:\xef\xbb\xbf)?\s{0,9}\{\s{0,9}"(?:chat_metadata"\s{0,9}:\s{0,9}\{|(?:user_name|character_name|name|is_user|mes)")'
+)
 _NAMES = (b'"user_name"', b'"character_name"')
 _MESSAGE = (b'"mes"', b'"is_user"', b'"name"')
 # Names that stand for nobody.
@@ -61,7 +63,9 @@ def _chat(source: Source, name: str, me: str | None) -> Iterator[ImportItem]:
             user, character = _name(message, "user_name") or user, _name(message, "character_name") or character
         else:
             by_user = message.get("is_user") is True
-            speaker = (me if by_user else "") or _name(message, "name") or (user if by_user else character) or ("user" if by_user else session)
+            speaker = (
+                (me if by_user else "") or _name(message, "name") or (user if by_user else character) or ("user" if by_user else session)
+            )
             text = _text(message)
             identity = ("user" if by_user else speaker, str(message.get("send_date") or session), text)
             seen[identity] += 1
@@ -100,7 +104,12 @@ def _left_out(where: str, message: Mapping[str, Any], text: str) -> Iterator[Imp
         yield ImportItem(where, left_out="messages without text")
     for _ in range(len(swipes) - 1 if isinstance(swipes, list) else 0):
         yield ImportItem(where, left_out="swipes that were not chosen")
-    for field, kind in (("reasoning", "thoughts"), ("image", "pictures and files"), ("media", "pictures and files"), ("file", "pictures and files")):
+    for field, kind in (
+        ("reasoning", "thoughts"),
+        ("image", "pictures and files"),
+        ("media", "pictures and files"),
+        ("file", "pictures and files"),
+    ):
         if extra.get(field):
             yield ImportItem(where, left_out=kind)
 
