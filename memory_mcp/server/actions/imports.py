@@ -23,7 +23,8 @@ from memory_mcp.server.views import Count, PersonaAnswer, omit_empty
 from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.oauth_grants import owner_of_grant
 from memory_mcp.transfer.formats import Format
-from memory_mcp.transfer.formats.readers import READERS
+from memory_mcp.transfer.formats.import_rows import ReadOptions, examples
+from memory_mcp.transfer.formats.table import ROWS
 from memory_mcp.transfer.formats.worker import Asked, Counted, End, Part, Recognized
 from memory_mcp.transfer.jsonlines import ImportOptions
 
@@ -36,6 +37,7 @@ class FileImport(Arguments):
     file: Annotated[Text, http("The file's name: its ending tells the format, and notes are known by their vault's name.")] = ""
     format: Annotated[str, OneOf(FORMATS, exact=True), http("How to read it.")] = "auto"
     me: Annotated[Text, http("Your name in imported chats, instead of `user`.")] = ""
+    timezone: Annotated[Text, http("The zone of times without an offset, such as Asia/Tokyo; default: the server's.")] = ""
     on_known: Annotated[
         str,
         OneOf((*CLASHES, "auto"), exact=True),
@@ -50,6 +52,20 @@ class RefusedEntry(TypedDict):
     reason: str
 
 
+class RefusalExample(RefusedEntry):
+    """One of the entries that were refused for this reason, and how many others were."""
+
+    others: Count
+
+
+class LeftOutKind(TypedDict):
+    """What is left out on purpose of one kind, such as photos, and the first places."""
+
+    kind: str
+    count: Count
+    where: list[str]
+
+
 class ImportJobView(PersonaAnswer):
     """An import: how far it is, and what became of the entries so far. `total` comes once they are counted."""
 
@@ -61,11 +77,13 @@ class ImportJobView(PersonaAnswer):
     already_known: Count
     refused: Count
     errors: list[RefusedEntry]
+    examples: NotRequired[list[RefusalExample]]
     total: NotRequired[Count]
     format: NotRequired[str]
     dry_run: NotRequired[Literal[True]]
     error: NotRequired[str]
     left_out: NotRequired[str]
+    left_out_kinds: NotRequired[list[LeftOutKind]]
     notes: NotRequired[list[str]]
     further: NotRequired[dict[str, Any]]
 
@@ -86,6 +104,7 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
     """
     call, jobs = call_of(request), call_of(request).runtime.imports
     name = await run_in_threadpool(call.writable_name)
+    reading = ReadOptions.of(arguments.me, arguments.timezone)
     token = call.admission.token
     with jobs.staged(call.runtime.personas.directory, arguments.file, name, token) as path:
         size = 0
@@ -102,7 +121,11 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
         if not size:
             raise InvalidInput("the file is empty", "", "Send the bytes of one as the body")
         options = await run_in_threadpool(transfer.import_options, call, ImportArguments(dry_run=arguments.dry_run))
-        job = jobs.start(path, name, lambda job, path: _import(call, job, path, arguments, options), dry_run=arguments.dry_run, token=token)
+
+        def work(job: ImportJob, path: Path) -> None:
+            _import(call, job, path, arguments, reading, options)
+
+        job = jobs.start(path, name, work, dry_run=arguments.dry_run, token=token)
     return JSONResponse(_view(call, job))
 
 
@@ -134,10 +157,10 @@ def _visible(call: Call, name: str) -> list[ImportJob]:
     return [job for job in call.runtime.imports.of_persona(name) if sees_all or job.token == call.admission.token]
 
 
-def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, options: ImportOptions) -> None:
+def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, reading: ReadOptions, options: ImportOptions) -> None:
     """Store the lines that are read of a file, batch by batch."""
     job.state = "reading"
-    asked = Asked(path, Format(arguments.format), arguments.me.strip() or None, job.persona, arguments.forget_deleted)
+    asked = Asked(path, Format(arguments.format), job.persona, reading, arguments.forget_deleted)
     number = 0
     with call.runtime.imports.reading(job, asked) as answers:
         for answer in answers:
@@ -151,14 +174,13 @@ def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, optio
                     _note_part(job, answer)
                     _store(call, job, answer.lines, options, number)
                     number += len(answer.lines)
-                case End(left_out=sentence):
-                    job.left_out = sentence
+                case End():
+                    job.left_out, job.left_out_kinds = answer.left_out, answer.left_out_kinds
     transfer.merge_segments(call, job.persona, job.result, options)
 
 
 def _clash(on_known: str, kind: Format) -> Clash:
-    suiting = READERS[kind].clash if kind in READERS else CLASHES[0]
-    return next((clash for clash in CLASHES if clash == on_known), suiting)
+    return next((clash for clash in CLASHES if clash == on_known), ROWS[kind].clash)
 
 
 def _note_part(job: ImportJob, part: Part) -> None:
@@ -220,6 +242,13 @@ def _view(call: Call, job: ImportJob) -> Json:
         "errors": [{"where": where, "reason": reason} for where, reason in job.refused],
         **({"total": job.total} if job.total is not None else {}),
         **omit_empty(
-            format=job.format, dry_run=job.dry_run or None, error=error, left_out=job.left_out, notes=list(job.notes), further=counted
+            format=job.format,
+            dry_run=job.dry_run or None,
+            error=error,
+            examples=[{"where": where, "reason": reason, "others": others} for where, reason, others in examples(job.refused)],
+            left_out=job.left_out,
+            left_out_kinds=[{"kind": one.kind, "count": one.count, "where": list(one.places)} for one in job.left_out_kinds],
+            notes=list(job.notes),
+            further=counted,
         ),
     }

@@ -3,6 +3,7 @@
 Rows are dated by the modification time of the file. A paragraph is recognized again by its content and its file.
 """
 
+import codecs
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -104,6 +105,16 @@ def decoded(data: bytes, name: str) -> str:
         except UnicodeDecodeError:
             continue
     raise InvalidInput(f"{name} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8")
+
+
+def decoded_head(data: bytes) -> str:
+    """The text that a file begins with, whose last character may be cut off; empty if it is no text."""
+    for encoding in ("utf-16",) if data[:2] in UTF_16_MARKS else ENCODINGS:
+        try:
+            return codecs.getincrementaldecoder(encoding)().decode(data)
+        except UnicodeDecodeError:
+            continue
+    return ""
 
 
 def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
