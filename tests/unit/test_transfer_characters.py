@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memory_mcp.transfer.formats import characters, lorebooks, png_text
-from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, ReadOptions
 from memory_mcp.transfer.formats.sources import source_of
 
 ENTRY = {
@@ -62,7 +62,7 @@ def international(card: Any, *, is_packed: bool) -> bytes:
 
 def read(path: Path, content: Any, me: str | None = None, notes: list[str] | None = None) -> list[ImportItem]:
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False).encode())
-    return list(characters.read(source_of(path), me, (notes if notes is not None else []).append))
+    return list(characters.read(source_of(path), ReadOptions(me), (notes if notes is not None else []).append))
 
 
 def refusals(items: list[ImportItem]) -> list[str]:
@@ -151,7 +151,7 @@ def test_a_card_may_be_in_a_zip_with_its_pictures(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("card.json", json.dumps(V3))
         archive.writestr("assets/icon/main.png", b"x")
-    items = list(characters.read(source_of(path), None, lambda _: None))
+    items = list(characters.read(source_of(path), NO_OPTIONS, lambda _: None))
     assert context_of(items)["persona_info"]["nickname"] == "ミィ"
     assert [(item.where, item.left_out) for item in items if item.left_out == "pictures and files"] == [
         ("assets/icon/main.png", "pictures and files")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memory_mcp.transfer.formats import sillytavern
-from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
 from memory_mcp.transfer.formats.sources import source_of
 
 HEADER = {"user_name": "ユウ", "character_name": "ミレイ", "create_date": "2026-09-01@18h00m00s", "chat_metadata": {}}
@@ -20,7 +20,7 @@ def message(text: str, at: Any = "September 1, 2026 6:02pm", name: str = "ミレ
 
 def read(path: Path, *lines: Any, me: str | None = None) -> list[ImportItem]:
     path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in lines), encoding="utf-8")
-    return list(sillytavern.read(source_of(path), me))
+    return list(sillytavern.read(source_of(path), ReadOptions(me)))
 
 
 def rows(items: list[ImportItem]) -> list[dict[str, Any]]:

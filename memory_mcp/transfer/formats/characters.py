@@ -14,7 +14,7 @@ from typing import Any
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import lorebooks
-from memory_mcp.transfer.formats.import_rows import ImportItem, Report, storable, text_in
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, Report, storable, text_in
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
 from memory_mcp.transfer.formats.macros import with_names
 from memory_mcp.transfer.formats.png_text import SIGNATURE, TEXT_LIMIT_BYTES, texts
@@ -76,8 +76,8 @@ def is_card(first: Mapping[str, Any]) -> bool:
     return {"name", "first_mes"} <= fields and bool(fields & {"description", "personality", "scenario", "mes_example"})
 
 
-def read(source: Source, me: str | None, report: Report) -> Iterator[ImportItem]:
-    """Yields the rows of a card, or of a lorebook. `me` is the name of the user. Calls `report` with what a card is."""
+def read(source: Source, options: ReadOptions, report: Report) -> Iterator[ImportItem]:
+    """Yields the rows of a card, or of a lorebook. Calls `report` with what a card is."""
     names = source.names()
     found = 0
     for name in [ZIP_ENTRY] if ZIP_ENTRY in names else names:
@@ -91,7 +91,7 @@ def read(source: Source, me: str | None, report: Report) -> Iterator[ImportItem]
                 yield ImportItem(name, refused="It is another character. Import it into a persona of its own.")
                 continue
             found += card is not None
-            yield from _card_items(card, name, me, report) if card else _book_items(value, name, me, source.label)
+            yield from _card_items(card, name, options, report) if card else _book_items(value, name, options, source.label)
         except InvalidInput as error:
             yield ImportItem(name, refused=str(error))
     yield from (ImportItem(name, left_out="pictures and files") for name in (names if ZIP_ENTRY in names else ()) if name != ZIP_ENTRY)
@@ -132,8 +132,8 @@ def _card(value: Mapping[str, Any]) -> Card:
     return Card({_OLDEST.get(name, name): entry for name, entry in value.items()}, {})
 
 
-def _card_items(card: Card, where: str, me: str | None, report: Report) -> Iterator[ImportItem]:
-    user = me or ""
+def _card_items(card: Card, where: str, options: ReadOptions, report: Report) -> Iterator[ImportItem]:
+    user = options.me or ""
     name = text_in(card.fields.get("nickname")).strip() or text_in(card.fields.get("name")).strip()
     info = {ours: with_names(storable(text_in(card.fields.get(theirs))), name, user).strip() for theirs, ours in INFO.items()}
     for field in [field for field, text in info.items() if len(text) > FIELD_LIMIT]:
@@ -143,7 +143,9 @@ def _card_items(card: Card, where: str, me: str | None, report: Report) -> Itera
     if len(json.dumps(kept, ensure_ascii=False).encode(errors="replace")) > KEPT_LIMIT_BYTES:
         yield ImportItem(where, refused=f"Its further fields have more than {KEPT_LIMIT_BYTES:,} bytes and are not kept.")
         kept = {}
-    yield ImportItem(where, {CONTEXT: {"persona_info": info, **({CARD: kept} if kept else {})}, ON_KNOWN: "keep"})
+    yield ImportItem(
+        where, {CONTEXT: {"persona_info": info, **({CARD: kept} if kept else {})}, ON_KNOWN: "replace" if options.replace else "keep"}
+    )
     book = card.fields.get(BOOK)
     book = book if isinstance(book, dict) else {}
     for field, kind in LEFT_OUT.items():
@@ -155,12 +157,12 @@ def _card_items(card: Card, where: str, me: str | None, report: Report) -> Itera
     yield from lorebooks.items(book, f"{where}, {BOOK}", name, user)
 
 
-def _book_items(value: Mapping[str, Any], where: str, me: str | None, label: str) -> Iterator[ImportItem]:
+def _book_items(value: Mapping[str, Any], where: str, options: ReadOptions, label: str) -> Iterator[ImportItem]:
     if not lorebooks.is_lorebook(value):
         yield ImportItem(where, refused="It is neither a character card nor a lorebook.")
         return
     book = value["data"] if value.get("spec") == "lorebook_v3" else value
-    yield from lorebooks.items(book, where, text_in(book.get("name")).strip() or label, me or "")
+    yield from lorebooks.items(book, where, text_in(book.get("name")).strip() or label, options.me or "")
 
 
 def _kept(card: Card) -> dict[str, Any]:

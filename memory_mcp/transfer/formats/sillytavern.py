@@ -12,7 +12,7 @@ from typing import Any
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import ImportItem, text_in
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, text_in
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES, lines
 from memory_mcp.transfer.formats.macros import with_names
 from memory_mcp.transfer.formats.sources import Source, blocks
@@ -37,21 +37,21 @@ def is_chat(head: bytes) -> bool:
     return b'"chat_metadata"' in head[:30] or any(all(name in head for name in names) for names in (_NAMES, _MESSAGE))
 
 
-def read(source: Source, me: str | None) -> Iterator[ImportItem]:
-    """Yields a row for each message. `me` is the name of the user; default: the name in the chat."""
+def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
+    """Yields a row for each message. Without a name of the user in the options it is the name in the chat."""
     names = source.names()
     for name in names:
         if len(names) > 1 and PurePosixPath(name).suffix.lower() != SUFFIX:
             yield ImportItem(name, left_out=OTHER_FILES)
             continue
         try:
-            yield from _chat(source, name, me)
+            yield from _chat(source, name, options)
         except InvalidInput as error:
             yield ImportItem(name, refused=str(error))
 
 
-def _chat(source: Source, name: str, me: str | None) -> Iterator[ImportItem]:
-    session = PurePosixPath(name).stem
+def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
+    me, session = options.me, PurePosixPath(name).stem
     user = character = ""
     seen = Counter[tuple[str, ...]]()
     for number, line in lines(blocks(source, name), name):
@@ -74,24 +74,20 @@ def _chat(source: Source, name: str, me: str | None) -> Iterator[ImportItem]:
                 continue
             named = with_names(text, character or ("" if by_user else speaker), me or user or (speaker if by_user else ""))
             repetition = [str(seen[identity])] if seen[identity] > 1 else []
-            yield from _row(where, message, named, speaker, session, (*identity, *repetition))
-
-
-def _row(where: str, message: Mapping[str, Any], text: str, speaker: str, session: str, identity: tuple[str, ...]) -> Iterator[ImportItem]:
-    yield from import_rows.memory_rows(
-        where,
-        FORM,
-        identity,
-        text,
-        source=speaker,
-        # A character is the persona itself, or another one: no assistant.
-        role=import_rows.role_of(speaker, by_user=True) if message.get("is_user") is True else None,
-        session_id=session,
-        occurred_at=written_time(message.get("send_date")),
-        kind="conversation",
-        tags=[FORM],
-        origin={"conversation": session},
-    )
+            time = written_time(message.get("send_date"), options.zone)
+            by = {"source": speaker, "role": import_rows.role_of(speaker, by_user=True) if by_user else None}
+            yield from import_rows.memory_rows(
+                where,
+                FORM,
+                (*identity, *repetition),
+                named,
+                **by,  # a character is the persona itself, or another one: no assistant
+                session_id=session,
+                occurred_at=time,
+                kind="conversation",
+                tags=[FORM],
+                origin={"conversation": session},
+            )
 
 
 def _left_out(where: str, message: Mapping[str, Any], text: str) -> Iterator[ImportItem]:

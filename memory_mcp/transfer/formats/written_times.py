@@ -27,14 +27,16 @@ _DIGITS_SINCE_1970 = 9
 T = TypeVar("T")
 
 
-def written_time(value: object) -> str | None:
-    """A time as the import of a row understands it: ISO text, or the words as they are; None for what names no time by itself, such as 昨日."""
+def written_time(value: object, zone: ZoneInfo | None = None) -> str | None:
+    """A time as the import of a row understands it: ISO text, or the words as they are, and in a `zone` that is given only the former; None for what
+    names no time by itself, such as 昨日."""
     if not isinstance(value, str):
         return moment(value)
     text = value.strip()
     if not text or len(text) > LONGEST:
         return None
-    return next(filter(None, (read(text) for read in (_iso_day, _iso_moment, _of_sillytavern, _of_scripts, _in_words))), None)
+    time = next(filter(None, (read(text) for read in (_iso_day, _iso_moment, _of_sillytavern, _of_scripts, _in_words))), None)
+    return parse_moment(time, _ONE_DAY, zone).isoformat() if time and zone else time
 
 
 def day_in_title(title: str) -> str | None:
