@@ -24,6 +24,7 @@ class Format(StrEnum):
     SILLYTAVERN = "sillytavern"
     CHARACTER = "character"
     LOREBOOK = "lorebook"
+    CHARACTER_CHAT = "character-chat"
     PLAYBOOK = "playbook"
     SKILLBOOK = "skillbook"
     CLAUDE_MEM = "claude-mem"

@@ -14,6 +14,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.store.legacy import lines
 from memory_mcp.transfer.formats import (
     Format,
+    character_chats,
     characters,
     chatgpt,
     claude,
@@ -151,6 +152,7 @@ TABLE: tuple[FormatRow, ...] = (
     # Characters
     FormatRow(Format.CHARACTER, _is_card, _reporting(characters.read), "revise"),
     FormatRow(Format.LOREBOOK, lambda head: lorebooks.is_lorebook(head.fields), _reporting(characters.read), "revise"),
+    FormatRow(Format.CHARACTER_CHAT, lambda head: character_chats.is_chat(head.fields), _of_source(character_chats.read), "keep"),
     FormatRow(Format.CLAUDE, _is_claude, _of_author(claude.read), "keep"),
     FormatRow(Format.SKILLBOOK, lambda head: lessons.is_skillbook(dict(head.fields)), _of_author(lessons.read), "keep"),
     FormatRow(Format.CLAUDE_MEM, lambda head: lessons.is_claude_mem(dict(head.fields)), _of_author(lessons.read), "keep"),
