@@ -20,9 +20,9 @@ from memory_mcp.dates.resolve import named_dates
 from memory_mcp.dates.statements import LONGEST_SPAN
 from memory_mcp.domain import TimeRange
 from memory_mcp.language import speakers
-from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.language.sentences import sentences_of
-from memory_mcp.language.spellings import Spelling, other_spellings
+from memory_mcp.language.spelling import Spelling, other_spellings
 from memory_mcp.language.synonyms import Synonyms, synonyms
 from memory_mcp.language.tokens import (
     forget_tokens,

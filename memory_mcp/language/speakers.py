@@ -3,36 +3,18 @@
 import re
 from collections.abc import Iterable
 
-from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.characters import HIRAGANA, KATAKANA
+from memory_mcp.language.kanji import with_usual_kanji
+from memory_mcp.language.names import bare
 from memory_mcp.language.tokens import UNSPACED, normalise
+from memory_mcp.lexicon import words
 
 LEAST_CHARACTERS = 2
-# The roles of what is no person. Such texts are long and repeat a person's.
-ASSISTANT_ROLES = frozenset("assistant system tool ai bot function model アシスタント システム".split())
-# Assistants by name, as their exports, hooks and clients write it.
-ASSISTANT_NAMES = frozenset(
-    (
-        *(
-            "chatgpt",
-            "gpt",
-            "claude",
-            "claude code",
-            "codex",
-            "codex cli",
-            "gemini",
-            "gemini cli",
-            "copilot",
-            "copilot cli",
-            "github copilot",
-        ),
-        *("microsoft copilot", "bing chat", "google bard", "cursor agent", "perplexity", "deepseek", "grok", "opencode", "slackbot"),
-    )
-)
+# The roles of what is no person, whose texts are long and repeat a person's; and assistants by name, as their exports, hooks and clients write it.
+ASSISTANT_ROLES = frozenset((*words("en", "assistant_roles"), *words("ja", "assistant_roles")))
+ASSISTANT_NAMES = frozenset(words("en", "assistant_names"))
 # Names of the roles in a conversation, which don't name a person.
-_ROLES = ASSISTANT_ROLES | frozenset(
-    "user me myself you i we they human agent self partner other developer admin "
-    "ユーザー ユーザ 私 わたし 僕 ぼく 俺 おれ あなた 君 自分 相手 本人 人間".split()
-)
+_ROLES = ASSISTANT_ROLES | {word for language in ("en", "ja") for table in ("roles", "pronouns") for word in words(language, table)}
 # A past statement, not a request: "Can you suggest a film?" is a request.
 _SAID = "said|told|suggested|recommended|mentioned|advised|gave|explained|wrote|promised|proposed|listed|showed|described|answered|outlined|provided"
 _ASKS_ASSISTANT = re.compile(
@@ -41,10 +23,7 @@ _ASKS_ASSISTANT = re.compile(
     r"(?:あなた|君|きみ|お前|アシスタント)(?:は|が|の|に).{0,20}(?:言|話|教え|勧め|提案|答|約束|説明)|"
     r"(?:言|教え|勧め|すすめ|薦め|提案し|説明し|アドバイスし|答え)って?て?くれ"
 )
-_HONORIFIC = re.compile("(?<=..)(?:さん|くん|君|ちゃん|さま|様|氏|先生|先輩|-(?:san|kun|chan|sama))$")
-_HIRAGANA = "\u3041-\u309f"
-_KATAKANA = "\u30a1-\u30fa\u30fc"
-_PARTICLES = "はがのをにでともへやか"
+_PARTICLES = "".join(words("ja", "particles"))
 
 
 def named_speakers(question: str, sources: Iterable[str | None]) -> frozenset[str]:
@@ -69,7 +48,8 @@ def is_role(source: str) -> bool:
 
 
 def _is_named(source: str, question: str) -> bool:
-    name = _HONORIFIC.sub("", with_usual_kanji(normalise(source).strip()))
+    name = with_usual_kanji(normalise(source).strip())
+    name = without if len(without := bare(name)) >= LEAST_CHARACTERS else name
     if len(name) < LEAST_CHARACTERS or name in _ROLES or name not in question:
         return False
     return re.search(_begin(name[0]) + re.escape(name) + _end(name[-1]), question) is not None
@@ -77,14 +57,14 @@ def _is_named(source: str, question: str) -> bool:
 
 def _begin(first: str) -> str:
     """The pattern before a name. Words are separated by spaces, katakana by a change of script, hiragana at best by a particle."""
-    if re.match(f"[{_KATAKANA}]", first):
-        return f"(?<![{_KATAKANA}])"
-    if re.match(f"[{_HIRAGANA}]", first):
-        return f"(?:(?<![{_HIRAGANA}])|(?<=[{_PARTICLES}]))"
+    if re.match(f"[{KATAKANA}]", first):
+        return f"(?<![{KATAKANA}])"
+    if re.match(f"[{HIRAGANA}]", first):
+        return f"(?:(?<![{HIRAGANA}])|(?<=[{_PARTICLES}]))"
     return "" if re.match(f"[{UNSPACED}]", first) else rf"(?<![^\W{UNSPACED}])"
 
 
 def _end(last: str) -> str:
-    if re.match(f"[{_KATAKANA}]", last):
-        return f"(?![{_KATAKANA}])"
+    if re.match(f"[{KATAKANA}]", last):
+        return f"(?![{KATAKANA}])"
     return "" if re.match(f"[{UNSPACED}]", last) else rf"(?![^\W{UNSPACED}])"

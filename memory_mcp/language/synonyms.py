@@ -9,12 +9,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import resources
 from itertools import islice, zip_longest
 
 import numpy as np
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
+from memory_mcp.language.kanji import DIRECTORY
 from memory_mcp.language.tokens import is_grammar, is_single_kanji, normalise, query_phrases, query_tokens, tokens
 from memory_mcp.lexicon import words
 
@@ -24,7 +24,7 @@ SYNONYMS_LIMIT, WORDS_LIMIT = 20, 12
 CHARACTERS_LIMIT, LONGEST = 300, 10
 
 _MARKS = 1 << 20
-DIRECTORY, FILES = resources.files("memory_mcp.language") / "dictionaries", ("jmdict.tsv", "sudachi.tsv", "polite.tsv")
+FILES = ("jmdict.tsv", "sudachi.tsv", "polite.tsv")
 # Stands before a word that is found by the others of its group, but mostly means something else.
 _ONLY_FOUND = "-"
 _RUN = re.compile(f"[{HIRAGANA}{KATAKANA}{HAN}]+")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import snowballstemmer
 
 from memory_mcp.characters import HAN, HIRAGANA, KANA, KATAKANA
-from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.lexicon import mapping, words
 
 # Part of the version of every index built from these tokens: raise it whenever the result of `tokens` changes, and stores rebuild.

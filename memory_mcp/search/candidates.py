@@ -10,7 +10,7 @@ from memory_mcp.dates.days_alone import DAY_ALONE
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
-from memory_mcp.language.spellings import spelled_otherwise
+from memory_mcp.language.spelling import spelled_otherwise
 from memory_mcp.language.synonyms import Synonyms, synonyms
 from memory_mcp.language.tokens import fragments, is_grammar, is_unspaced, query_phrases, query_tokens, tokens, weighed_query_tokens
 from memory_mcp.search.meaning import Meaning, similarities

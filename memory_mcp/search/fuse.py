@@ -16,8 +16,8 @@ import apsw
 from memory_mcp.config.settings import Decay, Fusion
 from memory_mcp.domain import Candidate, Origin, TimeRange
 from memory_mcp.encoders.model_families import USUAL
-from memory_mcp.language.forgetting_curve import forgetting_curve
 from memory_mcp.store import feedback, memory_usage
+from memory_mcp.store.memory_usage import forgetting_curve
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.tracing import spanned
 

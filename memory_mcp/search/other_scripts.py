@@ -12,10 +12,11 @@ from itertools import islice
 
 import apsw
 
+from memory_mcp import lexicon
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
-from memory_mcp.language.kanji_readings import readings_of
-from memory_mcp.language.romaji import in_hiragana
-from memory_mcp.language.spellings import Spelling, to_hiragana, to_katakana
+from memory_mcp.language.kanji import readings_of
+from memory_mcp.language.sound import in_hiragana
+from memory_mcp.language.spelling import Spelling, to_hiragana, to_katakana
 from memory_mcp.language.synonyms import Synonyms, phrase_as_written
 from memory_mcp.language.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, tokens
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
@@ -34,7 +35,7 @@ _WORD = re.compile(
     re.IGNORECASE,
 )
 _KANJI_WORD = re.compile(f"(?<![{HAN}])([おご]?)([{HAN}]{{1,3}})(?![{HAN}])")
-_PARTICLES = "はがをにでともへのやな"
+_PARTICLES = "".join(lexicon.words("ja", "particles"))
 _BEFORE = re.compile(
     f"(?<![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])|(?<=[{LATIN}])(?![{_PARTICLES}])|(?<=[{_PARTICLES}])|(?<=から)|(?<=まで)|(?<=より)",
     re.IGNORECASE,

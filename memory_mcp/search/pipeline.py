@@ -15,8 +15,7 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesByMeaning, entities_by_meaning
 from memory_mcp.graph.query.retrieval import entities_in_query
-from memory_mcp.language.budget import line_cost
-from memory_mcp.language.excerpt import WINDOW_CHARACTERS
+from memory_mcp.language.budget import WINDOW_CHARACTERS, line_cost
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import shown_tokens
 from memory_mcp.search.meaning import Meaning, meaning_of

@@ -19,7 +19,7 @@ from memory_mcp.domain import Candidate, Confirmation, Memory, Origin, Question
 from memory_mcp.encoders.models import Models
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, entities_in_query, graph_evidence, memories_near_entities
-from memory_mcp.language.excerpt import Span, best_window
+from memory_mcp.language.budget import Span, best_window
 from memory_mcp.language.speakers import asks_assistant, named_speakers
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, from_written_dates, terms_of, union

@@ -17,8 +17,7 @@ from memory_mcp.domain import Candidate, Memory, Question
 from memory_mcp.encoders.models import Models, Reranker
 from memory_mcp.encoders.spread import logit
 from memory_mcp.errors import EncoderFailed
-from memory_mcp.language.budget import estimate_tokens
-from memory_mcp.language.excerpt import Span, best_window, excerpt
+from memory_mcp.language.budget import Span, best_window, estimate_tokens, excerpt
 from memory_mcp.tracing import spanned
 
 # The 512 tokens of a cross-encoder without those of a query of usual length.

@@ -13,8 +13,8 @@ from itertools import groupby, islice
 import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
-from memory_mcp.language.kanji_variants import with_usual_kanji
-from memory_mcp.language.spellings import other_spellings
+from memory_mcp.language.kanji import with_usual_kanji
+from memory_mcp.language.spelling import other_spellings
 from memory_mcp.language.tokens import is_function_word, query_tokens, tokens
 from memory_mcp.search.other_scripts import in_other_scripts
 from memory_mcp.search.time_asked import EMPTY_JAPANESE, VAGUE_ENGLISH

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.language.spellings import spelled_otherwise
+from memory_mcp.language.spelling import spelled_otherwise
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.other_scripts import LONGEST, WORDS_LIMIT, as_synonyms, in_other_scripts

@@ -16,9 +16,8 @@ import numpy.typing as npt
 
 from memory_mcp import lexicon
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
-from memory_mcp.language import pronunciation
-from memory_mcp.language.kanji_readings import LONGEST_WORD, words_read_as
-from memory_mcp.language.pronunciation import Sound
+from memory_mcp.language.kanji import LONGEST_WORD, words_read_as
+from memory_mcp.language.sound import Sound, difference, largest_difference, of_kana, of_latin
 from memory_mcp.language.tokens import normalise
 
 # The words of one sound that are searched.
@@ -63,7 +62,7 @@ class StoredWords:
             self._in_kanji = np.empty(0, np.int64)
             self._looked_up: dict[int, list[str]] = {}
             self._polite: set[int] = set()
-            self._latin, self._katakana = _BySound(pronunciation.of_latin), _BySound(_of_kana)
+            self._latin, self._katakana = _BySound(of_latin), _BySound(_of_kana)
 
     def update(self, connection: apsw.Connection) -> None:
         """Add the words of what was stored since the last time. While another thread does so, nothing waits for it."""
@@ -102,7 +101,7 @@ class StoredWords:
         """The words in Latin letters that sound most like this one in kana."""
         (sound,) = _of_kana(kana)
         with self._guard:
-            alike = [(pronunciation.difference(sound, latin), word) for word, latin in self._latin.with_consonants(sound.consonants)]
+            alike = [(difference(sound, latin), word) for word, latin in self._latin.with_consonants(sound.consonants)]
         return _closest(alike, sound)
 
     def has_in_katakana(self, word: str) -> bool:
@@ -119,11 +118,11 @@ class StoredWords:
         """The words in katakana that sound most like this one in Latin letters."""
         with self._guard:
             alike = [
-                (pronunciation.difference(kana, sound), word)
-                for sound in pronunciation.of_latin(latin)
+                (difference(kana, sound), word)
+                for sound in of_latin(latin)
                 for word, kana in self._katakana.with_consonants(sound.consonants)
             ]
-        return _closest(alike, pronunciation.of_latin(latin)[-1]) if alike else []
+        return _closest(alike, of_latin(latin)[-1]) if alike else []
 
     def _add(self, words: Set[str]) -> None:
         in_katakana, in_latin = set(filter(_KATAKANA.match, words)), set(filter(_LATIN.match, words))
@@ -187,7 +186,7 @@ def _hashes(words: Iterable[str]) -> npt.NDArray[np.int64]:
 
 
 def _of_kana(word: str) -> Sequence[Sound]:
-    return (pronunciation.of_kana(word),)
+    return (of_kana(word),)
 
 
 def _words_in(run: str) -> Iterator[str]:
@@ -200,7 +199,7 @@ def _words_in(run: str) -> Iterator[str]:
 
 def _closest(alike: Iterable[tuple[float, str]], sound: Sound) -> list[str]:
     """Of words with these differences the least different, if they may be the same."""
-    least = min((difference for difference, _ in alike), default=None)
-    if least is None or least > pronunciation.largest_difference(sound):
+    least = min((far for far, _ in alike), default=None)
+    if least is None or least > largest_difference(sound):
         return []
-    return list(dict.fromkeys(word for difference, word in alike if difference == least))[:LIMIT]
+    return list(dict.fromkeys(word for far, word in alike if far == least))[:LIMIT]

@@ -1,7 +1,8 @@
-"""Whether a word in kana and one in Latin letters are the same word by their sound: グレタ and Greta, コンテナ and container.
+"""The sound of words: names in Latin letters and back (サクラ, さくら and Sakura), and the same word in kana and in Latin letters (グレタ and Greta).
 
-A word is its consonants, in classes that kana can tell apart (l and r are one), and the vowels between these. Consonants have to be the same, so that they
-can be looked up; vowels are compared forgivingly, because kana need some that nobody writes (グ before レ), and write others otherwise (マイク, Mike).
+For the latter a word is its consonants, in classes that kana can tell apart (l and r are one), and the vowels between these. Consonants have to be the
+same, so that they can be looked up; vowels are compared forgivingly, because kana need some that nobody writes (グ before レ), and write others otherwise
+(マイク, Mike). Kanji have no sound without a dictionary.
 """
 
 import re
@@ -9,7 +10,80 @@ import unicodedata
 from dataclasses import dataclass
 from itertools import islice, product
 
-from memory_mcp.language.romaji import reading
+from memory_mcp.characters import HIRAGANA
+
+_ROWS = """
+    あ a い i う u え e お o か ka き ki く ku け ke こ ko さ sa し shi す su せ se そ so た ta ち chi つ tsu て te と to
+    な na に ni ぬ nu ね ne の no は ha ひ hi ふ fu へ he ほ ho ま ma み mi む mu め me も mo や ya ゆ yu よ yo
+    ら ra り ri る ru れ re ろ ro わ wa ゐ i ゑ e を o ん n ゔ vu が ga ぎ gi ぐ gu げ ge ご go ざ za じ ji ず zu ぜ ze ぞ zo
+    だ da ぢ ji づ zu で de ど do ば ba び bi ぶ bu べ be ぼ bo ぱ pa ぴ pi ぷ pu ぺ pe ぽ po
+    ぁ a ぃ i ぅ u ぇ e ぉ o ゃ ya ゅ yu ょ yo ゎ wa っ x
+""".split()
+_SYLLABLES = dict(zip(_ROWS[::2], _ROWS[1::2], strict=True))
+# The vowel of a small letter takes the place of the one before it: ファ fa, ティ ti, キャ kya, but シャ sha.
+_SMALL = {**dict(zip("ぁぃぅぇぉ", "aiueo", strict=True)), **dict(zip("ゃゅょ", ("ya", "yu", "yo"), strict=True))}
+_SYLLABLE = re.compile(f"([{HIRAGANA}])([{''.join(_SMALL)}]?)")
+_KATAKANA = {letter: letter - 0x60 for letter in range(ord("ァ"), ord("ヶ") + 1)}
+# Several ways to write the same sound, as one: those of Hepburn, of Kunrei, and of people's names.
+_SPELLINGS = (
+    *(("sy", "sh"), ("ty", "ch"), ("zy", "j"), ("jy", "j"), ("si", "shi"), ("ti", "chi"), ("tu", "tsu"), ("hu", "fu"), ("zi", "ji")),
+    *(("mb", "nb"), ("mp", "np"), ("mm", "nm"), ("l", "r"), ("v", "b")),
+)
+_LONG = re.compile(r"([aiueo])(?:\1|ー|h(?![aiueoy]))+|(?<=o)u|[ー'’\-\s・=]")
+_DOUBLED = re.compile(r"x(\w)|tch|([bcdfghjkmprstz])\2")
+
+# Latin letters → hiragana, of Hepburn and Kunrei.
+_KANA = {
+    **{latin: kana for kana, latin in _SYLLABLES.items() if kana not in "ぁぃぅぇぉゃゅょゎっゐゑをぢづゔん"},
+    **{
+        start + vowel: kana + small
+        for start, kana in zip("ky gy ny hy by py my ry sh sy ch ty j jy zy".split(), "きぎにひびぴみりししちちじじじ", strict=True)
+        for vowel, small in zip("auo", "ゃゅょ", strict=True)
+    },
+    **dict(zip("si ti tu hu zi n".split(), "しちつふじん", strict=True)),
+}
+_LATIN_SYLLABLE = re.compile("|".join(sorted(_KANA, key=len, reverse=True)))
+_DOUBLED_LATIN, _LONG_LATIN = re.compile(r"([kstcpgzjdb])(?=\1|(?<=t)ch)"), re.compile("ou|oo|oh(?![aeiouy])|uu")
+_MAY_BE_LONG = re.compile("([こごそぞとどのほぼぽもよろおょくぐすずつぬふぶぷむゆるうゅ])")
+LONG_VOWELS_LIMIT = 3
+
+
+def in_hiragana(word: str) -> list[str]:
+    """The ways to write a word in Hepburn or Kunrei romanization with hiragana, long vowels unwritten or not; none if it is not in either."""
+    text = unicodedata.normalize("NFD", word.casefold().replace("'", ""))
+    text = "".join(letter for letter in text if not unicodedata.combining(letter))
+    if not text.isascii():
+        return []
+    text = re.sub("m(?=[bpm])", "n", _LONG_LATIN.sub(lambda match: match[0][0], text))
+    kana = _LATIN_SYLLABLE.sub(lambda match: _KANA[match[0]], _DOUBLED_LATIN.sub("っ", text))
+    if not kana or any(letter.isascii() for letter in kana):
+        return []
+    syllables = _MAY_BE_LONG.split(kana)
+    choices = [(syllable, syllable + "う") if _MAY_BE_LONG.fullmatch(syllable) else (syllable,) for syllable in syllables]
+    return ["".join(chosen) for chosen in islice(product(*choices), 2**LONG_VOWELS_LIMIT)]
+
+
+def reading(name: str) -> str:
+    """A name in lower-case Latin letters: kana as they are read, long vowels and doubled consonants as single ones.
+
+    Two spellings of one Japanese name mostly have the same reading.
+    """
+    text = unicodedata.normalize("NFKC", name).translate(_KATAKANA).casefold()
+    text = _SYLLABLE.sub(_romanized, text)
+    text = "".join(letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter))
+    text = _DOUBLED.sub(lambda match: match[1] or match[2] or "ch", text)
+    for spelling, usual in _SPELLINGS:
+        text = text.replace(spelling, usual)
+    return _LONG.sub(lambda match: match[1] or "", text)
+
+
+def _romanized(match: re.Match[str]) -> str:
+    syllable, small = _SYLLABLES.get(match[1], match[1]), _SMALL.get(match[2], "")
+    if not small:
+        return syllable
+    stem = syllable[:-1]
+    return stem + (small[-1] if stem in ("sh", "ch", "j") else small)
+
 
 # The ways to read one word in Latin letters, and its letters that are read.
 READINGS_LIMIT, LONGEST = 16, 24
@@ -45,7 +119,7 @@ _READ_AS = {
     "U": ("a", "ur"),
 }
 _AMBIGUOUS = re.compile(f"([{''.join(_READ_AS)}])")
-_KANA = tuple(
+_IN_KANA = tuple(
     (re.compile(pattern), sound)
     for pattern, sound in ((r"s[hf]", "s"), (r"c[hf]|ts", "t"), (r"(?<=[kgnhbpmr])y", "i"), (r"z", "s"), (r"([^aeiou])\1+", r"\1"))
 )
@@ -90,7 +164,7 @@ class Sound:
 def of_kana(word: str) -> Sound:
     """The sound of a word in kana."""
     text = reading(word[:LONGEST])
-    for pattern, sound in _KANA:
+    for pattern, sound in _IN_KANA:
         text = pattern.sub(sound, text)
     return _sound(text)
 
