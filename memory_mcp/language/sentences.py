@@ -7,9 +7,12 @@ A short memory is never split. Chunks are measured in characters when a memory i
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from memory_mcp.domain import Chunk
+
+# The characters of a chunk, and of the end of the previous one that it repeats.
+CHUNK_CHARACTERS, OVERLAP_CHARACTERS = 2000, 200
 
 # After a full stop that may end a sentence: not that of a title or of an abbreviation, of "No. 5", or of "etc." within a sentence.
 _STOP = (
@@ -22,10 +25,6 @@ _END = re.compile(rf"[。．！？!?]+[」』）)\"']*\s*|\n+|{_STOP}\s+")
 # English full stops are split separately, and only before a capital or quote, so that 3.30 and p.m. stay whole.
 _SENTENCE = re.compile(r"[^。．！？!?\n]*[。．！？!?]+[」』）)\"']*|[^。．！？!?\n]+")
 _ENGLISH_END = re.compile(rf"{_STOP}\s+(?=[A-Z\"'(])")
-# The offset after a sentence; never before a closing quote or bracket.
-_BREAK = re.compile(rf"(?<=[。．！？!?])(?![。．！？!?」』）)])|\n|{_STOP}\s")
-_INNER_END = re.compile(r"[。.!?！？\n](?=.)")
-_CUT = re.compile(rf"[。．！？!?]+[」』）)\"']*|[.]{_STOP}(?=\s)|(?=\n)")
 
 
 def sentence_ends(text: str) -> list[int]:
@@ -39,24 +38,21 @@ def sentences_of(text: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-def split_at_breaks(text: str) -> list[str]:
+def split_at_ends(text: str) -> list[str]:
     """The parts of a text between the ends of sentences and lines; every full stop before a space is an end, except of a title or an abbreviation."""
-    return _BREAK.split(text)
+    ends = [0, *sentence_ends(text), len(text)]
+    return [text[start:end] for start, end in pairwise(ends) if start < end]
 
 
 def is_single_sentence(text: str) -> bool:
     """Whether no sentence or line ends before the last character."""
-    return _INNER_END.search(text) is None
+    return len(split_at_ends(text)) <= 1
 
 
 def last_sentence_end(text: str) -> int | None:
     """The offset of the last end of a sentence or line; None if there is none."""
-    ends = [match.end() for match in _CUT.finditer(text)]
-    return ends[-1] if ends else None
-
-
-CHUNK_CHARACTERS = 2000
-OVERLAP_CHARACTERS = 200
+    ends = sentence_ends(f"{text} ")
+    return len(text[: ends[-1]].rstrip()) if ends else None
 
 
 def split(content: str, limit: int = CHUNK_CHARACTERS, overlap: int = OVERLAP_CHARACTERS) -> list[Chunk]:

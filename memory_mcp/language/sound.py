@@ -11,24 +11,15 @@ from dataclasses import dataclass
 from itertools import islice, product
 
 from memory_mcp.characters import HIRAGANA
+from memory_mcp.language.spelling import to_hiragana
+from memory_mcp.lexicon import mapping, words
 
-_ROWS = """
-    あ a い i う u え e お o か ka き ki く ku け ke こ ko さ sa し shi す su せ se そ so た ta ち chi つ tsu て te と to
-    な na に ni ぬ nu ね ne の no は ha ひ hi ふ fu へ he ほ ho ま ma み mi む mu め me も mo や ya ゆ yu よ yo
-    ら ra り ri る ru れ re ろ ro わ wa ゐ i ゑ e を o ん n ゔ vu が ga ぎ gi ぐ gu げ ge ご go ざ za じ ji ず zu ぜ ze ぞ zo
-    だ da ぢ ji づ zu で de ど do ば ba び bi ぶ bu べ be ぼ bo ぱ pa ぴ pi ぷ pu ぺ pe ぽ po
-    ぁ a ぃ i ぅ u ぇ e ぉ o ゃ ya ゅ yu ょ yo ゎ wa っ x
-""".split()
+_ROWS = words("sounds", "syllables")
 _SYLLABLES = dict(zip(_ROWS[::2], _ROWS[1::2], strict=True))
 # The vowel of a small letter takes the place of the one before it: ファ fa, ティ ti, キャ kya, but シャ sha.
 _SMALL = {**dict(zip("ぁぃぅぇぉ", "aiueo", strict=True)), **dict(zip("ゃゅょ", ("ya", "yu", "yo"), strict=True))}
 _SYLLABLE = re.compile(f"([{HIRAGANA}])([{''.join(_SMALL)}]?)")
-_KATAKANA = {letter: letter - 0x60 for letter in range(ord("ァ"), ord("ヶ") + 1)}
-# Several ways to write the same sound, as one: those of Hepburn, of Kunrei, and of people's names.
-_SPELLINGS = (
-    *(("sy", "sh"), ("ty", "ch"), ("zy", "j"), ("jy", "j"), ("si", "shi"), ("ti", "chi"), ("tu", "tsu"), ("hu", "fu"), ("zi", "ji")),
-    *(("mb", "nb"), ("mp", "np"), ("mm", "nm"), ("l", "r"), ("v", "b")),
-)
+_SPELLINGS = tuple(zip(words("sounds", "spellings")[::2], words("sounds", "spellings")[1::2], strict=True))
 _LONG = re.compile(r"([aiueo])(?:\1|ー|h(?![aiueoy]))+|(?<=o)u|[ー'’\-\s・=]")
 _DOUBLED = re.compile(r"x(\w)|tch|([bcdfghjkmprstz])\2")
 
@@ -68,7 +59,7 @@ def reading(name: str) -> str:
 
     Two spellings of one Japanese name mostly have the same reading.
     """
-    text = unicodedata.normalize("NFKC", name).translate(_KATAKANA).casefold()
+    text = to_hiragana(unicodedata.normalize("NFKC", name)).casefold()
     text = _SYLLABLE.sub(_romanized, text)
     text = "".join(letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter))
     text = _DOUBLED.sub(lambda match: match[1] or match[2] or "ch", text)
@@ -105,52 +96,16 @@ _LATIN = tuple(
         (r"ar(?![aeiou])", "A"), (r"er(?![aeiou])", "E"), (r"ir(?![aeiou])", "I"), (r"or(?![aeiou])", "O"), (r"ur(?![aeiou])", "U"), (r"l", "r"),
     )
 )  # fmt: skip
-_READ_AS = {
-    "C": ("t", "k", "s"),
-    "H": ("s", "t"),
-    "G": ("g", "j"),
-    "J": ("j", "y"),
-    "W": ("w", "b"),
-    "S": ("s", ""),
-    "A": ("a", "ar"),
-    "E": ("a", "er"),
-    "I": ("a", "ir"),
-    "O": ("o", "or"),
-    "U": ("a", "ur"),
-}
+_READ_AS = {letter: tuple(read.replace("-", "") for read in readings.split()) for letter, readings in mapping("sounds", "read_as").items()}
 _AMBIGUOUS = re.compile(f"([{''.join(_READ_AS)}])")
 _IN_KANA = tuple(
     (re.compile(pattern), sound)
     for pattern, sound in ((r"s[hf]", "s"), (r"c[hf]|ts", "t"), (r"(?<=[kgnhbpmr])y", "i"), (r"z", "s"), (r"([^aeiou])\1+", r"\1"))
 )
 _PARTS = re.compile(f"[^{_VOWELS}]|[{_VOWELS}]+")
-# The vowels in kana of what is written in Latin letters: as a rule, and for one letter also now and then.
-_USUAL = {
-    "a": ("a", "e", "ei", "ea", "ia"),
-    "e": ("e", "i", "u"),
-    "i": ("i", "ai"),
-    "o": ("o", "a", "ou"),
-    "u": ("u", "a", "iu"),
-    "ee": ("i",),
-    "ea": ("i", "e", "ia"),
-    "ie": ("i",),
-    "ei": ("ei", "ai", "e", "i"),
-    "ai": ("ei", "ai", "e"),
-    "oo": ("u", "o"),
-    "ou": ("au", "u", "o", "a"),
-    "oa": ("o",),
-    "au": ("o", "au"),
-    "eu": ("u", "oi", "iu"),
-    "ui": ("u", "i"),
-    "ue": ("u",),
-    "oi": ("oi",),
-    "ae": ("e", "ae"),
-    "eo": ("i", "eo"),
-    "iu": ("iu", "u"),
-}
-_RARE = {"a": "o", "e": "a", "i": "ea", "o": "u", "u": "o"}
-# The vowel that a consonant has in kana because it needs one.
-_NEEDED = {"t": "oui", "d": "o", "s": "ui", "j": "i", "k": "ui", "n": "u", "y": "", "w": ""}
+# The vowels in kana of what is written in Latin letters, and those of a consonant that needs one.
+_USUAL = {written: tuple(vowels.split()) for written, vowels in mapping("sounds", "usual_vowels").items()}
+_RARE, _NEEDED = mapping("sounds", "rare_vowels"), mapping("sounds", "needed_vowels")
 
 
 @dataclass(frozen=True, slots=True)
