@@ -1,7 +1,7 @@
 """Finds the speakers that a question asks about: 「健太は何が好き？」 asks for statements of 健太, "What did you recommend?" for what the assistant did."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from memory_mcp.characters import HIRAGANA, KATAKANA
 from memory_mcp.language.kanji import with_usual_kanji
@@ -23,7 +23,15 @@ _ASKS_ASSISTANT = re.compile(
     r"(?:あなた|君|きみ|お前|アシスタント)(?:は|が|の|に).{0,20}(?:言|話|教え|勧め|提案|答|約束|説明)|"
     r"(?:言|教え|勧め|すすめ|薦め|提案し|説明し|アドバイスし|答え)って?て?くれ"
 )
-_PARTICLES = "".join(words("ja", "particles"))
+_BOUNDARIES = tuple(
+    (re.compile(script), before, after)
+    for script, before, after in (
+        (f"[{KATAKANA}]", f"(?<![{KATAKANA}])", f"(?![{KATAKANA}])"),
+        (f"[{HIRAGANA}]", f"(?:(?<![{HIRAGANA}])|(?<=[{''.join(words('ja', 'particles'))}]))", ""),
+        (f"[{UNSPACED}]", "", ""),
+        ("", rf"(?<![^\W{UNSPACED}])", rf"(?![^\W{UNSPACED}])"),
+    )
+)
 
 
 def named_speakers(question: str, sources: Iterable[str | None]) -> frozenset[str]:
@@ -52,19 +60,11 @@ def _is_named(source: str, question: str) -> bool:
     name = without if len(without := bare(name)) >= LEAST_CHARACTERS else name
     if len(name) < LEAST_CHARACTERS or name in _ROLES or name not in question:
         return False
-    return re.search(_begin(name[0]) + re.escape(name) + _end(name[-1]), question) is not None
+    before, after = (_boundaries(character)[side] for side, character in enumerate((name[0], name[-1])))
+    return re.search(before + re.escape(name) + after, question) is not None
 
 
-def _begin(first: str) -> str:
-    """The pattern before a name. Words are separated by spaces, katakana by a change of script, hiragana at best by a particle."""
-    if re.match(f"[{KATAKANA}]", first):
-        return f"(?<![{KATAKANA}])"
-    if re.match(f"[{HIRAGANA}]", first):
-        return f"(?:(?<![{HIRAGANA}])|(?<=[{_PARTICLES}]))"
-    return "" if re.match(f"[{UNSPACED}]", first) else rf"(?<![^\W{UNSPACED}])"
-
-
-def _end(last: str) -> str:
-    if re.match(f"[{KATAKANA}]", last):
-        return f"(?![{KATAKANA}])"
-    return "" if re.match(f"[{UNSPACED}]", last) else rf"(?![^\W{UNSPACED}])"
+def _boundaries(character: str) -> Sequence[str]:
+    """The patterns before and after a name that begins or ends with this character. Words are separated by spaces, katakana by a change of script, hiragana at best by a
+    particle before it."""
+    return next(boundaries for script, *boundaries in _BOUNDARIES if script.match(character))

@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from memory_mcp.characters import HIRAGANA, KATAKANA
-from memory_mcp.language.tokens import LONGEST_KATAKANA, LONGEST_WORD, UNSPACED, is_function_word, is_grammar, tokens
+from memory_mcp.characters import HIRAGANA
+from memory_mcp.language.tokens import KATAKANA_WORD, LONGEST_WORD, UNSPACED, is_function_word, is_grammar, tokens
 from memory_mcp.lexicon import mapping
 
 HIRAGANA_WINDOW = 3
 # The characters of a long query that are read, and its other spellings.
 CHARACTERS_LIMIT, SPELLINGS_LIMIT = 1_000, 60
 
-_KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,{LONGEST_KATAKANA}}}")
 _HIRAGANA_RUN = re.compile(f"[{HIRAGANA}][{HIRAGANA}ー]{{{HIRAGANA_WINDOW - 1},}}")
 # Two words that may be one: one of them is short or a number.
 _TWO_WORDS = re.compile(
@@ -70,7 +69,7 @@ def _spellings(text: str) -> Iterator[Spelling]:
     yield from _words(text)
     for match in _UNIT.finditer(text):
         yield from (Spelling(*match.span(), _pairs(name)) for name in _UNITS[match.group().casefold()])
-    for match in _KATAKANA_WORD.finditer(text):
+    for match in KATAKANA_WORD.finditer(text):
         yield from (Spelling(*match.span(), unit) for unit in _UNITS_CALLED.get(match.group(), ()))
         yield Spelling(*match.span(), _pairs(to_hiragana(match.group())))
     for match in _HIRAGANA_RUN.finditer(text):

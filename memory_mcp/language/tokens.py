@@ -43,16 +43,16 @@ _RUN = re.compile(
     rf"|(?P<word>(?:(?<![^\W{UNSPACED}])(?<!\.)\.(?=[^\W\d_{UNSPACED}]))?{_PART}(?:{_JOINT}{_PART})*(?:(?<=[^\W\d_])(?:\+\+|[+#♯]{_NO_LETTER}))?)"
     r"|(?P<symbol>[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
-_JOINTS = re.compile(_JOINT)
-# A point between digits is one of a number, and a comma before three of them is nothing.
-_NUMBER_POINT, _THOUSANDS, _POINT = re.compile(r"(?<=\d)\.(?=\d)"), re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), "·"
-_MIDDLE_DOT, _WITH_UNIT = re.compile(f"(?<=[{KATAKANA}])[・=](?=[{KATAKANA}])"), re.compile(r"(\d{1,12})([a-z]{1,4})")
+# A point between digits is one of a number, not a joint. A comma before three of them is nothing, and so is a middle dot in katakana.
+_JOINTS, _POINT = re.compile(rf"(?!(?<=\d)\.\d){_JOINT}"), "·"
+_NOTHING = re.compile(rf"(?<=\d),(?=\d{{3}}(?!\d))|(?<=[{KATAKANA}])[・=](?=[{KATAKANA}])")
+_WITH_UNIT = re.compile(r"(\d{1,12})([a-z]{1,4})")
 _SIGNS = mapping("en", "signs")
 # The parts and characters of a word that is also one without its signs, the characters of a part that a query looks for, and the digits of a long number.
 PARTS_LIMIT, LONGEST_WORD, LEAST_CHARACTERS, LEAST_DIGITS = 5, 40, 3, 7
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _KANJI = re.compile(f"[{HAN}]")
-_KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,{LONGEST_KATAKANA}}}")
+KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,{LONGEST_KATAKANA}}}")
 _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 
 _STOPWORDS, _UNITS = frozenset(words("en", "function_words")), frozenset(words("en", "units"))
@@ -64,8 +64,8 @@ _GRAMMAR_TOKENS = (
     | frozenset(word[index : index + 2] for word in _GRAMMAR for index in range(len(word) - 1))
     | frozenset(end + particle for end in {*(word[-1] for word in _GRAMMAR), *_PARTICLES} for particle in _PARTICLES)
 )
-_HIRAGANA, _HIRAGANA_RUN = re.compile(f"[{HIRAGANA}]"), re.compile(f"[{HIRAGANA}][{HIRAGANA}ー]+")
-_BEFORE_OTHER_SCRIPT = re.compile(rf"[{HIRAGANA}][{KATAKANA}{HAN}]|[{KATAKANA}{HAN}][{_PARTICLES}]")
+_HIRAGANA_RUN = re.compile(f"[{HIRAGANA}][{HIRAGANA}ー]+")
+_NO_WORD = re.compile(rf"[{HIRAGANA}]|[{HIRAGANA}][{KATAKANA}{HAN}]|[{KATAKANA}{HAN}][{_PARTICLES}]")
 
 _stemmer, _stemming = snowballstemmer.stemmer("english"), threading.Lock()
 
@@ -90,9 +90,7 @@ def normalise(text: str) -> str:
 def plain(text: str) -> str:
     """The normalized text as it is cut into tokens: each kanji in its usual form, numbers without commas, words in katakana without middle dots."""
     text = with_usual_kanji(normalise(text))
-    if "," in text:
-        text = _THOUSANDS.sub("", text)
-    return _MIDDLE_DOT.sub("", text) if "・" in text or "=" in text else text
+    return _NOTHING.sub("", text) if "," in text or "・" in text or "=" in text else text
 
 
 def tokens(text: str) -> list[str]:
@@ -118,7 +116,7 @@ def weighed_query_tokens(text: str, known: Set[str] = frozenset()) -> list[str]:
     found = query_tokens(text)
     if len(found) > QUERY_TOKENS_LIMIT // WORD_WEIGHT or not any(map(is_unspaced, found)):
         return found
-    words = [_pairs(word) for word in dict.fromkeys(_KATAKANA_WORD.findall(plain(text)))]
+    words = [_pairs(word) for word in dict.fromkeys(KATAKANA_WORD.findall(plain(text)))]
     words = [pairs for pairs in words if len(pairs) > 2 or " ".join(pairs) in known]
     replaced = {pair for pairs in words for pair in pairs}
     weighed = [token for token in found if token not in replaced for _ in range(1 if is_unspaced(token) else WORD_WEIGHT)]
@@ -177,7 +175,7 @@ def is_single_kanji(token: str) -> bool:
 
 def is_grammar(token: str) -> bool:
     """Whether a token of a Japanese question is made of particles, endings, honorifics or what asks, is a single hiragana, or lies across two words (は何, 前は)."""
-    return token in _GRAMMAR_TOKENS or _HIRAGANA.fullmatch(token) is not None or _BEFORE_OTHER_SCRIPT.fullmatch(token) is not None
+    return token in _GRAMMAR_TOKENS or _NO_WORD.fullmatch(token) is not None
 
 
 def jaccard(first: Set[str], second: Set[str]) -> float:
@@ -220,7 +218,7 @@ def _read_word(written: str) -> _Word:
     core = written.removeprefix(".").rstrip("+#♯")
     start = written.index(core)
     before, after = _SIGNS.get(written[:start], ""), _SIGNS.get(written[start + len(core) :], "")
-    parts = _JOINTS.split(_NUMBER_POINT.sub(_POINT, core))
+    parts = [part.replace(".", _POINT) for part in _JOINTS.split(core)]
     read = [_stemmed(part) for part in parts]
     if len(parts) == 1 and not (before or after):
         return _single(parts[0], read[0])
