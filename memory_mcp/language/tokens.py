@@ -37,15 +37,15 @@ _OTHER_UNSPACED = "\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\uac00-\ud7af"  # Thai
 UNSPACED = KANA + HAN + _OTHER_UNSPACED
 # A word in other letters, and what joins several to one: Wi-Fi, Node.js, AT&T. Signs around one belong to it: C++, C#, .NET.
 _PART = rf"[^\W_{UNSPACED}]+(?:'[a-z]+)*"
-_JOINT, _NO_LETTER = r"(?:[-\u2010-\u2013\u2212./&_]|#(?=\d))", rf"(?![^\W{UNSPACED}+#♯])"
+_JOINT, _NO_LETTER = "[-\u2010-\u2013\u2212./&_#]", rf"(?![^\W{UNSPACED}+#♯])"
 _RUN = re.compile(
     rf"(?P<unspaced>[{UNSPACED}]+)"
-    rf"|(?P<word>(?:(?<![^\W{UNSPACED}])(?<!\.)\.(?=[^\W\d_{UNSPACED}]))?{_PART}(?:{_JOINT}{_PART})*(?:(?<=[^\W\d_])(?:\+\+|[+#♯]{_NO_LETTER}))?)"
+    rf"|(?P<word>(?:\.(?<!\.\.)(?<![^\W{UNSPACED}]\.)(?=[^\W\d_{UNSPACED}]))?{_PART}(?:{_JOINT}{_PART})*(?:(?<=[^\W\d_])(?:\+\+|[+#♯]{_NO_LETTER}))?)"
     r"|(?P<symbol>[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
 # A point between digits is one of a number, not a joint. A comma before three of them is nothing, and so is a middle dot in katakana.
 _JOINTS, _POINT = re.compile(rf"(?!(?<=\d)\.\d){_JOINT}"), "·"
-_NOTHING = re.compile(rf"(?<=\d),(?=\d{{3}}(?!\d))|(?<=[{KATAKANA}])[・=](?=[{KATAKANA}])")
+_NOTHING = re.compile(rf"[,・=](?:(?<=\d,)(?=\d{{3}}(?!\d))|(?<=[{KATAKANA}][・=])(?=[{KATAKANA}]))")
 _WITH_UNIT = re.compile(r"(\d{1,12})([a-z]{1,4})")
 _SIGNS = mapping("en", "signs")
 # The parts and characters of a word that is also one without its signs, the characters of a part that a query looks for, and the digits of a long number.
@@ -190,8 +190,11 @@ def _tokens_of_short(text: str) -> tuple[str, ...]:
 
 def _tokens_of(text: str) -> list[str]:
     result: list[str] = []
-    for run in _RUN.finditer(plain(text)):
-        result += _pairs(run.group()) if run.lastgroup == "unspaced" else _word(run.group()).stored
+    for unspaced, word, symbol in _RUN.findall(plain(text)):
+        if word:
+            result += (_known_word(word) if len(word) <= LONGEST_WORD else _read_word(word))[0]
+        else:
+            result += _pairs(unspaced) if unspaced else symbol
     return result
 
 
