@@ -26,6 +26,7 @@ from memory_mcp.language.spelling import Spelling, other_spellings
 from memory_mcp.language.synonyms import Synonyms, synonyms
 from memory_mcp.language.tokens import (
     forget_tokens,
+    fragments,
     is_grammar,
     is_unspaced,
     normalise,
@@ -121,7 +122,12 @@ class Analysis:
         if not self.is_unspaced:
             return ()
         in_japanese = [each.word for each in self.synonyms if is_unspaced(each.word) and not is_grammar(each.word)]
-        return in_japanese + [token for token in self.query_tokens if not is_unspaced(token)]
+        return in_japanese + [token for token in self.query_tokens if not (is_unspaced(token) or " " in token)]
+
+    @_Once
+    def fragments(self) -> frozenset[str]:
+        """The tokens to look for that find nothing alone: pairs of hiragana that are no part of a word."""
+        return fragments(self.text)
 
     @_Once
     def sentences(self) -> Sequence[str]:

@@ -141,4 +141,4 @@ def whole_words(query: str, meant: Sequence[Synonyms]) -> list[str]:
     if not any(map(is_unspaced, found)):
         return []
     in_japanese = [each.word for each in meant if is_unspaced(each.word) and not is_grammar(each.word)]
-    return in_japanese + [token for token in found if not is_unspaced(token)]
+    return in_japanese + [token for token in found if not (is_unspaced(token) or " " in token)]
