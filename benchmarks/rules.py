@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from memory_mcp.language.tokens import query_tokens
+from memory_mcp.language.analysis import Analysis
 from memory_mcp.search import signals
 
 SEARCH = "memory_mcp.search"
@@ -23,11 +23,11 @@ _NOTHING: Callable[..., Any] = lambda *_, **__: ()  # noqa: E731
 RULES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "sounds": {"candidates.as_synonyms": _NOTHING},
-        "spellings": {"question.spelled_otherwise": _NOTHING},
-        "synonyms": {"question.synonyms": _NOTHING},
-        "whole-words": {"question._whole_words": _NOTHING},
-        "word-weights": {"question.weighed_query_tokens": lambda text, _known: query_tokens(text)},
-        "phrases": {"question.query_phrases": _NOTHING},
+        "spellings": {"question.Analysis.spellings": ()},
+        "synonyms": {"question.Analysis.synonyms": ()},
+        "whole-words": {"question.Analysis.words": ()},
+        "word-weights": {"question.Analysis.weighed_query_tokens": Analysis.query_tokens},
+        "phrases": {"question.Analysis.query_phrases": ()},
         "support": {"pipeline.supported": lambda scored, **_: np.ones(len(scored.candidates), bool)},
         "named-days": {"candidates.from_named_dates": lambda *_: []},
         "written-days": {"candidates.from_written_dates": lambda *_: []},
@@ -54,8 +54,10 @@ def take_out(names: Sequence[str]) -> None:
 
 
 def _replace(name: str, place: str, instead: object) -> None:
-    module_name, attribute = place.split(".")
-    module = importlib.import_module(f"{SEARCH}.{module_name}")
-    if not hasattr(module, attribute):
-        raise SystemExit(f"{module.__name__} has no {attribute}: the rule {name!r} is elsewhere now")
-    setattr(module, attribute, instead)
+    module_name, *path, attribute = place.split(".")
+    holder: Any = importlib.import_module(f"{SEARCH}.{module_name}")
+    for part in path:
+        holder = getattr(holder, part)
+    if not hasattr(holder, attribute):
+        raise SystemExit(f"{holder.__name__} has no {attribute}: the rule {name!r} is elsewhere now")
+    setattr(holder, attribute, instead)

@@ -20,7 +20,6 @@ from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Filters, Origin, Question, TimeRange
 from memory_mcp.language.forgetting_curve import forgetting_curve
-from memory_mcp.language.speakers import named_speakers
 from memory_mcp.language.tokens import tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.meaning import NOT_NEAR, Meaning, from_meaning, similarities
@@ -151,7 +150,7 @@ def rows_of(
     near = similarities(connection, search.meaning, ids)
     nearest = [near.get(memory_id, NOT_NEAR) for memory_id in ids]
     named = {**memory_dates.of_memories(connection, ids), **times} if asked.time.dates else {}
-    speakers = named_speakers(search.question.query, {origin.source for origin in origins})
+    speakers = asked.named({origin.source for origin in origins})
     assistants = assistants_among(search.persona, origins) - speakers if asked.people_first else frozenset()
     opinions = feedback.judgements(connection, ids) if asked.settings.fusion.judged_weight else {}
     return Candidates(
