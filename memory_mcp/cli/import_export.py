@@ -44,13 +44,18 @@ GRAPH_FORMS = {ExportFormat.GRAPHML: "graphml", ExportFormat.GRAPH_JSON: "json"}
 def import_memories(
     path: Annotated[Path, typer.Argument(help="A file, a directory, a zip, or - for JSON lines on stdin.", metavar="FILE|DIR")],
     format_: Annotated[Format, typer.Option("--format", help="auto detects it from the name and the content.")] = Format.AUTO,
-    me: Annotated[str | None, typer.Option("--me", help="Your name in imported chats, instead of 'user'.", metavar="NAME")] = None,
+    me: Annotated[
+        str | None, typer.Option("--me", "--user", help="Your name in imported chats and cards, instead of 'user'.", metavar="NAME")
+    ] = None,
     timezone: Annotated[
         str | None,
         typer.Option("--timezone", help="The zone of times without an offset, such as Asia/Tokyo; default: the server's.", metavar="ZONE"),
     ] = None,
     forget_deleted: Annotated[
         bool, typer.Option("--forget-deleted", help="Move memories of notes that are no longer in the vault to the trash.")
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Let the character of a card take the place of who the persona is already.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be stored, already known or refused.")] = False,
     persona: PersonaName = None,
@@ -76,7 +81,9 @@ def import_memories(
         return
     if forget_deleted and kind is not Format.OBSIDIAN:
         raise InvalidInput(f"{kind} has no notes that could be deleted", "", "Remove --forget-deleted")
-    options = ReadOptions.of(me, timezone)
+    if replace and kind is not Format.CHARACTER:
+        raise InvalidInput(f"{kind} has no character", "", "Remove --replace")
+    options = ReadOptions.of(me, timezone, replace=replace)
     rows_of = by_persona(path, kind, options, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True), persona)
     refused = [
         _import_rows(connection(url, name, pool=pool), path, kind, forgetting(rows) if forget_deleted else rows, dry_run)
@@ -211,6 +218,7 @@ def report(counts: dict[str, Any], origins: Iterable[str]) -> None:
         "dropped": "moved to the trash",
         "versions": "earlier versions",
         "context": "context",
+        "context_kept": "character left out, as the persona is another one already; --replace takes it",
         "vectors": "with vectors",
         "vectors_left": "to be embedded again",
         "graph": "of the graph",

@@ -312,8 +312,8 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
     ),
     (
         "discord",
-        'AuthorID,Author,Date,Content,Attachments,Reactions\n"5","kenta","2026-09-30T20:15:30.1230000+09:00","はい\nどうぞ","",""\n'
-        '"5","kenta","05-Jan-24 10:20 PM","","https://cdn/a.png?x=1","👍 (1)"\n"6","emi","05-Jan-24 10:21 PM","どうも","",""\n',
+        ('AuthorID,Author,Date,Content,Attachments,Reactions\n"5","kenta","2026-09-30T20:15:30.1230000+09:00","はい\nどうぞ","",""\n'
+        '"5","kenta","05-Jan-24 10:20 PM","","https://cdn/a.png?x=1","👍 (1)"\n"6","emi","05-Jan-24 10:21 PM","どうも","",""\n'),
         [
             ("kenta", "2026-09-30T20:15:30.123000+09:00", "Discord chat 2026-09-30", "はい\nどうぞ"),
             ("emi", "2024-01-05T22:21:00+09:00", "Discord chat 2024-01-05", "どうも"),

@@ -36,7 +36,7 @@ FORMATS = tuple(Format)
 class FileImport(Arguments):
     file: Annotated[Text, http("The file's name: its ending tells the format, and notes are known by their vault's name.")] = ""
     format: Annotated[str, OneOf(FORMATS, exact=True), http("How to read it.")] = "auto"
-    me: Annotated[Text, http("Your name in imported chats, instead of `user`.")] = ""
+    me: Annotated[Text, http("Your name in imported chats and cards, instead of `user`.")] = ""
     timezone: Annotated[Text, http("The zone of times without an offset, such as Asia/Tokyo; default: the server's.")] = ""
     on_known: Annotated[
         str,
@@ -45,6 +45,7 @@ class FileImport(Arguments):
     ] = "auto"
     dry_run: Annotated[Flag, http("Only say what would become of it.")] = False
     forget_deleted: Annotated[Flag, http("Move memories of notes that are no longer in the vault to the trash.")] = False
+    replace: Annotated[Flag, http("Let the character of a card take the place of who the persona is already.")] = False
 
 
 class RefusedEntry(TypedDict):
@@ -104,7 +105,7 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
     """
     call, jobs = call_of(request), call_of(request).runtime.imports
     name = await run_in_threadpool(call.writable_name)
-    reading = ReadOptions.of(arguments.me, arguments.timezone)
+    reading = ReadOptions.of(arguments.me, arguments.timezone, replace=arguments.replace)
     token = call.admission.token
     with jobs.staged(call.runtime.personas.directory, arguments.file, name, token) as path:
         size = 0

@@ -23,7 +23,7 @@ def start(visit: Visit) -> Response:
     file = visit.files.get("file")
     if file is None:
         return _pasted(visit)
-    options = {name: visit.field(name) for name in ("me", "timezone", "dry_run", "forget_deleted")}
+    options = {name: visit.field(name) for name in ("me", "timezone", "dry_run", "forget_deleted", "replace")}
     chosen = {name: visit.field(name) or "auto" for name in ("format", "on_known")}
     response = visit.stream(imports.import_file, file, file=file.filename or "", **options, **chosen)
     return visit.redirect("/house/import", job=json.loads(bytes(response.body))["id"])

@@ -43,7 +43,7 @@ def recognizes(head: Head) -> bool:
         )
     if head.suffix != ".json":
         return False
-    listed = next((head.fields[name] for name in LISTS if isinstance(head.fields.get(name), list)), [])
+    listed: list[Any] = next((head.fields[name] for name in LISTS if isinstance(head.fields.get(name), list)), [])
     return isinstance(head.first, str) or (bool(listed) and _is_fact(listed[0]))
 
 

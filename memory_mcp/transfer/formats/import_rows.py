@@ -36,17 +36,19 @@ EXAMPLES = 10
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What the importer says of a file: the own name in its chats, and the zone of its times without an offset (None: the server's)."""
+    """What the importer says of a file: the own name in its chats, the zone of its times without an offset (None: the server's), and whether the character of
+    a card is to replace who the persona is."""
 
     me: str | None = None
     zone: ZoneInfo | None = None
+    replace: bool = False
 
     @classmethod
-    def of(cls, me: str | None, zone: str | None) -> "ReadOptions":
+    def of(cls, me: str | None, zone: str | None, *, replace: bool = False) -> "ReadOptions":
         """The options as they are typed. Raises InvalidInput if there is no such zone."""
         name = (zone or "").strip()
         try:
-            return cls((me or "").strip() or None, ZoneInfo(name) if name else None)
+            return cls((me or "").strip() or None, ZoneInfo(name) if name else None, replace)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise InvalidInput(f"{name!r} is no time zone", "", "Name an IANA time zone such as Asia/Tokyo or UTC") from error
 

@@ -9,11 +9,11 @@ from pathlib import Path, PurePosixPath
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.legacy import lines
 from memory_mcp.store.legacy.schemas import OWNERS_LISTED
-from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, claude, mem0, obsidian, slack, text_files
+from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, characters, claude, mem0, obsidian, slack, text_files
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report, Row
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS
 from memory_mcp.transfer.formats.recognition import Head
-from memory_mcp.transfer.formats.sources import Source, source_of
+from memory_mcp.transfer.formats.sources import ZIP_SUFFIXES, Source, source_of
 from memory_mcp.transfer.formats.table import ROWS, TABLE, database
 from memory_mcp.transfer.line_fields import is_too_deep
 
@@ -66,7 +66,7 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
                 f"{path} can't be read as {requested}", "it is a file", "Name a directory or a zip, or choose another --format"
             )
         return requested
-    detected = _of_many(source_of(path), path) if path.is_dir() or path.suffix.lower() == ZIP_SUFFIX else _of_file(path)
+    detected = _of_many(source_of(path), path) if path.is_dir() or path.suffix.lower() in ZIP_SUFFIXES else _of_file(path)
     if detected is None and path.is_dir() and not any(path.iterdir()):
         raise InvalidInput(f"{path} holds nothing to import", "it is empty", "Check the path")
     if detected is None:
@@ -89,6 +89,8 @@ def _of_many(source: Source, path: Path) -> Format | None:
         return Format.SLACK
     if mem0.PACKED in base_names:
         return Format.MEM0
+    if characters.ZIP_ENTRY in names:
+        return Format.CHARACTER
     suffixes = {PurePosixPath(name).suffix.lower() for name in names}
     if obsidian.SUFFIX in suffixes:
         return Format.OBSIDIAN

@@ -16,6 +16,8 @@ from memory_mcp.store.legacy import lines
 from memory_mcp.transfer.formats import (
     Format,
     assistants,
+    character_chats,
+    characters,
     chat_tables,
     chatgpt,
     claude,
@@ -24,10 +26,12 @@ from memory_mcp.transfer.formats import (
     knowledge_graph,
     lessons,
     line,
+    lorebooks,
     mem0,
     memory_service,
     obsidian,
     playbook,
+    sillytavern,
     slack,
     tables,
     telegram,
@@ -37,6 +41,7 @@ from memory_mcp.transfer.formats import (
 )
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report
 from memory_mcp.transfer.formats.obsidian_notes import has_front_matter
+from memory_mcp.transfer.formats.png_text import SIGNATURE as PNG_SIGNATURE
 from memory_mcp.transfer.formats.recognition import JSON_LINES_SUFFIXES, TABLE_SUFFIXES, Head
 from memory_mcp.transfer.formats.sources import Source, source_of
 from memory_mcp.transfer.formats.turns import files_read
@@ -150,6 +155,10 @@ def _is_claude(head: Head) -> bool:
     return head.has("chat_messages") or bool(claude.MEMORY_FIELDS & head.fields.keys()) or claude.is_project(head.first)
 
 
+def _is_card(head: Head) -> bool:
+    return head.data.startswith(PNG_SIGNATURE) or characters.is_card(head.fields)
+
+
 TABLE: tuple[FormatRow, ...] = (
     FormatRow(Format.DATABASE, lambda head: head.data.startswith(SQLITE_MAGIC), lambda path, *_: database(path), "refuse", is_general=True),
     # Texts
@@ -174,7 +183,17 @@ TABLE: tuple[FormatRow, ...] = (
     # JSON and JSON lines
     FormatRow(Format.MCP_MEMORY, _is_graph, _of_author(knowledge_graph.read), "keep"),
     FormatRow(Format.TRANSCRIPT, _is_transcript, _of_author(transcripts.read), "keep"),
+    FormatRow(
+        Format.SILLYTAVERN,
+        lambda head: head.suffix in JSON_LINES_SUFFIXES and sillytavern.is_chat(head.data),
+        _of_source(sillytavern.read),
+        "keep",
+    ),
     FormatRow(Format.JSON_LINES, lambda head: head.suffix in JSON_LINES_SUFFIXES, _unread, "refuse", is_general=True),
+    # Characters
+    FormatRow(Format.CHARACTER, _is_card, _reporting(characters.read), "revise"),
+    FormatRow(Format.LOREBOOK, lambda head: lorebooks.is_lorebook(head.fields), _reporting(characters.read), "revise"),
+    FormatRow(Format.CHARACTER_CHAT, lambda head: character_chats.is_chat(head.fields), _of_source(character_chats.read), "keep"),
     FormatRow(Format.CLAUDE, _is_claude, _of_author(claude.read), "keep"),
     FormatRow(Format.SKILLBOOK, lambda head: lessons.is_skillbook(dict(head.fields)), _of_author(lessons.read), "keep"),
     FormatRow(Format.CLAUDE_MEM, lambda head: lessons.is_claude_mem(dict(head.fields)), _of_author(lessons.read), "keep"),
