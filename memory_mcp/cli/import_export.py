@@ -35,6 +35,7 @@ class ExportFormat(StrEnum):
     GRAPHML = "graphml"
     GRAPH_JSON = "graph-json"
     PLAYBOOK = "playbook"
+    CARD = "card"
 
 
 # The values of `format` in the HTTP API.
@@ -100,7 +101,8 @@ def export_memories(
     format_: Annotated[
         ExportFormat,
         typer.Option(
-            "--format", help="markdown: an Obsidian vault. graphml, graph-json: the graph. playbook: experiences in one Markdown file."
+            "--format",
+            help="markdown: an Obsidian vault. graphml, graph-json: the graph. playbook: experiences in one Markdown file. card: a character card (V3) with a lorebook.",
         ),
     ] = ExportFormat.JSONL,
     include_deleted: Annotated[bool, typer.Option("--include-deleted", help="Include the trash.")] = False,
@@ -133,6 +135,9 @@ def export_memories(
     if format_ is ExportFormat.PLAYBOOK:
         _export_playbook(server, path, include, stats["persona"])
         return
+    if format_ is ExportFormat.CARD:
+        _export_card(server, path, include, stats["persona"])
+        return
     # Earlier versions are lines too, and their number is unknown.
     total = (
         None
@@ -152,6 +157,19 @@ def _export_playbook(server: "Connection", path: Path, include: list[str], perso
     with written_to(path) as file:
         for part in playbook.write(server.export_lines(include, left_out=_report_left_out), persona):
             file.write(part.encode())
+
+
+def _export_card(server: "Connection", path: Path, include: list[str], persona: str) -> None:
+    from memory_mcp.transfer.card_export import card  # noqa: PLC0415  as the readers
+
+    if unsupported := [name for name in include if name != "secret"]:
+        raise InvalidInput(f"a card has no {unsupported[0]}", "", f"Remove --include-{unsupported[0]}")
+    made = card(server.export_lines(["context", *include], left_out=_report_left_out), persona)
+    with written_to(path) as file:
+        file.write(made.text.encode())
+    tell(f"memory-mcp: {made.entries} entries in the lorebook of the card", err=True)
+    if made.uncalled:
+        tell(f"memory-mcp: {made.uncalled} facts left out, which have neither tags nor [[names]] that call them", err=True)
 
 
 def _report_left_out(secret: int, graph: int) -> None:
