@@ -18,6 +18,7 @@ from memory_mcp.transfer.formats import (
     characters,
     chatgpt,
     claude,
+    documents,
     knowledge_graph,
     lessons,
     lorebooks,
@@ -138,6 +139,7 @@ TABLE: tuple[FormatRow, ...] = (
         "revise",
         is_general=True,
     ),
+    FormatRow(Format.DOCUMENT, lambda head: head.suffix in documents.OWN_SUFFIXES, _of_author(documents.read), "keep", is_general=True),
     FormatRow(Format.TEXT, _has_text_ending, _of_author(text_files.read), "refuse", is_general=True),
     # JSON and JSON lines
     FormatRow(Format.MCP_MEMORY, lambda head: _GRAPH.match(head.data) is not None, _of_author(knowledge_graph.read), "keep"),
