@@ -74,7 +74,12 @@ def import_memories(
         return
     # Imported here: the other commands don't need the readers.
     from memory_mcp.transfer.formats.import_rows import ReadOptions  # noqa: PLC0415
+    from memory_mcp.transfer.formats.processes import read_apart  # noqa: PLC0415
     from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting  # noqa: PLC0415
+    from memory_mcp.transfer.formats.worker import Asked  # noqa: PLC0415
+
+    def note(sentence: str) -> None:
+        tell(f"memory-mcp: {sentence}", err=True)
 
     kind = detect_format(path, format_)
     if kind is Format.JSON_LINES:
@@ -85,11 +90,15 @@ def import_memories(
     if replace and kind is not Format.CHARACTER:
         raise InvalidInput(f"{kind} has no character", "", "Remove --replace")
     options = ReadOptions.of(me, timezone, replace=replace)
-    rows_of = by_persona(path, kind, options, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True), persona)
-    refused = [
-        _import_rows(connection(url, name, pool=pool), path, kind, forgetting(rows) if forget_deleted else rows, dry_run)
-        for name, rows in rows_of
-    ]
+    if kind is Format.DOCUMENT:  # whatever is in one, the libraries that read it have limits
+        server = connection(url, persona, pool=pool)
+        with read_apart(Asked(path, kind, persona or "", options), note) as (total, rows):
+            refused = [_import_rows(server, path, kind, rows, dry_run, total)]
+    else:
+        refused = [
+            _import_rows(connection(url, name, pool=pool), path, kind, forgetting(rows) if forget_deleted else rows, dry_run)
+            for name, rows in by_persona(path, kind, options, note, persona)
+        ]
     if any(refused):
         raise typer.Exit(1)
 
@@ -187,7 +196,9 @@ def _import_lines(server: "Connection", path: Path, dry_run: bool) -> None:
         raise typer.Exit(1)
 
 
-def _import_rows(server: "Connection", path: Path, kind: Format, rows: Iterator["ImportItem"], dry_run: bool) -> int:
+def _import_rows(
+    server: "Connection", path: Path, kind: Format, rows: Iterator["ImportItem"], dry_run: bool, total: int | None = None
+) -> int:
     """Imports the rows into one persona. Returns how many were refused."""
     from memory_mcp.transfer.formats.import_rows import LeftOut  # noqa: PLC0415  as above
     from memory_mcp.transfer.formats.readers import json_lines  # noqa: PLC0415
@@ -196,7 +207,7 @@ def _import_rows(server: "Connection", path: Path, kind: Format, rows: Iterator[
     refused: list[ImportItem] = []
     left_out = LeftOut()
     origins: list[str] = []
-    with progress(f"importing {kind}", None) as advance:
+    with progress(f"importing {kind}", total) as advance:
         lines = json_lines(rows, refused.append, origins.append, left_out.add)
         counts = server.import_rows(lines, advance, on_known=ROWS[kind].clash, dry_run=dry_run)
     for gone in counts.get("deleted_notes", []):

@@ -202,9 +202,9 @@ def contents(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
 
 
 def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Memory]:
-    """The current memories that match the filters, the latest in the timeline first; summaries only if that kind is asked for."""
+    """The current memories that match the filters, the latest in the timeline first; summaries and documents, which nobody said, only if that kind is asked for."""
     condition, values = where(filters)
-    condition += "" if filters.kind else " AND m.kind <> 'summary'"
+    condition += "" if filters.kind else " AND m.kind NOT IN ('summary', 'document')"
     latest_first = f"ORDER BY {TOLD_TIME} DESC, m.id DESC"
     chosen = f"{CURRENT} {condition} {latest_first} LIMIT ?"
     if filters.kind == "summary":  # all of them are sorted, which is cheaper without their contents
@@ -232,7 +232,7 @@ def core(connection: apsw.Connection, importance: float, filters: Filters, limit
 def upcoming(
     connection: apsw.Connection, now: datetime, end: datetime, zone: ZoneInfo, limit: int, characters: int | None = None
 ) -> list[Memory]:
-    """The current memories of what has not ended and begins before `end`, of those that happen then or name it, the nearest first; without summaries.
+    """The current memories of what has not ended and begins before `end`, of those that happen then or name it, the nearest first; without summaries and documents.
 
     What has begun counts if it was stored before it began, and if it lasts no longer than `LONGEST_UNDER_WAY`: later memories of it are no plans.
     With `characters`, no more of each content is read.
@@ -240,7 +240,7 @@ def upcoming(
     today = _midnight(now, zone)
     moments = (now, end, now - LONGEST_UNDER_WAY, now + LONGEST_UNDER_WAY, today, today + timedelta(days=1))
     # Each of the lists ends where no later entry can be among the nearest: a month may be named by a tenth of all memories.
-    current = f"{CURRENT} AND m.kind <> 'summary'"
+    current = f"{CURRENT} AND m.kind NOT IN ('summary', 'document')"
     named = f"FROM memory_dates d CROSS JOIN memories m ON m.id = d.memory AND {current}"
     happening = f"FROM memories m WHERE m.occurred_at IS NOT NULL AND {current}"
     rows = connection.execute(

@@ -175,9 +175,10 @@ def _by_markitdown(converter: str, suffix: str) -> Callable[[bytes, str], Iterat
 
         if suffix not in HTML_SUFFIXES:
             check_packed(data, name)
-        made = getattr(converters, converter)().convert(
-            io.BytesIO(data if suffix not in HTML_SUFFIXES else _html(data, name)), markitdown.StreamInfo(extension=suffix, charset="utf-8")
-        )
+        content = io.BytesIO(_html(data, name) if suffix in HTML_SUFFIXES else data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is nested too deeply it gives the plain text, and says so
+            made = getattr(converters, converter)().convert(content, markitdown.StreamInfo(extension=suffix, charset="utf-8"))
         title, text = made.title or "", made.markdown
         if suffix == EPUB:
             _, _, text = text.partition("\n\n")  # it begins with the fields of the book
