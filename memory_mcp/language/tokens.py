@@ -147,10 +147,11 @@ def fragments(text: str) -> frozenset[str]:
     of_words: set[str] = set()
     plain_text = plain(text)
     for run in _HIRAGANA_RUN.finditer(plain_text):
-        kana, begin = run.group(), 0
+        kana, before = run.group(), plain_text[max(run.start() - 1, 0) : run.start()]
         among.update(map("".join, pairwise(kana)))
-        if run.start() and _KANJI.match(plain_text, run.start() - 1):
-            begin = 1 if kana[0] in _PARTICLES else len(kana)
+        begin = int(before.isalnum() and kana[0] in _PARTICLES)
+        if not begin and is_single_kanji(before):
+            begin = len(kana)
         while begin < len(kana):
             end = next((index for index in range(begin + 2, len(kana)) if kana[index] in _PARTICLES), len(kana))
             of_words.update(map("".join, pairwise(kana[begin:end])))
