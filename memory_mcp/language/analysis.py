@@ -4,8 +4,8 @@
     asked.query_tokens, asked.synonyms, asked.is_question
     asked.dates(now, zone), asked.without_dates(now, zone).query_tokens
 
-The steps of a search, and those that store a memory, pass an `Analysis` on instead of a text. The last short texts are kept, so that a question and the
-words of it are read once however many steps need them.
+The steps of a search, and those that store a memory, pass an `Analysis` on instead of a text. The last short texts are kept, so that a
+question and the words of it are read once however many steps need them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -118,7 +118,8 @@ class Analysis:
 
     @_Once
     def words(self) -> Sequence[str]:
-        """The whole words of a text without spaces, as phrases of tokens: those of the dictionary, and those in Latin letters; of any other text none."""
+        """The whole words of a text without spaces, as phrases of tokens: those of the dictionary, and those in Latin letters; of any other
+        text none."""
         if not self.is_unspaced:
             return ()
         in_japanese = [each.word for each in self.synonyms if is_unspaced(each.word) and not is_grammar(each.word)]
@@ -141,11 +142,11 @@ class Analysis:
 
     @_Once
     def asks_assistant(self) -> bool:
-        """Whether it asks for the assistant's own statements."""
+        """Whether it is a question for the assistant's own statements."""
         return speakers.asks_assistant(self.text)
 
     def names(self, sources: Iterable[str | None]) -> frozenset[str]:
-        """Those of these speakers whom it names."""
+        """Those of these speakers that it names."""
         return speakers.named_speakers(self.text, sources)
 
     def date_expressions(self, today: date) -> Sequence[Recognized]:

@@ -1,5 +1,5 @@
-"""What a text costs a model in tokens, estimated; and excerpts of a long text within such a budget: the sentences that contain the words of a query, and
-those around them.
+"""What a text costs a model in tokens, estimated; and excerpts of a long text within such a budget: the sentences that contain the words of
+a query, and those around them.
 """
 
 import re
@@ -96,7 +96,8 @@ def excerpt(text: str, around: Span, budget: int, words: Sequence[str] = ()) -> 
 
 
 def what_differs(text: str, other: str, budget: int) -> str:
-    """One line of at most `budget` tokens of `text`, from where it begins to differ from `other`; the beginning of a word that differs counts."""
+    """One line of at most `budget` tokens of `text`, from where it begins to differ from `other`; the beginning of a word that differs
+    counts."""
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
     while start > 0 and text[start - 1].isascii() and text[start - 1].isalnum():
         start -= 1

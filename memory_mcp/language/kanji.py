@@ -1,7 +1,7 @@
 """Kanji: their forms, such as 髙 and 高, which one person's name is written with alike; and how words in kanji are read, such as 沢渡 for さわたり.
 
-Both are tables (dictionaries/README.md). That of the readings has those of single kanji within words and names, so most readings fit many combinations
-of kanji. Which of these are words only a text can tell: the caller says which kanji follow each other there.
+Both are tables (dictionaries/README.md). That of the readings has those of single kanji within words and names, so most readings fit many
+combinations of kanji. Which of these are words only a text can tell: the caller says which kanji follow each other there.
 """
 
 import re
@@ -34,8 +34,8 @@ LONGEST_WORD, RARE_LIMIT, READINGS_LIMIT = 4, 1, 16
 
 
 def words_read_as(kana: str, followers: Mapping[str, str]) -> Iterator[str]:
-    """The words that may be read so: of kanji that follow each other in a text (`followers`: for each kanji those after it), and those of irregular reading.
-    Those of usual readings come first."""
+    """The words that may be read so: of kanji that follow each other in a text (`followers`: for each kanji those after it), and those of
+    irregular reading. Those of usual readings come first."""
     table = _table()
     if table:
         yield from table.irregular.get(kana, ())

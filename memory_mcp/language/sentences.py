@@ -1,7 +1,8 @@
-"""Where sentences end in Japanese and English text, and the chunks of a long memory, which end there and get a vector each. Every module that splits text into
-sentences uses these patterns.
+"""Where sentences end in Japanese and English text, and the chunks of a long memory, which end there and get a vector each. Every module
+that splits text into sentences uses these patterns.
 
-A short memory is never split. Chunks are measured in characters when a memory is written, and in the model's own tokens once a model is available.
+A short memory is never split. Chunks are measured in characters when a memory is written, and in the model's own tokens once a model is
+available.
 """
 
 import re
@@ -39,7 +40,8 @@ def sentences_of(text: str) -> list[str]:
 
 
 def split_at_ends(text: str) -> list[str]:
-    """The parts of a text between the ends of sentences and lines; every full stop before a space is an end, except of a title or an abbreviation."""
+    """The parts of a text between the ends of sentences and lines; every full stop before a space is an end, except of a title or an
+    abbreviation."""
     ends = [0, *sentence_ends(text), len(text)]
     return [text[start:end] for start, end in pairwise(ends) if start < end]
 

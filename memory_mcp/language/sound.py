@@ -1,8 +1,9 @@
-"""The sound of words: names in Latin letters and back (サクラ, さくら and Sakura), and the same word in kana and in Latin letters (グレタ and Greta).
+"""The sound of words: names in Latin letters and back (サクラ, さくら and Sakura), and the same word in kana and in Latin letters (グレタ and
+Greta).
 
-For the latter a word is its consonants, in classes that kana can tell apart (l and r are one), and the vowels between these. Consonants have to be the
-same, so that they can be looked up; vowels are compared forgivingly, because kana need some that nobody writes (グ before レ), and write others otherwise
-(マイク, Mike). Kanji have no sound without a dictionary.
+For the latter a word is its consonants, in classes that kana can tell apart (l and r are one), and the vowels between these. Consonants
+have to be the same, so that they can be looked up; vowels are compared forgivingly, because kana need some that nobody writes (グ before レ),
+and write others otherwise (マイク, Mike). Kanji have no sound without a dictionary.
 """
 
 import re
@@ -40,7 +41,8 @@ LONG_VOWELS_LIMIT = 3
 
 
 def in_hiragana(word: str) -> list[str]:
-    """The ways to write a word in Hepburn or Kunrei romanization with hiragana, long vowels unwritten or not; none if it is not in either."""
+    """The ways to write a word in Hepburn or Kunrei romanization with hiragana, long vowels unwritten or not; none if it is not in
+    either."""
     text = unicodedata.normalize("NFD", word.casefold().replace("'", ""))
     text = "".join(letter for letter in text if not unicodedata.combining(letter))
     if not text.isascii():

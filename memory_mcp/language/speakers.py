@@ -1,4 +1,4 @@
-"""Finds the speakers that a question asks about: 「健太は何が好き？」 asks for statements of 健太, "What did you recommend?" for what the assistant did."""
+"""The speakers of memories: who of them is named in a question, and who is an assistant or only a role in a conversation."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,14 +10,18 @@ from memory_mcp.language.tokens import UNSPACED, normalise
 from memory_mcp.lexicon import words
 
 LEAST_CHARACTERS = 2
-# The roles of what is no person, whose texts are long and repeat a person's; and assistants by name, as their exports, hooks and clients write it.
+# The roles of what is no person, whose texts are long and repeat a person's; and assistants by name, as their exports, hooks and clients
+# write it.
 ASSISTANT_ROLES = frozenset((*words("en", "assistant_roles"), *words("ja", "assistant_roles")))
 ASSISTANT_NAMES = frozenset(words("en", "assistant_names"))
 # Names of the roles in a conversation, which don't name a person.
 _ROLES = ASSISTANT_ROLES | {word for language in ("en", "ja") for table in ("roles", "pronouns") for word in words(language, table)}
 # A past statement, not a request: "Can you suggest a film?" is a request.
-_SAID = "said|told|suggested|recommended|mentioned|advised|gave|explained|wrote|promised|proposed|listed|showed|described|answered|outlined|provided"
-_ASKS_ASSISTANT = re.compile(
+_SAID = (
+    "said|told|suggested|recommended|mentioned|advised|gave|explained|wrote|promised|proposed|listed|showed|described|answered|"
+    "outlined|provided"
+)
+_FOR_ASSISTANT = re.compile(
     rf"\b(?:did|had|have|were)\s+you\b|\byou\s+(?:\w+\s+)?(?:{_SAID})\b|"
     r"\byour\s+(?:advice|suggestion|recommendation|answer|explanation|reply|response|proposal)|"
     r"(?:あなた|君|きみ|お前|アシスタント)(?:は|が|の|に).{0,20}(?:言|話|教え|勧め|提案|答|約束|説明)|"
@@ -41,8 +45,8 @@ def named_speakers(question: str, sources: Iterable[str | None]) -> frozenset[st
 
 
 def asks_assistant(question: str) -> bool:
-    """Whether a question asks for the assistant's own statements: "What did you recommend?", 「あなたは何て言った？」."""
-    return _ASKS_ASSISTANT.search(normalise(question)) is not None
+    """Whether a question is for the assistant's own statements: "What did you recommend?", 「あなたは何て言った？」."""
+    return _FOR_ASSISTANT.search(normalise(question)) is not None
 
 
 def is_assistant(source: str | None) -> bool:
@@ -65,6 +69,6 @@ def _is_named(source: str, question: str) -> bool:
 
 
 def _boundaries(character: str) -> Sequence[str]:
-    """The patterns before and after a name that begins or ends with this character. Words are separated by spaces, katakana by a change of script, hiragana at best by a
-    particle before it."""
+    """The patterns before and after a name that begins or ends with this character. Words are separated by spaces, katakana by a change of
+    script, hiragana at best by a particle before it."""
     return next(boundaries for script, *boundaries in _BOUNDARIES if script.match(character))

@@ -1,7 +1,7 @@
 """Other ways to write the words of a query: ケンカ as けんか, ごきぶり as ゴキブリ, wi fi as wifi, iPhone15 as iPhone 15, キロ as km.
 
-Each is a phrase of tokens, all of which must follow each other: a pair of kana alone is in too many words. Katakana is a word by itself. Words of
-hiragana can't be distinguished from grammar, so any three characters of it count.
+Each is a phrase of tokens, all of which must follow each other: a pair of kana alone is in too many words. Katakana is a word by itself.
+Words of hiragana can't be distinguished from grammar, so any three characters of it count.
 """
 
 import re

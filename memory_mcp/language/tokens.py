@@ -1,9 +1,9 @@
 """Converts text to the tokens of the lexical index.
 
-Japanese has no spaces, and a memory is often one short sentence. A run of Japanese becomes its single kanji plus all
-overlapping pairs of characters, so that 夕飯, 京都 and 苺 are found and a question shares pairs with the statement that
-answers it; Latin words are stemmed, and signs between and around letters belong to a word: Wi-Fi is also wifi, and C++ is not C. Measured against a
-morphological dictionary, trigrams and substring search on Japanese memories: docs/decisions/0002-lexical-tokens.md.
+Japanese has no spaces, and a memory is often one short sentence. A run of Japanese becomes its single kanji plus all overlapping pairs of
+characters, so that 夕飯, 京都 and 苺 are found and a question shares pairs with the statement that answers it; Latin words are stemmed, and
+signs between and around letters belong to a word: Wi-Fi is also wifi, and C++ is not C. Measured against a morphological dictionary,
+trigrams and substring search on Japanese memories: docs/decisions/0002-lexical-tokens.md.
 """
 
 import re
@@ -48,7 +48,8 @@ _JOINTS, _POINT = re.compile(rf"(?!(?<=\d)\.\d){_JOINT}"), "·"
 _NOTHING = re.compile(rf"[,・=](?:(?<=\d,)(?=\d{{3}}(?!\d))|(?<=[{KATAKANA}][・=])(?=[{KATAKANA}]))")
 _WITH_UNIT = re.compile(r"(\d{1,12})([a-z]{1,4})")
 _SIGNS = mapping("en", "signs")
-# The parts and characters of a word that is also one without its signs, the characters of a part that a query looks for, and the digits of a long number.
+# The parts and characters of a word that is also one without its signs, the characters of a part that a query looks for, and the digits of
+# a long number.
 PARTS_LIMIT, LONGEST_WORD, LEAST_CHARACTERS, LEAST_DIGITS = 5, 40, 3, 7
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _KANJI = re.compile(f"[{HAN}]")
@@ -57,7 +58,8 @@ _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 
 _STOPWORDS, _UNITS = frozenset(words("en", "function_words")), frozenset(words("en", "units"))
 
-# What separates the words of a Japanese question. The pairs within these, and of their ends with a particle, say nothing of what is asked for.
+# What separates the words of a Japanese question. The pairs within these, and of their ends with a particle, say nothing of what is asked
+# for.
 _PARTICLES, _GRAMMAR = "".join(words("ja", "particles")), words("ja", "grammar")
 _GRAMMAR_TOKENS = (
     frozenset(words("ja", "asking"))
@@ -88,7 +90,8 @@ def normalise(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The normalized text as it is cut into tokens: each kanji in its usual form, numbers without commas, words in katakana without middle dots."""
+    """The normalized text as it is cut into tokens: each kanji in its usual form, numbers without commas, words in katakana without middle
+    dots."""
     text = with_usual_kanji(normalise(text))
     return _NOTHING.sub("", text) if "," in text or "・" in text or "=" in text else text
 
@@ -99,7 +102,8 @@ def tokens(text: str) -> list[str]:
 
 
 def query_tokens(text: str) -> list[str]:
-    """The distinct tokens of a query, and phrases of them, up to `QUERY_TOKENS_LIMIT`. A query that consists only of function words keeps them."""
+    """The distinct tokens of a query, and phrases of them, up to `QUERY_TOKENS_LIMIT`. A query that consists only of function words keeps
+    them."""
     runs = [(run.group(), run.lastgroup) for run in _RUN.finditer(plain(text))]
     kept = [run for run in runs if run[0] not in _STOPWORDS] or runs
     found = (token for written, script in kept for token in (_pairs(written) if script == "unspaced" else _word(written).asked))
@@ -107,11 +111,12 @@ def query_tokens(text: str) -> list[str]:
 
 
 def weighed_query_tokens(text: str, known: Set[str] = frozenset()) -> list[str]:
-    """The tokens of a query; where spaces are not always written, each as often as it counts, so that a word has the weight of one word in any script.
+    """The tokens of a query; where spaces are not always written, each as often as it counts, so that a word has the weight of one word in
+    any script.
 
-    A word in Latin letters is one token, and its weight is `WORD_WEIGHT`. One in katakana is searched as a whole, and by its first three and its last
-    characters, which compounds share with their parts; バージョン and リージョン share only the last. One of two or three characters is so only if it is
-    among `known` phrases of tokens. A long query stays as it is.
+    A word in Latin letters is one token, and its weight is `WORD_WEIGHT`. One in katakana is searched as a whole, and by its first three
+    and its last characters, which compounds share with their parts; バージョン and リージョン share only the last. One of two or three characters is
+    so only if it is among `known` phrases of tokens. A long query stays as it is.
     """
     found = query_tokens(text)
     if len(found) > QUERY_TOKENS_LIMIT // WORD_WEIGHT or not any(map(is_unspaced, found)):
@@ -129,7 +134,8 @@ def _last_part(pairs: Sequence[str]) -> Sequence[str]:
 
 
 def query_phrases(text: str) -> list[str]:
-    """The pairs of words that stand side by side in a query, without function words. Where no spaces are written, pairs are tokens already."""
+    """The pairs of words that stand side by side in a query, without function words. Where no spaces are written, pairs are tokens
+    already."""
     runs = ((run.group(), run.lastgroup) for run in _RUN.finditer(plain(text)))
     read = chain.from_iterable(
         _word(written).stored if script == "word" and written not in _STOPWORDS else (None,) for written, script in runs
@@ -175,7 +181,8 @@ def is_single_kanji(token: str) -> bool:
 
 
 def is_grammar(token: str) -> bool:
-    """Whether a token of a Japanese question is made of particles, endings, honorifics or what asks, is a single hiragana, or lies across two words (は何, 前は)."""
+    """Whether a token of a Japanese question is made of particles, endings, honorifics or what asks, is a single hiragana, or lies across
+    two words (は何, 前は)."""
     return token in _GRAMMAR_TOKENS or _NO_WORD.fullmatch(token) is not None
 
 
@@ -200,7 +207,8 @@ def _tokens_of(text: str) -> list[str]:
 
 
 class _Word(NamedTuple):
-    """The tokens that a text has for a word, its parts before the whole; and those by which a query finds it, the whole and all parts in a row first."""
+    """The tokens that a text has for a word, its parts before the whole; and those by which a query finds it, the whole and all parts in a
+    row first."""
 
     stored: tuple[str, ...]
     asked: tuple[str, ...]

@@ -1,4 +1,5 @@
-"""What can't be stored or used as it came: characters that are no text, names that nobody filled in, and bytes in another encoding than UTF-8."""
+"""What can't be stored or used as it came: characters that are no text, names that nobody filled in, and bytes in another encoding than
+UTF-8."""
 
 import codecs
 import re
@@ -60,8 +61,8 @@ _JIS = re.compile(rb"\x1b\$[@B]")
 
 
 def not_utf8(body: bytes) -> tuple[int, str] | None:
-    """The number of the first byte that is no text in UTF-8, and the encoding that the text seems to be in, in words; empty if that can't be
-    said. None for a text in UTF-8."""
+    """The number of the first byte that is no text in UTF-8, and the encoding that the text seems to be in, in words; empty if that can't
+    be said. None for a text in UTF-8."""
     # A text of JSON begins with ASCII, so that UTF-16 and UTF-32 have a zero among its first bytes.
     if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in body[:2]:
         return 1, "UTF-32" if b"\0\0" in (body[:2], body[2:4]) else "UTF-16"
@@ -83,8 +84,8 @@ def _seeming(seen: bytes) -> str:
 
 
 def _likeness(seen: bytes, encoding: str) -> int:
-    """How much like Japanese a text reads in an encoding; kana of half width are what others look like, and Latin letters don't begin with a
-    byte below A0."""
+    """How much like Japanese a text reads in an encoding; kana of half width are what others look like, and Latin letters don't begin with
+    a byte below A0."""
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(seen)
     except UnicodeDecodeError:

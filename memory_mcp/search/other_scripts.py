@@ -1,7 +1,7 @@
 """Words of a question that a store has in another script, found by their sound: 沢渡 for さわたり, Greta for グレタ, 千景 for Chikage.
 
-A word with お or ご is the same without it: 仕事 for おしごと, おちゃ for お茶. Words in katakana and in Latin letters are delimited by other characters. In a run of hiragana a word lies between the beginning of a text, a sign or
-a particle, and the end, a particle or an honorific.
+A word with お or ご is the same without it: 仕事 for おしごと, おちゃ for お茶. Words in katakana and in Latin letters are delimited by other
+characters. In a run of hiragana a word lies between the beginning of a text, a sign or a particle, and the end, a particle or an honorific.
 """
 
 import re
@@ -27,7 +27,8 @@ from memory_mcp.store.lexical.token_frequencies import held
 LEAST_TIMES = round(WORD_WEIGHT / SYNONYM_WEIGHT)
 # The characters of a long query that are read, the words in it that are looked up, and those that are searched in another script.
 CHARACTERS_LIMIT, LOOKED_UP_LIMIT, WORDS_LIMIT = 300, 150, 12
-# The kana of a word in hiragana, which may be two where the store has it in katakana; of a name before an honorific; of what may be written in Latin letters; and of the longest word.
+# The kana of a word in hiragana, which may be two where the store has it in katakana; of a name before an honorific; of what may be written
+# in Latin letters; and of the longest word.
 SHORTEST, SHORTEST_NAME, SHORTEST_IN_LATIN, LONGEST = 3, 2, 4, 9
 
 _WORD = re.compile(
@@ -81,8 +82,8 @@ def in_other_scripts(connection: apsw.Connection, stored: StoredWords, text: str
 
 
 def as_synonyms(connection: apsw.Connection, stored: StoredWords, query: str) -> list[Synonyms]:
-    """The same, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two. Between Latin letters and another script it counts at
-    least like a word."""
+    """The same, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two. Between Latin letters and another script it
+    counts at least like a word."""
     text = unicodedata.normalize("NFKC", query)
     by_word: dict[tuple[str, bool], dict[str, None]] = {}
     for spelling in in_other_scripts(connection, stored, text):
@@ -108,7 +109,8 @@ def _words(stored: StoredWords, text: str) -> Iterator[_Word]:
 
 
 def _is_word(stored: StoredWords, text: str, start: int, end: int) -> bool:
-    """Whether a part of a run of hiragana may be a word: a name before an honorific, or what is before a particle, and not grammar itself."""
+    """Whether a part of a run of hiragana may be a word: a name before an honorific, or what is before a particle, and not grammar
+    itself."""
     is_name = end - start >= SHORTEST_NAME and _HONORIFIC.match(text, end)
     is_enough = end - start >= SHORTEST or stored.has_in_katakana(to_katakana(text[start:end]))
     is_whole = is_enough and _AFTER.match(text, end) and not _NO_WORD.match(text, start)
