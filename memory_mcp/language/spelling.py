@@ -6,7 +6,7 @@ Words of hiragana can't be distinguished from grammar, so any three characters o
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -19,15 +19,9 @@ HIRAGANA_WINDOW = 3
 CHARACTERS_LIMIT, SPELLINGS_LIMIT = 1_000, 60
 
 _HIRAGANA_RUN = re.compile(f"[{HIRAGANA}][{HIRAGANA}ー]{{{HIRAGANA_WINDOW - 1},}}")
-# Two words that may be one: one of them is short or a number.
-_TWO_WORDS = re.compile(
-    rf"(?<![^\W{UNSPACED}])(?=([^\W_{UNSPACED}]{{1,{LONGEST_WORD}}}) ([^\W_{UNSPACED}]{{1,{LONGEST_WORD}}})(?![^\W{UNSPACED}]))"
-)
-_SHORT_WORD = 3
-# A name and its number, written as one word.
-_WITH_NUMBER = re.compile(
-    rf"(?<![^\W{UNSPACED}])([^\W\d_{UNSPACED}]{{2,{LONGEST_WORD}}})(\d{{1,9}}(?:\.\d{{1,9}}){{0,3}})(?![^\W{UNSPACED}])"
-)
+# Words in Latin letters, and the names and numbers in one. So many may be written as one, of which one is short or a number.
+_WORD, _PARTS = re.compile(rf"[^\W_{UNSPACED}]+(?:\.\d+)*"), re.compile(r"\d+(?:\.\d+)*|[^\W\d_]+")
+MOST_WORDS, SHORT_WORD = 3, 3
 _UNITS = {unit: tuple(names.split()) for unit, names in mapping("ja", "units").items()}
 _UNITS_CALLED = {name: tuple(unit for unit, names in _UNITS.items() if name in names) for names in _UNITS.values() for name in names}
 _UNIT = re.compile(rf"(?<![^\W\d_{UNSPACED}])(?:{'|'.join(_UNITS)})(?![^\W_{UNSPACED}])", re.IGNORECASE)
@@ -80,14 +74,25 @@ def _spellings(text: str) -> Iterator[Spelling]:
 
 
 def _words(text: str) -> Iterator[Spelling]:
-    """Two words as one, and a name with its number as two."""
-    for match in _TWO_WORDS.finditer(text):
-        first, second = match.groups()
-        is_one = min(len(first), len(second)) <= _SHORT_WORD or first[-1:].isdecimal() or second[:1].isdecimal()
-        if is_one and not (first + second).isdecimal() and not (is_function_word(first) or is_function_word(second)):
-            yield Spelling(match.start(1), match.end(2), " ".join(tokens(first + second)[-1:]))
-    for match in _WITH_NUMBER.finditer(text):
-        yield Spelling(*match.span(), " ".join(tokens(f"{match[1]} {match[2]}")))
+    """Words in a row as one, and a name with its number apart: iphone15 of iPhone 15, iphone 15 of iPhone15."""
+    found = list(_WORD.finditer(text))
+    for first, match in enumerate(found):
+        for last in range(first + 1, min(first + MOST_WORDS, len(found))):
+            start, end = match.start(), found[last].end()
+            if text[found[last - 1].end() : found[last].start()] != " ":
+                break
+            if _may_be_one(words := text[start:end].split(" ")):
+                yield Spelling(start, end, tokens("".join(words))[-1])
+        parts = _PARTS.findall(match.group())
+        if 1 < len(parts) <= MOST_WORDS:
+            yield Spelling(*match.span(), " ".join(tokens(" ".join(parts))))
+
+
+def _may_be_one(words: Sequence[str]) -> bool:
+    has_number = any(character.isdecimal() for word in words for character in word)
+    is_short = len(words) == 2 and min(map(len, words)) <= SHORT_WORD
+    is_word = sum(map(len, words)) <= LONGEST_WORD and not "".join(words).isdecimal() and not any(map(is_function_word, words))
+    return is_word and (has_number or is_short)
 
 
 def _pairs(kana: str) -> str:
