@@ -46,7 +46,7 @@ _RUN = re.compile(
 # A point between digits is one of a number, not a joint. A comma before three of them is nothing, and so is a middle dot in katakana.
 _JOINTS, _POINT = re.compile(rf"(?!(?<=\d)\.\d){_JOINT}"), "·"
 _NOTHING = re.compile(rf"[,・=](?:(?<=\d,)(?=\d{{3}}(?!\d))|(?<=[{KATAKANA}][・=])(?=[{KATAKANA}]))")
-_WITH_UNIT = re.compile(r"(\d{1,12})([a-z]{1,4})")
+_YEN, _WITH_UNIT = re.compile(r"¥(\d{1,15}(?:\.\d{1,4})?)"), re.compile(r"(\d{1,12})([a-z]{1,4})")
 _SIGNS = mapping("en", "signs")
 # The parts and characters of a word that is also one without its signs, the characters of a part that a query looks for, and the digits of
 # a long number.
@@ -90,10 +90,12 @@ def normalise(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The normalized text as it is cut into tokens: each kanji in its usual form, numbers without commas, words in katakana without middle
-    dots."""
+    """The normalized text as it is cut into tokens: each kanji in its usual form, numbers without commas, ¥1000 as 1000円, words in
+    katakana without middle dots."""
     text = with_usual_kanji(normalise(text))
-    return _NOTHING.sub("", text) if "," in text or "・" in text or "=" in text else text
+    if "," in text or "・" in text or "=" in text:
+        text = _NOTHING.sub("", text)
+    return _YEN.sub(r"\1円", text) if "¥" in text else text
 
 
 def tokens(text: str) -> list[str]:
