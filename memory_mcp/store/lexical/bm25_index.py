@@ -67,7 +67,7 @@ class Terms:
 
     What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these; what has `synonyms` or words of the `same_sound` instead of their word,
     `SYNONYM_WEIGHT` of what it gives these, and needs no other token. A memory that has more of the `words` as a whole comes before one that has
-    parts of them. The tokens among `fragments` only rank.
+    parts of them. In a small store, where no token is common, the tokens among `fragments` only rank.
     """
 
     tokens: Sequence[str]
@@ -170,7 +170,7 @@ def search(
     """(memory id, BM25) of the best `limit` matches, best first, then of those of `also` that match; larger is better.
 
     The memories in `also` match the filters. A memory, also one of `also`, must contain an informative token: one that is neither grammar nor
-    a fragment nor common. In a large store it must contain one of the rarest, unless these match fewer than `limit` memories. `counts` caches token counts.
+    common, nor, in a small store, a fragment. In a large store it must contain one of the rarest, unless these match fewer than `limit` memories. `counts` caches token counts.
     """
     if not terms.tokens:
         return []
@@ -313,7 +313,8 @@ def _by_rarity(
     """The tokens that select rows, all that are informative, and in a store of few rows the rest, which only ranks rows. Where nothing else
     is asked for, what is common or grammar selects."""
     counted = dict.fromkeys(query, 0.0) if len(rows) < FEW_ROWS else counts.uncommon(connection, query, rows)
-    content = [token for token in query if not (is_grammar(token) or token in fragments)] or list(query)
+    weak = fragments if len(rows) < FEW_ROWS else frozenset()
+    content = [token for token in query if not (is_grammar(token) or token in weak)] or list(query)
     informative = [token for token in content if token in counted] or content
     among = set(informative)
     if len(rows) <= MANY_ROWS or not counted:
