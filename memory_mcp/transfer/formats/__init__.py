@@ -11,6 +11,7 @@ class Format(StrEnum):
     AUTO = "auto"
     JSON_LINES = "jsonl"
     TEXT = "text"
+    DOCUMENT = "document"
     CSV = "csv"
     OBSIDIAN = "obsidian"
     FACTS = "facts"
