@@ -166,11 +166,13 @@ def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored
 
 
 def _created_at(text: str, now: datetime, zone: ZoneInfo) -> datetime:
-    """As `parse_time`, or in the words that `occurred_at` understands."""
+    """As `parse_time`, or in those words of `occurred_at` that mean the same on any day."""
     with suppress(InvalidInput):
         return parse_time("created_at", text, zone)
     with suppress(InvalidInput):
-        return parse_moment(text, now, zone)
+        first, second = (parse_moment(text, day, zone) for day in (now, now.replace(year=2001, month=3, day=7)))
+        if first == second:
+            return first
     return parse_time("created_at", text, zone)
 
 
