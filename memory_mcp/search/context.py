@@ -17,8 +17,9 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context_budget import ORDER, Layer, Layered, shared
 from memory_mcp.search.moved_plans import still_upcoming
 from memory_mcp.search.outdated import outdated
-from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools, recall
-from memory_mcp.search.reading import statement_of
+from memory_mcp.search.page import statement_of
+from memory_mcp.search.pipeline import recall
+from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools
 from memory_mcp.search.roles import by_assistant
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.store import memories

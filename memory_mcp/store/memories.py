@@ -207,9 +207,9 @@ def contents(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
 
 
 def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Memory]:
-    """The current memories that match the filters, the latest in the timeline first; summaries only if that kind is asked for."""
+    """The current memories that match the filters, the latest in the timeline first; summaries and documents, which nobody said, only if that kind is asked for."""
     condition, values = where(filters)
-    condition += "" if filters.kind else " AND m.kind <> 'summary'"
+    condition += "" if filters.kind else " AND m.kind NOT IN ('summary', 'document')"
     latest_first = f"ORDER BY {TOLD_TIME} DESC, m.id DESC"
     chosen = f"{CURRENT} {condition} {latest_first} LIMIT ?"
     if filters.kind == "summary":  # all of them are sorted, which is cheaper without their contents
@@ -239,14 +239,14 @@ def upcoming(
 ) -> list[Memory]:
     """The current memories of what has not ended and begins before `end`, of those that happen then or name it, the nearest first.
 
-    Neither summaries nor what a linked newer memory says is no longer so. A week or a month that a text names comes where it ends: it is no day.
+    Neither summaries nor documents nor what a linked newer memory says is no longer so. A week or a month that a text names comes where it ends: it is no day.
     What has begun counts if it was stored before it began, and if it lasts no longer than `LONGEST_UNDER_WAY`: later memories of it are no plans.
     With `characters`, no more of each content is read.
     """
     today = _midnight(now, zone)
     moments = (now, end, now - LONGEST_UNDER_WAY, now + LONGEST_UNDER_WAY, today, today + timedelta(days=1))
     # Each of the lists ends where no later entry can be among the nearest: a month may be named by a tenth of all memories.
-    current = f"{CURRENT} AND m.kind <> 'summary' AND NOT EXISTS ({_NEWER})"
+    current = f"{CURRENT} AND m.kind NOT IN ('summary', 'document') AND NOT EXISTS ({_NEWER})"
     named = f"FROM memory_dates d CROSS JOIN memories m ON m.id = d.memory AND {current}"
     happening = f"FROM memories m WHERE m.occurred_at IS NOT NULL AND {current}"
     ahead, first = "d.start >= ?1 AND d.start < ?2", f"ORDER BY d.start, d.rowid LIMIT ?7 * {SPANS_LIMIT}"
