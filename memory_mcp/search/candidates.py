@@ -3,8 +3,8 @@
 Nothing is scored here. The database is read in one snapshot.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from functools import partial
 from itertools import chain
@@ -110,6 +110,13 @@ class Search:
     question: Question
     asked: Asked
     meaning: Meaning
+    _origins: dict[int, Origin] = field(default_factory=dict)
+
+    def origins(self, memory_ids: Collection[int]) -> dict[int, Origin]:
+        """Memory → its times, source and session, read once in a search."""
+        if new := [memory_id for memory_id in memory_ids if memory_id not in self._origins]:
+            self._origins.update(memories.origins(self.connection, new))
+        return {memory_id: self._origins[memory_id] for memory_id in memory_ids if memory_id in self._origins}
 
     @property
     def limit(self) -> int:
@@ -144,9 +151,8 @@ def rows_of(
     """These memories with all that is known of them. `words` has the lexical score of all that match, `graph` the association of those that have one;
     `times` are those of memories whose text names them without a year. A memory that has no vector yet has no cosine."""
     connection, asked, ids = search.connection, search.asked, list(memory_ids)
-    by_id = memories.origins(connection, ids)
-    ids = [memory_id for memory_id in ids if memory_id in by_id]
-    origins = [by_id[memory_id] for memory_id in ids]
+    by_id = search.origins(ids)
+    ids, origins = list(by_id), list(by_id.values())
     near = similarities(connection, search.meaning, ids)
     nearest = [near.get(memory_id, NOT_NEAR) for memory_id in ids]
     named = {**memory_dates.of_memories(connection, ids), **times} if asked.time.dates else {}
@@ -203,7 +209,7 @@ def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, f
     # People's are nearly always among twice as many, and another search costs as much as this one.
     twice = matches(filters, 2 * limit, others)
     best, rest = list(twice)[:limit], list(twice)[limit:]
-    origins = memories.origins(search.connection, twice if len(twice) > limit else ())
+    origins = search.origins(twice if len(twice) > limit else ())
     assistants = assistants_among(search.persona, [origins[memory_id] for memory_id in best if memory_id in origins])
     by_people = [memory_id for memory_id in twice if assistants and origins[memory_id].source not in assistants][:limit]
     chosen = {*best, *by_people, *others}

@@ -16,7 +16,14 @@ from memory_mcp.domain import Confirmation, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesByMeaning, entities_by_meaning
-from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, entities_in_query, graph_evidence, memories_near_entities
+from memory_mcp.graph.query.retrieval import (
+    LEADERS,
+    GraphEvidence,
+    QueryEntities,
+    entities_in_query,
+    graph_evidence,
+    memories_near_entities,
+)
 from memory_mcp.language.budget import line_cost
 from memory_mcp.language.excerpt import WINDOW_CHARACTERS, Span, best_window
 from memory_mcp.personas.names import key_in
@@ -65,7 +72,9 @@ def recall(
         found = stores.each(lambda number: _search(stores, number, asked, models, indexes))
         lead = _lead(found)
         are_small = all(each.in_small_store for each in found.values())
-        order = _order(_together(stores, found, lead, asked), asked, lead.meaning, in_small_store=are_small)
+        order = (
+            lead.order if lead.order and len(found) == 1 else _order(_together(stores, found, lead, asked), lead.meaning, asked, are_small)
+        )
         best = _read(stores, order, floor_for(settings, models, lead.meaning, reranked=False), is_whole=_may_rerank(asked, models))
         reranked = _reranked(order, best, models, deadline)
         if reranked.done:
@@ -76,9 +85,11 @@ def recall(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one store has for a question. `in_small_store`: it has so few memories that none of their words is common."""
+    """What one store has for a question, and the `order` of that, unless it changed since. `in_small_store`: it has so few memories that none of their words
+    is common."""
 
     candidates: Candidates
+    order: "_Order | None"
     meaning: Meaning
     by_meaning: EntitiesByMeaning
     in_small_store: bool
@@ -141,13 +152,13 @@ def _search(stores: Stores, number: int, asked: Asked, models: Models, indexes: 
         search = Search(number, persona, connection, question, asked, meaning)
         candidates = from_sources(search) if named is None else _near_in_graph(search, named, by_meaning)
         in_small_store = len(candidates) < bm25_index.FEW_ROWS and bm25_index.is_small(connection)
-        found = _Found(candidates, meaning, by_meaning, in_small_store, 0, (), ())
-        evidence = _associated(search, found, named)
+        order = _order(candidates, meaning, asked, in_small_store)
+        evidence = _associated(search, order, named)
         if evidence.memories:
             candidates = _with_associated(search, candidates, evidence)
         waiting = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
         missing = _missing(search, candidates)
-    return replace(found, candidates=candidates, index_lag=waiting, relations=evidence.relations, unmatched=missing)
+    return _Found(candidates, None if evidence.memories else order, meaning, by_meaning, in_small_store, waiting, evidence.relations, missing)
 
 
 def _entities(persona: Persona, question: Question, models: Models) -> tuple[QueryEntities, EntitiesByMeaning]:
@@ -161,13 +172,16 @@ def _near_in_graph(search: Search, named: QueryEntities, by_meaning: EntitiesByM
     """The memories near the entities that the query names or means; the rest of the query orders them."""
     question, asked = search.question, search.asked
     near = memories_near_entities(
-        search.connection, question, named.shares or by_meaning.shares, lambda: _leading(search, from_sources(search), in_small_store=False)
+        search.connection,
+        question,
+        named.shares or by_meaning.shares,
+        lambda: _leading(_order(from_sources(search), search.meaning, asked, in_small_store=False)),
     )
     words = lexical_matches(search, named.rest, asked.terms(named.rest, beside_vectors=False), question.filters, 0, list(near))
     return rows_of(search, dict.fromkeys([*near, *words]), words=words, graph=near)
 
 
-def _associated(search: Search, found: _Found, named: QueryEntities | None) -> GraphEvidence:
+def _associated(search: Search, order: _Order, named: QueryEntities | None) -> GraphEvidence:
     """What the graph associates with the best candidates, and what it states of the entities that the query names."""
     question, fusion = search.question, search.asked.settings.fusion
     weight = fusion.graph_weight_dense if search.meaning.index else fusion.graph_weight
@@ -177,7 +191,7 @@ def _associated(search: Search, found: _Found, named: QueryEntities | None) -> G
         search.connection,
         search.persona.names,
         question,
-        _leading(search, found.candidates, in_small_store=found.in_small_store) if leads_on else (),
+        _leading(order) if leads_on else (),
         limit=search.limit if leads_on else 0,
         # Filters do not apply to relations, so with a filter none is shown.
         with_relations=question.mode != "recent" and not question.filters,
@@ -185,10 +199,10 @@ def _associated(search: Search, found: _Found, named: QueryEntities | None) -> G
     )
 
 
-def _leading(search: Search, candidates: Candidates, *, in_small_store: bool) -> list[tuple[int, float]]:
-    """The best candidates of this store with their scores. What a judgement stands against leads to nothing that would stand before it."""
-    order = _order(candidates, search.asked, search.meaning, in_small_store=in_small_store)
-    return [(candidates.keys[row][1], float(order.scored.score[row])) for row in order.rows[: search.limit] if not candidates.verdicts[row]]
+def _leading(order: _Order) -> list[tuple[int, float]]:
+    """The best candidates of a store with their scores. What a judgement stands against leads to nothing that would stand before it."""
+    candidates, score = order.scored.candidates, order.scored.score
+    return [(candidates.keys[row][1], float(score[row])) for row in order.rows if not candidates.verdicts[row]][:LEADERS]
 
 
 def _with_associated(search: Search, candidates: Candidates, evidence: GraphEvidence) -> Candidates:
@@ -234,7 +248,7 @@ def _lead(found: Mapping[int, _Found]) -> _Found:
     return replace(lead, by_meaning=by_meaning)
 
 
-def _order(candidates: Candidates, asked: Asked, meaning: Meaning, *, in_small_store: bool) -> _Order:
+def _order(candidates: Candidates, meaning: Meaning, asked: Asked, in_small_store: bool) -> _Order:
     time_limit.check()
     fusion = asked.settings.fusion
     weight = meaning.weight if fusion.dense_weight is None else fusion.dense_weight
@@ -275,7 +289,8 @@ def _read_from(stores: Stores, number: int, order: _Order, rows: Sequence[int], 
         if len(set(said.values())) < len(said):  # 「今日は走った」 of another day is another statement
             times = memory_dates.of_memories(connection, [memory_id for memory_id, (_, stated) in said.items() if stated is None])
             said |= {memory_id: (said[memory_id][0], tuple(named)) for memory_id, named in times.items()}
-        spans = chunks.spans(connection, [chunk for row in by_id.values() if (chunk := candidates.chunks[row]) is not None])
+        nearest = [chunk for row in by_id.values() if (chunk := candidates.chunks[row]) is not None]
+        spans = chunks.spans(connection, nearest) if nearest else {}
     for memory_id, memory in current.items():
         row = by_id[memory_id]
         best.memories[row], best.statements[row] = in_pool(stores.pool(number), memory), said[memory_id]
@@ -288,7 +303,7 @@ def _reranked(order: _Order, best: _Best, models: Models, deadline: float | None
     """The candidates with the signal of the cross-encoder, unless the mode has another order."""
     time_limit.check()
     asked = order.scored.asked
-    if asked.question.mode in NOT_RERANKED:
+    if asked.question.mode in NOT_RERANKED or (models.reranker is None and models.reranker_state.state == "off"):
         return Reranked(order.scored.candidates)
 
     def passage_of(row: int) -> str:
