@@ -3,7 +3,7 @@
 Nothing is scored here. The database is read in one snapshot.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from functools import partial
@@ -19,6 +19,8 @@ from memory_mcp.dates.days_alone import DAY_ALONE
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Filters, Origin, Question, TimeRange
+from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
+from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
 from memory_mcp.language.forgetting_curve import forgetting_curve
 from memory_mcp.language.tokens import tokens
 from memory_mcp.personas.registry import Persona
@@ -137,6 +139,29 @@ def from_sources(search: Search) -> Candidates:
     written = dict.fromkeys(from_written_dates(search), search.asked.spans)
     known = (memory_id for _, memory_id in found.keys)
     return rows_of(search, dict.fromkeys([*known, *written]), words=words, times=written) if written else found
+
+
+def near_in_graph(
+    search: Search, named: QueryEntities, by_meaning: EntitiesByMeaning, otherwise: Callable[[], Sequence[tuple[int, float]]]
+) -> Candidates:
+    """The memories near the entities that the query names or means, or that the best of those lead to which it finds `otherwise`; with the words of the
+    rest of the query."""
+    near = memories_near_entities(search.connection, search.question, named.shares or by_meaning.shares, otherwise)
+    terms = search.asked.terms(named.rest, beside_vectors=False)
+    words = lexical_matches(search, named.rest, terms, search.question.filters, 0, list(near))
+    return rows_of(search, dict.fromkeys([*near, *words]), words=words, graph=near)
+
+
+def with_associated(search: Search, candidates: Candidates, evidence: GraphEvidence) -> Candidates:
+    """The candidates and the further memories that the graph associates with the best of them."""
+    known = {memory_id for _, memory_id in candidates.keys}
+    further = [memory_id for memory_id in evidence.memories if memory_id not in known]
+    together = joined([candidates, rows_of(search, further)]) if further else candidates
+    return replace(
+        together,
+        graph=np.array([evidence.memories.get(memory_id, 0.0) for _, memory_id in together.keys]),
+        is_certain=np.array([memory_id in evidence.certain for _, memory_id in together.keys], bool),
+    )
 
 
 def rows_of(
