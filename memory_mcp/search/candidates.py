@@ -3,8 +3,8 @@
 Nothing is scored here. The database is read in one snapshot.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from functools import partial
 from itertools import chain
@@ -19,6 +19,8 @@ from memory_mcp.dates.days_alone import DAY_ALONE
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Filters, Origin, Question, TimeRange
+from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
+from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
 from memory_mcp.language.tokens import tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.meaning import NOT_NEAR, Meaning, from_meaning, similarities
@@ -110,6 +112,13 @@ class Search:
     question: Question
     asked: Asked
     meaning: Meaning
+    _origins: dict[int, Origin] = field(default_factory=dict)
+
+    def origins(self, memory_ids: Collection[int]) -> dict[int, Origin]:
+        """Memory → its times, source and session, read once in a search."""
+        if new := [memory_id for memory_id in memory_ids if memory_id not in self._origins]:
+            self._origins.update(memories.origins(self.connection, new))
+        return {memory_id: self._origins[memory_id] for memory_id in memory_ids if memory_id in self._origins}
 
     @property
     def limit(self) -> int:
@@ -132,6 +141,29 @@ def from_sources(search: Search) -> Candidates:
     return rows_of(search, dict.fromkeys([*known, *written]), words=words, times=written) if written else found
 
 
+def near_in_graph(
+    search: Search, named: QueryEntities, by_meaning: EntitiesByMeaning, otherwise: Callable[[], Sequence[tuple[int, float]]]
+) -> Candidates:
+    """The memories near the entities that the query names or means, or that the best of those lead to which it finds `otherwise`; with the words of the
+    rest of the query."""
+    near = memories_near_entities(search.connection, search.question, named.shares or by_meaning.shares, otherwise)
+    terms = search.asked.terms(named.rest, beside_vectors=False)
+    words = lexical_matches(search, named.rest, terms, search.question.filters, 0, list(near))
+    return rows_of(search, dict.fromkeys([*near, *words]), words=words, graph=near)
+
+
+def with_associated(search: Search, candidates: Candidates, evidence: GraphEvidence) -> Candidates:
+    """The candidates and the further memories that the graph associates with the best of them."""
+    known = {memory_id for _, memory_id in candidates.keys}
+    further = [memory_id for memory_id in evidence.memories if memory_id not in known]
+    together = joined([candidates, rows_of(search, further)]) if further else candidates
+    return replace(
+        together,
+        graph=np.array([evidence.memories.get(memory_id, 0.0) for _, memory_id in together.keys]),
+        is_certain=np.array([memory_id in evidence.certain for _, memory_id in together.keys], bool),
+    )
+
+
 def rows_of(
     search: Search,
     memory_ids: Iterable[int],
@@ -144,9 +176,8 @@ def rows_of(
     """These memories with all that is known of them. `words` has the lexical score of all that match, `graph` the association of those that have one;
     `times` are those of memories whose text names them without a year. A memory that has no vector yet has no cosine."""
     connection, asked, ids = search.connection, search.asked, list(memory_ids)
-    by_id = memories.origins(connection, ids)
-    ids = [memory_id for memory_id in ids if memory_id in by_id]
-    origins = [by_id[memory_id] for memory_id in ids]
+    by_id = search.origins(ids)
+    ids, origins = list(by_id), list(by_id.values())
     near = similarities(connection, search.meaning, ids)
     nearest = [near.get(memory_id, NOT_NEAR) for memory_id in ids]
     named = {**memory_dates.of_memories(connection, ids), **times} if asked.time.dates else {}
@@ -203,7 +234,7 @@ def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, f
     # People's are nearly always among twice as many, and another search costs as much as this one.
     twice = matches(filters, 2 * limit, others)
     best, rest = list(twice)[:limit], list(twice)[limit:]
-    origins = memories.origins(search.connection, twice if len(twice) > limit else ())
+    origins = search.origins(twice if len(twice) > limit else ())
     assistants = assistants_among(search.persona, [origins[memory_id] for memory_id in best if memory_id in origins])
     by_people = [memory_id for memory_id in twice if assistants and origins[memory_id].source not in assistants][:limit]
     chosen = {*best, *by_people, *others}

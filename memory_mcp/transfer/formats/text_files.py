@@ -125,6 +125,9 @@ def decoded_head(head: bytes) -> str:
 
 
 def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
+    if PurePosixPath(name).suffix.lower() == ".json":
+        yield ImportItem(name, refused="It is JSON, of which a text would be a memory that nobody can read.")
+        return
     try:
         text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))
         fields = file_fields(PurePosixPath(name).stem, source.changed(name), name)
