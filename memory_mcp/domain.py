@@ -246,7 +246,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The validated arguments of one call of recall."""
+    """The validated arguments of one call of recall. `is_statement`: the query is no question but what a memory says, and what is near to that is wanted."""
 
     query: str = ""
     top_k: int = 5
@@ -256,6 +256,7 @@ class Question:
     hypothetical: str = ""
     detail: Detail = "full"
     max_tokens: int = 1500
+    is_statement: bool = False
 
 
 class Origin(NamedTuple):

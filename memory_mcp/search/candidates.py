@@ -22,6 +22,8 @@ from memory_mcp.tracing import spanned
 
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
 CANDIDATES_PER_NAMED_DATE = 10
+# What is near to a statement has some of its rarest tokens.
+STATEMENT_TOKENS = 12
 
 
 def terms_of(
@@ -29,6 +31,8 @@ def terms_of(
 ) -> bm25_index.Terms:
     """What to look for by words: the query without its dates and, where the caller guessed an answer, that guess. With a `limit` of 0, where only known
     memories are scored, words of the same sound are none of it."""
+    if question.is_statement:
+        return bm25_index.Terms(bm25_index.shared(connection, query_tokens(question.query), STATEMENT_TOKENS))
     meant = synonyms(question.query)
     return bm25_index.Terms(
         search_tokens(question, meant, beside_vectors=beside_vectors),

@@ -151,6 +151,8 @@ def _with_associated(
 ) -> tuple[Ranking, GraphEvidence]:
     """The candidates that something supports, with the memories that the graph associates with them."""
     question, hints = search.question, ranking.hints
+    if question.is_statement:  # what is near to a text, not what leads on from there
+        return Ranking(hints, ranking.candidates), GraphEvidence()
     is_supported = partial(supported, in_small_store=in_small_store, are_apart=search.meaning.centers is not None)
     are_all_hits = all_are_hits(question)
     leaders = ranking.candidates if are_all_hits else is_supported(ranking.candidates, hints.questions)
@@ -172,7 +174,7 @@ def _missing(search: Search, ranking: Ranking) -> tuple[str, ...]:
     """The words of the question that the store lacks, and those for dates of which it has nothing."""
     question, asked = search.question, search.asked
     # Where expired memories can't be moved to the trash, their words are still in the index.
-    is_told = not asked.is_vague and not question.filters.unexpired_at
+    is_told = not (asked.is_vague or question.is_statement or question.filters.unexpired_at)
     missing = unmatched(search.connection, search.persona.words.stored, asked.informative) if is_told else ()
     is_of_dates = bool(asked.dates) and question.mode != "graph" and not question.filters
     if is_of_dates and not any(candidate.date_share for candidate in ranking.candidates):

@@ -42,6 +42,8 @@ _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 # The longest turn, in tokens, that has neighbors or is one.
 SHORT_TURN_TOKENS = 200
 REBUILD_PAGE = 1_000
+# So far the rows of a token are counted to find out which tokens of a text are the rarest.
+SHARED_ROWS = 500
 # In fewer rows no token is common.
 FEW_ROWS = 20
 # Stands in the row of a short text that tells a change, so that few texts need to be read. It is no token: BM25 does not count it.
@@ -275,6 +277,13 @@ def rarest(connection: apsw.Connection, query: Sequence[str], limit: int, counts
         return list(query)
     counted = counts.uncommon(connection, query, rows)
     return sorted(counted, key=counted.__getitem__)[:limit]
+
+
+def shared(connection: apsw.Connection, text: Sequence[str], limit: int) -> list[str]:
+    """The rarest tokens of a stored text that others have, too, at most `limit`; no grammar."""
+    counted = rows_with(connection, [token for token in text if not is_grammar(token)], SHARED_ROWS)
+    held = sorted((count, token) for token, (count, _) in counted.items() if 1 < count)
+    return [token for _, token in held[:limit]]
 
 
 def frequencies(connection: apsw.Connection, query: Sequence[str]) -> tuple[int, dict[str, int]]:
