@@ -13,14 +13,14 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.language.low_value import low_value
 from memory_mcp.language.tokens import jaccard, query_tokens, tokens
 from memory_mcp.personas.registry import Persona
+from memory_mcp.search import newer
 from memory_mcp.search.context_budget import Layered, shared
-from memory_mcp.search.moved_plans import still_upcoming
-from memory_mcp.search.outdated import outdated
 from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools, recall
 from memory_mcp.search.reading import statement_of
 from memory_mcp.search.roles import by_assistant
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.store import memories
+from memory_mcp.store.graph import memory_links
 from memory_mcp.store.summary_rows import EXTRACTIVE, MADE_BY
 from memory_mcp.store.vectors.index_cache import IndexCache
 
@@ -74,9 +74,7 @@ def context(
         told = replace(filters, session_id=session_id)
         current = _latest_current(connection, told, AT_MOST + layers.recent, partial(by_assistant, persona))
         upcoming = (
-            still_upcoming(
-                connection, persona.words, now, shifted(now, timedelta(days=layers.upcoming_days)), settings.zone, layers.upcoming
-            )
+            newer.upcoming(connection, now, shifted(now, timedelta(days=layers.upcoming_days)), settings.zone, layers.upcoming)
             if layers.upcoming and not filters
             else []
         )
@@ -126,9 +124,9 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
 
 
 def _latest_current(connection: apsw.Connection, filters: Filters, wanted: int, assistants: Assistants) -> list[Memory]:
-    """The latest informative memories without those that say what others replaced, and of assistants' lines only the latest."""
+    """The latest informative memories without those that no longer hold because of another, and of assistants' lines only the latest."""
     fresh = _latest_informative(connection, filters, wanted, assistants)
-    dropped = outdated(connection, fresh, [memory.id for memory in fresh if memory.supersedes])
+    dropped = memory_links.newest(connection, [memory.id for memory in fresh], Filters())
     return [memory for memory in fresh if memory.id not in dropped]
 
 

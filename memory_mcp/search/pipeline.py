@@ -20,6 +20,7 @@ from memory_mcp.language.excerpt import WINDOW_CHARACTERS
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import shown_tokens
 from memory_mcp.search.meaning import Meaning, meaning_of
+from memory_mcp.search.newer import with_newer
 from memory_mcp.search.page import Floor, floor_for, why, within_budget
 from memory_mcp.search.ranking import NOT_RERANKED, SPARE_FOR_REPEATED, Ranked, Search, people_first, rank
 from memory_mcp.search.reading import distinct
@@ -50,7 +51,7 @@ def recall(
         return recent(question, latest(persona, question, asked, settings))
     with on_behalf_of(persona.name):
         found = search(persona, question, asked, models=models, settings=settings, now=now, indexes=indexes)
-        return answer(question, found, models, settings, deadline)
+        return with_newer(answer(question, found, models, settings, deadline), question, [persona])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ class Found:
 
 def with_time(question: Question, now: datetime, settings: Settings) -> tuple[Question, TimeAsked]:
     """The time that a question asks for, and the question as it is searched."""
+    if question.is_statement:
+        return question, TimeAsked(question.query, question.query, "")
     asked = time_asked(question.query, now, settings.zone)
     if question.mode == "auto" and asked.is_vague:  # no word of it says what is asked for but the time
         question = replace(question, mode="recent", query=asked.words if asked.dates else "")

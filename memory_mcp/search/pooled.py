@@ -25,6 +25,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search import pipeline
 from memory_mcp.search.candidates import search_tokens
 from memory_mcp.search.fuse import Hints, fuse
+from memory_mcp.search.newer import with_newer
 from memory_mcp.search.pipeline import Found
 from memory_mcp.search.ranking import POOL_FACTOR, Ranked, all_are_hits, by_time, dense_weight, weights_of
 from memory_mcp.search.reading import statement_of
@@ -89,7 +90,8 @@ def recall(
         found = stores.each(search)
         joined = _joined(stores, found, question, asked, settings)
         recalled = pipeline.answer(question, joined, models, settings, deadline)
-    return stores.shown(replace(recalled, degraded=tuple(dict.fromkeys([*recalled.degraded, *_degraded(found, joined)]))))
+    shown = stores.shown(replace(recalled, degraded=tuple(dict.fromkeys([*recalled.degraded, *_degraded(found, joined)]))))
+    return with_newer(shown, question, (persona, *pools.stores))
 
 
 def latest_of_pools(persona: Persona, pools: Pools, latest: Callable[[apsw.Connection], Sequence[Memory]]) -> list[Hit]:
