@@ -25,7 +25,7 @@ def organize(
     """List duplicates, low-value and faded memories and possible errors in the graph; merge memories; undo a merge."""
     server = connection(url, persona)
     if unlink:
-        answer = server.post_json("/api/graph/unlink", dict(zip(("newer", "earlier"), unlink, strict=True)))
+        answer = server.post_json("/api/organize/unlink", dict(zip(("newer", "earlier"), unlink, strict=True)))
         if as_json:
             print_json(answer)
         else:

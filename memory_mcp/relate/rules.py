@@ -40,7 +40,7 @@ def _is_of_another(plain: str, before: str) -> bool:
 def _concerns(told: News, sentence: str) -> bool:
     """True if a sentence of an earlier text that has the nouns says what has changed."""
     is_other = "?" in sentence or _is_over(sentence) or not any(noun in " ".join([sentence, *tokens(sentence)]) for noun in told.nouns)
-    ended = {each.lastgroup for each in EVENT.finditer(sentence)} & ENDS
+    ended = {each.lastgroup for each in EVENT.finditer(sentence)} & (ENDS if told.value else ENDS | {told.kind})
     if is_other or ended or not all(day in sentence for day in told.old):
         return False
     types = [each.lastgroup for each in VALUE.finditer(sentence)]

@@ -19,8 +19,6 @@ from memory_mcp.store.graph import memory_links
 
 # So many plans more than are wanted are read where some no longer hold.
 SPARE = 10
-# Modes in which the time, not the match, orders the hits, or the caller named them.
-UNCHANGED = ("recent", "keys")
 
 
 def with_newer(recalled: Recalled, question: Question, stores: Sequence[Persona]) -> Recalled:
@@ -28,7 +26,7 @@ def with_newer(recalled: Recalled, question: Question, stores: Sequence[Persona]
 
     `stores`: those in which the hits are. What was judged as outdated or misleading is not brought along.
     """
-    if not recalled.hits or recalled.mode in UNCHANGED or question.is_statement:
+    if not recalled.hits or question.keys or question.is_statement:
         return recalled
     newer = {key: memory for store in stores for key, memory in _newer(store, recalled.hits, question).items()}
     if not newer:
@@ -38,7 +36,8 @@ def with_newer(recalled: Recalled, question: Question, stores: Sequence[Persona]
     for hit in recalled.hits:
         later = newer.get(hit.memory.key)
         if later and later.key not in ordered:
-            ordered[later.key] = among.get(later.key) or _brought(later, hit, question)
+            found = among.get(later.key) or _brought(later, hit, question)
+            ordered[later.key] = replace(found, score=max(found.score, hit.score))
         named = replace(hit, memory=replace(hit.memory, superseded_by=later.key)) if later else hit
         ordered.setdefault(hit.memory.key, named)
     hits = _within(list(ordered.values()), recalled, question)

@@ -20,7 +20,6 @@ from memory_mcp.graph.update import relation_edits
 from memory_mcp.graph.update.entity_linking import check_relation_types
 from memory_mcp.language.labels import label
 from memory_mcp.language.relation_notation import parse_relation
-from memory_mcp.relate import links as newer_links
 from memory_mcp.server.actions.entities import known_types, seen_by_name
 from memory_mcp.server.actions.organize import brief
 from memory_mcp.server.answers import Blocks, joined, streamed
@@ -28,7 +27,7 @@ from memory_mcp.server.arguments import Arguments, Between, EntityName, Flag, On
 from memory_mcp.server.call import Call, call_of
 from memory_mcp.server.graph_views import neighborhood_view, paths_view, snapshot_view, why_no_neighbors, why_no_path
 from memory_mcp.server.operation import JSON, Json, Route, Tool, operation
-from memory_mcp.server.views import Count, PersonaAnswer, ReadingAnswer, heading, omit_empty
+from memory_mcp.server.views import Count, ReadingAnswer, heading, omit_empty
 from memory_mcp.store import memories
 from memory_mcp.store.graph import memory_links as stored_links
 from memory_mcp.store.graph import relation_queue
@@ -262,27 +261,6 @@ def memory_links(call: Call, arguments: LinksArguments) -> Json:
             "in_all": total,
             **omit_empty(note=note),
         }
-
-
-class UnlinkArguments(Arguments):
-    newer: Annotated[Text, http("The key of the memory that is said to be newer.", minLength=1)]
-    earlier: Annotated[Text, http("The key of the one that is said to hold no longer.", minLength=1)]
-
-
-class Unlinked(PersonaAnswer):
-    newer: str
-    earlier: str
-    method: str
-
-
-@operation(needs=["read", "write"], route=Route("POST", "/api/graph/unlink", body_required=True), answer=Unlinked)
-def unlink(call: Call, arguments: UnlinkArguments) -> Json:
-    """Take back that one memory is newer than another, which a rule or a chat model found. It is not found again."""
-    call, newer = call.locate(arguments.newer.strip())
-    earlier = call.locate(arguments.earlier.strip())[1]
-    with call.changing() as persona:
-        made_by = newer_links.undo(persona, newer, earlier, call.now)
-        return {**heading(call, persona), "newer": arguments.newer, "earlier": arguments.earlier, "method": made_by}
 
 
 def _link_view(link: Link, memory_id: int, others: Mapping[int, Memory], call: Call) -> Json:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from memory_mcp.domain import KEYS_LIMIT, KINDS, PRIVACY_LEVELS, SHELVES
 from memory_mcp.errors import InvalidInput, MemoryNotFound
-from memory_mcp.server.actions import browse, experience, graph, upkeep
+from memory_mcp.server.actions import browse, experience, graph, organize, upkeep
 from memory_mcp.server.actions import memories as actions
 from memory_mcp.server.actions.memories import RecallArguments
 from memory_mcp.server.dashboard.diff import changes
@@ -146,7 +146,7 @@ def judge(visit: Visit) -> Response:
 
 def unlink(visit: Visit) -> Response:
     """Take back that one memory is newer than another."""
-    visit.perform(graph.unlink, newer=visit.field("newer"), earlier=visit.field("earlier"))
+    visit.perform(organize.unlink, newer=visit.field("newer"), earlier=visit.field("earlier"))
     return visit.redirect("/memory", key=visit.field("key"), done="unlinked")
 
 
