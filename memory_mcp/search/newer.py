@@ -10,9 +10,8 @@ import apsw
 from memory_mcp.domain import Filters, Hit, Memory, Question, Recalled
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.language.micro_summary import micro_summary
-from memory_mcp.personas.names import key_in, pool_of
-from memory_mcp.personas.registry import Persona
 from memory_mcp.search.page import labels_cost
+from memory_mcp.search.pooled import Stores, in_pool
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.feedback import standing_against
 from memory_mcp.store.graph import memory_links
@@ -21,14 +20,15 @@ from memory_mcp.store.graph import memory_links
 SPARE = 10
 
 
-def with_newer(recalled: Recalled, question: Question, stores: Sequence[Persona]) -> Recalled:
+def with_newer(recalled: Recalled, question: Question, stores: Stores, now: datetime) -> Recalled:
     """The answer with what is newer than a hit before it, within the limits of the question. A hit names in `superseded_by` what is newer.
 
-    `stores`: those in which the hits are. What was judged as outdated or misleading is not brought along.
+    What was judged as outdated or misleading is not brought along.
     """
     if not recalled.hits or question.keys or question.is_statement:
         return recalled
-    newer = {key: memory for store in stores for key, memory in _newer(store, recalled.hits, question).items()}
+    found = stores.each(lambda number: _newer(stores, number, recalled.hits, stores.question(number, question, now)))
+    newer = {key: memory for of_store in found.values() for key, memory in of_store.items()}
     if not newer:
         return recalled
     among = {hit.memory.key: hit for hit in recalled.hits}
@@ -36,8 +36,8 @@ def with_newer(recalled: Recalled, question: Question, stores: Sequence[Persona]
     for hit in recalled.hits:
         later = newer.get(hit.memory.key)
         if later and later.key not in ordered:
-            found = among.get(later.key) or _brought(later, hit, question)
-            ordered[later.key] = replace(found, score=max(found.score, hit.score))
+            brought = among.get(later.key) or _brought(later, hit, question)
+            ordered[later.key] = replace(brought, score=max(brought.score, hit.score))
         named = replace(hit, memory=replace(hit.memory, superseded_by=later.key)) if later else hit
         ordered.setdefault(hit.memory.key, named)
     hits = _within(list(ordered.values()), recalled, question)
@@ -61,23 +61,19 @@ def upcoming(
     return [plan for plan in plans if holds(plan)][:limit]
 
 
-def _newer(store: Persona, hits: Sequence[Hit], question: Question) -> Mapping[str, Memory]:
+def _newer(stores: Stores, number: int, hits: Sequence[Hit], question: Question) -> Mapping[str, Memory]:
     """The key of a hit in this store → what is newer, by the keys that the caller uses."""
-    pool = pool_of(store.name)
+    pool = stores.pool(number)
     keys = {hit.memory.id: hit.memory.key for hit in hits if hit.pool == pool}
     if not keys:
         return {}
-    with store.database.read_briefly() as connection:
+    with stores[number].database.read_briefly() as connection:
         newest = memory_links.newest(connection, keys, question.filters)
         if not newest:
             return {}
         against = standing_against(connection, list(newest.values()))
         by_id = memories.by_ids(connection, newest.values())
-    return {
-        keys[earlier]: replace(by_id[later], key=key_in(pool, by_id[later].key)) if pool else by_id[later]
-        for earlier, later in newest.items()
-        if later not in against
-    }
+    return {keys[earlier]: in_pool(pool, by_id[later]) for earlier, later in newest.items() if later not in against}
 
 
 def _brought(memory: Memory, hit: Hit, question: Question) -> Hit:
