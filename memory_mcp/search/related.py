@@ -24,7 +24,7 @@ from memory_mcp.store.vectors.index_cache import IndexCache
 
 RELATED_LIMIT = 3
 # Others are found too that say nearly the same.
-SPARE = 6
+SPARE = 3
 LONGEST = 500
 # The share that a related memory has of what the words of the text count by BM25, all of which the text itself has.
 LEAST_WORDS = 0.25

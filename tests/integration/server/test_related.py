@@ -79,7 +79,7 @@ def test_another_persona_and_an_import_have_nothing_related(server, persona, key
 
 def test_a_token_that_may_not_read_learns_nothing(own_server, own_http):
     def token(scopes):
-        return create_token(own_server.data, name="", personas=("nilou",), scopes=scopes, now=NOON, expires_at=None)[0]
+        return create_token(own_server.data, name="", personas=("nilou",), scopes=scopes, now=NOON, expires_at=None)[1]
 
     full, blind = token(TOKEN_SCOPES), token([scope for scope in TOKEN_SCOPES if scope != "read"])
 
