@@ -46,11 +46,6 @@ def split_at_ends(text: str) -> list[str]:
     return [text[start:end] for start, end in pairwise(ends) if start < end]
 
 
-def is_single_sentence(text: str) -> bool:
-    """Whether no sentence or line ends before the last character."""
-    return len(split_at_ends(text)) <= 1
-
-
 def last_sentence_end(text: str) -> int | None:
     """The offset of the last end of a sentence or line; None if there is none."""
     ends = sentence_ends(f"{text} ")
