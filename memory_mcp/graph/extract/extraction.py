@@ -1,23 +1,27 @@
-"""All entities that a text names: annotated by its writer, known already, or found by rules. Of two that overlap the more trusted one is kept."""
+"""The entities that a text names: marked by its writer, known already, or found by rules; of two that overlap the more trusted one."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
-from memory_mcp.characters import is_japanese
 from memory_mcp.dates.mentions import DAY, NamedDay, days
-from memory_mcp.graph.extract.annotations import ANNOTATION_START, annotated
-from memory_mcp.graph.extract.disambiguation import disambiguated, with_surnames
-from memory_mcp.graph.extract.english_rules import english_mentions, has_latin
-from memory_mcp.graph.extract.japanese_people import people, relatives
-from memory_mcp.graph.extract.japanese_places import places, things
-from memory_mcp.graph.extract.word_boundaries import is_whole_name
+from memory_mcp.graph.extract.known_names import known_mentions
+from memory_mcp.graph.extract.rules import HONORIFICS, mentions_by_rules, small_words
+from memory_mcp.language.entity_types import type_of_word
 from memory_mcp.language.gazetteer import Match
 from memory_mcp.language.mention import Mention, without_overlaps
-from memory_mcp.language.names import NAME_LIMIT, bare
+from memory_mcp.language.names import NAME_LIMIT, bare, is_invisible, is_polite
 
 # Only the beginning of a long text is searched for names: a pasted book is not an index of names.
 TEXT_LIMIT = 20_000
+# Without it a text has no marks, and no types need be read for it.
+MARK_START = "[["
+# As in wikis and note programs: [[田中]], [[田中|Person]], [[田中太郎|田中さん]]; a link to a heading or a block names its note.
+_MARK = re.compile(r"\[\[(?P<name>[^\[\]|#^\n]{1,300})(?:[#^][^\[\]|\n]{0,300})?(?:\|(?P<after>[^\[\]|\n]{1,300}))?\]\]")
+# [[健太]]さん is a person, [[みどり産業]]さん is not.
+_HONORIFIC = re.compile(HONORIFICS)
+_NO_PERSON = re.compile("(?:社|店|屋|部|課|局|会|所|院|園|校|大学|産業|工業|商事|銀行|組合|チーム|グループ)$")
 
 
 def extract_mentions(
@@ -25,47 +29,45 @@ def extract_mentions(
 ) -> list[Mention]:
     """The mentions in a text, in its order.
 
-    `types`: what an annotation may give as a type. `known`: the known names in the text. `is_question`: an alias that several entities share
+    `types`: what a mark may give as a type. `known`: the known names in the text. `is_question`: an alias that several entities share
     means the one mentioned most, instead of none. `stated_on`: the day from which the year of 10月17日 is reckoned.
     """
-    known = list(known)
-    by_rules = [mention for mention in _by_rules(text, stated_on) if len(mention.name) <= NAME_LIMIT]
-    annotations = [_as_day(mention, text, by_rules) for mention in annotated(text, types)] if ANNOTATION_START in text else ()
-    if not known:
-        return without_overlaps([*annotations, *by_rules])
-    by_rules = list(with_surnames(text, known, by_rules))
-    return without_overlaps([*annotations, *disambiguated(text, known, by_rules, is_question=is_question), *by_rules])
+    small, known = small_words(text), list(known)
+    by_rules = [*days_named(text, stated_on), *(mention for mention in mentions_by_rules(text, small) if len(mention.name) <= NAME_LIMIT)]
+    marked = [_as_day(mention, text, by_rules) for mention in _marked(text, types)] if MARK_START in text else ()
+    of_known = known_mentions(text, known, by_rules, small, is_question=is_question) if known else ()
+    return without_overlaps([*marked, *of_known, *by_rules])
 
 
-def _as_day(annotation: Mention, text: str, by_rules: Iterable[Mention]) -> Mention:
-    """An annotation as the day that it names, if it names one: [[8月20日]] is the day that 8月20日 is in its sentence."""
-    if annotation.type not in (None, NamedDay.type):
-        return annotation
-    within = (rule for rule in by_rules if rule.subtype == DAY and annotation.start < rule.start and rule.end < annotation.end)
-    day = next((rule for rule in within if text[rule.start : rule.end] == annotation.name), None)
-    return replace(day, start=annotation.start, end=annotation.end, method=annotation.method) if day else annotation
-
-
-def relatives_and_days(text: str) -> list[Mention]:
-    """The writer's own relatives and the days that a text names: rules alone recognize them, they are in no gazetteer."""
-    if not (any(relatives(text)) or any(days(text, None))):
-        return []  # nearly every question
-    return [mention for mention in extract_mentions(text, ()) if mention.subtype in ("family", "day")]
+def days_named(text: str, stated_on: date | None = None) -> Iterator[Mention]:
+    """The days and months that a text names."""
+    for day in days(text, stated_on):
+        yield Mention(day.name, day.type, day.start, day.end, "rule", subtype=day.subtype, aliases=day.aliases)
 
 
 def likely_type(name: str) -> str | None:
     """The type that the name itself shows: 京都大学 is an Organization. None where it shows none."""
-    whole = (mention for mention in _by_rules(name) if bare(mention.name) == bare(name))
+    whole = (mention for mention in mentions_by_rules(name, frozenset()) if bare(mention.name) == bare(name))
     return next((mention.type for mention in whole if mention.type), None)
 
 
-def _by_rules(text: str, stated_on: date | None = None) -> Iterator[Mention]:
-    """What the rules find, overlaps included. A place whose name goes on is another place: 東京タワー is not 東京."""
-    if is_japanese(text):
-        for mention in (*people(text), *relatives(text), *places(text), *things(text)):
-            if mention.type != "Location" or is_whole_name(text, mention.start, mention.end, "Location"):
-                yield mention
-    for day in days(text, stated_on):
-        yield Mention(day.name, day.type, day.start, day.end, "rule", subtype=day.subtype, aliases=day.aliases)
-    if has_latin(text):
-        yield from english_mentions(text)
+def _marked(text: str, types: Collection[str]) -> Iterator[Mention]:
+    """The marked entities. What follows the bar is a type if one has that name, else another name of the entity."""
+    for match in _MARK.finditer(text):
+        name, after = match["name"].strip(), (match["after"] or "").strip()
+        if is_invisible(name) or len(name) > NAME_LIMIT:
+            continue
+        type_ = type_of_word(after, types) if after else None
+        aliases = (after,) if not is_invisible(after) and type_ is None and after != name and len(after) <= NAME_LIMIT else ()
+        is_person = _HONORIFIC.match(text, match.end()) or any(map(is_polite, (name, *aliases)))
+        likely = "Person" if is_person and not _NO_PERSON.search(name) else None
+        yield Mention(name, type_, match.start(), match.end(), "marked", aliases=aliases, likely=likely)
+
+
+def _as_day(mark: Mention, text: str, by_rules: Iterable[Mention]) -> Mention:
+    """A mark as the day that it names, if it names one: [[8月20日]] is the day that 8月20日 is in its sentence."""
+    if mark.type not in (None, NamedDay.type):
+        return mark
+    within = (rule for rule in by_rules if rule.subtype == DAY and mark.start < rule.start and rule.end < mark.end)
+    day = next((rule for rule in within if text[rule.start : rule.end] == mark.name), None)
+    return replace(day, start=mark.start, end=mark.end, method=mark.method) if day else mark

@@ -15,8 +15,7 @@ from memory_mcp.dates.mentions import NamedDay, day_called
 from memory_mcp.dates.statements import day_of_telling, days_of_statement
 from memory_mcp.domain import Draft, RelationValidity, StatedRelation, TimeRange
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.extract.annotations import ANNOTATION_START
-from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions, likely_type
+from memory_mcp.graph.extract.extraction import MARK_START, TEXT_LIMIT, extract_mentions, likely_type
 from memory_mcp.language.mention import TRUST, Mention
 from memory_mcp.language.relation_notation import with_types
 from memory_mcp.store import memories, memory_dates
@@ -147,7 +146,7 @@ def relink_entities(
 def _relink(connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime, *, changed: bool) -> set[int]:
     """Returns the entities that it mentions now and did not before, or the other way round: in a text in which more names are known, few."""
     before = mentions.entities_of(connection, memory_id)
-    mentions.remove(connection, memory_id, keep_methods=() if changed else ("model",))
+    mentions.remove(connection, memory_id, text_changed=changed)
     stated_on = _day_of_memory(connection, memory_id, now, content)
     linked = _linked(connection, names, content, stated_on, now)
     memory_dates.replace(connection, memory_id, _times_named(content, stated_on, now))
@@ -196,7 +195,7 @@ def _linked(connection: apsw.Connection, names: KnownNames, content: str, stated
     text = content[:TEXT_LIMIT]
     created: dict[tuple[str, str | None, str | None], int] = {}
     linked: list[tuple[int, Mention]] = []
-    types = records.entity_types(connection) if ANNOTATION_START in text else ()
+    types = records.entity_types(connection) if MARK_START in text else ()
     for mention in extract_mentions(text, types, names.matches(connection, text), stated_on=stated_on):
         key = (mention.name, mention.type, mention.likely)
         entity = mention.entity or created.get(key)
