@@ -16,9 +16,7 @@ from memory_mcp.patterns import bounded
 # 様子, 君主 and 氏名 are words of their own.
 HONORIFICS = "さん|さま|(?<![仕模同多異一])様(?![々子式])|くん|君(?![主が])|ちゃん|氏(?!名)|先生|先輩|[部課係社店]長|教授"
 # A name in hiragana begins at a sign, or after a particle that ends another word: 昨日はさくらさん, ゆいちゃんとりこちゃん.
-_KANA_BEGINS = (
-    rf"(?<![{HIRAGANA}ー\w])|(?<=[A-Za-z0-9])(?![はがをにと])|(?<=[^{HIRAGANA}ー][はがをにとのもや])|(?<=[さくゃ]ん[はがをにとのもや])"
-)
+_KANA_BEGINS = rf"(?<![{HIRAGANA}ー\w])|(?<=[A-Za-z0-9])(?![はがをにとのもや])|(?<=[^{HIRAGANA}ー][はがをにとのもや])|(?<=[さくゃ]ん[はがをにとのもや])"
 _LATIN = "A-Za-zＡ-Ｚａ-ｚ"
 _PERSON = bounded(
     rf"(?P<name>(?<![{KANJI}])[{KANJI}]{{1,9}}[{KATAKANA}]{{0,8}}"
