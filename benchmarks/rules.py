@@ -5,7 +5,6 @@ its place without the rule. A name that is gone ends the benchmark: a rule that 
 """
 
 import importlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -17,17 +16,9 @@ SEARCH = "memory_mcp.search"
 # The first argument as it came, as a list.
 _AS_IT_CAME: Callable[..., Any] = lambda candidates, *_, **__: list(candidates)  # noqa: E731
 _NOTHING: Callable[..., Any] = lambda *_, **__: ()  # noqa: E731
-_NONE_AT_ALL: Callable[..., Any] = lambda *_, **__: {}  # noqa: E731
 
 RULES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        "changes": {"ranking.changes_of": _NONE_AT_ALL, "pipeline.changes_first": _AS_IT_CAME},
-        "moved-plans": {"ranking.changes_of_plans": _NONE_AT_ALL},
-        "other-owners": {"ranking.mark_other_owners": _NOTHING},
-        "asked-amounts": {"pipeline.amounts_first": _AS_IT_CAME},
-        "outdated-repeats": {"reading.outdated": lambda *_: set()},
-        "later-of-equals": {"fuse._later_of_equals": _AS_IT_CAME},
-        "was-told": {"candidates._WAS_TOLD": re.compile("(?!)")},
         "sounds": {"candidates.as_synonyms": _NOTHING},
         "spellings": {"candidates.spelled_otherwise": _NOTHING},
         "synonyms": {"candidates.synonyms": _NOTHING},

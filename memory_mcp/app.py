@@ -38,7 +38,7 @@ from memory_mcp.jobs.freed_memory import FreedMemory
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.step_thread import StepThread
 from memory_mcp.jobs.usage_counts import Usage
-from memory_mcp.language.tokens import forget_tokens
+from memory_mcp.language.analysis import forget_texts
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import Personas
@@ -291,9 +291,9 @@ def _index(
 
 
 def _forget_cached(caches: Caches, usage: Usage) -> None:
-    """Empties, after memories have been erased, the caches of model results and of tokens, and forgets what was asked."""
+    """Empties, after memories have been erased, the caches of model results and of texts, and forgets what was asked."""
     caches.clear()
-    forget_tokens()
+    forget_texts()
     usage.forget_queries()
 
 

@@ -285,7 +285,7 @@ class Candidate:
     without what all memories share, and with a part of the previous turn: it ranks. `rerank` is the
     cross-encoder's score. `session_share` is the ratio of the best other memory of its session to the best lexical score, 0 to 1.
     `date_share`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names another; `by_named_speaker`: the query names its speaker; `in_other_language`: its vector is nearer to those of another language than the query's; `vector`: its own, apart from what all share. `graph_share` is its ratio to the best graph score,
-    0 to 1; `of_another`: it states about another owner what the query asks for; `lacks_owner`: it doesn't name the owner; `freshness` is what age, importance and use add to its score, and `judged` what the judgements of it do.
+    0 to 1; `freshness` is what age, importance and use add to its score, and `judged` what the judgements of it do.
     `recency`: where the query asks for the latest of something, when in that time it was told, 0 to 1. `kept`: the share of its score, and of what a
     cross-encoder adds, that it keeps beside others; `verdict`: the judgement
     that stands against it.
@@ -304,8 +304,6 @@ class Candidate:
     recency: float | None = None
     by_named_speaker: bool = False
     in_other_language: bool = False
-    of_another: bool = False
-    lacks_owner: bool = False
     vector: Any = None
     freshness: float = 0.0
     judged: float = 0.0

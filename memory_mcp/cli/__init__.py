@@ -4,7 +4,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -48,48 +48,74 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (
+# What a page of help shows first.
+EVERYDAY = (
     serve.serve,
+    connect.connect,
     memories.remember,
     memories.recall,
     memories.recent,
-    memories.context,
-    memories.expire_session,
-    memories.personas,
     chat.chat,
-    corrections.revise,
-    corrections.forget,
-    stdio.stdio,
     import_export.import_memories,
     import_export.export_memories,
-    folder_sync.sync,
-    organize.organize,
-    figures.figures,
-    figures.weights,
-    corrections.history,
-    purge.purge,
-    backups.restore,
-    connect.connect,
-    hook.hook,
-    doctor.doctor,
-    serve.adopt,
-    encryption.encrypt,
-    encryption.decrypt,
-    encryption.rotate_key,
-):
-    # `import` can't be the name of a function.
-    app.command(command.__name__.removesuffix("_memories").replace("_", "-"))(command)
-for group in (
-    packs.group,
-    personas.group,
     backups.group,
-    cells.group,
-    login_service.service,
-    tokens.token,
-    oauth.oauth,
-    models.models,
-    encryption.key,
-):
+    doctor.doctor,
+)
+# The others, by group. Each is also a command without the name of its group, which help does not list.
+GROUPS: Mapping[str, tuple[str, tuple[Callable[..., None] | typer.Typer, ...]]] = {
+    "data": (
+        "Correct, tidy up, share and erase memories; whole personas.",
+        (
+            memories.context,
+            memories.personas,
+            personas.group,
+            corrections.revise,
+            corrections.forget,
+            memories.expire_session,
+            corrections.history,
+            purge.purge,
+            organize.organize,
+            figures.figures,
+            figures.weights,
+            folder_sync.sync,
+            packs.group,
+        ),
+    ),
+    "admin": (
+        "Tokens, models, encryption, services, older servers, restoring; what clients run by themselves.",
+        (
+            tokens.token,
+            oauth.oauth,
+            models.models,
+            login_service.service,
+            backups.restore,
+            serve.adopt,
+            encryption.key,
+            encryption.encrypt,
+            encryption.decrypt,
+            encryption.rotate_key,
+            cells.group,
+            stdio.stdio,
+            hook.hook,
+        ),
+    ),
+}
+
+
+def _add(to: typer.Typer, command: Callable[..., None] | typer.Typer, *, hidden: bool = False) -> None:
+    if isinstance(command, typer.Typer):
+        to.add_typer(command, hidden=hidden)
+    else:  # `import` can't be the name of a function
+        to.command(command.__name__.removesuffix("_memories").replace("_", "-"), hidden=hidden)(command)
+
+
+for everyday in EVERYDAY:
+    _add(app, everyday)
+for name, (purpose, members) in GROUPS.items():
+    group = typer.Typer(name=name, help=purpose, no_args_is_help=True)
+    for member in members:
+        _add(group, member)
+        _add(app, member, hidden=True)
     app.add_typer(group)
 
 

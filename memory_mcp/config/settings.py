@@ -327,6 +327,10 @@ class Graph(Group):
         False,
         description="Whether the chat model of `llm` extracts people and relations from memories that are neither private nor secret.",
     )
+    judge_newer: bool = Field(
+        False,
+        description="Whether the chat model of `llm` is asked which memories no longer hold because of a new one. Neither private nor secret ones are sent.",
+    )
     alike_from: float | None = Field(
         None,
         ge=0,

@@ -1,6 +1,5 @@
 """Candidates from the words and the named dates of a query, and the union of all sources."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -23,10 +22,6 @@ from memory_mcp.tracing import spanned
 
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
 CANDIDATES_PER_NAMED_DATE = 10
-# That somebody told it says nothing of what is asked for: 「肩こりには何がいいって言ってた？」.
-_WAS_TOLD = re.compile(
-    "(?:って|と)(?:言って(?:い?た|い?ました)|言った|言いました|話して(?:い?た|い?ました)|聞いた|聞きました)(?:んだ)?(?:っけ)?"
-)
 
 
 def terms_of(
@@ -34,7 +29,6 @@ def terms_of(
 ) -> bm25_index.Terms:
     """What to look for by words: the query without its dates and, where the caller guessed an answer, that guess. With a `limit` of 0, where only known
     memories are scored, words of the same sound are none of it."""
-    question = replace(question, query=_WAS_TOLD.sub(" ", question.query).strip() or question.query)
     meant = synonyms(question.query)
     return bm25_index.Terms(
         search_tokens(question, meant, beside_vectors=beside_vectors),

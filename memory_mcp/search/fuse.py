@@ -2,14 +2,13 @@
 
     role·(a·minmax(nearness) + (1−a)·(share + the session term) + the graph term) + the date term + the speaker term + the question term + freshness + judged,    share = bm25/max(bm25)
 
-over the union of the candidates, with both scores for every one of them. Where the latest of something is asked for, its age weighs the match instead of the date term (docs/decisions/0022-time-and-roles.md). Why no reciprocal ranks, and what else was tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; other owners: docs/decisions/0055-other-owners.md; vectors, questions and answers: docs/decisions/0025-what-vectors-count.md; the graph: docs/graph.md.
+over the union of the candidates, with both scores for every one of them. Where the latest of something is asked for, its age weighs the match instead of the date term (docs/decisions/0022-time-and-roles.md). Why no reciprocal ranks, and what else was tried: docs/decisions/0005-fusion.md; dates, speakers and sessions: docs/decisions/0010-dates-speakers-sessions.md; vectors, questions and answers: docs/decisions/0025-what-vectors-count.md; the graph: docs/graph.md.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import NamedTuple
 
 import apsw
@@ -33,15 +32,6 @@ RECENT_WEIGHT = 3.0
 ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
 # Of what is in another language than the question, this share of its meaning counts as its words.
 OTHER_LANGUAGE_SHARE = 0.7
-# What tells the asked attribute of another owner keeps this share of its score.
-OTHER_OWNER_SHARE = 0.1
-# What doesn't name the owner keeps this share, by words alone.
-NO_OWNER_SHARE = 0.5
-# Two memories match equally well whose scores and words differ by less, if they have at least `LEAST_SHARE` of the best one's words. A fact that changed
-# is told twice in nearly the same words.
-EQUAL_SCORE, EQUAL_SHARE, LEAST_SHARE = 0.03, 0.1, 0.3
-
-
 # What was judged as outdated, or as misleading, keeps this share of its score: it stands behind what else answers, and is found where nothing does.
 SUNK_SHARES: Mapping[str, float] = {"stale": 0.1, "hurt": 0.3}
 
@@ -127,43 +117,17 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         candidate.score = _timed(matched, candidate, settings) + candidate.freshness + candidate.judged
         if origin.asks:  # a turn that only asks
             candidate.score = max(candidate.score - ASKING_PENALTY * origin.asks, 0.0)
-        if candidate.of_another:
-            candidate.kept *= OTHER_OWNER_SHARE
-        elif candidate.lacks_owner:
-            candidate.kept *= NO_OWNER_SHARE
         candidate.score *= candidate.kept
         if candidate.memory_id in asked_of:
             matches[candidate.memory_id] = weight * meaning + (1 - weight) * own_words
     if matches:
         _raise_answers(candidates, hints, matches)
-    return _later_of_equals(best_first(candidates, hints.origins), hints.origins)
+    return best_first(candidates, hints.origins)
 
 
 def _timed(score: float, candidate: Candidate, settings: Fusion) -> float:
     """A score with what the time that the query asks for does to it: a named date adds to it, and where the latest is wanted, the later multiplies it."""
     return score + settings.date_boost * candidate.date_share if candidate.recency is None else score * RECENT_WEIGHT**candidate.recency
-
-
-def _later_of_equals(ranked: Sequence[Candidate], origins: Mapping[int, Origin]) -> list[Candidate]:
-    """The candidates with the one that was told later first where two in a row match equally well, unless use or judgements put the other first.
-
-    The turns of one session belong together.
-    """
-    near = [
-        (above, candidate)
-        for above, candidate in pairwise(ranked)
-        if (candidate.lexical_share or 0.0) > LEAST_SHARE and above.score - candidate.score < EQUAL_SCORE
-    ]
-    changed = False
-    for above, candidate in near:
-        if above.freshness + above.judged > candidate.freshness + candidate.judged:
-            continue
-        earlier, later = origins[above.memory_id], origins[candidate.memory_id]
-        is_later = later.told_at > earlier.told_at and not later.asks and (not later.session_id or later.session_id != earlier.session_id)
-        difference = abs((above.lexical_share or 0.0) - (candidate.lexical_share or 0.0))
-        if is_later and difference < EQUAL_SHARE:
-            candidate.score, changed = above.score, True
-    return best_first(ranked, origins) if changed else list(ranked)
 
 
 def _raise_answers(candidates: Sequence[Candidate], hints: Hints, matches: Mapping[int, float]) -> None:

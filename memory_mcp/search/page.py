@@ -16,8 +16,8 @@ from memory_mcp.language.micro_summary import micro_summary
 from memory_mcp.search.meaning import Meaning
 from memory_mcp.tracing import spanned
 
-# Tokens of a hit besides its text, where an answer is read as text: key, date and age, score and punctuation.
-HIT_OVERHEAD_TOKENS = 20
+# Tokens of a hit besides its text, where an answer is read as text: key, dates and age, and punctuation.
+HIT_OVERHEAD_TOKENS = 14
 WORTH_CUTTING_TOKENS = 40
 # Tokens of the first hit's text that are always shown, whatever its labels cost.
 LEAST_TEXT_TOKENS = 12
@@ -120,9 +120,7 @@ def within_budget(
 
 def labels_cost(memory: Memory) -> int:
     """The tokens of a hit of this memory besides its text."""
-    return HIT_OVERHEAD_TOKENS + estimate_tokens(
-        "".join([memory.source or "", memory.session_id or "", memory.category or "", *memory.tags])
-    )
+    return HIT_OVERHEAD_TOKENS + estimate_tokens("".join([memory.source or "", memory.category or "", *memory.tags]))
 
 
 def cut_to(hit: Hit, budget: int, words: Sequence[str]) -> str:

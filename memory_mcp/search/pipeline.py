@@ -18,12 +18,8 @@ from memory_mcp.graph.query.retrieval import entities_in_query
 from memory_mcp.language.budget import line_cost
 from memory_mcp.language.excerpt import WINDOW_CHARACTERS
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.amounts import amounts_first
 from memory_mcp.search.candidates import shown_tokens
-from memory_mcp.search.changes import changes_first
 from memory_mcp.search.meaning import Meaning, meaning_of
-from memory_mcp.search.moved_plans import with_changes_first
-from memory_mcp.search.outdated import outdated
 from memory_mcp.search.page import Floor, floor_for, why, within_budget
 from memory_mcp.search.ranking import NOT_RERANKED, SPARE_FOR_REPEATED, Ranked, Search, people_first, rank
 from memory_mcp.search.reading import distinct
@@ -111,7 +107,7 @@ def _entities_by_meaning(persona: Persona, question: Question, models: Models) -
 
 
 def _reranked(ranked: Ranked, question: Question, models: Models, settings: Settings, deadline: float | None) -> Reranked:
-    """The pool with what the cross-encoder adds and what the question asks for first, unless the mode has another order."""
+    """The pool with what the cross-encoder adds, unless the mode has another order."""
     if question.mode in NOT_RERANKED:
         return Reranked(ranked.pool)
     words = shown_tokens(question.query) if models.reranker else []
@@ -122,17 +118,13 @@ def _reranked(ranked: Ranked, question: Question, models: Models, settings: Sett
         memory = ranked.memories[memory_id]
         return part(memory, words, best_part(memory))
 
-    reranked = rerank(ranked.pool, question, passages, part_of, models, settings, deadline)
-    pool = amounts_first(reranked.pool, ranked.memories, question.query)
-    return replace(reranked, pool=changes_first(pool, ranked.memories, ranked.hints.origins, question.query))
+    return rerank(ranked.pool, question, passages, part_of, models, settings, deadline)
 
 
 def _answer(
     question: Question, floor: Floor, meaning: Meaning, ranked: Ranked, reranked: Reranked, by_meaning: EntitiesByMeaning
 ) -> Recalled:
     passing = floor.passing(reranked.pool)
-    if ranked.moved:
-        passing = with_changes_first(passing, reranked.pool, ranked.moved)
     different, repeated = distinct(passing, ranked.statements, question.top_k)
     shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in different]
     words = shown_tokens(question.query) if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else []
@@ -188,8 +180,7 @@ def latest(persona: Persona, question: Question, asked: TimeAsked, settings: Set
     count = question.top_k + 1
     with persona.database.read_briefly() as connection:
         newest = memories.recent(connection, question.filters, (count + SPARE_FOR_REPEATED) * (2 if asked.is_vague else 1))
-        dropped = outdated(connection, newest, [memory.id for memory in newest if memory.supersedes])
-    return in_order(persona, [memory for memory in newest if memory.id not in dropped], asked, settings)[:count]
+    return in_order(persona, newest, asked, settings)[:count]
 
 
 def in_order(persona: Persona, newest: Sequence[Memory], asked: TimeAsked, settings: Settings) -> list[Memory]:

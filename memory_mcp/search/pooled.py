@@ -229,7 +229,6 @@ def _joined_ranked(
         hints,
         relations=tuple(chain.from_iterable(_relations(stores[number], of_store) for number, of_store in ranked)),
         unmatched=tuple(word for word in ranked[0][1].unmatched if all(word in of_store.unmatched for _, of_store in ranked)),
-        moved={plan + number * STORE: change + number * STORE for number, of_store in ranked for plan, change in of_store.moved.items()},
     )
 
 

@@ -1,11 +1,11 @@
-"""The candidates of one store in one order: by meaning, words, and named dates; then with the memories that the graph associates, with changes of the
-best hit, and with what moved plans; and what was read of the best.
+"""The candidates of one store in one order: by meaning, words, and named dates; then with the memories that the graph associates; and what was read of
+the best.
 
 The database is read in one snapshot.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,17 +19,12 @@ from memory_mcp.domain import Candidate, Confirmation, Memory, Origin, Question
 from memory_mcp.encoders.models import Models
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, entities_in_query, graph_evidence, memories_near_entities
-from memory_mcp.language.changes import asks_time
 from memory_mcp.language.excerpt import Span, best_window
 from memory_mcp.language.speakers import asks_assistant, named_speakers
-from memory_mcp.language.tokens import normalise
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import CANDIDATES_PER_NAMED_DATE, from_named_dates, from_words, from_written_dates, terms_of, union
-from memory_mcp.search.changes import changes_of
-from memory_mcp.search.fuse import Hints, best_first, freshness, fuse, judged
+from memory_mcp.search.fuse import Hints, freshness, fuse, judged
 from memory_mcp.search.meaning import Meaning, from_meaning
-from memory_mcp.search.moved_plans import changes_of_plans, with_changes_first
-from memory_mcp.search.owners import mark_other_owners
 from memory_mcp.search.page import floor_for
 from memory_mcp.search.reading import Read, Statement, read
 from memory_mcp.search.roles import assistants_among
@@ -79,7 +74,7 @@ class Ranking(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """All candidates in order, with the `hints` of that order, and what the later steps need of the best. `certain`: the candidates that the graph alone
-    makes hits. `moved`: plans, with the memories that say that they moved or are off."""
+    makes hits."""
 
     candidates: list[Candidate]
     pool: list[Candidate]
@@ -93,7 +88,6 @@ class Ranked:
     in_small_store: bool = False
     relations: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
-    moved: Mapping[int, int] = field(default_factory=dict)
 
     def best_part(self, words: Sequence[str]) -> Callable[[Memory], Span]:
         """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
@@ -119,30 +113,19 @@ def rank(search: Search, by_meaning: EntitiesByMeaning, *, whole_pool: bool) -> 
         ranking.candidates.sort(key=by_time(ranking.hints, asked))
     # Only a cross-encoder needs the whole pool.
     best = _Best(search, ranking, is_whole=whole_pool or may_rerank(question, search.models))
-    if leads_on and (first := best.first):
-        changes = changes_of(connection, search.persona.words, question, first, ranking.hints.origins[first.id].told_at)
-        if not best.read.memories.keys() >= set(changes):
-            best.put(_with_changes(search, best.ranking, changes), changes)
-    moved: dict[int, int] = {}
-    if asked.dates or asks_time(normalise(question.query)):
-        moved = changes_of_plans(connection, search.persona.words, best.shown, question.filters, search.settings.zone)
-    if moved:
-        best.put(_with_moved(search, best.ranking, moved), moved.values())
-    current = best.current
     return Ranked(
-        current(best.ranking.candidates),
-        current(best.pool),
+        ranking.candidates,
+        best.pool,
         best.read.memories,
         best.read.statements,
         best.read.confirmations,
         chunks.spans(connection, best.chunks),
         stored_vectors.waiting(connection, search.meaning.generation) if search.meaning.generation else 0,
-        best.ranking.hints,
+        ranking.hints,
         evidence.certain,
         in_small_store,
         evidence.relations,
-        _missing(search, best.ranking),
-        moved,
+        _missing(search, ranking),
     )
 
 
@@ -150,47 +133,17 @@ class _Best:
     """The pool of a ranking, the best `POOL_FACTOR` × as many as an answer shows, and what was read of it: all if it `is_whole`, else what may be shown."""
 
     def __init__(self, search: Search, ranking: Ranking, *, is_whole: bool) -> None:
-        self._search, self._is_whole = search, is_whole
-        self._replacing = [memory_id for memory_id, origin in ranking.hints.origins.items() if origin.replaces]
-        self._rank(ranking)
+        self.pool = ranking.candidates[: search.question.top_k * POOL_FACTOR]
         limit = search.question.top_k
         floor = floor_for(search.settings, search.models, search.meaning, reranked=False)
-        self._read(self.pool if is_whole else floor.passing(self.pool)[: limit + SPARE_FOR_REPEATED], None if is_whole else limit)
-
-    def put(self, ranking: Ranking, added: Collection[int]) -> None:
-        """Another ranking, with these memories added."""
-        self._rank(ranking)
-        new = (candidate for candidate in self.pool if candidate.memory_id in added)
-        self._read(self.pool if self._is_whole else [*new, *self._wanted], None)
-
-    def _rank(self, ranking: Ranking) -> None:
-        self.ranking, self.pool = ranking, ranking.candidates[: self._search.question.top_k * POOL_FACTOR]
-
-    def _read(self, wanted: Sequence[Candidate], count: int | None) -> None:
+        self._wanted = self.pool if is_whole else floor.passing(self.pool)[: limit + SPARE_FOR_REPEATED]
         time_limit.check()
-        self._wanted = wanted
-        self.read: Read = read(self._search.connection, wanted, len(wanted) if count is None else count, self._replacing, self._search.now)
-
-    @property
-    def shown(self) -> list[Memory]:
-        """The memories of the first candidates, as many as an answer shows."""
-        first = self.pool[: self._search.question.top_k]
-        return [self.read.memories[candidate.memory_id] for candidate in first if candidate.memory_id in self.read.memories]
-
-    @property
-    def first(self) -> Memory | None:
-        """The memory of the first candidate, if it was read."""
-        return self.read.memories.get(self.pool[0].memory_id) if self.pool else None
+        self.read: Read = read(search.connection, self._wanted, len(self._wanted) if is_whole else limit, search.now)
 
     @property
     def chunks(self) -> list[int]:
         """The nearest chunks of what was read."""
         return [chunk for each in self._wanted if (chunk := each.best_chunk) is not None and each.memory_id in self.read.memories]
-
-    def current(self, candidates: list[Candidate]) -> list[Candidate]:
-        """The candidates that do not say what another one replaced."""
-        outdated = self.read.outdated
-        return [candidate for candidate in candidates if candidate.memory_id not in outdated] if outdated else candidates
 
 
 def _with_associated(
@@ -213,25 +166,6 @@ def _with_associated(
     if are_all_hits:
         return ranking, evidence
     return Ranking(ranking.hints, is_supported(ranking.candidates, ranking.hints.questions, evidence.certain)), evidence
-
-
-def _with_changes(search: Search, ranking: Ranking, changes: Collection[int]) -> Ranking:
-    """The candidates with these memories first, which tell a change of the first one."""
-    hints, candidates = _with_added(search, ranking, changes)
-    for candidate in candidates:
-        if candidate.memory_id in changes and not candidate.verdict:
-            candidate.score = max(candidate.score, candidates[0].score)
-    return Ranking(hints, best_first(candidates, hints.origins))
-
-
-def _with_moved(search: Search, ranking: Ranking, moved: Mapping[int, int]) -> Ranking:
-    """The candidates in their order, each plan that moved just behind the memory that says so, if that isn't before it already."""
-    scores = {candidate.memory_id: candidate.score for candidate in ranking.candidates}
-    hints, fused = _with_added(search, ranking, moved.values())
-    pool = {candidate.memory_id: candidate for candidate in fused}
-    for memory_id, score in scores.items():
-        pool[memory_id].score = score
-    return Ranking(hints, with_changes_first([pool[memory_id] for memory_id in scores], fused, moved))
 
 
 def _missing(search: Search, ranking: Ranking) -> tuple[str, ...]:
@@ -269,8 +203,6 @@ def _fused(search: Search) -> Ranking:
         words |= matches(replace(question.filters, other_sources=assistants))
         origins |= memories.origins(connection, words.keys() - origins.keys())
     candidates = union(connection, meaning, words, near, dates)
-    if not asked.dates:  # whatever the dates are called there
-        mark_other_owners(connection, question.query, candidates, origins)
     ranking = _ordered(search, candidates, _hints(search, origins))
     if asked.dates and not any(candidate.date_share == 1.0 for candidate in ranking.candidates):
         by_words = words_of_dates(asked.query, search.now, settings.zone)

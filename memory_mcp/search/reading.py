@@ -1,4 +1,4 @@
-"""Reads the memories of candidates: what they say, what confirms them, and which of them are outdated."""
+"""Reads the memories of candidates: what they say, and what confirms them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,6 @@ import apsw
 
 from memory_mcp.domain import Candidate, Confirmation, Memory
 from memory_mcp.language.tokens import normalise
-from memory_mcp.search.outdated import outdated
 from memory_mcp.store import memory_dates
 from memory_mcp.store.replacements import confirmed_memories
 
@@ -21,16 +20,15 @@ Statement = tuple[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Memories by id, what each says, and what confirms it. `outdated`: those that aren't shown, because they say what another one replaced."""
+    """Memories by id, what each says, and what confirms it."""
 
     memories: dict[int, Memory] = field(default_factory=dict)
     statements: dict[int, Statement] = field(default_factory=dict)
     confirmations: dict[int, Confirmation] = field(default_factory=dict)
-    outdated: set[int] = field(default_factory=set)
 
 
-def read(connection: apsw.Connection, wanted: Sequence[Candidate], count: int, replacing: Sequence[int], now: datetime) -> Read:
-    """The memories of the first `count` of these candidates, of all where some of those would not be shown. `replacing`: those that replaced others."""
+def read(connection: apsw.Connection, wanted: Sequence[Candidate], count: int, now: datetime) -> Read:
+    """The memories of the first `count` of these candidates, of all where some of those would not be shown."""
     found = Read()
     for some in (wanted[:count], wanted[count:]):
         memories, confirmed = confirmed_memories(connection, [candidate.memory_id for candidate in some], now)
@@ -41,9 +39,7 @@ def read(connection: apsw.Connection, wanted: Sequence[Candidate], count: int, r
         if len(set(statements.values())) < len(statements):  # 「今日は走った」 of another day is another statement
             times = memory_dates.of_memories(connection, [memory_id for memory_id, (_, stated) in statements.items() if stated is None])
             statements.update((memory_id, (statements[memory_id][0], tuple(named))) for memory_id, named in times.items())
-        if replacing:
-            found.outdated.update(outdated(connection, found.memories.values(), replacing))
-        shown, _ = distinct([candidate for candidate in some if candidate.memory_id not in found.outdated], statements, count)
+        shown, _ = distinct(some, statements, count)
         if len(shown) == count or not wanted[count:]:
             break
     return found

@@ -27,14 +27,12 @@ def supported(
     In a small store every shared word is enough. Nearness counts where vectors `are_apart` from what all share; elsewhere all may be near, and none
     is left out.
     """
-    # What answers for another owner is no measure of an answer.
-    measures = [candidate for candidate in ranked if not candidate.of_another]
-    nearness = [candidate.nearness for candidate in measures if candidate.nearness is not None]
+    nearness = [candidate.nearness for candidate in ranked if candidate.nearness is not None]
     if nearness and not are_apart:
         return list(ranked)
     nearest = max(nearness, default=0.0)
     least_near = nearest - (1 - LEAST_NEARNESS) * abs(nearest)
-    least = 0.0 if in_small_store else LEAST_WORDS * max((candidate.lexical or 0.0 for candidate in measures), default=0.0)
+    least = 0.0 if in_small_store else LEAST_WORDS * max((candidate.lexical or 0.0 for candidate in ranked), default=0.0)
     hits = {
         candidate.memory_id
         for candidate in ranked

@@ -1,6 +1,5 @@
 """The table of memories: inserts drafts, changes rows, and reads them as `Memory` objects."""
 
-import base64
 import hashlib
 import itertools
 import json
@@ -8,6 +7,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 from datetime import datetime, time, timedelta
+from string import ascii_lowercase
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -17,7 +17,7 @@ from memory_mcp.dates.statements import SPANS_LIMIT
 from memory_mcp.domain import ROLE, ROLES, Draft, Expiry, Filters, Memory, Origin, PrivacyLevel
 from memory_mcp.language.budget import PREVIEW_CHARACTERS, preview
 from memory_mcp.language.micro_summary import micro_summary
-from memory_mcp.store import feedback
+from memory_mcp.store import feedback, tombstones
 from memory_mcp.store.expiry import expiry_text
 from memory_mcp.store.memory_dates import NAMED_IN
 from memory_mcp.store.memory_rows import COLUMNS, SUCCESSOR, columns_with_beginnings, memory_of, unreadable
@@ -67,10 +67,10 @@ def find_same_write(connection: apsw.Connection, draft: Draft, since: datetime |
     return row[0] if row else None
 
 
-def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: datetime) -> tuple[int, str]:
+def insert(connection: apsw.Connection, draft: Draft, now: datetime) -> tuple[int, str]:
     """Insert a draft. Returns its id and key."""
     restored = draft.restored
-    key = restored.key or _fresh_key(connection, local_now)
+    key = restored.key or _fresh_key(connection)
     inserted = connection.execute(
         "INSERT INTO memories(id, key, content, created_at, updated_at, tags, occurred_at, importance, source, session_id, kind, state, "
         "questions, revision, supersedes, deleted_at, usage_count, last_used_at, write_digest, metadata, category, privacy_level, micro_summary, "
@@ -387,12 +387,18 @@ def span(connection: apsw.Connection) -> tuple[datetime, datetime] | None:
     return (from_text(first), from_text(last)) if first and last else None
 
 
-def _fresh_key(connection: apsw.Connection, local_now: datetime) -> str:
+def _fresh_key(connection: apsw.Connection) -> str:
+    """A key that no memory has or is said to replace, and that none had before it was purged."""
     while True:
-        suffix = base64.b32encode(secrets.token_bytes(5)).decode().lower()
-        key = f"memory_{local_now:%Y%m%d%H%M%S}_{suffix}"
-        if connection.execute("SELECT 1 FROM memories WHERE key = ?", (key,)).get is None:
+        key = new_key()
+        is_known = connection.execute("SELECT 1 FROM memories WHERE key = ?1 OR supersedes = ?1", (key,)).get is not None
+        if not is_known and tombstones.erased_at(connection, key) is None:
             return key
+
+
+def new_key() -> str:
+    """Two letters and three digits, twice: four tokens to a model, and 457 billion keys, so that stores that meet later have none in common."""
+    return "".join(f"{secrets.choice(ascii_lowercase)}{secrets.choice(ascii_lowercase)}{secrets.randbelow(1000):03}" for _ in range(2))
 
 
 def malformed(connection: apsw.Connection, limit: int) -> list[tuple[str, list[str]]]:

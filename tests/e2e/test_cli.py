@@ -101,6 +101,19 @@ def test_a_bad_line_is_named_and_the_rest_is_stored(shared_server: RunningServer
     assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["line 3", "line 4"]
 
 
+def test_of_many_lines_that_are_refused_for_the_same_reason_one_is_shown(shared_server: RunningServer, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(
+        "".join(f'{{"content": "{number}", "name{number}": 1}}\n' for number in range(3_000)) + '{"content": 3}', encoding="utf-8"
+    )
+    done = shared_server.memory_mcp("import", str(file), "-p", "clerk")
+    assert done.stdout == "clerk: 0 stored, 0 known already, 3001 refused\n"
+    first, second = done.stderr.splitlines()
+    assert first.startswith("line 1: unknown field 'name0'")
+    assert first.endswith("(2999 others like it)")
+    assert second.startswith("line 3001: content is")
+
+
 def test_texts_and_vaults_are_imported_once(shared_server: RunningServer, tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     vault.mkdir()
@@ -121,11 +134,21 @@ def test_an_import_names_what_it_leaves_out_and_offers_to_forget_deleted_notes(s
         (vault / name).write_text(f"{name}の話 %%内緒%%", encoding="utf-8")
     memory_mcp = shared_server.memory_mcp
     first = ok(memory_mcp("import", str(vault), "-p", "keeper"))
-    assert first == "left out: comments: 2 (今.md; 昔.md), templates: 1 (Templates/日.md)\nkeeper: 2 stored, 0 known already, 0 refused\n"
+    assert (
+        first
+        == """Obsidian, Markdown notes:
+       2  stored
+       0  known already
+       2  left out: comments (今.md; 昔.md)
+       1  left out: templates (Templates/日.md)
+       0  refused
+keeper: 2 stored, 0 known already, 0 refused
+"""
+    )
     (vault / "昔.md").unlink()
     again = ok(memory_mcp("import", str(vault), "-p", "keeper")).splitlines()
-    assert re.fullmatch(r"昔\.md is no longer in the vault: obsidian_[0-9a-f]{24}_0", again[1])
-    assert "--forget-deleted" in again[2]
+    assert re.fullmatch(r"昔\.md is no longer in the vault: obsidian_[0-9a-f]{24}_0", again[0])
+    assert "--forget-deleted" in again[1]
     done = ok(memory_mcp("import", str(vault), "-p", "keeper", "--forget-deleted")).splitlines()
     assert done[-1] == "keeper: 0 stored, 1 known already, 0 refused, 1 moved to the trash"
 

@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -52,12 +54,23 @@ def test_the_version_is_told(run: Run) -> None:
     assert run("--version") == (0, f"memory-mcp {__version__}\n", "")
 
 
-def test_help_names_every_command(run: Run) -> None:
+def test_help_names_what_is_used_every_day_and_the_groups_of_the_rest(run: Run) -> None:
     for arguments in (["--help"], []):
         status, out, _ = run(*arguments)
         assert status == 0
-        for command in "serve remember recall personas stdio import export connect token models doctor".split():
-            assert f" {command} " in out
+        named = re.findall(r"^│ ([a-z]+) ", out.partition("─ Commands ─")[2], re.MULTILINE)
+        assert sorted(named) == sorted("serve connect remember recall recent chat import export doctor backup data admin".split())
+
+
+def test_a_command_of_a_group_is_the_one_without_the_name_of_the_group(run: Run) -> None:
+    tree: Any = typer.main.get_command(cli.app)
+    for name in cli.GROUPS:
+        for command in tree.commands[name].commands:
+            assert run(command, "--help")[0] == 0
+            described, alone = tree.commands[name].commands[command], tree.commands[command]
+            assert (alone.help, [each.name for each in alone.params]) == (described.help, [each.name for each in described.params])
+            assert alone.hidden
+            assert f" {command} " in run(name, "--help")[1]
 
 
 @pytest.mark.parametrize("command", "serve remember recall personas stdio import export connect token models doctor".split())

@@ -28,6 +28,7 @@ from memory_mcp.transfer.line_fields import FIELDS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.joinpath("docs").rglob("*.md")])
+README_LIMIT = 8_000  # characters: what somebody reads who has not decided yet
 CONFIGURATION = ROOT.joinpath("docs/configuration.md").read_text(encoding="utf-8")
 TOOLS = ROOT.joinpath("docs/tools.md").read_text(encoding="utf-8")
 
@@ -242,8 +243,8 @@ def test_every_field_of_a_json_line_is_documented():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_stands_in_both_readmes(command):
-    for name in ("README.md", "README.ja.md"):
+def test_every_command_is_documented_in_both_languages(command):
+    for name in ("docs/commands.md", "docs/commands.ja.md"):
         assert f"| `memory-mcp {command}` |" in ROOT.joinpath(name).read_text(encoding="utf-8")
 
 
@@ -273,10 +274,24 @@ def test_every_page_that_the_code_points_to_exists():
     assert [name for name in named if not ROOT.joinpath(name).exists()] == []
 
 
-@pytest.mark.parametrize(("readme", "pages"), [("README.md", {*PAGES} - {*TRANSLATIONS}), ("README.ja.md", TRANSLATIONS)])
-def test_every_page_is_reached_from_the_readme(readme, pages):
-    linked = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT.joinpath(readme).read_text(encoding="utf-8"))}
-    assert [page.name for page in pages if page.name != readme and page.resolve() not in linked] == []
+def reached(page):
+    """The pages that links lead to from a page, from those, and so on."""
+    found, todo, pages = set(), [page], {*PAGES}
+    while todo:
+        here = todo.pop()
+        if here not in found:
+            found.add(here)
+            targets = [(here.parent / link.partition("#")[0]).resolve() for link in links(here.read_text(encoding="utf-8"))]
+            todo += [target for target in targets if target in pages]
+    return found
+
+
+@pytest.mark.parametrize(("readme", "index", "pages"), [("README.md", "index.md", PAGES), ("README.ja.md", "index.ja.md", TRANSLATIONS)])
+def test_every_page_is_reached_from_the_readme_and_every_page_of_docs_from_the_index(readme, index, pages):
+    assert [page.name for page in pages if page not in reached(ROOT / readme)] == []
+    in_docs = {page for page in pages if page.parent == ROOT / "docs" and (page in TRANSLATIONS) == (index == "index.ja.md")}
+    linked = {(ROOT / "docs" / link.partition("#")[0]).resolve() for link in links((ROOT / "docs" / index).read_text(encoding="utf-8"))}
+    assert sorted(page.name for page in in_docs - linked if page.name != index) == []
 
 
 def test_every_page_is_in_the_navigation_of_the_site():
@@ -328,15 +343,20 @@ def test_both_readmes_have_the_same_outline_snippets_and_numbers():
     assert outlines[0] == outlines[1]
     snippets = [re.findall(r"```json\n(.*?)```", text, re.DOTALL) for text in (english, japanese)]
     assert snippets[0] == snippets[1]
-    measured = [f"{float(share) * 100:.1f}" for pair in re.findall(r"(\.\d{3}) / (\.\d{3})", english) for share in pair]
-    assert measured
-    assert measured == re.findall(r"(\d+\.\d) %", japanese)
+    shares = [re.findall(r"(\d+) %", text) for text in (english, japanese)]
+    assert shares[0]
+    assert shares[0] == shares[1]
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.ja.md"])
+def test_a_readme_is_read_in_some_minutes(name):
+    assert len(ROOT.joinpath(name).read_text(encoding="utf-8")) <= README_LIMIT
 
 
 @pytest.mark.parametrize("name", ["README.md", "README.ja.md"])
 def test_the_snippets_of_the_readme_are_json(name):
     snippets = re.findall(r"```json\n(.*?)```", ROOT.joinpath(name).read_text(encoding="utf-8"), re.DOTALL)
-    assert len(snippets) >= 4
+    assert len(snippets) >= 2
     for snippet in snippets:
         assert json.loads(snippet)
 

@@ -136,35 +136,12 @@ def test_of_equals_the_later_comes_first(no_hints):
     assert [candidate.memory_id for candidate in ranked] == [7, 5, 3]
 
 
-def test_of_two_that_match_equally_well_the_later_comes_first(no_hints):
-    ranked = fuse([Candidate(1, lexical=1.0), Candidate(2, lexical=0.98), Candidate(3, lexical=0.5)], Fusion(), no_hints)
-    assert [candidate.memory_id for candidate in ranked] == [2, 1, 3]
-
-
-def test_of_equals_what_was_told_later_comes_first_though_it_speaks_of_an_earlier_day(origins, now):
-    """A plan speaks of a day to come, and what became of it was told after it."""
-    plan = origins[1]._replace(happened=to_text(now + timedelta(days=30)))
-    ranked = fuse([Candidate(1, lexical=1.0), Candidate(2, lexical=0.98)], Fusion(), Hints([], (), {**origins, 1: plan}))
-    assert [candidate.memory_id for candidate in ranked] == [2, 1]
-
-
 def test_of_few_vectors_the_last_one_is_as_near_as_it_is(no_hints):
     candidates = [Candidate(1, lexical=1.0, nearness=0.6), Candidate(2, lexical=1.0, nearness=0.54)]
     apart = replace(no_hints, are_apart=True)
     assert {candidate.memory_id: candidate.score for candidate in fuse(candidates, Fusion(), apart, dense_weight=0.5)} == pytest.approx(
         {1: 1.0, 2: 0.95}
     )
-
-
-def test_what_matches_less_well_stays_behind_though_it_is_later(no_hints):
-    ranked = fuse([Candidate(1, lexical=1.0), Candidate(2, lexical=0.95)], Fusion(), no_hints)
-    assert [candidate.memory_id for candidate in ranked] == [1, 2]
-
-
-def test_the_later_of_two_turns_of_a_session_is_not_preferred(origins):
-    of_one_session = Hints([], (), {number: origin._replace(session_id="evening") for number, origin in origins.items()})
-    ranked = fuse([Candidate(1, lexical=1.0), Candidate(2, lexical=0.98)], Fusion(session_weight=0), of_one_session)
-    assert [candidate.memory_id for candidate in ranked] == [1, 2]
 
 
 def test_what_is_in_another_language_is_judged_by_its_meaning(no_hints):

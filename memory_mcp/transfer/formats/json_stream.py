@@ -3,7 +3,7 @@
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
@@ -15,6 +15,8 @@ CONVERSATIONS = re.compile(r"\A(?:.*/)?+conversations(?:[-_]\d+)?\.json")
 OTHER_FILES = "other files"
 
 ITEM_LIMIT_CHARACTERS = 128 * 1024 * 1024
+# Of a longer file no more is read to recognize it.
+OUTLINE_CHARACTERS = 4 * 1024 * 1024
 _BETWEEN = " \t\r\n,"
 
 _DECODER = json.JSONDecoder()
@@ -32,6 +34,45 @@ def items(blocks: Iterable[bytes], name: str) -> Iterator[Any]:
         return
     while not window.ends_list():
         yield window.next()
+
+
+def walk(blocks: Iterable[bytes], name: str, opened: Set[str] = frozenset()) -> Iterator[tuple[str, Any]]:
+    """Yields the values of a top-level object or list with their paths, one at a time; those at a path in `opened` value by value, too.
+
+    An entry of `{"chats": [{"id": 1}]}` has the path `chats[]` with `chats` opened, and its id `chats[].id` if `chats[]` is opened, too.
+
+    Raises:
+        InvalidInput: the JSON is malformed; the values before the error were yielded.
+    """
+    window = _Window(blocks, name)
+    window.peek()
+    yield from window.values("", opened)
+
+
+def outline(blocks: Iterable[bytes], name: str) -> Any:
+    """What a JSON file is recognized by: the first entry of a list, or an object whose lists have their first entry alone.
+
+    Raises:
+        InvalidInput: the JSON is malformed, or there is none.
+    """
+    window = _Window(blocks, name)
+    first = window.peek()
+    if first == "[":
+        return next((value for _, value in window.values("", frozenset())), None)
+    if first != "{":
+        return window.rest()
+    fields: dict[str, Any] = {}
+    for key in window.fields():
+        if window.peek() != "[":
+            fields[key] = window.next()
+            continue
+        entries: list[Any] = []
+        fields[key] = entries
+        for _, value in window.values("", frozenset()):
+            entries.extend([] if entries else [value])
+            if window.read_characters > OUTLINE_CHARACTERS:
+                return fields
+    return fields
 
 
 def lines(blocks: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
@@ -78,12 +119,56 @@ class _Window:
     def __init__(self, blocks: Iterable[bytes], name: str) -> None:
         self._texts = _texts(blocks, name)
         self._name, self._text, self._offset, self._count = name, "", 0, 0
+        self.read_characters = 0
+
+    def peek(self) -> str:
+        """The character that the next value begins with."""
+        while not self._seek(_BETWEEN):
+            if not self._more():
+                raise self._broken("it ends too early") if self.read_characters else self._empty()
+        return self._text[self._offset]
+
+    def values(self, path: str, opened: Set[str]) -> Iterator[tuple[str, Any]]:
+        """As `walk`, for the value that comes next."""
+        if self.peek() == "[":
+            self._offset += 1
+            count = 0
+            while not self.ends_list():
+                self._count = count = count + 1
+                yield from self._value(f"{path}[]", opened)
+            self._offset += 1
+        else:
+            for key in self.fields():
+                yield from self._value(f"{path}.{key}" if path else key, opened)
+
+    def fields(self) -> Iterator[str]:
+        """The keys of the object that comes next. The value of each is to be read before the next."""
+        self._expect("{")
+        while self.peek() != "}":
+            key = self._decoded()
+            if not isinstance(key, str):
+                raise self._broken("a key is no string")
+            self._expect(":")
+            yield key
+        self._offset += 1
+
+    def _value(self, path: str, opened: Set[str]) -> Iterator[tuple[str, Any]]:
+        if path in opened and self.peek() in "[{":
+            yield from self.values(path, opened)
+        else:
+            self.peek()
+            yield path, self._decoded()
+
+    def _expect(self, character: str) -> None:
+        if self.peek() != character:
+            raise self._broken(f"{character} is missing")
+        self._offset += 1
 
     def starts_list(self) -> bool:
         """Whether the top-level value is a list; moves past its opening bracket."""
         while not self._seek(" \t\r\n"):
             if not self._more():
-                raise InvalidInput(f"{self._name} is empty", "", "Fetch the export again")
+                raise self._empty()
         if self._text[self._offset] != "[":
             return False
         self._offset += 1
@@ -99,6 +184,9 @@ class _Window:
     def next(self) -> Any:
         """The next entry."""
         self._count += 1
+        return self._decoded()
+
+    def _decoded(self) -> Any:
         while True:
             try:
                 value, self._offset = _DECODER.raw_decode(self._text, self._offset)
@@ -134,9 +222,13 @@ class _Window:
             if read >= least:
                 break
         self._text, self._offset = "".join(parts), 0
+        self.read_characters += read
         if len(self._text) > ITEM_LIMIT_CHARACTERS:
             raise _too_long(self._name, self._count)
         return read > 0
+
+    def _empty(self) -> InvalidInput:
+        return InvalidInput(f"{self._name} is empty", "", "Fetch the export again")
 
     def _broken(self, why: str) -> InvalidInput:
         where = f" from entry {self._count} on" if self._count else ""
