@@ -1,4 +1,4 @@
-"""Splits a long memory into chunks that get a vector each; a short one is never split.
+"""A long memory as chunks that get a vector each, and as one line for lists; a short one is never split.
 
 Chunks are measured in characters when a memory is written, and in the model's own tokens once a model is available. Both kinds end
 at the ends of sentences.
@@ -9,10 +9,16 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from memory_mcp.domain import Chunk
-from memory_mcp.language.sentences import sentence_ends
+from memory_mcp.language.sentences import sentence_ends, split_at_breaks
 
 CHUNK_CHARACTERS = 2000
 OVERLAP_CHARACTERS = 200
+# Characters of a micro-summary, and of a long text that is read for one.
+LEAST, MOST = 50, 80
+_READ_CHARACTERS = 2_000
+# A shorter first sentence is a greeting, an answer or an interjection, and is skipped.
+_FILLER_CHARACTERS = 10
+_PAUSES = "、，,;；:： 　"
 
 
 def split(content: str, limit: int = CHUNK_CHARACTERS, overlap: int = OVERLAP_CHARACTERS) -> list[Chunk]:
@@ -55,3 +61,31 @@ def _last_between(ends: Sequence[int], low: int, high: int) -> int | None:
     """The largest of the sorted `ends` in [low, high]."""
     index = bisect_right(ends, high)
     return ends[index - 1] if index and ends[index - 1] >= low else None
+
+
+def micro_summary(content: str) -> str:
+    """The content as one line if it fits into 80 characters, otherwise 50 to 80 characters of its first meaningful sentences."""
+    whole = _line(content[:_READ_CHARACTERS])
+    if len(whole) <= MOST:
+        return whole
+    sentences = [line for line in map(_line, split_at_breaks(content[:_READ_CHARACTERS])) if line]
+    first = next((index for index, line in enumerate(sentences) if len(line) >= _FILLER_CHARACTERS), 0)
+    summary = ""
+    for sentence in sentences[first:]:
+        summary += f" {sentence}" if summary and summary[-1].isascii() else sentence
+        if len(summary) >= LEAST:
+            break
+    return _shortened(summary if len(summary) >= LEAST else whole)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _shortened(line: str) -> str:
+    """Cuts a line to 80 characters, at a pause if there is one after the first 50."""
+    if len(line) <= MOST:
+        return line
+    kept = line[: MOST - 1]
+    pause = max(kept.rfind(mark) for mark in _PAUSES)
+    return (kept[:pause] if pause >= LEAST else kept).rstrip(_PAUSES) + "…"

@@ -10,9 +10,8 @@ from memory_mcp.domain import Candidate, Confirmation, Detail, Hit, Memory
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
 from memory_mcp.language.budget import cut_to_tokens, estimate_tokens
-from memory_mcp.language.chunk import CHUNK_CHARACTERS
+from memory_mcp.language.chunk import CHUNK_CHARACTERS, micro_summary
 from memory_mcp.language.excerpt import WINDOW_CHARACTERS, Span, excerpt
-from memory_mcp.language.micro_summary import micro_summary
 from memory_mcp.search.meaning import Meaning
 from memory_mcp.tracing import spanned
 

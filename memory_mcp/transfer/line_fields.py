@@ -11,8 +11,7 @@ from zoneinfo import ZoneInfo
 from memory_mcp.domain import ROLE, ROLES, VERDICTS, Draft, Feedback, Restored, Version
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.encodings import not_utf8
-from memory_mcp.language.labels import LABEL_LIMIT, label, labels, split_labels
-from memory_mcp.language.unstorable import storable
+from memory_mcp.language.labels import LABEL_LIMIT, label, labels, split_labels, storable
 from memory_mcp.remember.validation import checked_content, checked_importance, checked_privacy_level, draft
 from memory_mcp.transfer.line_vectors import Generations, embedded_in
 

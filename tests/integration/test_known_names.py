@@ -7,8 +7,7 @@ from memory_mcp.graph.query.retrieval import known_entities
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.language import gazetteer
 from memory_mcp.language.gazetteer import Gazetteer
-from memory_mcp.language.mention import Mention
-from memory_mcp.language.names import NAME_LIMIT, folded_with_offsets
+from memory_mcp.language.names import NAME_LIMIT, Mention, folded_with_offsets
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.graph.entities.names import RECENT_LIMIT

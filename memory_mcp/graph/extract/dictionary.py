@@ -8,7 +8,7 @@ from typing import Any
 from memory_mcp.characters import is_japanese
 from memory_mcp.errors import NotInstalled
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT
-from memory_mcp.language.mention import Mention
+from memory_mcp.language.names import Mention
 from memory_mcp.language.sudachi import installed, open_tokenizer
 
 _TYPES = {"人名": "Person", "地名": "Location"}

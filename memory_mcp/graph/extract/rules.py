@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Set
 
 from memory_mcp.characters import HIRAGANA, KANJI, KATAKANA, is_japanese
-from memory_mcp.language.mention import Mention
+from memory_mcp.language.names import Mention
 from memory_mcp.language.synonyms import is_word
 from memory_mcp.language.tokens import is_function_word
 from memory_mcp.patterns import bounded

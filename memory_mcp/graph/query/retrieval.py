@@ -16,7 +16,7 @@ import apsw
 from memory_mcp.domain import Candidate, Question
 from memory_mcp.graph.extract.extraction import days_named, extract_mentions
 from memory_mcp.graph.query.relation_lines import relation_lines
-from memory_mcp.language.mention import Mention
+from memory_mcp.language.names import Mention
 from memory_mcp.store.graph import mentions, neighbors
 from memory_mcp.store.graph.entities import names as names_table
 from memory_mcp.store.graph.entities.entity_merges import distinct_pairs

@@ -10,7 +10,7 @@ from typing import Any
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
-from memory_mcp.language.privacy import addresses, numbers, secrets
+from memory_mcp.language.privacy import personal_data, secrets
 from memory_mcp.language.privacy.ascii_view import ascii_view, without_invisible
 
 # A memory that contains flagged data gets this prefix and the kind as a tag, so that it can be found.
@@ -31,15 +31,15 @@ Span = tuple[int, int]
 
 # Ordered by reliability: an earlier kind wins over a later one, so that a card number is not taken for a telephone number.
 _TEXT_PATTERNS: Mapping[str, Callable[[str], Iterator[Span]]] = {
-    "api_key": lambda text: chain(secrets.api_keys(text), addresses.connection_passwords(text)),
-    "url_credentials": addresses.url_credentials,
-    "email": addresses.emails,
-    "credit_card": numbers.credit_cards,
-    "my_number": numbers.my_numbers,
+    "api_key": lambda text: chain(secrets.api_keys(text), personal_data.connection_passwords(text)),
+    "url_credentials": personal_data.url_credentials,
+    "email": personal_data.emails,
+    "credit_card": personal_data.credit_cards,
+    "my_number": personal_data.my_numbers,
 }
-_DIGIT_PATTERNS: Mapping[str, Callable[[str, list[numbers.Run]], Iterator[Span]]] = {
-    "ssn": numbers.social_security_numbers,
-    "phone": numbers.phones,
+_DIGIT_PATTERNS: Mapping[str, Callable[[str, list[personal_data.Run]], Iterator[Span]]] = {
+    "ssn": personal_data.social_security_numbers,
+    "phone": personal_data.phones,
 }
 # What only looks like a kind. Found where no pattern of a kind finds something.
 _UNCERTAIN_PATTERNS: Mapping[str, Callable[[str], Iterator[Span]]] = {"api_key": secrets.memorable_passwords}
@@ -61,11 +61,11 @@ def find(text: str, kinds: Collection[str]) -> list[Finding]:
     visible, offsets = without_invisible(text)
     normalized = ascii_view(visible)
     findings = [Finding(kind, *span) for kind, spans in _TEXT_PATTERNS.items() if kind in kinds for span in spans(normalized)]
-    runs = numbers.runs(normalized)
+    runs = personal_data.runs(normalized)
     if runs:
         findings += [Finding(kind, *span) for kind, spans in _DIGIT_PATTERNS.items() if kind in kinds for span in spans(normalized, runs)]
     if "ip_address" in kinds:
-        findings += [Finding("ip_address", *span) for span in addresses.ip_addresses(normalized)]
+        findings += [Finding("ip_address", *span) for span in personal_data.ip_addresses(normalized)]
     findings += [
         Finding(kind, *span, certain=False) for kind, spans in _UNCERTAIN_PATTERNS.items() if kind in kinds for span in spans(normalized)
     ]

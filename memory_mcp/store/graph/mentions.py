@@ -11,7 +11,7 @@ import numpy as np
 from pydantic_core import from_json
 
 from memory_mcp.domain import Filters
-from memory_mcp.language.mention import Mention
+from memory_mcp.language.names import Mention
 from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import to_text
