@@ -35,6 +35,7 @@ class ExportFormat(StrEnum):
     GRAPHML = "graphml"
     GRAPH_JSON = "graph-json"
     PLAYBOOK = "playbook"
+    CARD = "card"
 
 
 # The values of `format` in the HTTP API.
@@ -73,7 +74,12 @@ def import_memories(
         return
     # Imported here: the other commands don't need the readers.
     from memory_mcp.transfer.formats.import_rows import ReadOptions  # noqa: PLC0415
+    from memory_mcp.transfer.formats.processes import read_apart  # noqa: PLC0415
     from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting  # noqa: PLC0415
+    from memory_mcp.transfer.formats.worker import Asked  # noqa: PLC0415
+
+    def note(sentence: str) -> None:
+        tell(f"memory-mcp: {sentence}", err=True)
 
     kind = detect_format(path, format_)
     if kind is Format.JSON_LINES:
@@ -84,11 +90,15 @@ def import_memories(
     if replace and kind is not Format.CHARACTER:
         raise InvalidInput(f"{kind} has no character", "", "Remove --replace")
     options = ReadOptions.of(me, timezone, replace=replace)
-    rows_of = by_persona(path, kind, options, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True), persona)
-    refused = [
-        _import_rows(connection(url, name, pool=pool), path, kind, forgetting(rows) if forget_deleted else rows, dry_run)
-        for name, rows in rows_of
-    ]
+    if kind is Format.DOCUMENT:  # whatever is in one, the libraries that read it have limits
+        server = connection(url, persona, pool=pool)
+        with read_apart(Asked(path, kind, persona or "", options), note) as (total, rows):
+            refused = [_import_rows(server, path, kind, rows, dry_run, total)]
+    else:
+        refused = [
+            _import_rows(connection(url, name, pool=pool), path, kind, forgetting(rows) if forget_deleted else rows, dry_run)
+            for name, rows in by_persona(path, kind, options, note, persona)
+        ]
     if any(refused):
         raise typer.Exit(1)
 
@@ -100,7 +110,8 @@ def export_memories(
     format_: Annotated[
         ExportFormat,
         typer.Option(
-            "--format", help="markdown: an Obsidian vault. graphml, graph-json: the graph. playbook: experiences in one Markdown file."
+            "--format",
+            help="markdown: an Obsidian vault. graphml, graph-json: the graph. playbook: experiences in one Markdown file. card: a character card (V3) with a lorebook.",
         ),
     ] = ExportFormat.JSONL,
     include_deleted: Annotated[bool, typer.Option("--include-deleted", help="Include the trash.")] = False,
@@ -133,6 +144,9 @@ def export_memories(
     if format_ is ExportFormat.PLAYBOOK:
         _export_playbook(server, path, include, stats["persona"])
         return
+    if format_ is ExportFormat.CARD:
+        _export_card(server, path, include, stats["persona"])
+        return
     # Earlier versions are lines too, and their number is unknown.
     total = (
         None
@@ -154,6 +168,19 @@ def _export_playbook(server: "Connection", path: Path, include: list[str], perso
             file.write(part.encode())
 
 
+def _export_card(server: "Connection", path: Path, include: list[str], persona: str) -> None:
+    from memory_mcp.transfer.card_export import card  # noqa: PLC0415  as the readers
+
+    if unsupported := [name for name in include if name != "secret"]:
+        raise InvalidInput(f"a card has no {unsupported[0]}", "", f"Remove --include-{unsupported[0]}")
+    made = card(server.export_lines(["context", *include], left_out=_report_left_out), persona)
+    with written_to(path) as file:
+        file.write(made.text.encode())
+    tell(f"memory-mcp: {made.entries} entries in the lorebook of the card", err=True)
+    if made.uncalled:
+        tell(f"memory-mcp: {made.uncalled} facts left out, which have neither tags nor [[names]] that call them", err=True)
+
+
 def _report_left_out(secret: int, graph: int) -> None:
     if secret:
         tell(f"memory-mcp: {secret} secret left out; use --include-secret to include them", err=True)
@@ -169,7 +196,9 @@ def _import_lines(server: "Connection", path: Path, dry_run: bool) -> None:
         raise typer.Exit(1)
 
 
-def _import_rows(server: "Connection", path: Path, kind: Format, rows: Iterator["ImportItem"], dry_run: bool) -> int:
+def _import_rows(
+    server: "Connection", path: Path, kind: Format, rows: Iterator["ImportItem"], dry_run: bool, total: int | None = None
+) -> int:
     """Imports the rows into one persona. Returns how many were refused."""
     from memory_mcp.transfer.formats.import_rows import LeftOut  # noqa: PLC0415  as above
     from memory_mcp.transfer.formats.readers import json_lines  # noqa: PLC0415
@@ -178,7 +207,7 @@ def _import_rows(server: "Connection", path: Path, kind: Format, rows: Iterator[
     refused: list[ImportItem] = []
     left_out = LeftOut()
     origins: list[str] = []
-    with progress(f"importing {kind}", None) as advance:
+    with progress(f"importing {kind}", total) as advance:
         lines = json_lines(rows, refused.append, origins.append, left_out.add)
         counts = server.import_rows(lines, advance, on_known=ROWS[kind].clash, dry_run=dry_run)
     for gone in counts.get("deleted_notes", []):

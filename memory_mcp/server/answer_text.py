@@ -63,7 +63,7 @@ def _times(memory: Mapping[str, Any]) -> Iterator[str]:
         yield f"{moment_text(happened, with_weekday=is_near)} {ago}".rstrip()
     if stored and stored[:10] != happened[:10]:
         day = moment_text(stored[:10], with_weekday=is_near and not happened)
-        yield f"told {day}" if happened else f"{'told ' if next_on else ''}{day} {ago}".rstrip()
+        yield f"told {stored[:10]}" if happened or next_on else f"{day} {ago}".rstrip()
 
 
 def moment_text(moment: str, *, with_weekday: bool = False) -> str:

@@ -17,6 +17,7 @@ OTHER_FILES = "other files"
 ITEM_LIMIT_CHARACTERS = 128 * 1024 * 1024
 # Of a longer file no more is read to recognize it.
 OUTLINE_CHARACTERS = 4 * 1024 * 1024
+OUTLINED_LEVELS = 5
 _BETWEEN = " \t\r\n,"
 
 _DECODER = json.JSONDecoder()
@@ -50,29 +51,14 @@ def walk(blocks: Iterable[bytes], name: str, opened: Set[str] = frozenset()) -> 
 
 
 def outline(blocks: Iterable[bytes], name: str) -> Any:
-    """What a JSON file is recognized by: the first entry of a list, or an object whose lists have their first entry alone.
+    """What a JSON file is recognized by: the first entry of a list, or an object; lists in it have their first entry alone.
 
     Raises:
         InvalidInput: the JSON is malformed, or there is none.
     """
     window = _Window(blocks, name)
-    first = window.peek()
-    if first == "[":
-        return next((value for _, value in window.values("", frozenset())), None)
-    if first != "{":
-        return window.rest()
-    fields: dict[str, Any] = {}
-    for key in window.fields():
-        if window.peek() != "[":
-            fields[key] = window.next()
-            continue
-        entries: list[Any] = []
-        fields[key] = entries
-        for _, value in window.values("", frozenset()):
-            entries.extend([] if entries else [value])
-            if window.read_characters > OUTLINE_CHARACTERS:
-                return fields
-    return fields
+    outlined = window.outlined(OUTLINED_LEVELS)
+    return next(iter(outlined), None) if isinstance(outlined, list) else outlined
 
 
 def lines(blocks: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
@@ -151,6 +137,31 @@ class _Window:
             self._expect(":")
             yield key
         self._offset += 1
+
+    def outlined(self, levels: int) -> Any:
+        """The value that comes next, without the further entries of its lists, down to so many levels."""
+        first = self.peek()
+        if first == "[" and levels:
+            return self._first_entry(levels)
+        if first != "{" or not levels:
+            return self._decoded()
+        fields: dict[str, Any] = {}
+        for key in self.fields():
+            fields[key] = self.outlined(levels - 1)
+            if self.read_characters > OUTLINE_CHARACTERS:
+                break
+        return fields
+
+    def _first_entry(self, levels: int) -> list[Any]:
+        self._offset += 1
+        entries: list[Any] = []
+        while not self.ends_list():
+            entry = self.outlined(levels - 1) if not entries else self._decoded()
+            entries.extend([] if entries else [entry])
+            if self.read_characters > OUTLINE_CHARACTERS:
+                return entries
+        self._offset += 1
+        return entries
 
     def _value(self, path: str, opened: Set[str]) -> Iterator[tuple[str, Any]]:
         if path in opened and self.peek() in "[{":

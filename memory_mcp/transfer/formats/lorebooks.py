@@ -17,6 +17,8 @@ from memory_mcp.transfer.formats.macros import with_names
 FORM = "lorebook"
 # Where the programs have the keys, the text and the name of an entry.
 KEYS, TEXTS, NAMES = ("keys", "key", "keywords"), ("content", "text", "entry"), ("comment", "name", "displayName")
+# What an entry has under this name in its extensions if an export of this server wrote it: by these fields a fact is recognized.
+OWN, OWN_FIELDS = "memory_mcp", ("source", "session_id", "occurred_at", "created_at")
 _KEPT_LIMIT = METADATA_LIMIT - 2_000
 _DECORATORS = re.compile(r"(?:@@[^\n]*+\n?)+")
 _NO_NAME = frozenset("[]|#^\n")
@@ -48,6 +50,8 @@ def items(book: Mapping[str, Any], where: str, owner: str, user: str) -> Iterato
             yield ImportItem(place, left_out="disabled entries of a lorebook")
         elif not text.strip():
             yield ImportItem(place, left_out="entries of a lorebook without text")
+        elif own := _own_fields(entry):
+            yield ImportItem(place, {"content": storable(text), "kind": "fact", "tags": import_rows.tags(keys_of(entry)), **own})
         else:
             called = (first_text(entry, NAMES), *keys_of(entry))
             identity = (owner, *(called if any(called) else (text,)))
@@ -69,6 +73,12 @@ def items(book: Mapping[str, Any], where: str, owner: str, user: str) -> Iterato
                 metadata={FORM: {"entry": kept, **({"decorators": decorators} if decorators else {})}},
                 origin={"book": title},
             )
+
+
+def _own_fields(entry: Mapping[str, Any]) -> dict[str, str]:
+    extensions = entry.get("extensions")
+    own = extensions.get(OWN) if isinstance(extensions, dict) else None
+    return {field: storable(own[field]) for field in OWN_FIELDS if isinstance(own.get(field), str)} if isinstance(own, dict) else {}
 
 
 def keys_of(entry: Mapping[str, Any]) -> list[str]:

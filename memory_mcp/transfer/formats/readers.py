@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.legacy import lines
 from memory_mcp.store.legacy.schemas import OWNERS_LISTED
-from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, characters, claude, mem0, obsidian, slack, text_files
+from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, characters, claude, documents, mem0, obsidian, slack, text_files
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report, Row
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS
 from memory_mcp.transfer.formats.recognition import Head
@@ -95,7 +95,8 @@ def _of_many(source: Source, path: Path) -> Format | None:
     if obsidian.SUFFIX in suffixes:
         return Format.OBSIDIAN
     # The zip of a program that isn't known may hold a README: its texts are read only if the format is named.
-    plain = Format.TEXT if suffixes & text_files.TEXT_SUFFIXES and path.is_dir() else None
+    of_folder = [(Format.TEXT, text_files.TEXT_SUFFIXES), (Format.DOCUMENT, documents.OWN_SUFFIXES)] if path.is_dir() else []
+    plain = next((kind for kind, endings in of_folder if suffixes & endings), None)
     return _of_most(source, names, plain) or plain
 
 

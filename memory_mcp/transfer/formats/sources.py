@@ -210,6 +210,19 @@ def _is_bomb(expanded_bytes: int, packed_bytes: int) -> bool:
     return expanded_bytes > SMALL_BYTES and expanded_bytes > COMPRESSION_RATIO_LIMIT * max(packed_bytes, 1)
 
 
+def check_packed(data: bytes, name: str) -> None:
+    """Raises InvalidInput if a document that is a zip expands as none does."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            entries = packed.infolist()
+    except zipfile.BadZipFile as error:
+        raise InvalidInput(f"{name} can't be read", str(error), "Open it, and save it again") from error
+    _check_count(len(entries))
+    expanded = sum(info.file_size for info in entries)
+    if _is_bomb(expanded, len(data)) or any(_is_bomb(info.file_size, info.compress_size) for info in entries):
+        raise _refused_bomb(name, expanded)
+
+
 def _refused_bomb(name: str, expanded_bytes: int) -> InvalidInput:
     return InvalidInput(f"{name} is not read", f"it expands to {expanded_bytes:,} bytes", "Unpack the zip, and import what is in it")
 

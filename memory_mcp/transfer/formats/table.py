@@ -6,7 +6,8 @@ The first row that recognizes a file reads it, so what has fields of its own sta
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from memory_mcp.domain import Clash
@@ -14,12 +15,18 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.store.legacy import lines
 from memory_mcp.transfer.formats import (
     Format,
+    assistants,
     character_chats,
     characters,
+    chat_tables,
     chatgpt,
     claude,
+    discord,
+    documents,
+    fact_lists,
     knowledge_graph,
     lessons,
+    line,
     lorebooks,
     mem0,
     memory_service,
@@ -28,14 +35,17 @@ from memory_mcp.transfer.formats import (
     sillytavern,
     slack,
     tables,
+    telegram,
     text_files,
     transcripts,
+    whatsapp,
 )
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report
 from memory_mcp.transfer.formats.obsidian_notes import has_front_matter
 from memory_mcp.transfer.formats.png_text import SIGNATURE as PNG_SIGNATURE
 from memory_mcp.transfer.formats.recognition import JSON_LINES_SUFFIXES, TABLE_SUFFIXES, Head
 from memory_mcp.transfer.formats.sources import Source, source_of
+from memory_mcp.transfer.formats.turns import files_read
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 _GRAPH = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*+\{\s*+"(?:type"\s*+:\s*+"(?:entity|relation)"|entities"\s*+:)')
@@ -75,6 +85,31 @@ def _reporting(read: Callable[[Source, ReadOptions, Report], Iterator[ImportItem
     return items_of
 
 
+def _chat(
+    kind: Format,
+    recognizes: Callable[[Head], bool],
+    read_file: Callable[[Source, str, ReadOptions], Iterator[ImportItem]],
+    is_table: Callable[[Head], bool] | None = None,
+) -> FormatRow:
+    """The row of a program whose files are read one by one. With `is_table` it also saves chats as tables."""
+
+    def either(head: Head) -> bool:
+        return recognizes(head) or (is_table is not None and is_table(head))
+
+    def of_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
+        is_csv = is_table is not None and PurePosixPath(name).suffix.lower() in TABLE_SUFFIXES
+        return chat_tables.read_file(kind, source, name, options) if is_csv else read_file(source, name, options)
+
+    def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
+        return files_read(source, either, lambda name: of_file(source, name, options))
+
+    return FormatRow(kind, either, _of_source(read), "keep")
+
+
+def _assistant(kind: Format) -> FormatRow:
+    return _chat(kind, lambda head: assistants.PROGRAMS[kind].recognizes(head.fields), partial(assistants.read_file, kind))
+
+
 def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
     """The memories of a database and what belongs to them; of one `owner` if it is given."""
     last = ""
@@ -102,6 +137,10 @@ def _has_text_ending(head: Head) -> bool:
 
 def _is_transcript(head: Head) -> bool:
     return head.suffix in {*JSON_LINES_SUFFIXES, ".json"} and transcripts.is_transcript(head.data)
+
+
+def _is_graph(head: Head) -> bool:
+    return _GRAPH.match(head.data) is not None or knowledge_graph.is_answer(head.first)
 
 
 def _is_memory(fields: dict[str, Any]) -> bool:
@@ -138,9 +177,13 @@ TABLE: tuple[FormatRow, ...] = (
         "revise",
         is_general=True,
     ),
+    FormatRow(Format.DOCUMENT, lambda head: head.suffix in documents.OWN_SUFFIXES, _of_author(documents.read), "keep", is_general=True),
+    _chat(Format.LINE, line.recognizes, line.read_file, chat_tables.is_line),
+    _chat(Format.WHATSAPP, whatsapp.recognizes, whatsapp.read_file),
+    _chat(Format.FACTS, fact_lists.recognizes, fact_lists.read_file),
     FormatRow(Format.TEXT, _has_text_ending, _of_author(text_files.read), "refuse", is_general=True),
     # JSON and JSON lines
-    FormatRow(Format.MCP_MEMORY, lambda head: _GRAPH.match(head.data) is not None, _of_author(knowledge_graph.read), "keep"),
+    FormatRow(Format.MCP_MEMORY, _is_graph, _of_author(knowledge_graph.read), "keep"),
     FormatRow(Format.TRANSCRIPT, _is_transcript, _of_author(transcripts.read), "keep"),
     FormatRow(
         Format.SILLYTAVERN,
@@ -157,10 +200,15 @@ TABLE: tuple[FormatRow, ...] = (
     FormatRow(Format.SKILLBOOK, lambda head: lessons.is_skillbook(dict(head.fields)), _of_author(lessons.read), "keep"),
     FormatRow(Format.CLAUDE_MEM, lambda head: lessons.is_claude_mem(dict(head.fields)), _of_author(lessons.read), "keep"),
     FormatRow(Format.MEMORY_SERVICE, lambda head: memory_service.is_export(dict(head.fields)), _of_author(memory_service.read), "keep"),
-    FormatRow(Format.CHATGPT, lambda head: head.has("mapping") or head.has("messages", "title"), _of_author(chatgpt.read), "keep"),
+    _chat(Format.DISCORD, discord.recognizes, discord.read_file, chat_tables.is_discord),
+    _chat(Format.TELEGRAM, telegram.recognizes, telegram.read_file),
+    *map(_assistant, (Format.DEEPSEEK, Format.LIBRECHAT, Format.OPEN_WEBUI, Format.LM_STUDIO, Format.GROK, Format.GEMINI)),
+    *map(_assistant, (Format.VSCODE_CHAT, Format.CHARACTER_AI)),
+    FormatRow(Format.CHATGPT, lambda head: chatgpt.is_export(head.fields), _of_author(chatgpt.read), "keep"),
     FormatRow(Format.MEM0, _is_mem0, _of_author(mem0.read), "revise"),
     FormatRow(Format.SLACK, lambda head: False, _of_author(slack.read), "keep"),  # recognized by the names in its folder
     # Tables
+    _chat(Format.COPILOT, chat_tables.is_copilot, partial(chat_tables.read_file, Format.COPILOT)),
     FormatRow(Format.CSV, lambda head: head.suffix in TABLE_SUFFIXES, _of_author(tables.read), "keep", is_general=True),
 )
 ROWS = {row.format: row for row in TABLE}

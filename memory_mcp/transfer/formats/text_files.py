@@ -107,14 +107,21 @@ def decoded(data: bytes, name: str) -> str:
     raise InvalidInput(f"{name} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8")
 
 
-def decoded_head(data: bytes) -> str:
-    """The text that a file begins with, whose last character may be cut off; empty if it is no text."""
-    for encoding in ("utf-16",) if data[:2] in UTF_16_MARKS else ENCODINGS:
+def encoding_of(head: bytes) -> str | None:
+    """The encoding of a text that begins with these bytes, the last character of which may be cut off; None if it is no text."""
+    for encoding in ("utf-16",) if head[:2] in UTF_16_MARKS else ENCODINGS:
         try:
-            return codecs.getincrementaldecoder(encoding)().decode(data)
+            codecs.getincrementaldecoder(encoding)().decode(head)
         except UnicodeDecodeError:
             continue
-    return ""
+        return encoding
+    return None
+
+
+def decoded_head(head: bytes) -> str:
+    """The text that a file begins with; empty if it is no text."""
+    encoding = encoding_of(head)
+    return codecs.getincrementaldecoder(encoding)().decode(head) if encoding else ""
 
 
 def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
