@@ -50,11 +50,11 @@ def make(persona, now, *made):
 
 
 def test_relatives_that_an_older_version_found_stay_when_a_text_is_read_again(nilou, now, say):
-    say("母とミケが来た")
+    say("昨日母とミケが来た")
 
     def read_by_an_older_version(connection):
         mother = records.create(connection, "母", "Person", 0.6, now, subtype="family")
-        mentions.add(connection, 1, [(mother, Mention("母", "Person", 0, 1, "rule", subtype="family"))], now)
+        mentions.add(connection, 1, [(mother, Mention("母", "Person", 2, 3, "rule", subtype="family"))], now)
         records.create(connection, "ミケ", "Object", 1.0, now)
 
     nilou.database.write(read_by_an_older_version)

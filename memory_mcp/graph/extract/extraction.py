@@ -8,7 +8,7 @@ from datetime import date
 
 from memory_mcp.characters import EVERY_KANJI, KATAKANA
 from memory_mcp.dates.mentions import DAY, NamedDay, days
-from memory_mcp.graph.extract.rules import BEFORE_NAME, HONORIFICS, mentions_by_rules, small_words
+from memory_mcp.graph.extract.rules import BEFORE_NAME, HONORIFICS, mentions_by_rules, relatives, small_words
 from memory_mcp.language.entity_types import type_of_word
 from memory_mcp.language.gazetteer import Candidate, Match
 from memory_mcp.language.names import NAME_LIMIT, UNKNOWN_TYPE, Mention, bare, is_invisible, is_polite, without_overlaps
@@ -44,6 +44,11 @@ def days_named(text: str, stated_on: date | None = None) -> Iterator[Mention]:
     """The days and months that a text names."""
     for day in days(text, stated_on):
         yield Mention(day.name, day.type, day.start, day.end, "rule", subtype=day.subtype, aliases=day.aliases)
+
+
+def relatives_and_days(text: str) -> list[Mention]:
+    """The writer's own relatives and the days that a text names: rules alone recognize them, they are in no gazetteer."""
+    return [*relatives(text), *days_named(text)]
 
 
 def likely_type(name: str) -> str | None:

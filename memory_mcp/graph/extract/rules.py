@@ -10,7 +10,7 @@ from collections.abc import Iterator, Set
 from memory_mcp.characters import HIRAGANA, KANJI, KATAKANA, is_japanese
 from memory_mcp.language.names import Mention
 from memory_mcp.language.synonyms import is_word
-from memory_mcp.language.tokens import is_function_word
+from memory_mcp.language.tokens import is_function_word, normalise
 from memory_mcp.patterns import bounded
 
 # 様子, 君主 and 氏名 are words of their own.
@@ -35,11 +35,18 @@ _NOBODY = bounded(
     f"|[{KANJI}{KATAKANA}]*(?:[屋員手師係者官士司家娘婆嬢両業務学]|[職芸管友知隣老主恋商新外国日]人|[俳声女]優|代表|様)|彼女|担任"
     "|(?:クン|チャン|モン)|(?:お|ご|くん|さん|ちゃん|みな|みん|なん|だれ|たく|ぼく|じい|ばあ|とう|かあ|にい|ねえ|わたし|あなた).*|[もきやず]っと"
 )
-_IN_LATIN = bounded(f"[{_LATIN}]")
 _IN_HIRAGANA = bounded(f"[{HIRAGANA}ー]+子?")
 # Words of the dictionary that are surnames as well: 小川, 青木, 平野.
 _LIKE_A_SURNAME = bounded(f"[{KANJI}][川木島野口山田村上井原崎橋沢]")
 _LONGEST = 8
+
+# The writer's own relatives: 健太の母 is not one, and 宅配便のお兄さん or 優しいおばあさん may be anybody.
+_RELATIVES = "母 母さん 母ちゃん 母親 お母さん おかあさん ママ/父 父さん 父ちゃん 父親 お父さん おとうさん パパ/祖母 おばあちゃん/祖父 おじいちゃん/姉 お姉ちゃん/兄 兄貴 お兄ちゃん/妹/弟"
+_RELATIVE_OF = {word: words.split()[0] for words in _RELATIVES.split("/") for word in words.split()}
+_RELATIVE = bounded(
+    f"(?:(?<![{KANJI}{KATAKANA}のお])|(?<=うちの)|(?<=[私僕俺家舎]の))(?:{'|'.join(sorted(_RELATIVE_OF, key=len, reverse=True))})"
+    f"(?![{KANJI}{KATAKANA}]|の日|たち|がた|さん|さま|くん|といっしょ)"
+)
 
 # The last part of a name, by the type that it shows.
 _KINDS = {
@@ -93,6 +100,7 @@ def mentions_by_rules(text: str, small: Set[str]) -> Iterator[Mention]:
     """What the rules find, overlaps included. `small`: the text's everyday words, see `small_words`."""
     if is_japanese(text):
         yield from _people(text)
+        yield from relatives(text)
         yield from _things(text)
     yield from _english(text, small)
 
@@ -118,6 +126,13 @@ def _people(text: str) -> Iterator[Mention]:
             yield Mention(name, "Person", start, match.end(), "rule", aliases=(name + honorific,))
 
 
+def relatives(text: str) -> Iterator[Mention]:
+    """The writer's own relatives, by one name each."""
+    for match in _RELATIVE.finditer(text):
+        name, word = _RELATIVE_OF[match[0]], match[0]
+        yield Mention(name, "Person", match.start(), match.end(), "rule", subtype="family", aliases=(word,) * (word != name))
+
+
 def _without_words_before(name: str) -> str:
     before = BEFORE_NAME.match(name)
     return name[before.end() :] if before else name
@@ -126,7 +141,7 @@ def _without_words_before(name: str) -> str:
 def _is_somebody(name: str, honorific: str) -> bool:
     if not name or _NOBODY.fullmatch(name) or is_word(name + honorific):
         return False
-    if _IN_LATIN.match(name):
+    if normalise(name[0]).isascii():
         return len(name) == 1 or len(name) > 3 or not name.isupper()  # AIさん, PTA様
     if _IN_HIRAGANA.fullmatch(name):
         return name[0] not in "っゃゅょんー"

@@ -14,7 +14,7 @@ from heapq import nlargest
 import apsw
 
 from memory_mcp.domain import Question
-from memory_mcp.graph.extract.extraction import days_named, extract_mentions
+from memory_mcp.graph.extract.extraction import extract_mentions, relatives_and_days
 from memory_mcp.graph.query.relation_lines import relation_lines
 from memory_mcp.language.names import Mention
 from memory_mcp.store.graph import mentions, neighbors
@@ -82,9 +82,9 @@ def graph_evidence(
 
 
 def entities_in_query(connection: apsw.Connection, names: KnownNames, query: str) -> QueryEntities:
-    """The entities that a query names, with equal weights: by a known name, or as a day. Names that only memories in the
+    """The entities that a query names, with equal weights: by a known name, as a relative of the writer, or as a day. Names that only memories in the
     trash have are ignored."""
-    by_rules = list(days_named(query))
+    by_rules = relatives_and_days(query)
     by_name = known_entities(connection, names, query)
     if not (by_rules or by_name):
         return QueryEntities(rest=query)

@@ -183,6 +183,15 @@ def test_of_several_who_are_called_alike_the_others_are_told_and_all_are_found(p
     assert len(persona("recall", query="アキラ", mode="graph")["hits"]) == 2
 
 
+def test_the_own_mother_is_found_along_the_graph_and_not_somebody_elses(persona):
+    persona("remember", content="お母さんは神戸でパン屋をしている")
+    found = persona("recall", query="母の店はどこ？", mode="graph")["hits"]
+    assert [hit["content"] for hit in found] == ["お母さんは神戸でパン屋をしている"]
+    persona("remember", content="[[健太|Person]]は元気")
+    found = persona("recall", query="健太の母の店はどこ？", mode="graph")["hits"]
+    assert [hit["content"] for hit in found] == ["[[健太|Person]]は元気"]
+
+
 def test_a_relation_is_taken_back(persona, project):
     assert persona("unrelate", relation="田中 > works_on > プロジェクトA", reason="異動")["unrelated"]
     assert persona("entity_neighbors", entity="田中")["neighbors"] == []

@@ -371,11 +371,11 @@ def test_entity_without_another_name_keeps_its_own(persona, erase, entity):
     assert (entity("健太")["name"], entity("健太").get("aliases", [])) == ("健太", [])
 
 
-def test_a_day_keeps_its_name(persona, erase, entity):
-    key = persona("remember", content="2025-10-17に会った")["key"]
-    persona("remember", content="2025年10月17日に来た")
+def test_a_relative_and_a_day_keep_their_names(persona, erase, entity):
+    key = persona("remember", content="母と2025-10-17に会った")["key"]
+    persona("remember", content="お母さんが2025年10月17日に来た。ママだ")
     erase(key)
-    assert entity("2025年10月17日")["name"] == "2025-10-17"
+    assert (entity("お母さん")["name"], entity("2025年10月17日")["name"]) == ("母", "2025-10-17")
 
 
 def test_a_name_that_another_memory_writes_in_another_case_stays(persona, erase, entity):
