@@ -1,4 +1,4 @@
-"""Checks of the short texts, lists and JSON objects that a caller sends with a content, and of what can't be stored at all."""
+"""Checks of the short texts, lists and JSON objects that a caller sends with a content."""
 
 import json
 import re
@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.unstorable import storable
 
 LABEL_LIMIT = 500
 LIST_LIMIT = 100
 METADATA_LIMIT = 10_000
-UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def labels(values: Sequence[str], name: str) -> tuple[str, ...]:
@@ -58,20 +58,3 @@ def json_object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
         )
     storable(text, name)
     return dict(value)
-
-
-def storable(text: str, name: str) -> str:
-    """Returns `text` unchanged.
-
-    Raises:
-        InvalidInput: it contains a character that can't be stored; the message names the field `name` and the offset.
-    """
-    match = UNSTORABLE.search(text)
-    if match is None:
-        return text
-    character = "a NUL character" if match.group() == "\x00" else f"half of a surrogate pair (U+{ord(match.group()):04X})"
-    raise InvalidInput(
-        f"{name} holds {character} at character {match.start() + 1}",
-        "it can't be stored or searched as text",
-        "Remove it and send the call again",
-    )

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.entity_types import type_of_word
-from memory_mcp.language.labels import storable
 from memory_mcp.language.names import NAME_LIMIT, is_invisible
+from memory_mcp.language.unstorable import storable
 
 RELATION_TYPE_LIMIT = 50
 _ARROW = re.compile("->|>|→|＞")
