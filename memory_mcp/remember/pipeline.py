@@ -18,9 +18,9 @@ from memory_mcp.domain import Chunk, Clash, Draft, Filters, Memory, Outcome, Rem
 from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.graph.update import entity_linking
 from memory_mcp.language.budget import preview
-from memory_mcp.language.chunk import split
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.restatement import ALIKE, is_nearer, restates
+from memory_mcp.language.sentences import split
 from memory_mcp.language.tokens import is_single_kanji, jaccard, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import RETRY_WINDOW, is_stricter, settle

@@ -36,8 +36,8 @@ LATEST_POOLS, SUMMARIES_POOL = (20, 60), 20
 SAME_SUMMARY, SAME_LATEST = 0.6, 0.5
 # So many of an assistant's lines are among the latest memories.
 ASSISTANTS_LINES = 1
-# So many of the latest memories have a place whatever else there is.
-KEPT_FOR_LATEST = 2
+# So many of the latest memories have a place whatever else there is, and so many places that nobody takes are the topic's.
+KEPT_FOR_LATEST, SPARE_FOR_TOPIC = 2, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +79,23 @@ def context(
         if not filters:
             plans = still_upcoming(connection, persona.words, now, until, settings.zone, AT_MOST) if layers.upcoming else []
             summaries = memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL) if layers.summaries else []
-    recalled, most = None, layers.semantic + layers.summaries
-    if query and most:
-        question = Question(query=query, top_k=most + SPARE_MATCHES, max_tokens=100_000)
+    recalled = None
+    if query and layers.semantic:
+        question = Question(query=query, top_k=layers.semantic + SPARE_FOR_TOPIC + SPARE_MATCHES, max_tokens=100_000)
         recalled = recall(persona, question, pools, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
     if pools and len(latest) < layers.recent and not session_id:
         latest += latest_of_pools(persona, pools, lambda connection: latest_of(connection, Filters(unexpired_at=now)))
     places = _Places()
-    places.take("core", map(_whole, core), layers.core)
+    kept = min(KEPT_FOR_LATEST, layers.recent)
+    places.take("core", map(_whole, core), places.left - kept)
     informative = [hit for hit in recalled.hits if places.has_none(hit) and not low_value(hit.memory.content)] if recalled else []
     topical = diverse(informative, len(informative), layers.mmr_lambda)
-    kept = min(KEPT_FOR_LATEST, layers.recent)
     places.take("semantic", topical, min(layers.semantic, places.left - kept))
     places.take("upcoming", map(_whole, plans), min(layers.upcoming, places.left - kept))
     for_summaries = min(layers.summaries, places.left - kept)
     fresh = _different_first(places.unsaid(latest), layers.recent)
     places.take("summary", _adding(summaries, [*places.hits, *fresh[: places.left - for_summaries]]), for_summaries)
-    places.take("semantic", topical, min(layers.summaries, places.left - len(fresh)))
+    places.take("semantic", topical, min(SPARE_FOR_TOPIC, places.left - len(fresh)))
     places.take("recent", _different_first(places.unsaid(latest), min(layers.recent, places.left)), layers.recent)
     return Context(shared(places.in_order, max_tokens, query_tokens(query)), recalled)
 

@@ -66,7 +66,7 @@ class Asked:
         """What to look for by words: the query without its dates and, where the caller guessed an answer, that guess. `rest`: another query instead."""
         asked = analysis(self.time.words if rest is None else rest)
         tokens = search_tokens(asked, analysis(self.question.hypothetical), beside_vectors=beside_vectors)
-        return Terms(tokens, asked.query_phrases, asked.synonyms, same_sound, asked.words)
+        return Terms(tokens, asked.query_phrases, asked.synonyms, same_sound, asked.words, asked.fragments)
 
 
 def asked_by(question: Question, now: datetime, settings: Settings) -> Asked:

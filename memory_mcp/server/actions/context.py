@@ -40,7 +40,7 @@ from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, conversation_at
 from memory_mcp.store.timestamps import from_text
 
-DEFAULT_TOKENS = 800
+DEFAULT_TOKENS = 600
 FIELD_LIMIT = 2_000
 UPCOMING_LIMIT, PREVIEW_CHARACTERS = 50, 200
 

@@ -67,7 +67,7 @@ class Terms:
 
     What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these; what has `synonyms` or words of the `same_sound` instead of their word,
     `SYNONYM_WEIGHT` of what it gives these, and needs no other token. A memory that has more of the `words` as a whole comes before one that has
-    parts of them.
+    parts of them. In a small store, where no token is common, the tokens among `fragments` only rank.
     """
 
     tokens: Sequence[str]
@@ -75,6 +75,7 @@ class Terms:
     synonyms: Sequence[Synonyms] = ()
     same_sound: Sequence[Synonyms] = ()
     words: Sequence[str] = ()
+    fragments: Set[str] = frozenset()
 
 
 class Named(NamedTuple):
@@ -169,7 +170,7 @@ def search(
     """(memory id, BM25) of the best `limit` matches, best first, then of those of `also` that match; larger is better.
 
     The memories in `also` match the filters. A memory, also one of `also`, must contain an informative token: one that is neither grammar nor
-    common. In a large store it must contain one of the rarest, unless these match fewer than `limit` memories. `counts` caches token counts.
+    common, nor, in a small store, a fragment. In a large store it must contain one of the rarest, unless these match fewer than `limit` memories. `counts` caches token counts.
     """
     if not terms.tokens:
         return []
@@ -183,7 +184,7 @@ def search(
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
     if len(rows) > MANY_ROWS:
         query = _without_phrases(query)
-    leading, informative, others = _by_rarity(connection, query, counts, rows)
+    leading, informative, others = _by_rarity(connection, query, terms.fragments, counts, rows)
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
         matches = matching(_any_of(query))
     else:
@@ -307,12 +308,13 @@ def _rows(connection: apsw.Connection) -> range:
 
 
 def _by_rarity(
-    connection: apsw.Connection, query: Sequence[str], counts: TokenCounts, rows: range
+    connection: apsw.Connection, query: Sequence[str], fragments: Set[str], counts: TokenCounts, rows: range
 ) -> tuple[list[str], list[str], list[str]]:
     """The tokens that select rows, all that are informative, and in a store of few rows the rest, which only ranks rows. Where nothing else
     is asked for, what is common or grammar selects."""
     counted = dict.fromkeys(query, 0.0) if len(rows) < FEW_ROWS else counts.uncommon(connection, query, rows)
-    content = [token for token in query if not is_grammar(token)] or list(query)
+    weak = fragments if len(rows) < FEW_ROWS else frozenset()
+    content = [token for token in query if not (is_grammar(token) or token in weak)] or list(query)
     informative = [token for token in content if token in counted] or content
     among = set(informative)
     if len(rows) <= MANY_ROWS or not counted:
