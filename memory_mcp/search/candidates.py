@@ -19,12 +19,8 @@ from memory_mcp.dates.days_alone import DAY_ALONE
 from memory_mcp.dates.numerals import normalize
 from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Filters, Origin, Question, TimeRange
-<<<<<<< HEAD
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
-from memory_mcp.language.forgetting_curve import forgetting_curve
-=======
->>>>>>> main
 from memory_mcp.language.tokens import tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.meaning import NOT_NEAR, Meaning, from_meaning, similarities

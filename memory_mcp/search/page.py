@@ -13,13 +13,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Confirmation, Detail, Hit, Memory
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
-<<<<<<< HEAD
-from memory_mcp.language.budget import cut_to_tokens, estimate_tokens
-from memory_mcp.language.chunk import CHUNK_CHARACTERS
-from memory_mcp.language.excerpt import WINDOW_CHARACTERS, Span, best_window, excerpt
-=======
-from memory_mcp.language.budget import WINDOW_CHARACTERS, Span, cut_to_tokens, estimate_tokens, excerpt
->>>>>>> main
+from memory_mcp.language.budget import WINDOW_CHARACTERS, Span, best_window, cut_to_tokens, estimate_tokens, excerpt
 from memory_mcp.language.micro_summary import micro_summary
 from memory_mcp.language.sentences import CHUNK_CHARACTERS
 from memory_mcp.language.tokens import normalise

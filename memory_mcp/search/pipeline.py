@@ -14,14 +14,8 @@ from memory_mcp.domain import Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesByMeaning, entities_by_meaning
-<<<<<<< HEAD
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, entities_in_query, graph_evidence
-from memory_mcp.language.budget import line_cost
-from memory_mcp.language.excerpt import WINDOW_CHARACTERS
-=======
-from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, entities_in_query, graph_evidence, memories_near_entities
-from memory_mcp.language.budget import WINDOW_CHARACTERS, Span, best_window, line_cost
->>>>>>> main
+from memory_mcp.language.budget import WINDOW_CHARACTERS, line_cost
 from memory_mcp.personas.names import key_in
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import Candidates, Search, from_sources, joined, near_in_graph, with_associated
