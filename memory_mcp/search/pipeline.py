@@ -20,6 +20,7 @@ from memory_mcp.personas.names import key_in
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import Candidates, Search, from_sources, joined, near_in_graph, with_associated
 from memory_mcp.search.meaning import Meaning, meaning_of
+from memory_mcp.search.newer import with_newer
 from memory_mcp.search.page import SPARE_FOR_REPEATED, Best, Floor, distinct, floor_for, read_best, within_budget
 from memory_mcp.search.pooled import NO_POOLS, Pools, Stores, in_pool, on_one_scale, without_vectors
 from memory_mcp.search.question import Asked, asked_by
@@ -63,7 +64,8 @@ def recall(
         if reranked.done:
             order = order.sorted_again(reranked.candidates)
         floor = floor_for(settings, models, lead.meaning, reranked=reranked.done)
-        return stores.answered(_page(stores, found, lead, order, best, floor, reranked))
+        page = with_newer(_page(stores, found, lead, order, best, floor, reranked), asked.question, stores, now)
+        return stores.answered(page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,8 @@ def _entities(persona: Persona, question: Question, models: Models) -> tuple[Que
 def _associated(search: Search, order: Order, named: QueryEntities | None) -> GraphEvidence:
     """What the graph associates with the best candidates, and what it states of the entities that the query names."""
     question, fusion = search.question, search.asked.settings.fusion
+    if question.is_statement:  # what is near to a text, not what leads on from there
+        return GraphEvidence()
     weight = fusion.graph_weight_dense if search.meaning.index else fusion.graph_weight
     is_by_meaning_alone = question.mode == "semantic" and search.meaning.index is not None
     leads_on = bool(weight) and question.mode not in NOT_RERANKED and not is_by_meaning_alone
@@ -202,7 +206,6 @@ def _page(
     pool = [row for row in order.pool if row not in best.gone]
     passing = floor.passing(order.scored, pool)
     rows, repeated = distinct(passing, best.statements, question.top_k)
-    # What belongs beside a hit, whether it was found or not, joins here: the order of the hits stands.
     shown = [
         (best.memories[row], float(order.scored.score[row]), reasons) for row, reasons in zip(rows, why(order.scored, rows), strict=True)
     ]

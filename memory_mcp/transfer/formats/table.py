@@ -97,7 +97,7 @@ def _chat(
         return recognizes(head) or (is_table is not None and is_table(head))
 
     def of_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
-        is_csv = is_table is not None and PurePosixPath(name).suffix.lower() in TABLE_SUFFIXES
+        is_csv = is_table is not None and PurePosixPath(name).suffix.lower() in tables.SUFFIXES
         return chat_tables.read_file(kind, source, name, options) if is_csv else read_file(source, name, options)
 
     def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
