@@ -1,6 +1,6 @@
 """The one-line summary of a memory, made of its own first sentences: the text that an index of memories shows."""
 
-from memory_mcp.language.sentences import split_at_breaks
+from memory_mcp.language.sentences import split_at_ends
 
 LEAST, MOST = 50, 80
 # Only this much of a long text is read for a line of 80 characters.
@@ -15,7 +15,7 @@ def micro_summary(content: str) -> str:
     whole = _line(content[:_READ_CHARACTERS])
     if len(whole) <= MOST:
         return whole
-    sentences = [line for line in map(_line, split_at_breaks(content[:_READ_CHARACTERS])) if line]
+    sentences = [line for line in map(_line, split_at_ends(content[:_READ_CHARACTERS])) if line]
     first = next((index for index, line in enumerate(sentences) if len(line) >= _FILLER_CHARACTERS), 0)
     summary = ""
     for sentence in sentences[first:]:

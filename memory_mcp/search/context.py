@@ -15,14 +15,14 @@ from memory_mcp.language.low_value import low_value
 from memory_mcp.language.tokens import jaccard, query_tokens, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context_budget import ORDER, Layer, Layered, shared
-from memory_mcp.search.moved_plans import still_upcoming
-from memory_mcp.search.outdated import outdated
+from memory_mcp.search.newer import upcoming
 from memory_mcp.search.page import statement_of
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools
 from memory_mcp.search.roles import by_assistant
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.store import memories
+from memory_mcp.store.graph import memory_links
 from memory_mcp.store.summary_rows import EXTRACTIVE, MADE_BY
 from memory_mcp.store.vectors.index_cache import IndexCache
 
@@ -77,7 +77,7 @@ def context(
         latest = list(map(_whole, latest_of(connection, replace(filters, session_id=session_id))))
         plans, summaries = list[Memory](), list[Memory]()
         if not filters:
-            plans = still_upcoming(connection, persona.words, now, until, settings.zone, AT_MOST) if layers.upcoming else []
+            plans = upcoming(connection, now, until, settings.zone, AT_MOST) if layers.upcoming else []
             summaries = memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL) if layers.summaries else []
     recalled = None
     if query and layers.semantic:
@@ -88,7 +88,8 @@ def context(
     places = _Places()
     kept = min(KEPT_FOR_LATEST, layers.recent)
     places.take("core", map(_whole, core), places.left - kept)
-    informative = [hit for hit in recalled.hits if places.has_none(hit) and not low_value(hit.memory.content)] if recalled else []
+    holding = [hit for hit in recalled.hits if not hit.memory.superseded_by] if recalled else []
+    informative = [hit for hit in holding if places.has_none(hit) and not low_value(hit.memory.content)]
     topical = diverse(informative, len(informative), layers.mmr_lambda)
     places.take("semantic", topical, min(layers.semantic, places.left - kept))
     places.take("upcoming", map(_whole, plans), min(layers.upcoming, places.left - kept))
@@ -155,7 +156,7 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
 
 
 def _latest(persona: Persona, connection: apsw.Connection, filters: Filters, wanted: int) -> list[Memory]:
-    """The latest informative memories, as many as are `wanted` or as there are among the latest, without those that say what others replaced.
+    """The latest informative memories, as many as are `wanted` or as there are among the latest, without those that no longer hold because of another.
 
     Agents say a lot while they work: of the lines of assistants only the `ASSISTANTS_LINES` latest, unless nobody else spoke.
     """
@@ -168,7 +169,7 @@ def _latest(persona: Persona, connection: apsw.Connection, filters: Filters, wan
         if len(shown) >= wanted or len(latest) < pool:
             break
     shown = shown if len(shown) > ASSISTANTS_LINES else informative
-    dropped = outdated(connection, shown, [memory.id for memory in shown if memory.supersedes])
+    dropped = memory_links.newest(connection, [memory.id for memory in shown], Filters())
     return [memory for memory in shown if memory.id not in dropped]
 
 

@@ -59,6 +59,11 @@ def write_digest(draft: Draft) -> str:
     return hashlib.sha256(same.encode()).hexdigest()
 
 
+def set_predecessor(connection: apsw.Connection, memory_id: int, key: str) -> None:
+    """Notes that a memory replaces the one with this key."""
+    connection.execute("UPDATE memories SET supersedes = ? WHERE id = ?", (key, memory_id))
+
+
 def find_same_write(connection: apsw.Connection, draft: Draft, since: datetime | None) -> str | None:
     """The key of a memory outside the trash that was stored by the same write, at `since` or later; None if there is none.
 

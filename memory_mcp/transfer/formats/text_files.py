@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.chunk import CHUNK_CHARACTERS, split
 from memory_mcp.language.labels import LABEL_LIMIT
 from memory_mcp.language.privacy.secrets import PRIVATE_KEY, private_keys
+from memory_mcp.language.sentences import CHUNK_CHARACTERS, split
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
@@ -125,6 +125,9 @@ def decoded_head(head: bytes) -> str:
 
 
 def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
+    if PurePosixPath(name).suffix.lower() == ".json":
+        yield ImportItem(name, refused="It is JSON, of which a text would be a memory that nobody can read.")
+        return
     try:
         text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))
         fields = file_fields(PurePosixPath(name).stem, source.changed(name), name)

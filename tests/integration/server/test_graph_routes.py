@@ -208,7 +208,7 @@ def test_a_memory_tells_to_which_it_is_linked_and_how(ask, http, server, name):
     assert "key is missing" in ask("memory-links", 400)
     refused = ask("memory-links", 400, key="memory_4", types=["same_session", "same_sesion"])
     assert "there is no type 'same_sesion'" in refused
-    assert "temporal_sequence, same_session, reference, semantic_similarity, contradiction" in refused
+    assert "temporal_sequence, same_session, reference, semantic_similarity, contradiction, newer" in refused
     assert ask("memory-links", key="memory_4", types=["contradiction"])["links"] == []
 
 

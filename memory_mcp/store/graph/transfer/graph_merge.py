@@ -59,9 +59,9 @@ def merge_graph(here: apsw.Connection, there: apsw.Connection, memory_ids: Mappi
 
 
 def _copy_links(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[int, int]) -> None:
-    """Copies links of memories that are not derived."""
+    """Copies links of memories that are not derived, and what is newer, which a person may have taken back."""
     rows: Iterable[tuple[Any, ...]] = there.execute(
-        f"SELECT {_LINK} FROM memory_links WHERE method NOT IN (SELECT value FROM json_each(?))", (json.dumps(DERIVED),)
+        f"SELECT {_LINK} FROM memory_links WHERE type = 'newer' OR method NOT IN (SELECT value FROM json_each(?))", (json.dumps(DERIVED),)
     )
     here.executemany(
         f"INSERT OR IGNORE INTO memory_links({_LINK}) VALUES (?,?,?,?,?,?,?)",
