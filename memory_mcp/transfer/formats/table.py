@@ -43,7 +43,7 @@ from memory_mcp.transfer.formats import (
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report
 from memory_mcp.transfer.formats.obsidian_notes import has_front_matter
 from memory_mcp.transfer.formats.png_text import SIGNATURE as PNG_SIGNATURE
-from memory_mcp.transfer.formats.recognition import JSON_LINES_SUFFIXES, TABLE_SUFFIXES, Head
+from memory_mcp.transfer.formats.recognition import JSON_LINES_SUFFIXES, Head
 from memory_mcp.transfer.formats.sources import Source, source_of
 from memory_mcp.transfer.formats.turns import files_read
 
