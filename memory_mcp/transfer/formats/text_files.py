@@ -136,7 +136,7 @@ def _is_json(text: str) -> bool:
 
 def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
     if PurePosixPath(name).suffix.lower() == ".json":
-        yield ImportItem(name, refused="It is JSON, of which a text would be a memory that nobody can read.")
+        yield ImportItem(name, refused=str(InvalidInput(f"{name} is not read as a text", "it is JSON", "Choose another --format")))
         return
     try:
         text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))
