@@ -43,11 +43,6 @@ _KEPT = "instr(m.tags, '\"keep\"') > 0"
 THAT_MATTER = "(m.importance > 0.5 OR instr(m.tags, '\"keep\"') > 0)"
 # A current memory: neither in the trash nor replaced by another.
 CURRENT = f"m.deleted_at IS NULL AND {SUCCESSOR} IS NULL"
-# What a link says of a memory that no longer holds.
-_NEWER = (
-    "SELECT 1 FROM memory_links l JOIN memories n ON n.id = l.source AND n.deleted_at IS NULL "
-    "WHERE l.target = m.id AND l.type = 'newer' AND l.method <> 'undone'"
-)
 # The same as `m.deleted_at IS NULL AND NOT (CURRENT)`, by the index of what is replaced.
 _SUPERSEDED = f"m.deleted_at IS NULL AND m.key IN (SELECT supersedes FROM memories WHERE supersedes IS NOT NULL) AND NOT ({CURRENT})"
 
@@ -245,14 +240,14 @@ def upcoming(
 ) -> list[Memory]:
     """The current memories of what has not ended and begins before `end`, of those that happen then or name it, the nearest first.
 
-    Neither summaries nor documents nor what a linked newer memory says is no longer so. A week or a month that a text names comes where it ends: it is no day.
+    Without summaries and documents. A week or a month that a text names comes where it ends: it is no day.
     What has begun counts if it was stored before it began, and if it lasts no longer than `LONGEST_UNDER_WAY`: later memories of it are no plans.
     With `characters`, no more of each content is read.
     """
     today = _midnight(now, zone)
     moments = (now, end, now - LONGEST_UNDER_WAY, now + LONGEST_UNDER_WAY, today, today + timedelta(days=1))
     # Each of the lists ends where no later entry can be among the nearest: a month may be named by a tenth of all memories.
-    current = f"{CURRENT} AND m.kind NOT IN ('summary', 'document') AND NOT EXISTS ({_NEWER})"
+    current = f"{CURRENT} AND m.kind NOT IN ('summary', 'document')"
     named = f"FROM memory_dates d CROSS JOIN memories m ON m.id = d.memory AND {current}"
     happening = f"FROM memories m WHERE m.occurred_at IS NOT NULL AND {current}"
     ahead, first = "d.start >= ?1 AND d.start < ?2", f"ORDER BY d.start, d.rowid LIMIT ?7 * {SPANS_LIMIT}"
