@@ -14,8 +14,7 @@ from memory_mcp.domain import Confirmation, Detail, Hit, Memory
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
 from memory_mcp.language.budget import WINDOW_CHARACTERS, Span, best_window, cut_to_tokens, estimate_tokens, excerpt
-from memory_mcp.language.micro_summary import micro_summary
-from memory_mcp.language.sentences import CHUNK_CHARACTERS
+from memory_mcp.language.sentences import CHUNK_CHARACTERS, micro_summary
 from memory_mcp.language.tokens import normalise
 from memory_mcp.search.candidates import Column
 from memory_mcp.search.meaning import Meaning

@@ -1,6 +1,5 @@
 """What a memory replaced: its words find the new one."""
 
-
 import pytest
 
 from memory_mcp.config.settings import Privacy
