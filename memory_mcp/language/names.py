@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from memory_mcp.lexicon import words
+
 NAME_LIMIT = 100
 Method = Literal["marked", "stated", "known", "rule", "dictionary", "model"]
 
@@ -16,9 +18,8 @@ UNKNOWN_TYPE = "Concept"
 TRUST: dict[Method, float] = {"marked": 1.0, "stated": 1.0, "known": 0.9, "model": 0.8, "dictionary": 0.6, "rule": 0.6}
 
 # あっくん is a name as a whole: あっ is how 「あった」 begins.
-_HONORIFIC = re.compile(
-    "(?<=[^っッ])(?:さん|さま|様|くん|君|ちゃん|たん|氏|殿|先生|先輩|部長|課長|係長|主任|社長|店長|教授|博士|選手|監督|コーチ|-?(?:san|kun|chan|sama|sensei))$"
-)
+_JAPANESE, _LATIN = ("|".join(words(language, "honorifics")) for language in ("ja", "en"))
+_HONORIFIC = re.compile(f"(?<=[^っッ])(?:{_JAPANESE}|-?(?:{_LATIN}))$")
 _NICKNAME = re.compile("[っッ](?:さん|さま|くん|ちゃん|たん)$")
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})

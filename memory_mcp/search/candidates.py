@@ -173,7 +173,6 @@ def rows_of(
     *,
     words: Mapping[int, float] = NOTHING,
     graph: Mapping[int, float] = NOTHING,
-    certain: frozenset[int] = frozenset(),
     times: Mapping[int, Times] = NO_TIMES,
 ) -> Candidates:
     """These memories with all that is known of them. `words` has the lexical score of all that match, `graph` the association of those that have one;
@@ -201,7 +200,7 @@ def rows_of(
         # A person may have an assistant's name.
         is_assistants=np.array([origin.source in assistants and origin.role != "user" for origin in origins], bool),
         graph=_column(ids, graph),
-        is_certain=np.array([memory_id in certain for memory_id in ids], bool),
+        is_certain=np.zeros(len(ids), bool),
         retention=_column(ids, _retention(search, ids)),
         judged=np.array([opinions.get(memory_id, _NO_OPINION)[0] for memory_id in ids]),
         verdicts=[opinions.get(memory_id, _NO_OPINION)[1] for memory_id in ids],

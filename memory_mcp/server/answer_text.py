@@ -68,9 +68,11 @@ def _times(memory: Mapping[str, Any]) -> Iterator[str]:
         yield f"on {moment_text(next_on, with_weekday=True)}"
     if happened:
         yield f"{moment_text(happened, with_weekday=is_near)} {ago}".rstrip()
-    if stored and stored[:10] != happened[:10]:
-        day = moment_text(stored[:10], with_weekday=is_near and not happened)
-        yield f"told {stored[:10]}" if happened or next_on else f"{day} {ago}".rstrip()
+    if other := happened or next_on:
+        if stored and stored[:10] != other[:10]:  # the year is that of the date before
+            yield f"told {stored[5:10] if stored[:4] == other[:4] else stored[:10]}"
+    elif stored:
+        yield f"{moment_text(stored[:10], with_weekday=is_near)} {ago}".rstrip()
 
 
 def moment_text(moment: str, *, with_weekday: bool = False) -> str:

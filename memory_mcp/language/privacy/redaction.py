@@ -46,6 +46,11 @@ _UNCERTAIN_PATTERNS: Mapping[str, Callable[[str], Iterator[Span]]] = {"api_key":
 KINDS = (*_TEXT_PATTERNS, *_DIGIT_PATTERNS, "ip_address")
 
 
+# Names of speakers, fields and sessions come again with every message of a chat. Short texts that hold nothing private are not searched again.
+SHORT_CHARACTERS, SHORT_TEXTS = 48, 4_096
+_NOTHING_FOUND: set[tuple[frozenset[str], str]] = set()
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """text[start:end] is private data of this kind, or may be: what is not certain is flagged and never replaced."""
@@ -72,6 +77,20 @@ def find(text: str, kinds: Collection[str]) -> list[Finding]:
     if len(visible) < len(text):
         findings = [replace(finding, start=offsets[finding.start], end=offsets[finding.end - 1] + 1) for finding in findings]
     return _without_overlaps(findings) if len(findings) > 1 else findings
+
+
+def _find_once(text: str, kinds: frozenset[str]) -> list[Finding]:
+    """As `find`, without searching a short text again that holds nothing."""
+    if len(text) > SHORT_CHARACTERS:
+        return find(text, kinds)
+    if (kinds, text) in _NOTHING_FOUND:
+        return []
+    findings = find(text, kinds)
+    if not findings:
+        if len(_NOTHING_FOUND) >= SHORT_TEXTS:
+            _NOTHING_FOUND.clear()
+        _NOTHING_FOUND.add((kinds, text))
+    return findings
 
 
 def _without_overlaps(findings: list[Finding]) -> list[Finding]:
@@ -101,9 +120,11 @@ class Redaction:
     redacted: Counter[str] = field(default_factory=Counter)
     flagged: Counter[str] = field(default_factory=Counter)
     _modes: Mapping[str, str] = field(init=False)
+    _kinds: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self._modes = {kind: mode for kind in KINDS if (mode := getattr(self.rules, kind)) != "off"}
+        self._kinds = frozenset(self._modes)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -179,7 +200,7 @@ class Redaction:
     def _replaced_once(self, text: str, begin: int, flagged: Counter[str]) -> str:
         parts: list[str] = []
         offset = begin
-        for finding in find(text, self._modes):
+        for finding in _find_once(text, self._kinds):
             if finding.start < begin:
                 continue
             if self._modes[finding.kind] == "flag" or not finding.certain:
