@@ -5,10 +5,6 @@ from dataclasses import replace
 
 import apsw
 
-from memory_mcp.dates.calendar_dates import calendar_dates
-from memory_mcp.dates.days_alone import DAY_ALONE
-from memory_mcp.dates.numerals import normalize
-from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Candidate, Filters, Question, TimeRange
 from memory_mcp.language.spellings import spelled_otherwise
 from memory_mcp.language.synonyms import Synonyms, synonyms
@@ -73,27 +69,18 @@ def from_named_dates(
     return list(dict.fromkeys(memory_ids))
 
 
-def from_written_dates(connection: apsw.Connection, query: str, words: Sequence[str], filters: Filters, limit: int) -> list[int]:
+def from_written_dates(connection: apsw.Connection, days: Sequence[str], years: Sequence[str], filters: Filters, limit: int) -> list[int]:
     """Memories that have a day of the query as it is written, and no time: 「記念日は12月10日」 is of no certain year, 「金曜は燃えるゴミの日」 of no
-    certain week. `words`: those by which the query names dates."""
-    plain = normalize(query)
-    days = [
-        written for written in calendar_dates(plain) if written.month <= 12 and written.day and not (written.year or written.years_back)
-    ]
-    spellings = (
-        spelling
-        for written in days
-        for spelling in (
-            plain[written.start : written.end],
-            f"{written.month}月{written.day}日",
-            f"{MONTH_NAMES[written.month - 1]} {written.day}",
-        )
-    )
-    alone = (match[1] for word in words if (match := DAY_ALONE.match(word)))
-    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in (*spellings, *alone)))
-    found = [memory_id for memory_id, _ in bm25_index.search(connection, bm25_index.Terms(phrases), filters, limit)] if phrases else []
+    certain week; and those that have its year, which is no time of its own, too long to be one."""
+    found = _with_phrases(connection, days, filters, limit)
     timed = memory_dates.of_memories(connection, found)
-    return [memory_id for memory_id in found if memory_id not in timed]
+    of_years = _with_phrases(connection, years, filters, limit)
+    return list(dict.fromkeys([*of_years, *(memory_id for memory_id in found if memory_id not in timed)]))
+
+
+def _with_phrases(connection: apsw.Connection, spellings: Sequence[str], filters: Filters, limit: int) -> list[int]:
+    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in spellings))
+    return [memory_id for memory_id, _ in bm25_index.search(connection, bm25_index.Terms(phrases), filters, limit)] if phrases else []
 
 
 def union(connection: apsw.Connection, meaning: Meaning, words: Mapping[int, float], *others: Iterable[int]) -> list[Candidate]:

@@ -51,7 +51,7 @@ class Hints:
     """The dates and speakers that the query names; and by candidate id: its origin, the `times` that its text names, its share from the
     graph, what `decay` and judgements add, and the turn before it, if that asks something. What these `assistants` said counts less.
     `are_apart`: nearness is that of vectors apart from what all share. `is_recent`: the query asks for the latest of something; its date
-    is the time that this means."""
+    is the time that this means. `of_telling`: it asks for what was said on its date."""
 
     dates: Sequence[TimeRange]
     speakers: Collection[str]
@@ -64,6 +64,7 @@ class Hints:
     questions: Mapping[int, int] = field(default_factory=dict)
     are_apart: bool = False
     is_recent: bool = False
+    of_telling: bool = False
 
     def is_assistants(self, origin: Origin) -> bool:
         """Whether what this is the origin of counts less: a person may have an assistant's name."""
@@ -103,7 +104,9 @@ def fuse(candidates: Sequence[Candidate], settings: Fusion, hints: Hints, dense_
         candidate.lexical_share, candidate.session_share = share, session_share
         if named:
             times = hints.times.get(candidate.memory_id, ())
-            candidate.date_share = max(counts * _date_share(since, until, origin, times) for since, until, counts in named)
+            candidate.date_share = max(
+                counts * _date_share(since, until, origin, times, of_telling=hints.of_telling) for since, until, counts in named
+            )
         if hints.is_recent:
             candidate.recency = _recency(from_text(origin.told_at), hints.dates[0])
         candidate.by_named_speaker = origin.source in hints.speakers
@@ -169,9 +172,12 @@ def best_first(candidates: Iterable[Candidate], origins: Mapping[int, Origin]) -
     )
 
 
-def _date_share(since: str, until: str, origin: Origin, times: Sequence[tuple[str, str]]) -> float:
+def _date_share(since: str, until: str, origin: Origin, times: Sequence[tuple[str, str]], *, of_telling: bool) -> float:
     """1 for a memory of this named date, also of a day that it begins within, as today from now on, if that was told before. Half for one whose text
-    names a longer time, such as its month, or that was told on it, without a date of its own, while its text names another date."""
+    names a longer time, such as its month, or that was told on it, without a date of its own, while its text names another date. 1 for what was told on
+    it where the query asks for that: 「昨日言ってた結婚式」."""
+    if of_telling and since <= origin.told_at < until:
+        return 1.0
     if any(end <= until and (since <= start or _is_day_under_way(since, start, end, origin)) for start, end in times):
         return 1.0
     if since <= origin.happened < until:

@@ -9,9 +9,8 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
-from memory_mcp.dates.days_alone import weekdays_named
-from memory_mcp.dates.numerals import normalize
-from memory_mcp.dates.recognize import IN_STATEMENTS, recognize
+from memory_mcp.dates.recognize import recognize
+from memory_mcp.dates.spans import SATURDAY, WEEKDAY_NAMES, WEEKDAYS, normalize
 from memory_mcp.domain import Candidate, Filters, Memory
 from memory_mcp.language.changes import LONGEST
 from memory_mcp.language.moved_plans import (
@@ -29,6 +28,7 @@ from memory_mcp.language.moved_plans import (
 from memory_mcp.language.speakers import is_assistant
 from memory_mcp.language.synonyms import phrase_of
 from memory_mcp.language.tokens import normalise
+from memory_mcp.patterns import bounded
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.token_frequencies import TokenCounts
@@ -57,6 +57,9 @@ class _Day(NamedTuple):
 
     def is_of(self, days: Sequence[date]) -> bool:
         return any(day.weekday() in self.weekdays or any(start <= day < end for start, end in self.spans) for day in days)
+
+
+_WEEKDAY = bounded(rf"([{WEEKDAY_NAMES}])曜日?|週末|土日|\b(?:(mon|tues|wednes|thurs|fri|satur|sun)day|weekend)\b")
 
 
 class _Sentence(NamedTuple):
@@ -258,9 +261,13 @@ def _marked(text: str, told_at: datetime, zone: ZoneInfo) -> _Sentence:
     """The normalized text with a mark for each day that it names, and these days."""
     plain = normalize(text).replace("\u2019", "'")
     named = [
-        (each.start, each.end, _Day(each.spans)) for each in recognize(plain, told_at.astimezone(zone).date(), IN_STATEMENTS, upcoming=True)
+        (each.start, each.end, _Day(each.spans))
+        for each in recognize(plain).resolved(told_at.astimezone(zone).date(), upcoming=True)
+        if not each.is_alone
     ]
-    for start, end, weekdays in weekdays_named(plain):
+    for found in _WEEKDAY.finditer(plain):
+        (start, end), name = found.span(), found[1] or found[2]
+        weekdays = [WEEKDAYS[name[:3]]] if name else [SATURDAY, SATURDAY + 1]
         if all(end <= first or start >= after for first, after, _ in named):
             named.append((start, end, _Day((), weekdays)))
     named.sort(key=lambda each: each[0])

@@ -14,7 +14,6 @@ import apsw
 
 from memory_mcp import time_limit
 from memory_mcp.config.settings import Fusion, Settings
-from memory_mcp.dates.resolve import words_of_dates
 from memory_mcp.domain import Candidate, Confirmation, Memory, Origin, Question
 from memory_mcp.encoders.models import Models
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
@@ -30,7 +29,7 @@ from memory_mcp.search.reading import Read, Statement, read
 from memory_mcp.search.roles import assistants_among
 from memory_mcp.search.support import supported
 from memory_mcp.search.time_asked import TimeAsked
-from memory_mcp.search.unmatched import unmatched
+from memory_mcp.search.unmatched import unmatched, unmatched_dates
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.session_order import adjacent_turns
@@ -176,7 +175,7 @@ def _missing(search: Search, ranking: Ranking) -> tuple[str, ...]:
     missing = unmatched(search.connection, search.persona.words.stored, asked.informative) if is_told else ()
     is_of_dates = bool(asked.dates) and question.mode != "graph" and not question.filters
     if is_of_dates and not any(candidate.date_share for candidate in ranking.candidates):
-        missing = (*words_of_dates(asked.query, search.now, search.settings.zone), *missing)
+        missing = (*unmatched_dates(search.connection, asked.date_words), *missing)
     return missing
 
 
@@ -204,9 +203,9 @@ def _fused(search: Search) -> Ranking:
         origins |= memories.origins(connection, words.keys() - origins.keys())
     candidates = union(connection, meaning, words, near, dates)
     ranking = _ordered(search, candidates, _hints(search, origins))
-    if asked.dates and not any(candidate.date_share == 1.0 for candidate in ranking.candidates):
-        by_words = words_of_dates(asked.query, search.now, settings.zone)
-        written = from_written_dates(connection, asked.query, by_words, question.filters, limit)
+    days = asked.written if not any(candidate.date_share == 1.0 for candidate in ranking.candidates) else ()
+    if days or asked.years:
+        written = from_written_dates(connection, days, asked.years, question.filters, limit)
         if written:
             spans = [(to_text(date.start), to_text(date.end)) for date in asked.dates]
             return _with_added(search, ranking, written, times={**ranking.hints.times, **dict.fromkeys(written, spans)})
@@ -276,6 +275,7 @@ def _hints(search: Search, origins: Mapping[int, Origin]) -> Hints:
         questions=_questions(connection, origins),
         are_apart=search.meaning.centers is not None,
         is_recent=search.asked.is_recent,
+        of_telling=search.asked.of_telling,
     )
 
 

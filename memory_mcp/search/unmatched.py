@@ -44,6 +44,7 @@ _WORD = re.compile(
     rf"|(?P<other>(?=\d*(?!\d){_LETTER})(?:{_LETTER})+(?:[-.#_]\d(?:{_LETTER})*)+|(?:{_LETTER})+(?:['’]t\b)?)"
 )
 _KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"(?<![{HIRAGANA}])[{HIRAGANA}]++$")
+_WRITTEN_DATE = re.compile(r"\d{4}|\d月|月\d|[a-z]{3} \d|\d [a-z]{3}")
 # What asks or relates, and says nothing of what is asked for.
 _ASKING = re.compile(
     rf"何[{HAN}]{{0,20}}|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[今次特主]{_NO_KANJI}|{EMPTY_JAPANESE}"
@@ -80,6 +81,13 @@ def unmatched(connection: apsw.Connection, stored: StoredWords, query: str) -> t
         parts = [(word, missing) for word, missing in parts if not heard.issuperset(range(word.start, word.start + len(word.text)))]
     named = dict.fromkeys(part for _, missing in parts for part in missing)
     return tuple(part if len(part) <= LONGEST else f"{part[: LONGEST - 1]}…" for part in islice(named, MOST))
+
+
+def unmatched_dates(connection: apsw.Connection, words: Sequence[str]) -> tuple[str, ...]:
+    """Those words for dates of which no memory is, and which none has as they are written. 3日前 in a memory is another day."""
+    written = {word: " ".join(tokens(word)) for word in words if _WRITTEN_DATE.search(word)}
+    known = held(connection, list(written.values())) if written else set()
+    return tuple(word for word in words if written.get(word) not in known)
 
 
 def _heard(connection: apsw.Connection, stored: StoredWords, text: str) -> set[int]:
