@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.asking import Answer, asking
 from benchmarks.report import Report, ablated, compared, machine, summary
-from benchmarks.rules import RULES
+from benchmarks.rules import ROWS, RULES
 from benchmarks.sets import QUESTIONS, RetrievalSet, loaded
 
 
@@ -40,9 +40,7 @@ class Variant:
 
 # What each name takes away. Variants that store the same thing share one data directory.
 ABLATIONS: Mapping[str, Variant] = {
-    "dates": Variant(settings={"fusion.date_boost": 0.0}),
-    "named-speakers": Variant(settings={"fusion.speaker_boost": 0.0}),
-    "sessions": Variant(settings={"fusion.session_weight": 0.0}),
+    **{name: Variant(rules_out=(name,)) for name in (*ROWS, *RULES)},
     "graph": Variant(settings={"fusion.graph_weight": 0.0, "fusion.graph_weight_dense": 0.0}),
     "dense": Variant(arguments={"mode": "keyword"}),
     "words": Variant(settings={"fusion.dense_weight": 1.0}),
@@ -50,7 +48,6 @@ ABLATIONS: Mapping[str, Variant] = {
     "neighbours": Variant(without=QUESTIONS | {"session_id"}),
     "speakers": Variant(without=QUESTIONS | {"source"}),
     "assistants": Variant(settings={"fusion.assistant_weight": 1.0}),
-    **{name: Variant(rules_out=(name,)) for name in RULES},
 }
 # What is left of reranking when there is less and less time, with five memories on a page.
 CASCADE: Mapping[str, Variant] = {

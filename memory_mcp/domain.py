@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, get_args
 
-Kind = Literal["fact", "conversation", "experience", "summary"]
+Kind = Literal["fact", "conversation", "experience", "document", "summary"]
 Mode = Literal["auto", "keyword", "semantic", "graph", "recent"]
 OtherMode = Literal["hybrid", "semantic_only", "graph_only", "entity_focused", "temporal"]
 Detail = Literal["full", "index", "why"]

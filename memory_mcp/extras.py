@@ -25,6 +25,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "vectors": ("faiss",),
     "graph": ("rustworkx", "graspologic_native", "scipy"),
     "langchain": ("langchain_core", "faiss"),
+    "documents": ("langchain_community", "langchain_text_splitters", "pypdf", "markitdown", "mammoth", "pptx", "bs4", "openpyxl"),
     "keyring": ("keyring",),
     "sudachi": ("sudachipy",),
     "metrics": ("prometheus_client",),

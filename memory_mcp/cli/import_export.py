@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from memory_mcp.cli.japanese import named_counts, refusal, tell, worded
+from memory_mcp.cli.japanese import left_out_kind, named_counts, refusal, tell, term, worded
 from memory_mcp.cli.options import PersonaName, PoolName, Url, connection
 from memory_mcp.cli.progress import progress
 from memory_mcp.errors import InvalidInput, MemoryMCPError
@@ -23,7 +23,7 @@ from memory_mcp.transfer.formats import ZIP_SUFFIX, Format
 
 if TYPE_CHECKING:
     from memory_mcp.client.connection import Connection
-    from memory_mcp.transfer.formats.import_rows import ImportItem
+    from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
 
 STANDARD_STREAM = Path("-")
 COUNTING_BLOCK_BYTES = 1024 * 1024
@@ -35,6 +35,7 @@ class ExportFormat(StrEnum):
     GRAPHML = "graphml"
     GRAPH_JSON = "graph-json"
     PLAYBOOK = "playbook"
+    CARD = "card"
 
 
 # The values of `format` in the HTTP API.
@@ -44,9 +45,18 @@ GRAPH_FORMS = {ExportFormat.GRAPHML: "graphml", ExportFormat.GRAPH_JSON: "json"}
 def import_memories(
     path: Annotated[Path, typer.Argument(help="A file, a directory, a zip, or - for JSON lines on stdin.", metavar="FILE|DIR")],
     format_: Annotated[Format, typer.Option("--format", help="auto detects it from the name and the content.")] = Format.AUTO,
-    me: Annotated[str | None, typer.Option("--me", help="Your name in imported chats, instead of 'user'.", metavar="NAME")] = None,
+    me: Annotated[
+        str | None, typer.Option("--me", "--user", help="Your name in imported chats and cards, instead of 'user'.", metavar="NAME")
+    ] = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option("--timezone", help="The zone of times without an offset, such as Asia/Tokyo; default: the server's.", metavar="ZONE"),
+    ] = None,
     forget_deleted: Annotated[
         bool, typer.Option("--forget-deleted", help="Move memories of notes that are no longer in the vault to the trash.")
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Let the character of a card take the place of who the persona is already.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be stored, already known or refused.")] = False,
     persona: PersonaName = None,
@@ -63,7 +73,13 @@ def import_memories(
         _import_lines(connection(url, persona, pool=pool), path, dry_run)
         return
     # Imported here: the other commands don't need the readers.
+    from memory_mcp.transfer.formats.import_rows import ReadOptions  # noqa: PLC0415
+    from memory_mcp.transfer.formats.processes import read_apart  # noqa: PLC0415
     from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting  # noqa: PLC0415
+    from memory_mcp.transfer.formats.worker import Asked  # noqa: PLC0415
+
+    def note(sentence: str) -> None:
+        tell(f"memory-mcp: {sentence}", err=True)
 
     kind = detect_format(path, format_)
     if kind is Format.JSON_LINES:
@@ -71,11 +87,18 @@ def import_memories(
         return
     if forget_deleted and kind is not Format.OBSIDIAN:
         raise InvalidInput(f"{kind} has no notes that could be deleted", "", "Remove --forget-deleted")
-    rows_of = by_persona(path, kind, me, lambda sentence: typer.echo(f"memory-mcp: {sentence}", err=True), persona)
-    refused = [
-        _import_rows(connection(url, name, pool=pool), path, kind, forgetting(rows) if forget_deleted else rows, dry_run)
-        for name, rows in rows_of
-    ]
+    if replace and kind is not Format.CHARACTER:
+        raise InvalidInput(f"{kind} has no character", "", "Remove --replace")
+    options = ReadOptions.of(me, timezone, replace=replace)
+    if kind is Format.DOCUMENT:  # whatever is in one, the libraries that read it have limits
+        server = connection(url, persona, pool=pool)
+        with read_apart(Asked(path, kind, persona or "", options), note) as (total, rows):
+            refused = [_import_rows(server, path, kind, rows, dry_run, total)]
+    else:
+        refused = [
+            _import_rows(connection(url, name, pool=pool), path, kind, forgetting(rows) if forget_deleted else rows, dry_run)
+            for name, rows in by_persona(path, kind, options, note, persona)
+        ]
     if any(refused):
         raise typer.Exit(1)
 
@@ -87,7 +110,8 @@ def export_memories(
     format_: Annotated[
         ExportFormat,
         typer.Option(
-            "--format", help="markdown: an Obsidian vault. graphml, graph-json: the graph. playbook: experiences in one Markdown file."
+            "--format",
+            help="markdown: an Obsidian vault. graphml, graph-json: the graph. playbook: experiences in one Markdown file. card: a character card (V3) with a lorebook.",
         ),
     ] = ExportFormat.JSONL,
     include_deleted: Annotated[bool, typer.Option("--include-deleted", help="Include the trash.")] = False,
@@ -120,6 +144,9 @@ def export_memories(
     if format_ is ExportFormat.PLAYBOOK:
         _export_playbook(server, path, include, stats["persona"])
         return
+    if format_ is ExportFormat.CARD:
+        _export_card(server, path, include, stats["persona"])
+        return
     # Earlier versions are lines too, and their number is unknown.
     total = (
         None
@@ -141,6 +168,19 @@ def _export_playbook(server: "Connection", path: Path, include: list[str], perso
             file.write(part.encode())
 
 
+def _export_card(server: "Connection", path: Path, include: list[str], persona: str) -> None:
+    from memory_mcp.transfer.card_export import card  # noqa: PLC0415  as the readers
+
+    if unsupported := [name for name in include if name != "secret"]:
+        raise InvalidInput(f"a card has no {unsupported[0]}", "", f"Remove --include-{unsupported[0]}")
+    made = card(server.export_lines(["context", *include], left_out=_report_left_out), persona)
+    with written_to(path) as file:
+        file.write(made.text.encode())
+    tell(f"memory-mcp: {made.entries} entries in the lorebook of the card", err=True)
+    if made.uncalled:
+        tell(f"memory-mcp: {made.uncalled} facts left out, which have neither tags nor [[names]] that call them", err=True)
+
+
 def _report_left_out(secret: int, graph: int) -> None:
     if secret:
         tell(f"memory-mcp: {secret} secret left out; use --include-secret to include them", err=True)
@@ -156,19 +196,20 @@ def _import_lines(server: "Connection", path: Path, dry_run: bool) -> None:
         raise typer.Exit(1)
 
 
-def _import_rows(server: "Connection", path: Path, kind: Format, rows: Iterator["ImportItem"], dry_run: bool) -> int:
+def _import_rows(
+    server: "Connection", path: Path, kind: Format, rows: Iterator["ImportItem"], dry_run: bool, total: int | None = None
+) -> int:
     """Imports the rows into one persona. Returns how many were refused."""
     from memory_mcp.transfer.formats.import_rows import LeftOut  # noqa: PLC0415  as above
-    from memory_mcp.transfer.formats.readers import READERS, json_lines  # noqa: PLC0415
+    from memory_mcp.transfer.formats.readers import json_lines  # noqa: PLC0415
+    from memory_mcp.transfer.formats.table import ROWS  # noqa: PLC0415
 
     refused: list[ImportItem] = []
     left_out = LeftOut()
     origins: list[str] = []
-    with progress(f"importing {kind}", None) as advance:
+    with progress(f"importing {kind}", total) as advance:
         lines = json_lines(rows, refused.append, origins.append, left_out.add)
-        counts = server.import_rows(lines, advance, on_known=READERS[kind].clash, dry_run=dry_run)
-    if sentence := left_out.sentence():
-        tell(sentence)
+        counts = server.import_rows(lines, advance, on_known=ROWS[kind].clash, dry_run=dry_run)
     for gone in counts.get("deleted_notes", []):
         tell(f"{gone['note']} is no longer in the vault: {', '.join(gone['keys'])}")
     if counts.get("deleted_notes"):
@@ -176,15 +217,29 @@ def _import_rows(server: "Connection", path: Path, kind: Format, rows: Iterator[
     if not origins and not refused:
         raise InvalidInput(f"{path} has nothing to import", f"no text was found in the format {kind}", "Check the path, or set --format")
     counts["refused"] += len(refused)
+    counts["errors"] += [{"line": len(origins) + number, "reason": item.refused} for number, item in enumerate(refused, start=1)]
+    _print_table(counts, kind, left_out)
+    origins += [item.where for item in refused]
     report(counts, [origins[error["line"] - 1] for error in counts["errors"]])
-    for item in refused:
-        refused_at = "" if item.refused.startswith(item.where) else f"{refusal(item.where)}: "
-        typer.echo(f"{refused_at}{refusal(item.refused)}", err=True)
     return int(counts["refused"])
 
 
+def _print_table(counts: dict[str, Any], kind: Format, left_out: "LeftOut") -> None:
+    """Prints what became of each entry of a file, unless all of it was stored, known or refused."""
+    kinds = left_out.kinds()
+    if not kinds:
+        return
+    typer.echo(f"{term('import_format', kind)}:")
+    rows = [(counts["stored"], worded("stored")), (counts["already_known"], worded("known already"))]
+    rows += [(counted.count, f"{worded('left out')}: {left_out_kind(counted.kind)} ({counted.where})") for counted in kinds]
+    for count, words in [*rows, (counts["refused"], worded("refused"))]:
+        typer.echo(f"{count:>8,}  {words}")
+
+
 def report(counts: dict[str, Any], origins: Iterable[str]) -> None:
-    """Prints the outcome of an import; `origins` has the origin of each refused line."""
+    """Prints the outcome of an import, with examples of what was refused; `origins` has the origin of each refused line."""
+    from memory_mcp.transfer.formats.import_rows import examples  # noqa: PLC0415  as the readers
+
     would = "would be " if counts.get("dry_run") else ""
     summary = f"{counts['persona']}: {counts['stored']} {would}stored, {counts['already_known']} known already, {counts['refused']} {would}refused"
     further = {
@@ -192,6 +247,7 @@ def report(counts: dict[str, Any], origins: Iterable[str]) -> None:
         "dropped": "moved to the trash",
         "versions": "earlier versions",
         "context": "context",
+        "context_kept": "character left out, as the persona is another one already; --replace takes it",
         "vectors": "with vectors",
         "vectors_left": "to be embedded again",
         "graph": "of the graph",
@@ -199,10 +255,15 @@ def report(counts: dict[str, Any], origins: Iterable[str]) -> None:
     }
     typer.echo(", ".join(map(worded, [summary, *(f"{counts[name]} {words}" for name, words in further.items() if counts.get(name))])))
     for action in ("redacted", "flagged"):
-        if kinds := counts.get(action):
-            tell(f"{action}: {named_counts('data', kinds)}")
-    for origin, error in zip(origins, counts["errors"], strict=True):
-        typer.echo(f"{refusal(origin)}: {refusal(error['reason'])}", err=True)
+        if found := counts.get(action):
+            tell(f"{action}: {named_counts('data', found)}")
+    shown = examples(zip(origins, (error["reason"] for error in counts["errors"]), strict=True))
+    for where, reason, others in shown:
+        refused_at = "" if reason.startswith(where) else f"{refusal(where)}: "
+        alike = f" {worded(f'({others} others like it)')}" if others else ""
+        typer.echo(f"{refused_at}{refusal(reason)}{alike}", err=True)
+    if unshown := counts["refused"] - sum(1 + others for _, _, others in shown):
+        tell(f"{unshown} more refused", err=True)
 
 
 def _export_notes(server: "Connection", path: Path, include: list[str]) -> None:

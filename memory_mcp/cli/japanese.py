@@ -102,6 +102,20 @@ def named(kind: str, name: str) -> str:
     return name if meaning == name else f"{meaning} [{name}]"
 
 
+def term(kind: str, value: str) -> str:
+    """What the dashboard calls a name that programs read, such as a format, in the language of the machine."""
+    from memory_mcp.server.dashboard.words import Words  # noqa: PLC0415  as above
+
+    return Words(language_of_machine()).term(kind, value)
+
+
+def left_out_kind(kind: str) -> str:
+    """A kind of what an import leaves out, in the language of the machine."""
+    from memory_mcp.server.dashboard.words import Words  # noqa: PLC0415  as above
+
+    return Words(language_of_machine()).left_out(kind)
+
+
 def named_counts(kind: str, counts: Mapping[str, int]) -> str:
     """`1 phone, 2 email`, each name as in `named`."""
     if language_of_machine() != "ja":

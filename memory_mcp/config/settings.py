@@ -134,7 +134,7 @@ class Context(Group):
     recent: int = Field(5, ge=0, le=10, description="How many of the latest memories are shown.")
     semantic: int = Field(3, ge=0, le=10, description="How many memories that match the topic are shown.")
     summaries: int = Field(2, ge=0, le=10, description="How many of the latest summaries are shown.")
-    upcoming: int = Field(2, ge=0, le=10, description="How many memories of what is to come are shown, the nearest first. 0 turns it off.")
+    upcoming: int = Field(3, ge=0, le=10, description="How many memories of what is to come are shown, the nearest first. 0 turns it off.")
     upcoming_days: Days = Field(14, description="How far ahead these may be, in days.")
     mmr_lambda: float = Field(
         0.7, ge=0, le=1, description="Weight of relevance against diversity among the memories that match the topic. 1: relevance only."
@@ -326,6 +326,10 @@ class Graph(Group):
     ask_model: bool = Field(
         False,
         description="Whether the chat model of `llm` extracts people and relations from memories that are neither private nor secret.",
+    )
+    judge_newer: bool = Field(
+        False,
+        description="Whether the chat model of `llm` is asked which memories no longer hold because of a new one. Neither private nor secret ones are sent.",
     )
     alike_from: float | None = Field(
         None,

@@ -39,7 +39,8 @@ _CALENDARS_REPEAT_AFTER = 28
 
 @lru_cache(maxsize=1)
 def _japan() -> Any:
-    """The class of Japan's holidays. Importing `holidays.countries` would load 250 countries: 17 MB and half a second instead of 10 MB and 0.15 s."""
+    """The class of Japan's holidays. Importing `holidays.countries` would load 250 countries: 17 MB and half a second instead of 10 MB and
+    0.15 s."""
     import holidays  # noqa: PLC0415  only a text that names a holiday of Japan needs it
 
     spec = spec_from_file_location("holidays_of_japan", Path(holidays.__file__).parent / "countries" / "japan.py")
@@ -52,7 +53,8 @@ def _japan() -> Any:
 
 @lru_cache(maxsize=64)
 def _holidays_of(year: int) -> Mapping[str, date]:
-    """The public holidays of Japan by name. For a year that the package does not cover they are those of a late year with the same calendar.
+    """The public holidays of Japan by name. For a year that the package does not cover they are those of a late year with the same
+    calendar.
 
     Raises:
         ValueError: there is no such year.
@@ -105,7 +107,8 @@ def _after_thanksgiving(year: int) -> date:
 
 
 def _eve_of_spring(year: int) -> date:
-    """The day before spring begins, when the sun reaches the ecliptic longitude of 315°: by the mean tropical year, right from 1985 to 2053."""
+    """The day before spring begins, when the sun reaches the ecliptic longitude of 315°: by the mean tropical year, right from 1985 to
+    2053."""
     return date(year, 2, int(4.05 + 0.242194 * (year - 1980) - (year - 1981) // 4) - 1)
 
 
@@ -181,7 +184,8 @@ _YEAR_BEHIND = r"(?:,?\s+(?:(?:of |in )?(?P<year>(?:19|20)\d{2})(?![\d年])|(?P<
 
 
 def _named_days(days: Sequence[_NamedDay]) -> Resolver:
-    """A day in the year that is named, else in each of the last years; after `last` the latest that is over, after `next` the first to come."""
+    """A day in the year that is named, else in each of the last years; after `last` the latest that is over, after `next` the first to
+    come."""
 
     def resolve(match: re.Match[str], today: date) -> Iterator[DaySpan]:
         _, first_day, length = next(day for index, day in enumerate(days) if match[f"f{index}"])
@@ -215,7 +219,8 @@ _NEED_ENGLISH = "day new valentine april halloween christmas easter thanksgiving
 NAMED_DAYS = [
     row(NAMED_DAY, _YEAR_TO_COME + _JAPANESE_NAMES, _named_days(_JAPANESE_DAYS), "来年の母の日", needs=_NEED_JAPANESE),
     row(NAMED_DAY, _JAPANESE_NAMES, _named_days(_JAPANESE_DAYS), "クリスマス", "大晦日", "敬老の日", "春分の日", "お正月", "お盆", needs=_NEED_JAPANESE),
-    row(NAMED_DAY, rf"(?<![a-z])(?:(?P<which>last|next) )?(?=[nsaihcbmfgetlv]){numbered((pattern for pattern, *_ in _ENGLISH_DAYS), 'f')}{_YEAR_BEHIND}",
+    row(NAMED_DAY, rf"(?<![a-z])(?:(?P<which>last"
+        rf"|next) )?(?=[nsaihcbmfgetlv]){numbered((pattern for pattern, *_ in _ENGLISH_DAYS), 'f')}{_YEAR_BEHIND}",
         _named_days(_ENGLISH_DAYS), "Halloween", "New Year's Eve", "last Christmas", "Easter 2024", "Black Friday", needs=_NEED_ENGLISH),
 ]
 # fmt: on
@@ -311,8 +316,8 @@ def _rows(today: date) -> tuple[DaySpan, ...]:
 
 
 def _rows_of_days_off(match: re.Match[str], today: date) -> Iterator[DaySpan]:
-    """The rows of the month that is named, or all after a year, which narrows them; else the current or last row and the next one, or one of them
-    where the words tell which."""
+    """The rows of the month that is named, or all after a year, which narrows them; else the current or last row and the next one, or one
+    of them where the words tell which."""
     least = number_of(match["long"]) if match["long"] else _SHORTEST_ROW
     seen_from = date(int(match["year"]), 12, 31) if match["year"] else today
     rows: Iterable[DaySpan] = (row for row in _rows(seen_from) if (row[1] - row[0]).days >= least and _is_in_month(match, row, today))

@@ -25,10 +25,12 @@ _NIGHT_BEGINS, _NIGHT_ENDS = 20, 5
 _NUMBER = r"(\d{1,2}|[一二三四五六七八九十]{1,3})"
 _JAPANESE_CLOCK = re.compile(rf"{_NUMBER}時(?:{_NUMBER}分|(半))?")
 _CLOCK = re.compile(
-    r"(?:(?<![a-z])at )?(?<!\d)(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]\.?m\.?)?|(?<![a-z\d])(?:at )?(\d{1,2})\s*([ap]\.?m\.?)(?![a-z])|(?<![a-z])(?:at|around|about) (\d{1,2})(?!\d)"
+    r"(?:(?<![a-z])at )?(?<!\d)(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]\.?m\.?)?|(?<![a-z\d])(?:at )?(\d{1,2})\s*([ap]\.?m\.?)(?![a-z])"
+    r"|(?<![a-z])(?:at|around|about) (\d{1,2})(?!\d)"
 )
 _ABOUT = re.compile(
-    "前後|頃|ころ|ごろ|くらい|ぐらい|ほど|程度?|ばかり|近く|今頃|今ごろ|辺り|あたり|だいたい|およそ|約|(?<![a-z])(?:around|about|circa|roughly|almost|nearly|approximately|or so)(?![a-z])"
+    "前後|頃|ころ|ごろ|くらい|ぐらい|ほど|程度?|ばかり|近く|今頃|今ごろ|辺り|あたり|だいたい|およそ|約|(?<![a-z])(?:around|about|circa|roughly|almost|nearly|approximately"
+    "|or so)(?![a-z])"
 )
 _PART_OF_SPAN = re.compile(
     "(?P<first>上旬|初旬|初め|はじめ|始め|初頭|早々|頭|あたま|初日|(?<![a-z])(?:early|the beginning of|beginning of|the start of|start of))"
@@ -54,7 +56,8 @@ _LOOSELY = re.compile("early|late|mid|the mid|中|半|なかば|真|まん")
 
 @dataclass(frozen=True, slots=True)
 class DayReading:
-    """Whole days, and what qualifies them: the `hour` at which it began, to the `minute` if a clock time is given; `about`: it is not exact."""
+    """Whole days, and what qualifies them: the `hour` at which it began, to the `minute` if a clock time is given; `about`: it is not
+    exact."""
 
     days: DaySpan
     hour: int | None = None
@@ -171,7 +174,8 @@ def _clock(reading: DayReading, match: re.Match[str], rest: str) -> DayReading:
 
 
 def _hour_of_day(hour: int, rest: str, *, has_half: bool = False) -> int:
-    """The hour of the day that a clock time means together with 夜 or 午後; one o'clock at night belongs to the night that begins on that day."""
+    """The hour of the day that a clock time means together with 夜 or 午後; one o'clock at night belongs to the night that begins on that
+    day."""
     if hour < _NIGHT_ENDS + 1 and _AT_NIGHT.search(rest) and not _AFTERNOON.search(rest):
         return hour + 24
     if has_half or hour > 12:

@@ -1,11 +1,12 @@
 """Days and months that a text names, as ISO writes them, and the days from which its other words count.
 
-2025年10月17日, 令和7年10月17日, 10月17日, 10/17, 来年4月, October 17. This is stricter than an argument: 1/2の量 is a half, 2026.10.17 behind "version" is no
-date, 10月17日間 and October 17 people are counts, May and March may be verbs. The year of a date without one follows from its sentence. What recurs
-every year, such as a birthday, has no year.
+2025年10月17日, 令和7年10月17日, 10月17日, 10/17, 来年4月, October 17. This is stricter than an argument: 1/2の量 is a half, 2026.10.17 behind "version"
+is no date, 10月17日間 and October 17 people are counts, May and March may be verbs. The year of a date without one follows from its sentence.
+What recurs every year, such as a birthday, has no year.
 
-One rule of anchors: what a text leaves out, a year or all but 明日, counts from the nearest date that governs it: one at the beginning of its line, in a
-heading above, or at the beginning of the text; else from the day on which it was told; and where nobody knows that, from none.
+One rule of anchors: what a text leaves out, a year or all but 明日, counts from the nearest date that governs it: one at the beginning of
+its line, in a heading above, or at the beginning of the text; else from the day on which it was told; and where nobody knows that, from
+none.
 """
 
 import re
@@ -54,11 +55,13 @@ _YEAR = (
 )
 _IN_FIGURES = bounded(r"\d[/／.-]\d")
 _DATE = bounded(
-    r"(?<!\d)(?P<y>[12１２]\d{3})[-/／](?P<m>\d{1,2})[-/／](?P<d>\d{1,2})(?!\d)|(?<![\w/.-])(?P<american>\d{1,2}/\d{1,2}/(?:19|20)\d\d)(?![\w/-])"
+    r"(?<!\d)(?P<y>[12１２]\d{3})[-/／](?P<m>\d{1,2})[-/／](?P<d>\d{1,2})(?!\d)|(?<![\w/.-])(?P<american>\d{1,2}/\d{1,2}/(?:19"
+    r"|20)\d\d)(?![\w/-])"
     r"|(?<![A-Za-z0-9_.．-])(?P<dotted>(?:19|20)\d{2}\.\d{1,2}\.\d{1,2})(?![A-Za-z0-9_-]|\.[A-Za-z0-9])"
     rf"|{_YEAR}(?P<month>{_COUNT})月(?:(?P<day>{_COUNT})日(?!間)|(?![\d間号]))"
     rf"|(?:(?<=毎年)|(?<=例年)|(?<![\d年一二三四五六七八九十]))(?P<month_alone>{_COUNT})月(?P<day_alone>{_COUNT})日(?!間)"
-    rf"|(?<![\d/／.,])(?P<before_slash>\d{{1,2}})[/／](?P<after_slash>\d{{1,2}})(?P<follows>\s?[(（][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z"
+    rf"|(?<![\d/／.,])(?P<before_slash>\d{{1,2}})[/／](?P<after_slash>\d{{1,2}})(?P<follows>\s?[(（][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ"
+    rf"|[にのはもか、。]|\Z"
     r"|(?=[〜～~–-]\d{1,2}(?:日|[/／]\d{1,2}|[にのはもか、。(（]|から|まで|です|\Z|\s(?:[^\x00-\x7f]|(?:in|at|for)\s))))"
 )
 # Such a number is the version of a program.
@@ -82,7 +85,8 @@ _END_IN_FIGURES = bounded(r"[〜～~–-](?P<month>\d{1,2})[/／](?P<day>\d{1,2}
 # English.
 _FULL = "january|february|april|june|july|august|september|october|november|december"
 _MONTH = (
-    rf"(?:(?P<MONTH>(?i:{_FULL})|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?![A-Za-z])|JAN|FEB|MAR|APR|JUN|JUL|AUG|SEPT?|OCT|NOV|DEC)"
+    rf"(?:(?P<MONTH>(?i:{_FULL})|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?![A-Za-z])|JAN|FEB|MAR|APR|JUN|JUL|AUG|SEPT?|OCT|NOV"
+    rf"|DEC)"
     r"|(?P<VERB>March|May|MARCH|MAY))(?![A-Za-z])\.?"
 )
 _DAY_NUMBER = r"\d{1,2}(?:st|nd|rd|th)?"
@@ -204,10 +208,14 @@ def _days_of_month(match: re.Match[str], form: int, year: int | None, month: int
 LATE, NEARLY_A_YEAR = timedelta(days=45), timedelta(days=180)
 _LEAP_YEARS_REACH = 8
 
-# What stands in front of a date that says when its text was written, and behind it: # 2025-03-01, 議事録 2025/3/1（土）10:00, [2019-10-17 21:30] 健太:, 10月17日の日記.
+# What stands in front of a date that says when its text was written, and behind it: # 2025-03-01, 議事録 2025/3/1（土）10:00, [2019-10-17 21:30]
+# 健太:, 10月17日の日記.
 _WRITTEN = "日記|日誌|日報|週報|月報|記録|メモ|ノート|ログ|議事録|報告|手紙|ジャーナル|できごと|出来事"
 _CLOCK = r"(?:T?\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?:\s?[AaPp]\.?[Mm]\.?)?|(?:午前|午後)?\d{1,2}時(?:半|\d{1,2}分)?)(?:\s?(?:Z|[+-]\d\d:?\d\d|[A-Z]{3}))?"
-_WEEKDAY = rf"(?:[(（][{WEEKDAY_NAMES}](?:曜日?)?(?:・祝)?[)）]|の?[{WEEKDAY_NAMES}]曜日?|[(（]?(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?\b[)）]?)"
+_WEEKDAY = (
+    rf"(?:[(（][{WEEKDAY_NAMES}](?:曜日?)?(?:・祝)?[)）]|の?[{WEEKDAY_NAMES}]曜日?|[(（]?(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?"
+    rf"|Sun)(?:day)?\b[)）]?)"
+)
 _BEHIND = bounded(
     rf"(?:付け?)?,?\s?{_WEEKDAY}?(?P<clock>,?(?:\sat)?\s?{_CLOCK}(?:\s?[-–~〜]\s?{_CLOCK})?)?"
     rf"(?P<closes>[\s\]】）)」*_]*$|\s?[\]】）)」:：|\t]|\s?[-–—]\s(?!\d)|\.\s|の?(?:{_WRITTEN})|(?P<comma>[、,])|\s+(?=\S))",
@@ -217,12 +225,14 @@ _GOES_ON = bounded(
     r"\s*(?:[はにがもへやを]|[でと](?!き)|から|まで|より|以[降来]|頃|ごろ|生まれ|[〜～~]|の|(?:was|were|is|are|will|and|to|until|through|or)\b)"
 )
 _LABEL = bounded(
-    rf"\b(?:date|sent|posted|created|written|diary|journal|log|notes?|minutes|meeting|entry|letter|memo|report|day|on|dear)\b|日付|日時|作成|更新|投稿|送信|記入|会議|定例|面談"
+    rf"\b(?:date|sent|posted|created|written|diary|journal|log|notes?|minutes|meeting|entry|letter|memo|report|day|on|dear)\b|日付|日時|作成"
+    rf"|更新|投稿|送信|記入|会議|定例|面談"
     rf"|打ち?合わせ|ミーティング|{_WRITTEN}",
     re.IGNORECASE,
 )
 _NO_LABEL = bounded(
-    r"[はがをにでと、。!?！？]|[^\W\d]\.|[締〆]|期[限日]|納期|まで|から|予定|生|誕|記念|命日|発売|購入|入社|設立|有効|次回|\b(?:on|in|by|until|since|from|for|at|due|deadline|before|after|the|is"
+    r"[はがをにでと、。!?！？]|[^\W\d]\.|[締〆]|期[限日]|納期|まで|から|予定|生|誕|記念|命日|発売|購入|入社|設立|有効|次回|\b(?:on|in|by|until|since|from|for|at|due|deadline"
+    r"|before|after|the|is"
     r"|was|born|birth\w*|expires?|next|starts?|ends?)\W*$",
     re.IGNORECASE,
 )
@@ -232,7 +242,8 @@ _LONGEST_LABEL = 40
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """The dates that govern parts of a text, as (start, end, day), the inner ones last, and the day on which it was told, if that is known."""
+    """The dates that govern parts of a text, as (start, end, day), the inner ones last, and the day on which it was told, if that is
+    known."""
 
     governing: Sequence[tuple[int, int, date]]
     told_on: date | None
@@ -334,8 +345,8 @@ class NamedDay:
 
 
 def days(text: str, told_on: date | None, known_direction: Direction | None = None) -> Iterator[NamedDay]:
-    """The days and months that a text names. `told_on`: the day on which it was told; where neither that nor an anchor is known, a date without a year
-    has none. `known_direction`: whether it is to come, where that is known otherwise than from the sentence."""
+    """The days and months that a text names. `told_on`: the day on which it was told; where neither that nor an anchor is known, a date
+    without a year has none. `known_direction`: whether it is to come, where that is known otherwise than from the sentence."""
     dates = calendar_dates(text)
     return days_with(text, dates, anchors(text, dates, told_on), known_direction)
 

@@ -74,7 +74,7 @@ IN_TEXTS: Sequence[Expression] = (
 )
 AS_ARGUMENTS: Sequence[Expression] = (*tables.WEEKS_LATER, *tables.FROM_TODAY, *_ALWAYS, *_ALONE)
 
-_FIGURE = bounded("[0-9]")
+_YEAR, _LETTER = bounded("[0-9]{4}"), bounded("[a-z]")
 _TO = r"\s*(?:から|〜|~|–|-|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
 _RANGE, _AND, _BETWEEN = bounded(_TO), bounded(r"\s+and\s+"), bounded(r"(?<![a-z])between\s+\Z")
 _WITHIN = bounded(r"\s*(?:の|of|in|,)?\s*")
@@ -113,8 +113,8 @@ class Recognized:
     matches: Sequence[tuple[Expression, re.Match[str]]]
 
     def resolved(self, today: date, *, upcoming: bool = False) -> list[Named]:
-        """The dates, none within another, in the order of the tables. With `upcoming`, a date that does not say of which year, week or month it
-        is may also mean the next one."""
+        """The dates, none within another, in the order of the tables. With `upcoming`, a date that does not say of which year, week or
+        month it is may also mean the next one."""
         taken = bytearray(len(self.plain))  # a flag for each character: a query may name thousands of dates
         named: list[Named] = []
         for expression, match in self.matches:
@@ -140,8 +140,10 @@ class Recognized:
 def recognize(text: str, table: Sequence[Expression] = IN_TEXTS) -> Recognized:
     """All that may be a date in a text. Only expressions of which the text has a word are tried."""
     plain = normalize(text)
-    has_figure = _FIGURE.search(plain) is not None
-    tried = [entry for entry in table if (any(map(plain.__contains__, entry.needs)) if entry.needs else has_figure)]
+    has_year, has_letters = _YEAR.search(plain) is not None, _LETTER.search(plain) is not None
+    has = plain.__contains__
+    words = [(entry, entry.needs if has_letters else entry.needs_japanese) for entry in table]
+    tried = (entry for entry, needed in words if any(map(has, needed)) or (has_year and not entry.needs))
     return Recognized(plain, [(entry, match) for entry in tried for match in entry.pattern.finditer(plain)])
 
 
@@ -184,7 +186,8 @@ class _Clause(NamedTuple):
 
 
 def dates_asked(recognized: Recognized, today: date, *, upcoming: bool = False) -> list[Named]:
-    """The dates that a question names. A day of the week or of the month alone is one where the question asks for what was or will be then."""
+    """The dates that a question names. A day of the week or of the month alone is one where the question asks for what was or will be
+    then."""
     named = recognized.resolved(today, upcoming=upcoming)
     asked = [each._replace(spans=_asked_spans(recognized, each, today)) if each.is_alone else each for each in named]
     return [each for each in asked if each.spans]
@@ -207,8 +210,8 @@ def _nearest(spans: Sequence[DaySpan], asked_for: Direction, today: date) -> lis
 
 
 def spans_together(plain: str, named: Sequence[Named]) -> list[DaySpan]:
-    """The spans that the dates of a question mean together. A date inside another narrows it: 今年の1月 is one month. Two with から between them are one
-    range, and its end may leave out the month."""
+    """The spans that the dates of a question mean together. A date inside another narrows it: 今年の1月 is one month. Two with から between them
+    are one range, and its end may leave out the month."""
     meanings: list[list[DaySpan]] = []
     clauses: list[_Clause] = []
     for clause in _clauses(plain, sorted(named, key=lambda each: each[:2])):

@@ -1,8 +1,9 @@
-"""Arguments: a text as the time that it means, from a given now and zone: a moment (`occurred_at`), a range (`date_range`), an end (`expires_at`).
+"""Arguments: a text as the time that it means, from a given now and zone: a moment (`occurred_at`), a range (`date_range`), an end
+(`expires_at`).
 
 Dates are ISO or words, in Japanese or English: 2025-10-17, 先週の金曜, 3日前の夜, 去年の夏, last month. A day is a calendar day in the caller's zone.
-docs/dates.md lists the expressions. Where a date leaves out its year, week or month, a plan means the next one; else an argument takes the latest that has
-begun, unless that is nearly a year ago and the next one is near.
+docs/dates.md lists the expressions. Where a date leaves out its year, week or month, a plan means the next one; else an argument takes the
+latest that has begun, unless that is nearly a year ago and the next one is near.
 """
 
 import re
@@ -36,7 +37,8 @@ _END_OF_DAY = re.compile(r"(?<=[T ])24:00(?::00(?:\.0+)?)?(?=\Z|Z|[+-])")
 
 # As programs print a moment: Tue, 01 Sep 2026 09:05:00 GMT, Tue Sep 01 2026 18:05:00 GMT+0900 (Japan Standard Time), 2026-09-01@18h00m00s.
 _OF_A_PROGRAM = re.compile(
-    r"(?i:(?:(?:mon|tue|wed|thu|fri|sat|sun),? )?(?:\d{1,2} [a-z]{3}|[a-z]{3} \d{1,2}),? \d{4} \d\d:\d\d:\d\d(?: ?(?:gmt|utc|z|[a-z]{3,4})?(?:[+-]\d{4})?)?(?: \([^)]*\))?)\Z"
+    r"(?i:(?:(?:mon|tue|wed|thu|fri|sat|sun),? )?(?:\d{1,2} [a-z]{3}|[a-z]{3} \d{1,2}),? \d{4} \d\d:\d\d:\d\d(?: ?(?:gmt|utc|z"
+    r"|[a-z]{3,4})?(?:[+-]\d{4})?)?(?: \([^)]*\))?)\Z"
 )
 _NAME_OF_ZONE = re.compile(r"[A-Z]{3,4}(?=[+-]\d)| \([^)]*\)")
 _WITH_UNITS = re.compile(r"(?i:[@t ](\d\d)h ?(\d\d)m ?(\d\d)s(?: ?\d+ms)?)\Z")
@@ -85,7 +87,8 @@ def _time_of_program(text: str, zone: ZoneInfo) -> TimeRange | None:
 
 
 def _since_1970(digits: str) -> TimeRange | None:
-    """The second or millisecond that ten or thirteen digits count since 1970; None for other numbers, and for 2025103012: a day and an hour."""
+    """The second or millisecond that ten or thirteen digits count since 1970; None for other numbers, and for 2025103012: a day and an
+    hour."""
     seconds = int(digits[:10])
     if len(digits) not in (10, 13) or (len(digits) == 10 and _is_day(digits[:8])):
         return None
@@ -161,12 +164,15 @@ _IMPLIED_PARTS = [
 _WEEKDAY_BESIDE = re.compile(
     r"(?<=[昨今明]日)(?:丸|まる)?1日(?:中|じゅう)?(?=の|に|\Z)|(?<=[先今来]週)(?:1|一)週間(?=の|に|\Z)|"
     rf"(?<=\d日)\s*\(?(?P<after>[{WEEKDAY_NAMES}])(?:曜日?)?\)?(?![本間])|\((?P<bracketed>[{WEEKDAY_NAMES}])曜?日?\)"
-    rf"|(?<![a-z])(?P<before>{DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?,?\s+(?=(?:the )?\d{{1,2}}(?:st|nd|rd|th)|(?:{MONTH_NAMES})[a-z]*\.? \d|\d{{1,2}} (?:{MONTH_NAMES}))"
+    rf"|(?<![a-z])(?P<before>{DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?,?\s+(?=(?:the )?\d{{1,2}}(?:st|nd|rd|th)"
+    rf"|(?:{MONTH_NAMES})[a-z]*\.? \d|\d{{1,2}} (?:{MONTH_NAMES}))"
 )
 # What may separate the dates of one day: 去年の10月, friday of last week, 10月17日(金).
 _CONNECTORS = re.compile(
-    rf"['’]s(?![a-z])|に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=[にはいま]|\Z)|\([{WEEKDAY_NAMES}]曜?日?\)|[{WEEKDAY_NAMES}]曜日?|[のにはも、,()\s-]|日中|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
-    r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|one day|some day|back|earlier|later|just|only|exactly|more than|some|still|maybe|probably|approximately)(?![a-z])"
+    rf"['’]s(?![a-z])|に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=[にはいま]|\Z)|\([{WEEKDAY_NAMES}]曜?日?\)|[{WEEKDAY_NAMES}]曜日?|[のにはも、,()\s-]|日中"
+    rf"|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
+    r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|one day|some day|back|earlier|later|just|only|exactly|more than"
+    r"|some|still|maybe|probably|approximately)(?![a-z])"
 )
 _END_OF_MONTH = re.compile("月の?末|end of")
 _THIRD_OF_MONTH = 11
@@ -181,8 +187,8 @@ FindDirection = Callable[[], Direction | None]
 def read_date(plain: str, today: date, *, after: date | None = None, find_direction: FindDirection | None = None) -> DayReading | None:
     """The date that the whole of a normalized text is; None where it is none.
 
-    Where it may be one of several years, it is the latest that is not in the future. `after`: the beginning of a range of which it is the end.
-    `find_direction` returns whether it is to come; it is only called where that matters.
+    Where it may be one of several years, it is the latest that is not in the future. `after`: the beginning of a range of which it is the
+    end. `find_direction` returns whether it is to come; it is only called where that matters.
     """
     if len(plain) > LONGEST_WORDS:
         return None
@@ -217,8 +223,8 @@ def _on_weekday(spans: Sequence[DaySpan], plain: str) -> Sequence[DaySpan]:
 
 
 def with_single_day(reading: DayReading, plain: str, today: date, find_direction: FindDirection | None = None) -> DayReading:
-    """The reading with the one day that its words count: 一週間前 is seven days ago, 月末 the last day of the month, and 年内 that of the year, unless
-    it tells of what is past."""
+    """The reading with the one day that its words count: 一週間前 is seven days ago, 月末 the last day of the month, and 年内 that of the year,
+    unless it tells of what is past."""
     first, after = reading.days
     within = find_direction and first < today < after - ONE_DAY and _WITHIN.search(plain) and find_direction() != "last"
     if within or (find_direction and _TO_THE_END.search(plain) and after - first > ONE_DAY):
@@ -361,8 +367,8 @@ def _side_by_side(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
 
 
 def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo, *, late: bool) -> TimeRange | None:
-    """The end of a range, which may leave out the month or year of its beginning. A clock time is the last moment; `late`: the beginning is in the
-    second half of a day."""
+    """The end of a range, which may leave out the month or year of its beginning. A clock time is the last moment; `late`: the beginning
+    is in the second half of a day."""
     begun = start.start.astimezone(zone).date() if start.start != EVER.start else None
     try:
         if begun and (day := _DAY_OF_MONTH.fullmatch(plain)):
@@ -434,8 +440,8 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
 def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
     """A range in UTC from a day, `A..B` (either end may be missing, both are included), or words.
 
-    A part of a day means the whole day, a night also the hours after midnight; only a clock time means its hour or minute: a memory of which only
-    the day is known is not left out. 頃 and around include the neighboring days.
+    A part of a day means the whole day, a night also the hours after midnight; only a clock time means its hour or minute: a memory of
+    which only the day is known is not left out. 頃 and around include the neighboring days.
 
     Raises:
         InvalidInput: it is no date, or ends before it begins.
@@ -450,8 +456,8 @@ def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
 
 
 def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
-    """The moment in UTC at which something ends that is to last until the time of `text`: of a day or a longer span its end, of a clock time or a
-    count of hours that moment. A duration (30d, P2W, 12時間) counts from now. A date without a year is the next one.
+    """The moment in UTC at which something ends that is to last until the time of `text`: of a day or a longer span its end, of a clock
+    time or a count of hours that moment. A duration (30d, P2W, 12時間) counts from now. A date without a year is the next one.
 
     Raises:
         InvalidInput: it is no date, or is not in the future.
@@ -482,7 +488,8 @@ def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
 
 
 def named_dates(query: str, now: datetime, zone: ZoneInfo, *, upcoming: bool = False) -> list[TimeRange]:
-    """The spans that a query names, in UTC. A date without a year means that date in each of the last years, with `upcoming` also the next one."""
+    """The spans that a query names, in UTC. A date without a year means that date in each of the last years, with `upcoming` also the next
+    one."""
     recognized, today = recognize(query), now.astimezone(zone).date()
     return times_of(recognized, dates_asked(recognized, today, upcoming=upcoming), now, zone)
 

@@ -28,7 +28,8 @@ _DAY_ALONE = bounded(r"(\d{1,2})日")
 _SHORT_MONTHS = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 _FIGURE = bounded("[0-9]")
 _MONTH_BESIDE_DAY = bounded(
-    rf"(?<![a-z])(?:{_SHORT_MONTHS})(?=\.?\s(?:the\s)?\d{{1,2}}(?:st|nd|rd|th)?(?:\s?[-–]\s?\d{{1,2}})?+(?![\d%]|:\d))|(?<=\d )(?:{_SHORT_MONTHS})(?![a-z])"
+    rf"(?<![a-z])(?:{_SHORT_MONTHS})(?=\.?\s(?:the\s)?\d{{1,2}}(?:st|nd|rd|th)?(?:\s?[-–]\s?\d{{1,2}})?+(?![\d%]|:\d))"
+    rf"|(?<=\d )(?:{_SHORT_MONTHS})(?![a-z])"
     r"|(?<![a-z])(?:march|may)(?=\s\d{1,2}(?:\s?[-–]\s?\d{1,2}(?:\s(?:in|at)\s|[.,:;!)]|\Z)|(?:st|nd|rd|th)?,?\s(?:19|20)\d\d))"
     r"|(?<=\d )(?:march|may)(?=,?\s(?:19|20)\d\d)"
 )
@@ -40,9 +41,9 @@ _RECURS = bounded(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?:
 def days_of_statement(text: str | Recognized, told_on: date | None) -> list[DaySpan]:
     """The spans of at most a month that a statement names, as meant on the local day on which it was told; at most ten.
 
-    Its relative words count from the nearest date that governs them, else from `told_on`; where that is not known, they name nothing. A date that does not
-    say of which year it is, is the next or the last one by the tense of its sentence; without one it is the current one, such as 8月 in August, or none.
-    A day of every year, such as a birthday, is the last one and those of the next years.
+    Its relative words count from the nearest date that governs them, else from `told_on`; where that is not known, they name nothing. A
+    date that does not say of which year it is, is the next or the last one by the tense of its sentence; without one it is the current
+    one, such as 8月 in August, or none. A day of every year, such as a birthday, is the last one and those of the next years.
     """
     recognized = recognize(text[:READ_CHARACTERS]) if isinstance(text, str) else text
     if not (recognized.matches or _FIGURE.search(recognized.plain)):

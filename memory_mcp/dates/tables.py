@@ -1,7 +1,8 @@
 """The tables of date expressions: dates of the calendar, dates counted from today, weeks and days of the week, seasons, vague times.
 
-A row is a kind, a pattern, what a match may mean as seen from today, the latest first, and examples for the grammar in docs/dates.md. `needs`: words of
-which a text must have one; without them it needs a figure. Of rows that match the same text the earlier one counts, so longer readings come first.
+A row is a kind, a pattern, what a match may mean as seen from today, the latest first, and examples for the grammar in docs/dates.md.
+`needs`: words of which a text must have one; without them it needs a year. Of rows that match the same text the earlier one counts, so
+longer readings come first.
 """
 
 import re
@@ -47,8 +48,8 @@ _Value = TypeVar("_Value")
 class Expression:
     """One kind of date expression.
 
-    `recurs_after`: of a word such as 金曜 or 17日, in how many days from today the latest such day is the next one. `counted`: the single day that a
-    count of weeks, months or years means as a moment. `is_alone`: a day of the week or month, which only a sentence dates.
+    `recurs_after`: of a word such as 金曜 or 17日, in how many days from today the latest such day is the next one. `counted`: the single day
+    that a count of weeks, months or years means as a moment. `is_alone`: a day of the week or month, which only a sentence dates.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Expression:
     recurs_after: tuple[int, ...] = ()
     counted: Resolver | None = None
     is_alone: bool = False
+    needs_japanese: tuple[str, ...] = ()
 
 
 def row(
@@ -71,7 +73,9 @@ def row(
     counted: Resolver | None = None,
     is_alone: bool = False,
 ) -> Expression:
-    return Expression(kind, bounded(pattern), resolve, examples, tuple(needs.split()), recurs_after, counted, is_alone)
+    words = tuple(needs.split())
+    japanese = tuple(word for word in words if re.search("[a-z]", word) is None)
+    return Expression(kind, bounded(pattern), resolve, examples, words, recurs_after, counted, is_alone, japanese)
 
 
 def numbered(patterns: Iterable[str], prefix: str) -> str:
@@ -222,14 +226,17 @@ def _week_of_day(match: re.Match[str], today: date) -> Iterator[DaySpan]:
 
 # fmt: off
 NTH_DAYS = [
-    row(NTH, r"(?<![a-z])(?:the )?(?P<nth>first|second|third|fourth|fifth|last) (?P<what>(?:mon|tues|wednes|thurs|fri|satur|sun)day|day|weekend) "
-        rf"(?:of|in) {_ENGLISH_MONTH}", _english_nth, "the first Monday of October", "last day of September", "the last weekend of last month",
-        needs="day weekend"),
-    row(NTH, rf"(?<![a-z])(?:the )?(?P<nth>{'|'.join(_ORDINALS)})(?P<what>) of {_ENGLISH_MONTH}", _english_nth, "the third of October", needs="of"),
+    row(NTH, r"(?<![a-z])(?:the )?(?P<nth>first|second|third|fourth|fifth|last) (?P<what>(?:mon|tues|wednes|thurs|fri|satur|sun)day|day"
+        r"|weekend) "
+        rf"(?:of|in) {_ENGLISH_MONTH}", _english_nth, "the first Monday of October", "last day of September",
+        "the last weekend of last month",
+        needs="first second third fourth fifth last"),
+    row(NTH, rf"(?<![a-z])(?:the )?(?P<nth>{'|'.join(_ORDINALS)})(?P<what>) of {_ENGLISH_MONTH}", _english_nth, "the third of October",
+        needs="of"),
     row(NTH, rf"(?:(?:(?P<year>\d{{4}})年)?(?P<month>\d{{1,2}})月|(?P<near>{_NEAR_MONTHS}))の?"
         rf"(?:第(?P<nth>[1-5一二三四五])の?(?P<what>[{WEEKDAY_NAMES}])曜日?"
         rf"|(?:(?P<first>最初)|(?P<last>最後))の(?:(?P<whole>日(?!曜)|週末)|(?P<weekday>[{WEEKDAY_NAMES}])曜日?))",
-        _japanese_nth, "10月の第2月曜", "9月最後の日曜", "先月の最後の日", needs="第 最"),
+        _japanese_nth, "10月の第2月曜", "9月最後の日曜", "先月の最後の日", needs="第 最初 最後"),
     row(NTH, rf"(?<![a-z])(?:the )?week of (?P<name>{_FULL_MONTH_NAME}) (?P<number>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)"
         r"|(?<!\d)(?P<month>\d{1,2})月(?P<day>\d{1,2})日の週(?![末明])", _week_of_day, "the week of October 6", "10月6日の週", needs="week 週"),
 ]
@@ -242,7 +249,7 @@ FULL_DATES = [
 YEARS = [
     row(FISCAL, rf"(?:(?<!\d)(?P<year>\d{{4}})|(?P<named>一昨|再来|[昨去前今本来]))年度の?(?:{_PART_OF_FISCAL_YEAR})?", _fiscal_year,
         "2024年度", "今年度", "昨年度末", needs="年度"),
-    row(YEAR, r"(?<!\d)((?:19|20)\d|[2-9])0(?:年代|s(?![a-z]))", lambda m, t: [_decade(int(m[1]))], "1990年代", "80年代", "the 1990s"),
+    row(YEAR, r"(?<!\d)((?:19|20)\d|[2-9])0(?:年代|s(?![a-z]))", lambda m, t: [_decade(int(m[1]))], "1990年代", "80年代", "the 1990s", needs="年代 0s"),
     row(YEAR, r"(?<!\d)(\d{4})年(?!\d)|\A(\d{4})\Z", lambda m, t: [year_of(int(m[1] or m[2]))], "2024年", "2024"),
 ]
 DAYS_AND_MONTHS = [
@@ -261,16 +268,20 @@ DAYS_AND_MONTHS = [
     row(DAY, rf"(?<![a-z])(?P<last>last\s+)?{named_group(MONTH_NAME, 'month')}\s+(?:the\s+)?{named_group(_DAY, 'day')}(?!\d)(?:,?\s+(?P<year>\d{{4}}))?",
         _english_day, "October 17, 2025", "October 17", "Oct 17th", "last October 17", needs=_MONTHS_NEED),
     row(DAY, rf"(?<![a-z\d])(?:the\s+)?{named_group(_DAY, 'day')}(?:\s+of)?(?P<last>\s+last)?\s+{named_group(MONTH_NAME, 'month')}(?![a-z])"
-        r"(?:,?\s+(?P<year>\d{4}))?", _english_day, "17 October 2025", "17 Oct", "the 17th of October", "the 17th of last October", needs=_MONTHS_NEED),
-    row(MONTH, rf"(?<![a-z]){MONTH_NAME},?\s+(?:of\s+)?(\d{{4}})", lambda m, t: [month_of(int(m[2]), MONTHS[m[1]])], "October 2025", needs=_MONTHS_NEED),
+        r"(?:,?\s+(?P<year>\d{4}))?", _english_day, "17 October 2025", "17 Oct", "the 17th of October", "the 17th of last October",
+        needs=_MONTHS_NEED),
+    row(MONTH, rf"(?<![a-z]){MONTH_NAME},?\s+(?:of\s+)?(\d{{4}})", lambda m, t: [month_of(int(m[2]), MONTHS[m[1]])], "October 2025",
+        needs=_MONTHS_NEED),
     row(MONTH, rf"(?<![a-z])(?<!and )(?<!to )(?<!until )(?<!through ){MONTH_NAME}(?:,| of| in)? (last|this|next) year(?![a-z])",
         lambda m, t: [month_of(t.year - _ENGLISH_BACK[m[2]], MONTHS[m[1]])], "October last year", needs="year"),
     row(MONTH, rf"(?<![a-z])(last|this|next) year(?:'s|’s| in)? {MONTH_NAME}(?![a-z])",
         lambda m, t: [month_of(t.year - _ENGLISH_BACK[m[1]], MONTHS[m[2]])], "last year's October", needs="year"),
-    row(MONTH, rf"(?<![a-z])last\s+{MONTH_NAME}(?![a-z])", lambda m, t: [months_back(t, (t.month - MONTHS[m[1]] - 1) % 12 + 1)], "last October",
+    row(MONTH, rf"(?<![a-z])last\s+{MONTH_NAME}(?![a-z])", lambda m, t: [months_back(t, (t.month - MONTHS[m[1]] - 1) % 12 + 1)],
+        "last October",
         needs="last"),
     row(MONTH, rf"(?<![a-z])(this|next)\s+(?:(?!mar|may){MONTH_NAME}|(march|mar|may)(?=\s*(?:[?.,!;:]|\Z)))",
-        lambda m, t: [month_of(t.year + (m[1] == "next" and MONTHS[m[2] or m[3]] <= t.month), MONTHS[m[2] or m[3]])], "this October", "next May",
+        lambda m, t: [month_of(t.year + (m[1] == "next" and MONTHS[m[2] or m[3]] <= t.month), MONTHS[m[2] or m[3]])], "this October",
+        "next May",
         needs="this next"),
 ]
 QUARTERS = [
@@ -279,21 +290,25 @@ QUARTERS = [
     row(QUARTER, r"(?<!\d)(\d{4})年?(?:の|\s*)(?:q|第)([1-4])(?:四半期|(?![\w週]))", lambda m, t: [_quarter(int(m[1]), m[2])],
         "2024年第1四半期", "2024 Q1", needs="q 第"),
     row(QUARTER, r"(?<![a-z\d])h(?P<a>[12])\s?(?P<b>\d{4})(?!\d)|(?<!\d)(?P<c>\d{4})\s?h(?P<d>[12])(?![a-z\d])",
-        lambda m, t: [_months_from_to(int(m["b"] or m["c"]), int(m["a"] or m["d"]) * 6 - 5, int(m["a"] or m["d"]) * 6)], "H1 2025", "2025H1",
+        lambda m, t: [_months_from_to(int(m["b"] or m["c"]), int(m["a"] or m["d"]) * 6 - 5, int(m["a"] or m["d"]) * 6)], "H1 2025",
+        "2025H1",
         needs="h1 h2"),
     row(QUARTER, "([今前先来])四半期|(?<![a-z])(last|previous|this|next) quarter(?![a-z])",
         lambda m, t: [_quarter_back(t, _QUARTERS_BACK.get(m[1] or m[2], 0))], "前四半期", "last quarter", needs="四半期 quarter"),
 ]
 MONTHS_IN_QUESTIONS = [
     row(MONTH, rf"(?<![a-z])(?:between|from) {MONTH_NAME}\s+(?:and|to|until|till|through) {MONTH_NAME}",
-        lambda m, t: each_year(t, lambda year: _months_from_to(year, MONTHS[m[1]], MONTHS[m[2]])), "between May and July", needs="between from"),
+        lambda m, t: each_year(t, lambda year: _months_from_to(year, MONTHS[m[1]], MONTHS[m[2]])), "between May and July",
+        needs="between from"),
     row(MONTH, rf"(?<![a-z])(?:in|during|since|around|about|early|mid|late|for(?! (?:april|may|june|august)))[ -]{MONTH_NAME}(?![a-z])",
         lambda m, t: _month_in_each_year(t, MONTHS[m[1]]), "in October", "since May", needs=_MONTHS_NEED),
 ]
-YEAR_IN_QUESTIONS = row(YEAR, r"(?<![a-z])(?:in|since|during)\s+((?:19|20)\d{2})(?!\d)", lambda m, t: [year_of(int(m[1]))], "in 2024", needs="in since")
+YEAR_IN_QUESTIONS = row(YEAR, r"(?<![a-z])(?:in|since|during)\s+((?:19|20)\d{2})(?!\d)", lambda m, t: [year_of(int(m[1]))], "in 2024",
+    needs="in since")
 FIGURES_ALONE = [
     row(DAY, r"\A(\d{4})(\d\d)(\d\d)\Z", lambda m, t: [day_of(date(*_numbers(m)))], "20251017"),
-    row(DAY, r"(?<!\d)(\d{1,2})[/-](\d{1,2})[/-](\d{4})(?!\d)", lambda m, t: [_american(*_numbers(m))], "10/17/2025", "10-17-2025", needs="/ -"),
+    row(DAY, r"(?<!\d)(\d{1,2})[/-](\d{1,2})[/-](\d{4})(?!\d)", lambda m, t: [_american(*_numbers(m))], "10/17/2025", "10-17-2025",
+        needs="/ -"),
     row(DAY, r"(?<!\d)(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)", lambda m, t: [day_of(date(*_numbers(m)[::-1]))], "17.10.2025", needs="."),
     row(DAY, r"(?<![\d/])(\d{1,2})/(\d{1,2})(?![\d/])", lambda m, t: _day_in_each_year(t, int(m[1]), int(m[2])), "10/17 9:00", needs="/"),
 ]
@@ -303,7 +318,8 @@ CALENDAR_ALONE = [
     row(QUARTER, r"(?:第|q)([1-4])(?!週)(?:四半期)?|(?:the )?(first|second|third|fourth) quarter(?=\Z)",
         lambda m, t: [_quarter(t.year, m[1] or m[2])], "第1四半期", "Q3", needs="第 q"),
     row(YEAR, r"(?<!\d)((?:19|20)\d{2})(?!\d)", lambda m, t: [year_of(int(m[1]))], "late 2024"),
-    row(MONTH, rf"(?<![a-z]){MONTH_NAME}(?![a-z])", lambda m, t: _month_in_each_year(t, MONTHS[m[1]]), "October", "early October", needs=_MONTHS_NEED),
+    row(MONTH, rf"(?<![a-z]){MONTH_NAME}(?![a-z])", lambda m, t: _month_in_each_year(t, MONTHS[m[1]]), "October", "early October",
+        needs=_MONTHS_NEED),
 ]
 # fmt: on
 
@@ -327,7 +343,8 @@ _AFTER_A_DAY = (
 )
 # What follows a number that is no count: 17 people and 3 miles are no days.
 NO_COUNT = (
-    r"(?=\s*(?:\Z|[.,;:!?)\]\"'’–—-]|(?:is|was|are|were|will|at|in|on|for|with|from|to|and|or|but|we|[Ii]|he|she|it|they|the|a|an|my|our|his|her|their"
+    r"(?=\s*(?:\Z|[.,;:!?)\]\"'’–—-]|(?:is|was|are|were|will|at|in|on|for|with|from|to|and|or|but|we|[Ii]|he|she|it|they|the|a|an|my|our"
+    r"|his|her|their"
     r"|there|until|till|through|as|because|when|while|after|before|this|last|next|every|each|(?:19|20)\d\d)\b|[^\x00-\x7f]))"
 )
 
@@ -352,6 +369,7 @@ DAY_OF_MONTH_ALONE = row(
     _day_of_month,
     "17日",
     "the 17th",
+    needs=" ".join([*(f"{digit}日" for digit in range(10)), "1st", "2nd", "3rd", *(f"{digit}th" for digit in range(10))]),
     recurs_after=(30, 61),
     is_alone=True,
 )
@@ -476,14 +494,17 @@ LATELY = [
     row(LATELY_KIND, rf"(?:{_HERE}(?:{_NUMBER}[、,~〜・-])?(?P<n1>{_NUMBER}|数|半(?=年)){_JAPANESE_UNIT.format('u1')}(?:以内)?"
         rf"|(?P<n2>{_NUMBER}|数|半(?=年)){_JAPANESE_UNIT.format('u2')}以内)(?!前)", _until_today,
         "ここ2、3日", "1週間以内", "数日以内", "過去30日間", "ここ一週間", "ここ数日", "この半年", needs="ここ この 過去 直近 最近 以内"),
-    row(LATELY_KIND, rf"(?<![a-z])(?:(?:last|past|within) (?P<n1>{_COUNT}) {_UNIT.format('u1')}|(?:last|past) (?P<n2>few|several|couple(?: of)?) {_UNIT.format('u2')}"
+    row(LATELY_KIND, rf"(?<![a-z])(?:(?:last|past|within) (?P<n1>{_COUNT}) {_UNIT.format('u1')}|(?:last|past) (?P<n2>few|several"
+        rf"|couple(?: of)?) {_UNIT.format('u2')}"
         r"|past (?P<u3>day|week|month|year)|(?:the|this) last (?P<u4>week|fortnight|month|year)(?!['’]| of)"
         r"|(?:in|within|over|during) the last (?P<u5>day)(?!['’]| of)|(?:last|past) (?P<n6>half) (?:a )?(?P<u6>year))(?![a-z])",
         lambda m, t: [UNITS["月"](t + ONE_DAY, 6, rolling=True)] if m["n6"] else _until_today(m, t),
-        "the last 3 days", "past two weeks", "the last few days", "past week", "the last month", "within the last day", needs="last past within"),
+        "the last 3 days", "past two weeks", "the last few days", "past week", "the last month", "within the last day",
+        needs="last past within"),
 ]
 LONG_AGO = [
-    row(AGO, rf"(?P<then>{_NEAR_YEARS}|先月|[先来]週)の(?:(?P<exactly>今日)|今(?:ごろ|頃|時分)|同じ(?:頃|ころ|時期))|(?<![a-z])this time last (?P<unit>year|month|week)",
+    row(AGO, rf"(?P<then>{_NEAR_YEARS}|先月|[先来]週)の(?:(?P<exactly>今日)|今(?:ごろ|頃|時分)|同じ(?:頃|ころ|時期))|(?<![a-z])this time last (?P<unit>year"
+        rf"|month|week)",
         _this_day, "おととしの今日", "一昨年の今頃", "去年の今日", "去年の今頃", "先月の今日", "先週の今日", "来週の今日", "this time last year",
         "this time last month", needs="の今 の同じ this"),
     row(AGO, rf"(?:数|(?P<n>{_NUMBER})(?:[ヶケかカ箇]?月?[、,~〜・-](?P<n2>{_NUMBER}))?)(?:(?P<unit>[日週年])間?|(?<=数)[ヶケかカ箇]月|(?<!数)[ヶケかカ箇]?月)"
@@ -496,9 +517,12 @@ LONG_AGO = [
     row(AGO, "半月前", lambda m, t: [_around(t - timedelta(days=15), 2)], "半月前", needs="前"),
     row(AGO, "(?<![a-z])half a year ago", lambda m, t: [months_back(t, 6)], "half a year ago", needs="ago",
         counted=lambda m, t: [day_of(same_day_of_month(t, 6))]),
-    row(AGO, rf"(?<![a-z\d])(?:(?:(?P<n>{_COUNT})(?:(?: or |-| to )(?P<n2>{_COUNT}))?|(?P<few>(?:an? )?(?:few|several)|some)|(?P<couple>(?:a )?couple(?: of)?))\s+"
-        rf"(?:(?P<half>years? and a half|and a half years)|{_UNIT.format('unit')}(?P<so> or (?:two|three|so))?)|(?P<bare>week|fortnight|month|year))"
-        r"\s+(?:ago|back)(?P<today> today)?(?![a-z])", _english_ago, "two or three weeks ago", "one and a half years ago", "a week or so ago",
+    row(AGO, rf"(?<![a-z\d])(?:(?:(?P<n>{_COUNT})(?:(?: or |-| to )(?P<n2>{_COUNT}))?|(?P<few>(?:an? )?(?:few|several)|some)"
+        rf"|(?P<couple>(?:a )?couple(?: of)?))\s+"
+        rf"(?:(?P<half>years? and a half|and a half years)|{_UNIT.format('unit')}(?P<so> or (?:two|three|so))?)|(?P<bare>week|fortnight"
+        rf"|month|year))"
+        r"\s+(?:ago|back)(?P<today> today)?(?![a-z])", _english_ago, "two or three weeks ago", "one and a half years ago",
+        "a week or so ago",
         "a couple of weeks ago", "a few days ago", "3 days ago", "two weeks back", "fortnight ago", "a year ago today", needs="ago back",
         counted=_as_moment(_english_ago)),
 ]
@@ -506,23 +530,26 @@ NEAR_DAYS = [
     row(NEAR, numbered(_NEAR_DAYS.values(), "d"), lambda m, t: [day_of(t + timedelta(days=chosen(m, "d", _NEAR_DAYS)))],
         "さきおととい", "一昨々日", "おととい", "the day before yesterday", "the night before last", "昨日", "夕べ", "yesterday", "last night", "今日", "今朝",
         "today", "tonight", "しあさって", "あさって", "the day after tomorrow", "明日", "明朝", "tomorrow",
-        needs="日 朝 夜 晩 べ おと あさ あし きのう day night tomorrow this last"),
+        needs="昨日 今日 明日 本日 昨夜 昨晩 今朝 今夜 今晩 明朝 明晩 明後日 明々後日 明明後日 一昨 きのう おととい おとつい ゆうべ 夕べ あした あさって day night tomorrow this last"),
 ]
 BEFORE_LAST = [
     row(FROM_NOW, rf"(?<![a-z])(?:the )?(?P<unit>month|year) (?P<which>{'|'.join(_BEFORE_LAST)})",
-        lambda m, t: [UNITS[m["unit"]](t, _BEFORE_LAST[m["which"]])], "the month after next", "the year after next", "the month before last",
+        lambda m, t: [UNITS[m["unit"]](t, _BEFORE_LAST[m["which"]])], "the month after next", "the year after next",
+        "the month before last",
         "the year before last", needs="month year"),
 ]
 MONTHS_AND_YEARS = [
     row(FROM_NOW, f"({_NEAR_MONTHS})|({_NEAR_YEARS})|(?<![a-z])(last|previous|this|next) (month|year)",
-        lambda m, t: [months_back(t, MONTHS_BACK[m[1]]) if m[1] else year_of(t.year - YEARS_BACK[m[2]]) if m[2] else UNITS[m[4]](t, _ENGLISH_BACK[m[3]])],
-        "先月", "先々月", "再来月", "last month", "去年", "おととし", "再来年", "last year", needs="月 年 おととし month year"),
+        lambda m, t: [months_back(t, MONTHS_BACK[m[1]]) if m[1] else year_of(t.year - YEARS_BACK[m[2]]) if m[2] else UNITS[m[4]](t,
+        _ENGLISH_BACK[m[3]])],
+        "先月", "先々月", "再来月", "last month", "去年", "おととし", "再来年", "last year", needs=" ".join([*MONTHS_BACK, *YEARS_BACK, "month", "year"])),
 ]
 # Tried before 今日 and today, which are part of them.
 FROM_TODAY = [
     row(TO_COME, rf"(?<![a-z\d])(?P<n1>{_COUNT}) (?P<u1>week)s? from (?:today|now)|(?P<n2>{_NUMBER})(?P<u2>週)間後の(?:今日|今頃|今ごろ)",
         lambda m, t: [day_of(_later(m, t, as_moment=True)[0][0])], "two weeks from now", "2週間後の今日", needs="from 後"),
-    row(TO_COME, rf"(?<![a-z\d])(?P<n1>{_COUNT}) {_UNIT.format('u1')} from (?:today|now)|(?<![a-z])in (?P<n2>{_COUNT}) {_UNIT.format('u2')}(?:['’]s? time)?(?![a-z])",
+    row(TO_COME, rf"(?<![a-z\d])(?P<n1>{_COUNT}) {_UNIT.format('u1')} from (?:today|now)"
+        rf"|(?<![a-z])in (?P<n2>{_COUNT}) {_UNIT.format('u2')}(?:['’]s? time)?(?![a-z])",
         _later, "in 3 days", "two months from today", needs="from in", counted=_as_moment(_later)),
 ]
 # In a sentence 3日後 is after something else.
@@ -626,10 +653,13 @@ WEEKS = [
     # 退院の2週間後の土曜 counts from another day.
     row(WEEKDAY_KIND, rf"(?P<n>{_NUMBER})週間?(?:前|(?<!の\d週間)(?<!の\d週)(?P<later>後))の?(?P<name>[{WEEKDAY_NAMES}])曜日?",
         lambda m, t: _in_week(t, m["name"], number_of(m["n"]) * (-1 if m["later"] else 1)), "2週間前の金曜", "2週間後の土曜", needs="曜"),
-    row(WEEKDAY_KIND, rf"(?<![a-z]){WEEKDAY} {COUNT} weeks? ago", lambda m, t: _in_week(t, m[1], number_of(m[2])), "Friday two weeks ago", needs="ago"),
+    row(WEEKDAY_KIND, rf"(?<![a-z]){WEEKDAY} {COUNT} weeks? ago", lambda m, t: _in_week(t, m[1], number_of(m[2])), "Friday two weeks ago",
+        needs="ago"),
     row(WEEKDAY_KIND, rf"{_WEEK}末?の?{_JAPANESE_WEEKDAY}", lambda m, t: _in_week(t, m[2], m[1]), "先週の金曜", "来週の月曜日", "先週末の土曜", needs="曜"),
-    row(WEEKDAY_KIND, rf"(?<![a-z])(last|this|next) week(?:'s|,| on)? {WEEKDAY}", lambda m, t: _in_week(t, m[2], m[1]), "last week on Friday", needs="week"),
-    row(WEEKDAY_KIND, rf"(?<![a-z]){WEEKDAY}(?: of)? (last|this|next) week(?!end)", lambda m, t: _in_week(t, m[1], m[2]), "Friday of last week", needs="week"),
+    row(WEEKDAY_KIND, rf"(?<![a-z])(last|this|next) week(?:'s|,| on)? {WEEKDAY}", lambda m, t: _in_week(t, m[2], m[1]),
+        "last week on Friday", needs="week"),
+    row(WEEKDAY_KIND, rf"(?<![a-z]){WEEKDAY}(?: of)? (last|this|next) week(?!end)", lambda m, t: _in_week(t, m[1], m[2]),
+        "Friday of last week", needs="week"),
     row(WEEK, f"(?P<week>{_WEEK[1:-1]})(?:の?(?:(?P<weekdays>平日|ウィークデー)|(?P<monday>週?明け)|(?P<weekend>週?末|土日))|(?!の今(?:日|頃|ごろ)))",
         _named_week, "先週の平日", "来週明け", "先週末", "今週の土日", "先週", "今週", "来週", "さ来週", needs="週"),
     row(WEEK, "(?:今度|次)の?週明け", lambda m, t: _in_week(t, "月", -1), "次の週明け", needs="明け"),
@@ -641,34 +671,42 @@ WEEKS = [
     row(WEEK, "(?:今度|次)の?週末", lambda m, t: [_weekend(t, 0 if t.weekday() < SATURDAY else -1)], "今度の週末", needs="週末"),
     row(WEEK, "この週末", lambda m, t: [_weekend(t, 0)], "この週末", needs="週末"),
     row(WEEK, rf"(?<![a-z\d]){COUNT} weekends? ago", lambda m, t: [_weekend(t, number_of(m[1]))], "two weekends ago", needs="weekend"),
-    row(WEEKDAY_KIND, rf"(?<![a-z\d]){COUNT} {_WHOLE_WEEKDAY}s? ago", lambda m, t: _weekday_before(t, m[2], number_of(m[1])), "two Fridays ago", needs="ago"),
+    row(WEEKDAY_KIND, rf"(?<![a-z\d]){COUNT} {_WHOLE_WEEKDAY}s? ago", lambda m, t: _weekday_before(t, m[2], number_of(m[1])),
+        "two Fridays ago", needs="ago"),
     row(WEEKDAY_KIND, rf"(?<![a-z])(?:the )?{_WHOLE_WEEKDAY} (?:(before last)|after next)(?![a-z])",
         lambda m, t: _weekday_before(t, m[1], 2) if m[2] else _next_weekday(t, m[1], 1), "the Friday before last", "the Monday after next",
         needs="before after"),
     row(WEEKDAY_KIND, rf"(?<![a-z])a week ago(?: on)? {WEEKDAY}", lambda m, t: _in_week(t, m[1], 1), "a week ago on Friday", needs="ago"),
 ]
 NAMED_WEEKDAYS = [
-    row(WEEKDAY_KIND, rf"(?<![a-z])(?:last|this past)\s+{WEEKDAY}", lambda m, t: _weekday_before(t, m[1]), "last Friday", needs="last past"),
+    row(WEEKDAY_KIND, rf"(?<![a-z])(?:last|this past)\s+{WEEKDAY}", lambda m, t: _weekday_before(t, m[1]), "last Friday",
+        needs="last past"),
     row(WEEKDAY_KIND, rf"(?<![a-z])(this|next)\s+{WEEKDAY}", lambda m, t: _in_week(t, m[2], m[1]), "next Friday", needs="this next"),
 ]
 ENGLISH_WEEKS = [
     row(WEEK, rf"(?<![a-z])(?:the )?week(end)? ({'|'.join(_BEFORE_LAST)})",
-        lambda m, t: [(_weekend if m[1] else week_of)(t, _BEFORE_LAST[m[2]])], "the weekend after next", "the week after next", "the weekend before last",
+        lambda m, t: [(_weekend if m[1] else week_of)(t, _BEFORE_LAST[m[2]])], "the weekend after next", "the week after next",
+        "the weekend before last",
         "the week before last", needs="week"),
     row(WEEK, "(?<![a-z])(?:the|this) past weekend", lambda m, t: [_latest_weekend(t)], "this past weekend", needs="weekend"),
-    row(WEEK, "(?<![a-z])(last|previous|this|next) week(?:(end)|(?! of))", lambda m, t: [(_weekend if m[2] else week_of)(t, WEEKS_BACK[m[1]])],
+    row(WEEK, "(?<![a-z])(last|previous|this|next) week(?:(end)|(?! of))", lambda m, t: [(_weekend if m[2] else week_of)(t,
+        WEEKS_BACK[m[1]])],
         "last weekend", "last week", needs="week"),
 ]
-SINCE_WEEKDAY = row(WEEKDAY_KIND, rf"(?<![a-z])since {WEEKDAY}", lambda m, t: [(_latest_weekday(t, m[1])[0][0], t + ONE_DAY)], "since Friday", needs="since")
+SINCE_WEEKDAY = row(WEEKDAY_KIND, rf"(?<![a-z])since {WEEKDAY}", lambda m, t: [(_latest_weekday(t, m[1])[0][0], t + ONE_DAY)],
+    "since Friday", needs="since")
 WEEKS_LATER = [
     row(TO_COME, rf"(?<![a-z])(?:in {COUNT} weeks?,?(?: on)? {WEEKDAY}|{WEEKDAY} in {COUNT} weeks?)(?![a-z])",
-        lambda m, t: _in_week(t, m[2] or m[3], -number_of(m[1] or m[4])), "in two weeks on Saturday", "Saturday in two weeks", needs="week"),
-    row(TO_COME, rf"(?<![a-z\d]){COUNT} weeks? from {WEEKDAY}", lambda m, t: _next_weekday(t, m[2], number_of(m[1])), "a week from Friday", needs="week"),
+        lambda m, t: _in_week(t, m[2] or m[3], -number_of(m[1] or m[4])), "in two weeks on Saturday", "Saturday in two weeks",
+        needs="week"),
+    row(TO_COME, rf"(?<![a-z\d]){COUNT} weeks? from {WEEKDAY}", lambda m, t: _next_weekday(t, m[2], number_of(m[1])),
+        "a week from Friday", needs="week"),
     row(TO_COME, rf"(?<![a-z]){WEEKDAY} week(?![a-z])", lambda m, t: _next_weekday(t, m[1], 1), "Friday week", needs="week"),
 ]
 WEEKDAYS_ALONE = [
     row(WEEKDAY_ALONE_KIND, f"前の?{_JAPANESE_WEEKDAY}", lambda m, t: _weekday_before(t, m[1]), "前の金曜", needs="曜"),
-    row(WEEKDAY_ALONE_KIND, rf"{_JAPANESE_WEEKDAY}|(?<![a-z]){WEEKDAY}", lambda m, t: _latest_weekday(t, m[1] or m[2]), "金曜", "Friday", recurs_after=(6,),
+    row(WEEKDAY_ALONE_KIND, rf"{_JAPANESE_WEEKDAY}|(?<![a-z]){WEEKDAY}", lambda m, t: _latest_weekday(t, m[1] or m[2]), "金曜", "Friday",
+        recurs_after=(6,),
         needs=_NEED_WEEKDAY),
 ]
 WEEKENDS_ALONE = [
@@ -680,11 +718,14 @@ WEEKENDS_ALONE = [
 DAYS_OF_SENTENCES = [
     row(WEEKDAY_KIND, rf"(?<![毎隔翌各週月年第前日(・]|[\d一二三四五])(?<![毎隔翌各週月年前後初みの日]の)(?<!その)(?<!ある)([{WEEKDAY_NAMES}])曜(?:日(?!曜))?{_AFTER_A_WEEKDAY}"
         rf"|(?<![a-z(-])(?<!\d )(?<!\d, ){_NO_NAMES}{_WHOLE_WEEKDAY}(?!,? (?:the )?\d(?!\d?(?::\d| ?[ap]m))"
-        rf"|,? (?:{_SHORT_MONTH_NAMES})|'s)(?:\s(?:early )?(?:morning|afternoon|evening|night)(?!s))?(?! live| lights| (?:morn|after|even)|s)"
-        rf"(?:{NO_COUNT}|(?=\s\d{{1,2}}(?::\d\d|\s?[ap]\.?m))|(?<=\bon ......)(?![a-z])|(?<=\bon .......)(?![a-z])|(?<=\bon ........)(?![a-z])|(?<=\bon .........)(?![a-z]))",
+        rf"|,? (?:{_SHORT_MONTH_NAMES})|'s)(?:\s(?:early )?(?:morning|afternoon|evening|night)(?!s))?(?! live| lights| (?:morn|after"
+        rf"|even)|s)"
+        rf"(?:{NO_COUNT}|(?=\s\d{{1,2}}(?::\d\d|\s?[ap]\.?m))|(?<=\bon ......)(?![a-z])|(?<=\bon .......)(?![a-z])"
+        rf"|(?<=\bon ........)(?![a-z])|(?<=\bon .........)(?![a-z]))",
         lambda m, t: _around_today(t, WEEKDAYS[m[1] or m[2][:3]]), "金曜に何があった？", "金曜の予定は？", "What happened on Friday?", "What's on Friday?",
         needs="曜 day", is_alone=True),
-    row(WEEK, rf"(?<![毎隔翌各先今来のる週])(?:週末|土日){_AFTER_A_WEEKDAY}|(?<![a-z])(?<!after )(?<!before )the weekend(?! (?:before|after|when)){NO_COUNT}",
+    row(WEEK, rf"(?<![毎隔翌各先今来のる週])(?:週末|土日){_AFTER_A_WEEKDAY}|(?<![a-z])(?<!after )(?<!before )the weekend(?! (?:before|after"
+        rf"|when)){NO_COUNT}",
         lambda m, t: [_weekend(t, 0), _latest_weekend(t)], "週末は何してた？", "週末の予定は？", "What did I do on the weekend?", needs="週末 土日 weekend",
         is_alone=True),
 ]
@@ -752,6 +793,7 @@ SEASON_OF_YEAR = row(SEASON,
     rf"|(?<![a-z])(?P<which>last|this) {_ENGLISH_SEASON}|(?<![a-z]){_ENGLISH_SEASON}(?: of)?,? (?P<english>(?:19|20)\d\d)(?!\d)"
     rf"|(?<![a-z\d])(?P<count>{_COUNT}) (spring|summer|autumn|fall|winter)s? ago", _season_of_year,
     "去年の夏", "一昨昨年の夏", "2年前の夏", "昨秋", "last summer", "summer before last", "summer of 2024", "two summers ago", needs=_NEED_SEASON)
-SEASON_ALONE = row("seasons, as an argument", rf"{_JAPANESE_SEASON}|(?<![a-z])(?:in |during )?(?:the )?{_ENGLISH_SEASON}", _season_alone, "夏", "winter",
+SEASON_ALONE = row("seasons, as an argument", rf"{_JAPANESE_SEASON}|(?<![a-z])(?:in |during )?(?:the )?{_ENGLISH_SEASON}", _season_alone,
+    "夏", "winter",
     needs=_NEED_SEASON)
 # fmt: on

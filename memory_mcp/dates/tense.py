@@ -1,7 +1,7 @@
 """Whether a sentence is about a day to come or one that is past: 10月17日に会う, 10月17日に会った, due on 10月17日; and which a question asks for.
 
-The first verb behind the day decides, in English the last one before it; then words for plans. The rules know a few endings and words: a sentence
-without them shows neither.
+The first verb behind the day decides, in English the last one before it; then words for plans. The rules know a few endings and words: a
+sentence without them shows neither.
 """
 
 import re
@@ -67,14 +67,21 @@ _LATELY = bounded("先日|この前|前回|最後に|初めて|昨日")
 _NEXT_TIME = bounded("次の?|次回|今度|もうすぐ|楽しみ")
 
 _ENGLISH = bounded(
-    r"\b(?:(?P<was>(?:was|were) (?:due|going to|supposed to|scheduled|planned)|(?:should|could|would) have|had (?:planned|scheduled|booked|an?)|used to)"
-    r"|(?P<plan>(?:(?:was|were|got|been) )?(?:confirmed(?! on\s*$)|arranged|booked|reserved|invited)|(?:got|bought|won)(?: \w+){0,3}? tickets?(?= (?:for|to)\b)"
-    r"|due|deadline|will|won't|would|'ll|shall|going to|gonna|plans?|planned|planning|scheduled?|appointment|upcoming|reservation|postponed|rescheduled"
-    r"|(?:moved|pushed|shifted|switched|changed|put|set|settled)(?: (?!to\b)[\w']+){0,5}? (?:to|until|for)(?=(?: (?:the|[a-z]+day),?)?\s*$)|(?:settled|agreed) on(?=\s*$)"
-    r"|ha(?:ve|s) to|needs? to|must|should|supposed to|want to|hope to|let's|remind|remember to|don't forget|(?:is|are|it's)(?: on| at| set for)?(?: [a-z]+day,?)?(?=\s*$)"
-    r"|(?:is|are|am|'m|'re) \w+ing(?: \w+ed\b)?|see you|(?:can|could|shall) we|are you free|renews?|ha(?:s|ve) (?:an? )?(?:surgery|exam|appointment|meeting|game|flight|interview|date)"
+    r"\b(?:(?P<was>(?:was|were) (?:due|going to|supposed to|scheduled|planned)|(?:should|could|would) have|had (?:planned|scheduled"
+    r"|booked|an?)|used to)"
+    r"|(?P<plan>(?:(?:was|were|got|been) )?(?:confirmed(?! on\s*$)|arranged|booked|reserved|invited)|(?:got|bought"
+    r"|won)(?: \w+){0,3}? tickets?(?= (?:for|to)\b)"
+    r"|due|deadline|will|won't|would|'ll|shall|going to|gonna|plans?|planned|planning|scheduled?|appointment|upcoming|reservation"
+    r"|postponed|rescheduled"
+    r"|(?:moved|pushed|shifted|switched|changed|put|set|settled)(?: (?!to\b)[\w']+){0,5}? (?:to|until|for)(?=(?: (?:the"
+    r"|[a-z]+day),?)?\s*$)|(?:settled|agreed) on(?=\s*$)"
+    r"|ha(?:ve|s) to|needs? to|must|should|supposed to|want to|hope to|let's|remind|remember to|don't forget|(?:is|are|it's)(?: on| at"
+    r"| set for)?(?: [a-z]+day,?)?(?=\s*$)"
+    r"|(?:is|are|am|'m|'re) \w+ing(?: \w+ed\b)?|see you|(?:can|could|shall) we|are you free|renews?|ha(?:s|ve) (?:an? )?(?:surgery|exam"
+    r"|appointment|meeting|game|flight|interview|date)"
     r"|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
-    r"|(?P<past>was|were|did|didn't|went|met|had|saw|came|ate|got|took|bought|made|told|said|left|gave|began|became|felt|won|lost|wrote|ran|flew|drove|spoke"
+    r"|(?P<past>was|were|did|didn't|went|met|had|saw|came|ate|got|took|bought|made|told|said|left|gave|began|became|felt|won|lost|wrote"
+    r"|ran|flew|drove|spoke"
     r"|heard|broke|fell|found|paid|sent|spent|sold|taught|thought|built|kept|slept|died"
     r"|(?!(?:need|needed|indeed|speed|feed|exceed|hundred|naked|red|bed|wed|shed|united|limited)\b)[a-z]{2,}ed))\b",
     re.IGNORECASE,
@@ -82,8 +89,10 @@ _ENGLISH = bounded(
 _BY = bounded(r"\b(?:by|until|till|before)\s*$", re.IGNORECASE)
 # A sentence without a verb: dentist on Friday.
 _EVENT_ON = bounded(
-    r"\b(?:dentist|doctor|vet|surgery|exams?|test|interview|meeting|call|concert|gig|wedding|funeral|party|flight|trip|dinner|lunch|brunch|haircut"
-    r"|check-?up|match|game|recital|conference|presentation|demo|delivery|viewing)(?: (?:with|at|in|for|to) [a-z' ]{1,30}?)?(?: on|,|:)?(?: the)?\s*$",
+    r"\b(?:dentist|doctor|vet|surgery|exams?|test|interview|meeting|call|concert|gig|wedding|funeral|party|flight|trip|dinner|lunch"
+    r"|brunch|haircut"
+    r"|check-?up|match|game|recital|conference|presentation|demo|delivery|viewing)(?: (?:with|at|in|for|to) [a-z' ]{1,30}?)?(?: on|,"
+    r"|:)?(?: the)?\s*$",
     re.IGNORECASE,
 )
 _SINCE_IN_ENGLISH = bounded(r"\bsince\s*$", re.IGNORECASE)
@@ -96,8 +105,10 @@ _HABIT = bounded(
 )
 _PLAN_ASKED = bounded(
     rf"予定|スケジュール|用事|空いて|あいて(?=[るいま])|空き|暇|ひま(?=$|だ|か|で)|(?:何|なに|なん)(?:か|かは|が|も|の予定が)?(?:ある|あります|あった|ありました)|{PLANNED}"
-    r"|\b(?:what(?:'s| is| do (?:i|we) have| have (?:i|we) got)(?: (?:on|happening|planned|up|scheduled|due|the plan|going on|coming up))*(?: for| on)?(?: the)?\s*$"
-    r"|anything(?: (?:on|planned|scheduled|happening|going on|due))*(?: for| on)?(?: the)?\s*$|(?:(?:am|are) (?:i|we|you) (?:free|busy|available)"
+    r"|\b(?:what(?:'s| is| do (?:i|we) have| have (?:i|we) got)(?: (?:on|happening|planned|up|scheduled|due|the plan|going on"
+    r"|coming up))*(?: for| on)?(?: the)?\s*$"
+    r"|anything(?: (?:on|planned|scheduled|happening|going on|due))*(?: for| on)?(?: the)?\s*$|(?:(?:am|are) (?:i|we|you) (?:free|busy"
+    r"|available)"
     r"|agenda|calendar|schedule[sd]?|plans?|planned|appointments?|due)\b)"
 )
 _RECALLED = bounded(r"っけ|(?:予定|約束|締め?切り?|用事).*(?:だった|でした)")
@@ -146,8 +157,8 @@ def direction_of_relation(type_: str, other_end: str) -> Direction | None:
 
 
 def direction_of_text(text: str, positions: Iterable[tuple[int, int]]) -> Direction | None:
-    """Whether the sentences around the days at `positions`, else the others of the text, are about the future or the past; None where they show
-    neither, or both."""
+    """Whether the sentences around the days at `positions`, else the others of the text, are about the future or the past; None where they
+    show neither, or both."""
     named = list(positions)
     directions = {direction(*sentence_around(text, start, end)) for start, end in named} - {None}
     if not directions:

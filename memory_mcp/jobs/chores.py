@@ -14,6 +14,7 @@ from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
+from memory_mcp.relate import links as newer_links
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import backup, fts_segments, retention_rules, summarization
 
@@ -59,6 +60,13 @@ def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexCache,
             # What has expired is moved first, so that no model is asked about it, and no summary repeats it.
             lambda persona, now, settings: retention_rules.trash_expired(persona, now) or llm_extraction.step(persona, now, settings, chat),
             lambda settings: settings.graph.ask_model and settings.llm.chat_class is not None,
+            lambda _: LINKS_INTERVAL,
+            only_after_writes=True,
+        ),
+        Chore(
+            "newer",
+            lambda persona, now, settings: retention_rules.trash_expired(persona, now) or newer_links.step(persona, now, settings, chat),
+            lambda settings: settings.graph.judge_newer and settings.llm.chat_class is not None,
             lambda _: LINKS_INTERVAL,
             only_after_writes=True,
         ),

@@ -4,14 +4,16 @@ The table has readings of single kanji within words and names (dictionaries/READ
 are words only a text can tell: the caller says which kanji follow each other there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import cache
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache, cached_property
+from itertools import chain, islice, product
 
 from memory_mcp.language.synonyms import DIRECTORY
 
 FILE = "readings.tsv"
-# Kanji of a word, and those of them that may have a rare reading.
-LONGEST_WORD, RARE_LIMIT = 4, 1
+# Kanji of a word, those of them that may have a rare reading, and the readings of a word.
+LONGEST_WORD, RARE_LIMIT, READINGS_LIMIT = 4, 1, 16
 
 
 def words_read_as(kana: str, followers: Mapping[str, str]) -> Iterator[str]:
@@ -22,6 +24,15 @@ def words_read_as(kana: str, followers: Mapping[str, str]) -> Iterator[str]:
         yield from table.irregular.get(kana, ())
         yield from table.rest(kana, followers, "", 0)
         yield from table.rest(kana, followers, "", RARE_LIMIT)
+
+
+def readings_of(word: str) -> list[str]:
+    """How a word of a few kanji may be read in hiragana: as a whole, or by the usual readings of its kanji."""
+    table = _table()
+    if not table or len(word) > LONGEST_WORD:
+        return []
+    of_kanji = ("".join(read) for read in product(*(table.usual.get(kanji, ()) for kanji in word)))
+    return list(dict.fromkeys(islice(chain(table.of_word.get(word, ()), of_kanji, table.rare.get(word, ())), READINGS_LIMIT)))
 
 
 class _Table:
@@ -41,6 +52,21 @@ class _Table:
                 self.irregular[kana] = words
         self._longest = max(map(len, self._kanji))
 
+    @cached_property
+    def usual(self) -> dict[str, list[str]]:
+        """Kanji → its usual readings."""
+        return _inverted((kana, kanji) for kana, (usual, _) in self._kanji.items() for kanji in usual)
+
+    @cached_property
+    def rare(self) -> dict[str, list[str]]:
+        """Kanji → the readings that it has as a word or as a part of few."""
+        return _inverted((kana, kanji) for kana, (_, rare) in self._kanji.items() for kanji in rare)
+
+    @cached_property
+    def of_word(self) -> dict[str, list[str]]:
+        """Word of irregular reading → its readings."""
+        return _inverted((kana, word) for kana, irregular in self.irregular.items() for word in irregular)
+
     def rest(self, kana: str, followers: Mapping[str, str], word: str, rare_limit: int) -> Iterator[str]:
         """What begins with `word`, and is read further as `kana`."""
         if not kana:
@@ -51,6 +77,13 @@ class _Table:
                 for is_rare, kanji in enumerate(self._kanji.get(kana[:length], ())[: 1 + rare_limit]):
                     for one in kanji & after:
                         yield from self.rest(kana[length:], followers, word + one, rare_limit - is_rare)
+
+
+def _inverted(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    inverted: dict[str, list[str]] = defaultdict(list)
+    for kana, written in pairs:
+        inverted[written].append(kana)
+    return dict(inverted)
 
 
 @cache

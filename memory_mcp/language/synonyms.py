@@ -1,4 +1,4 @@
-"""Words that mean the same as those of a query, in Japanese and English: 結婚式 for "wedding", 忘年会 beside 飲み会.
+"""Words that mean the same as those of a query, in Japanese and English: 結婚式 for "wedding", 忘年会 beside 飲み会, おちゃ for お茶, km for キロ.
 
 The dictionaries are groups of words (dictionaries/README.md). They are read at the first query; without them there are no synonyms.
 """
@@ -16,6 +16,7 @@ import numpy as np
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
 from memory_mcp.language.tokens import is_grammar, is_single_kanji, normalise, query_phrases, query_tokens, tokens
+from memory_mcp.lexicon import mapping, words
 
 # The synonyms of one word, and the words of one query that have some.
 SYNONYMS_LIMIT, WORDS_LIMIT = 20, 12
@@ -23,10 +24,13 @@ SYNONYMS_LIMIT, WORDS_LIMIT = 20, 12
 CHARACTERS_LIMIT, LONGEST = 300, 10
 
 _MARKS = 1 << 20
-DIRECTORY, FILES = resources.files("memory_mcp.language") / "dictionaries", ("jmdict.tsv", "sudachi.tsv")
+DIRECTORY, FILES = resources.files("memory_mcp.language") / "dictionaries", ("jmdict.tsv", "sudachi.tsv", "polite.tsv")
 # Stands before a word that is found by the others of its group, but mostly means something else.
 _ONLY_FOUND = "-"
 _RUN = re.compile(f"[{HIRAGANA}{KATAKANA}{HAN}]+")
+# A word such as おかし is none in おかしい. What may follow one in hiragana.
+_POLITE_PREFIXES, _AFTER_POLITE = tuple(words("ja", "polite_prefixes")), "".join(words("ja", "particles")) + "だでさっじな"
+_HIRAGANA = re.compile(f"[{HIRAGANA}]+")
 # Would also be found as a part of other words: カー for 車 in カード. For an English word, such as bread, it may be the only one.
 _SHORT_KATAKANA = re.compile(f"[{KATAKANA}]{{2}}")
 _KANJI, _KATAKANA_RUN = re.compile(f"[{HAN}]"), re.compile(f"[{KATAKANA}]+")
@@ -87,7 +91,8 @@ def _words_in(text: str) -> Iterator[tuple[int, int]]:
 @cache
 def _dictionary() -> _Dictionary | None:
     text = "".join((DIRECTORY / name).read_text(encoding="utf-8") for name in FILES if (DIRECTORY / name).is_file())
-    return _Dictionary(text) if text else None
+    units = "".join(f"{unit}\t{names}\n" for unit, names in mapping("ja", "units").items())
+    return _Dictionary(text + units) if text else None
 
 
 def _found(dictionary: _Dictionary, query: str) -> Iterator[Synonyms]:
@@ -152,4 +157,11 @@ def _is_word(text: str, start: int, end: int) -> bool:
     """Whether a known word may be one there: a single kanji has no kanji beside it, and grammar is none."""
     if end - start == 1:
         return not (_KANJI.match(text, start - 1) if start else None) and not _KANJI.match(text, end)
+    if (
+        text[start] in _POLITE_PREFIXES
+        and _HIRAGANA.fullmatch(text, start, end)
+        and _HIRAGANA.match(text, end)
+        and text[end] not in _AFTER_POLITE
+    ):
+        return False
     return not all(map(is_grammar, tokens(text[start:end])))

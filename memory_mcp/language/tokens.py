@@ -2,8 +2,8 @@
 
 Japanese has no spaces, and a memory is often one short sentence. A run of Japanese becomes its single kanji plus all
 overlapping pairs of characters, so that 夕飯, 京都 and 苺 are found and a question shares pairs with the statement that
-answers it; Latin words are stemmed. Measured against a morphological dictionary, trigrams and substring search on
-Japanese memories: docs/decisions/0002-lexical-tokens.md.
+answers it; Latin words are stemmed, and signs between and around letters belong to a word: Wi-Fi is also wifi, and C++ is not C. Measured against a
+morphological dictionary, trigrams and substring search on Japanese memories: docs/decisions/0002-lexical-tokens.md.
 """
 
 import re
@@ -11,15 +11,17 @@ import threading
 import unicodedata
 from collections.abc import Sequence, Set
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
+from typing import NamedTuple
 
 import snowballstemmer
 
 from memory_mcp.characters import HAN, HIRAGANA, KANA, KATAKANA
 from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.lexicon import mapping, words
 
 # Part of the version of every index built from these tokens: raise it whenever the result of `tokens` changes, and stores rebuild.
-TOKENS_VERSION = "3"
+TOKENS_VERSION = "4"
 QUERY_TOKENS_LIMIT = 300
 QUERY_PHRASES_LIMIT = 60
 # What a word in katakana or Latin letters counts in a Japanese query: as many tokens as a word of two kanji has.
@@ -33,36 +35,32 @@ SHORT_TEXT = 60
 
 _OTHER_UNSPACED = "\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\uac00-\ud7af"  # Thai, Lao, Burmese, Khmer, Hangul
 UNSPACED = KANA + HAN + _OTHER_UNSPACED
+# A word in other letters, and what joins several to one: Wi-Fi, Node.js, AT&T. Signs around one belong to it: C++, C#, .NET.
+_PART = rf"[^\W_{UNSPACED}]+(?:'[a-z]+)*"
+_JOINT, _NO_LETTER = "[-\u2010-\u2013\u2212./&_]", rf"(?![^\W{UNSPACED}+#♯])"
 _RUN = re.compile(
     rf"(?P<unspaced>[{UNSPACED}]+)"
-    rf"|(?P<word>(?:(?![{UNSPACED}])[^\W_])+(?:'[a-z]+)*)"
+    rf"|(?P<word>(?:(?<![^\W{UNSPACED}])(?<!\.)\.(?=[^\W\d_{UNSPACED}]))?{_PART}(?:{_JOINT}{_PART})*(?:(?<=[^\W\d_])(?:\+\+|[+#♯]{_NO_LETTER}))?)"
     r"|(?P<symbol>[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
+_JOINTS = re.compile(_JOINT)
+# A point between digits is one of a number, and a comma before three of them is nothing.
+_NUMBER_POINT, _THOUSANDS, _POINT = re.compile(r"(?<=\d)\.(?=\d)"), re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), "·"
+_MIDDLE_DOT, _WITH_UNIT = re.compile(f"(?<=[{KATAKANA}])[・=](?=[{KATAKANA}])"), re.compile(r"(\d{1,12})([a-z]{1,4})")
+_SIGNS = mapping("en", "signs")
+# The parts and characters of a word that is also one without its signs, the characters of a part that a query looks for, and the digits of a long number.
+PARTS_LIMIT, LONGEST_WORD, LEAST_CHARACTERS, LEAST_DIGITS = 5, 40, 3, 7
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _KANJI = re.compile(f"[{HAN}]")
 _KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,{LONGEST_KATAKANA}}}")
 _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 
-# English function words match everything and distinguish nothing. They are dropped from queries only, so that the index stays
-# complete and this list can change without a rebuild.
-_STOPWORDS = frozenset(
-    "a an the and or but if of to in on at by for with about from into is are was were be been being am do does did doing "
-    "have has had having i you he she it we they me him her us them my your his its our their this that these those what "
-    "which who whom when where why how can could will would shall should may might must not no so than then there here "
-    "as s t what's who's where's when's how's that's it's there's i'm i've i'd let's don't doesn't didn't isn't aren't wasn't weren't "
-    "haven't hasn't hadn't can't couldn't won't wouldn't shouldn't".split()
-)
+_STOPWORDS, _UNITS = frozenset(words("en", "function_words")), frozenset(words("en", "units"))
 
 # What separates the words of a Japanese question. The pairs within these, and of their ends with a particle, say nothing of what is asked for.
-_PARTICLES = "はがをにでともへのかやねよ"
-_GRAMMAR = (
-    "です ます でした ました ません ですか ますか でしょう だった だったっけ っけ した して する され れた れて いた いて いる ている てた てる たい なる なった になる ない なかった ある あった あり "
-    "から まで より けど ので のに って とは には では という どう どこ どの どれ どんな どっち どちら いつ いくら なに なぜ だれ これ それ あれ この その あの こう そう まだ いま もう はい いい "
-    "じゃない じゃなくて ちゃった だって なんだ んだっけ なんで "
-    "こと もの よう とき ところ くれる くれた もらう もらった ください さん くん ちゃん さま たち しょう"
-).split()
+_PARTICLES, _GRAMMAR = "".join(words("ja", "particles")), words("ja", "grammar")
 _GRAMMAR_TOKENS = (
-    {"何", "誰"}
+    frozenset(words("ja", "asking"))
     | frozenset(word[index : index + 2] for word in _GRAMMAR for index in range(len(word) - 1))
     | frozenset(end + particle for end in {*(word[-1] for word in _GRAMMAR), *_PARTICLES} for particle in _PARTICLES)
 )
@@ -72,7 +70,6 @@ _BEFORE_OTHER_SCRIPT = re.compile(rf"[{HIRAGANA}][{KATAKANA}{HAN}]|[{KATAKANA}{H
 _stemmer, _stemming = snowballstemmer.stemmer("english"), threading.Lock()
 
 
-@lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
     # The stemmer holds the word that it works on: the words of two threads would get into each other.
     with _stemming:
@@ -80,8 +77,8 @@ def _stem(word: str) -> str:
 
 
 def forget_tokens() -> None:
-    """Clears the caches of stems and of tokens, after a text was erased for good."""
-    _stem.cache_clear()
+    """Clears the caches of words and of tokens, after a text was erased for good."""
+    _known_word.cache_clear()
     _tokens_of_short.cache_clear()
 
 
@@ -90,15 +87,25 @@ def normalise(text: str) -> str:
     return text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
 
 
+def plain(text: str) -> str:
+    """The normalized text as it is cut into tokens: each kanji in its usual form, numbers without commas, words in katakana without middle dots."""
+    text = with_usual_kanji(normalise(text))
+    if "," in text:
+        text = _THOUSANDS.sub("", text)
+    return _MIDDLE_DOT.sub("", text) if "・" in text or "=" in text else text
+
+
 def tokens(text: str) -> list[str]:
     """The tokens of a stored text, in order, with repetitions."""
-    return _tokens(text, drop=frozenset())
+    return list(_tokens_of_short(text)) if len(text) <= SHORT_TEXT else _tokens_of(text)
 
 
 def query_tokens(text: str) -> list[str]:
-    """The distinct tokens of a query, up to `QUERY_TOKENS_LIMIT`. A query that consists only of function words keeps them."""
-    kept = _tokens(text, drop=_STOPWORDS) or _tokens(text, drop=frozenset())
-    return list(dict.fromkeys(kept))[:QUERY_TOKENS_LIMIT]
+    """The distinct tokens of a query, and phrases of them, up to `QUERY_TOKENS_LIMIT`. A query that consists only of function words keeps them."""
+    runs = [(run.group(), run.lastgroup) for run in _RUN.finditer(plain(text))]
+    kept = [run for run in runs if run[0] not in _STOPWORDS] or runs
+    found = (token for written, script in kept for token in (_pairs(written) if script == "unspaced" else _word(written).asked))
+    return list(dict.fromkeys(found))[:QUERY_TOKENS_LIMIT]
 
 
 def weighed_query_tokens(text: str, known: Set[str] = frozenset()) -> list[str]:
@@ -111,7 +118,7 @@ def weighed_query_tokens(text: str, known: Set[str] = frozenset()) -> list[str]:
     found = query_tokens(text)
     if len(found) > QUERY_TOKENS_LIMIT // WORD_WEIGHT or not any(map(is_unspaced, found)):
         return found
-    words = [_pairs(word) for word in dict.fromkeys(_KATAKANA_WORD.findall(normalise(text)))]
+    words = [_pairs(word) for word in dict.fromkeys(_KATAKANA_WORD.findall(plain(text)))]
     words = [pairs for pairs in words if len(pairs) > 2 or " ".join(pairs) in known]
     replaced = {pair for pairs in words for pair in pairs}
     weighed = [token for token in found if token not in replaced for _ in range(1 if is_unspaced(token) else WORD_WEIGHT)]
@@ -125,9 +132,11 @@ def _last_part(pairs: Sequence[str]) -> Sequence[str]:
 
 def query_phrases(text: str) -> list[str]:
     """The pairs of words that stand side by side in a query, without function words. Where no spaces are written, pairs are tokens already."""
-    runs = ((run.group(), run.lastgroup) for run in _RUN.finditer(normalise(text)))
-    words = (_word(written) if script == "word" and written not in _STOPWORDS else None for written, script in runs)
-    pairs = dict.fromkeys(f"{word} {after}" for word, after in pairwise(words) if word and after)
+    runs = ((run.group(), run.lastgroup) for run in _RUN.finditer(plain(text)))
+    read = chain.from_iterable(
+        _word(written).stored if script == "word" and written not in _STOPWORDS else (None,) for written, script in runs
+    )
+    pairs = dict.fromkeys(f"{word} {after}" for word, after in pairwise(read) if word and after)
     return list(pairs)[:QUERY_PHRASES_LIMIT]
 
 
@@ -156,26 +165,64 @@ def jaccard(first: Set[str], second: Set[str]) -> float:
     return len(first & second) / len(first | second) if first or second else 0.0
 
 
-def _tokens(text: str, drop: frozenset[str]) -> list[str]:
-    return list(_tokens_of_short(text, drop)) if len(text) <= SHORT_TEXT else _tokens_of(text, drop)
-
-
 @lru_cache(maxsize=4_096)
-def _tokens_of_short(text: str, drop: frozenset[str]) -> tuple[str, ...]:
-    return tuple(_tokens_of(text, drop))
+def _tokens_of_short(text: str) -> tuple[str, ...]:
+    return tuple(_tokens_of(text))
 
 
-def _tokens_of(text: str, drop: frozenset[str]) -> list[str]:
+def _tokens_of(text: str) -> list[str]:
     result: list[str] = []
-    for run in _RUN.finditer(with_usual_kanji(normalise(text))):
-        if run.lastgroup == "unspaced":
-            result += _pairs(run.group())
-        elif run.group() not in drop:
-            result.append(_word(run.group()))
+    for run in _RUN.finditer(plain(text)):
+        result += _pairs(run.group()) if run.lastgroup == "unspaced" else _word(run.group()).stored
     return result
 
 
-def _word(written: str) -> str:
+class _Word(NamedTuple):
+    """The tokens that a text has for a word, its parts before the whole; and those by which a query finds it, the whole and all parts in a row first."""
+
+    stored: tuple[str, ...]
+    asked: tuple[str, ...]
+
+
+def _word(written: str) -> _Word:
+    return _known_word(written) if len(written) <= LONGEST_WORD else _read_word(written)
+
+
+@lru_cache(maxsize=32_768)
+def _known_word(written: str) -> _Word:
+    return _read_word(written)
+
+
+def _read_word(written: str) -> _Word:
+    if written.isalpha():
+        word = (_stemmed(written),)
+        return _Word(word, word)
+    core = written.removeprefix(".").rstrip("+#♯")
+    start = written.index(core)
+    before, after = _SIGNS.get(written[:start], ""), _SIGNS.get(written[start + len(core) :], "")
+    parts = _JOINTS.split(_NUMBER_POINT.sub(_POINT, core))
+    read = [_stemmed(part) for part in parts]
+    if len(parts) == 1 and not (before or after):
+        return _single(parts[0], read[0])
+    joined = "".join(parts)
+    if len(parts) > PARTS_LIMIT or len(joined) > LONGEST_WORD or (joined.isdecimal() and ("/" in core or len(joined) < LEAST_DIGITS)):
+        return _Word(tuple(read), tuple(dict.fromkeys(read)))
+    whole = _stemmed(f"{before}{joined}{after}")
+    least = LEAST_CHARACTERS + (len(parts) == 1)
+    telling = (word for part, word in zip(parts, read, strict=True) if len(part) >= least and part not in _STOPWORDS)
+    stored = read if len(core) > 1 else []
+    return _Word((*stored, whole), tuple(dict.fromkeys((whole, *([" ".join(read)] if len(read) > 1 else []), *telling))))
+
+
+def _single(written: str, read: str) -> _Word:
+    """A word of one part: a number with a unit is both, too, and one of several points begins with its first two."""
+    if (parts := _WITH_UNIT.fullmatch(written)) and parts[2] in _UNITS:
+        return _Word((*parts.groups(), read), (read, " ".join(parts.groups())))
+    numbers = read.split(_POINT)
+    return _Word((_POINT.join(numbers[:2]), read) if len(numbers) > 2 else (read,), (read,))
+
+
+def _stemmed(written: str) -> str:
     return written if written.isdecimal() else _stem(_unmarked(written)).replace("'", "")
 
 

@@ -265,7 +265,7 @@ def _insert(
     """Stores a new memory. Returns its id with those of the memories that it replaces, and the operation."""
     if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
         raise unknown_predecessor(draft.supersedes)
-    memory_id, key = memories.insert(connection, draft, now, now.astimezone(zone))
+    memory_id, key = memories.insert(connection, draft, now)
     chunk_table.add(connection, memory_id, chunks, draft.questions)
     if draft.embedded:
         chunk_table.resplit(connection, memory_id, draft.embedded.generation, draft.embedded.chunks)

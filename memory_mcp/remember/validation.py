@@ -105,7 +105,7 @@ def _kind(kind: str) -> Kind:
     for known in KINDS:
         if known == kind and known != "summary":
             return known
-    raise InvalidInput(f"kind is {kind[:80]!r}", "it is one of fact, conversation, experience", "Leave it out if unsure")
+    raise InvalidInput(f"kind is {kind[:80]!r}", "it is one of fact, conversation, experience, document", "Leave it out if unsure")
 
 
 def _state(state: Mapping[str, str]) -> dict[str, str]:

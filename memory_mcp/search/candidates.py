@@ -1,60 +1,228 @@
-"""Candidates from the words and the named dates of a query, and the union of all sources."""
+"""The memories that may become hits, a row each, with what their sources and the store know of them: columns that the signals of an answer read.
+
+Nothing is scored here. The database is read in one snapshot.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from functools import partial
+from itertools import chain
+from typing import Any
 
 import apsw
+import numpy as np
+import numpy.typing as npt
 
-from memory_mcp.domain import Candidate, Filters, Question, TimeRange
-from memory_mcp.language.spellings import spelled_otherwise
-from memory_mcp.language.synonyms import Synonyms, synonyms
-from memory_mcp.language.tokens import is_grammar, is_unspaced, query_phrases, query_tokens, tokens, weighed_query_tokens
-from memory_mcp.search.meaning import Meaning, similarities
+from memory_mcp.domain import Filters, Origin, Question, TimeRange
+from memory_mcp.language.forgetting_curve import forgetting_curve
+from memory_mcp.language.tokens import tokens
+from memory_mcp.personas.registry import Persona
+from memory_mcp.search.meaning import NOT_NEAR, Meaning, from_meaning, similarities
 from memory_mcp.search.other_scripts import as_synonyms
-from memory_mcp.store import memories, memory_dates
+from memory_mcp.search.question import Asked
+from memory_mcp.search.roles import assistants_among
+from memory_mcp.store import feedback, memories, memory_dates, memory_usage
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.lexical.token_frequencies import TokenCounts
+from memory_mcp.store.lexical.bm25_index import Terms
+from memory_mcp.store.session_order import adjacent_turns
+from memory_mcp.store.timestamps import from_text
 from memory_mcp.tracing import spanned
 
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
 CANDIDATES_PER_NAMED_DATE = 10
 
+# Too much happens in a named time of more than a month, such as a year, for it to decide: it counts this share.
+DECISIVE, LONG_TIME_SHARE = timedelta(days=35), 0.5
+_LONGEST_DAY = timedelta(hours=25)  # on which clocks go back
 
-def terms_of(
-    connection: apsw.Connection, counts: TokenCounts, question: Question, limit: int, *, beside_vectors: bool = False
-) -> bm25_index.Terms:
-    """What to look for by words: the query without its dates and, where the caller guessed an answer, that guess. With a `limit` of 0, where only known
-    memories are scored, words of the same sound are none of it."""
-    meant = synonyms(question.query)
-    return bm25_index.Terms(
-        search_tokens(question, meant, beside_vectors=beside_vectors),
-        query_phrases(question.query),
-        meant,
-        as_synonyms(connection, counts.stored, question.query) if limit else (),
-        whole_words(question.query, meant),
+# A store of the answer by its number, 0 the persona's own, and the id of a memory in it.
+Key = tuple[int, int]
+Column = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+# Starts and ends, in the format of the store.
+Times = Sequence[tuple[str, str]]
+NOTHING: Mapping[int, float] = {}
+NO_TIMES: Mapping[int, Times] = {}
+_NO_OPINION = (0.0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """A row for each memory. Columns of values have NaN where a value is not known.
+
+    `lexical` is a BM25 score, comparable only within one search. `dense` is a cosine: that of the nearest of `chunks`, or, if the memory's own questions
+    are more similar, between the two. `nearness` is the same without what all memories share, and with a part of the previous turn. `is_foreign`: it is
+    nearer to texts of another language than the query's.
+    `times` are those that a text names; `dates`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names
+    another. `is_named`: the query names its speaker; `is_assistants`: an assistant said it, and counts less.
+    `graph` is its share of the best association, `is_certain`: that alone makes it a hit. `retention` and `judged` are what use and judgements say of
+    it, `verdicts` the judgement that stands against it. `answers`: turn → the turn before it, where that asks something.
+    `rerank` is the score of a cross-encoder, `reranked` how far above what else it read that puts it.
+    """
+
+    keys: Sequence[Key]
+    origins: Sequence[Origin]
+    lexical: Column
+    dense: Column
+    nearness: Column
+    chunks: Sequence[int | None]
+    is_foreign: Flags
+    times: Sequence[Times]
+    dates: Column
+    is_named: Flags
+    is_assistants: Flags
+    graph: Column
+    is_certain: Flags
+    retention: Column
+    judged: Column
+    verdicts: Sequence[str]
+    answers: Mapping[Key, Key]
+    rerank: Column
+    reranked: Column
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def has_vectors(self) -> bool:
+        return not np.isnan(self.nearness).all()
+
+    @property
+    def session_ids(self) -> Sequence[tuple[int, str] | None]:
+        """The session of each row, with its store: those of different stores have nothing to do with each other, whatever their names."""
+        return [
+            (store, origin.session_id) if origin.session_id else None for (store, _), origin in zip(self.keys, self.origins, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A question to one store, by its `number` in the answer, what is known of it before the store is searched, and a connection to that."""
+
+    number: int
+    persona: Persona
+    connection: apsw.Connection
+    question: Question
+    asked: Asked
+    meaning: Meaning
+
+    @property
+    def limit(self) -> int:
+        """How many candidates each source gives."""
+        return self.asked.settings.fusion.candidates_per_source
+
+
+def from_sources(search: Search) -> Candidates:
+    """The candidates by meaning, words and named dates, each with all that is known of it."""
+    question, time = search.question, search.asked.time
+    near = from_meaning(search.connection, search.meaning, question.filters, search.limit)
+    dated = from_named_dates(search.connection, time.dates, question.filters, search.limit if time.is_vague else CANDIDATES_PER_NAMED_DATE)
+    limit = 0 if question.mode == "semantic" and near else search.limit
+    words = {} if time.is_vague else from_words(search, limit, [*near, *dated])
+    found = rows_of(search, dict.fromkeys([*near, *dated, *words]), words=words)
+    days = () if (found.dates == 1.0).any() else time.written
+    if not (days or time.years):
+        return found
+    written = dict.fromkeys(from_written_dates(search, days, time.years), search.asked.spans)
+    known = (memory_id for _, memory_id in found.keys)
+    return rows_of(search, dict.fromkeys([*known, *written]), words=words, times=written) if written else found
+
+
+def rows_of(
+    search: Search,
+    memory_ids: Iterable[int],
+    *,
+    words: Mapping[int, float] = NOTHING,
+    graph: Mapping[int, float] = NOTHING,
+    certain: frozenset[int] = frozenset(),
+    times: Mapping[int, Times] = NO_TIMES,
+) -> Candidates:
+    """These memories with all that is known of them. `words` has the lexical score of all that match, `graph` the association of those that have one;
+    `times` are those of memories whose text names them without a year. A memory that has no vector yet has no cosine."""
+    connection, asked, ids = search.connection, search.asked, list(memory_ids)
+    by_id = memories.origins(connection, ids)
+    ids = [memory_id for memory_id in ids if memory_id in by_id]
+    origins = [by_id[memory_id] for memory_id in ids]
+    near = similarities(connection, search.meaning, ids)
+    nearest = [near.get(memory_id, NOT_NEAR) for memory_id in ids]
+    named = {**memory_dates.of_memories(connection, ids), **times} if asked.time.dates else {}
+    speakers = asked.named({origin.source for origin in origins})
+    assistants = assistants_among(search.persona, origins) - speakers if asked.people_first else frozenset()
+    opinions = feedback.judgements(connection, ids) if asked.settings.fusion.judged_weight else {}
+    return Candidates(
+        keys=[(search.number, memory_id) for memory_id in ids],
+        origins=origins,
+        lexical=_column(ids, words),
+        dense=np.array([each.cosine for each in nearest]),
+        nearness=np.array([each.nearness for each in nearest]),
+        chunks=[each.chunk for each in nearest],
+        is_foreign=np.array([each.in_other_language for each in nearest], bool),
+        times=[named.get(memory_id, ()) for memory_id in ids],
+        dates=date_shares(asked, [(origin, named.get(memory_id, ())) for memory_id, origin in zip(ids, origins, strict=True)]),
+        is_named=np.array([origin.source in speakers for origin in origins], bool),
+        # A person may have an assistant's name.
+        is_assistants=np.array([origin.source in assistants and origin.role != "user" for origin in origins], bool),
+        graph=_column(ids, graph),
+        is_certain=np.array([memory_id in certain for memory_id in ids], bool),
+        retention=_column(ids, _retention(search, ids)),
+        judged=np.array([opinions.get(memory_id, _NO_OPINION)[0] for memory_id in ids]),
+        verdicts=[opinions.get(memory_id, _NO_OPINION)[1] for memory_id in ids],
+        answers=_answers(search, by_id),
+        rerank=np.full(len(ids), np.nan),
+        reranked=np.zeros(len(ids)),
     )
 
 
+def joined(parts: Sequence[Candidates]) -> Candidates:
+    """The rows of all parts."""
+    if len(parts) == 1:
+        return parts[0]
+    columns: dict[str, Any] = {}
+    for each in fields(Candidates):
+        values = [getattr(part, each.name) for part in parts]
+        if isinstance(values[0], Mapping):
+            columns[each.name] = {key: value for some in values for key, value in some.items()}
+        else:
+            columns[each.name] = np.concatenate(values) if isinstance(values[0], np.ndarray) else list(chain.from_iterable(values))
+    return Candidates(**columns)
+
+
+def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, float]:
+    """The best lexical matches, and those of `others` that match: by id, with their BM25 score. Where an assistant said some of the best, as many of what
+    people said are added."""
+    asked, filters = search.asked, search.question.filters
+    sounds = as_synonyms(search.connection, search.persona.words.stored, asked.time.words) if limit else ()
+    terms = asked.terms(beside_vectors=search.meaning.index is not None, same_sound=sounds)
+    matches = partial(lexical_matches, search, asked.time.words, terms)
+    if not (limit and asked.people_first):
+        return matches(filters, limit, others)
+    # People's are nearly always among twice as many, and another search costs as much as this one.
+    twice = matches(filters, 2 * limit, others)
+    best, rest = list(twice)[:limit], list(twice)[limit:]
+    origins = memories.origins(search.connection, twice if len(twice) > limit else ())
+    assistants = assistants_among(search.persona, [origins[memory_id] for memory_id in best if memory_id in origins])
+    by_people = [memory_id for memory_id in twice if assistants and origins[memory_id].source not in assistants][:limit]
+    chosen = {*best, *by_people, *others}
+    words = {memory_id: bm25 for memory_id, bm25 in twice.items() if memory_id in chosen}
+    if assistants and len(rest) >= limit and len(by_people) < limit:
+        words |= matches(replace(filters, other_sources=tuple(assistants)), limit)
+    if asked.time.is_recent and not filters.date_range:
+        # Of much that has its words, the best matches may all be old.
+        words |= matches(replace(filters, date_range=asked.time.dates[0]), limit)
+    return words
+
+
 @spanned("lexical")
-def from_words(
-    connection: apsw.Connection,
-    counts: TokenCounts,
-    query: str,
-    terms: bm25_index.Terms,
-    filters: Filters,
-    limit: int,
-    others: Sequence[int] = (),
-) -> dict[int, float]:
-    """The best lexical matches, and those of `others` that match: by id, with their BM25 score. Of a query without tokens those that have it as it is."""
+def lexical_matches(search: Search, query: str, terms: Terms, filters: Filters, limit: int, others: Sequence[int] = ()) -> dict[int, float]:
+    """The best matches of these terms, and those of `others` that match. Of a query without tokens those that have it as it is."""
     if not terms.tokens:
-        return dict.fromkeys(bm25_index.scan(connection, query, filters, limit), 1.0)
-    return dict(bm25_index.search(connection, terms, filters, limit, others, counts))
+        return dict.fromkeys(bm25_index.scan(search.connection, query, filters, limit), 1.0)
+    return dict(bm25_index.search(search.connection, terms, filters, limit, others, search.persona.words))
 
 
 @spanned("dates")
-def from_named_dates(
-    connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters, limit: int = CANDIDATES_PER_NAMED_DATE
-) -> list[int]:
+def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], filters: Filters, limit: int) -> list[int]:
     """The latest memories of the days that the query names, within the caller's date range; if it names none, those of that range."""
     chosen = filters.date_range
     if chosen and not spans:
@@ -69,62 +237,73 @@ def from_named_dates(
     return list(dict.fromkeys(memory_ids))
 
 
-def from_written_dates(connection: apsw.Connection, days: Sequence[str], years: Sequence[str], filters: Filters, limit: int) -> list[int]:
+def from_written_dates(search: Search, days: Sequence[str], years: Sequence[str]) -> list[int]:
     """Memories that have a day of the query as it is written, and no time: 「記念日は12月10日」 is of no certain year, 「金曜は燃えるゴミの日」 of no
-    certain week; and those that have its year, which is no time of its own, too long to be one."""
-    found = _with_phrases(connection, days, filters, limit)
-    timed = memory_dates.of_memories(connection, found)
-    of_years = _with_phrases(connection, years, filters, limit)
-    return list(dict.fromkeys([*of_years, *(memory_id for memory_id in found if memory_id not in timed)]))
+    certain week; and those that have its year, which is too long to be a time of theirs."""
+    found = _with_phrases(search, days)
+    timed = memory_dates.of_memories(search.connection, found)
+    return list(dict.fromkeys([*_with_phrases(search, years), *(memory_id for memory_id in found if memory_id not in timed)]))
 
 
-def _with_phrases(connection: apsw.Connection, spellings: Sequence[str], filters: Filters, limit: int) -> list[int]:
+def _with_phrases(search: Search, spellings: Sequence[str]) -> list[int]:
     phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in spellings))
-    return [memory_id for memory_id, _ in bm25_index.search(connection, bm25_index.Terms(phrases), filters, limit)] if phrases else []
-
-
-def union(connection: apsw.Connection, meaning: Meaning, words: Mapping[int, float], *others: Iterable[int]) -> list[Candidate]:
-    """Every candidate once, with both scores: a missing score would rank it last.
-
-    `words` has the lexical score of all that match. Only a memory that has no vector yet has no cosine.
-    """
-    scores = {memory_id: 0.0 for source in others for memory_id in source} | dict(words)
-    dense = similarities(connection, meaning, list(scores))
-    candidates = []
-    for memory_id, score in scores.items():
-        candidate = Candidate(memory_id, lexical=score)
-        if near := dense.get(memory_id):
-            candidate.dense, candidate.nearness, candidate.best_chunk = near.cosine, near.nearness, near.chunk
-            candidate.in_other_language, candidate.vector = near.in_other_language, near.vector
-        candidates.append(candidate)
-    return candidates
-
-
-def shown_tokens(query: str) -> list[str]:
-    """The tokens by which the part of a long memory is chosen that an answer shows: those of the query, then those of its synonyms."""
-    meant = (token for each in synonyms(query) for other in each.others for token in other.split())
-    return list(dict.fromkeys([*query_tokens(query), *meant]))
-
-
-def search_tokens(question: Question, meant: Sequence[Synonyms], *, beside_vectors: bool = False) -> list[str]:
-    """The tokens to search, and the phrases of other spellings. `meant`: the known words of the query. The guessed answer may be wrong, so the tokens of
-    the query count twice (docs/decisions/0016-questions-and-guesses.md). Beside vectors each token counts once (docs/decisions/0053-one-word-one-weight.md).
-    """
-    known_words = {each.word for each in meant}
-    asked, guess = (
-        query_tokens(text) if beside_vectors else weighed_query_tokens(text, known_words)
-        for text in (question.query, question.hypothetical)
-    )
-    known = set(asked)
-    guessed = [token for token in guess if token not in known]
-    others = [phrase for phrase in spelled_otherwise(question.query) if phrase not in known] if asked else []
-    return asked * 2 + guessed + others if guessed else asked + others
-
-
-def whole_words(query: str, meant: Sequence[Synonyms]) -> list[str]:
-    """The words of a Japanese query, as phrases of tokens: those that are known, and those in Latin letters; of any other query none."""
-    found = query_tokens(query)
-    if not any(map(is_unspaced, found)):
+    if not phrases:
         return []
-    in_japanese = [each.word for each in meant if is_unspaced(each.word) and not is_grammar(each.word)]
-    return in_japanese + [token for token in found if not is_unspaced(token)]
+    return [memory_id for memory_id, _ in bm25_index.search(search.connection, Terms(phrases), search.question.filters, search.limit)]
+
+
+def _column(ids: Sequence[int], values: Mapping[int, float]) -> Column:
+    return np.array([values.get(memory_id, 0.0) for memory_id in ids]) if values else np.zeros(len(ids))
+
+
+def _retention(search: Search, ids: Sequence[int]) -> Mapping[int, float]:
+    """What is left of each memory by its age, importance and uses, from 0 to 1; nothing, and no query, while that has no weight."""
+    decay, now = search.asked.settings.decay, search.asked.now
+    if not decay.weight:
+        return {}
+    found = memory_usage.usage(search.connection, ids)
+    return {
+        memory_id: forgetting_curve(touched, importance, uses, now, decay.half_life_days)
+        for memory_id, (touched, importance, uses) in found.items()
+    }
+
+
+def _answers(search: Search, origins: Mapping[int, Origin]) -> dict[Key, Key]:
+    """Turn → the turn before it, where that asks something."""
+    asking = [memory_id for memory_id, origin in origins.items() if origin.asks and origin.session_id]
+    after = adjacent_turns(search.connection, asking, "after") if asking else {}
+    return {(search.number, answer): (search.number, question) for question, answer in after.items()}
+
+
+def date_shares(asked: Asked, rows: Sequence[tuple[Origin, Times]]) -> Column:
+    """How far each memory is of a date that the query names, from 0 to 1."""
+    named = [
+        (since, until, 1.0 if date.end - date.start <= DECISIVE else LONG_TIME_SHARE)
+        for (since, until), date in zip(asked.spans, asked.time.dates, strict=True)
+    ]
+    if not named:
+        return np.zeros(len(rows))
+    return np.array(
+        [
+            max(counts * _date_share(since, until, origin, times, of_telling=asked.time.of_telling) for since, until, counts in named)
+            for origin, times in rows
+        ],
+        np.float64,
+    )
+
+
+def _date_share(since: str, until: str, origin: Origin, times: Times, *, of_telling: bool) -> float:
+    """1 for a memory of this named date, also of a day that it begins within, as today from now on, if that was told before. Half for one whose text
+    names a longer time, such as its month, or that was told on it, without a date of its own, while its text names another date. 1 for what was told on
+    it where the query asks for that: 「昨日言ってた結婚式」."""
+    if of_telling and since <= origin.told_at < until:
+        return 1.0
+    if any(end <= until and (since <= start or _is_day_under_way(since, start, end, origin)) for start, end in times):
+        return 1.0
+    if since <= origin.happened < until:
+        return 0.5 if times and not origin.is_dated else 1.0
+    return 0.5 * any(start < until and end > since for start, end in times)
+
+
+def _is_day_under_way(moment: str, start: str, end: str, origin: Origin) -> bool:
+    return origin.told_at < start < moment < end and from_text(end) - from_text(start) <= _LONGEST_DAY

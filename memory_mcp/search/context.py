@@ -1,9 +1,10 @@
 """The context of a conversation, in layers and within a budget: what matters most, the topic, summaries, what is to come, the latest memories."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 
 import apsw
 
@@ -13,11 +14,12 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.language.low_value import low_value
 from memory_mcp.language.tokens import jaccard, query_tokens, tokens
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.context_budget import Layered, shared
+from memory_mcp.search.context_budget import ORDER, Layer, Layered, shared
 from memory_mcp.search.moved_plans import still_upcoming
 from memory_mcp.search.outdated import outdated
-from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools, recall
-from memory_mcp.search.reading import statement_of
+from memory_mcp.search.page import statement_of
+from memory_mcp.search.pipeline import recall
+from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools
 from memory_mcp.search.roles import by_assistant
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.store import memories
@@ -34,9 +36,8 @@ LATEST_POOLS, SUMMARIES_POOL = (20, 60), 20
 SAME_SUMMARY, SAME_LATEST = 0.6, 0.5
 # So many of an assistant's lines are among the latest memories.
 ASSISTANTS_LINES = 1
-
-# What tells an assistant's lines among some memories.
-Assistants = Callable[[Sequence[Memory]], Callable[[Memory], bool]]
+# So many of the latest memories have a place whatever else there is.
+KEPT_FOR_LATEST = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,48 +61,76 @@ def context(
     indexes: IndexCache | None = None,
     deadline: float | None = None,
 ) -> Context:
-    """At most 10 memories for a conversation, none twice. Those that matter most come first, then the topical ones: they are the reason for the query.
-    With a `session_id` the latest are those of that conversation.
+    """At most 10 memories for a conversation, none twice: one that two layers have takes the place of the first, and the other layer has its next.
 
-    The topic gets the hits that summaries leave: docs/decisions/0017-layers-of-a-context.md. Of pools it shows what fits the topic, and their
-    latest memories where the persona has too few of its own: docs/decisions/0038-pools-and-packs.md.
+    Those that matter most come first, then the topical ones: they are the reason for the query, and get the places that nobody else takes
+    (docs/decisions/0017-layers-of-a-context.md). With a `session_id` the latest are those of that conversation. Of pools it shows what fits the
+    topic, and their latest memories where the persona has too few of its own (docs/decisions/0038-pools-and-packs.md).
     """
     layers = settings.context
     # Where expired memories can't be moved to the trash, nothing is shown that may repeat one.
     filters = Filters(unexpired_at=now if persona.has_expired else None)
+    until = shifted(now, timedelta(days=layers.upcoming_days))
+    latest_of = partial(_latest, persona, wanted=AT_MOST + layers.recent)
     with persona.database.read_briefly() as connection:
         core = memories.core(connection, layers.core_importance, filters, layers.core) if layers.core else []
-        told = replace(filters, session_id=session_id)
-        current = _latest_current(connection, told, AT_MOST + layers.recent, partial(by_assistant, persona))
-        upcoming = (
-            still_upcoming(
-                connection, persona.words, now, shifted(now, timedelta(days=layers.upcoming_days)), settings.zone, layers.upcoming
-            )
-            if layers.upcoming and not filters
-            else []
-        )
-        latest_summaries = memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL) if not filters else []
-    shown = "\n".join(memory.content for memory in (*core, *upcoming, *current[: layers.recent]))
-    summaries = _dissimilar((summary for summary in latest_summaries if _adds(summary, shown)), layers.summaries)
-    if query:  # plans take the places of all summaries but one first, then those of the topic
-        summaries = summaries[: max(layers.summaries - len(upcoming), min(layers.summaries, 1))]
-    spare = layers.summaries - len(summaries) - len(upcoming)
-    topical_count = max(layers.semantic + spare, min(layers.semantic, 1))
-    recalled = None
-    if query and topical_count:
-        question = Question(query=query, top_k=topical_count + SPARE_MATCHES, max_tokens=100_000)
+        latest = list(map(_whole, latest_of(connection, replace(filters, session_id=session_id))))
+        plans, summaries = list[Memory](), list[Memory]()
+        if not filters:
+            plans = still_upcoming(connection, persona.words, now, until, settings.zone, AT_MOST) if layers.upcoming else []
+            summaries = memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL) if layers.summaries else []
+    recalled, most = None, layers.semantic + layers.summaries
+    if query and most:
+        question = Question(query=query, top_k=most + SPARE_MATCHES, max_tokens=100_000)
         recalled = recall(persona, question, pools, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
-    informative = [hit for hit in recalled.hits if not low_value(hit.memory.content)] if recalled else []
-    topical = diverse(informative, topical_count, layers.mmr_lambda)
-    latest = [_whole(memory) for memory in current]
     if pools and len(latest) < layers.recent and not session_id:
-        latest += latest_of_pools(
-            persona,
-            pools,
-            lambda connection: _latest_current(connection, Filters(unexpired_at=now), AT_MOST, partial(by_assistant, persona)),
-        )
-    layered = _distinct(core, topical, summaries, upcoming, latest, layers.recent)[:AT_MOST]
-    return Context(shared(layered, max_tokens, query_tokens(query)), recalled)
+        latest += latest_of_pools(persona, pools, lambda connection: latest_of(connection, Filters(unexpired_at=now)))
+    places = _Places()
+    places.take("core", map(_whole, core), layers.core)
+    informative = [hit for hit in recalled.hits if places.has_none(hit) and not low_value(hit.memory.content)] if recalled else []
+    topical = diverse(informative, len(informative), layers.mmr_lambda)
+    kept = min(KEPT_FOR_LATEST, layers.recent)
+    places.take("semantic", topical, min(layers.semantic, places.left - kept))
+    places.take("upcoming", map(_whole, plans), min(layers.upcoming, places.left - kept))
+    for_summaries = min(layers.summaries, places.left - kept)
+    fresh = _different_first(places.unsaid(latest), layers.recent)
+    places.take("summary", _adding(summaries, [*places.hits, *fresh[: places.left - for_summaries]]), for_summaries)
+    places.take("semantic", topical, min(layers.summaries, places.left - len(fresh)))
+    places.take("recent", _different_first(places.unsaid(latest), min(layers.recent, places.left)), layers.recent)
+    return Context(shared(places.in_order, max_tokens, query_tokens(query)), recalled)
+
+
+@dataclass(slots=True)
+class _Places:
+    """The memories of a context by key, each in the first layer that took it."""
+
+    layered: dict[str, Layered] = field(default_factory=dict)
+
+    @property
+    def left(self) -> int:
+        return AT_MOST - len(self.layered)
+
+    @property
+    def hits(self) -> list[Hit]:
+        return [hit for _, hit in self.layered.values()]
+
+    @property
+    def in_order(self) -> list[Layered]:
+        return sorted(self.layered.values(), key=lambda layered: ORDER.index(layered[0]))
+
+    def has_none(self, hit: Hit) -> bool:
+        return hit.memory.key not in self.layered
+
+    def take(self, layer: Layer, hits: Iterable[Hit], count: int) -> None:
+        """Gives places to the first `count` of these that have none."""
+        self.layered.update({hit.memory.key: (layer, hit) for hit in islice(filter(self.has_none, hits), max(count, 0))})
+
+    def unsaid(self, hits: Iterable[Hit]) -> list[Hit]:
+        """Those that say nothing that another with a place says, or one before."""
+        new = {statement_of(hit.memory): hit for hit in self.hits}
+        for hit in hits:
+            new.setdefault(statement_of(hit.memory), hit)
+        return [hit for hit in new.values() if self.has_none(hit)]
 
 
 def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hit]:
@@ -125,28 +154,29 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
     return chosen
 
 
-def _latest_current(connection: apsw.Connection, filters: Filters, wanted: int, assistants: Assistants) -> list[Memory]:
-    """The latest informative memories without those that say what others replaced, and of assistants' lines only the latest."""
-    fresh = _latest_informative(connection, filters, wanted, assistants)
-    dropped = outdated(connection, fresh, [memory.id for memory in fresh if memory.supersedes])
-    return [memory for memory in fresh if memory.id not in dropped]
+def _latest(persona: Persona, connection: apsw.Connection, filters: Filters, wanted: int) -> list[Memory]:
+    """The latest informative memories, as many as are `wanted` or as there are among the latest, without those that say what others replaced.
 
-
-def _latest_informative(connection: apsw.Connection, filters: Filters, wanted: int, assistants: Assistants) -> list[Memory]:
-    """The latest memories that are informative: as many as are `wanted`, or as there are among the latest. Agents say a lot while they work: of the lines of
-    assistants only the `ASSISTANTS_LINES` latest, unless nobody else spoke."""
-    informative: list[Memory] = []
-    shown: list[Memory] = []
+    Agents say a lot while they work: of the lines of assistants only the `ASSISTANTS_LINES` latest, unless nobody else spoke.
+    """
     for pool in LATEST_POOLS:
         latest = memories.recent(connection, filters, pool)
         informative = [memory for memory in latest if not low_value(memory.content)]
-        theirs = list(filter(assistants(informative), informative))
-        kept = {memory.id for memory in theirs[:ASSISTANTS_LINES]}
-        further = {memory.id for memory in theirs} - kept
+        is_assistants = by_assistant(persona, informative)
+        further = {memory.id for memory in list(filter(is_assistants, informative))[ASSISTANTS_LINES:]}
         shown = [memory for memory in informative if memory.id not in further]
         if len(shown) >= wanted or len(latest) < pool:
             break
-    return shown if len(shown) > ASSISTANTS_LINES else informative
+    shown = shown if len(shown) > ASSISTANTS_LINES else informative
+    dropped = outdated(connection, shown, [memory.id for memory in shown if memory.supersedes])
+    return [memory for memory in shown if memory.id not in dropped]
+
+
+def _adding(summaries: Iterable[Memory], shown: Iterable[Hit]) -> Iterator[Hit]:
+    """The latest summaries that say something else than these hits and than a later summary: a day may consist of one conversation."""
+    text = "\n".join(hit.memory.content for hit in shown)
+    adding = [summary for summary in summaries if _adds(summary, text)]
+    return (_whole(adding[number]) for number in _unlike((summary.content for summary in adding), SAME_SUMMARY))
 
 
 def _adds(summary: Memory, shown: str) -> bool:
@@ -158,56 +188,21 @@ def _adds(summary: Memory, shown: str) -> bool:
     return 2 * len(repeated) < len(sentences)
 
 
-def _dissimilar(summaries: Iterable[Memory], count: int) -> list[Memory]:
-    """The latest summaries without those similar to a later one: a day may consist of one conversation."""
-    chosen: list[tuple[Memory, set[str]]] = []
-    for summary in summaries:
-        if len(chosen) == count:
-            break
-        words = set(tokens(summary.content))
-        if all(jaccard(words, others) < SAME_SUMMARY for _, others in chosen):
-            chosen.append((summary, words))
-    return [summary for summary, _ in chosen]
-
-
-def _distinct(
-    core: Iterable[Memory],
-    topical: Iterable[Hit],
-    summaries: Iterable[Memory],
-    upcoming: Iterable[Memory],
-    latest: Iterable[Hit],
-    recent: int,
-) -> list[Layered]:
-    """Each memory once and whole, in the first layer that has it; `recent` of the latest, which say nothing twice."""
-    seen: dict[str, Layered] = {}
-    for memory in core:
-        seen.setdefault(memory.key, ("core", _whole(memory)))
-    for hit in topical:
-        seen.setdefault(hit.memory.key, ("semantic", hit))
-    for memory in summaries:
-        seen.setdefault(memory.key, ("summary", _whole(memory)))
-    for memory in upcoming:
-        seen.setdefault(memory.key, ("upcoming", _whole(memory)))
-    said = {statement_of(hit.memory) for _, hit in seen.values()}
-    fresh: list[Hit] = []
-    for hit in latest:
-        if (statement := statement_of(hit.memory)) not in said:
-            said.add(statement)
-            fresh.append(hit)
-    return [*seen.values(), *(("recent", hit) for hit in _different_first(fresh, recent))]
-
-
 def _different_first(latest: Sequence[Hit], count: int) -> list[Hit]:
     """So many of the latest, in their order: those that are nearly another one only where there is nothing else."""
-    if len(latest) <= count:
-        return list(latest)
-    words = [set(tokens(hit.memory.content)) for hit in latest]
-    different: list[int] = []
-    for index, own in enumerate(words):
-        if all(jaccard(own, words[other]) < SAME_LATEST for other in different):
-            different.append(index)
-    alike = (index for index in range(len(latest)) if index not in different)
-    return [latest[index] for index in sorted([*different, *alike][:count])]
+    different = list(_unlike((hit.memory.content for hit in latest), SAME_LATEST)) if len(latest) > count else []
+    alike = (number for number in range(len(latest)) if number not in different)
+    return [latest[number] for number in sorted([*different, *alike][:count])]
+
+
+def _unlike(texts: Iterable[str], same: float) -> Iterator[int]:
+    """The numbers of the texts that share less than `same` of their tokens with each of these before them."""
+    chosen: list[set[str]] = []
+    for number, text in enumerate(texts):
+        words = set(tokens(text))
+        if all(jaccard(words, others) < same for others in chosen):
+            chosen.append(words)
+            yield number
 
 
 def _whole(memory: Memory) -> Hit:

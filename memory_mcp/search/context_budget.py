@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Literal
+from typing import Literal, get_args
 
 from memory_mcp.domain import Hit
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, LEAST_TEXT_TOKENS, WORTH_CUTTING_TOKENS, cut_to, labels_cost
 
-Layer = Literal["core", "recent", "semantic", "summary", "upcoming"]
+Layer = Literal["core", "semantic", "summary", "upcoming", "recent"]
+# The order in which they are shown.
+ORDER: tuple[Layer, ...] = get_args(Layer)
 Layered = tuple[Layer, Hit]
 
-# What matters most gets at most half of the budget. One hit gets at most a quarter of the budget while others follow, and the topic three quarters; where a quarter is too little to show
-# anything, the first of the others gets what shows it shortened.
+# What matters most gets at most half of the budget. One hit gets at most a quarter of the budget while others follow, and the topic three quarters;
+# where a quarter is too little to show anything, the first of the others gets what shows it shortened.
 CORE_SHARE, LARGEST_SHARE, KEPT_SHARE = 2, 4, 4
 # What a summary costs at most, besides its labels.
 SUMMARY_TOKENS = 120
@@ -30,10 +32,11 @@ def shared(layered: Sequence[Layered], max_tokens: int, words: Sequence[str]) ->
         _indexes(layered, layer) for layer in ("core", "semantic", "recent", "summary", "upcoming")
     )
     others = [index for indexes in zip_longest(latest, summaries, upcoming) for index in indexes if index is not None]
-    if max_tokens // KEPT_SHARE >= LEAST_SHOWN:
-        kept = min(max_tokens // KEPT_SHARE, sum(min(_cost(layered[index][1]), largest) for index in others))
-    else:
-        kept = _kept_for_other(layered[topical[0]][1], layered[others[0]][1], max_tokens) if topical and others else 0
+    # Of a small budget the first of the others gets what shows its beginning, unless the topic would then have nothing.
+    least = labels_cost(layered[others[0]][1].memory) + LEAST_TEXT_TOKENS if others else 0
+    kept = min(max(max_tokens // KEPT_SHARE, least), sum(min(_cost(layered[index][1]), largest) for index in others))
+    if topical and max_tokens - kept < labels_cost(layered[topical[0]][1].memory) + LEAST_TEXT_TOKENS:
+        kept = 0
     shown = _Shown(layered, words)
     shown.fill(core, max_tokens // CORE_SHARE, largest)
     shown.fill(topical, max_tokens - kept, largest)
@@ -79,15 +82,6 @@ class _Shown:
 
 def _indexes(layered: Sequence[Layered], wanted: str) -> list[int]:
     return [index for index, (layer, _) in enumerate(layered) if layer == wanted]
-
-
-def _kept_for_other(topical: Hit, other: Hit, max_tokens: int) -> int:
-    """The part of a small budget for a hit of another layer; 0 where the two don't fit."""
-    room = max_tokens - labels_cost(topical.memory) - min(estimate_tokens(topical.text), LEAST_TEXT_TOKENS)
-    least, enough = (
-        labels_cost(other.memory) + min(estimate_tokens(other.text), text) for text in (LEAST_TEXT_TOKENS, WORTH_CUTTING_TOKENS)
-    )
-    return max(least, min(enough, room // 2)) if room >= least else 0
 
 
 def _cost(hit: Hit) -> int:

@@ -113,14 +113,16 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
 
 
 class Similarity(NamedTuple):  # a recall makes some two hundred, and a frozen dataclass takes three times as long
-    """The cosine, the nearness and the nearest chunk of a memory, whether that is in another language than the query, and its vector apart from
-    what all share, if that is known."""
+    """The cosine, the nearness and the nearest chunk of a memory, and whether that is in another language than the query."""
 
     cosine: float
     nearness: float
-    chunk: int
+    chunk: int | None
     in_other_language: bool
-    vector: Vectors | None
+
+
+# Of a memory without a vector.
+NOT_NEAR = Similarity(float("nan"), float("nan"), None, in_other_language=False)
 
 
 def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, Similarity]:
@@ -163,7 +165,6 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
             nearness=_raised(near, question_near),
             chunk=known[row],
             in_other_language=known[row] in foreign,
-            vector=None if own is None else apart[row],
         )
     return similar
 

@@ -1,6 +1,6 @@
 """Words of a question that a store has in another script, found by their sound: 沢渡 for さわたり, Greta for グレタ, 千景 for Chikage.
 
-Words in katakana and in Latin letters are delimited by other characters. In a run of hiragana a word lies between the beginning of a text, a sign or
+A word with お or ご is the same without it: 仕事 for おしごと, おちゃ for お茶. Words in katakana and in Latin letters are delimited by other characters. In a run of hiragana a word lies between the beginning of a text, a sign or
 a particle, and the end, a particle or an honorific.
 """
 
@@ -13,6 +13,7 @@ from itertools import islice
 import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
+from memory_mcp.language.kanji_readings import readings_of
 from memory_mcp.language.romaji import in_hiragana
 from memory_mcp.language.spellings import Spelling, to_hiragana, to_katakana
 from memory_mcp.language.synonyms import Synonyms, phrase_as_written
@@ -32,6 +33,7 @@ _WORD = re.compile(
     f"(?P<katakana>[{KATAKANA}]{{2,{LONGEST_KATAKANA}}})|(?P<hiragana>[{HIRAGANA}][{HIRAGANA}ー]+)|(?P<latin>[{LATIN}]{{3,}})",
     re.IGNORECASE,
 )
+_KANJI_WORD = re.compile(f"(?<![{HAN}])([おご]?)([{HAN}]{{1,3}})(?![{HAN}])")
 _PARTICLES = "はがをにでともへのやな"
 _BEFORE = re.compile(
     f"(?<![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])|(?<=[{LATIN}])(?![{_PARTICLES}])|(?<=[{_PARTICLES}])|(?<=から)|(?<=まで)|(?<=より)",
@@ -67,7 +69,7 @@ def in_other_scripts(connection: apsw.Connection, stored: StoredWords, text: str
     stored.update(connection)
     words = list(islice(_words(stored, text[:CHARACTERS_LIMIT]), LOOKED_UP_LIMIT))
     known = held(connection, list({phrase_as_written(written) for word in words for written in (word.text, word.other_kana)}))
-    found: list[Spelling] = []
+    found = list(_polite_of_kanji(stored, text[:CHARACTERS_LIMIT]))
     until = 0
     for word in words:
         if word.start >= until:  # else a part of a longer word that was found
@@ -113,11 +115,30 @@ def _is_word(stored: StoredWords, text: str, start: int, end: int) -> bool:
 
 
 def _others(connection: apsw.Connection, stored: StoredWords, word: _Word, known: Set[str]) -> Iterator[Spelling]:
-    others = _of_latin(connection, stored, word, known) if word.script == "latin" else _of_kana(stored, word, known)
+    others = _of_latin(connection, stored, word, known) if word.script == "latin" else _of_kana(connection, stored, word, known)
     if others:
         yield from (Spelling(word.start, word.end, phrase_as_written(other)) for other in others)
     elif word.script == "katakana" and not known & {phrase_as_written(word.text), phrase_as_written(word.other_kana)}:
         yield from _of_compound(stored, word)
+
+
+def _polite_of_kanji(stored: StoredWords, text: str) -> Iterator[Spelling]:
+    """The words in kanji that the store has in hiragana, behind お or ご: おしごと of 仕事."""
+    for match in _KANJI_WORD.finditer(text):
+        prefix, kanji = match.groups()
+        kana = [f"{first}{reading}" for reading in readings_of(kanji) if prefix or len(reading) >= SHORTEST for first in prefix or "おご"]
+        yield from (Spelling(*match.span(), phrase_as_written(word)) for word in kana if stored.has_polite(word))
+
+
+def _without_prefix(connection: apsw.Connection, stored: StoredWords, word: str) -> list[str]:
+    """The words in kanji that the store has for a word with お or ご: 仕事 for おしごと. One of two kana has the prefix there, too: お茶 for おちゃ."""
+    kana = word[1:]
+    if word[0] not in "おご" or len(kana) < SHORTEST_NAME:
+        return []
+    words = {f"{word[0]}{kanji}": kanji for kanji in stored.read_as(kana)}
+    known = held(connection, list(map(phrase_as_written, words)))
+    polite = [both for both in words if phrase_as_written(both) in known]
+    return [*polite, *(kanji for both, kanji in words.items() if both in polite or len(kana) >= SHORTEST)]
 
 
 def _of_latin(connection: apsw.Connection, stored: StoredWords, word: _Word, known: Set[str]) -> list[str]:
@@ -132,13 +153,16 @@ def _of_latin(connection: apsw.Connection, stored: StoredWords, word: _Word, kno
     return [*(each for each in kana if phrase_as_written(each) in in_kana), *in_kanji, *stored.in_katakana(word.text)]
 
 
-def _of_kana(stored: StoredWords, word: _Word, known: Set[str]) -> list[str]:
+def _of_kana(connection: apsw.Connection, stored: StoredWords, word: _Word, known: Set[str]) -> list[str]:
     is_there = phrase_as_written(word.other_kana) in known if len(word.text) >= SHORTEST else stored.has_in_katakana(word.other_kana)
     in_other_kana = [word.other_kana] if is_there else []
     # Three kana may be a part of other words.
     is_known = phrase_as_written(word.text) in known or (bool(in_other_kana) and len(word.text) > SHORTEST)
     may_be_kanji = len(word.text) <= LONGEST and not (word.script == "katakana" and is_known)
-    others = [*(stored.read_as(to_hiragana(word.text)) if may_be_kanji else []), *in_other_kana]
+    in_kanji = stored.read_as(to_hiragana(word.text)) if may_be_kanji else []
+    if word.script == "hiragana" and not in_kanji:
+        in_kanji = _without_prefix(connection, stored, word.text)
+    others = [*in_kanji, *in_other_kana]
     if is_known or (word.script == "hiragana" and (others or len(word.text) < SHORTEST_IN_LATIN)):
         return others
     return [*others, *stored.in_latin(word.text)]

@@ -1,28 +1,39 @@
-"""Chooses the hits of an answer: those that reach the minimum score, cut to fit the token budget."""
+"""Chooses the hits of an answer: those that reach the minimum score and say different things, cut to fit the token budget."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Candidate, Confirmation, Detail, Hit, Memory
+from memory_mcp.domain import Confirmation, Detail, Hit, Memory
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
 from memory_mcp.language.budget import cut_to_tokens, estimate_tokens
 from memory_mcp.language.chunk import CHUNK_CHARACTERS
 from memory_mcp.language.excerpt import WINDOW_CHARACTERS, Span, excerpt
 from memory_mcp.language.micro_summary import micro_summary
+from memory_mcp.language.tokens import normalise
+from memory_mcp.search.candidates import Column
 from memory_mcp.search.meaning import Meaning
+from memory_mcp.search.signals import Scored
 from memory_mcp.tracing import spanned
 
-# Tokens of a hit besides its text, where an answer is read as text: key, date and age, score and punctuation.
-HIT_OVERHEAD_TOKENS = 20
+# Tokens of a hit besides its text, where an answer is read as text: key, dates and age, and punctuation.
+HIT_OVERHEAD_TOKENS = 14
 WORTH_CUTTING_TOKENS = 40
 # Tokens of the first hit's text that are always shown, whatever its labels cost.
 LEAST_TEXT_TOKENS = 12
 NOWHERE: Span = (0, 0)
-NOT_READ: Mapping[int, Confirmation] = {}
+NOT_READ: Mapping[str, Confirmation] = {}
+_NOT_SAID = re.compile(r"[\W_]+")
+
+
+# What a memory says, and its stated time, or those that its text names.
+Statement = tuple[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +43,22 @@ class Floor:
     least: float = 0.0
     by: Literal["score", "cosine", "reranker"] = "score"
 
-    def measure(self, candidate: Candidate) -> float:
-        """The value to compare with the floor. One of a named date reaches that of a model. A candidate without a cosine yet does, too; one that the
-        cross-encoder did not read doesn't.
+    def measure(self, scored: Scored) -> Column:
+        """The values to compare with the floor. What is of a named date reaches that of a model. What has no cosine yet does, too; what the cross-encoder
+        did not read doesn't.
         """
         if self.by == "score":
-            return candidate.score
-        if candidate.date_share:
-            return 1.0
-        if self.by == "reranker":
-            return candidate.rerank or 0.0
-        return 1.0 if candidate.dense is None else candidate.dense
+            return scored.score
+        candidates = scored.candidates
+        measured = np.nan_to_num(candidates.rerank) if self.by == "reranker" else np.nan_to_num(candidates.dense, nan=1.0)
+        return np.where(candidates.dates > 0, 1.0, measured)
 
-    def passing(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-        """The candidates that reach it, in their order."""
-        return [candidate for candidate in candidates if self.measure(candidate) >= self.least] if self.least else candidates
+    def passing(self, scored: Scored, rows: Sequence[int]) -> Sequence[int]:
+        """The rows that reach it, in their order."""
+        if not self.least:
+            return rows
+        measured = self.measure(scored)
+        return [row for row in rows if measured[row] >= self.least]
 
 
 def floor_for(settings: Settings, models: Models, meaning: Meaning, *, reranked: bool) -> Floor:
@@ -77,12 +89,13 @@ def within_budget(
     *,
     words: Sequence[str] = (),
     with_metadata: bool = False,
-    confirmed: Mapping[int, Confirmation] = NOT_READ,
+    confirmed: Mapping[str, Confirmation] = NOT_READ,
 ) -> tuple[Hit, ...]:
     """As many hits, in order, as `max_tokens` allows; at least one, cut if necessary. `detail="index"` shows one line of each.
 
     A cut memory shows the part around its best span if that is known (of a span that is too long the part with most of `words`), else its
     beginning. A long memory with others after it gets half of the rest. Metadata are shown if wanted and if they fit as a whole.
+    `confirmed`: by the keys of the memories, what confirms them.
     """
     hits: list[Hit] = []
     left = max_tokens
@@ -110,7 +123,7 @@ def within_budget(
                 truncated=shown != memory.content,
                 with_metadata=fits,
                 best_part=part,
-                confirmation=confirmed.get(memory.id),
+                confirmation=confirmed.get(memory.key),
             )
         )
         if shown != text and not halved:
@@ -120,9 +133,7 @@ def within_budget(
 
 def labels_cost(memory: Memory) -> int:
     """The tokens of a hit of this memory besides its text."""
-    return HIT_OVERHEAD_TOKENS + estimate_tokens(
-        "".join([memory.source or "", memory.session_id or "", memory.category or "", *memory.tags])
-    )
+    return HIT_OVERHEAD_TOKENS + estimate_tokens("".join([memory.source or "", memory.category or "", *memory.tags]))
 
 
 def cut_to(hit: Hit, budget: int, words: Sequence[str]) -> str:
@@ -134,17 +145,18 @@ def _cut(text: str, around: Span, budget: int, words: Sequence[str]) -> str:
     return excerpt(text, around, budget, words) if any(around) else cut_to_tokens(text, budget)
 
 
-def why(candidate: Candidate) -> dict[str, Any]:
-    """The parts of a candidate's score by source, as the answer explains it."""
-    shares = {
-        "lexical": candidate.lexical_share,
-        "session": candidate.session_share or None,
-        "graph": candidate.graph_share or None,
-        "dense": candidate.dense,
-        "rerank": candidate.rerank,
-        "freshness": candidate.freshness or None,
-        "judged": candidate.judged or None,
-    }
-    explained: dict[str, Any] = {name: round(value, 3) for name, value in shares.items() if value is not None}
-    named = {"date": candidate.date_share > 0, "speaker": candidate.by_named_speaker}
-    return {**explained, **{name: True for name, is_named in named.items() if is_named}}
+def distinct(rows: Sequence[int], statements: Mapping[int, Statement], limit: int) -> tuple[list[int], int]:
+    """The first of these rows that say different things, and how many before them say the same."""
+    chosen: dict[Statement, int] = {}
+    repeated = 0
+    for row in rows:
+        if row not in statements or len(chosen) == limit:
+            break
+        repeated += (statement := statements[row]) in chosen
+        chosen.setdefault(statement, row)
+    return list(chosen.values()), repeated
+
+
+def statement_of(memory: Memory) -> Statement:
+    """The content of a memory but for punctuation, width and case, and its stated time: the same of another time is different."""
+    return _NOT_SAID.sub("", normalise(memory.content)) or memory.content, memory.occurred_at

@@ -1,38 +1,52 @@
-"""The steps of a recall: the pool of the best candidates (`ranking`) → rerank → page.
+"""A recall, from the question to the answer: read the question → candidates → signals → one sort → read the best → rerank → page.
 
-The database is read in one snapshot between the two models; no connection is held while a model works. The answer names the pipeline that ran
-and what was missing.
+Each store is read in two short snapshots, one for the candidates and one for the best of them; no connection is held while a model works. The answer names
+the pipeline that ran and what was missing.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+
+import numpy as np
 
 from memory_mcp import time_limit
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Memory, Question, Recalled
+from memory_mcp.domain import Confirmation, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesByMeaning, entities_by_meaning
-from memory_mcp.graph.query.retrieval import entities_in_query
+from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, entities_in_query, graph_evidence, memories_near_entities
 from memory_mcp.language.budget import line_cost
-from memory_mcp.language.excerpt import WINDOW_CHARACTERS
+from memory_mcp.language.excerpt import WINDOW_CHARACTERS, Span, best_window
+from memory_mcp.personas.names import key_in
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.candidates import shown_tokens
+from memory_mcp.search.candidates import Candidates, Search, from_sources, joined, lexical_matches, rows_of
 from memory_mcp.search.meaning import Meaning, meaning_of
-from memory_mcp.search.page import Floor, floor_for, why, within_budget
-from memory_mcp.search.ranking import NOT_RERANKED, SPARE_FOR_REPEATED, Ranked, Search, people_first, rank
-from memory_mcp.search.reading import distinct
+from memory_mcp.search.page import Floor, Statement, distinct, floor_for, statement_of, within_budget
+from memory_mcp.search.pooled import NO_POOLS, Pools, Stores, in_pool, on_one_scale, without_vectors
+from memory_mcp.search.question import Asked, asked_by
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
 from memory_mcp.search.roles import by_assistant
-from memory_mcp.search.time_asked import TimeAsked, time_asked
-from memory_mcp.store import memories
+from memory_mcp.search.signals import Scored, ordered, scored, supported, why
+from memory_mcp.search.unmatched import unmatched, unmatched_dates
+from memory_mcp.store import memories, memory_dates
+from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.replacements import confirmed_memories
+from memory_mcp.store.vectors import chunks, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
+
+POOL_FACTOR = 3
+# Further candidates that are read, in case some say the same as others.
+SPARE_FOR_REPEATED = 5
+# Modes that the time or the graph orders, and no cross-encoder.
+NOT_RERANKED = ("recent", "graph")
 
 
 def recall(
     persona: Persona,
     question: Question,
+    pools: Pools = NO_POOLS,
     *,
     models: Models,
     settings: Settings,
@@ -40,116 +54,298 @@ def recall(
     indexes: IndexCache | None = None,
     deadline: float | None = None,
 ) -> Recalled:
-    """The memories of this persona that answer the question best. After `deadline`, in seconds of `time.monotonic`, nothing is reranked."""
+    """The memories of this persona and its pools that answer the question best. After `deadline`, in seconds of `time.monotonic`, nothing is reranked."""
+    stores = Stores(persona, pools)
     if question.keys:
-        return _fetched(persona, question)
-    if persona.has_expired:
-        question = replace(question, filters=replace(question.filters, unexpired_at=now))
-    question, asked = with_time(question, now, settings)
-    if question.mode == "recent" and not question.query:
-        return recent(question, latest(persona, question, asked, settings))
+        return stores.answered(_by_keys(stores, question))
+    asked = asked_by(question, now, settings)
+    if asked.is_for_latest:
+        return stores.answered(_latest(stores, asked))
     with on_behalf_of(persona.name):
-        found = search(persona, question, asked, models=models, settings=settings, now=now, indexes=indexes)
-        return answer(question, found, models, settings, deadline)
+        found = stores.each(lambda number: _search(stores, number, asked, models, indexes))
+        lead = _lead(found)
+        are_small = all(each.in_small_store for each in found.values())
+        order = _order(_together(stores, found, lead, asked), asked, lead.meaning, in_small_store=are_small)
+        best = _read(stores, order, floor_for(settings, models, lead.meaning, reranked=False), is_whole=_may_rerank(asked, models))
+        reranked = _reranked(order, best, models, deadline)
+        if reranked.done:
+            order = order.sorted_again(reranked.candidates)
+        floor = floor_for(settings, models, lead.meaning, reranked=reranked.done)
+        return stores.answered(_page(stores, found, lead, order, best, floor, reranked))
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What one store has for a question, before a cross-encoder reads it."""
+class _Found:
+    """What one store has for a question. `in_small_store`: it has so few memories that none of their words is common."""
 
+    candidates: Candidates
     meaning: Meaning
     by_meaning: EntitiesByMeaning
-    ranked: Ranked
+    in_small_store: bool
+    index_lag: int
+    relations: Sequence[str]
+    unmatched: Sequence[str]
 
 
-def with_time(question: Question, now: datetime, settings: Settings) -> tuple[Question, TimeAsked]:
-    """The time that a question asks for, and the question as it is searched."""
-    asked = time_asked(question.query, now, settings.zone)
-    if question.mode == "auto" and asked.is_vague:  # no word of it says what is asked for but the time
-        question = replace(question, mode="recent", query=asked.words if asked.dates else "")
-    return question, asked
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """The rows of all hits, best first. The `pool` are those that a cross-encoder reads."""
+
+    scored: Scored
+    rows: Sequence[int]
+
+    @property
+    def _pool_size(self) -> int:
+        return self.scored.asked.question.top_k * POOL_FACTOR
+
+    @property
+    def pool(self) -> Sequence[int]:
+        return self.rows[: self._pool_size]
+
+    @property
+    def rest(self) -> Sequence[int]:
+        return self.rows[self._pool_size :]
+
+    def sorted_again(self, candidates: Candidates) -> "_Order":
+        """The order with another signal of the candidates in the pool."""
+        again = scored(candidates, self.scored.asked, dense_weight=self.scored.meaning, are_apart=self.scored.are_apart)
+        return _Order(again, [*ordered(again, self.pool), *self.rest])
 
 
-def search(
-    persona: Persona,
-    question: Question,
-    asked: TimeAsked,
-    *,
-    models: Models,
-    settings: Settings,
-    now: datetime,
-    indexes: IndexCache | None,
-    whole_pool: bool = False,
-) -> Found:
-    """The candidates of one store in fused order. `whole_pool`: every memory of its pool is read, because others will change the order."""
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """What was read of the best rows: the memories, what each says and what confirms it, the spans of their nearest chunks, and the rows that are `gone`
+    since they were found."""
+
+    memories: dict[int, Memory] = field(default_factory=dict)
+    statements: dict[int, Statement] = field(default_factory=dict)
+    confirmations: dict[int, Confirmation] = field(default_factory=dict)
+    spans: dict[int, Span] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
+
+    def part(self, row: int, words: Sequence[str]) -> Span:
+        """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
+        time_limit.check()
+        content = self.memories[row].content
+        return best_window(content, words, self.spans.get(row) or (0, len(content)))
+
+
+# Reading: the candidates of one store, with the memories that the graph associates with the best of them.
+
+
+def _search(stores: Stores, number: int, asked: Asked, models: Models, indexes: IndexCache | None) -> _Found:
+    persona, question = stores[number], stores.question(number, asked.question, asked.now)
     meaning = meaning_of(persona, question, models, indexes)
-    by_meaning = _entities_by_meaning(persona, question, models)
+    named, by_meaning = _entities(persona, question, models) if question.mode == "graph" else (None, EntitiesByMeaning())
     with persona.database.read_briefly() as connection:
-        ranked = rank(Search(persona, connection, question, asked, meaning, models, settings, now), by_meaning, whole_pool=whole_pool)
-    return Found(meaning, by_meaning, ranked)
+        search = Search(number, persona, connection, question, asked, meaning)
+        candidates = from_sources(search) if named is None else _near_in_graph(search, named, by_meaning)
+        in_small_store = len(candidates) < bm25_index.FEW_ROWS and bm25_index.is_small(connection)
+        found = _Found(candidates, meaning, by_meaning, in_small_store, 0, (), ())
+        evidence = _associated(search, found, named)
+        if evidence.memories:
+            candidates = _with_associated(search, candidates, evidence)
+        waiting = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
+        missing = _missing(search, candidates)
+    return replace(found, candidates=candidates, index_lag=waiting, relations=evidence.relations, unmatched=missing)
 
 
-def answer(question: Question, found: Found, models: Models, settings: Settings, deadline: float | None) -> Recalled:
-    """The hits among what was found, in the order of the cross-encoder if it has the time."""
-    time_limit.check()
-    reranked = _reranked(found.ranked, question, models, settings, deadline)
-    floor = floor_for(settings, models, found.meaning, reranked=reranked.done)
-    return _answer(question, floor, found.meaning, found.ranked, reranked, found.by_meaning)
-
-
-def _entities_by_meaning(persona: Persona, question: Question, models: Models) -> EntitiesByMeaning:
-    """The entities that a query of `mode=graph` means if it names none."""
-    if question.mode != "graph":
-        return EntitiesByMeaning()
+def _entities(persona: Persona, question: Question, models: Models) -> tuple[QueryEntities, EntitiesByMeaning]:
+    """The entities that a query of `mode=graph` names, else those that it means."""
     with persona.database.read() as connection:
         named = entities_in_query(connection, persona.names, question.query)
-    return EntitiesByMeaning() if named.shares else entities_by_meaning(persona, question.query, models, QUESTION_FLOOR)
+    return named, EntitiesByMeaning() if named.shares else entities_by_meaning(persona, question.query, models, QUESTION_FLOOR)
 
 
-def _reranked(ranked: Ranked, question: Question, models: Models, settings: Settings, deadline: float | None) -> Reranked:
-    """The pool with what the cross-encoder adds, unless the mode has another order."""
-    if question.mode in NOT_RERANKED:
-        return Reranked(ranked.pool)
-    words = shown_tokens(question.query) if models.reranker else []
-    best_part = ranked.best_part(words)
-    passages = {memory_id: passage(memory, best_part) for memory_id, memory in ranked.memories.items()} if models.reranker else {}
-
-    def part_of(memory_id: int) -> str:
-        memory = ranked.memories[memory_id]
-        return part(memory, words, best_part(memory))
-
-    return rerank(ranked.pool, question, passages, part_of, models, settings, deadline)
+def _near_in_graph(search: Search, named: QueryEntities, by_meaning: EntitiesByMeaning) -> Candidates:
+    """The memories near the entities that the query names or means; the rest of the query orders them."""
+    question, asked = search.question, search.asked
+    near = memories_near_entities(
+        search.connection, question, named.shares or by_meaning.shares, lambda: _leading(search, from_sources(search), in_small_store=False)
+    )
+    words = lexical_matches(search, named.rest, asked.terms(named.rest, beside_vectors=False), question.filters, 0, list(near))
+    return rows_of(search, dict.fromkeys([*near, *words]), words=words, graph=near)
 
 
-def _answer(
-    question: Question, floor: Floor, meaning: Meaning, ranked: Ranked, reranked: Reranked, by_meaning: EntitiesByMeaning
-) -> Recalled:
-    passing = floor.passing(reranked.pool)
-    different, repeated = distinct(passing, ranked.statements, question.top_k)
-    shown = [(ranked.memories[candidate.memory_id], candidate.score, why(candidate)) for candidate in different]
-    words = shown_tokens(question.query) if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else []
-    budget = question.max_tokens - sum(map(line_cost, ranked.relations))
-    judged = {candidate.memory_id: candidate.verdict for candidate in different if candidate.verdict}
-    confirmed = {
-        **ranked.confirmations,
-        **{which: replace(ranked.confirmations[which], judged=verdict) for which, verdict in judged.items()},
+def _associated(search: Search, found: _Found, named: QueryEntities | None) -> GraphEvidence:
+    """What the graph associates with the best candidates, and what it states of the entities that the query names."""
+    question, fusion = search.question, search.asked.settings.fusion
+    weight = fusion.graph_weight_dense if search.meaning.index else fusion.graph_weight
+    is_by_meaning_alone = question.mode == "semantic" and search.meaning.index is not None
+    leads_on = bool(weight) and question.mode not in NOT_RERANKED and not is_by_meaning_alone
+    return graph_evidence(
+        search.connection,
+        search.persona.names,
+        question,
+        _leading(search, found.candidates, in_small_store=found.in_small_store) if leads_on else (),
+        limit=search.limit if leads_on else 0,
+        # Filters do not apply to relations, so with a filter none is shown.
+        with_relations=question.mode != "recent" and not question.filters,
+        named=named,
+    )
+
+
+def _leading(search: Search, candidates: Candidates, *, in_small_store: bool) -> list[tuple[int, float]]:
+    """The best candidates of this store with their scores. What a judgement stands against leads to nothing that would stand before it."""
+    order = _order(candidates, search.asked, search.meaning, in_small_store=in_small_store)
+    return [(candidates.keys[row][1], float(order.scored.score[row])) for row in order.rows[: search.limit] if not candidates.verdicts[row]]
+
+
+def _with_associated(search: Search, candidates: Candidates, evidence: GraphEvidence) -> Candidates:
+    """The candidates and further memories, with their associations."""
+    known = {memory_id for _, memory_id in candidates.keys}
+    further = [memory_id for memory_id in evidence.memories if memory_id not in known]
+    together = joined([candidates, rows_of(search, further)]) if further else candidates
+    return replace(
+        together,
+        graph=np.array([evidence.memories.get(memory_id, 0.0) for _, memory_id in together.keys]),
+        is_certain=np.array([memory_id in evidence.certain for _, memory_id in together.keys], bool),
+    )
+
+
+def _missing(search: Search, candidates: Candidates) -> tuple[str, ...]:
+    """The words of the question that the store lacks, and those for dates of which it has nothing."""
+    question, asked = search.question, search.asked
+    # Where expired memories can't be moved to the trash, their words are still in the index.
+    is_told = not asked.time.is_vague and not question.filters.unexpired_at
+    missing = unmatched(search.connection, search.persona.words.stored, asked.time.informative) if is_told else ()
+    is_of_dates = bool(asked.time.dates) and question.mode != "graph" and not question.filters
+    if is_of_dates and not candidates.dates.any():
+        return (*unmatched_dates(search.connection, asked.time.date_words), *missing)
+    return missing
+
+
+# Ordering: the candidates of all stores in one table.
+
+
+def _together(stores: Stores, found: Mapping[int, _Found], lead: _Found, asked: Asked) -> Candidates:
+    parts = {
+        number: each.candidates if each.meaning.generation == lead.meaning.generation else without_vectors(each.candidates)
+        for number, each in found.items()
     }
-    hits = within_budget(shown, question.detail, budget, ranked.best_part(words), words=words, confirmed=confirmed)
-    rest = len(floor.passing(ranked.candidates[len(reranked.pool) :]))
-    lacking = (meaning.replaced.reason if meaning.replaced else None, meaning.skipped, by_meaning.skipped, reranked.skipped)
+    if len(parts) > 1:
+        beside_vectors = any(each.meaning.index is not None for each in found.values())
+        parts = on_one_scale(stores, parts, asked.terms(beside_vectors=beside_vectors).tokens)
+    return joined(list(parts.values()))
+
+
+def _lead(found: Mapping[int, _Found]) -> _Found:
+    """The first store whose vectors were searched: its model names the pipeline that ran, and is what the others are compared by."""
+    lead = next((each for each in found.values() if each.meaning.index), found[0])
+    by_meaning = next((each.by_meaning for each in found.values() if each.by_meaning.entities), lead.by_meaning)
+    return replace(lead, by_meaning=by_meaning)
+
+
+def _order(candidates: Candidates, asked: Asked, meaning: Meaning, *, in_small_store: bool) -> _Order:
+    time_limit.check()
+    fusion = asked.settings.fusion
+    weight = meaning.weight if fusion.dense_weight is None else fusion.dense_weight
+    result = scored(
+        candidates, asked, dense_weight=1.0 if asked.question.mode == "semantic" else weight, are_apart=meaning.centers is not None
+    )
+    hits = supported(result, in_small_store=in_small_store)
+    return _Order(result, ordered(result, np.flatnonzero(hits).tolist()))
+
+
+# Answering: what is read of the best, and what of that is shown.
+
+
+def _may_rerank(asked: Asked, models: Models) -> bool:
+    return models.reranker is not None and asked.question.mode not in NOT_RERANKED
+
+
+def _read(stores: Stores, order: _Order, floor: Floor, *, is_whole: bool) -> _Best:
+    """The memories that may be shown, or the whole pool, which only a cross-encoder needs: first as many as are shown, then others, if some say the same."""
+    best, keys, count = _Best(), order.scored.candidates.keys, order.scored.asked.question.top_k
+    wanted = order.pool if is_whole else floor.passing(order.scored, order.pool)[: count + SPARE_FOR_REPEATED]
+    for some in (wanted,) if is_whole else (wanted[:count], wanted[count:]):
+        time_limit.check()
+        stores.each(lambda number, some=some: _read_from(stores, number, order, some, best), {keys[row][0] for row in some})  # type: ignore[misc]
+        best.gone.update(row for row in some if row not in best.memories)
+        if len(distinct([row for row in some if row not in best.gone], best.statements, count)[0]) == count:
+            break
+    return best
+
+
+def _read_from(stores: Stores, number: int, order: _Order, rows: Sequence[int], best: _Best) -> None:
+    candidates, now = order.scored.candidates, order.scored.asked.now
+    by_id = {candidates.keys[row][1]: row for row in rows if candidates.keys[row][0] == number}
+    with stores[number].database.read_briefly() as connection:
+        found, confirmed = confirmed_memories(connection, list(by_id), now)
+        current = {memory_id: memory for memory_id, memory in found.items() if not (memory.deleted_at or memory.superseded_by)}
+        said = {memory_id: statement_of(memory) for memory_id, memory in current.items()}
+        if len(set(said.values())) < len(said):  # 「今日は走った」 of another day is another statement
+            times = memory_dates.of_memories(connection, [memory_id for memory_id, (_, stated) in said.items() if stated is None])
+            said |= {memory_id: (said[memory_id][0], tuple(named)) for memory_id, named in times.items()}
+        spans = chunks.spans(connection, [chunk for row in by_id.values() if (chunk := candidates.chunks[row]) is not None])
+    for memory_id, memory in current.items():
+        row = by_id[memory_id]
+        best.memories[row], best.statements[row] = in_pool(stores.pool(number), memory), said[memory_id]
+        best.confirmations[row] = replace(confirmed[memory_id], judged=candidates.verdicts[row] or None)
+        if (chunk := candidates.chunks[row]) in spans:
+            best.spans[row] = spans[chunk]
+
+
+def _reranked(order: _Order, best: _Best, models: Models, deadline: float | None) -> Reranked:
+    """The candidates with the signal of the cross-encoder, unless the mode has another order."""
+    time_limit.check()
+    asked = order.scored.asked
+    if asked.question.mode in NOT_RERANKED:
+        return Reranked(order.scored.candidates)
+
+    def passage_of(row: int) -> str:
+        return passage(best.memories[row], lambda _: best.part(row, asked.shown_words))
+
+    def part_of(row: int) -> str:
+        return part(best.memories[row], asked.shown_words, best.part(row, asked.shown_words))
+
+    return rerank(order.scored, [row for row in order.pool if row not in best.gone], passage_of, part_of, models, deadline)
+
+
+def _page(
+    stores: Stores, found: Mapping[int, _Found], lead: _Found, order: _Order, best: _Best, floor: Floor, reranked: Reranked
+) -> Recalled:
+    asked, meaning = order.scored.asked, lead.meaning
+    question = asked.question
+    pool = [row for row in order.pool if row not in best.gone]
+    passing = floor.passing(order.scored, pool)
+    rows, repeated = distinct(passing, best.statements, question.top_k)
+    # What belongs beside a hit, whether it was found or not, joins here: the order of the hits stands.
+    shown = [
+        (best.memories[row], float(order.scored.score[row]), reasons) for row, reasons in zip(rows, why(order.scored, rows), strict=True)
+    ]
+    words = asked.shown_words if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else ()
+    by_key = {best.memories[row].key: row for row in rows}
+    relations = tuple(line for number, each in found.items() for line in _of_pool(stores.pool(number), each.relations))
+    hits = within_budget(
+        shown,
+        question.detail,
+        question.max_tokens - sum(map(line_cost, relations)),
+        lambda memory: best.part(by_key[memory.key], words),
+        words=words,
+        confirmed={key: best.confirmations[row] for key, row in by_key.items()},
+    )
+    lacking = (meaning.replaced.reason if meaning.replaced else None, meaning.skipped, lead.by_meaning.skipped, reranked.skipped)
     return Recalled(
-        hits=hits,
+        hits=tuple(
+            replace(hit, pool=name) if (name := stores.pool(order.scored.candidates.keys[row][0])) else hit
+            for hit, row in zip(hits, rows, strict=False)
+        ),
         mode=_mode(question, meaning),
         reranked=reranked.done,
-        degraded=tuple(dict.fromkeys(filter(None, lacking))),
-        index_lag=ranked.index_lag,
-        more=len(passing) - repeated + rest - len(hits),
-        relations=ranked.relations,
-        unmatched=ranked.unmatched,
-        meant=tuple((entity.name, near) for entity, near in by_meaning.entities),
-        best_score=round(max(map(floor.measure, reranked.pool)), 4) if reranked.pool and not hits else None,
+        degraded=tuple(dict.fromkeys(filter(None, (*lacking, *_degraded(found, lead))))),
+        index_lag=sum(each.index_lag for each in found.values()),
+        more=len(passing) - repeated + len(floor.passing(order.scored, order.rest)) - len(hits),
+        relations=relations,
+        unmatched=tuple(word for word in found[0].unmatched if all(word in each.unmatched for each in found.values())),
+        meant=tuple((entity.name, near) for entity, near in lead.by_meaning.entities),
+        best_score=round(float(floor.measure(order.scored)[pool].max()), 4) if pool and not hits else None,
         embedder=meaning.replaced.name if meaning.replaced and meaning.index else None,
     )
+
+
+def _of_pool(pool: str, relations: Sequence[str]) -> Iterator[str]:
+    return (key_in(pool, f"{line} ") if pool else line for line in relations)
 
 
 def _mode(question: Question, meaning: Meaning) -> str:
@@ -161,35 +357,57 @@ def _mode(question: Question, meaning: Meaning) -> str:
     return "semantic" if question.mode == "semantic" else "hybrid"
 
 
-def _fetched(persona: Persona, question: Question) -> Recalled:
-    """The memories with these keys, in that order, also from the trash."""
-    with persona.database.read_briefly() as connection:
-        return fetched(question, memories.by_keys(connection, question.keys))
+def _degraded(found: Mapping[int, _Found], lead: _Found) -> Iterator[str]:
+    """Why the vectors of a pool were not searched, or are of another model than the others' or than the configured one."""
+    for each in found.values() if len(found) > 1 else ():
+        if each.meaning.index and each.meaning.replaced:
+            yield each.meaning.replaced.reason
+        if each.meaning.skipped and len(each.candidates):
+            yield each.meaning.skipped
+        elif each.meaning.index and each.meaning.generation != lead.meaning.generation:
+            yield "reembedding"
 
 
-def fetched(question: Question, by_key: Mapping[str, Memory]) -> Recalled:
-    """The answer with those of the wanted memories that there are."""
-    present = [(by_key[key], 1.0, {"key": True}) for key in question.keys if key in by_key]
+# Without a search: memories by their keys, and the latest ones.
+
+
+def _by_keys(stores: Stores, question: Question) -> Recalled:
+    """The memories with these keys, in that order, also from the trash: the persona's own, else those that name their pool."""
+
+    def read(number: int) -> dict[str, Memory]:
+        pool = stores.pool(number)
+        end = key_in(pool, "") if pool else ""
+        wanted = {key.removesuffix(end): key for key in question.keys if key.endswith(end)}
+        with stores[number].database.read_briefly() as connection:
+            found = memories.by_keys(connection, list(wanted))
+        return {wanted[key]: in_pool(pool, memory) for key, memory in found.items()}
+
+    by_store = stores.each(read)
+    known = {key: (number, memory) for number in sorted(by_store, reverse=True) for key, memory in by_store[number].items()}
+    present = [(known[key][1], 1.0, {"key": True}) for key in question.keys if key in known]
     hits = within_budget(present, question.detail, question.max_tokens, with_metadata=question.detail != "index")
-    missing = tuple(key for key in question.keys if key not in by_key)
-    return Recalled(hits, "keys", False, (), 0, more=len(present) - len(hits), missing=missing)
+    missing = tuple(key for key in question.keys if key not in known)
+    pools = {memory.key: stores.pool(number) for number, memory in known.values()}
+    named = tuple(replace(hit, pool=pools[hit.memory.key]) for hit in hits)
+    return Recalled(named, "keys", False, (), 0, more=len(present) - len(hits), missing=missing)
 
 
-def latest(persona: Persona, question: Question, asked: TimeAsked, settings: Settings) -> list[Memory]:
-    """The latest memories of one store that pass the filters, one more than are shown."""
-    count = question.top_k + 1
-    with persona.database.read_briefly() as connection:
-        newest = memories.recent(connection, question.filters, (count + SPARE_FOR_REPEATED) * (2 if asked.is_vague else 1))
-    return in_order(persona, newest, asked, settings)[:count]
+def _latest(stores: Stores, asked: Asked) -> Recalled:
+    """The latest memories that pass the filters; for a question such as 「最近何があった？」 first what people said, then what an assistant said."""
+    people_first = asked.time.is_vague and asked.people_first
+    count = asked.question.top_k + 1
 
+    def read(number: int) -> list[Memory]:
+        filters = stores.question(number, asked.question, asked.now).filters
+        with stores[number].database.read_briefly() as connection:
+            return memories.recent(connection, filters, 2 * (count + SPARE_FOR_REPEATED) if people_first else count)
 
-def in_order(persona: Persona, newest: Sequence[Memory], asked: TimeAsked, settings: Settings) -> list[Memory]:
-    """The latest memories first; for a question such as 「最近何があった？」 first what people said, then what an assistant said."""
-    with_people_first = asked.is_vague and people_first(asked.query, settings)
-    return sorted(newest, key=by_assistant(persona, newest)) if with_people_first else list(newest)
-
-
-def recent(question: Question, shown: Sequence[Memory]) -> Recalled:
-    """The answer with the first of these memories."""
-    hits = within_budget([(memory, 1.0, {"recent": True}) for memory in shown[: question.top_k]], question.detail, question.max_tokens)
-    return Recalled(hits, "recent", False, (), 0, more=len(shown) - len(hits))
+    found = [(stores.pool(number), memory) for number, newest in stores.each(read).items() for memory in newest]
+    found.sort(key=lambda entry: entry[1].told_at, reverse=True)
+    if people_first:
+        is_assistants = by_assistant(stores[0], [memory for _, memory in found])
+        found.sort(key=lambda entry: is_assistants(entry[1]))
+    shown = [(in_pool(pool, memory), 1.0, {"recent": True}) for pool, memory in found[: asked.question.top_k]]
+    hits = within_budget(shown, asked.question.detail, asked.question.max_tokens)
+    named = tuple(replace(hit, pool=pool) for hit, (pool, _) in zip(hits, found, strict=False))
+    return Recalled(named, "recent", False, (), 0, more=len(found[:count]) - len(hits))

@@ -1,42 +1,45 @@
-"""Reranking: a cross-encoder reads query and memory together, and what it finds is added to the fused score, within a deadline.
+"""Reranking: a cross-encoder reads query and memory together; what it finds is a signal beside the others, within a deadline.
 
-    score = fused score + rerank_weight x (logit - mean logit of what was read) / spread of the model
+    value = (logit − mean logit of what was read) / spread of the model
 
-What keeps only a share of its fused score keeps that share of the term's distance from the lowest. What was not read keeps its score and its place: where
-what was read would fall behind it, all that was read rises by as much (docs/decisions/0057-a-reranker-adds.md). Without a reranker, or without time for
-one, the pool keeps its fused order, and the answer gives the reason. The deadline is `rerank_deadline_ms` of the configuration, counted from the start of
-the call.
+What keeps only a share of its score keeps that share of the value's distance from the lowest. What was not read keeps its score and its place: where what was
+read would fall behind it, all that was read rises by as much (docs/decisions/0057-a-reranker-adds.md). Without a reranker, or without time for one, the
+order stays, and the answer gives the reason. The deadline is `rerank_deadline_ms` of the configuration, counted from the start of the call.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Candidate, Memory, Question
+from memory_mcp.domain import Memory
 from memory_mcp.encoders.models import Models, Reranker
 from memory_mcp.encoders.spread import logit
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.language.excerpt import Span, best_window, excerpt
+from memory_mcp.search.candidates import Candidates, Column
+from memory_mcp.search.question import Asked
+from memory_mcp.search.signals import Scored, kept_shares
 from memory_mcp.tracing import spanned
 
 # The 512 tokens of a cross-encoder without those of a query of usual length.
 PASSAGE_TOKENS = 480
-
 # Characters of a memory that are read where there is no time for more: those that share most words with the query. Most memories are shorter.
 PART_CHARACTERS = 160
-
-
 # So many spreads from the mean a memory gains or loses at most: a score next to 0 or 1 says no more than that.
 MOST_SPREADS = 3.0
+# What was read stays before what wasn't.
+_BEFORE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """The pool in its order. `done`: whether a cross-encoder read it. `skipped`: why a configured one did not, or not completely."""
+    """The candidates with what a cross-encoder found. `done`: whether it read any. `skipped`: why a configured one did not, or not completely."""
 
-    pool: Sequence[Candidate]
+    candidates: Candidates
     done: bool = False
     skipped: str | None = None
 
@@ -48,52 +51,50 @@ def rerank_deadline(settings: Settings, arrived: float) -> float | None:
 
 @spanned("rerank")
 def rerank(
-    pool: Sequence[Candidate],
-    question: Question,
-    passages: Mapping[int, str],
+    scored: Scored,
+    pool: Sequence[int],
+    passage_of: Callable[[int], str],
     part_of: Callable[[int], str],
     models: Models,
-    settings: Settings,
     deadline: float | None,
 ) -> Reranked:
-    """The pool by the fused score and what the cross-encoder adds to it."""
-    reranker = models.reranker
+    """The candidates with the signal of the cross-encoder for the rows of the `pool`, best first, or those of them that it has time for."""
+    candidates, asked, reranker = scored.candidates, scored.asked, models.reranker
     if reranker is None:
         state = models.reranker_state.state
-        return Reranked(pool, skipped=None if state == "off" else f"reranker_{state}")
+        return Reranked(candidates, skipped=None if state == "off" else f"reranker_{state}")
     if not pool:
-        return Reranked(pool, done=True)
-    if not reranker.covers(question.query):
-        return Reranked(pool, skipped="reranker_language")
+        return Reranked(candidates, done=True)
+    if not reranker.covers(asked.question.query):
+        return Reranked(candidates, skipped="reranker_language")
+    read = pool[: asked.question.top_k] if _is_late(asked.settings, deadline) else pool
     try:
-        read = pool[: question.top_k] if _is_late(settings, deadline) else pool
-        scores, cut = _scores(
-            reranker, question, {candidate.memory_id: passages[candidate.memory_id] for candidate in read}, part_of, deadline
-        )
+        scores, cut = _scores(reranker, asked, [passage_of(row) for row in read], lambda index: part_of(read[index]), deadline)
     except EncoderFailed:
-        return Reranked(pool, skipped="reranker_failed")
+        return Reranked(candidates, skipped="reranker_failed")
     if scores is None:
-        return Reranked(pool, skipped="rerank_deadline")
-    weight, found = settings.fusion.rerank_weight, in_spreads(scores, reranker.spread)
-    lowest = min(found)
-    scored = [
-        replace(candidate, rerank=score, score=candidate.score + weight * (lowest + candidate.kept * (spreads - lowest)))
-        for candidate, score, spreads in zip(pool, scores, found, strict=False)
-    ]
-    unread = pool[len(scored) :]
-    if unread:
-        below = max(0.0, unread[0].score - min(candidate.score for candidate in scored))
-        for candidate in scored:
-            candidate.score += below
+        return Reranked(candidates, skipped="rerank_deadline")
+    rows, unread = list(pool[: len(scores)]), pool[len(scores) :]
+    rerank, reranked = candidates.rerank.copy(), candidates.reranked.copy()
+    rerank[rows], reranked[rows] = scores, _values(scored, rows, in_spreads(scores, reranker.spread), unread)
     shortened = "rerank_cut" if cut else "rerank_shortened" if unread else None
-    return Reranked([*sorted(scored, key=lambda candidate: -candidate.score), *unread], done=True, skipped=shortened)
+    return Reranked(replace(candidates, rerank=rerank, reranked=reranked), done=True, skipped=shortened)
 
 
-def in_spreads(scores: Sequence[float], spread: float) -> list[float]:
+def in_spreads(scores: Sequence[float], spread: float) -> Column:
     """How many spreads of the model each score is above the mean of these, by their logits; at most `MOST_SPREADS` in both directions."""
-    logits = [logit(score) for score in scores]
-    mean = sum(logits) / len(logits)
-    return [min(max((value - mean) / spread, -MOST_SPREADS), MOST_SPREADS) for value in logits]
+    logits = np.array([logit(score) for score in scores])
+    spreads: Column = np.clip((logits - logits.mean()) / spread, -MOST_SPREADS, MOST_SPREADS)
+    return spreads
+
+
+def _values(scored: Scored, rows: Sequence[int], spreads: Column, unread: Sequence[int]) -> Column:
+    lowest, weight = spreads.min(), scored.fusion.rerank_weight
+    values: Column = lowest + kept_shares(scored.candidates)[rows] * (spreads - lowest)
+    if unread and weight:
+        behind = scored.score[unread[0]] + _BEFORE - (scored.score[rows] + weight * values).min()
+        values = values + max(0.0, float(behind)) / weight
+    return values
 
 
 def _is_late(settings: Settings, deadline: float | None) -> bool:
@@ -102,15 +103,15 @@ def _is_late(settings: Settings, deadline: float | None) -> bool:
 
 
 def _scores(
-    reranker: Reranker, question: Question, texts: Mapping[int, str], part_of: Callable[[int], str], deadline: float | None
+    reranker: Reranker, asked: Asked, texts: Sequence[str], part_of: Callable[[int], str], deadline: float | None
 ) -> tuple[list[float] | None, bool]:
-    """The scores of all candidates, or, without time for all, of those that the page can show; and whether only a part of each was read."""
-    scores = reranker.score(question.query, list(texts.values()), deadline, question.top_k)
-    shown = list(texts)[: question.top_k]
-    if scores is not None or all(len(texts[memory_id]) <= PART_CHARACTERS for memory_id in shown):
+    """The scores of all texts, or, without time for all, of those that the page can show; and whether only a part of each was read."""
+    query, count = asked.question.query, asked.question.top_k
+    scores = reranker.score(query, texts, deadline, count)
+    if scores is not None or all(len(text) <= PART_CHARACTERS for text in texts[:count]):
         return scores, False
-    parts = [texts[memory_id] if len(texts[memory_id]) <= PART_CHARACTERS else part_of(memory_id) for memory_id in shown]
-    return reranker.score(question.query, parts, deadline), True
+    parts = [text if len(text) <= PART_CHARACTERS else part_of(index) for index, text in enumerate(texts[:count])]
+    return reranker.score(query, parts, deadline), True
 
 
 def part(memory: Memory, words: Sequence[str], best_part: Span) -> str:

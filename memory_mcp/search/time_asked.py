@@ -1,7 +1,7 @@
 """What a query says about time: the dates that it names, whether it looks ahead or back, and which words are left to look for.
 
-「昨日何があった？」 and "What's new?" hold no word that their answer holds: only the time can order it. A date that was understood is no word to look for:
-a memory that says 昨日 means another day.
+「昨日何があった？」 and "What's new?" hold no word that their answer holds: only the time can order it. A date that was understood is no word to
+look for: a memory that says 昨日 means another day.
 """
 
 import re
@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.characters import HAN
 from memory_mcp.dates.mentions import calendar_dates
-from memory_mcp.dates.recognize import Named, Recognized, dates_asked
+from memory_mcp.dates.recognize import Named, Recognized
 from memory_mcp.dates.resolve import times_of
 from memory_mcp.dates.spans import MONTH_NAMES, DaySpan, spellings_of_year, year_of
 from memory_mcp.dates.statements import LONGEST_SPAN
@@ -31,7 +31,8 @@ _LATELY = bounded(
     r"最近|近頃|近ごろ|この頃|このごろ|この(?:の)?ところ|ここの?ところ|\b(?:recently|lately|these days)\b|"
     # How something is: now.
     r"近況|変わりは?ない|何か新し[いく]|(?:調子|様子|具合|(?<=体調|容体|状況|状態|進捗))(?:は|って)?(?:どう(?!し|だった|でした|すれ)|いかが)|"
-    r"\b(?:what'?s new(?= (?:with|about|at|in|on)\b|\W*$)|any(?:thing)? new|catch me up|what'?s (?:going on|happening|up) with|the latest (?:with|on|about)|"
+    r"\b(?:what'?s new(?= (?:with|about|at|in|on)\b|\W*$)|any(?:thing)? new|catch me up|what'?s (?:going on|happening|up) with"
+    r"|the latest (?:with|on|about)|"
     r"how(?:'s| is| are) (?=[^.?!]*\b(?:going(?! to)|doing|coming along)\b)|how (?:has|have) (?=[^.?!]*\bbeen\s*(?:\?|$)))"
 )
 _LAST_TIME = bounded(r"さっき|先ほど|前回|(?<!ど)この前|こないだ|先日|\b(?:so far|last time|leave off|left off)\b")
@@ -65,12 +66,12 @@ _TELLING = bounded(r"\b(?:sa(?:id|y)|t(?:old|ell)|mention(?:ed)?|talk(?:ed)?|br(
 
 @dataclass(frozen=True, slots=True)
 class TimeAsked:
-    """What `query` says about time. `dates` are the spans that it names; `words` is the query without them, but for long ones. `looks_ahead`: it asks
-    for what is to come.
+    """What `query` says about time. `dates` are the spans that it names; `words` is the query without them, but for long ones.
+    `looks_ahead`: it asks for what is to come.
 
-    `informative` is the query without all that was understood as time. `is_vague`: nothing else is asked for, so that time orders the answer.
-    `is_recent`: the latest of something is asked for. `date_words`: the words of its dates. `written`: how a text writes those of its days that are of no
-    certain year or week, and `years` its years. `of_telling`: it asks for what was said on a day.
+    `informative` is the query without all that was understood as time. `is_vague`: nothing else is asked for, so that time orders the
+    answer. `is_recent`: the latest of something is asked for. `date_words`: the words of its dates. `written`: how a text writes those of
+    its days that are of no certain year or week, and `years` its years. `of_telling`: it asks for what was said on a day.
     """
 
     query: str
@@ -88,8 +89,8 @@ class TimeAsked:
 
 def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
     """What the query says about time. A question for plans that names no date means the time from now on."""
-    recognized = analysis(query).recognized
-    named = dates_asked(recognized, now.astimezone(zone).date(), upcoming=True)
+    read = analysis(query)
+    recognized, named = read.recognized, read.date_expressions(now.astimezone(zone).date(), upcoming=True)
     dates = times_of(recognized, named, now, zone)
     short = [each for each in named if all(end - start <= LONGEST_SPAN for start, end in each.spans)]
     words = recognized.without(short) if short else query

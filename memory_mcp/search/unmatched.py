@@ -1,7 +1,8 @@
 """The informative words of a query that no memory of a persona holds, so that a model can rephrase, or say that it doesn't know.
 
-Only what a search can find counts as held: nothing that was forgotten, and what was replaced while the memory that replaced it is there. Kanji are looked up by pairs, which are also found within longer
-words, katakana by three characters or in another spelling as a whole, other scripts by the word, and katakana and Latin letters by their sound, too. Hiragana is mostly grammar, and is left out.
+Only what a search can find counts as held: nothing that was forgotten, and what was replaced while the memory that replaced it is there.
+Kanji are looked up by pairs, which are also found within longer words, katakana by three characters or in another spelling as a whole,
+other scripts by the word, and katakana and Latin letters by their sound, too. Hiragana is mostly grammar, and is left out.
 """
 
 import re
@@ -57,7 +58,8 @@ _ASKING_ENGLISH = VAGUE_ENGLISH | frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word as it was written at `start`, and the phrases of tokens to look up, each with the characters from `start` to `end` of it: (start, end, phrase).
+    """A word as it was written at `start`, and the phrases of tokens to look up, each with the characters from `start` to `end` of it:
+    (start, end, phrase).
 
     `is_divisible`: a part of it is a word, too. `may_be_heard`: it may be in the store in another script, with the same sound.
     """
@@ -71,7 +73,8 @@ class _Word:
 
 @spanned("unmatched")
 def unmatched(connection: apsw.Connection, stored: StoredWords, query: str) -> tuple[str, ...]:
-    """The words, as they were written, each once, at most `MOST` of `LONGEST` characters. `query` is without the dates that were understood."""
+    """The words, as they were written, each once, at most `MOST` of `LONGEST` characters. `query` is without the dates that were
+    understood."""
     text = unicodedata.normalize("NFKC", query)
     words = list(islice(_words(text), WORDS_LIMIT))
     known = held(connection, list({phrase for word in words for _, _, phrase in word.phrases}))

@@ -1,25 +1,32 @@
-"""A tool's answer as text: the contents of the structured answer, in as few tokens as a model needs to read it.
+"""A tool's answer as text: what a model needs of the structured answer, in as few tokens as it takes to say it.
 
 A host gives its model either the text or the structured answer, so both must be enough by themselves. An answer without memories stays JSON.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import Any
 
 from memory_mcp.language.budget import estimate_tokens
 
 MEMORY_LISTS = ("hits", "similar")
+# What only programs can use, of an answer and of a memory in it.
+_FOR_PROGRAMS = frozenset(
+    "mode reranked index_lag indexed embedder superseded in_trash last_conversation_time score session_id revision supersedes pool".split()
+)
 # The fields at the beginning of a memory's line, without their names.
-_UNNAMED = ("key", "content", "score", "_source", "occurred_at", "created_at", "ago", "source", "tags")
+_UNNAMED = frozenset("key content _source occurred_at created_at upcoming_on ago source tags".split())
+# The units of a distance at which the day of the week says something.
+_DAYS_AWAY = ("日", "day", "tomorrow")
 
 
 def answer_text(answer: Mapping[str, Any]) -> str:
     """A line for each field that is neither empty nor 0 nor false, then one for each memory."""
     if not any(name in answer for name in MEMORY_LISTS):
         return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-    fields = {name: value for name, value in answer.items() if name not in MEMORY_LISTS and value}
-    lines = [f"{name}: {_words(value)}" for name, value in fields.items()]
+    fields = {name: value for name, value in answer.items() if name not in MEMORY_LISTS and name not in _FOR_PROGRAMS and value}
+    lines = [f"{name}: {moment_text(value, with_weekday=True) if name == 'now' else _words(value)}" for name, value in fields.items()]
     lines += [memory_line(memory) for name in MEMORY_LISTS for memory in answer.get(name, ())]
     return "\n".join(lines if answer.get("hits", lines) else [*lines, "hits: none"])
 
@@ -30,34 +37,52 @@ def tokens_of(text: str) -> int:
 
 
 def memory_line(memory: Mapping[str, Any]) -> str:
-    """A memory as its key and score, its time and source, its further fields, and its text.
+    """A memory as its key, its time, who said it, its tags and further fields, and its text.
 
     Further lines of it are indented, so that it can't look like another one.
     """
-    happened, stored = memory.get("occurred_at"), memory.get("created_at")
-    when = moment_text(happened) if happened else stored and stored.partition("T")[0]
-    score = _words(memory["score"]) if "score" in memory else None
+    dropped = _UNNAMED if "why" in memory else _UNNAMED | _FOR_PROGRAMS
+    layer, times = memory.get("_source"), _times(memory)
     known = [
-        " ".join(filter(None, (score, memory.get("_source"), when, memory.get("ago")))),
-        f"told {stored[:10]}" if happened and stored and stored[:10] != happened[:10] else None,
+        " ".join(filter(None, (layer, next(times, None)))),
+        *times,
         memory.get("source"),
         " ".join(f"#{tag}" for tag in memory.get("tags", ())),
-        *(_named(name, value) for name, value in memory.items() if name not in _UNNAMED),
+        *(_named(name, value) for name, value in memory.items() if name not in dropped and not _is_usual(name, value, layer)),
     ]
     return f"{memory['key']} {', '.join(_indented(part) for part in known if part)}: {_indented(memory['content'])}"
 
 
-def moment_text(moment: str) -> str:
+def _times(memory: Mapping[str, Any]) -> Iterator[str]:
+    """When it is next, if it is shown for that; when it happened, and how long ago; when it was told, if that was another day."""
+    happened, stored, ago, next_on = (memory.get(name, "") for name in ("occurred_at", "created_at", "ago", "upcoming_on"))
+    is_near = any(unit in ago for unit in _DAYS_AWAY)
+    if next_on and next_on != happened[:10]:
+        yield f"on {moment_text(next_on, with_weekday=True)}"
+    if happened:
+        yield f"{moment_text(happened, with_weekday=is_near)} {ago}".rstrip()
+    if stored and stored[:10] != happened[:10]:
+        day = moment_text(stored[:10], with_weekday=is_near and not happened)
+        yield f"told {stored[:10]}" if happened or next_on else f"{day} {ago}".rstrip()
+
+
+def moment_text(moment: str, *, with_weekday: bool = False) -> str:
     """An ISO time as its date, and its time of day to the minute if it has one."""
-    date, _, time = moment.partition("T")
-    return date if time.startswith("00:00:00") or not time else f"{date} {time[:5]}"
+    day, _, time = moment.partition("T")
+    weekday = f" {date.fromisoformat(day):%a}" if with_weekday else ""
+    return f"{day}{weekday}" if time.startswith("00:00:00") or not time else f"{day}{weekday} {time[:5]}"
+
+
+def _is_usual(name: str, value: Any, layer: str | None) -> bool:
+    """True for what most memories have alike, or all of the layer."""
+    return (name == "kind" and value in ("fact", "conversation", layer)) or (name == "importance" and layer == "core")
 
 
 def _named(name: str, value: Any) -> str:
     if value is True:
         return name
     if name.endswith("_at"):
-        return f"{name.removesuffix('_at')} {moment_text(value)}"
+        return f"{name.removesuffix('_at')} {moment_text(value) if name == 'expires_at' else value[:10]}"
     return f"{name.removesuffix('_id')} {_words(value)}"
 
 

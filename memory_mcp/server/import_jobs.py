@@ -18,6 +18,7 @@ from memory_mcp.errors import InvalidInput, MemoryMCPError, Overloaded
 from memory_mcp.personas.recovery import IMPORTS_NAME
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY
 from memory_mcp.transfer.formats import ZIP_SUFFIX
+from memory_mcp.transfer.formats.import_rows import KindCount
 from memory_mcp.transfer.formats.processes import ReadingProcesses
 from memory_mcp.transfer.formats.worker import Answer, Asked
 from memory_mcp.transfer.jsonlines import ImportResult
@@ -57,6 +58,7 @@ class ImportJob:
     refused: list[tuple[str, str]] = field(default_factory=list)
     unreadable: int = 0
     left_out: str = ""
+    left_out_kinds: tuple[KindCount, ...] = ()
     notes: list[str] = field(default_factory=list)
     error: MemoryMCPError | None = None
     is_canceled: bool = False

@@ -1,6 +1,5 @@
 """The table of memories: inserts drafts, changes rows, and reads them as `Memory` objects."""
 
-import base64
 import hashlib
 import itertools
 import json
@@ -8,6 +7,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 from datetime import datetime, time, timedelta
+from string import ascii_lowercase
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -17,7 +17,7 @@ from memory_mcp.dates.statements import SPANS_LIMIT
 from memory_mcp.domain import ROLE, ROLES, Draft, Expiry, Filters, Memory, Origin, PrivacyLevel
 from memory_mcp.language.budget import PREVIEW_CHARACTERS, preview
 from memory_mcp.language.micro_summary import micro_summary
-from memory_mcp.store import feedback
+from memory_mcp.store import feedback, tombstones
 from memory_mcp.store.expiry import expiry_text
 from memory_mcp.store.memory_dates import NAMED_IN
 from memory_mcp.store.memory_rows import COLUMNS, SUCCESSOR, columns_with_beginnings, memory_of, unreadable
@@ -43,6 +43,11 @@ _KEPT = "instr(m.tags, '\"keep\"') > 0"
 THAT_MATTER = "(m.importance > 0.5 OR instr(m.tags, '\"keep\"') > 0)"
 # A current memory: neither in the trash nor replaced by another.
 CURRENT = f"m.deleted_at IS NULL AND {SUCCESSOR} IS NULL"
+# What a link says of a memory that no longer holds.
+_NEWER = (
+    "SELECT 1 FROM memory_links l JOIN memories n ON n.id = l.source AND n.deleted_at IS NULL "
+    "WHERE l.target = m.id AND l.type = 'newer' AND l.method <> 'undone'"
+)
 # The same as `m.deleted_at IS NULL AND NOT (CURRENT)`, by the index of what is replaced.
 _SUPERSEDED = f"m.deleted_at IS NULL AND m.key IN (SELECT supersedes FROM memories WHERE supersedes IS NOT NULL) AND NOT ({CURRENT})"
 
@@ -67,10 +72,10 @@ def find_same_write(connection: apsw.Connection, draft: Draft, since: datetime |
     return row[0] if row else None
 
 
-def insert(connection: apsw.Connection, draft: Draft, now: datetime, local_now: datetime) -> tuple[int, str]:
+def insert(connection: apsw.Connection, draft: Draft, now: datetime) -> tuple[int, str]:
     """Insert a draft. Returns its id and key."""
     restored = draft.restored
-    key = restored.key or _fresh_key(connection, local_now)
+    key = restored.key or _fresh_key(connection)
     inserted = connection.execute(
         "INSERT INTO memories(id, key, content, created_at, updated_at, tags, occurred_at, importance, source, session_id, kind, state, "
         "questions, revision, supersedes, deleted_at, usage_count, last_used_at, write_digest, metadata, category, privacy_level, micro_summary, "
@@ -202,9 +207,9 @@ def contents(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
 
 
 def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Memory]:
-    """The current memories that match the filters, the latest in the timeline first; summaries only if that kind is asked for."""
+    """The current memories that match the filters, the latest in the timeline first; summaries and documents, which nobody said, only if that kind is asked for."""
     condition, values = where(filters)
-    condition += "" if filters.kind else " AND m.kind <> 'summary'"
+    condition += "" if filters.kind else " AND m.kind NOT IN ('summary', 'document')"
     latest_first = f"ORDER BY {TOLD_TIME} DESC, m.id DESC"
     chosen = f"{CURRENT} {condition} {latest_first} LIMIT ?"
     if filters.kind == "summary":  # all of them are sorted, which is cheaper without their contents
@@ -232,27 +237,33 @@ def core(connection: apsw.Connection, importance: float, filters: Filters, limit
 def upcoming(
     connection: apsw.Connection, now: datetime, end: datetime, zone: ZoneInfo, limit: int, characters: int | None = None
 ) -> list[Memory]:
-    """The current memories of what has not ended and begins before `end`, of those that happen then or name it, the nearest first; without summaries.
+    """The current memories of what has not ended and begins before `end`, of those that happen then or name it, the nearest first.
 
+    Neither summaries nor documents nor what a linked newer memory says is no longer so. A week or a month that a text names comes where it ends: it is no day.
     What has begun counts if it was stored before it began, and if it lasts no longer than `LONGEST_UNDER_WAY`: later memories of it are no plans.
     With `characters`, no more of each content is read.
     """
     today = _midnight(now, zone)
     moments = (now, end, now - LONGEST_UNDER_WAY, now + LONGEST_UNDER_WAY, today, today + timedelta(days=1))
     # Each of the lists ends where no later entry can be among the nearest: a month may be named by a tenth of all memories.
-    current = f"{CURRENT} AND m.kind <> 'summary'"
+    current = f"{CURRENT} AND m.kind NOT IN ('summary', 'document') AND NOT EXISTS ({_NEWER})"
     named = f"FROM memory_dates d CROSS JOIN memories m ON m.id = d.memory AND {current}"
     happening = f"FROM memories m WHERE m.occurred_at IS NOT NULL AND {current}"
+    ahead, first = "d.start >= ?1 AND d.start < ?2", f"ORDER BY d.start, d.rowid LIMIT ?7 * {SPANS_LIMIT}"
+    is_day = 'julianday(d."end") - julianday(d.start) < 2'
+    columns = columns_with_beginnings(characters) if characters else COLUMNS
     rows = connection.execute(
         "WITH dated(id, start) AS ("
-        f"SELECT * FROM (SELECT m.id, d.start {named} WHERE d.start >= ?1 AND d.start < ?2 ORDER BY d.start, d.rowid LIMIT ?7 * {SPANS_LIMIT}) "
+        f"SELECT * FROM (SELECT m.id, d.start {named} WHERE {ahead} AND {is_day} {first}) "
+        f'UNION ALL SELECT * FROM (SELECT m.id, d."end" {named} WHERE {ahead} AND NOT {is_day} {first}) '
         # What ends today comes first, and what goes on for longer at its end.
         f"""UNION ALL SELECT m.id, iif(d."end" <= ?6, d.start, d."end") {named}
             WHERE d.start >= ?3 AND d.start < ?1 AND d."end" > ?1 AND d."end" <= ?4 AND m.created_at < d.start """
-        f"UNION ALL SELECT * FROM (SELECT m.id, m.occurred_at {happening} AND {EVENT_TIME} >= ?1 AND {EVENT_TIME} < ?2 ORDER BY {EVENT_TIME}, m.id LIMIT ?7) "
+        f"UNION ALL SELECT * FROM (SELECT m.id, m.occurred_at {happening} AND {EVENT_TIME} >= ?1 AND {EVENT_TIME} < ?2 "
+        f"ORDER BY {EVENT_TIME}, m.id LIMIT ?7) "
         f"UNION ALL SELECT m.id, m.occurred_at {happening} AND {EVENT_TIME} = ?5 AND m.created_at < ?5), "
         "nearest AS (SELECT id, min(start) AS start FROM dated GROUP BY id) "
-        f"SELECT {columns_with_beginnings(characters) if characters else COLUMNS} FROM nearest n JOIN memories m ON m.id = n.id ORDER BY n.start, m.id LIMIT ?7",
+        f"SELECT {columns} FROM nearest n JOIN memories m ON m.id = n.id ORDER BY n.start, m.id LIMIT ?7",
         (*map(to_text, moments), limit),
     )
     return [memory_of(row) for row in rows]
@@ -387,12 +398,18 @@ def span(connection: apsw.Connection) -> tuple[datetime, datetime] | None:
     return (from_text(first), from_text(last)) if first and last else None
 
 
-def _fresh_key(connection: apsw.Connection, local_now: datetime) -> str:
+def _fresh_key(connection: apsw.Connection) -> str:
+    """A key that no memory has or is said to replace, and that none had before it was purged."""
     while True:
-        suffix = base64.b32encode(secrets.token_bytes(5)).decode().lower()
-        key = f"memory_{local_now:%Y%m%d%H%M%S}_{suffix}"
-        if connection.execute("SELECT 1 FROM memories WHERE key = ?", (key,)).get is None:
+        key = new_key()
+        is_known = connection.execute("SELECT 1 FROM memories WHERE key = ?1 OR supersedes = ?1", (key,)).get is not None
+        if not is_known and tombstones.erased_at(connection, key) is None:
             return key
+
+
+def new_key() -> str:
+    """Two letters and three digits, twice: four tokens to a model, and 457 billion keys, so that stores that meet later have none in common."""
+    return "".join(f"{secrets.choice(ascii_lowercase)}{secrets.choice(ascii_lowercase)}{secrets.randbelow(1000):03}" for _ in range(2))
 
 
 def malformed(connection: apsw.Connection, limit: int) -> list[tuple[str, list[str]]]:

@@ -141,12 +141,12 @@ def remove_due(connection: apsw.Connection, subject: Subject, touched_at: str) -
 
 
 def members(connection: apsw.Connection, subject: Subject, day: TimeRange | None, limit: int) -> list[Memory]:
-    """The current memories of a session, or of a day in the timeline with the range `day`, without summaries: the latest `limit`, in order."""
+    """The current memories of a session, or of a day in the timeline with the range `day`, without summaries and documents: the latest `limit`, in order."""
     belongs, values = (
         (f"{TOLD_TIME} >= ? AND {TOLD_TIME} < ?", (to_text(day.start), to_text(day.end))) if day else ("m.session_id = ?", (subject.name,))
     )
     ids = connection.execute(
-        f"SELECT m.id FROM memories m WHERE {belongs} AND {CURRENT} AND m.kind <> 'summary' ORDER BY {TOLD_TIME} DESC, m.id DESC LIMIT ?",
+        f"SELECT m.id FROM memories m WHERE {belongs} AND {CURRENT} AND m.kind NOT IN ('summary', 'document') ORDER BY {TOLD_TIME} DESC, m.id DESC LIMIT ?",
         (*values, limit),
     )
     candidates = memories.by_ids(connection, [row[0] for row in ids]).values()
@@ -260,7 +260,8 @@ def _due_again(connection: apsw.Connection, keys: Sequence[str]) -> dict[Subject
 def _everything(connection: apsw.Connection, zone: ZoneInfo, now: datetime) -> dict[Subject, str]:
     # An imported memory may have a creation time in the future.
     rows = connection.execute(
-        f"SELECT m.session_id, {TOLD_TIME}, min(m.created_at, ?) FROM memories m WHERE m.kind <> 'summary'", (to_text(now),)
+        f"SELECT m.session_id, {TOLD_TIME}, min(m.created_at, ?) FROM memories m WHERE m.kind NOT IN ('summary', 'document')",
+        (to_text(now),),
     )
     return _by_subject(rows, zone)
 
@@ -273,7 +274,7 @@ def _subjects(connection: apsw.Connection, at: dict[str, str], zone: ZoneInfo) -
     rows = [
         (memory.session_id, to_text(memory.told_at), at.get(memory.key, latest))
         for memory in (*current.values(), *replaced)
-        if memory.kind != "summary"
+        if memory.kind not in ("summary", "document")
     ]
     gone = connection.execute(
         "SELECT DISTINCT s.scope, s.subject FROM memory_sources f JOIN summaries s ON s.key = f.summary "

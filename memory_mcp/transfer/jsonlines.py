@@ -58,7 +58,7 @@ class Refusal:
 @dataclass(frozen=True, slots=True)
 class ImportResult:
     """The counts of an import: memories, those of them that have expired, edited notes (`revised`) and their removed pieces (`dropped`), earlier versions, vectors that were
-    stored or ignored for lack of their model (`vectors_left`), graph lines, and lines of conversations; and the notes that are no longer in their vault. Results can be added: `first + second`."""
+    stored or ignored for lack of their model (`vectors_left`), graph lines, lines of conversations, and characters that did not replace another (`context_kept`); and the notes that are no longer in their vault. Results can be added: `first + second`."""
 
     stored: int = 0
     already_known: int = 0
@@ -76,6 +76,7 @@ class ImportResult:
     deleted_notes: tuple[DeletedNote, ...] = ()
     expired: int = 0
     conversations: int = 0
+    context_kept: int = 0
 
     def __add__(self, other: "ImportResult") -> "ImportResult":
         return ImportResult(*(_sum(getattr(self, part.name), getattr(other, part.name)) for part in fields(self)))

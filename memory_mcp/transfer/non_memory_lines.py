@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, get_args
 
 import apsw
 
@@ -25,14 +25,21 @@ from memory_mcp.transfer.formats.obsidian_notes import digest
 
 VERSION, CONTEXT, PIECES, VAULT = "version_of", "persona_context", "pieces_of", "notes_of"
 CONTEXT_LIMIT = 200_000
+# Beside a context that is a whole, such as who a character is: what becomes of it where the persona is somebody already.
+ON_KNOWN = "on_known"
+OnKnownContext = Literal["fill", "keep", "replace"]
+# The field of the context with what of a character card has no other place.
+CARD = "character_card"
 SHORTENED, DELETED = "no longer in the note", "its note was deleted"
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The fields of an exported persona_context.json."""
+    """Fields of persona_context.json. Those of an export fill what is empty; a character is kept out where the persona is another one already, or
+    replaces it."""
 
     fields: Mapping[str, Any]
+    on_known: OnKnownContext = "fill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,8 @@ def checked_context(row: Mapping[str, Any]) -> Context:
         InvalidInput: it can't be stored.
     """
     fields = row[CONTEXT]
-    if len(row) > 1 or not isinstance(fields, dict):
+    on_known = next((known for known in get_args(OnKnownContext) if known == row.get(ON_KNOWN, "fill")), None)
+    if row.keys() - {CONTEXT, ON_KNOWN} or not isinstance(fields, dict) or on_known is None:
         raise InvalidInput(
             "persona_context can't be used", "it must be an object on a line of its own", "Use the line as the export wrote it"
         )
@@ -76,7 +84,7 @@ def checked_context(row: Mapping[str, Any]) -> Context:
     if size > CONTEXT_LIMIT or not all(isinstance(fields.get(name, {}), dict) for name in PEOPLE):
         why = f"it has more than {CONTEXT_LIMIT:,} bytes" if size > CONTEXT_LIMIT else f"{' and '.join(PEOPLE)} must be objects"
         raise InvalidInput("persona_context can't be used", why, "Use the line as the export wrote it")
-    return Context(fields)
+    return Context(fields, on_known)
 
 
 def redacted(other: MemoryLine, redaction: Redaction) -> MemoryLine:
@@ -94,7 +102,7 @@ def redacted(other: MemoryLine, redaction: Redaction) -> MemoryLine:
             reason=redaction.optional(other.reason),
             category=redaction.optional(other.category),
         )
-    return Context(redaction.tree(other.fields)) if isinstance(other, Context) else other
+    return replace(other, fields=redaction.tree(other.fields)) if isinstance(other, Context) else other
 
 
 def check_adds(adds_only: bool) -> None:
@@ -167,8 +175,11 @@ def import_line(persona: Persona, other: MemoryLine, now: datetime, dry_run: For
 
 
 def _import_context(persona: Persona, context: Context, dry: bool) -> dict[str, int]:
-    """Fills only the empty fields of the stored context: its values are newer, or those of another persona."""
-    changes = persona.context.missing(context.fields)
+    """Fills only the empty fields of the stored context: its values are newer, or those of another persona. A character that is to take the place
+    of another one does, with all of its fields."""
+    if context.on_known == "keep" and persona.context.says_otherwise(context.fields):
+        return {"context_kept": 1}
+    changes = persona.context.replacing(context.fields) if context.on_known == "replace" else persona.context.missing(context.fields)
     if changes and not dry:
         persona.context.update(changes)
     return {"context": 1} if changes else {"already_known": 1}

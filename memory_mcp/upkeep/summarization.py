@@ -102,7 +102,7 @@ def _settle(
     if draft and summary and _is_as(draft, summary):  # as an import brought it
         summary_rows.register(connection, summary.key, subject, fingerprint(sources), [memory.key for memory in sources])
     elif draft:
-        done = [_store(connection, subject, summary, sources, draft, now, zone)]
+        done = [_store(connection, subject, summary, sources, draft, now)]
     elif not sources and summary and summary.deleted_at is None:
         done = [Operation("delete", summary.key, now, metadata={"reason": "nothing is left of what it summarised"})]
         memories.set_deleted(connection, summary.id, now)
@@ -133,13 +133,12 @@ def _store(
     sources: Sequence[Memory],
     draft: Draft,
     now: datetime,
-    zone: ZoneInfo,
 ) -> Operation:
     if summary:
         summary_rows.rewrite(connection, summary, replace(draft, tags=_tags(draft, summary)), now)
         key = summary.key
     else:
-        _, key = memories.insert(connection, draft, now, now.astimezone(zone))
+        _, key = memories.insert(connection, draft, now)
     summary_rows.register(connection, key, subject, fingerprint(sources), [memory.key for memory in sources])
     # Without the text: the sources may be purged later, and the operation must not quote them.
     metadata = {OF: subject.scope, SUBJECT: subject.name, "sources": len(sources), "made_by": draft.metadata["made_by"]}

@@ -101,6 +101,19 @@ def test_a_bad_line_is_named_and_the_rest_is_stored(shared_server: RunningServer
     assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["line 3", "line 4"]
 
 
+def test_of_many_lines_that_are_refused_for_the_same_reason_one_is_shown(shared_server: RunningServer, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(
+        "".join(f'{{"content": "{number}", "name{number}": 1}}\n' for number in range(3_000)) + '{"content": 3}', encoding="utf-8"
+    )
+    done = shared_server.memory_mcp("import", str(file), "-p", "clerk")
+    assert done.stdout == "clerk: 0 stored, 0 known already, 3001 refused\n"
+    first, second = done.stderr.splitlines()
+    assert first.startswith("line 1: unknown field 'name0'")
+    assert first.endswith("(2999 others like it)")
+    assert second.startswith("line 3001: content is")
+
+
 def test_texts_and_vaults_are_imported_once(shared_server: RunningServer, tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     vault.mkdir()
@@ -121,11 +134,21 @@ def test_an_import_names_what_it_leaves_out_and_offers_to_forget_deleted_notes(s
         (vault / name).write_text(f"{name}の話 %%内緒%%", encoding="utf-8")
     memory_mcp = shared_server.memory_mcp
     first = ok(memory_mcp("import", str(vault), "-p", "keeper"))
-    assert first == "left out: comments: 2 (今.md; 昔.md), templates: 1 (Templates/日.md)\nkeeper: 2 stored, 0 known already, 0 refused\n"
+    assert (
+        first
+        == """Obsidian, Markdown notes:
+       2  stored
+       0  known already
+       2  left out: comments (今.md; 昔.md)
+       1  left out: templates (Templates/日.md)
+       0  refused
+keeper: 2 stored, 0 known already, 0 refused
+"""
+    )
     (vault / "昔.md").unlink()
     again = ok(memory_mcp("import", str(vault), "-p", "keeper")).splitlines()
-    assert re.fullmatch(r"昔\.md is no longer in the vault: obsidian_[0-9a-f]{24}_0", again[1])
-    assert "--forget-deleted" in again[2]
+    assert re.fullmatch(r"昔\.md is no longer in the vault: obsidian_[0-9a-f]{24}_0", again[0])
+    assert "--forget-deleted" in again[1]
     done = ok(memory_mcp("import", str(vault), "-p", "keeper", "--forget-deleted")).splitlines()
     assert done[-1] == "keeper: 0 stored, 1 known already, 0 refused, 1 moved to the trash"
 
@@ -319,3 +342,90 @@ def test_the_bridge_sends_the_token_and_does_not_start_without_one(running_serve
             return (await client.call_tool("remember", {"content": "舞台で踊った"})).structured_content or {}
 
     assert asyncio.run(talk())["persona"] == "さくら"
+
+
+def test_a_character_card_makes_a_persona_and_comes_back_as_a_card(shared_server: RunningServer, tmp_path: Path) -> None:
+    memory_mcp, file = shared_server.memory_mcp, tmp_path / "card.json"
+    entry = {
+        "keys": ["塩"],
+        "content": "@@depth 4\n{{char}}は塩を食べられない。",
+        "extensions": {"x": 1.5},
+        "enabled": True,
+        "insertion_order": 7,
+    }
+    data = {
+        "name": "ミレイ",
+        "description": "{{char}}は{{user}}の友人。",
+        "personality": "物静か",
+        "scenario": "灯台",
+        "first_mes": "お帰り、{{user}}。",
+        "system_prompt": "役を演じよ。",
+        "extensions": {"depth_prompt": {"depth": 4}},
+        "character_book": {
+            "name": "潮",
+            "scan_depth": 3,
+            "extensions": {},
+            "entries": [entry, {**entry, "keys": ["砂"], "enabled": False}],
+        },
+        "unknown": [1, {"二": None}],
+    }
+    file.write_text(json.dumps({"spec": "chara_card_v2", "spec_version": "2.0", "data": data, "avatar": "none"}), encoding="utf-8")
+    would = ok(memory_mcp("import", str(file), "-p", "mirei", "--user", "ユウ", "--dry-run"))
+    assert would.endswith("mirei: 1 would be stored, 0 known already, 0 would be refused, 1 context\n")
+    assert "does not exist yet" in memory_mcp("context", "-p", "mirei").stderr
+    done = memory_mcp("import", str(file), "-p", "mirei", "--user", "ユウ")
+    assert "is a character card (V2): name, description, personality, scenario, greeting; entries of its lorebook: 2" in done.stderr
+    assert [line.split(None, 1) for line in ok(done).splitlines()[1:-1]] == [
+        ["1", "stored"],
+        ["0", "known already"],
+        ["1", "left out: disabled entries of a lorebook (card.json, character_book, entry 2)"],
+        ["1", "left out: system prompts (card.json, system_prompt)"],
+        ["0", "refused"],
+    ]
+    info = json.loads(ok(memory_mcp("context", "-p", "mirei", "--json")))["persona_info"]
+    assert info == {
+        "name": "ミレイ",
+        "description": "ミレイはユウの友人。",
+        "personality": "物静か",
+        "scenario": "灯台",
+        "greeting": "お帰り、ユウ。",
+    }
+    again = ok(memory_mcp("import", str(file), "-p", "mirei", "--user", "ユウ"))
+    assert again.endswith("mirei: 0 stored, 2 known already, 0 refused\n")
+
+    ok(memory_mcp("remember", "[[小樽]]へ行った", "-p", "mirei"))
+    ok(memory_mcp("remember", "雨だ", "-p", "mirei"))
+    exported = tmp_path / "out.json"
+    assert memory_mcp("export", str(exported), "--format", "card", "-p", "mirei").stderr.splitlines() == [
+        "memory-mcp: 2 entries in the lorebook of the card",
+        "memory-mcp: 1 facts left out, which have neither tags nor [[names]] that call them",
+    ]
+    card = json.loads(exported.read_text(encoding="utf-8"))
+    assert (card["spec"], card["avatar"], card["data"]["extensions"], card["data"]["unknown"]) == (
+        "chara_card_v3",
+        "none",
+        data["extensions"],
+        data["unknown"],
+    )
+    assert (card["data"]["name"], card["data"]["first_mes"], card["data"]["system_prompt"]) == ("ミレイ", "お帰り、ユウ。", "")
+    book = card["data"]["character_book"]
+    first, second = book.pop("entries")
+    assert book == {"name": "潮", "scan_depth": 3, "extensions": {}}
+    assert {name: first[name] for name in entry} == {**entry, "content": "@@depth 4\nミレイは塩を食べられない。"}
+    assert (second["keys"], second["content"]) == (["小樽"], "[[小樽]]へ行った")
+    assert ok(memory_mcp("import", str(exported), "-p", "mirei")).endswith("mirei: 0 stored, 3 known already, 0 refused\n")
+
+
+def test_a_card_of_somebody_else_replaces_the_persona_only_if_asked(shared_server: RunningServer, tmp_path: Path) -> None:
+    memory_mcp, file = shared_server.memory_mcp, tmp_path / "card.json"
+    for name, option, told in (
+        ("サナ", [], "1 context"),
+        ("ルカ", [], "1 character left out, as the persona is another one already; --replace takes it"),
+        ("ルカ", ["--replace"], "1 context"),
+        ("ルカ", ["--replace"], "1 known already, 0 refused"),
+    ):
+        card = {"spec": "chara_card_v3", "data": {"name": name, "first_mes": "やあ。", **({"scenario": "海"} if name == "サナ" else {})}}
+        file.write_text(json.dumps(card), encoding="utf-8")
+        assert told in ok(memory_mcp("import", str(file), "-p", "somebody", *option))
+    assert json.loads(ok(memory_mcp("context", "-p", "somebody", "--json")))["persona_info"] == {"name": "ルカ", "greeting": "やあ。"}
+    assert "csv has no character" in memory_mcp("import", str(file), "--format", "csv", "--replace", "-p", "somebody").stderr

@@ -46,7 +46,7 @@ def test_links_to_english_headings_lead_to_the_translated_ones(site):
 
 def test_what_lies_outside_of_docs_is_linked_in_the_repository(site):
     assert "/blob/main/plugins/README.md" in text(site / "clients" / "index.html")
-    assert "/blob/main/memory_mcp/search/fuse.py" in text(site / "architecture" / "index.html")
+    assert "/blob/main/memory_mcp/search/signals.py" in text(site / "architecture" / "index.html")
 
 
 def test_a_page_loads_nothing_from_elsewhere(site):

@@ -159,11 +159,3 @@ def test_what_misled_once_and_helped_often_stays_where_it_was(judged, say, ask):
     say(FORBIDDEN)
     judged(COFFEE, "helped", "helped", "hurt")
     assert [*found(ask, "コーヒー飲んでいいんだっけ").items()] == [(COFFEE, None), (FORBIDDEN, None)]
-
-
-def test_what_was_judged_stale_is_brought_forward_by_no_other_rule(judged, say, ask, now):
-    say("会議は木曜", at=now - timedelta(days=9))
-    judged("会議は火曜になった", at=now - timedelta(days=2))
-    assert [*found(ask, "会議は何曜日？")] == ["会議は火曜になった", "会議は木曜"]
-    judged("会議は火曜になった", "stale", at=now - timedelta(days=2))
-    assert [*found(ask, "会議は何曜日？")] == ["会議は木曜", "会議は火曜になった"]

@@ -13,7 +13,8 @@ from memory_mcp.personas.names import pool_store
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.search import pipeline
-from memory_mcp.search.pooled import Pools, recall
+from memory_mcp.search.pipeline import recall
+from memory_mcp.search.pooled import Pools
 from memory_mcp.search.validation import question
 from memory_mcp.store import feedback, memories
 from memory_mcp.store.vectors.index_cache import IndexCache

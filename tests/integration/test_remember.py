@@ -14,7 +14,7 @@ from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import memories
+from memory_mcp.store import memories, tombstones
 from memory_mcp.store.vectors import chunks, index_queue
 
 
@@ -59,10 +59,21 @@ def test_everything_that_was_said_of_a_memory_is_stored(say, stored, now):
     assert memory.event_time == memory.occurred_at == datetime(2025, 10, 28, 15, tzinfo=UTC)
 
 
-def test_a_key_tells_the_local_time_and_is_unique(say):
+def test_a_key_is_short_and_unique(say):
     keys = {say(f"fact {number}").key for number in range(20)}
     assert len(keys) == 20
-    assert all(re.fullmatch(r"memory_20251030120000_[a-z2-7]{8}", key) for key in keys)
+    assert all(re.fullmatch(r"([a-z]{2}\d{3}){2}", key) for key in keys)
+
+
+def test_a_new_key_is_none_that_is_had_named_or_purged(say, nilou, now, monkeypatch):
+    had = say("苺が好き").key
+    named, purged, free = "ab123cd456", "ef123gh456", "ij123kl456"
+    say("桃が好き", supersedes=had)
+    nilou.database.write(lambda connection: connection.execute("UPDATE memories SET supersedes = ? WHERE supersedes = ?", (named, had)))
+    nilou.database.write(lambda connection: tombstones.add(connection, [purged], now))
+    offered = iter([had, named, purged, free])
+    monkeypatch.setattr(memories, "new_key", lambda: next(offered))
+    assert say("梨が好き").key == free
 
 
 def test_a_stored_memory_can_be_found_at_once(say, ask):

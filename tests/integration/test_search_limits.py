@@ -5,21 +5,24 @@ import threading
 import pytest
 
 from memory_mcp import time_limit
+from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Question
 from memory_mcp.errors import SearchUnfinished
 from memory_mcp.language.tokens import LONGEST_KATAKANA, QUERY_TOKENS_LIMIT
-from memory_mcp.search.candidates import terms_of
+from memory_mcp.search.other_scripts import as_synonyms
+from memory_mcp.search.question import asked_by
 
 ENDLESS = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number) SELECT max(n) FROM number"
 LONGER_THAN_ANY_TEST_SECONDS = 3_600.0
 
 
 @pytest.mark.parametrize("unit", ["ー", "アー", "から", "ラララライ", "a", "ア・", "苺", "ｱ"])
-def test_no_phrase_of_a_question_grows_with_it(nilou, say, unit):
+def test_no_phrase_of_a_question_grows_with_it(nilou, say, now, unit):
     say(unit * 3_000)
     for question in (Question(query=unit * 4_000), Question(query=unit, hypothetical=unit * 4_000)):
         with nilou.database.read() as connection:
-            terms = terms_of(connection, nilou.words, question, 50)
+            sounds = as_synonyms(connection, nilou.words.stored, question.query)
+        terms = asked_by(question, now, Settings()).terms(beside_vectors=False, same_sound=sounds)
         synonyms = [phrase for each in (*terms.synonyms, *terms.same_sound) for phrase in (each.word, *each.others)]
         phrases = [*terms.tokens, *terms.phrases, *terms.words, *synonyms]
         assert max((len(phrase.split()) for phrase in phrases), default=0) <= LONGEST_KATAKANA

@@ -106,7 +106,7 @@ def test_without_its_dictionaries_a_search_finds_the_words_themselves(without_di
 
 
 def test_the_dictionaries_are_listed_with_version_license_and_digest():
-    directory = ROOT / "memory_mcp" / "text" / "dictionaries"
+    directory = ROOT / "memory_mcp" / "language" / "dictionaries"
     rows = re.findall(
         r"^\| `(\w+\.tsv)` \| .* \| \[[\w.-]+\]\((LICENSE\.\w+)\) \| `([0-9a-f]{64})` \|$",
         directory.joinpath("README.md").read_text(),

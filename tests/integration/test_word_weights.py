@@ -2,8 +2,8 @@
 
 import pytest
 
-from memory_mcp.domain import Question
-from memory_mcp.search.candidates import search_tokens
+from memory_mcp.language.analysis import analysis
+from memory_mcp.search.question import search_tokens
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,6 @@ def test_a_verb_of_one_kanji_is_not_looked_for_as_the_kanji_of_another_verb(foun
 
 
 def test_beside_vectors_each_token_counts_once():
-    question = Question("OSのバージョンは？")
-    assert search_tokens(question, ()).count("os") > 1
-    beside = search_tokens(question, (), beside_vectors=True)
+    assert search_tokens(analysis("OSのバージョンは？"), analysis("")).count("os") > 1
+    beside = search_tokens(analysis("OSのバージョンは？"), analysis(""), beside_vectors=True)
     assert (beside.count("os"), len(beside)) == (1, len(set(beside)))

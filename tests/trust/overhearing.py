@@ -12,7 +12,7 @@ import httpx2
 MARK = re.compile(rb"zq[0-9a-f]{12}qz", re.IGNORECASE)
 # Made once: a client makes one of its own otherwise, and reading the certificates takes longer than most calls.
 TLS = ssl.create_default_context()
-KEY = re.compile(rb"memory_\d{14}_[0-9a-z]+")
+KEY = re.compile(rb"\b(?:[a-z]{2}\d{3}){2}\b|memory_\d{14}_[0-9a-z]+")
 
 
 def mark_of(persona: str) -> str:

@@ -16,7 +16,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.legacy import owners
-from memory_mcp.transfer.formats.import_rows import LeftOut
+from memory_mcp.transfer.formats.import_rows import LeftOut, ReadOptions
 from memory_mcp.transfer.formats.readers import by_persona, database, detect_format, json_lines
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 from memory_mcp.upkeep.legacy_layout import legacy_items
@@ -30,7 +30,7 @@ NAME = "kept"
 def import_database(personas, path, zone, persona=None):
     """What `memory-mcp import` does. Returns what was refused."""
     refused = []
-    for name, items in by_persona(path, detect_format(path), None, print, persona):
+    for name, items in by_persona(path, detect_format(path), ReadOptions(), print, persona):
         origins = []
         read = list(items)
         refused += [item.where for item in read if item.refused]

@@ -2,7 +2,7 @@
 
 from overhearing import Overheard, mark_of
 
-KEY = "memory_20251030120000_abcdefgh"
+KEY = "ab123cd456"
 
 
 def heard(body: str, request: str = "", headers: list[tuple[bytes, bytes]] | None = None) -> Overheard:

@@ -10,7 +10,8 @@ from memory_mcp import cli
 from memory_mcp.errors import StoreError
 from memory_mcp.personas.names import directory_name
 from memory_mcp.transfer.formats import Format
-from memory_mcp.transfer.formats.readers import READERS
+from memory_mcp.transfer.formats.import_rows import ReadOptions
+from memory_mcp.transfer.formats.table import ROWS
 
 pytestmark = pytest.mark.slow
 
@@ -84,7 +85,7 @@ def test_an_import_refuses_it_the_same_way(tmp_path, column):
     path = tmp_path / "store.sqlite"
     make_unknown(path, UNKNOWN[column])
     before = path.read_bytes()
-    (item,) = READERS[Format.DATABASE].read(path, None, print)
+    (item,) = ROWS[Format.DATABASE].read(path, ReadOptions(), print)
     assert item.row is None
     assert column in item.refused
     assert "rename the column with the text to `content`" in item.refused

@@ -6,7 +6,9 @@ import pytest
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import Format
-from memory_mcp.transfer.formats.readers import READERS, detect_format, json_lines
+from memory_mcp.transfer.formats.import_rows import ReadOptions
+from memory_mcp.transfer.formats.readers import detect_format, json_lines
+from memory_mcp.transfer.formats.table import ROWS
 from memory_mcp.transfer.line_fields import DEPTH_LIMIT, parsed
 
 LISTS, OBJECTS = "[]", '{"a": }'
@@ -37,7 +39,7 @@ def test_a_file_of_any_format_is_read_or_refused_whatever_its_depth(tmp_path, na
     refused = []
     try:
         kind = Format.TRANSCRIPT if path.suffix == ".jsonl" else detect_format(path)
-        items = READERS[kind].read(path, None, lambda _: None)
+        items = ROWS[kind].read(path, ReadOptions(), lambda _: None)
         lines = list(json_lines(items, refused.append, lambda _: None, lambda _: None))
     except InvalidInput:
         assert depth == max(DEPTHS)

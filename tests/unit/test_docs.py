@@ -362,7 +362,7 @@ def test_the_snippets_of_the_readme_are_json(name):
 
 
 def named_paths(text):
-    """What a page names in backquotes that reads like a path of the repository: `search/fuse.py`, `store/`, `search/pipeline.py:score`."""
+    """What a page names in backquotes that reads like a path of the repository: `search/signals.py`, `store/`, `search/pipeline.py:score`."""
     flat = " ".join(_CODE.findall(prose(text)))
     return [name.partition(":")[0] for name in re.findall(r"`((?:[\w.-]+/)+[\w.-]*(?::[\w.]+)?|[\w-]+\.py(?::[\w.]+)?)`", flat)]
 

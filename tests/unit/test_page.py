@@ -2,13 +2,12 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.domain import Candidate, Memory
+from memory_mcp.domain import Memory
 from memory_mcp.language.budget import estimate_tokens
-from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, why, within_budget
+from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, within_budget
 
 THEN = datetime(2025, 10, 30, tzinfo=UTC)
 
@@ -66,19 +65,6 @@ def test_the_texts_never_cost_more_than_the_budget(contents, budget):
     assert hits
     assert sum(estimate_tokens(hit.text) + HIT_OVERHEAD_TOKENS for hit in hits) <= budget
     assert [hit.memory.id for hit in hits] == list(range(len(hits)))
-
-
-def test_a_hit_tells_what_each_source_thought_of_it():
-    assert why(
-        Candidate(1, lexical=9.0, lexical_share=0.23456, dense=0.5, session_share=0.3333, date_share=1.0, by_named_speaker=True)
-    ) == {
-        "lexical": 0.235,
-        "session": 0.333,
-        "dense": 0.5,
-        "date": True,
-        "speaker": True,
-    }
-    assert why(Candidate(1, rerank=0.0)) == {"rerank": pytest.approx(0)}
 
 
 def test_of_a_memory_that_is_cut_the_best_part_is_shown():

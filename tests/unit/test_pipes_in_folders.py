@@ -9,7 +9,9 @@ from memory_mcp.cli.vault_refresh import _write
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.files.durable_files import open_private
 from memory_mcp.transfer.formats import Format
-from memory_mcp.transfer.formats.readers import READERS, detect_format
+from memory_mcp.transfer.formats.import_rows import ReadOptions
+from memory_mcp.transfer.formats.readers import detect_format
+from memory_mcp.transfer.formats.table import ROWS
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such pipes")
 
@@ -26,7 +28,7 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("kind", [Format.AUTO, Format.TEXT, Format.OBSIDIAN])
 def test_the_files_of_a_folder_are_read_and_nothing_else(folder, kind):
-    items = READERS[detect_format(folder, kind)].read(folder, None, lambda _: None)
+    items = ROWS[detect_format(folder, kind)].read(folder, ReadOptions(), lambda _: None)
     assert {item.where for item in items if item.row and "content" in item.row} == {"note.md"}
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from memory_mcp.transfer.formats import Format
-from memory_mcp.transfer.formats.readers import READERS, detect_format
+from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
+from memory_mcp.transfer.formats.table import ROWS
 from memory_mcp.transfer.formats.transcripts import read
 
 AT = "2026-11-20T09:00:00.000Z"
@@ -135,7 +136,7 @@ def test_the_transcripts_of_a_directory_are_read_together(tmp_path: Path) -> Non
     written(tmp_path / "a", CLAUDE)
     written(tmp_path, CODEX)
     assert len(rows(tmp_path)) == 6
-    assert READERS[Format.TRANSCRIPT].clash == "keep"
+    assert ROWS[Format.TRANSCRIPT].clash == "keep"
 
 
 @pytest.mark.parametrize("line", ['{"content": "x"}', '{"content": "x", "source": "user"}', '{"sessionId": "x"}', '{"type": "user"}', "[]"])

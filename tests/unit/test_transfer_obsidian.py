@@ -311,3 +311,28 @@ def test_comments_and_attachments_are_left_out_and_counted(tmp_path: Path) -> No
 def test_a_link_names_the_note_without_its_folders(tmp_path: Path, link: str, shown: str) -> None:
     write(tmp_path / "a.md", f"今日は{link}の話。")
     assert Read(tmp_path).contents == [f"今日は{shown}の話。"]
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "date: 2019/10/17",
+        "date: 2019年10月17日",
+        'date: "[[2019-10-17]]"',
+        "date: [[2019-10-17]]",
+        "Date: 2019-10-17",
+        "日付: 2019-10-17",
+        "date: いつか\ncreated: 2019年10月17日",
+    ],
+)
+def test_a_front_matter_says_the_day_as_people_write_it(tmp_path: Path, front: str) -> None:
+    write(tmp_path / "a.md", f"---\n{front}\n---\n明日は歯医者。\n")
+    (row,) = Read(tmp_path).rows
+    assert row["occurred_at"].replace("/", "-").replace("年", "-").replace("月", "-").rstrip("日") == "2019-10-17"
+    assert row["content"] == "明日は歯医者。" + ("\n\ndate: いつか" if "いつか" in front else "")
+
+
+def test_a_title_says_the_day_without_leading_zeros(tmp_path: Path) -> None:
+    write(tmp_path / "2019年1月5日.md", "明日は歯医者。\n")
+    (row,) = Read(tmp_path).rows
+    assert row["occurred_at"] == "2019-01-05"

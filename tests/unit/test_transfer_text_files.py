@@ -11,9 +11,10 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.transfer.formats import Format, text_files
-from memory_mcp.transfer.formats.import_rows import ImportItem
-from memory_mcp.transfer.formats.readers import READERS, detect_format
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
+from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
+from memory_mcp.transfer.formats.table import ROWS
 from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS
 
 CHANGED = datetime(2025, 10, 1, tzinfo=UTC)
@@ -116,7 +117,7 @@ def test_what_a_zip_hides_and_what_leads_out_of_it_is_named(tmp_path: Path) -> N
         for name in ("a.md", "../../evil.md", "/etc/evil.md", ".obsidian/app.json", "__MACOSX/._a.md"):
             archive.writestr(name, "text")
     for kind in (Format.OBSIDIAN, Format.TEXT):
-        found = list(READERS[kind].read(tmp_path / "notes.zip", None, lambda *_: None))
+        found = list(ROWS[kind].read(tmp_path / "notes.zip", ReadOptions(), lambda *_: None))
         assert [(one.left_out, one.where) for one in found if one.left_out] == [
             ("files outside of the zip", "../../evil.md"),
             ("files outside of the zip", "/etc/evil.md"),

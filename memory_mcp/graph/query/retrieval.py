@@ -13,7 +13,7 @@ from heapq import nlargest
 
 import apsw
 
-from memory_mcp.domain import Candidate, Question
+from memory_mcp.domain import Question
 from memory_mcp.graph.extract.extraction import extract_mentions, relatives_and_days
 from memory_mcp.graph.query.relation_lines import relation_lines
 from memory_mcp.language.mention import Mention
@@ -41,6 +41,10 @@ RARITY_POWER = 1.5
 DIGITS, EPSILON = 6, 1e-9
 
 
+# A memory with its score.
+Scored = tuple[int, float]
+
+
 @dataclass(frozen=True, slots=True)
 class QueryEntities:
     """The known entities that a query names, each with its weight, 0 to 1, and the rest of the query without their names."""
@@ -64,14 +68,14 @@ def graph_evidence(
     connection: apsw.Connection,
     names: KnownNames,
     question: Question,
-    ranked: Sequence[Candidate],
+    best: Sequence[Scored],
     *,
     limit: int,
     with_relations: bool,
     named: QueryEntities | None = None,
 ) -> GraphEvidence:
     """At most `limit` memories associated with the best candidates, and the relations of the entities that the query names, found before or now."""
-    associated, certain = associated_memories(connection, question, ranked, limit) if limit else ({}, frozenset())
+    associated, certain = associated_memories(connection, question, best, limit) if limit else ({}, frozenset())
     query = (named or entities_in_query(connection, names, question.query)) if with_relations else QueryEntities()
     lines = relation_lines(connection, query.shares, query.rest, question.max_tokens) if query.shares else ()
     return GraphEvidence(associated, lines, certain)
@@ -105,14 +109,14 @@ def known_entities(connection: apsw.Connection, names: KnownNames, text: str) ->
 
 
 def associated_memories(
-    connection: apsw.Connection, question: Question, ranked: Sequence[Candidate], limit: int
+    connection: apsw.Connection, question: Question, best: Sequence[Scored], limit: int
 ) -> tuple[dict[int, float], frozenset[int]]:
     """Memories that share entities with the best candidates: by id, with their share of the highest score, 0 to 1; and those of them that are
     hits for this alone. No memory supports itself.
 
     Entities that the query itself names lead nowhere: its words have found their memories already, and counting them twice was measured to hurt.
     """
-    leaders = _leaders(ranked)
+    leaders = _leaders(best)
     relevances = mentions.relevances(connection, leaders)
     if not relevances:
         return {}, frozenset()
@@ -129,7 +133,7 @@ def associated_memories(
 
 @spanned("graph")
 def memories_near_entities(
-    connection: apsw.Connection, question: Question, shares: Mapping[int, float], fallback: Callable[[], Sequence[Candidate]]
+    connection: apsw.Connection, question: Question, shares: Mapping[int, float], fallback: Callable[[], Sequence[Scored]]
 ) -> dict[int, float]:
     """Memories that name these entities or others within three hops, or state a relation of theirs: by id, with their share of the highest
     score, 0 to 1. `shares`: the weight of each entity, 0 to 1; where there are none, the entities of the best candidates of `fallback`."""
@@ -145,9 +149,9 @@ def memories_near_entities(
     return dict(nlargest(REACHED, _scaled(scores).items(), key=lambda item: item[1]))
 
 
-def _entities_of_leaders(connection: apsw.Connection, ranked: Sequence[Candidate]) -> dict[int, float]:
+def _entities_of_leaders(connection: apsw.Connection, best: Sequence[Scored]) -> dict[int, float]:
     """The entities that the best candidates name, each with its weight, 0 to 1."""
-    leaders = _leaders(ranked)
+    leaders = _leaders(best)
     weights = _entity_weights(leaders, mentions.relevances(connection, leaders))
     rarity = _rarity(connection, weights)
     return _scaled({entity: weight * rarity[entity] for entity, weight in weights.items()})
@@ -161,10 +165,10 @@ def _without(query: str, named: Iterable[Mention]) -> str:
     return "".join(characters)
 
 
-def _leaders(ranked: Sequence[Candidate]) -> dict[int, float]:
+def _leaders(best: Sequence[Scored]) -> dict[int, float]:
     """The best candidates, each with its weight."""
-    leaders = [candidate for candidate in ranked[:LEADERS] if candidate.score > 0]
-    return {leader.memory_id: leader.score / leaders[0].score / len(leaders) for leader in leaders}
+    leaders = [(memory_id, score) for memory_id, score in best[:LEADERS] if score > 0]
+    return {memory_id: score / leaders[0][1] / len(leaders) for memory_id, score in leaders}
 
 
 def _entity_weights(leaders: Mapping[int, float], named: Mapping[int, Iterable[int]]) -> dict[int, float]:

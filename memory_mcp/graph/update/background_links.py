@@ -1,4 +1,4 @@
-"""Background links between similar memories, and between memories that may contradict each other.
+"""Background links between similar memories, and between memories whose stated relations contradict each other.
 
 Both are hints: nothing is merged, replaced or left out because of them.
 """
@@ -9,16 +9,11 @@ from datetime import datetime
 
 import apsw
 
-from memory_mcp.domain import Filters
 from memory_mcp.encoders.model_families import ranking_of_generation
-from memory_mcp.language.contradiction import contradicting, may_contradict
-from memory_mcp.language.tokens import query_tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories
 from memory_mcp.store.graph import background_tasks, memory_links
 from memory_mcp.store.graph.memory_links import Link
-from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.lexical.token_frequencies import TokenCounts
 from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
 
@@ -26,9 +21,8 @@ from memory_mcp.store.vectors.index_cache import IndexCache
 BATCH_MEMORIES, PIECES, LINKS_EACH = 20, 3, 5
 # Nearest chunks requested; some belong to one memory, or to a summary.
 NEAREST = 24
-# Memories with a common entity that are compared with one.
+# Memories against which the relations of one stand.
 COMPARED = 40
-COMPARED_BY_WORDS, WORDS_COMPARED = 10, 8
 CONTRADICTION_CONFIDENCE = 0.5
 
 
@@ -65,23 +59,15 @@ def link_similar(persona: Persona, indexes: IndexCache, least: float | None, now
     return True
 
 
-def link_contradicting(connection: apsw.Connection, counts: TokenCounts, memory_ids: Sequence[int], now: datetime) -> None:
-    """Links these memories to those that may contradict them, by their stated relations, or by their texts: those about a common
-    entity, and those with the most words in common. `counts` caches how frequent a word is."""
-    current = {memory.id: memory for memory in memories.by_ids(connection, memory_ids).values()}
-    contradictions: list[Link] = []
-    for memory in current.values():
-        if memory.deleted_at or memory.superseded_by or memory.kind == "summary":
-            continue
-        against = set(memory_links.contradicting_memories(connection, memory.id, COMPARED))
-        if may_contradict(memory.content):
-            contents = memory_links.texts_with_shared_entities(connection, memory.id, COMPARED)
-            # The writer waits meanwhile: in a large store the rarest words say enough.
-            words = bm25_index.rarest(connection, query_tokens(memory.content), WORDS_COMPARED, counts)
-            alike = bm25_index.search(connection, bm25_index.Terms(words), Filters(), COMPARED_BY_WORDS, (), counts)
-            contents |= {other.id: other.content for other in memories.by_ids(connection, [other for other, _ in alike]).values()}
-            against |= {other for other, content in contents.items() if other != memory.id and contradicting(memory.content, content)}
-        contradictions += [_contradiction(memory.id, other) for other in sorted(against)[:LINKS_EACH]]
+def link_contradicting(connection: apsw.Connection, memory_ids: Sequence[int], now: datetime) -> None:
+    """Links these memories to those that may contradict them by the relations that they state."""
+    current = memories.by_ids(connection, memory_ids).values()
+    contradictions = [
+        _contradiction(memory.id, other)
+        for memory in current
+        if not (memory.deleted_at or memory.superseded_by or memory.kind == "summary")
+        for other in sorted(memory_links.contradicting_memories(connection, memory.id, COMPARED))[:LINKS_EACH]
+    ]
     memory_links.replace(connection, memory_ids, "contradiction", contradictions, now)
 
 

@@ -18,6 +18,7 @@ from memory_mcp.language.mention import Mention
 from memory_mcp.language.privacy.redaction import FLAG_PREFIX
 from memory_mcp.language.speakers import is_role
 from memory_mcp.personas.registry import Persona
+from memory_mcp.relate.links import link_by_rules
 from memory_mcp.store.graph import background_tasks, memory_links, mentions, relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.graph.relations import Evidence, Pair
@@ -65,7 +66,8 @@ def _process(connection: apsw.Connection, persona: Persona, now: datetime, dicti
             records.find_or_create(connection, name, type_of_name, LABEL_CONFIDENCE, now)
     relations.sum_up(connection, _cooccurrences(connection, waiting, now), now)
     memory_links.link_memories(connection, waiting, now)
-    background_links.link_contradicting(connection, persona.words, waiting, now)
+    background_links.link_contradicting(connection, waiting, now)
+    link_by_rules(connection, persona.words, waiting, now)
     background_tasks.enqueue(connection, waiting)
     relation_queue.done(connection, waiting)
 

@@ -46,8 +46,8 @@ UPCOMING_LIMIT, PREVIEW_CHARACTERS = 50, 200
 
 
 class ContextArguments(Arguments):
-    query: Annotated[Words, Field(description="topic at hand")] = ""
-    session_id: Annotated[Text, Field(description="goes on with it")] = ""
+    query: Annotated[Words, Field(description="topic")] = ""
+    session_id: Annotated[Text, Field(description="conversation that goes on")] = ""
     max_tokens: WholeNumber = None
 
 
@@ -72,7 +72,7 @@ class Context(ReadingAnswer):
     answer=Context,
 )
 def get_context(call: Call, arguments: ContextArguments) -> Json:
-    """Call FIRST in every conversation: who you and the user are, how things stand, what was said lately."""
+    """Call FIRST in every conversation: who you and the user are, what matters, what is to come, what was said lately."""
     with call.reading() as persona, call.reading_pools() as pools, call.searching():
         budget = token_budget(arguments.max_tokens, DEFAULT_TOKENS)
         topic = Redaction(call.settings.privacy).text(_within(arguments.query, "query", QUERY_LIMIT).strip())
@@ -176,7 +176,7 @@ class UpdateContextArguments(Arguments):
     environment: TextOrNone = None
     relationship_status: TextOrNone = None
     user_info: Annotated[TextsByName, Field(description="name, nickname, preferred_address")] = {}
-    persona_info: Annotated[TextsByName, Field(description="the same of yourself, and description: who you are")] = {}
+    persona_info: Annotated[TextsByName, Field(description="your own, and description: who you are")] = {}
 
 
 class ContextChanged(ReadingAnswer):
@@ -190,7 +190,7 @@ class ContextChanged(ReadingAnswer):
     answer=ContextChanged,
 )
 def update_context(call: Call, arguments: UpdateContextArguments) -> Json:
-    """Note how you, the user or your relationship changed: mood, body, place, names. An empty text clears."""
+    """Note how you, the user or your relationship changed: mood, body, place, names. Empty clears."""
     redaction = Redaction(call.settings.privacy)
     state = {name: getattr(arguments, name) for name in STATE_FIELDS}
     changes = redaction.tree(checked_changes(state, arguments.user_info, arguments.persona_info))

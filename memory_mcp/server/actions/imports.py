@@ -23,7 +23,8 @@ from memory_mcp.server.views import Count, PersonaAnswer, omit_empty
 from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.oauth_grants import owner_of_grant
 from memory_mcp.transfer.formats import Format
-from memory_mcp.transfer.formats.readers import READERS
+from memory_mcp.transfer.formats.import_rows import ReadOptions, examples
+from memory_mcp.transfer.formats.table import ROWS
 from memory_mcp.transfer.formats.worker import Asked, Counted, End, Part, Recognized
 from memory_mcp.transfer.jsonlines import ImportOptions
 
@@ -35,7 +36,8 @@ FORMATS = tuple(Format)
 class FileImport(Arguments):
     file: Annotated[Text, http("The file's name: its ending tells the format, and notes are known by their vault's name.")] = ""
     format: Annotated[str, OneOf(FORMATS, exact=True), http("How to read it.")] = "auto"
-    me: Annotated[Text, http("Your name in imported chats, instead of `user`.")] = ""
+    me: Annotated[Text, http("Your name in imported chats and cards, instead of `user`.")] = ""
+    timezone: Annotated[Text, http("The zone of times without an offset, such as Asia/Tokyo; default: the server's.")] = ""
     on_known: Annotated[
         str,
         OneOf((*CLASHES, "auto"), exact=True),
@@ -43,11 +45,26 @@ class FileImport(Arguments):
     ] = "auto"
     dry_run: Annotated[Flag, http("Only say what would become of it.")] = False
     forget_deleted: Annotated[Flag, http("Move memories of notes that are no longer in the vault to the trash.")] = False
+    replace: Annotated[Flag, http("Let the character of a card take the place of who the persona is already.")] = False
 
 
 class RefusedEntry(TypedDict):
     where: str
     reason: str
+
+
+class RefusalExample(RefusedEntry):
+    """One of the entries that were refused for this reason, and how many others were."""
+
+    others: Count
+
+
+class LeftOutKind(TypedDict):
+    """What is left out on purpose of one kind, such as photos, and the first places."""
+
+    kind: str
+    count: Count
+    where: list[str]
 
 
 class ImportJobView(PersonaAnswer):
@@ -61,11 +78,13 @@ class ImportJobView(PersonaAnswer):
     already_known: Count
     refused: Count
     errors: list[RefusedEntry]
+    examples: NotRequired[list[RefusalExample]]
     total: NotRequired[Count]
     format: NotRequired[str]
     dry_run: NotRequired[Literal[True]]
     error: NotRequired[str]
     left_out: NotRequired[str]
+    left_out_kinds: NotRequired[list[LeftOutKind]]
     notes: NotRequired[list[str]]
     further: NotRequired[dict[str, Any]]
 
@@ -86,6 +105,7 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
     """
     call, jobs = call_of(request), call_of(request).runtime.imports
     name = await run_in_threadpool(call.writable_name)
+    reading = ReadOptions.of(arguments.me, arguments.timezone, replace=arguments.replace)
     token = call.admission.token
     with jobs.staged(call.runtime.personas.directory, arguments.file, name, token) as path:
         size = 0
@@ -102,7 +122,11 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
         if not size:
             raise InvalidInput("the file is empty", "", "Send the bytes of one as the body")
         options = await run_in_threadpool(transfer.import_options, call, ImportArguments(dry_run=arguments.dry_run))
-        job = jobs.start(path, name, lambda job, path: _import(call, job, path, arguments, options), dry_run=arguments.dry_run, token=token)
+
+        def work(job: ImportJob, path: Path) -> None:
+            _import(call, job, path, arguments, reading, options)
+
+        job = jobs.start(path, name, work, dry_run=arguments.dry_run, token=token)
     return JSONResponse(_view(call, job))
 
 
@@ -134,10 +158,10 @@ def _visible(call: Call, name: str) -> list[ImportJob]:
     return [job for job in call.runtime.imports.of_persona(name) if sees_all or job.token == call.admission.token]
 
 
-def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, options: ImportOptions) -> None:
+def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, reading: ReadOptions, options: ImportOptions) -> None:
     """Store the lines that are read of a file, batch by batch."""
     job.state = "reading"
-    asked = Asked(path, Format(arguments.format), arguments.me.strip() or None, job.persona, arguments.forget_deleted)
+    asked = Asked(path, Format(arguments.format), job.persona, reading, arguments.forget_deleted)
     number = 0
     with call.runtime.imports.reading(job, asked) as answers:
         for answer in answers:
@@ -151,14 +175,13 @@ def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, optio
                     _note_part(job, answer)
                     _store(call, job, answer.lines, options, number)
                     number += len(answer.lines)
-                case End(left_out=sentence):
-                    job.left_out = sentence
+                case End():
+                    job.left_out, job.left_out_kinds = answer.left_out, answer.left_out_kinds
     transfer.merge_segments(call, job.persona, job.result, options)
 
 
 def _clash(on_known: str, kind: Format) -> Clash:
-    suiting = READERS[kind].clash if kind in READERS else CLASHES[0]
-    return next((clash for clash in CLASHES if clash == on_known), suiting)
+    return next((clash for clash in CLASHES if clash == on_known), ROWS[kind].clash)
 
 
 def _note_part(job: ImportJob, part: Part) -> None:
@@ -220,6 +243,13 @@ def _view(call: Call, job: ImportJob) -> Json:
         "errors": [{"where": where, "reason": reason} for where, reason in job.refused],
         **({"total": job.total} if job.total is not None else {}),
         **omit_empty(
-            format=job.format, dry_run=job.dry_run or None, error=error, left_out=job.left_out, notes=list(job.notes), further=counted
+            format=job.format,
+            dry_run=job.dry_run or None,
+            error=error,
+            examples=[{"where": where, "reason": reason, "others": others} for where, reason, others in examples(job.refused)],
+            left_out=job.left_out,
+            left_out_kinds=[{"kind": one.kind, "count": one.count, "where": list(one.places)} for one in job.left_out_kinds],
+            notes=list(job.notes),
+            further=counted,
         ),
     }

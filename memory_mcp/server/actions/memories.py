@@ -22,8 +22,8 @@ from memory_mcp.remember.pipeline import unknown_predecessor
 from memory_mcp.remember.revise import Revision, private, relations_left
 from memory_mcp.remember.revise import expire_session as expire_session_of
 from memory_mcp.remember.revise import revise as revise_memory
+from memory_mcp.search.pipeline import recall as recall_memories
 from memory_mcp.search.pooled import in_pool
-from memory_mcp.search.pooled import recall as recall_memories
 from memory_mcp.search.validation import question
 from memory_mcp.server.actions.context import note_conversation
 from memory_mcp.server.arguments import (
@@ -63,21 +63,25 @@ RELATIONS_SHOWN = 5
 
 
 class RememberArguments(Arguments):
-    content: Annotated[Words, Field(description="one self-contained sentence or more")]
+    content: Annotated[Words, Field(description="self-contained sentences"), http("One self-contained sentence or more.")]
     source: Annotated[Text, Field(description="who said it")] = ""
     session_id: Text = ""
-    kind: Annotated[Text, Field(description="fact, conversation or experience")] = ""
+    kind: Annotated[Text, http("Fact, conversation or experience.")] = ""
     tags: TextList = []
-    importance: Annotated[Number, Field(description="0..1")] = None
-    occurred_at: Annotated[Text, Field(description="when it happened: ISO or 昨日")] = ""
-    questions: Annotated[TextList, Field(description="questions this answers")] = []
-    state: Annotated[TextsByName, Field(description="fields of update_context, such as emotion")] = {}
-    supersedes: Annotated[Text, Field(description="key that it replaces")] = ""
+    importance: Annotated[
+        Number, Field(description="0..1; 0.8: never forget"), http("0..1; what must never be forgotten has 0.8 or more.")
+    ] = None
+    occurred_at: Annotated[
+        Text, Field(description="when it was or will be: 昨日"), http("When it happened, or is to happen: ISO, 昨日.")
+    ] = ""
+    questions: Annotated[TextList, Field(description="that it answers"), http("Questions that this answers.")] = []
+    state: Annotated[TextsByName, Field(description="as in update_context")] = {}
+    supersedes: Annotated[Text, Field(description="key of what it replaces")] = ""
     category: Text = ""
-    privacy_level: Annotated[Text, Field(description="public, internal, private or secret")] = ""
+    privacy_level: Annotated[Text, http("Public, internal, private or secret.")] = ""
     metadata: Object = {}
     relations: Annotated[TextList, Field(description="A > works_on > B")] = []
-    expires_at: Annotated[Text, Field(description="forget it then: 30d, 来週")] = ""
+    expires_at: Annotated[Text, Field(description="then forget: 30d"), http("Forget it then: 30d, 来週.")] = ""
     pool: Annotated[Text, Field(description="share it in this pool")] = ""
 
 
@@ -95,7 +99,7 @@ class Stored(ReadingAnswer):
     answer=Stored,
 )
 def remember(call: Call, arguments: RememberArguments) -> Json:
-    """Store what should outlive this chat: facts, preferences, promises, events, changes of mind. Call as soon as one comes up."""
+    """Store what should outlive this chat, as soon as it comes up: facts, preferences, promises, plans, changes of mind."""
     target = call.within(arguments.pool.strip()) if arguments.pool.strip() else call
     supersedes = target.locate(arguments.supersedes.strip())[1] if target.pool else arguments.supersedes
     fields = arguments.model_dump(exclude={"pool"}) | {"supersedes": supersedes}
@@ -158,15 +162,15 @@ def _note_of(stored: Remembered, supersedes: str, *, may_read: bool) -> str | No
 
 
 class RecallArguments(Arguments):
-    query: Annotated[Words, Field(description="question or words, also dates: 昨日")] = ""
+    query: Annotated[Words, Field(description="question or words, with dates: 昨日")] = ""
     top_k: WholeNumber = None
-    mode: Annotated[Text, Field(description="auto, keyword, semantic, graph or recent")] = ""
+    mode: Annotated[Text, Field(description="recent, keyword, semantic, graph"), http("Auto, keyword, semantic, graph or recent.")] = ""
     tags: TextList = []
-    date_range: Annotated[DateRange, Field(description="2025-10-01..2025-10-17, 先週")] = ""
+    date_range: Annotated[DateRange, Field(description="先週, 2025-10-01.."), http("先週, 2025-10-01..2025-10-17.")] = ""
     min_importance: Number = None
     hypothetical: Words = ""
     keys: TextList = []
-    detail: Annotated[Text, Field(description="full, index or why")] = ""
+    detail: Annotated[Text, Field(description="index or why"), http("Full, index or why.")] = ""
     max_tokens: WholeNumber = None
     category: Text = ""
     session_id: Text = ""
@@ -193,8 +197,8 @@ class Recollection(ReadingAnswer):
     answer=Recollection,
 )
 def recall(call: Call, arguments: RecallArguments) -> Json:
-    """Search long-term memory, or fetch keys. Call before you answer about the user, the past, or anything you may have been told. No memory
-    has the words in `unmatched`: rephrase, or search by a guessed answer, `hypothetical`; else say that you don't know."""
+    """Search memories, or fetch keys. Call before you answer about the user, the past, or anything you may have been told. No memory has
+    the words in `unmatched`: rephrase, or search by a guessed answer, `hypothetical`; else say you don't know."""
     asked = question(**vars(arguments), settings=call.settings, now=call.now)
     with call.reading() as persona, call.reading_pools() as pools, call.searching():
         recalled = recall_memories(
@@ -249,7 +253,7 @@ class Corrected(PersonaAnswer):
     answer=Corrected,
 )
 def revise(call: Call, arguments: ReviseArguments) -> Json:
-    """Correct a memory in place; the earlier text is kept. For a change in the world, remember with supersedes instead."""
+    """Correct what was stored wrong; the earlier text is kept. What has changed since: remember with supersedes."""
     content, tags, importance, privacy_level = arguments.content, arguments.tags, arguments.importance, arguments.privacy_level
     revision = Revision(
         content=validation.checked_content(content) if content else None,
@@ -337,7 +341,7 @@ class Forgotten(ReadingAnswer):
     answer=Forgotten,
 )
 def forget(call: Call, arguments: ForgetArguments) -> Json:
-    """Put memories in the trash when the user asks; revise with restore=true brings them back."""
+    """Put memories in the trash, if the user asks; revise with restore=true brings them back."""
     require_keys(arguments.keys, "forget")
     answers = [_forgotten(target, keys, arguments) for target, keys in call.group_by_store(arguments.keys)]
     return {**answers[0], "outcomes": [outcome for answer in answers for outcome in answer["outcomes"]]}

@@ -82,6 +82,7 @@ class Imported(PersonaAnswer):
     deleted_notes: NotRequired[list[DeletedNoteView]]
     expired: NotRequired[Count]
     conversations: NotRequired[Count]
+    context_kept: NotRequired[Count]
 
 
 @operation(needs=["write"], route=Route("POST", "/api/import", body={JSON_LINES: {"schema": {"type": "string"}}}), answer=Imported)

@@ -9,15 +9,13 @@ from memory_mcp.server.actions import imports, transfer
 from memory_mcp.server.dashboard.frame import Visit
 from memory_mcp.server.operation import Json
 
-SHOWN = 50
-
 
 def overview(visit: Visit) -> Response:
     """Show the form, and the imports so far; one of them alone while it runs."""
     jobs: list[Json] = visit.perform(imports.list_imports)["imports"]
     chosen = next((job for job in jobs if job["id"] == visit.field("job")), None)
     is_running = chosen is not None and chosen["state"] in ("waiting", "reading", "storing")
-    return visit.page("import.html", jobs=jobs, job=chosen, is_running=is_running, formats=imports.FORMATS, clashes=CLASHES, shown=SHOWN)
+    return visit.page("import.html", jobs=jobs, job=chosen, is_running=is_running, formats=imports.FORMATS, clashes=CLASHES)
 
 
 def start(visit: Visit) -> Response:
@@ -25,7 +23,7 @@ def start(visit: Visit) -> Response:
     file = visit.files.get("file")
     if file is None:
         return _pasted(visit)
-    options = {name: visit.field(name) for name in ("me", "dry_run", "forget_deleted")}
+    options = {name: visit.field(name) for name in ("me", "timezone", "dry_run", "forget_deleted", "replace")}
     chosen = {name: visit.field(name) or "auto" for name in ("format", "on_known")}
     response = visit.stream(imports.import_file, file, file=file.filename or "", **options, **chosen)
     return visit.redirect("/house/import", job=json.loads(bytes(response.body))["id"])

@@ -41,13 +41,17 @@ def sentence_in(sentence: str, language: Language) -> str:
     if language == "en":
         return sentence
     if sentence.startswith(_LEFT_OUT):
-        kinds = _catalog().left_out
-        return kinds[""] + _KIND.sub(lambda kind: kinds.get(kind[0], kind[0]), sentence.removeprefix(_LEFT_OUT))
+        return _catalog().left_out[""] + _KIND.sub(lambda kind: kind_left_out(kind[0], language), sentence.removeprefix(_LEFT_OUT))
     clauses = sentence.split("; ")
     translated = [_translated(clause) for clause in clauses]
     if all(translated):
         return "。".join(filter(None, translated))
     return _translated(sentence) or "。".join(known or clause for known, clause in zip(translated, clauses, strict=True))
+
+
+def kind_left_out(kind: str, language: Language) -> str:
+    """A kind of what an import left out; unchanged where there is no translation."""
+    return kind if language == "en" else _catalog().left_out.get(kind, kind)
 
 
 def _translated(words: str) -> str | None:

@@ -1,1 +1,1 @@
-"""MCP: tools made from the operations, resources and prompts."""
+"""MCP: tools made from the operations, resources, instructions and prompts."""

@@ -16,8 +16,9 @@ from memory_mcp.store.files.sealed import is_sealed, seal, unseal
 FILE_NAME = "persona_context.json"
 PEOPLE = ("user_info", "persona_info")
 NAMES = ("name", "nickname", "preferred_address")
-# What each may hold; a description is there only if somebody gave one.
-PERSON_FIELDS: Mapping[str, Sequence[str]] = {"user_info": NAMES, "persona_info": (*NAMES, "description")}
+# Who a character is, in the fields that its card has. They are there only if somebody gave them.
+CHARACTER = ("description", "personality", "scenario", "greeting")
+PERSON_FIELDS: Mapping[str, Sequence[str]] = {"user_info": NAMES, "persona_info": (*NAMES, *CHARACTER)}
 # The parts of the state → their keys in the file.
 STATE_KEYS = {
     "emotion": "current_emotion",
@@ -81,6 +82,26 @@ class PersonaContext:
             elif value not in (None, "") and own.get(name) in (None, ""):
                 changes[name] = value
         return changes
+
+    def says_otherwise(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a person here has another value in one of these fields.
+
+        Raises:
+            StoreDamaged: the file isn't a JSON object of the expected form.
+        """
+        own = self.read()
+        return any((own[name].get(field) or entry) != entry for name in PEOPLE for field, entry in fields.get(name, {}).items())
+
+    def replacing(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The changes for `update` after which these fields are here, and of their people nothing else that says who they are.
+
+        Raises:
+            StoreDamaged: the file isn't a JSON object of the expected form.
+        """
+        own = self.read()
+        cleared = {name: dict.fromkeys(own[name].keys() & {*NAMES[:2], *CHARACTER}, "") | fields[name] for name in PEOPLE if name in fields}
+        changes = {**fields, **cleared}
+        return {name: value for name, value in changes.items() if (own[name] | value if name in PEOPLE else value) != own.get(name)}
 
     def _stored(self) -> dict[str, Any]:
         if self._path is None:

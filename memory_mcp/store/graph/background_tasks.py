@@ -1,4 +1,4 @@
-"""The queue of further background tasks of the graph: links to similar memories, and what a chat model extracts."""
+"""The queue of further background tasks: links to similar memories, what a chat model extracts, and what it says no longer holds."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -8,13 +8,13 @@ import apsw
 from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.sqlite.bulk_rows import json_ids
 
-Task = Literal["links", "model"]
+Task = Literal["links", "model", "newer"]
 
 
 def enqueue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:
     """Adds these memories for every task that wasn't done for their current revision."""
     connection.execute(
-        'INSERT INTO graph_background(task, memory) SELECT t.value, m.id FROM json_each(\'["links", "model"]\') t '
+        'INSERT INTO graph_background(task, memory) SELECT t.value, m.id FROM json_each(\'["links", "model", "newer"]\') t '
         "JOIN memories m ON m.id IN (SELECT value FROM json_each(?)) WHERE true "
         "ON CONFLICT DO UPDATE SET done = NULL WHERE done IS NOT (SELECT revision FROM memories WHERE id = excluded.memory)",
         (json_ids(memory_ids),),

@@ -1,4 +1,5 @@
-"""Links between memories: the next in a conversation, a replacement, nearly the same content, a possible contradiction."""
+"""Links between memories: the next in a conversation, a replacement, nearly the same content, a possible contradiction, and what is newer: its source
+says that what its target says no longer holds."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -8,17 +9,21 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.store.memories import CURRENT
+from memory_mcp.domain import Filters
+from memory_mcp.store.memories import CURRENT, TOLD_TIME, where
 from memory_mcp.store.session_order import nearest_in_session
 from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.timestamps import to_text
 
 # Methods that derive links from the memories, again when those change.
 DERIVED = ("rule", "vectors", "contradiction")
-MADE = ("temporal_sequence", "same_session", "reference", "semantic_similarity", "contradiction")
-NAMED_LIMIT = 8
+MADE = ("temporal_sequence", "same_session", "reference", "semantic_similarity", "contradiction", "newer")
 # Links with a direction.
-DIRECTED = ("temporal_sequence", "reference", "causality")
+DIRECTED = ("temporal_sequence", "reference", "causality", "newer")
+# The method of a link that a person took back: it stays, so that it isn't made again, and is none.
+UNDONE = "undone"
+# How many steps lead from a memory to the newest one.
+LONGEST_CHAIN = 8
 # Relations of which an entity has one at a time.
 SINGLE_TYPES = ("lives_in", "works_at", "works_for", "born_on", "born_in", "birthday", "married_to", "deadline", "due_on", "located_at")
 # Relations that exclude each other.
@@ -44,14 +49,6 @@ WHERE m.deleted_at IS NULL AND m.id <> p.id AND m.id IN (SELECT value FROM json_
 """
 
 
-# The entities that this memory mentions, and all that are merged with them, at most so many.
-_NAMED = """
-SELECT DISTINCT p.id FROM entity_mentions own JOIN entities e ON e.id = own.entity
-JOIN entities p ON coalesce(p.merged_into, p.id) = coalesce(e.merged_into, e.id) WHERE own.memory = ?1 ORDER BY own.start LIMIT ?2
-"""
-_TEXTS = f"""
-SELECT m.id, m.content FROM memories m WHERE m.id IN (SELECT value FROM json_each(?)) AND m.kind <> 'summary' AND {CURRENT}
-"""
 # Memories with evidence against this one's: another target of a relation of which only one holds at a time, or an opposite relation.
 # CROSS JOIN: only what this memory states of these types leads on. Who is in many memories has evidence of co-occurrence from each of them.
 _AGAINST = f"""
@@ -68,8 +65,19 @@ LIMIT ?3
 _OF_MEMORY = """
 SELECT l.source, l.target, l.type, l.weight, l.confidence, l.method, count(*) OVER () FROM (
     SELECT *, target AS other FROM memory_links WHERE source = ?1 UNION ALL SELECT *, source FROM memory_links WHERE target = ?1) l
-JOIN memories m ON m.id = l.other WHERE m.deleted_at IS NULL AND (?2 = '[]' OR l.type IN (SELECT value FROM json_each(?2)))
+JOIN memories m ON m.id = l.other WHERE m.deleted_at IS NULL AND l.method <> 'undone' AND (?2 = '[]' OR l.type IN (SELECT value FROM json_each(?2)))
 ORDER BY l.weight * l.confidence DESC, l.other DESC, l.type LIMIT ?3
+"""
+# Memory → what says, directly or by what is newer still, that it no longer holds.
+_NEWER = f"""
+WITH RECURSIVE newer(earlier, id, steps) AS (
+    SELECT value, value, 0 FROM json_each(?)
+    UNION SELECT n.earlier, l.source, n.steps + 1 FROM newer n JOIN memory_links l ON l.target = n.id AND l.type = 'newer' AND l.method <> 'undone'
+        JOIN memories s ON s.id = l.source AND s.deleted_at IS NULL WHERE n.steps < {LONGEST_CHAIN}
+    UNION SELECT n.earlier, s.id, n.steps + 1 FROM newer n JOIN memories p ON p.id = n.id AND n.steps > 0
+        JOIN memories s ON s.supersedes = p.key AND s.deleted_at IS NULL WHERE n.steps < {LONGEST_CHAIN})
+SELECT newer.earlier, m.id FROM newer JOIN memories m ON m.id = newer.id WHERE newer.id <> newer.earlier AND {CURRENT} {{}}
+ORDER BY {TOLD_TIME}, m.id
 """
 
 
@@ -83,17 +91,6 @@ class Link:
     weight: float
     confidence: float
     method: str
-
-
-def texts_with_shared_entities(connection: apsw.Connection, memory_id: int, limit: int) -> dict[int, str]:
-    """The texts of the latest current memories that mention an entity which this one mentions."""
-    near: set[int] = set()
-    for (entity,) in connection.execute(_NAMED, (memory_id, NAMED_LIMIT)).fetchall():
-        # The latest of each: reading all mentions of an entity that is in every memory would take too long.
-        latest = connection.execute("SELECT memory FROM entity_mentions WHERE entity = ? ORDER BY memory DESC LIMIT ?", (entity, limit))
-        near |= {int(row[0]) for row in latest}
-    wanted = sorted(near - {memory_id}, reverse=True)[:limit]
-    return dict(connection.execute(_TEXTS, (json.dumps(wanted),)))
 
 
 def contradicting_memories(connection: apsw.Connection, memory_id: int, limit: int) -> list[int]:
@@ -110,10 +107,49 @@ def replace(connection: apsw.Connection, memory_ids: Iterable[int], method: str,
     wanted = json_ids(memory_ids)
     for end in ("source", "target"):
         connection.execute(f"DELETE FROM memory_links WHERE method = ? AND {end} IN (SELECT value FROM json_each(?))", (method, wanted))
+    add(connection, links, now)
+
+
+def add(connection: apsw.Connection, links: Iterable[Link], now: datetime) -> None:
+    """Adds links. One between the same two of the same type stays as it is."""
     connection.executemany(
         "INSERT OR IGNORE INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,?,?,?,?,?)",
         [(link.source, link.target, link.type, link.weight, link.confidence, link.method, to_text(now)) for link in links],
     )
+
+
+def replace_newer(connection: apsw.Connection, source: int, method: str, links: Iterable[Link], now: datetime) -> None:
+    """Replaces what this method found to be no longer so because of a memory. What was taken back stays so, and what another method found."""
+    connection.execute("DELETE FROM memory_links WHERE type = 'newer' AND method = ? AND source = ?", (method, source))
+    add(connection, links, now)
+
+
+def newest(connection: apsw.Connection, ids: Iterable[int], filters: Filters) -> dict[int, int]:
+    """Memory → the current memory that says last that it no longer holds, of those that pass the filters."""
+    condition, values = where(filters)
+    rows: Iterable[Any] = connection.execute(_NEWER.format(condition), (json_ids(ids), *values))
+    return dict(rows)
+
+
+def newer_and_earlier(connection: apsw.Connection, memory_id: int) -> tuple[set[int], set[int]]:
+    """The memories that are directly newer than this one, and those that this one is newer than."""
+    rows: list[Any] = connection.execute(
+        "SELECT source, target FROM memory_links WHERE source = ?1 AND type = 'newer' AND method <> 'undone' UNION "
+        "SELECT source, target FROM memory_links WHERE target = ?1 AND type = 'newer' AND method <> 'undone'",
+        (memory_id,),
+    ).fetchall()
+    return {source for source, target in rows if target == memory_id}, {target for source, target in rows if source == memory_id}
+
+
+def undo_newer(connection: apsw.Connection, newer: int, earlier: int) -> str | None:
+    """Takes back that one memory is newer than another. Returns the method that had made the link; None if there was none."""
+    row = connection.execute(
+        "SELECT method FROM memory_links WHERE source = ? AND target = ? AND type = 'newer' AND method <> 'undone'", (newer, earlier)
+    ).fetchone()
+    connection.execute(
+        "UPDATE memory_links SET method = 'undone', weight = 0 WHERE source = ? AND target = ? AND type = 'newer'", (newer, earlier)
+    )
+    return str(row[0]) if row else None
 
 
 def types(connection: apsw.Connection) -> tuple[str, ...]:
@@ -130,11 +166,12 @@ def of_memory(connection: apsw.Connection, memory_id: int, types: Sequence[str],
 
 
 def contradictions(connection: apsw.Connection, limit: int) -> tuple[list[tuple[int, int]], int]:
-    """Pairs of current memories that may contradict each other, the latest first, and how many there are."""
+    """Pairs of current memories of which one may no longer be so, the latest first, and how many there are."""
     current = f"EXISTS (SELECT 1 FROM memories m WHERE m.id = l.{{}} AND {CURRENT})"
     rows: list[Any] = connection.execute(
-        f"SELECT l.source, l.target FROM memory_links l WHERE l.type = 'contradiction' AND {current.format('source')} "
-        f"AND {current.format('target')} ORDER BY max(l.source, l.target) DESC, min(l.source, l.target) DESC"
+        "SELECT DISTINCT min(l.source, l.target), max(l.source, l.target) FROM memory_links l "
+        f"WHERE l.type IN ('contradiction', 'newer') AND l.method <> 'undone' AND {current.format('source')} "
+        f"AND {current.format('target')} ORDER BY 2 DESC, 1 DESC"
     ).fetchall()
     return rows[:limit], len(rows)
 

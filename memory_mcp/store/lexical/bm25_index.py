@@ -58,7 +58,7 @@ FEW_SEGMENTS, MOST_BESIDE_LARGEST = 4, 0.1
 
 _VERSION_PROPERTY = "lexical_version"
 # Changes with the tokens and with the content of the columns. Until .5, words that were stored at the same time could get into each other.
-ROWS_VERSION = f"{TOKENS_VERSION}.7"
+ROWS_VERSION = f"{TOKENS_VERSION}.8"
 
 
 @dataclass(frozen=True, slots=True)

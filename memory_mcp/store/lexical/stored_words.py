@@ -27,10 +27,14 @@ KEPT_LIMIT = 1_000
 # The texts that one `update` reads at most (.3 s): a large store is read by several.
 READ_AT_ONCE = 20_000
 LATIN = "a-zß-ɏ"
-# A single kanji is a word where no ending follows it.
+# The kana of a word with お or ご.
+SHORTEST_POLITE, LONGEST_POLITE = 3, 8
+# A single kanji is a word where no ending follows it; before it may be お or ご.
 _WORD = re.compile(
-    f"[{HAN}]{{2,}}|(?<![{HIRAGANA}{HAN}])[{HAN}](?=[^{HIRAGANA}{HAN}]|[はがをにでともへのや]|$)|[{KATAKANA}]{{2,}}|[{LATIN}]{{3,}}"
+    f"[{HAN}]{{2,}}|(?:(?<![{HIRAGANA}{HAN}])|(?<=[おご]))[{HAN}](?=[^{HIRAGANA}{HAN}]|[はがをにでともへのや]|$)|[{KATAKANA}]{{2,}}|[{LATIN}]{{3,}}"
 )
+# What may be a word in hiragana that begins with お or ご.
+_POLITE = re.compile(f"(?=([おご][{HIRAGANA}]{{{SHORTEST_POLITE - 1},{LONGEST_POLITE - 1}}}))")
 _KATAKANA, _LATIN, _NUMBER = re.compile(f"[{KATAKANA}]"), re.compile(f"[{LATIN}]"), re.compile("[一二三四五六七八九十百千万]{2,}")
 _NEWEST = "SELECT max(id) FROM (SELECT id FROM chunks WHERE id > ? ORDER BY id LIMIT ?)"
 _TEXTS = """
@@ -56,6 +60,7 @@ class StoredWords:
             self._followers: dict[str, str] = {}
             self._in_kanji = np.empty(0, np.int64)
             self._looked_up: dict[int, list[str]] = {}
+            self._polite: set[int] = set()
             self._latin, self._katakana = _BySound(pronunciation.of_latin), _BySound(_of_kana)
 
     def update(self, connection: apsw.Connection) -> None:
@@ -69,11 +74,14 @@ class StoredWords:
             if newest is None:
                 return
             words: set[str] = set()
+            polite: set[int] = set()
             for (text,) in connection.execute(_TEXTS, (read_until, newest)):
-                words.update(_WORD.findall(normalise(text)))
+                words.update(_WORD.findall(text := normalise(text)))
+                polite.update(hash(run[:end]) for run in _POLITE.findall(text) for end in range(SHORTEST_POLITE, len(run) + 1))
             with self._guard:
                 if self._times_cleared == times_cleared:  # else these texts may be erased by now
                     self._add(words)
+                    self._polite |= polite
                     self._read_until = newest
         finally:
             self._reads_texts.release()
@@ -99,6 +107,11 @@ class StoredWords:
         """Whether the store has this word in katakana, as a whole."""
         with self._guard:
             return word in self._katakana
+
+    def has_polite(self, kana: str) -> bool:
+        """Whether a text of the store has these kana, which begin with お or ご, in a row."""
+        with self._guard:
+            return hash(kana) in self._polite
 
     def in_katakana(self, latin: str) -> list[str]:
         """The words in katakana that sound most like this one in Latin letters."""

@@ -4,7 +4,10 @@ langchain-community's ChatGPTLoader is not used: it joins all branches of a conv
 fails at the first message without a time or with an image.
 """
 
+import json
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
@@ -14,6 +17,21 @@ from memory_mcp.transfer.formats.sources import Source
 
 FORM = "chatgpt"
 NAME = "ChatGPT"
+# What ChatGPT writes between private characters in place of a source, a name or a link; and older marks of sources.
+_MARK = re.compile("\ue200([^\ue200-\ue202]{0,80})((?:\ue202[^\ue200-\ue202]{0,4000}){0,50})\ue201")
+_OLDER_MARKS = re.compile(r"【\d{1,4}(?::\d{1,4})?†[^【】]{0,200}】|:contentReference\[oaicite:\d{1,4}\](?:\{index=\d{1,4}\})?")
+_PRIVATE = re.compile("[\ue200-\ue20f]")
+
+
+def is_export(fields: Mapping[str, Any]) -> bool:
+    """Whether a conversation has messages as ChatGPT writes them, each with its author."""
+    mapping, listed = fields.get("mapping"), fields.get("messages")
+    if isinstance(mapping, dict):
+        nodes = objects(list(mapping.values()))
+        return all("author" in message for node in nodes if isinstance(message := node.get("message"), dict))
+    return (
+        isinstance(listed, list) and "title" in fields and all({"author", "role", "from"} & message.keys() for message in objects(listed))
+    )
 
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:
@@ -43,7 +61,7 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
             f"{where}, message {number}",
             FORM,
             (session, message_id or str(number)),
-            text,
+            _without_marks(text),
             source=(me or "user") if role == "user" else NAME,
             role=import_rows.role_of(me, role == "user"),
             session_id=session,
@@ -121,3 +139,17 @@ def _text(message: Mapping[str, Any]) -> str:
         else []
     )
     return "\n\n".join(part for part in texts if part.strip())
+
+
+def _without_marks(text: str) -> str:
+    """A text without the marks of its sources. Of a mark that shows a name or a link, that stays."""
+    return _PRIVATE.sub("", _MARK.sub(_shown_by_mark, _OLDER_MARKS.sub("", text)))
+
+
+def _shown_by_mark(mark: re.Match[str]) -> str:
+    kind, values = mark[1], mark[2].split("\ue202")[1:]
+    if kind == "entity" and values:
+        with suppress(ValueError, RecursionError):
+            listed = json.loads(values[0])
+            return text_in(listed[1]) if isinstance(listed, list) and len(listed) > 1 else ""
+    return values[0] if kind in ("url", "link_title") and values else ""

@@ -129,16 +129,23 @@ def _project_names(source: Source) -> dict[str, str]:
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """The text of a message without reasoning, tool calls and tool results."""
+    """The text of a message with what was pasted, without reasoning, tool calls and tool results."""
     parts = [text_in(part.get("text")) for part in objects(message.get("content")) if part.get("type") == "text"]
-    return "\n\n".join(part for part in parts if part.strip()) or text_in(message.get("text"))
+    said = "\n\n".join(part for part in parts if part.strip()) or text_in(message.get("text"))
+    return "\n\n".join(filter(str.strip, [said, *(text_in(pasted.get("extracted_content")) for pasted in _pasted(message))]))
+
+
+def _pasted(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Texts that were pasted into a message: Claude keeps a long one as an attachment without a name."""
+    return [file for file in objects(message.get("attachments")) if not text_in(file.get("file_name")).strip()]
 
 
 def _left_out(message: Mapping[str, Any], where: str) -> Iterator[ImportItem]:
     for part in objects(message.get("content")):
         if part.get("type") != "text":
             yield ImportItem(where, left_out=_NOT_SAID.get(text_in(part.get("type")), "parts of other kinds"))
-    for _ in _files(message):
+    nameless = [file for file in objects(message.get("files")) if not text_in(file.get("file_name"))]
+    for _ in (*_files(message), *nameless):
         yield ImportItem(where, left_out="contents of attachments")
 
 

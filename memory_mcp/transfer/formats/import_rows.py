@@ -6,11 +6,14 @@ import, therefore recognizes every memory that is already stored.
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Set
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from memory_mcp.errors import InvalidInput
 from memory_mcp.language.chunk import split
 from memory_mcp.language.labels import LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.language.speakers import is_assistant
@@ -22,10 +25,35 @@ from memory_mcp.transfer.line_fields import is_too_deep
 Row = dict[str, Any]
 Report = Callable[[str], None]
 
+_QUOTED = re.compile(r"'[^']{0,500}'|\"[^\"]{0,500}\"|\d++")
 _LARGEST_SECONDS = 100_000_000_000
 TOO_DEEP = "It is nested too deeply."
 # The places that are named of what is left out, of each kind.
 PLACES_NAMED = 3
+# The examples that a report gives of what was refused.
+EXAMPLES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What the importer says of a file: the own name in its chats, the zone of its times without an offset (None: the server's), and whether the character of
+    a card is to replace who the persona is."""
+
+    me: str | None = None
+    zone: ZoneInfo | None = None
+    replace: bool = False
+
+    @classmethod
+    def of(cls, me: str | None, zone: str | None, *, replace: bool = False) -> "ReadOptions":
+        """The options as they are typed. Raises InvalidInput if there is no such zone."""
+        name = (zone or "").strip()
+        try:
+            return cls((me or "").strip() or None, ZoneInfo(name) if name else None, replace)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise InvalidInput(f"{name!r} is no time zone", "", "Name an IANA time zone such as Asia/Tokyo or UTC") from error
+
+
+NO_OPTIONS = ReadOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +67,29 @@ class ImportItem:
     left_out: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class KindCount:
+    """How many there are of one kind, and where the first of them are."""
+
+    kind: str
+    count: int
+    places: tuple[str, ...]
+
+    @property
+    def where(self) -> str:
+        """Such as `a.md; b.md; …`."""
+        return "; ".join([*self.places, *(["…"] if self.count > len(self.places) else [])])
+
+
 class LeftOut:
     """What an import leaves out: by kind, how many and where the first of them are."""
 
     def __init__(self) -> None:
         self._kinds: dict[str, tuple[int, list[str]]] = {}
+
+    def kinds(self) -> list[KindCount]:
+        """Sorted by kind."""
+        return [KindCount(kind, count, tuple(positions)) for kind, (count, positions) in sorted(self._kinds.items())]
 
     def add(self, item: ImportItem) -> None:
         count, positions = self._kinds.get(item.left_out, (0, []))
@@ -54,11 +100,18 @@ class LeftOut:
 
     def sentence(self) -> str:
         """Such as `left out: templates: 2 (a.md; b.md), thoughts: 14 (…)`; empty where nothing is left out."""
-        kinds = [
-            f"{kind}: {count} ({'; '.join(positions)}{'; …' if count > len(positions) else ''})"
-            for kind, (count, positions) in sorted(self._kinds.items())
-        ]
+        kinds = [f"{counted.kind}: {counted.count} ({counted.where})" for counted in self.kinds()]
         return f"left out: {', '.join(kinds)}" if kinds else ""
+
+
+def examples(refused: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
+    """Examples of what was refused, given the places and reasons: the first place of each reason, the reason, and how many others it has. A reason that
+    quotes what it refuses counts once for all that it quotes."""
+    reasons: dict[str, list[Any]] = {}
+    for where, reason in refused:
+        known = reasons.setdefault(_QUOTED.sub("", reason), [where, reason, -1])
+        known[2] += 1
+    return [(where, reason, others) for where, reason, others in reasons.values()][:EXAMPLES]
 
 
 def memory_rows(

@@ -3,7 +3,7 @@
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
@@ -15,6 +15,9 @@ CONVERSATIONS = re.compile(r"\A(?:.*/)?+conversations(?:[-_]\d+)?\.json")
 OTHER_FILES = "other files"
 
 ITEM_LIMIT_CHARACTERS = 128 * 1024 * 1024
+# Of a longer file no more is read to recognize it.
+OUTLINE_CHARACTERS = 4 * 1024 * 1024
+OUTLINED_LEVELS = 5
 _BETWEEN = " \t\r\n,"
 
 _DECODER = json.JSONDecoder()
@@ -32,6 +35,30 @@ def items(blocks: Iterable[bytes], name: str) -> Iterator[Any]:
         return
     while not window.ends_list():
         yield window.next()
+
+
+def walk(blocks: Iterable[bytes], name: str, opened: Set[str] = frozenset()) -> Iterator[tuple[str, Any]]:
+    """Yields the values of a top-level object or list with their paths, one at a time; those at a path in `opened` value by value, too.
+
+    An entry of `{"chats": [{"id": 1}]}` has the path `chats[]` with `chats` opened, and its id `chats[].id` if `chats[]` is opened, too.
+
+    Raises:
+        InvalidInput: the JSON is malformed; the values before the error were yielded.
+    """
+    window = _Window(blocks, name)
+    window.peek()
+    yield from window.values("", opened)
+
+
+def outline(blocks: Iterable[bytes], name: str) -> Any:
+    """What a JSON file is recognized by: the first entry of a list, or an object; lists in it have their first entry alone.
+
+    Raises:
+        InvalidInput: the JSON is malformed, or there is none.
+    """
+    window = _Window(blocks, name)
+    outlined = window.outlined(OUTLINED_LEVELS)
+    return next(iter(outlined), None) if isinstance(outlined, list) else outlined
 
 
 def lines(blocks: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
@@ -78,12 +105,81 @@ class _Window:
     def __init__(self, blocks: Iterable[bytes], name: str) -> None:
         self._texts = _texts(blocks, name)
         self._name, self._text, self._offset, self._count = name, "", 0, 0
+        self.read_characters = 0
+
+    def peek(self) -> str:
+        """The character that the next value begins with."""
+        while not self._seek(_BETWEEN):
+            if not self._more():
+                raise self._broken("it ends too early") if self.read_characters else self._empty()
+        return self._text[self._offset]
+
+    def values(self, path: str, opened: Set[str]) -> Iterator[tuple[str, Any]]:
+        """As `walk`, for the value that comes next."""
+        if self.peek() == "[":
+            self._offset += 1
+            count = 0
+            while not self.ends_list():
+                self._count = count = count + 1
+                yield from self._value(f"{path}[]", opened)
+            self._offset += 1
+        else:
+            for key in self.fields():
+                yield from self._value(f"{path}.{key}" if path else key, opened)
+
+    def fields(self) -> Iterator[str]:
+        """The keys of the object that comes next. The value of each is to be read before the next."""
+        self._expect("{")
+        while self.peek() != "}":
+            key = self._decoded()
+            if not isinstance(key, str):
+                raise self._broken("a key is no string")
+            self._expect(":")
+            yield key
+        self._offset += 1
+
+    def outlined(self, levels: int) -> Any:
+        """The value that comes next, without the further entries of its lists, down to so many levels."""
+        first = self.peek()
+        if first == "[" and levels:
+            return self._first_entry(levels)
+        if first != "{" or not levels:
+            return self._decoded()
+        fields: dict[str, Any] = {}
+        for key in self.fields():
+            fields[key] = self.outlined(levels - 1)
+            if self.read_characters > OUTLINE_CHARACTERS:
+                break
+        return fields
+
+    def _first_entry(self, levels: int) -> list[Any]:
+        self._offset += 1
+        entries: list[Any] = []
+        while not self.ends_list():
+            entry = self.outlined(levels - 1) if not entries else self._decoded()
+            entries.extend([] if entries else [entry])
+            if self.read_characters > OUTLINE_CHARACTERS:
+                return entries
+        self._offset += 1
+        return entries
+
+    def _value(self, path: str, opened: Set[str]) -> Iterator[tuple[str, Any]]:
+        if path in opened and self.peek() in "[{":
+            yield from self.values(path, opened)
+        else:
+            self.peek()
+            yield path, self._decoded()
+
+    def _expect(self, character: str) -> None:
+        if self.peek() != character:
+            raise self._broken(f"{character} is missing")
+        self._offset += 1
 
     def starts_list(self) -> bool:
         """Whether the top-level value is a list; moves past its opening bracket."""
         while not self._seek(" \t\r\n"):
             if not self._more():
-                raise InvalidInput(f"{self._name} is empty", "", "Fetch the export again")
+                raise self._empty()
         if self._text[self._offset] != "[":
             return False
         self._offset += 1
@@ -99,6 +195,9 @@ class _Window:
     def next(self) -> Any:
         """The next entry."""
         self._count += 1
+        return self._decoded()
+
+    def _decoded(self) -> Any:
         while True:
             try:
                 value, self._offset = _DECODER.raw_decode(self._text, self._offset)
@@ -134,9 +233,13 @@ class _Window:
             if read >= least:
                 break
         self._text, self._offset = "".join(parts), 0
+        self.read_characters += read
         if len(self._text) > ITEM_LIMIT_CHARACTERS:
             raise _too_long(self._name, self._count)
         return read > 0
+
+    def _empty(self) -> InvalidInput:
+        return InvalidInput(f"{self._name} is empty", "", "Fetch the export again")
 
     def _broken(self, why: str) -> InvalidInput:
         where = f" from entry {self._count} on" if self._count else ""

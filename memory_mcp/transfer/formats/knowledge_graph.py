@@ -5,6 +5,7 @@ langchain-community has no loader for it.
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from memory_mcp.domain import StatedRelation
@@ -18,35 +19,107 @@ from memory_mcp.transfer.formats.json_stream import lines
 from memory_mcp.transfer.formats.sources import Source, blocks
 
 FORM = "mcp-memory"
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreadable:
+    """Why no JSON could be read."""
+
+    why: str
 
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  the file has no authors
     """Yields a row for each observation, such as "健太: 苺が好き". The file has no times."""
     for name in source.names():
         try:
-            for number, line in lines(blocks(source, name), name):
-                yield from _line(line, f"{name}, line {number}")
+            for number, text in _texts(source, name):
+                for further, value in _values(text):
+                    yield from _read_value(value, f"{name}, line {number + further}")
         except InvalidInput as error:
             yield ImportItem(name, refused=str(error))
 
 
-def _line(line: str, where: str) -> Iterator[ImportItem]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        yield ImportItem(where, refused=f"It is not JSON: {error}.")
+def is_answer(value: object) -> bool:
+    """Whether this is what `read_graph` answers, as it is or in what a client keeps of a tool's answer."""
+    return any(_is_graph(graph) for graph in _unwrapped(value))
+
+
+def _texts(source: Source, name: str) -> Iterator[tuple[int, str]]:
+    """The lines of a file with the number of each, or the whole of one whose first line is no JSON by itself."""
+    every = lines(blocks(source, name), name)
+    first = next(every, None)
+    if first is None:
         return
-    if isinstance(value, dict) and "type" not in value and ("entities" in value or "relations" in value):  # the answer of read_graph
-        for entity in objects(value.get("entities")):
-            yield from _entity(entity, where)
-        for relation in objects(value.get("relations")):
-            yield from _relation(relation, where)
-    elif isinstance(value, dict) and value.get("type") == "entity":
-        yield from _entity(value, where)
-    elif isinstance(value, dict) and value.get("type") == "relation":
-        yield from _relation(value, where)
+    try:
+        _DECODER.raw_decode(first[1].lstrip())
+    except (ValueError, RecursionError):
+        number, parts = first[0], [first[1]]
+        for following, line in every:  # without the blank ones, so that each keeps its number
+            parts.append("\n" * (following - number) + line)
+            number = following
+        yield first[0], "".join(parts)
     else:
-        yield ImportItem(where, refused="It is neither an entity nor a relation.")
+        yield first
+        yield from every
+
+
+def _values(text: str) -> Iterator[tuple[int, Any]]:
+    """The objects of a text, each with how many lines are before it, and what can't be read up to the end of its line. Brackets that close nothing
+    are passed over."""
+    at = counted = line = 0
+    while (at := _first_of_value(text, at)) < len(text):
+        line, counted = line + text.count("\n", counted, at), at
+        try:
+            value, at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            yield line, _Unreadable(str(error))
+            following = text.find("\n", at)
+            at = following if following >= 0 else len(text)
+        else:
+            yield line, value
+
+
+def _first_of_value(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n,}]":
+        at += 1
+    return at
+
+
+def _read_value(value: Any, where: str) -> Iterator[ImportItem]:
+    if isinstance(value, _Unreadable):
+        yield ImportItem(where, refused=f"It is not JSON: {value.why}.")
+        return
+    for part in _unwrapped(value):
+        if _is_graph(part):
+            for entity in objects(part.get("entities")):
+                yield from _entity(entity, where)
+            for relation in objects(part.get("relations")):
+                yield from _relation(relation, where)
+        elif isinstance(part, dict) and part.get("type") == "entity":
+            yield from _entity(part, where)
+        elif isinstance(part, dict) and part.get("type") == "relation":
+            yield from _relation(part, where)
+        else:
+            yield ImportItem(where, refused="It is neither an entity nor a relation.")
+
+
+def _is_graph(value: Any) -> bool:
+    return isinstance(value, dict) and "type" not in value and ("entities" in value or "relations" in value)
+
+
+def _unwrapped(value: Any, levels: int = 4) -> list[Any]:
+    """What a tool's answer holds: its structured content, or what its texts say."""
+    if not levels:
+        return [value]
+    match value:
+        case {"structuredContent": dict() as inner} | {"result": dict() | list() as inner}:
+            return _unwrapped(inner, levels - 1)
+        case {"content": list(parts)} | list(parts):
+            return [inner for part in parts for inner in _unwrapped(part, levels - 1)]
+        case {"type": "text", "text": str(text)}:
+            return [inner for _, part in _values(text) for inner in _unwrapped(part, levels - 1)]
+    return [value]
 
 
 def _entity(entity: dict[str, Any], where: str) -> Iterator[ImportItem]:

@@ -29,14 +29,17 @@ from memory_mcp.transfer.formats.obsidian_notes import (
     without_comments,
 )
 from memory_mcp.transfer.formats.sources import Source, whole
-from memory_mcp.transfer.formats.text_files import decoded, file_fields, occurred_at_field, pieces
+from memory_mcp.transfer.formats.text_files import decoded, file_fields, pieces
+from memory_mcp.transfer.formats.written_times import written_time
 from memory_mcp.transfer.line_fields import FIELDS, VERSION_FIELDS
 from memory_mcp.transfer.non_memory_lines import CONTEXT, PIECES, VAULT, VERSION
 
 SUFFIX = ".md"
 LINKS_KEPT = 100
+# Front matter that says of which day a note is; the first that can be read counts. What can't stays in the text.
+DAYS = ("date", "day", "日付", "日時", "created", "作成日", "作成日時")
 # Front matter with a place of its own, or about the file: no part of the text.
-NOT_SAID = frozenset("tags tag date created updated modified publish permalink id uid uuid".split()) | READER_FIELDS - {"aliases"}
+NOT_SAID = frozenset("tags tag updated modified publish permalink id uid uuid".split()) | READER_FIELDS - {"aliases", "date"}
 SAID_LIMIT = 500
 DELETED_NAMED = 1_000
 
@@ -98,7 +101,14 @@ def _other_note(source: Source, name: str, note: Note) -> Iterator[ImportItem]:
     body, comments = without_comments(storable(note.body))
     for _ in range(comments):
         yield ImportItem(name, left_out="comments")
-    row_fields = {**file_fields(PurePosixPath(name).stem, source.changed(name), name), **_note_fields(fields, body)}
+    days = _days(fields)
+    occurred_at = next((days[name] for name in DAYS if name in days), None)
+    row_fields = {
+        **file_fields(PurePosixPath(name).stem, source.changed(name), name),
+        **_tags(fields, body),
+        **({"occurred_at": occurred_at} if occurred_at else {}),
+    }
+    fields = {name: value for name, value in fields.items() if name.casefold() not in days}
     stem = _stem(source, name)
     links = links_in(body)[:LINKS_KEPT]
     origin = {"format": NOTES, "vault": source.label, "note": name, **({"links": links} if links else {})}
@@ -131,15 +141,26 @@ def _front_matter_text(fields: Mapping[str, Any]) -> str:
     return "\n".join(line for line in lines if len(line) <= SAID_LIMIT)
 
 
-def _note_fields(fields: Mapping[str, Any], body: str) -> Row:
+def _tags(fields: Mapping[str, Any], body: str) -> Row:
     value = fields.get("tags", fields.get("tag", []))
     listed = value if isinstance(value, list) else str(value).replace("、", ",").split(",")
     tags = sorted(import_rows.tags([*listed, *tags_in(body)]))
-    written = next((day for day in (fields.get("date"), fields.get("created")) if isinstance(day, str)), "")
-    return {**({"tags": tags} if tags else {}), **occurred_at_field(written.strip())}
+    return {"tags": tags} if tags else {}
+
+
+def _days(fields: Mapping[str, Any]) -> dict[str, str]:
+    """The days in a front matter that can be read, by the names of their fields: 2019-10-17, 2019/10/17, 2019年10月17日, [[2019-10-17]]."""
+    read = {name.casefold(): written_time(_unlinked(value)) for name, value in fields.items() if name.casefold() in DAYS}
+    return {name: day for name, day in read.items() if day}
+
+
+def _unlinked(value: Any) -> Any:
+    while isinstance(value, list) and len(value) == 1:  # [[2019-10-17]] without quotes is a list in a list
+        value = value[0]
+    return value.strip().removeprefix("[[").removesuffix("]]") if isinstance(value, str) else None
 
 
 def _other_metadata(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The rest of the front matter, unchanged, as metadata."""
-    rest = {name: value for name, value in fields.items() if name not in {"tags", "tag", "date", "created"} | READER_FIELDS - {"aliases"}}
+    rest = {name: value for name, value in fields.items() if name not in {"tags", "tag"} | READER_FIELDS - {"aliases", "date"}}
     return {"front_matter": rest} if rest else {}

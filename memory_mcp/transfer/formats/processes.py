@@ -1,11 +1,13 @@
 """Reads files in worker processes: the server waits for what they send, with a limit of time for each part."""
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from memory_mcp.errors import InvalidInput, Overloaded
-from memory_mcp.transfer.formats.worker import LIMIT_SECONDS, MEMORY_LIMIT_BYTES, Answer, Asked, End, Failed
+from memory_mcp.transfer.formats.import_rows import ImportItem, Report
+from memory_mcp.transfer.formats.worker import LIMIT_SECONDS, MEMORY_LIMIT_BYTES, Answer, Asked, Counted, End, Failed, Part
 from memory_mcp.worker_processes import NotStarted, Pool, Worker
 
 # After a larger file the process ends, and all of its memory is given back; the next small one need not wait for another.
@@ -90,6 +92,40 @@ class ReadingProcesses:
     def close(self) -> None:
         """Ends all processes."""
         self._pool.close()
+
+
+@contextmanager
+def read_apart(asked: Asked, report: Report) -> Iterator[tuple[int, Iterator[ImportItem]]]:
+    """How many lines a file has, and its items, read in a process of its own. `report` is called with sentences about defects.
+
+    Raises:
+        MemoryMCPError: the file can't be read.
+        RuntimeError: reading failed.
+    """
+    processes = ReadingProcesses()
+    try:
+        with processes.reading(asked) as reading:
+            answers = reading.answers()
+            total = next((answer.lines for answer in answers if isinstance(answer, Counted)), 0)
+            yield total, _items(answers, report)
+    finally:
+        processes.close()
+
+
+def _items(answers: Iterator[Answer], report: Report) -> Iterator[ImportItem]:
+    for answer in answers:
+        match answer:
+            case Part(lines=lines, refused=refused, notes=notes):
+                yield from (ImportItem(where, json.loads(line)) for where, line in lines)
+                yield from (ImportItem(where, refused=reason) for where, reason in refused)
+                for note in notes:
+                    report(note)
+            case End(left_out_kinds=kinds):
+                yield from (
+                    ImportItem(kind.places[min(number, len(kind.places) - 1)], left_out=kind.kind)
+                    for kind in kinds
+                    for number in range(kind.count)
+                )
 
 
 def _failure(failed: Failed) -> RuntimeError:

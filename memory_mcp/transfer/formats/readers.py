@@ -1,88 +1,28 @@
-"""The reader of each import format, and the detection of a format from the content of a file, directory or zip."""
+"""Detects the format of a file, directory or zip from its content, and reads it with the reader that the table of formats has for it."""
 
 import json
-import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-from memory_mcp.domain import Clash
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.legacy import lines
 from memory_mcp.store.legacy.schemas import OWNERS_LISTED
-from memory_mcp.transfer.formats import (
-    ZIP_SUFFIX,
-    Format,
-    chatgpt,
-    claude,
-    knowledge_graph,
-    lessons,
-    mem0,
-    memory_service,
-    obsidian,
-    playbook,
-    slack,
-    tables,
-    text_files,
-    transcripts,
-)
-from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, Report, Row
-from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, items
-from memory_mcp.transfer.formats.obsidian_notes import has_front_matter
-from memory_mcp.transfer.formats.sources import Source, blocks, source_of
+from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, characters, claude, documents, mem0, obsidian, slack, text_files
+from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report, Row
+from memory_mcp.transfer.formats.json_stream import CONVERSATIONS
+from memory_mcp.transfer.formats.recognition import Head
+from memory_mcp.transfer.formats.sources import ZIP_SUFFIXES, Source, source_of
+from memory_mcp.transfer.formats.table import ROWS, TABLE, database
 from memory_mcp.transfer.line_fields import is_too_deep
 
-JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
-SQLITE_MAGIC = b"SQLite format 3\x00"
-HEAD_BYTES = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """How a format is read, and what an import does with a key that is already stored."""
-
-    read: Callable[[Path, str | None, Report], Iterator[ImportItem]]
-    clash: Clash
-
-
-def _of_source(read: Callable[[Source, str | None], Iterator[ImportItem]]) -> Callable[[Path, str | None, Report], Iterator[ImportItem]]:
-    return _all_of(lambda source, me, report: read(source, me))
-
-
-def _all_of(
-    read: Callable[[Source, str | None, Report], Iterator[ImportItem]],
-) -> Callable[[Path, str | None, Report], Iterator[ImportItem]]:
-    def items_of(path: Path, me: str | None, report: Report) -> Iterator[ImportItem]:
-        source = source_of(path)
-        try:
-            yield from read(source, me, report)
-        except RecursionError:
-            yield ImportItem(path.name, refused=TOO_DEEP)
-        for kind, names in source.ignored().items():
-            yield from (ImportItem(name, left_out=kind) for name in names)
-
-    return items_of
-
-
-def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
-    """The memories of a database and what belongs to them; of one `owner` if it is given."""
-    last = ""
-    try:
-        for name, line in lines.read(path, owner):
-            last = name
-            where = f"{path.name}, {name}"
-            if isinstance(line, int):
-                yield from [ImportItem(where, left_out="rows of other tables")] * line
-            else:
-                yield ImportItem(where, refused=line) if isinstance(line, str) else ImportItem(where, line)
-    except (InvalidInput, OSError, RecursionError) as error:
-        reason = TOO_DEEP if isinstance(error, RecursionError) else str(error)
-        yield ImportItem(f"{path.name}, after {last}" if last else path.name, refused=reason)
+# Of a folder or a zip, so many files are looked at.
+FILES_LOOKED_AT = 20
 
 
 def by_persona(
-    path: Path, kind: Format, me: str | None, report: Report, persona: str | None
+    path: Path, kind: Format, options: ReadOptions, report: Report, persona: str | None
 ) -> list[tuple[str | None, Iterator[ImportItem]]]:
     """The rows of a path, with the persona to import them into: the given one, or the owners that a database names.
 
@@ -91,7 +31,7 @@ def by_persona(
     """
     owners = lines.owners(path) if kind is Format.DATABASE else ()
     if not owners:
-        return [(persona, READERS[kind].read(path, me, report))]
+        return [(persona, ROWS[kind].read(path, options, report))]
     if persona is None:
         return [(owner, database(path, owner)) for owner in owners]
     if len(owners) > 1 and persona not in owners:
@@ -103,26 +43,7 @@ def by_persona(
     return [(persona, database(path, persona if persona in owners else owners[0]))]
 
 
-# JSON lines need no reader: they are sent unchanged.
-READERS = {
-    Format.TEXT: Reader(_of_source(text_files.read), "refuse"),
-    Format.CSV: Reader(_of_source(tables.read), "keep"),
-    Format.OBSIDIAN: Reader(_all_of(lambda source, me, report: obsidian.read(source, report)), "revise"),
-    Format.CHATGPT: Reader(_of_source(chatgpt.read), "keep"),
-    Format.CLAUDE: Reader(_of_source(claude.read), "keep"),
-    Format.SLACK: Reader(_of_source(slack.read), "keep"),
-    Format.MEM0: Reader(_of_source(mem0.read), "revise"),
-    Format.MCP_MEMORY: Reader(_of_source(knowledge_graph.read), "keep"),
-    Format.MEMORY_SERVICE: Reader(_of_source(memory_service.read), "keep"),
-    Format.TRANSCRIPT: Reader(_of_source(transcripts.read), "keep"),
-    Format.PLAYBOOK: Reader(_of_source(playbook.read_file), "revise"),
-    Format.SKILLBOOK: Reader(_of_source(lessons.read), "keep"),
-    Format.CLAUDE_MEM: Reader(_of_source(lessons.read), "keep"),
-    Format.DATABASE: Reader(lambda path, me, report: database(path), "refuse"),
-}
-
-
-_BY_SUFFIX = {**dict.fromkeys(JSON_LINES_SUFFIXES, Format.JSON_LINES), **dict.fromkeys(tables.SUFFIXES, Format.CSV)}
+_LOOKED_AT = frozenset({".json", ".jsonl", ".ndjson", ".csv", *text_files.TEXT_SUFFIXES})
 _DIRECTORY_FORMATS = (Format.OBSIDIAN, Format.SLACK)
 
 
@@ -145,13 +66,13 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
                 f"{path} can't be read as {requested}", "it is a file", "Name a directory or a zip, or choose another --format"
             )
         return requested
-    detected = _of_many(source_of(path), path) if path.is_dir() or path.suffix.lower() == ZIP_SUFFIX else _of_file(path)
+    detected = _of_many(source_of(path), path) if path.is_dir() or path.suffix.lower() in ZIP_SUFFIXES else _of_file(path)
     if detected is None and path.is_dir() and not any(path.iterdir()):
         raise InvalidInput(f"{path} holds nothing to import", "it is empty", "Check the path")
     if detected is None:
         raise InvalidInput(
             f"the format of {path.name} is not recognized",
-            f"it is none of {', '.join(READERS)}",
+            f"it is none of {', '.join(row.format for row in TABLE)}",
             "Name the format, such as --format jsonl or --format text",
         )
     return detected
@@ -162,67 +83,46 @@ def _of_many(source: Source, path: Path) -> Format | None:
     base_names = {PurePosixPath(name).name for name in names}
     conversations = [name for name in names if CONVERSATIONS.fullmatch(name)]
     for name in (*conversations[:1], *(name for name in names if conversations and claude.FILES.fullmatch(name))):
-        if format_ := _of_json(source, name):
+        if format_ := _of_head(Head(source, name)):
             return format_
     if "users.json" in base_names and any(slack.DAY_FILE.fullmatch(name) for name in names):
         return Format.SLACK
     if mem0.PACKED in base_names:
         return Format.MEM0
+    if characters.ZIP_ENTRY in names:
+        return Format.CHARACTER
     suffixes = {PurePosixPath(name).suffix.lower() for name in names}
     if obsidian.SUFFIX in suffixes:
         return Format.OBSIDIAN
-    for name in names:
-        if (PurePosixPath(name).name == mem0.PLAIN or claude.FILES.fullmatch(name)) and (format_ := _of_json(source, name)):
-            return format_
     # The zip of a program that isn't known may hold a README: its texts are read only if the format is named.
-    return Format.TEXT if suffixes & text_files.TEXT_SUFFIXES and path.is_dir() else None
+    of_folder = [(Format.TEXT, text_files.TEXT_SUFFIXES), (Format.DOCUMENT, documents.OWN_SUFFIXES)] if path.is_dir() else []
+    plain = next((kind for kind, endings in of_folder if suffixes & endings), None)
+    return _of_most(source, names, plain) or plain
+
+
+def _of_most(source: Source, names: list[str], plain: Format | None) -> Format | None:
+    """The format that most of the files have, of those with a format of their own; `plain` is that of the texts without one."""
+    found: Counter[Format] = Counter()
+    for name in [name for name in names if PurePosixPath(name).suffix.lower() in _LOOKED_AT][:FILES_LOOKED_AT]:
+        try:
+            kind = _of_head(Head(source, name))
+        except InvalidInput:
+            continue
+        if kind and (kind is plain or not ROWS[kind].is_general):
+            found[kind] += 1
+    return max(found, key=found.__getitem__, default=None)
 
 
 def _of_file(path: Path) -> Format | None:
     try:
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
+        return _of_head(Head(source_of(path), path.name))
     except OSError as error:
         raise InvalidInput(f"{path} can't be read", error.strerror or str(error), "Check the path and its permissions") from error
-    if head.startswith(SQLITE_MAGIC):
-        return Format.DATABASE
-    suffix = path.suffix.lower()
-    if suffix in text_files.TEXT_SUFFIXES:
-        is_note = suffix == obsidian.SUFFIX and has_front_matter(head)
-        return Format.PLAYBOOK if playbook.is_playbook(head) else Format.OBSIDIAN if is_note else Format.TEXT
-    if _is_graph(head):
-        return Format.MCP_MEMORY
-    if suffix in {*JSON_LINES_SUFFIXES, ".json"} and transcripts.is_transcript(head):
-        return Format.TRANSCRIPT
-    if suffix in _BY_SUFFIX:
-        return _BY_SUFFIX[suffix]
-    return _of_json(source_of(path), path.name) if suffix == ".json" else Format.MEM0 if path.name.endswith(mem0.PACKED) else None
 
 
-def _is_graph(head: bytes) -> bool:
-    """Whether the first line is an entity or a relation of the MCP reference server."""
-    return re.match(rb'\A(?:\xef\xbb\xbf)?\s*+\{\s*+"(?:type"\s*+:\s*+"(?:entity|relation)"|entities"\s*+:)', head) is not None
-
-
-def _of_json(source: Source, name: str) -> Format | None:
-    """The format of the first entry; raises InvalidInput if the file is not JSON."""
-    first = next(items(blocks(source, name), name), None)
-    return next((kind for kind, matches in _JSON_FORMATS if matches(first)), None) if isinstance(first, dict) else None
-
-
-def _is_memory(first: dict[str, Any]) -> bool:
-    return any(isinstance(first.get(name), str) for name in ("memory", "content")) and "id" in first
-
-
-# The first that fits.
-_JSON_FORMATS: tuple[tuple[Format, Callable[[dict[str, Any]], bool]], ...] = (
-    (Format.CLAUDE, lambda first: "chat_messages" in first or bool(claude.MEMORY_FIELDS & first.keys()) or claude.is_project(first)),
-    (Format.SKILLBOOK, lessons.is_skillbook),
-    (Format.CLAUDE_MEM, lessons.is_claude_mem),
-    (Format.MEMORY_SERVICE, memory_service.is_export),
-    (Format.CHATGPT, lambda first: "mapping" in first or ("messages" in first and "title" in first)),
-    (Format.MEM0, lambda first: any(isinstance(first.get(name), list) for name in mem0.LISTS) or _is_memory(first)),
-)
+def _of_head(head: Head) -> Format | None:
+    """The format of a file; raises InvalidInput if it is called .json and is none."""
+    return next((row.format for row in TABLE if row.recognizes(head)), None)
 
 
 def forgetting(items_read: Iterator[ImportItem]) -> Iterator[ImportItem]:

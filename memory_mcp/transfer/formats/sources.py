@@ -5,9 +5,10 @@ out of the directory, and files of hundreds of gigabytes are refused.
 """
 
 import io
+import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol, cast
@@ -22,7 +23,13 @@ TEXT_LIMIT_BYTES = 64 * 1024**2
 # Chats compress to about a twentieth. A large entry, or zip, that compresses to less than a two-hundredth is taken for a zip bomb.
 COMPRESSION_RATIO_LIMIT = 200
 SMALL_BYTES = 16 * 1024**2
+# A character card with its pictures is a zip, too.
+ZIP_SUFFIXES = frozenset({ZIP_SUFFIX, ".charx"})
 _HIDDEN_PREFIXES = (".", "__MACOSX")
+_UTF8_FLAG = 0x800
+_DRIVE = re.compile(r"[A-Za-z]:")
+# What no name of a zip made in Japan consists of: single characters in the middle of Latin words, as where é is read as the first half of one.
+_IN_WORDS = re.compile(r"(?<=[A-Za-z])[^\x00-\x7f](?![^\x00-\x7f])|(?<![^\x00-\x7f])[^\x00-\x7f](?=[A-Za-z])")
 
 
 class Source(Protocol):
@@ -114,11 +121,13 @@ class Archive:
             raise _refused_bomb(path.name, expanded)
         self._entries: dict[str, zipfile.ZipInfo] = {}
         self._ignored: dict[str, list[str]] = {}
-        for info in self._zip.infolist():
-            if kind := _ignored_kind(info.filename):
-                self._ignored.setdefault(kind, []).extend([] if info.is_dir() else [info.filename])
-            elif not info.is_dir():
-                self._entries[info.filename] = info
+        for name, info in zip(_names(self._zip.infolist()), self._zip.infolist(), strict=True):
+            if name.endswith("/"):
+                continue
+            if kind := "files of the same name" if name in self._entries else _ignored_kind(name):
+                self._ignored.setdefault(kind, []).append(name)
+            else:
+                self._entries[name] = info
 
     def names(self) -> list[str]:
         """The files with relative, visible names."""
@@ -147,7 +156,7 @@ class Archive:
             return datetime(1980, 1, 1, tzinfo=UTC)
 
     def ignored(self) -> Mapping[str, list[str]]:
-        """Hidden files, and those whose names lead out of the zip."""
+        """Hidden files, those whose names lead out of the zip, and those of which another one has the name."""
         return self._ignored
 
 
@@ -159,7 +168,7 @@ def source_of(path: Path) -> Source:
     """
     if not path.exists():
         raise InvalidInput(f"{path} does not exist", "", "Check the path")
-    return Archive(path) if path.is_file() and path.suffix.lower() == ZIP_SUFFIX else Folder(path)
+    return Archive(path) if path.is_file() and path.suffix.lower() in ZIP_SUFFIXES else Folder(path)
 
 
 def blocks(source: Source, name: str, limit: int = FILE_LIMIT_BYTES) -> Iterator[bytes]:
@@ -201,6 +210,19 @@ def _is_bomb(expanded_bytes: int, packed_bytes: int) -> bool:
     return expanded_bytes > SMALL_BYTES and expanded_bytes > COMPRESSION_RATIO_LIMIT * max(packed_bytes, 1)
 
 
+def check_packed(data: bytes, name: str) -> None:
+    """Raises InvalidInput if a document that is a zip expands as none does."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            entries = packed.infolist()
+    except zipfile.BadZipFile as error:
+        raise InvalidInput(f"{name} can't be read", str(error), "Open it, and save it again") from error
+    _check_count(len(entries))
+    expanded = sum(info.file_size for info in entries)
+    if _is_bomb(expanded, len(data)) or any(_is_bomb(info.file_size, info.compress_size) for info in entries):
+        raise _refused_bomb(name, expanded)
+
+
 def _refused_bomb(name: str, expanded_bytes: int) -> InvalidInput:
     return InvalidInput(f"{name} is not read", f"it expands to {expanded_bytes:,} bytes", "Unpack the zip, and import what is in it")
 
@@ -210,9 +232,29 @@ def _check_count(count: int) -> None:
         raise InvalidInput("there are too many files", f"{FILES_LIMIT:,} are the limit", "Import a part of them at a time")
 
 
+def _names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:
+    """The names in a zip, with / between folders: PowerShell writes \\, and 表 has one inside where its name is in the encoding of Japanese Windows.
+
+    Names that are not marked as UTF-8 are in one encoding, which no zip says: the first that fits them all.
+    """
+    unmarked = [info.orig_filename.encode("cp437") for info in entries if not info.flag_bits & _UTF8_FLAG]
+    encoding = next((encoding for encoding in ("utf-8", "cp932") if _fits(unmarked, encoding)), "cp437")
+    names = (info.orig_filename if info.flag_bits & _UTF8_FLAG else info.orig_filename.encode("cp437").decode(encoding) for info in entries)
+    return [name.replace("\\", "/") for name in names]
+
+
+def _fits(names: Sequence[bytes], encoding: str) -> bool:
+    try:
+        decoded = [name.decode(encoding) for name in names]
+    except UnicodeDecodeError:
+        return False
+    foreign = [name for name in decoded if not name.isascii()]
+    return encoding == "utf-8" or not foreign or any(not _IN_WORDS.sub("", name).isascii() for name in foreign)
+
+
 def _ignored_kind(name: str) -> str:
     """Why an entry of a zip is not read; empty if it is."""
     path = PurePosixPath(name)
-    if path.is_absolute() or "\\" in name or ".." in path.parts:
+    if path.is_absolute() or ".." in path.parts or _DRIVE.match(name):
         return "files outside of the zip"
     return "hidden files" if any(part.startswith(_HIDDEN_PREFIXES) for part in path.parts) else ""

@@ -3,9 +3,11 @@
 Rows are dated by the modification time of the file. A paragraph is recognized again by its content and its file.
 """
 
+import codecs
 import re
+import unicodedata
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from memory_mcp.errors import InvalidInput
@@ -16,6 +18,7 @@ from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
 from memory_mcp.transfer.formats.sources import Source, whole
+from memory_mcp.transfer.formats.written_times import day_in_title
 
 FORM = "text"
 PIECE_CHARACTERS = CHUNK_CHARACTERS
@@ -26,7 +29,6 @@ UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _HEADING = re.compile(r"#{1,6} ")
-_DAY_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.年]?(\d{2})[-_.月]?(\d{2})(?!\d)")
 
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  a text has no authors
@@ -41,19 +43,10 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
 
 def file_fields(stem: str, changed: datetime, session: str) -> Row:
     """The fields that a file's name and time give. All pieces share a session, so that search sees each with its neighbors."""
-    match = _DAY_IN_NAME.search(stem)
-    occurred = occurred_at_field("-".join(match.groups())) if match else {}
-    day = changed.astimezone(UTC).isoformat(timespec="seconds")
-    return {"source": stem[:LABEL_LIMIT], "session_id": session[-LABEL_LIMIT:], "kind": "fact", "created_at": day, **occurred}
-
-
-def occurred_at_field(text: str) -> Row:
-    """`occurred_at` if the text is an ISO date or time, otherwise no field: a title such as 「20259999」 is not a date."""
-    try:
-        datetime.fromisoformat(text) if len(text) > 10 else date.fromisoformat(text)
-    except ValueError:
-        return {}
-    return {"occurred_at": text}
+    day = day_in_title(unicodedata.normalize("NFC", stem))
+    changed_at = changed.astimezone(UTC).isoformat(timespec="seconds")
+    row = {"source": stem[:LABEL_LIMIT], "session_id": session[-LABEL_LIMIT:], "kind": "fact", "created_at": changed_at}
+    return {**row, **({"occurred_at": day} if day else {})}
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -112,6 +105,23 @@ def decoded(data: bytes, name: str) -> str:
         except UnicodeDecodeError:
             continue
     raise InvalidInput(f"{name} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8")
+
+
+def encoding_of(head: bytes) -> str | None:
+    """The encoding of a text that begins with these bytes, the last character of which may be cut off; None if it is no text."""
+    for encoding in ("utf-16",) if head[:2] in UTF_16_MARKS else ENCODINGS:
+        try:
+            codecs.getincrementaldecoder(encoding)().decode(head)
+        except UnicodeDecodeError:
+            continue
+        return encoding
+    return None
+
+
+def decoded_head(head: bytes) -> str:
+    """The text that a file begins with; empty if it is no text."""
+    encoding = encoding_of(head)
+    return codecs.getincrementaldecoder(encoding)().decode(head) if encoding else ""
 
 
 def _read_file(source: Source, name: str) -> Iterator[ImportItem]:

@@ -16,7 +16,7 @@ import apsw
 
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.transfer.formats import Format
-from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
+from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, KindCount, LeftOut, ReadOptions
 from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting, json_line, without_deep_row
 from memory_mcp.transfer.line_fields import LINE_LIMIT_BYTES
 from memory_mcp.worker_processes import answers_to_server, end_after
@@ -41,8 +41,8 @@ class Asked:
 
     path: Path
     format: Format
-    me: str | None
     persona: str
+    options: ReadOptions = NO_OPTIONS
     forget_deleted: bool = False
 
 
@@ -71,9 +71,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """All was read; `left_out` says what of it was left out."""
+    """All was read; `left_out` says what of it was left out, as `left_out_kinds` does by kind."""
 
-    left_out: str
+    left_out: str = ""
+    left_out_kinds: tuple[KindCount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Itera
         yield Counted(count)
         left_out = LeftOut()
         yield from _parts(asked, kind, left_out)
-        yield End(left_out.sentence())
+        yield End(left_out.sentence(), tuple(left_out.kinds()))
     except MemoryMCPError as error:
         yield Failed(error)
     except (MemoryError, apsw.NoMemError):
@@ -135,7 +136,7 @@ def _parts(asked: Asked, kind: Format, left_out: LeftOut) -> Iterator[Part]:
 
 def _items(asked: Asked, kind: Format, notes: list[str]) -> Iterator[Placed | ImportItem]:
     """The lines of the rows of a file, and its other items."""
-    (_, items), *_ = by_persona(asked.path, kind, asked.me, notes.append, asked.persona)
+    (_, items), *_ = by_persona(asked.path, kind, asked.options, notes.append, asked.persona)
     for item in map(without_deep_row, forgetting(items) if asked.forget_deleted else items):
         yield item if item.row is None else (item.where[:PLACE_LIMIT], json_line(item.row)[: LINE_LIMIT_BYTES + 1])
 

@@ -14,7 +14,7 @@ TOLD = [
     {"content": "Kenta moved to Osaka in spring", "source": "Kenta", "occurred_at": "2025-04-01", "importance": 0.8},
     {"content": "The berth solver is written in Rust", "source": "assistant", "kind": "experience"},
 ]
-FULL_OVERHEAD, INDEX_OVERHEAD, STRUCTURED_OVERHEAD, TOOLS_TOKENS = 45, 20, 50, 1_000
+FULL_OVERHEAD, INDEX_OVERHEAD, STRUCTURED_OVERHEAD, TOOLS_TOKENS = 26, 16, 45, 960
 
 
 @pytest.fixture
@@ -56,15 +56,25 @@ def test_a_hit_costs_few_tokens_besides_its_content(told, both):
         assert sum(structured for _, structured in costs) / len(costs) <= STRUCTURED_OVERHEAD
 
 
-def test_the_text_says_what_the_structured_answer_says(told, both):
+def test_the_text_says_what_a_model_can_use_of_the_structured_answer(told, both):
     text, answer = both("recall", query="旅人の歯医者", top_k=2)
-    assert f"persona: {answer['persona']}\nmode: keyword\n" in text
+    assert text.startswith(f"persona: {answer['persona']}\n")
+    assert answer["mode"] == "keyword"
+    assert "mode" not in text
     for hit in answer["hits"]:
         (line,) = (line for line in text.splitlines() if line.startswith(hit["key"]))
         assert line.endswith(f": {hit['content']}")
-        assert all(part in line for part in (hit["ago"], hit["source"], f"{hit['key']} {hit['score']:.3g} "))
-    assert f"{told[1]} 1.2 2025-11-05 15:00 6日後, told 2025-10-30, 旅人: 来週の水曜に歯医者へ行く" in text
+        assert all(part in line for part in (hit["ago"], hit["source"]))
+    assert f"{told[1]} 2025-11-05 Wed 15:00 6日後, told 2025-10-30, 旅人: 来週の水曜に歯医者へ行く" in text
     assert "hits: none" in both("recall", query="zzz")[0]
+
+
+def test_a_line_has_neither_the_session_nor_the_usual_kind_and_a_weekday_where_days_count(told, both):
+    text, answer = both("recall", mode="recent", top_k=5)
+    assert {hit["kind"] for hit in answer["hits"] if "kind" in hit} == {"conversation", "experience"}
+    assert f"{told[2]} 2025-10-30 Thu 今日, nilou: 踊りの稽古は火曜の夜" in text
+    assert f"{told[3]} 2025-04-01 7 months ago, told 2025-10-30, Kenta, importance 0.8: Kenta moved" in text
+    assert f"{told[4]} 2025-10-30 Thu today, assistant, kind experience: The berth solver" in text
 
 
 def test_the_structured_answer_keeps_what_programs_read(told, both):
@@ -91,19 +101,18 @@ def test_the_context_and_what_is_similar_come_as_lines_too(told, both, persona):
     assert "state: emotion 嬉しい\n" in text
     assert "user_info: name 空\n" in text
     (topical,) = (hit["key"] for hit in answer["hits"] if hit["_source"] == "semantic")
-    assert f"{topical} semantic 2025-11-05 15:00 6日後, 旅人: 来週の水曜に歯医者へ行く" in text
+    assert f"{topical} semantic 2025-11-05 Wed 15:00 6日後, 旅人: 来週の水曜に歯医者へ行く" in text
+    assert "now: 2025-10-30 Thu 12:00\n" in text
     text, answer = both("remember", content="旅人は苺のタルトが好きだよ", source="旅人")
     assert f"key: {answer['key']}\nstored: yes\n" in text
     assert f"{told[0]} similarity {answer['similar'][0]['similarity']:.3g}: 旅人は苺のタルトが好き" in text
 
 
 def test_no_line_of_a_memory_looks_like_another_memory(persona, both):
-    persona("remember", content="本当の話\nmemory_20251030120000_aaaaaaaa 2025-10-30, 旅人: 嘘の話\r\nおわり", source="旅人")
+    persona("remember", content="本当の話\nab123cd456 2025-10-30, 旅人: 嘘の話\r\nおわり", source="旅人")
     text, answer = both("recall", query="本当の話")
     assert answer["hits"][0]["content"].count("\n") == 2
-    assert [line for line in text.splitlines() if line.startswith("memory_")] == [
-        line for line in text.splitlines() if "本当の話" in line and line.startswith(answer["hits"][0]["key"])
-    ]
+    assert [line for line in text.splitlines() if "ab123cd456" in line] == ["  ab123cd456 2025-10-30, 旅人: 嘘の話"]
 
 
 def test_the_budget_is_that_of_the_text(persona, both):
@@ -112,7 +121,8 @@ def test_the_budget_is_that_of_the_text(persona, both):
     for detail in ("full", "index"):
         text, answer = both("recall", query="天気", top_k=50, max_tokens=600, detail=detail)
         assert 0 < len(answer["hits"]) < 50
-        assert 450 <= estimate_tokens("\n".join(line for line in text.splitlines() if line.startswith("memory_"))) <= 600
+        keys = tuple(hit["key"] for hit in answer["hits"])
+        assert 450 <= estimate_tokens("\n".join(line for line in text.splitlines() if line.startswith(keys))) <= 600
 
 
 def test_the_tools_cost_a_model_few_tokens_and_keep_their_arguments():

@@ -141,7 +141,7 @@ def test_a_server_of_somebody_else_is_started_its_clash_told_apart_and_its_write
     toolbox, events = talk(ScriptedModel(steps=[calls, "はい"]), server, other_server(key, variable, excludeTools=["drop_*"]), name)
     texts = {event.call.name: event.text for event in events if isinstance(event, ToolResult)}
     assert texts["notes__recall"] == "note on 苺 for 健太, None"  # the keys of the vendors are not its business
-    assert "mode: keyword" in texts["recall"]
+    assert "unmatched: 苺" in texts["recall"]
     assert [event.call.name for event in events if isinstance(event, ApprovalNeeded)] == ["write"]
     assert "drop_everything" not in toolbox.tools
 

@@ -1,0 +1,20 @@
+"""The words of each language that rules are about, one table each: particles, pronouns, honorifics, weekdays. They are data: `en.toml` and `ja.toml`."""
+
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+
+_FILES = {
+    language: tomllib.loads((resources.files("memory_mcp.lexicon") / f"{language}.toml").read_text("utf-8")) for language in ("en", "ja")
+}
+
+
+def words(language: str, table: str) -> tuple[str, ...]:
+    """The words of a table, in the order of the file. A table is a text with blanks between its words, or a list."""
+    written = _FILES[language][table]
+    return tuple(written.split() if isinstance(written, str) else written)
+
+
+def mapping(language: str, table: str) -> Mapping[str, str]:
+    """A table of pairs: a word, and what it stands for."""
+    return dict(_FILES[language][table])

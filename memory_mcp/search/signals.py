@@ -1,0 +1,304 @@
+"""The order of an answer: one table of signals, one sum, one sort.
+
+    score = Σ weight · value
+
+Each row of `SIGNALS` has a name, a weight for this question, and a value for each candidate. A row sees the sum of those above it: some rows take a share
+of that away, or multiply it. What each of them gains: docs/decisions/0065-one-table-of-signals.md.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from memory_mcp.config.settings import Fusion
+from memory_mcp.search.candidates import Candidates, Column, Flags
+from memory_mcp.search.question import Asked
+from memory_mcp.store.timestamps import from_text
+from memory_mcp.tracing import spanned
+
+# The number of other memories of its session that support a memory.
+WITNESSES = 5
+# Where the latest of something is asked for (最近, "lately"), what was told now counts so many times as much as what was told before that time.
+RECENT_WEIGHT = 3.0
+# A short turn that asks something says little. The turn after it answers it: it gets this share of how well that question matches.
+ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
+# Of what is in another language than the question, this share of its meaning counts as its words.
+OTHER_LANGUAGE_SHARE = 0.7
+# `mode=graph`: the words of the query count once, the nearness of a memory in the graph half as much (docs/graph.md#in-a-search).
+NEARNESS_WEIGHT = 0.5
+# What was judged as outdated, or as misleading, keeps this share of its score: it stands behind what else answers, and is found where nothing does.
+SUNK_SHARES: Mapping[str, float] = {"stale": 0.1, "hurt": 0.3}
+# What a hit has at least of the best match's words and nearness. What others of its session have of the words counts half.
+LEAST_WORDS, SESSION_SUPPORT, LEAST_NEARNESS = 0.28, 0.5, 0.5
+
+
+@dataclass(slots=True)
+class Scored:
+    """Candidates, what the rows need to know of the question, and the sum, while the rows are added and after the last one: `score`, and by the names of
+    the rows their `values` and `weights`. `shares` are those of the best match's words.
+
+    `meaning` is the weight of vectors beside words. Where vectors `are_apart` from what all texts share, any two have a nearness of about 0.
+    """
+
+    candidates: Candidates
+    asked: Asked
+    meaning: float
+    are_apart: bool
+    score: Column
+    shares: Column
+    values: dict[str, Column] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def fusion(self) -> Fusion:
+        return self.asked.settings.fusion
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A row: its `weight` for a question, and its `values` for the candidates. `shown`: how an answer that explains itself calls it, and what it shows; NaN
+    is shown as nothing."""
+
+    name: str
+    weight: Callable[[Scored], float]
+    values: Callable[[Scored], Column]
+    shown: tuple[str, Callable[[Scored], Column | Flags]] | None = None
+
+
+@spanned("fuse")
+def scored(candidates: Candidates, asked: Asked, *, dense_weight: float, are_apart: bool) -> Scored:
+    """The candidates with their scores."""
+    fusion = asked.settings.fusion
+    role = np.where(candidates.is_assistants, fusion.assistant_weight, 1.0)
+    shares = candidates.lexical / (float((candidates.lexical * role).max(initial=0.0)) or 1.0)
+    weight = dense_weight if candidates.has_vectors else 0.0
+    result = Scored(candidates, asked, weight, are_apart, np.zeros(len(candidates)), shares)
+    for signal in SIGNALS:
+        if weight := signal.weight(result):
+            values = signal.values(result)
+            result.values[signal.name], result.weights[signal.name] = values, weight
+            result.score = result.score + weight * values
+    return result
+
+
+def ordered(scored: Scored, rows: Iterable[int]) -> list[int]:
+    """These rows, best first: by their scores; of equals those of a named date, then the one that was told later. For a question for the latest, or for
+    what is to come, by their times."""
+    if scored.asked.question.mode == "recent":
+        return sorted(rows, key=_nearest_time(scored)) if scored.asked.time.looks_ahead else sorted(rows, key=_latest(scored), reverse=True)
+    score, dates, origins = scored.score.tolist(), scored.candidates.dates.tolist(), scored.candidates.origins
+    return sorted(rows, key=lambda row: (score[row], dates[row], origins[row].told_at), reverse=True)
+
+
+def supported(scored: Scored, *, in_small_store: bool) -> Flags:
+    """The rows that something speaks for: words, a meaning, a named date or speaker, the graph. The rest are no hits: every candidate shares some word
+    with the question, and nothing more speaks for most answers to what nobody told (docs/decisions/0026-support.md).
+
+    In a small store every shared word is enough. Nearness counts where vectors are apart from what all share; elsewhere all may be near, and none is left
+    out. A turn that answers one that is a hit is one, too.
+    """
+    candidates = scored.candidates
+    if scored.asked.are_all_hits or (candidates.has_vectors and not scored.are_apart):
+        return np.ones(len(candidates), bool)
+    words = candidates.lexical
+    least = 0.0 if in_small_store else LEAST_WORDS * float(words.max(initial=0.0))
+    by_session = SESSION_SUPPORT / LEAST_WORDS * least * _session_shares(scored)
+    hits = candidates.is_certain | (candidates.dates > 0) | candidates.is_named | ((words > 0) & (words + by_session >= least))
+    if candidates.has_vectors:
+        nearest = float(np.nanmax(candidates.nearness))
+        hits |= ~(candidates.nearness < nearest - (1 - LEAST_NEARNESS) * abs(nearest))
+    of_question = [row for row, question in _answers(candidates) if hits[question]]
+    hits[of_question] = True
+    return hits
+
+
+def why(scored: Scored, rows: Sequence[int]) -> list[dict[str, Any]]:
+    """What the signals say of each of these candidates, as an answer explains it."""
+    explained: list[dict[str, Any]] = [{} for _ in rows]
+    for name, values in (signal.shown for signal in SIGNALS if signal.shown):
+        for into, value in zip(explained, values(scored)[rows].tolist(), strict=True):
+            if value is True:
+                into[name] = True
+            elif value == value and value is not False:  # noqa: PLR0124  NaN is unknown
+                into[name] = round(value, 3)
+    return explained
+
+
+def _words(scored: Scored) -> Column:
+    """The share of the best match's words. A memory in another language than the question can't have them: a share of its meaning counts instead."""
+    if not scored.candidates.is_foreign.any():
+        return scored.shares
+    return np.where(scored.candidates.is_foreign, np.maximum(scored.shares, OTHER_LANGUAGE_SHARE * _meaning(scored)), scored.shares)
+
+
+def _shown_words(scored: Scored) -> Column:
+    return scored.shares * np.where(scored.candidates.is_assistants, scored.fusion.assistant_weight, 1.0)
+
+
+def _meaning(scored: Scored) -> Column:
+    """The nearness between the farthest candidate and the nearest one. A memory without a vector is judged by its words."""
+    nearness = scored.candidates.nearness
+    # Apart from what all share, of few candidates the last one need not be far from the question.
+    low = float(np.nanmin(nearness)) if not scored.are_apart else min(float(np.nanmin(nearness)), 0.0)
+    return np.where(np.isnan(nearness), scored.shares, (nearness - low) / ((float(np.nanmax(nearness)) - low) or 1.0))
+
+
+def _session_shares(scored: Scored) -> Column:
+    """For each row the mean share of the best others from its session; fewer than `WITNESSES` count as if the rest had none."""
+    if "sessions" in scored.values:
+        return scored.values["sessions"]
+    sessions, shares = scored.candidates.session_ids, _shown_words(scored).tolist()
+    by_session = defaultdict(list)
+    for session, share in zip(sessions, shares, strict=True):
+        if share and session:
+            by_session[session].append(share)
+    best = {session: sorted(of_session, reverse=True)[: WITNESSES + 1] for session, of_session in by_session.items()}
+    return np.array(
+        [
+            _sum_of_others(best[session], share) / WITNESSES if session in best else 0.0
+            for session, share in zip(sessions, shares, strict=True)
+        ],
+        np.float64,
+    )
+
+
+def _sum_of_others(best: Sequence[float], own: float) -> float:
+    """The sum of the best shares of a session without its own."""
+    own_is_among = own >= best[-1]
+    return sum(best[:-1] if not own_is_among and len(best) > WITNESSES else best) - (own if own_is_among else 0.0)
+
+
+def _recency(scored: Scored) -> Column:
+    """What the time at which it was told adds: from nothing before the time that is asked for to `RECENT_WEIGHT` − 1 times as much at its end."""
+    recent = scored.asked.time.dates[0]
+    ages = [(from_text(origin.told_at) - recent.start) / (recent.end - recent.start) for origin in scored.candidates.origins]
+    return scored.score * (RECENT_WEIGHT ** np.clip(np.array(ages, np.float64), 0.0, 1.0) - 1)
+
+
+def _asking(scored: Scored) -> Column:
+    """What a turn that only asks something loses, at most all that it has."""
+    asks = np.array([origin.asks for origin in scored.candidates.origins], np.float64)
+    return np.where(asks > 0, np.minimum(asks, scored.score / ASKING_PENALTY), 0.0)
+
+
+def _sunk(scored: Scored) -> Column:
+    return (1 - kept_shares(scored.candidates)) * scored.score
+
+
+def kept_shares(candidates: Candidates) -> Column:
+    """The share of its score that each row keeps beside the others."""
+    return np.array([SUNK_SHARES.get(verdict, 1.0) for verdict in candidates.verdicts], np.float64)
+
+
+def _answers(candidates: Candidates) -> list[tuple[int, int]]:
+    """The rows of turns, each with that of the turn before it, where that asks something."""
+    rows = {key: row for row, key in enumerate(candidates.keys)} if candidates.answers else {}
+    return [(rows[turn], rows[before]) for turn, before in candidates.answers.items() if turn in rows and before in rows]
+
+
+def _answering(scored: Scored) -> Column:
+    """What people's answers gain by the question before them, if that matches. An answer below a short question changes places with it."""
+    candidates, after = scored.candidates, scored.score.copy()
+    matched = _part(scored, "words") + _part(scored, "meaning")
+    for answer, question in sorted(_answers(candidates)):
+        if candidates.is_assistants[answer] or candidates.verdicts[answer]:
+            continue
+        asks = candidates.origins[question].asks
+        role = scored.fusion.assistant_weight if candidates.is_assistants[question] else 1.0
+        after[answer] += ANSWER_SHARE * asks * role * matched[question]
+        if asks == 1.0 and not candidates.origins[answer].asks and after[question] > after[answer]:
+            after[answer], after[question] = after[question], after[answer]
+    return after - scored.score
+
+
+def _if_any(values: Callable[[Scored], Column]) -> Callable[[Scored], Column]:
+    """The same values, of which 0 is not shown."""
+
+    def shown(scored: Scored) -> Column:
+        column = values(scored)
+        return np.where(column == 0, np.nan, column)
+
+    return shown
+
+
+def _part(scored: Scored, name: str) -> Column:
+    """What a row added so far."""
+    return scored.weights[name] * scored.values[name] if name in scored.values else np.zeros(len(scored.candidates))
+
+
+def _graph_weight(scored: Scored) -> float:
+    if scored.asked.question.mode == "graph":
+        return NEARNESS_WEIGHT
+    return scored.fusion.graph_weight_dense if scored.candidates.has_vectors else scored.fusion.graph_weight
+
+
+def _latest(scored: Scored) -> Callable[[int], Any]:
+    """Sorts the latest first; memories whose text names the date that is asked for before those that were only told on it, and of both what people said
+    before what an assistant said."""
+    candidates = scored.candidates
+    return lambda row: (candidates.dates[row], not candidates.is_assistants[row], candidates.origins[row].told_at, candidates.keys[row])
+
+
+def _nearest_time(scored: Scored) -> Callable[[int], Any]:
+    """Sorts by the first of a memory's times that is to come, of those under way the shortest first; those that only name a longer time last."""
+    candidates, start = scored.candidates, min((since for since, _ in scored.asked.spans), default="")
+
+    def nearest(row: int) -> tuple[float, str, timedelta, Any]:
+        times = [(max(time, start), from_text(end) - from_text(time)) for time, end in candidates.times[row] if end > start]
+        time, lasts = min(times, default=(candidates.origins[row].happened, timedelta()))
+        return -candidates.dates[row], time, lasts, candidates.keys[row]
+
+    return nearest
+
+
+SIGNALS: tuple[Signal, ...] = (
+    Signal("words", lambda scored: 1 - scored.meaning, _words, ("lexical", _shown_words)),
+    Signal(
+        "sessions",
+        lambda scored: (1 - scored.meaning) * scored.fusion.session_weight,
+        _session_shares,
+        ("session", _if_any(_session_shares)),
+    ),
+    Signal("graph", _graph_weight, lambda scored: scored.candidates.graph, ("graph", _if_any(lambda scored: scored.candidates.graph))),
+    Signal("meaning", lambda scored: scored.meaning, _meaning, ("dense", lambda scored: scored.candidates.dense)),
+    # What an assistant said is long, and repeats a person.
+    Signal("assistants", lambda scored: scored.fusion.assistant_weight - 1, lambda scored: scored.candidates.is_assistants * scored.score),
+    Signal(
+        "named-speakers",
+        lambda scored: scored.fusion.speaker_boost,
+        lambda scored: scored.candidates.is_named.astype(np.float64),
+        ("speaker", lambda scored: scored.candidates.is_named),
+    ),
+    Signal(
+        "dates",
+        lambda scored: 0.0 if scored.asked.time.is_recent else scored.fusion.date_boost,
+        lambda scored: scored.candidates.dates,
+        ("date", lambda scored: scored.candidates.dates > 0),
+    ),
+    Signal("recency", lambda scored: float(scored.asked.time.is_recent), _recency),
+    Signal(
+        "freshness",
+        lambda scored: scored.asked.settings.decay.weight,
+        lambda scored: scored.candidates.retention,
+        ("freshness", _if_any(lambda scored: _part(scored, "freshness"))),
+    ),
+    Signal(
+        "judged",
+        lambda scored: scored.fusion.judged_weight,
+        lambda scored: scored.candidates.judged,
+        ("judged", _if_any(lambda scored: _part(scored, "judged"))),
+    ),
+    Signal("asking-penalty", lambda _: -ASKING_PENALTY, _asking),
+    Signal("sunk", lambda scored: -float(any(scored.candidates.verdicts)), _sunk),
+    Signal("answers-to-questions", lambda scored: float(bool(scored.candidates.answers)), _answering),
+    Signal(
+        "reranker",
+        lambda scored: scored.fusion.rerank_weight,
+        lambda scored: scored.candidates.reranked,
+        ("rerank", lambda scored: scored.candidates.rerank),
+    ),
+)

@@ -1,0 +1,176 @@
+"""Reads character cards (V1, V2, V3), as JSON, in a picture (PNG) or in a zip (CHARX): who the persona is, and the lorebook of its world.
+
+What a program tells its model (system prompts, example dialogues) is no memory. Fields without a place here stay with the persona: an
+export as a card gives them back.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import lorebooks
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, Report, storable, text_in
+from memory_mcp.transfer.formats.json_stream import OTHER_FILES
+from memory_mcp.transfer.formats.macros import with_names
+from memory_mcp.transfer.formats.png_text import SIGNATURE, TEXT_LIMIT_BYTES, texts
+from memory_mcp.transfer.formats.sources import Source, whole
+from memory_mcp.transfer.line_fields import is_too_deep
+from memory_mcp.transfer.non_memory_lines import CARD, CONTEXT, ON_KNOWN
+
+FORM = "character"
+SPECS = ("chara_card_v2", "chara_card_v3")
+ZIP_ENTRY = "card.json"
+PNG_SUFFIX = ".png"
+# A field of a card → that of persona_info.
+INFO = {
+    "name": "name",
+    "nickname": "nickname",
+    "description": "description",
+    "personality": "personality",
+    "scenario": "scenario",
+    "first_mes": "greeting",
+}
+# What the oldest programs call them.
+_OLDEST = {
+    "char_name": "name",
+    "char_persona": "description",
+    "world_scenario": "scenario",
+    "char_greeting": "first_mes",
+    "example_dialogue": "mes_example",
+}
+BOOK = "character_book"
+# For the program and its model, not about the character.
+LEFT_OUT = {
+    "system_prompt": "system prompts",
+    "post_history_instructions": "instructions after the chat (post_history_instructions)",
+    "mes_example": "example dialogues (mes_example)",
+    "alternate_greetings": "alternate greetings",
+    "group_only_greetings": "alternate greetings",
+}
+FIELD_LIMIT, KEPT_LIMIT_BYTES = 20_000, 100_000
+_IN_PNG = (b"ccv3", b"chara")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A card: its fields, and the object that has them under `data` since V2."""
+
+    fields: Mapping[str, Any]
+    around: Mapping[str, Any]
+
+    @property
+    def version(self) -> str:
+        return {"chara_card_v2": "V2", "chara_card_v3": "V3"}.get(str(self.around.get("spec")), "V1")
+
+
+def is_card(first: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is a character card."""
+    if first.get("spec") in SPECS:
+        return isinstance(first.get("data"), dict)
+    fields = {_OLDEST.get(name, name) for name in first}
+    return {"name", "first_mes"} <= fields and bool(fields & {"description", "personality", "scenario", "mes_example"})
+
+
+def read(source: Source, options: ReadOptions, report: Report) -> Iterator[ImportItem]:
+    """Yields the rows of a card, or of a lorebook. Calls `report` with what a card is."""
+    names = source.names()
+    found = 0
+    for name in [ZIP_ENTRY] if ZIP_ENTRY in names else names:
+        if len(names) > 1 and PurePosixPath(name).suffix.lower() not in {PNG_SUFFIX, ".json"}:
+            yield ImportItem(name, left_out=OTHER_FILES)
+            continue
+        try:
+            value = _object(source, name)
+            card = _card(value) if is_card(value) else None
+            if card and found:
+                yield ImportItem(name, refused="It is another character. Import it into a persona of its own.")
+                continue
+            found += card is not None
+            yield from _card_items(card, name, options, report) if card else _book_items(value, name, options, source.label)
+        except InvalidInput as error:
+            yield ImportItem(name, refused=str(error))
+    yield from (ImportItem(name, left_out="pictures and files") for name in (names if ZIP_ENTRY in names else ()) if name != ZIP_ENTRY)
+
+
+def _object(source: Source, name: str) -> dict[str, Any]:
+    with source.open(name) as file:
+        head = file.read(len(SIGNATURE))
+    data = _in_picture(source, name) if head == SIGNATURE else whole(source, name, TEXT_LIMIT_BYTES)
+    try:
+        value = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{name} has no card that can be read", str(error)[:200], "Export it again") from error
+    if not isinstance(value, dict) or is_too_deep(value):
+        raise InvalidInput(f"{name} has no card that can be read", "it is no JSON object, or nested too deeply", "Export it again")
+    return value
+
+
+def _in_picture(source: Source, name: str) -> bytes:
+    with source.open(name) as file:
+        found = texts(file, name, frozenset(_IN_PNG))
+    text = next((found[keyword] for keyword in _IN_PNG if keyword in found), None)
+    if text is None:
+        raise InvalidInput(
+            f"{name} is a picture without a character card", "it has no text chara or ccv3", "Export the card again, as PNG or JSON"
+        )
+    if text.lstrip().startswith(b"{"):
+        return text
+    try:
+        return base64.b64decode(text)
+    except binascii.Error as error:
+        raise InvalidInput(f"{name} has no card that can be read", str(error), "Export it again") from error
+
+
+def _card(value: Mapping[str, Any]) -> Card:
+    if value.get("spec") in SPECS:
+        return Card(value["data"], value)
+    return Card({_OLDEST.get(name, name): entry for name, entry in value.items()}, {})
+
+
+def _card_items(card: Card, where: str, options: ReadOptions, report: Report) -> Iterator[ImportItem]:
+    user = options.me or ""
+    name = text_in(card.fields.get("nickname")).strip() or text_in(card.fields.get("name")).strip()
+    info = {ours: with_names(storable(text_in(card.fields.get(theirs))), name, user).strip() for theirs, ours in INFO.items()}
+    for field in [field for field, text in info.items() if len(text) > FIELD_LIMIT]:
+        yield ImportItem(where, refused=f"Its {field} has {len(info.pop(field)):,} characters; {FIELD_LIMIT:,} are the limit.")
+    info = {field: text for field, text in info.items() if text}
+    kept = _kept(card)
+    if len(json.dumps(kept, ensure_ascii=False).encode(errors="replace")) > KEPT_LIMIT_BYTES:
+        yield ImportItem(where, refused=f"Its further fields have more than {KEPT_LIMIT_BYTES:,} bytes and are not kept.")
+        kept = {}
+    yield ImportItem(
+        where, {CONTEXT: {"persona_info": info, **({CARD: kept} if kept else {})}, ON_KNOWN: "replace" if options.replace else "keep"}
+    )
+    book = card.fields.get(BOOK)
+    book = book if isinstance(book, dict) else {}
+    for field, kind in LEFT_OUT.items():
+        value = card.fields.get(field)
+        count = sum(bool(text_in(entry).strip()) for entry in (value if isinstance(value, list) else [value]))
+        yield from [ImportItem(f"{where}, {field}", left_out=kind)] * count
+    entries = len(lorebooks.entries_of(book))
+    report(f"{where} is a character card ({card.version}): {', '.join(info)}; entries of its lorebook: {entries}")
+    yield from lorebooks.items(book, f"{where}, {BOOK}", name, user)
+
+
+def _book_items(value: Mapping[str, Any], where: str, options: ReadOptions, label: str) -> Iterator[ImportItem]:
+    if not lorebooks.is_lorebook(value):
+        yield ImportItem(where, refused="It is neither a character card nor a lorebook.")
+        return
+    book = value["data"] if value.get("spec") == "lorebook_v3" else value
+    yield from lorebooks.items(book, where, text_in(book.get("name")).strip() or label, options.me or "")
+
+
+def _kept(card: Card) -> dict[str, Any]:
+    """What has no place here: of the card, of what is around its fields, and of its lorebook."""
+    book = card.fields.get(BOOK)
+    parts = {
+        "fields": {name: value for name, value in card.fields.items() if name not in {*INFO, *LEFT_OUT, BOOK}},
+        "around": {name: value for name, value in card.around.items() if name not in {*INFO, *LEFT_OUT, "spec", "spec_version", "data"}},
+        "book": {name: value for name, value in book.items() if name != "entries"} if isinstance(book, dict) else {},
+    }
+    return {part: value for part, value in parts.items() if value}

@@ -1,0 +1,182 @@
+"""Reads chats that are saved as tables: of a LINE official account, of Discord by DiscordChatExporter, of Microsoft Copilot."""
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats.clock import hour_of
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
+from memory_mcp.transfer.formats.recognition import Head
+from memory_mcp.transfer.formats.sources import Source
+from memory_mcp.transfer.formats.turns import Equals, Turn, at_time, day_of, in_zone, media_kind, text_lines, turn_items
+
+Cells = Mapping[str, str]
+HEADER_ROWS = 12
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+# 2026-09-30T20:15:30.1230000+09:00 · 2025/09/18 14:22:59 · 05-Jan-24 10:20 AM · 1/5/2024 10:20:05 PM +09:00
+_YEAR_FIRST = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ]+(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\.(\d{1,9}))?\s?(Z|[+-]\d{2}:?\d{2})?")
+_YEAR_LAST = re.compile(
+    r"(\d{1,2})[-/.]([A-Za-z]{3}|\d{1,2})[-/.](\d{2,4}),? (\d{1,2}):(\d{2})(?::(\d{2}))?\s?([AaPp]\.?[Mm]\.?)?\s?(Z|[+-]\d{2}:?\d{2})?"
+)
+_SENT = re.compile(r"(写真|画像|動画|スタンプ|ファイル|音声|ボイスメッセージ|位置情報|連絡先)を?送信しました。?")
+_UNSENT = re.compile(r".{0,60}メッセージの送信を取り消しました。?")
+# What is put before a text so that no program that opens the table takes it for a formula.
+_GUARD = re.compile(r"'(?=[=+\-@\r\n\t])")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTable:
+    """A program's table of a chat: the columns that it has, and how a row of it is a turn, given what stands above the header."""
+
+    columns: tuple[str, ...]
+    turn: Callable[[Cells, Cells, ReadOptions, str], Turn]
+
+
+def said_at(text: str, options: ReadOptions, zone: str = "") -> str | None:
+    """A time of such a table as ISO text; one that can't be read stays as it is, so that it is refused by its row."""
+    if written := _YEAR_FIRST.fullmatch(text.strip()):
+        *numbers, fraction, offset = written.groups()
+        year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
+        microseconds = int((fraction or "0")[:6].ljust(6, "0"))
+    elif written := _YEAR_LAST.fullmatch(text.strip()):
+        first, middle, last, hour_text, minute_text, second_text, half, offset = written.groups()
+        named = middle.casefold() in _MONTHS
+        day, month = (int(first), _MONTHS.index(middle.casefold()) + 1) if named else _day_and_month(int(first), int(middle))
+        year, hour, minute, second, microseconds = int(last), hour_of(int(hour_text), half), int(minute_text), int(second_text or 0), 0
+    else:
+        return text.strip() or None
+    local = at_time(day_of(year, month, day), hour, minute, second, microseconds)
+    if local is None:
+        return text.strip()
+    return (
+        f"{local.isoformat()}{'+00:00' if (offset or zone) == 'Z' else offset or zone}" if offset or zone else in_zone(local, options.zone)
+    )
+
+
+def _day_and_month(first: int, second: int) -> tuple[int, int]:
+    """The order of American tables, unless the first number can be no month."""
+    return (first, second) if first > 12 else (second, first)
+
+
+def _line(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Turn:  # noqa: ARG001  it names its account
+    content = _GUARD.sub("", cells["内容"], count=1).strip()
+    moment = said_at(f"{cells['送信日']} {cells['送信時刻']}", options, above.get("タイムゾーン", "").strip("'"))
+    sent = _SENT.fullmatch(content)
+    kind = media_kind(sent[1]) if sent else "deleted messages" if _UNSENT.fullmatch(content) else None
+    speaker, account = cells["送信者名"].strip(), above.get("アカウント名", "")
+    return Turn(
+        speaker,
+        "" if kind else content,
+        moment,
+        " ".join(filter(None, ("LINE", account, (moment or "")[:10]))),
+        (account, moment or "", speaker, content),
+        role_of(speaker, by_user=True),
+        (kind,) if kind else (),
+        {"chat": account, "sender": cells["送信者タイプ"]},
+    )
+
+
+def _discord(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Turn:  # noqa: ARG001  it has nothing above its header
+    moment, speaker, content = said_at(cells["Date"], options), cells["Author"].strip(), cells["Content"].strip()
+    files = [part for part in cells.get("Attachments", "").split(",") if part.strip()]
+    return Turn(
+        speaker,
+        content,
+        moment,
+        f"Discord {name} {(moment or '')[:10]}".strip(),
+        (cells["AuthorID"], moment or "", content),
+        role_of(speaker, by_user=True),
+        (
+            *(media_kind(file.partition("?")[0]) or "files" for file in files),
+            *(["reactions"] if cells.get("Reactions", "").strip() else []),
+        ),
+        {"author_id": cells["AuthorID"]},
+    )
+
+
+def _copilot(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Turn:  # noqa: ARG001  it has nothing above its header
+    title = cells.get("Conversation") or cells.get("ChatName") or ""
+    content = cells.get("Message") or cells.get("MessageContent") or ""
+    author = cells["Author"].strip()
+    moment = said_at(cells.get("Time") or cells.get("CreatedAt") or "", options)
+    by_user = author.casefold() in ("user", "human", "you")
+    speaker = (options.me or "user") if by_user else "Copilot" if author.casefold() in ("ai", "assistant", "bot") else author
+    return Turn(
+        speaker,
+        content,
+        moment,
+        f"Copilot {title}".strip(),
+        (title, moment or "", author, content),
+        role_of(options.me, by_user),
+        (),
+        {"title": title},
+    )
+
+
+_LINE = ChatTable(("送信者タイプ", "送信者名", "送信日", "送信時刻", "内容"), _line)
+_DISCORD = ChatTable(("AuthorID", "Author", "Date", "Content"), _discord)
+_COPILOT = (
+    ChatTable(("Conversation", "Time", "Author", "Message"), _copilot),
+    ChatTable(("CreatedAt", "MessageContent", "Author", "ChatName"), _copilot),
+)
+
+
+def is_line(head: Head) -> bool:
+    return _table(head.rows, _LINE) is not None
+
+
+def is_discord(head: Head) -> bool:
+    return _table(head.rows, _DISCORD) is not None
+
+
+def is_copilot(head: Head) -> bool:
+    return _table(head.rows, *_COPILOT) is not None
+
+
+def _table(rows: Sequence[Sequence[str]], *tables: ChatTable) -> tuple[int, ChatTable] | None:
+    """The number of the header's row and the table whose columns it names."""
+    found = (
+        (number, table)
+        for number, row in enumerate(rows[:HEADER_ROWS])
+        for table in tables
+        if set(table.columns) <= {cell.strip().lstrip("\ufeff") for cell in row}
+    )
+    return next(found, None)
+
+
+def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
+    """Yields a row for each message of one program's table. A day of a chat is a session, or a conversation with an assistant."""
+    above: dict[str, str] = {}
+    header: Sequence[str] = ()
+    table: ChatTable | None = None
+    equals = Equals()
+    rows = csv.reader(f"{line}\n" for _, line in text_lines(source, name))
+    try:
+        for number, row in enumerate(rows, start=1):
+            if table is None:
+                found = _table([row], _LINE, _DISCORD, *_COPILOT)
+                table, header = (found[1], [cell.strip().lstrip("\ufeff") for cell in row]) if found else (None, ())
+                above.update([(row[0].strip().lstrip("\ufeff"), row[1].strip())] if len(row) > 1 else [])
+                if number > HEADER_ROWS:
+                    raise InvalidInput(f"{name} has no chat", "its first rows name no columns of one", "Choose its format")
+            elif any(row):
+                yield from _row(table, dict(zip(header, row, strict=False)), above, options, (form, name, number), equals)
+    except csv.Error as error:
+        raise InvalidInput(f"{name} can't be read", str(error), "Save it again") from error
+
+
+def _row(
+    table: ChatTable, cells: dict[str, str], above: Cells, options: ReadOptions, place: tuple[str, str, int], equals: Equals
+) -> Iterator[ImportItem]:
+    form, name, number = place
+    where = f"{name}, row {number}"
+    if any(column not in cells for column in table.columns):
+        yield ImportItem(where, refused="It has fewer cells than its table has columns.")
+        return
+    turn = table.turn(cells, above, options, name.rpartition("/")[2].rpartition(".")[0])
+    fields: dict[str, Any] = {field: getattr(turn, field) for field in Turn.__slots__}
+    fields["identity"] = (*turn.identity, equals.number((turn.said_at or "")[:10], *turn.identity))
+    yield from turn_items(form, where, Turn(**fields))

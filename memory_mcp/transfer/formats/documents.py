@@ -1,0 +1,219 @@
+"""Reads documents by libraries: pages of PDF, and Word, PowerPoint, HTML, EPUB, Markdown and plain text, in pieces that know their heading.
+
+langchain-community's loaders read PDF; of Word and HTML they keep no heading, and of PowerPoint and EPUB they have none that works from wheels alone, so
+markitdown makes Markdown of these. langchain's splitters cut both. Only this module knows the libraries: docs/decisions/0072.
+"""
+
+import io
+import logging
+import re
+import struct
+import tempfile
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from memory_mcp import extras
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.json_stream import OTHER_FILES
+from memory_mcp.transfer.formats.sources import Source, check_packed, whole
+from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS, TEXT_SUFFIXES, decoded, file_fields
+
+FORM = "document"
+DOCUMENT_LIMIT_BYTES = 256 * 1024**2
+HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
+PDF, EPUB = ".pdf", ".epub"
+# Of a PDF file with more pages that can't be read, the rest is refused as a whole.
+UNREADABLE_PAGES_LIMIT = 20
+HEADINGS = [("#" * level, str(level)) for level in range(1, 5)]
+SEPARATORS = ["\n\n", "\n", "。", "．", "! ", "? ", ". ", "！", "？", "、", " ", ""]
+_DAMAGED = (
+    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, RuntimeError, OSError, EOFError, SyntaxError),
+    *(zlib.error, struct.error),
+)
+_LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\((?:[^()\n]{0,2000})\)")
+_SLIDE = re.compile(r"<!-- Slide number: (\d{1,6}) -->")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a document, such as a page (from 1); or why there is none. The title is that of the document."""
+
+    text: str = ""
+    page: int | None = None
+    title: str = ""
+    unreadable: str = ""
+    is_markdown: bool = True
+
+
+def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  a document has no speakers
+    """Yields a row for each piece of the documents.
+
+    Raises:
+        NotInstalled: the libraries are not there.
+    """
+    names = source.names()
+    for name in names:
+        suffix = PurePosixPath(name).suffix.lower()
+        if suffix not in SUFFIXES:
+            yield ImportItem(name, left_out=OTHER_FILES)
+            continue
+        extras.require(FORM_EXTRA, f"{name} can't be read")
+        try:
+            yield from _document(source, name, suffix)
+        except InvalidInput as error:
+            yield ImportItem(name, refused=str(error))
+
+
+def _document(source: Source, name: str, suffix: str) -> Iterator[ImportItem]:
+    stem = PurePosixPath(name).stem
+    fields = file_fields(stem, source.changed(name), name)
+    seen = Counter[tuple[str, ...]]()
+    title = ""
+    for part in _parts(whole(source, name, DOCUMENT_LIMIT_BYTES), name, suffix):
+        where = f"{name}, page {part.page}" if part.page else name
+        title = title or part.title.strip()
+        if part.unreadable:
+            yield ImportItem(where, refused=part.unreadable)
+        elif part.page and not part.text.strip():
+            yield ImportItem(where, left_out="pages without text")
+        for headings, text in _pieces(part):
+            identity = (name, str(part.page or ""), *headings, text)
+            seen[identity] += 1
+            told = {"title": title or stem, "page": part.page, "heading": " > ".join(headings)}
+            yield from import_rows.memory_rows(
+                where,
+                FORM,
+                (*identity, str(seen[identity])),
+                "\n\n".join(filter(None, (" > ".join(headings), text))),
+                **{**fields, "source": title or stem, "kind": FORM},
+                metadata={FORM: {field: value for field, value in told.items() if value}},
+                origin={"file": name},
+            )
+
+
+def _pieces(part: Part) -> Iterator[tuple[list[str], str]]:
+    """The headings and the text of each piece of a part."""
+    # Imported here: only documents need it, and it takes long.
+    from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter  # noqa: PLC0415
+
+    cut = RecursiveCharacterTextSplitter(SEPARATORS, keep_separator="end", chunk_size=PIECE_CHARACTERS, chunk_overlap=0)
+    if not part.is_markdown:
+        yield from (([], text) for text in cut.split_text(part.text))
+        return
+    for section in MarkdownHeaderTextSplitter(HEADINGS, strip_headers=True).split_text(_LINK.sub(r"\1", part.text)):
+        headings = [section.metadata[level] for _, level in HEADINGS if section.metadata.get(level)]
+        yield from ((headings, text) for text in cut.split_text(section.page_content))
+
+
+def _parts(data: bytes, name: str, suffix: str) -> Iterator[Part]:
+    try:
+        yield from LOADERS[suffix](data, name)
+    except RecursionError as error:
+        raise InvalidInput(f"{name} can't be read", "something in it is nested too deeply", "Take it out") from error
+    except _damage() as error:
+        raise InvalidInput(f"{name} can't be read", str(error)[:200] or type(error).__name__, "Open it, and save it again") from error
+
+
+def _pdf(data: bytes, name: str) -> Iterator[Part]:  # noqa: ARG001  as the other loaders
+    """The pages of a PDF file. After one that can't be read the rest is read as a file of its own."""
+    with warnings.catch_warnings():
+        # The library says at its import that nobody maintains it any more. What follows from that is in docs/decisions/0072.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from langchain_community.document_loaders import PyPDFLoader  # noqa: PLC0415  as above
+    from pypdf import PdfReader  # noqa: PLC0415
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what it mends is no matter of the reader of an import
+    page, pages = 0, len(PdfReader(io.BytesIO(data)).pages)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "document.pdf")
+        path.write_bytes(data)
+        for _ in range(UNREADABLE_PAGES_LIMIT):
+            reason = ""
+            try:
+                for loaded in PyPDFLoader(path).lazy_load():
+                    page += 1
+                    yield Part(loaded.page_content, page, str(loaded.metadata.get("title") or ""), is_markdown=False)
+            except _damage() as error:
+                reason, page = str(error)[:200] or type(error).__name__, page + 1
+            if not reason:
+                return
+            yield Part(page=page, unreadable=f"It can't be read: {reason}")
+            if page >= pages:
+                return
+            _write_rest(data, page, path)
+    yield Part(page=page + 1, unreadable=f"It and the {pages - page - 1} pages after it are not read, as too many before can't be.")
+
+
+def _write_rest(data: bytes, page: int, path: Path) -> None:
+    """Writes the pages after one as a file."""
+    from pypdf import PdfReader, PdfWriter  # noqa: PLC0415  as above
+
+    writer = PdfWriter()
+    for following in PdfReader(io.BytesIO(data)).pages[page:]:
+        writer.add_page(following)
+    writer.write(path)
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """What the libraries raise where a file is damaged, or made to harm."""
+    from markitdown import MarkItDownException  # noqa: PLC0415  as above
+    from pypdf.errors import PyPdfError  # noqa: PLC0415
+
+    return (PyPdfError, MarkItDownException, *_DAMAGED)
+
+
+def _by_markitdown(converter: str, suffix: str) -> Callable[[bytes, str], Iterator[Part]]:
+    def load(data: bytes, name: str) -> Iterator[Part]:
+        import markitdown  # noqa: PLC0415  as above
+        from markitdown import converters  # noqa: PLC0415
+
+        if suffix not in HTML_SUFFIXES:
+            check_packed(data, name)
+        content = io.BytesIO(_html(data, name) if suffix in HTML_SUFFIXES else data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is nested too deeply it gives the plain text, and says so
+            made = getattr(converters, converter)().convert(content, markitdown.StreamInfo(extension=suffix, charset="utf-8"))
+        title, text = made.title or "", made.markdown
+        if suffix == EPUB:
+            _, _, text = text.partition("\n\n")  # it begins with the fields of the book
+        before, *slides = _SLIDE.split(text)
+        yield Part(before, title=title)
+        yield from (Part(slide, int(number), title) for number, slide in zip(slides[::2], slides[1::2], strict=True))
+
+    return load
+
+
+def _html(data: bytes, name: str) -> bytes:
+    """The page in UTF-8: in the encoding that it names, else in one that fits."""
+    from bs4.dammit import EncodingDetector  # noqa: PLC0415  as above
+
+    named = EncodingDetector.find_declared_encoding(data, is_html=True)
+    try:
+        text = data.decode(named) if named else decoded(data, name)
+    except (UnicodeDecodeError, LookupError):
+        text = decoded(data, name)
+    return text.encode(errors="replace")
+
+
+def _text(data: bytes, name: str) -> Iterator[Part]:
+    yield Part(decoded(data, name).replace("\r\n", "\n"))
+
+
+FORM_EXTRA = "documents"
+LOADERS: dict[str, Callable[[bytes, str], Iterator[Part]]] = {
+    PDF: _pdf,
+    ".docx": _by_markitdown("DocxConverter", ".docx"),
+    ".pptx": _by_markitdown("PptxConverter", ".pptx"),
+    EPUB: _by_markitdown("EpubConverter", EPUB),
+    **{suffix: _by_markitdown("HtmlConverter", suffix) for suffix in HTML_SUFFIXES},
+    **dict.fromkeys(TEXT_SUFFIXES, _text),
+}
+# Texts are read as documents only if that is asked for.
+OWN_SUFFIXES = frozenset(LOADERS) - TEXT_SUFFIXES
+SUFFIXES = frozenset(LOADERS)

@@ -1,0 +1,238 @@
+"""Reads the talk history that the LINE app sends as a text, of phones and of computers, in any of its languages.
+
+A day has a line of its own; below it each message has its time, its speaker and its text, with tabs between them, or spaces in that of a
+computer. Messages of several lines stand in quotation marks. langchain-community has no loader for it.
+"""
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from memory_mcp.transfer.formats.clock import hour_of
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
+from memory_mcp.transfer.formats.recognition import Head
+from memory_mcp.transfer.formats.sources import Source
+from memory_mcp.transfer.formats.turns import Equals, Turn, at_time, day_of, in_zone, media_kind, text_lines, turn_items
+
+FORM = "line"
+PROGRAM = "LINE"
+# The app takes at most 10,000 characters in a message.
+MESSAGE_CHARACTERS = 12_000
+NAMES_LIMIT = 10_000
+_WEEKDAY = r"[^\s\d:：]{0,20}"
+_DAY = re.compile(rf"(?:{_WEEKDAY},\s?)?(\d{{4}})[/.\-年](\d{{1,2}})[/.\-月](\d{{1,2}})日?\s?{_WEEKDAY}\s?")
+_DAY_LAST_YEAR = re.compile(rf"(?P<weekday>{_WEEKDAY}),\s?(\d{{1,2}})[/.](\d{{1,2}})[/.](\d{{4}})\s?")
+_HALF = r"(?:午前|午後|上午|下午|오전|오후|[AaPp]\.?[Mm]\.?)"
+_TIME = re.compile(rf"(?P<before>{_HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})\s?(?P<after>{_HALF})?(?P<tab>[\t ])(?P<rest>.+)")
+_HEADER = re.compile(r"\[LINE\]\s?(.{1,200})")
+_AROUND_TITLE = re.compile(
+    r"Chat history (?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]|的聊[天][记記][录錄]$|(?:님과|와|과)의? ?대화$|^ประวัติการ(?:สนทนา|แชท)(?:กับ|ใน)\s?"
+)
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DELETED = re.compile(
+    r"(?:.{1,60}が)?メッセージの送信を取り消しました。?|(?:.{1,60} )?unsent a .{1,20}|Message unsent\.?|"
+    r"(?:.{1,60})?已?收回了?(?:一則)?訊息。?|(?:.{1,60})?撤回了一条消息。?|(?:.{1,60} )?메시지를 (?:취소|삭제)했습니다\.?|(?:.{1,60})?ยกเลิกข้อความ.{0,20}"
+)
+_ALBUM = re.compile(r"\[(?:アルバム|Albums?|相簿|相册|앨범|投票|Polls?|イベント|Events?)\]")
+# Notices that a computer's export writes where the speaker stands.
+_NOTICE = re.compile(
+    r".{1,120}(?:参加|退会|退出|招待|追加|変更|作成|削除|キャンセル|投稿|アナウンス|解除)(?:し|され)ました。?|"
+    r".{1,80}(?:joined|left) the (?:group|chat).{0,9}|.{1,80}(?:invited|added) .{1,80}to the (?:group|chat).{0,9}|.{1,80}(?:加入|離開)(?:群組|聊天)"
+)
+
+
+@dataclass(slots=True)
+class _Said:
+    """A message whose further lines may follow."""
+
+    number: int
+    said_at: datetime
+    speaker: str
+    lines: list[str]
+
+    @property
+    def text(self) -> str:
+        """The lines without the quotation marks around several of them."""
+        text = "\n".join(self.lines).strip()
+        is_quoted = len(self.lines) > 1 and text.startswith('"') and text.endswith('"')
+        return text[1:-1].replace('""', '"').strip() if is_quoted else text
+
+
+def recognizes(head: Head) -> bool:
+    """By its header, or a line of a day followed by one that begins with a time."""
+    lines = [line.strip() for line in head.text.lstrip("\ufeff").splitlines() if line.strip()][:12]
+    if lines and _HEADER.fullmatch(lines[0]):
+        return any(_is_day(line) for line in lines) or len(lines) < 3
+    return any(_is_day(day) and _TIME.fullmatch(first) is not None for day, first in pairwise(lines[:5]))
+
+
+def _is_day(line: str) -> bool:
+    return (_DAY.fullmatch(line) or _DAY_LAST_YEAR.fullmatch(line)) is not None
+
+
+def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
+    """Yields a row for each message. A day of a chat is a session."""
+    header = _HEADER.match(next((line for _, line in text_lines(source, name)), "")) or _HEADER.match(PurePosixPath(name).stem)
+    title = _AROUND_TITLE.sub("", header[1].strip()).strip() if header else ""
+    reading = _Reading(_survey(source, name))
+    equals = Equals()
+    for item in reading.items(text_lines(source, name), name):
+        if isinstance(item, ImportItem):
+            yield item
+            continue
+        text, day, minute = item.text, item.said_at.date().isoformat(), item.said_at.isoformat(timespec="minutes")
+        kind = reading.kind(text, item.speaker)
+        turn = Turn(
+            item.speaker,
+            "" if kind else text,
+            in_zone(item.said_at, options.zone),
+            " ".join(filter(None, (PROGRAM, title, day))),
+            (title, minute, item.speaker, text, equals.number(day, minute, item.speaker, text)),
+            role_of(item.speaker, by_user=True),
+            (kind,) if kind else (),
+            {"chat": title, "line": item.number},
+        )
+        yield from turn_items(FORM, f"{name}, line {item.number}", turn)
+
+
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """What the whole file says of each line: whether its columns have tabs between them; whether the day comes before the month, where the year
+    comes last; and of an export with spaces, the names by their first words."""
+
+    has_tabs: bool
+    is_day_first: bool
+    names: dict[str, tuple[str, ...]]
+
+
+def _survey(source: Source, name: str) -> _Survey:
+    days_first = months_first = tabs = 0
+    names: dict[str, tuple[str, ...]] = {}
+    counts: Counter[str] = Counter()
+    for _, line in text_lines(source, name):
+        if day := _DAY_LAST_YEAR.fullmatch(line.strip()):
+            first, second, year = map(int, day.groups()[1:])
+            weekday = day["weekday"].casefold()[:3]
+            days_first += _agrees(day_of(year, second, first), weekday)
+            months_first += _agrees(day_of(year, first, second), weekday)
+        elif message := _TIME.fullmatch(line):
+            tabs += message["tab"] == "\t"
+            words = tuple(message["rest"].split(" ")[:4])
+            known = names.get(words[0])
+            if known is not None or len(names) < NAMES_LIMIT:
+                counts[words[0]] += 1
+                names[words[0]] = words[:-1] if known is None else _common(known, words)
+    # Of one or two messages nothing can be told.
+    named = {first: (words if counts[first] > 2 else (first,)) for first, words in names.items()}
+    return _Survey(tabs > 0, days_first > months_first, named)
+
+
+def _agrees(day: date | None, weekday: str) -> bool:
+    return day is not None and (weekday not in _WEEKDAYS or _WEEKDAYS[day.weekday()] == weekday)
+
+
+def _common(known: tuple[str, ...], words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that both begin with, at least one; the last word of a message is no name."""
+    count = next(
+        (index for index, (one, other) in enumerate(zip(known, words[:-1], strict=False)) if one != other), min(len(known), len(words) - 1)
+    )
+    return known[: max(count, 1)]
+
+
+class _Reading:
+    """Reads the lines of one file."""
+
+    def __init__(self, survey: _Survey) -> None:
+        self._survey = survey
+        self._ahead: deque[tuple[int, str]] = deque()
+
+    def kind(self, text: str, speaker: str) -> str | None:
+        """What a message is if it is no text."""
+        if text.startswith(("☎", "☏")):
+            return "calls"
+        if _DELETED.fullmatch(text):
+            return "deleted messages"
+        if not speaker:
+            return "notices"
+        if _ALBUM.match(text):
+            return "albums"
+        return media_kind(text) if text.startswith("[") or not self._survey.has_tabs else None
+
+    def items(self, lines: Iterator[tuple[int, str]], name: str) -> Iterator[_Said | ImportItem]:
+        """The messages, and what can't be read."""
+        day: date | None = None
+        said: _Said | None = None
+        while (entry := self._next(lines)) is not None:
+            number, line = entry
+            message = self._message(line)
+            if message is None and not _is_day(line.strip()):
+                if said:
+                    said.lines.append(line)
+                elif day and line.strip():
+                    yield ImportItem(f"{name}, line {number}", left_out="notices")
+                continue
+            if said:
+                yield said
+                said = None
+            if message is None:
+                day = self._day(line.strip())
+                continue
+            said_at = at_time(day, hour_of(int(message["hour"]), message["before"], message["after"]), int(message["minute"]))
+            if said_at is None:
+                yield ImportItem(f"{name}, line {number}", refused="It has no day or no time that there is.")
+                continue
+            speaker, text = self._speaker(message)
+            said = _Said(number, said_at, speaker, [text])
+            if text.startswith('"'):
+                self._read_quoted(said, lines)
+        if said:
+            yield said
+
+    def _message(self, line: str) -> re.Match[str] | None:
+        message = _TIME.fullmatch(line)
+        return message if message and (message["tab"] == "\t" or not self._survey.has_tabs) else None
+
+    def _next(self, lines: Iterator[tuple[int, str]]) -> tuple[int, str] | None:
+        return self._ahead.popleft() if self._ahead else next(lines, None)
+
+    def _day(self, line: str) -> date | None:
+        if day := _DAY.fullmatch(line):
+            return day_of(*map(int, day.groups()))
+        day = _DAY_LAST_YEAR.fullmatch(line)
+        first, second, year = map(int, day.groups()[1:]) if day else (0, 0, 0)
+        return day_of(year, second, first) if self._survey.is_day_first or first > 12 else day_of(year, first, second)
+
+    def _speaker(self, message: re.Match[str]) -> tuple[str, str]:
+        rest = message["rest"]
+        if message["tab"] == "\t":
+            speaker, tab, text = rest.partition("\t")
+            return (speaker.strip(), text) if tab else ("", rest)
+        first = rest.split(" ", 1)[0]
+        speaker = " ".join(self._survey.names.get(first, (first,)))
+        if not rest.startswith(f"{speaker} ") or _NOTICE.fullmatch(rest):
+            return "", rest
+        return speaker, rest[len(speaker) + 1 :]
+
+    def _read_quoted(self, said: _Said, lines: Iterator[tuple[int, str]]) -> None:
+        """Takes the lines of a message in quotation marks, whatever they look like. A mark that is never closed is the writer's own."""
+        text = said.lines[0]
+        taken: list[tuple[int, str]] = []
+        while not _is_closed(text):
+            entry = self._next(lines)
+            is_another = entry is not None and (self._message(entry[1]) if not taken else _is_day(entry[1]) and not taken[-1][1].strip())
+            if entry is None or is_another or len(text) > MESSAGE_CHARACTERS:
+                self._ahead.extendleft(reversed([*taken, *([entry] if entry else [])]))
+                return
+            taken.append(entry)
+            text += "\n" + entry[1]
+        said.lines += [line for _, line in taken]
+
+
+def _is_closed(text: str) -> bool:
+    """Whether the quotation marks of a message are closed: what is quoted in it has pairs of them."""
+    ended = text.rstrip()
+    return len(ended) > 1 and ended.endswith('"') and ended.count('"') % 2 == 0

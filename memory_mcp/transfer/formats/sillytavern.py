@@ -1,0 +1,131 @@
+"""Reads the chats of SillyTavern: a file of JSON lines for each, with the names of who speaks. Of a message the chosen swipe is read.
+
+A line is identified by its speaker, its time and its text: a branch repeats the lines of the chat that it left, and a renamed file all of them.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, text_in
+from memory_mcp.transfer.formats.json_stream import OTHER_FILES, lines
+from memory_mcp.transfer.formats.macros import with_names
+from memory_mcp.transfer.formats.sources import Source, blocks
+from memory_mcp.transfer.formats.written_times import written_time
+
+FORM = "sillytavern"
+SUFFIX = ".jsonl"
+# The first line names who takes part, or it is a message.
+_BEGINNING = re.compile(
+    rb'\A(?:\xef\xbb\xbf)?\s{0,9}\{\s{0,9}"(?:chat_metadata"\s{0,9}:\s{0,9}\{|(?:user_name|character_name|name|is_user|mes)")'
+)
+_NAMES = (b'"user_name"', b'"character_name"')
+_MESSAGE = (b'"mes"', b'"is_user"', b'"name"')
+# Names that stand for nobody.
+_UNUSED = frozenset({"", "unused"})
+
+
+def is_chat(head: bytes) -> bool:
+    """Whether a file that begins like this is a chat of SillyTavern."""
+    if not _BEGINNING.match(head):
+        return False
+    return b'"chat_metadata"' in head[:30] or any(all(name in head for name in names) for names in (_NAMES, _MESSAGE))
+
+
+def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
+    """Yields a row for each message. Without a name of the user in the options it is the name in the chat."""
+    names = source.names()
+    for name in names:
+        if len(names) > 1 and PurePosixPath(name).suffix.lower() != SUFFIX:
+            yield ImportItem(name, left_out=OTHER_FILES)
+            continue
+        try:
+            yield from _chat(source, name, options)
+        except InvalidInput as error:
+            yield ImportItem(name, refused=str(error))
+
+
+def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
+    me, session = options.me, PurePosixPath(name).stem
+    user = character = ""
+    seen = Counter[tuple[str, ...]]()
+    for number, line in lines(blocks(source, name), name):
+        where = f"{name}, line {number}"
+        message = _parsed(line)
+        if message is None:
+            yield ImportItem(where, refused="It is no JSON object.")
+        elif "mes" not in message:
+            user, character = _name(message, "user_name") or user, _name(message, "character_name") or character
+        else:
+            by_user = message.get("is_user") is True
+            speaker = (
+                (me if by_user else "") or _name(message, "name") or (user if by_user else character) or ("user" if by_user else session)
+            )
+            text = _text(message)
+            identity = ("user" if by_user else speaker, str(message.get("send_date") or session), text)
+            seen[identity] += 1
+            yield from _left_out(where, message, text)
+            if message.get("is_system") is True:
+                continue
+            named = with_names(text, character or ("" if by_user else speaker), me or user or (speaker if by_user else ""))
+            repetition = [str(seen[identity])] if seen[identity] > 1 else []
+            time = written_time(message.get("send_date"), options.zone)
+            by = {"source": speaker, "role": import_rows.role_of(speaker, by_user=True) if by_user else None}
+            yield from import_rows.memory_rows(
+                where,
+                FORM,
+                (*identity, *repetition),
+                named,
+                **by,  # a character is the persona itself, or another one: no assistant
+                session_id=session,
+                occurred_at=time,
+                kind="conversation",
+                tags=[FORM],
+                origin={"conversation": session},
+            )
+
+
+def _left_out(where: str, message: Mapping[str, Any], text: str) -> Iterator[ImportItem]:
+    swipes, extra = message.get("swipes"), message.get("extra")
+    extra = extra if isinstance(extra, dict) else {}
+    if message.get("is_system") is True:
+        yield ImportItem(where, left_out="hidden lines")
+        return
+    if not text.strip():
+        yield ImportItem(where, left_out="messages without text")
+    for _ in range(len(swipes) - 1 if isinstance(swipes, list) else 0):
+        yield ImportItem(where, left_out="swipes that were not chosen")
+    for field, kind in (
+        ("reasoning", "thoughts"),
+        ("image", "pictures and files"),
+        ("media", "pictures and files"),
+        ("file", "pictures and files"),
+    ):
+        if extra.get(field):
+            yield ImportItem(where, left_out=kind)
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """What is shown: the message, or where that is empty the swipe that was chosen."""
+    shown, swipes, chosen = text_in(message.get("mes")), message.get("swipes"), message.get("swipe_id")
+    if shown.strip() or not (isinstance(swipes, list) and isinstance(chosen, int) and 0 <= chosen < len(swipes)):
+        return shown
+    return text_in(swipes[chosen])
+
+
+def _name(message: Mapping[str, Any], part: str) -> str:
+    name = text_in(message.get(part)).strip()
+    return "" if name.casefold() in _UNUSED else name
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None

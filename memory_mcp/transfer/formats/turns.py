@@ -1,0 +1,195 @@
+"""What is common to chats: who said what and when becomes a row, equal messages are numbered, and what a program wrote is counted."""
+
+import codecs
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
+from memory_mcp.transfer.formats.json_stream import OTHER_FILES
+from memory_mcp.transfer.formats.recognition import HEAD_BYTES, Head
+from memory_mcp.transfer.formats.sources import Source, blocks
+from memory_mcp.transfer.formats.text_files import encoding_of
+
+# A longer line is read in pieces of this length.
+LINE_CHARACTERS = 1_000_000
+# Years of the Buddhist era, as phones in Thailand write them.
+BUDDHIST_YEARS, BUDDHIST_ERA = range(2400, 2800), 543
+
+# What programs write for what is no text, by its kind; the words without brackets and in lower case.
+MEDIA: Mapping[str, str] = {
+    "photos": "写真 画像 photo photos image picture 照片 圖片 图片 사진 รูป รูปภาพ foto fotos bild imagen imagem immagine jpg jpeg png heic webp gif",
+    "videos": "動画 video videos ビデオ 影片 视频 視頻 동영상 วิดีโอ vídeo mp4 mov 3gp m4v avi mkv webm",
+    "stickers": "スタンプ sticker stickers ステッカー 貼圖 贴图 스티커 สติกเกอร์ aufkleber autocollant figurinha webp",
+    "voice messages": "ボイスメッセージ 音声 audio voice 語音訊息 语音信息 음성메시지 음성 เสียง áudio opus ogg m4a mp3 aac wav amr",
+    "contacts": "連絡先 contact 聯絡資訊 联系人 연락처 vcf",
+    "locations": "位置情報 location 位置訊息 位置 위치 ตำแหน่ง standort ubicación",
+    "files": "ファイル file document 檔案 文件 파일 ไฟล์ dokument documento pdf docx doc xlsx xls pptx ppt zip txt csv",
+}
+_KIND_OF = {word: kind for kind, words in reversed([*MEDIA.items()]) for word in words.split()}
+_TWO_WORDS = {
+    "voice message": "voice messages",
+    "video message": "videos",
+    "view once photo": "photos",
+    "video note": "videos",
+    "contact card": "contacts",
+}
+_SUFFIX = re.compile(r"\.([A-Za-z0-9]{2,5})$")
+
+
+def media_kind(words: str) -> str | None:
+    """The kind that a program's word for a picture or the like, or the name of a file, stands for."""
+    name = words.strip("[]［］<>‎ 　").casefold()
+    suffix = _SUFFIX.search(name)
+    return _KIND_OF.get(suffix[1] if suffix else name) or _TWO_WORDS.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What somebody said. `said_at` is ISO text; `identity` tells it from all others of the same format; `left_out` are the kinds of what it
+    has beside its text."""
+
+    speaker: str | None
+    text: str
+    said_at: str | None
+    session: str
+    identity: tuple[str, ...]
+    role: str | None = None
+    left_out: tuple[str, ...] = ()
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+
+def turn_items(form: str, where: str, turn: Turn) -> Iterator[ImportItem]:
+    """The row of a turn, and what is left out of it. One with neither is counted, too."""
+    for kind in turn.left_out:
+        yield ImportItem(where, left_out=kind)
+    if not turn.text.strip() and not turn.left_out:
+        yield ImportItem(where, left_out="messages without a text")
+    yield from import_rows.memory_rows(
+        where,
+        form,
+        turn.identity,
+        turn.text,
+        source=turn.speaker,
+        role=turn.role,
+        session_id=turn.session,
+        occurred_at=turn.said_at,
+        kind="conversation",
+        tags=[form],
+        origin=turn.origin,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of a conversation with an assistant, by the user or by the assistant of this name."""
+
+    by_user: bool
+    text: str
+    speaker: str = ""
+    id: str = ""
+    said_at: str | None = None
+    left_out: tuple[str, ...] = ()
+
+
+def conversation_items(
+    form: str, where: str, session: str, title: str, messages: Iterator[Message], options: ReadOptions, program: str
+) -> Iterator[ImportItem]:
+    """The rows of a conversation with an assistant: the user's name is that of the options, else the export's, else `user`."""
+    for number, message in enumerate(messages, start=1):
+        speaker = (options.me or message.speaker or "user") if message.by_user else message.speaker or program
+        turn = Turn(
+            speaker,
+            message.text,
+            message.said_at,
+            session,
+            (session, message.id or str(number)),
+            import_rows.role_of(speaker, message.by_user),
+            message.left_out,
+            {"conversation": session, "title": title, "message": message.id},
+        )
+        yield from turn_items(form, f"{where}, message {number}", turn)
+
+
+class Equals:
+    """Numbers messages that are the same, in the order of the file: a longer export of a chat gives them the same numbers."""
+
+    def __init__(self) -> None:
+        self._day, self._counts = "", Counter[tuple[str, ...]]()
+
+    def number(self, day: str, *same: str) -> str:
+        """The number among those of the day; what is counted is forgotten when another day begins."""
+        if day != self._day:
+            self._day, self._counts = day, Counter()
+        self._counts[same] += 1
+        return str(self._counts[same])
+
+
+def at_time(day: date | None, hour: int, minute: int, second: int = 0, microsecond: int = 0) -> datetime | None:
+    """The local time, if there is one."""
+    try:
+        return datetime.combine(day, time(hour, minute, second, microsecond)) if day else None
+    except ValueError:
+        return None
+
+
+def in_zone(local: datetime, zone: ZoneInfo | None) -> str:
+    """A local time as ISO text, with the offset of the zone; without a zone it has none, and the server's counts."""
+    return local.replace(tzinfo=zone).isoformat()
+
+
+def day_of(year: int, month: int, day: int) -> date | None:
+    """The day, if there is one. Two digits are a year from 2000 on."""
+    year = year + 2000 if year < 100 else year - BUDDHIST_ERA if year in BUDDHIST_YEARS else year
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
+    """Yields (number, line) of a text file, without line ends and marks, in pieces if a line is very long.
+
+    Raises:
+        InvalidInput: the file is no text, or can't be read.
+    """
+    with source.open(name) as file:
+        encoding = encoding_of(file.read(HEAD_BYTES))
+    if encoding is None:
+        raise InvalidInput(f"{name} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8")
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    rest, number = "", 0
+    for block in chain(blocks(source, name), [b""]):
+        *complete, rest = (rest + decoder.decode(block, final=not block)).split("\n")
+        if len(rest) > LINE_CHARACTERS or (rest and not block):
+            complete.append(rest)
+            rest = ""
+        for line in complete:
+            number += 1
+            yield number, line.removesuffix("\r")
+
+
+def files_read(source: Source, recognizes: Callable[[Head], bool], read: Callable[[str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
+    """What `read` yields for each file that is recognized; a single file always is. Others are left out, pictures by their kind."""
+    names = source.names()
+    for name in names:
+        try:
+            if len(names) == 1 or recognizes(Head(source, name)):
+                yield from read(name)
+            else:
+                yield ImportItem(name, left_out=_kind_of_file(name))
+        except InvalidInput as error:
+            yield ImportItem(name, refused=str(error))
+
+
+def _kind_of_file(name: str) -> str:
+    kind = media_kind(PurePosixPath(name).name)
+    return kind if kind and kind != "files" else OTHER_FILES

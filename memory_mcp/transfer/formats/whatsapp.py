@@ -1,0 +1,170 @@
+"""Reads the text that WhatsApp exports of a chat, of iOS and Android, in any language.
+
+Which of two numbers is the day is decided from all of the file. A mark (U+200E) stands before what the program wrote; Android has none, but
+puts it in angle brackets, or names a file. langchain-community's WhatsAppChatLoader knows few forms of dates, and joins all into one text.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import PurePosixPath
+
+from memory_mcp.transfer.formats.clock import TIME, hour_of
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
+from memory_mcp.transfer.formats.recognition import Head
+from memory_mcp.transfer.formats.sources import Source
+from memory_mcp.transfer.formats.turns import Equals, Turn, at_time, day_of, in_zone, media_kind, text_lines, turn_items
+
+FORM = "whatsapp"
+PROGRAM = "WhatsApp"
+MARK = "\u200e"
+_OTHER_MARKS = dict.fromkeys(map(ord, "\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"), None) | dict.fromkeys(
+    map(ord, "\u00a0\u202f\u2009"), " "
+)
+_DATE = r"(?P<first>\d{1,4})(?:[/.\-] ?|年 ?)(?P<middle>\d{1,2})(?:[/.\-] ?|月 ?)(?P<last>\d{1,4})[.日]?"
+_START = re.compile(rf"{MARK}?(?P<open>\[)?{_DATE}(?:,|،)? {{0,2}}{TIME}(?:\]| [\-–—]) (?P<rest>.*)", re.DOTALL)
+_FILE = re.compile(r"(\S.{0,120}\.[A-Za-z0-9]{2,5}) \([^()]{1,60}\)")
+_BRACKETED = re.compile(r"<([^<>]{1,80})>")
+_EDITED = re.compile(
+    r" ?<(?:This message was edited|このメッセージは編集されました|Diese Nachricht wurde bearbeitet\.?|Se editó este mensaje\.?)>$"
+)
+_DELETED = re.compile(
+    r"(?:You deleted this message|This message was deleted|このメッセージ[はを]削除(?:されました|しました)|メッセージ[をは]削除(?:しました|されました)|"
+    r"(?:Du hast diese|Diese) Nachricht (?:wurde )?gelöscht|Eliminaste este mensaje|Se eliminó este mensaje|Ce message a été supprimé|"
+    r"Vous avez supprimé ce message|(?:Essa m|M)ensagem (?:foi )?apagada|Você apagou esta mensagem|(?:Questo messaggio è stato|Hai) eliminato(?: questo messaggio)?|"
+    r"삭제된 메시지입니다|이 메시지는 삭제되었습니다|[此這]?訊息已刪除|你已刪除這則訊息|此消息已删除)[.。]?"
+)
+_CALL = re.compile(
+    r"(?:missed |voice |video |group )+call|通話|不在着信|(?:Sprach|Video)anruf|[Ll]lamada|[Aa]ppel (?:vocal|vidéo)|[Cc]hamada|통화|未接",
+    re.IGNORECASE,
+)
+_TITLE = re.compile(r"^(?:WhatsApp[\- ]?Chat(?: -|[\- ](?:with|mit|con|com|avec))?|WhatsApp ?Chat|WhatsApp) ", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Message:
+    number: int
+    start: re.Match[str]
+    rest: list[str]
+
+
+def recognizes(head: Head) -> bool:
+    """By a first message of this form; a file that was renamed, by two of them."""
+    starts = [bool(_START.match(_plain(line))) for line in head.text.splitlines()[:40] if line.strip()]
+    return bool(starts) and starts[0] and (sum(starts) > 1 or len(starts) == 1)
+
+
+def _plain(line: str) -> str:
+    return line.translate(_OTHER_MARKS)
+
+
+def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
+    """Yields a row for each message. A day of a chat is a session."""
+    stem = PurePosixPath(name).stem
+    title = _TITLE.sub("", source.label if stem == "_chat" else stem).strip("_ ")
+    day_in = _order(_starts(source, name))
+    equals = Equals()
+    for message in _messages(source, name):
+        where = f"{name}, line {message.number}"
+        said_at = _moment(message.start, day_in)
+        if said_at is None:
+            yield ImportItem(where, refused="It has no day or no time that there is.")
+            continue
+        speaker, text, kinds = _said("\n".join(message.rest))
+        written, day = message.start[0][: message.start.start("rest")].strip(f"{MARK} "), said_at.date().isoformat()
+        turn = Turn(
+            speaker,
+            text,
+            in_zone(said_at, options.zone),
+            " ".join(filter(None, (PROGRAM, title, day))),
+            (written, speaker or "", text, equals.number(day, written, speaker or "", text)),
+            role_of(speaker, by_user=True),
+            kinds,
+            {"chat": title, "line": message.number},
+        )
+        yield from turn_items(FORM, where, turn)
+
+
+def _messages(source: Source, name: str) -> Iterator[_Message]:
+    message: _Message | None = None
+    for number, raw in text_lines(source, name):
+        line = _plain(raw)
+        if start := _START.match(line):
+            if message:
+                yield message
+            message = _Message(number, start, [start["rest"]])
+        elif message:
+            message.rest.append(line)
+    if message:
+        yield message
+
+
+def _starts(source: Source, name: str) -> Iterator[re.Match[str]]:
+    return (start for _, line in text_lines(source, name) if (start := _START.match(_plain(line))))
+
+
+def _said(rest: str) -> tuple[str | None, str, tuple[str, ...]]:
+    """Who says what in the text of a message, and the kinds of what the program wrote in it. Without a speaker all of it is the program's."""
+    speaker, colon, text = rest.removeprefix(MARK).partition(": ")
+    if not colon or len(speaker) > 100 or "\n" in speaker:
+        speaker, colon, text = rest.removeprefix(MARK).partition(":\n")
+    if not colon or len(speaker) > 100 or "\n" in speaker:
+        return None, "", ("calls" if _CALL.search(rest[:200]) else "notices",)
+    text, marked, by_program = _EDITED.sub("", text.rstrip()).partition(MARK)
+    if marked:
+        is_edited = text.strip() and by_program.startswith("<") and media_kind(by_program) is None and ":" not in by_program
+        return speaker, text, () if is_edited or not by_program.strip() else (_kind(by_program),)
+    first, _, caption = text.partition("\n")
+    file = _FILE.fullmatch(first)
+    if file:
+        return speaker, caption, (media_kind(file[1]) or "files",)
+    if _BRACKETED.fullmatch(first):
+        return speaker, caption, (_kind(first),)
+    if _DELETED.fullmatch(text.strip()):
+        return speaker, "", ("deleted messages",)
+    return speaker, "" if text.strip() == "null" else text, ()
+
+
+def _kind(words: str) -> str:
+    """The kind of what the program wrote in place of a text, in the words of any language."""
+    if _DELETED.fullmatch(words.strip()):
+        return "deleted messages"
+    if _CALL.search(words[:200]):
+        return "calls"
+    names = [words.strip("<>"), words.rpartition(":")[2].strip("<> "), *words.strip("<>").replace(":", " ").split()]
+    return next((kind for name in names if (kind := media_kind(name))), "pictures and files" if "<" in words else "notices")
+
+
+def _order(starts: Iterator[re.Match[str]]) -> Callable[[int, int, int], date | None]:
+    """How the three numbers of the file's dates are a day: decided by the numbers that can be no month, then by the order of the days, then by the form."""
+    largest, latest = [0, 0, 0], {True: 0, False: 0}
+    backwards = {True: 0, False: 0}
+    form: re.Match[str] | None = None
+    for form in starts:
+        numbers = [int(form[part]) for part in ("first", "middle", "last")]
+        largest = [max(pair) for pair in zip(largest, numbers, strict=True)]
+        for day_first in (True, False):
+            day, month = numbers[:2] if day_first else numbers[1::-1]
+            stamp = numbers[2] * 10_000 + month * 100 + day
+            backwards[day_first] += stamp < latest[day_first]
+            latest[day_first] = stamp
+    if largest[0] > 31:
+        return day_of
+    if largest[0] > 12 or largest[1] > 12:
+        is_day_first = largest[0] > 12
+    elif backwards[True] != backwards[False]:
+        is_day_first = backwards[True] < backwards[False]
+    else:
+        is_day_first = not (form and form["after"] and form["after"].isupper() and form[0].lstrip(f"{MARK}[").count("/") > 1)
+    return (
+        (lambda first, second, third: day_of(third, second, first))
+        if is_day_first
+        else (lambda first, second, third: day_of(third, first, second))
+    )
+
+
+def _moment(start: re.Match[str], day_in: Callable[[int, int, int], date | None]) -> datetime | None:
+    day = day_in(*(int(start[part]) for part in ("first", "middle", "last")))
+    hour, minute, second = hour_of(int(start["hour"]), start["before"], start["after"]), int(start["minute"]), int(start["second"] or 0)
+    return at_time(day, hour, minute, second)

@@ -1,0 +1,97 @@
+"""Times as programs and people write them into files: what `occurred_at` understands, and the forms that only programs have."""
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from typing import TypeVar
+from zoneinfo import ZoneInfo
+
+from memory_mcp.dates.resolve import parse_moment, parse_range
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats.import_rows import moment
+
+LONGEST = 100
+# 2024-3-1 @12h 33m 20s 123ms, of SillyTavern.
+_AT = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m(?: ?(\d{1,2})s)?(?: ?(\d{1,3})ms)?")
+# Tue Oct 29 2024 21:05:33 GMT+0900 (Japan Standard Time), of JavaScript.
+_SCRIPTS = re.compile(r"[A-Za-z]{3} ([A-Za-z]{3}) (\d{1,2}) (\d{4}) (\d{2}:\d{2}:\d{2}) GMT([+-]\d{4})(?: \([^()]*\))?")
+_ZONE = ZoneInfo("UTC")
+# What is read the same on both days needs no other day to be understood.
+_ONE_DAY, _ANOTHER = datetime(2001, 3, 7, 1, tzinfo=UTC), datetime(2018, 10, 23, 1, tzinfo=UTC)
+# A day anywhere in a title: in figures, without separators only with all its zeros.
+_DAY = re.compile(r"(?<!\d)(\d{4})(?:[-_./年](\d{1,2})[-_./月](\d{1,2})|(\d\d)(\d\d))(?!\d)")
+_TITLE_WORDS = 8
+_DIGITS_SINCE_1970 = 9
+
+T = TypeVar("T")
+
+
+def written_time(value: object, zone: ZoneInfo | None = None) -> str | None:
+    """A time as the import of a row understands it: ISO text, or the words as they are, and in a `zone` that is given only the former; None for what
+    names no time by itself, such as 昨日."""
+    if not isinstance(value, str):
+        return moment(value)
+    text = value.strip()
+    if not text or len(text) > LONGEST:
+        return None
+    time = next(filter(None, (read(text) for read in (_iso_day, _iso_moment, _of_sillytavern, _of_scripts, _in_words))), None)
+    return parse_moment(time, _ONE_DAY, zone).isoformat() if time and zone else time
+
+
+def day_in_title(title: str) -> str | None:
+    """The day that a title names: 2019年10月7日 花見, "Oct 17, 2019", 20191017. Longer spans, such as 2019, are no day."""
+    for written in _DAY.finditer(title):
+        year, *further = filter(None, written.groups())
+        if day := _iso_day("-".join([year, *(part.zfill(2) for part in further)])):
+            return day
+    words = title[:LONGEST].replace("_", " ").split()[:_TITLE_WORDS]
+    spans = {
+        (start, end) for start in (0, *range(1, len(words))) for end in range(start + 1, len(words) + 1) if 0 in (start, len(words) - end)
+    }
+    for start, end in sorted(spans, key=lambda span: span[0] - span[1]):
+        text = " ".join(words[start:end])
+        span = _alone(lambda now: parse_range(text, now, _ZONE)) if any(map(str.isdigit, text)) else None  # noqa: B023  called at once
+        if span and span.end - span.start == timedelta(days=1):
+            return span.start.date().isoformat()
+    return None
+
+
+def _alone(read: Callable[[datetime], T]) -> T | None:
+    """What is read of a text; None if that is nothing, or depends on the day on which it is read."""
+    try:
+        first, second = map(read, (_ONE_DAY, _ANOTHER))
+    except InvalidInput:
+        return None
+    return first if first == second else None
+
+
+def _iso_day(text: str) -> str | None:
+    with suppress(ValueError):
+        return date.fromisoformat(text).isoformat()
+    return None
+
+
+def _iso_moment(text: str) -> str | None:
+    return moment(text) if not text.isdecimal() or len(text) >= _DIGITS_SINCE_1970 else None
+
+
+def _of_sillytavern(text: str) -> str | None:
+    written = _AT.fullmatch(text)
+    if not written:
+        return None
+    year, month, day, hour, minute, second, milliseconds = (int(part or 0) for part in written.groups())
+    with suppress(ValueError):
+        return datetime(year, month, day, hour, minute, second, milliseconds * 1000).isoformat()  # noqa: DTZ001  the import knows the zone
+    return None
+
+
+def _of_scripts(text: str) -> str | None:
+    written = _SCRIPTS.fullmatch(text)
+    with suppress(ValueError):
+        return datetime.strptime(" ".join(written.groups()), "%b %d %Y %H:%M:%S %z").isoformat() if written else None
+    return None
+
+
+def _in_words(text: str) -> str | None:
+    return text if _alone(lambda now: parse_moment(text, now, _ZONE)) else None

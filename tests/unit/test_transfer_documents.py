@@ -1,0 +1,221 @@
+"""Documents become pieces that know their title, page and heading; what can't be read of one is named."""
+
+import io
+import json
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pptx import Presentation
+
+from memory_mcp import extras
+from memory_mcp.errors import NotInstalled
+from memory_mcp.transfer.formats import Format, documents
+from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.readers import detect_format
+from memory_mcp.transfer.formats.sources import SMALL_BYTES, source_of
+
+MAIN = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+WORD_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+
+
+def pdf(pages: Sequence[str | bytes], title: str = "Guide") -> bytes:
+    """A PDF file of pages with a line of text each, or with such a stream, of which nobody knows how it is packed."""
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{' '.join(f'{4 + 2 * number} 0 R' for number in range(len(pages)))}] /Count {len(pages)} >>".encode(),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for number, page in enumerate(pages):
+        stream = page if isinstance(page, bytes) else f"BT /F1 12 Tf 72 700 Td ({page}) Tj ET".encode()
+        packing = b"/Filter /Unknown " if isinstance(page, bytes) else b""
+        objects += [
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> "
+            b"/Contents %d 0 R >>" % (5 + 2 * number),
+            b"<< %s/Length %d >>\nstream\n%s\nendstream" % (packing, len(stream), stream),
+        ]
+    data, offsets = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, start=1):
+        offsets.append(len(data))
+        data += b"%d 0 obj\n%s\nendobj\n" % (number, content)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    head = b"xref\n0 %d\n0000000000 65535 f \n%s" % (len(objects) + 1, table)
+    trailer = f"trailer << /Size {len(objects) + 1} /Root 1 0 R /Info << /Title ({title}) >> >>\nstartxref\n{len(data)}\n%%EOF"
+    return data + head + trailer.encode()
+
+
+def packed(files: dict[str, str | bytes]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+def docx(*paragraphs: tuple[str, str]) -> bytes:
+    """A Word file of paragraphs with their styles."""
+    styled = (f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>' for style, text in paragraphs)
+    return packed(
+        {
+            "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" '
+            'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            f'<Override PartName="/word/document.xml" ContentType="{WORD_TYPE}"/></Types>',
+            "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="r" Type="{OFFICE}" Target="word/document.xml"/></Relationships>',
+            "word/document.xml": f'<w:document xmlns:w="{MAIN}"><w:body>{"".join(styled)}</w:body></w:document>',
+        }
+    )
+
+
+def pptx(*slides: tuple[str, str]) -> bytes:
+    data, show = io.BytesIO(), Presentation()
+    for title, text in slides:
+        slide = show.slides.add_slide(show.slide_layouts[1])
+        slide.shapes.title.text, slide.placeholders[1].text = title, text
+    show.save(data)
+    return data.getvalue()
+
+
+def epub(title: str, chapter: str) -> bytes:
+    return packed(
+        {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": '<container><rootfiles><rootfile full-path="content.opf"/></rootfiles></container>',
+            "content.opf": f'<package xmlns:dc="d"><metadata><dc:title>{title}</dc:title></metadata>'
+            '<manifest><item id="c" href="c.xhtml"/></manifest><spine><itemref idref="c"/></spine></package>',
+            "c.xhtml": f"<html><body>{chapter}</body></html>",
+        }
+    )
+
+
+HTML = "<html><head>{}<title>灯台の手引き</title><script>x()</script></head><body><h1>歴史</h1><p>百年前に建てられた。</p><h2>塗装</h2><p>五月に塗る。</p></body></html>"
+
+
+def read(path: Path, data: bytes) -> list[ImportItem]:
+    path.write_bytes(data)
+    assert detect_format(path) is Format.DOCUMENT
+    return list(documents.read(source_of(path), None))
+
+
+def told(items: list[ImportItem]) -> list[tuple[str, dict[str, Any], str]]:
+    return [(item.row["source"], item.row["metadata"]["document"], item.row["content"]) for item in items if item.row]
+
+
+def refused(items: list[ImportItem]) -> list[tuple[str, str]]:
+    return [(item.where, item.refused) for item in items if item.refused]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "pieces"),
+    [
+        ("a.pdf", pdf(["A lighthouse.", "", "Painted in May."]), [({"page": 1}, "A lighthouse."), ({"page": 3}, "Painted in May.")]),
+        (
+            "a.docx",
+            docx(("Heading1", "灯台の歴史"), ("", "百年前に建てられた。"), ("Heading2", "塗装"), ("", "五月に塗る。")),
+            [
+                ({"heading": "灯台の歴史"}, "灯台の歴史\n\n百年前に建てられた。"),
+                ({"heading": "灯台の歴史 > 塗装"}, "灯台の歴史 > 塗装\n\n五月に塗る。"),
+            ],
+        ),
+        (
+            "a.pptx",
+            pptx(("灯台", "百年前"), ("塗装", "五月")),
+            [({"page": 1, "heading": "灯台"}, "灯台\n\n百年前"), ({"page": 2, "heading": "塗装"}, "塗装\n\n五月")],
+        ),
+        ("a.epub", epub("灯台の本", "<h1>一章</h1><p>白い。</p>"), [({"heading": "一章"}, "一章\n\n白い。")]),
+        *(
+            (
+                name,
+                HTML.format(head).encode(encoding),
+                [({"heading": "歴史"}, "歴史\n\n百年前に建てられた。"), ({"heading": "歴史 > 塗装"}, "歴史 > 塗装\n\n五月に塗る。")],
+            )
+            for name, head, encoding in (
+                ("a.html", "", "utf-8"),
+                ("b.htm", "", "cp932"),
+                ("c.html", '<meta charset="euc-jp">', "euc-jp"),
+                ("d.html", '<meta charset="nonsense">', "utf-8-sig"),
+            )
+        ),
+    ],
+)
+def test_a_document_is_read_in_pieces_that_know_where_they_stand(tmp_path: Path, name: str, data: bytes, pieces: Any) -> None:
+    items = read(tmp_path / name, data)
+    found = told(items)
+    assert [({field: value for field, value in about.items() if field != "title"}, text) for _, about, text in found] == pieces
+    titles = {".pdf": "Guide", ".epub": "灯台の本", ".html": "灯台の手引き", ".htm": "灯台の手引き"}
+    assert {source for source, _, _ in found} == {about["title"] for _, about, _ in found} == {titles.get(Path(name).suffix, "a")}
+    assert {(item.row["kind"], item.row["session_id"]) for item in items if item.row} == {("document", name)}
+    assert [item.where for item in items if item.left_out == "pages without text"] == (["a.pdf, page 2"] if name == "a.pdf" else [])
+    assert [item.row["key"] for item in read(tmp_path / name, data) if item.row] == [item.row["key"] for item in items if item.row]
+
+
+def test_texts_are_read_as_documents_if_that_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("# 歴史\n\n百年前。\n", encoding="utf-8")
+    assert detect_format(path) is Format.TEXT
+    assert told(list(documents.read(source_of(path), None))) == [("a", {"title": "a", "heading": "歴史"}, "歴史\n\n百年前。")]
+
+
+def test_long_texts_are_cut_at_the_ends_of_sentences(tmp_path: Path) -> None:
+    sentence = "灯台は百年前に建てられ、毎年五月に塗り直される。"
+    found = told(read(tmp_path / "a.docx", docx(("", sentence * 300))))
+    assert len(found) > 3
+    assert all(text.endswith("。") and len(text) <= documents.PIECE_CHARACTERS for _, _, text in found)
+    assert "".join(text for _, _, text in found) == sentence * 300
+
+
+def test_a_page_that_cannot_be_read_is_named_and_the_others_are_stored(tmp_path: Path) -> None:
+    bad = b"packed in a way that nobody knows"
+    items = read(tmp_path / "a.pdf", pdf(["One.", bad, "Three.", bad]))
+    assert [(about["page"], text) for _, about, text in told(items)] == [(1, "One."), (3, "Three.")]
+    assert [(where, reason.partition(":")[0]) for where, reason in refused(items)] == [
+        ("a.pdf, page 2", "It can't be read"),
+        ("a.pdf, page 4", "It can't be read"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.pdf", b"no PDF", "can't be read"),
+        ("a.pdf", b"%PDF-1.7\n%%EOF", "can't be read"),
+        ("a.docx", b"no zip", "can't be read"),
+        ("a.docx", packed({"word/document.xml": "<a/>"}), "can't be read"),
+        ("a.docx", packed({"word/document.xml": b"0" * (SMALL_BYTES + 1)}), "expands to"),
+        ("a.pptx", packed({"ppt/presentation.xml": "x"}), "can't be read"),
+        ("a.epub", packed({"mimetype": "application/epub+zip"}), "can't be read"),
+        (
+            "a.epub",
+            packed({"META-INF/container.xml": '<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><container>&d;</container>'}),
+            "can't be read",
+        ),
+    ],
+)
+def test_a_hostile_document_is_refused_in_a_sentence(tmp_path: Path, name: str, data: bytes, reason: str) -> None:
+    items = read(tmp_path / name, data)
+    ((_, said),) = refused(items)
+    assert reason in said
+    assert told(items) == []
+
+
+def test_of_a_page_that_is_nested_beyond_all_measure_the_text_is_read(tmp_path: Path) -> None:
+    assert told(read(tmp_path / "a.html", b"<div>" * 20_000 + b"x")) == [("a", {"title": "a"}, "x")]
+
+
+def test_without_the_libraries_the_refusal_has_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(extras.EXTRAS, "documents", ("a_module_that_nobody_has",))
+    with pytest.raises(NotInstalled, match=r'pip install "persona-memory-mcp\[documents\]"'):
+        read(tmp_path / "a.pdf", pdf(["One."]))
+
+
+def test_a_folder_of_documents_is_read_with_its_other_files_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(pdf(["One."]))
+    (tmp_path / "b.bin").write_bytes(b"x")
+    assert detect_format(tmp_path) is Format.DOCUMENT
+    items = list(documents.read(source_of(tmp_path), None))
+    assert [text for _, _, text in told(items)] == ["One."]
+    assert [(item.where, item.left_out) for item in items if item.left_out] == [("b.bin", "other files")]
+    assert json.dumps([item.row for item in items])

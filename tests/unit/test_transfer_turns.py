@@ -1,0 +1,593 @@
+"""Chats of many programs become turns: who said what and when, in which session; what is no text is counted by what it is."""
+
+import json
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ReadOptions
+from memory_mcp.transfer.formats.readers import detect_format
+from memory_mcp.transfer.formats.table import ROWS
+
+
+class Read(NamedTuple):
+    """What is read of a file: its format; (source, time, session, text) of each row; the kinds of what is left out; the reasons of refusals."""
+
+    format: str
+    turns: list[tuple[Any, ...]]
+    left_out: dict[str, int]
+    refused: list[str]
+
+
+def read(path: Path, options: ReadOptions = NO_OPTIONS) -> Read:
+    kind = detect_format(path)
+    items = list(ROWS[kind].read(path, options, print))
+    rows = [item.row for item in items if item.row and "content" in item.row]
+    assert len({row["key"] for row in rows}) == len(rows)
+    return Read(
+        kind.value,
+        [(row.get("source"), row.get("occurred_at"), row.get("session_id"), row["content"]) for row in rows],
+        dict(Counter(item.left_out for item in items if item.left_out)),
+        [item.refused for item in items if item.refused],
+    )
+
+
+def written(place: Path, name: str, content: Any) -> Path:
+    path = place / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = content if isinstance(content, str | bytes) else json.dumps(content, ensure_ascii=False, indent=1)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def texts(found: Read) -> list[tuple[Any, Any]]:
+    return [(source, text) for source, _, _, text in found.turns]
+
+
+TOKYO = ReadOptions(zone=ZoneInfo("Asia/Tokyo"))
+LINE_DAYS = """\ufeff[LINE] さくらとのトーク履歴\r
+保存日時：2020/02/01 12:00\r
+\r
+2020/01/01(水)\r
+21:30\t健太\t明けましておめでとう\r
+21:31\tさくら\t"おめでとう\r
+2020/01/02(木)\r
+""今年""もよろしく"\r
+21:32\t健太\t[スタンプ]\r
+21:33\tさくら\t[写真]\r
+21:34\tさくら\t☎ 通話時間 3:12\r
+\r
+2020/01/02(木)\r
+午前0:05\t健太\t"寝る\r
+午後12:10\t健太\tおはよう\r
+12:11\t\tさくらがグループに参加しました。\r
+12:12\tさくらがメッセージの送信を取り消しました\r
+12:13\tさくら\t写真は明日送るね\r
+"""
+
+LINE_ENGLISH = """[LINE] Chat history with Mei
+Saved on: 26/04/2026, 04:36PM
+
+Sun, 05/04/2026
+04:35PM\tKen\tRamen tonight?
+04:36PM\tMei\t[Sticker]
+12:05 AM\tMei\tLate
+Mei unsent a message.
+"""
+
+LINE_COMPUTER = """2025.12.30 火曜日
+23:43 natsumi_ スタンプ
+23:47 衛藤 泰地 わ！
+見ます!
+23:48 衛藤 泰地 明日ね
+23:49 衛藤 泰地 10時に
+23:50 natsumi_ 了解 です
+23:51 natsumi_がさくらをグループに追加しました。
+2025.12.31 水曜日
+00:01 natsumi_ メッセージの送信を取り消しました
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        (
+            "[LINE] さくらとのトーク.txt",
+            LINE_DAYS,
+            Read(
+                "line",
+                [
+                    ("健太", "2020-01-01T21:30:00+09:00", "LINE さくら 2020-01-01", "明けましておめでとう"),
+                    ("さくら", "2020-01-01T21:31:00+09:00", "LINE さくら 2020-01-01", 'おめでとう\n2020/01/02(木)\n"今年"もよろしく'),
+                    ("健太", "2020-01-02T00:05:00+09:00", "LINE さくら 2020-01-02", '"寝る'),
+                    ("健太", "2020-01-02T12:10:00+09:00", "LINE さくら 2020-01-02", "おはよう"),
+                    ("さくら", "2020-01-02T12:13:00+09:00", "LINE さくら 2020-01-02", "写真は明日送るね"),
+                ],
+                {"stickers": 1, "photos": 1, "calls": 1, "notices": 1, "deleted messages": 1},
+                [],
+            ),
+        ),
+        (
+            "chat.txt",
+            LINE_ENGLISH,
+            Read(
+                "line",
+                [
+                    ("Ken", "2026-04-05T16:35:00+09:00", "LINE Mei 2026-04-05", "Ramen tonight?"),
+                    ("Mei", "2026-04-05T00:05:00+09:00", "LINE Mei 2026-04-05", "Late\nMei unsent a message."),
+                ],
+                {"stickers": 1},
+                [],
+            ),
+        ),
+        (
+            "[LINE]なつみ.txt",
+            LINE_COMPUTER,
+            Read(
+                "line",
+                [
+                    ("衛藤 泰地", "2025-12-30T23:47:00+09:00", "LINE なつみ 2025-12-30", "わ！\n見ます!"),
+                    ("衛藤 泰地", "2025-12-30T23:48:00+09:00", "LINE なつみ 2025-12-30", "明日ね"),
+                    ("衛藤 泰地", "2025-12-30T23:49:00+09:00", "LINE なつみ 2025-12-30", "10時に"),
+                    ("natsumi_", "2025-12-30T23:50:00+09:00", "LINE なつみ 2025-12-30", "了解 です"),
+                ],
+                {"stickers": 1, "notices": 1, "deleted messages": 1},
+                [],
+            ),
+        ),
+    ],
+)
+def test_a_talk_of_line_is_read_in_every_form_of_its_days(tmp_path: Path, name: str, content: str, expected: Read) -> None:
+    assert read(written(tmp_path, name, content), TOKYO) == expected
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        ("2020/01/05(日)", "2020-01-05"),
+        ("2020.01.05 日曜日", "2020-01-05"),
+        ("2020.01.05 Sunday", "2020-01-05"),
+        ("2020/1/5 Sun", "2020-01-05"),
+        ("2020/1/5周日", "2020-01-05"),
+        ("2020/01/05（週日）", "2020-01-05"),
+        ("2020년 1월 5일 일요일", None),
+        ("Sun, 01/05/2020", "2020-01-05"),
+        ("Sun, 05/01/2020", "2020-01-05"),
+        ("Sun, 5/1/2020", "2020-01-05"),
+        ("2563/01/05 อาทิตย์", "2020-01-05"),
+    ],
+)
+def test_a_day_of_line_is_read_as_each_phone_writes_it(tmp_path: Path, days: str, expected: str | None) -> None:
+    path = written(tmp_path, "a.txt", f"[LINE] Chat history with Mei\n\n{days}\n午後9:05\tMei\tはい\n9:06 PM\tMei\tいいえ\n")
+    if expected:
+        assert [time for _, time, _, _ in read(path).turns] == [f"{expected}T21:05:00", f"{expected}T21:06:00"]
+
+
+def test_a_file_that_only_looks_like_a_chat_is_none(tmp_path: Path) -> None:
+    diary = "2020/01/05 日記\n\n今日は 10:30 に出た。\n\n10:30 駅\n"
+    assert detect_format(written(tmp_path, "日記.txt", diary)) == "text"
+    assert detect_format(written(tmp_path, "買い物.txt", "牛乳\n卵\n")) == "text"
+
+
+WHATSAPP_IOS = """[2/3/24, 9:05:12\u202fPM] Emi: \u200eMessages and calls are end-to-end encrypted.
+[2/3/24, 9:05:30\u202fPM] Emi: Dinner on the 14th?
+at eight
+\u200e[2/3/24, 9:06:00\u202fPM] Ken: \u200eimage omitted
+[2/3/24, 9:07:00\u202fPM] Ken: Yes: at Sole \u200e<This message was edited>
+[2/13/24, 9:08:00\u202fAM] Emi: \u200eThis message was deleted.
+[2/14/24, 9:09:00\u202fAM] Ken: Menu \u200e<attached: 00000012-PHOTO-2024-02-14.jpg>
+[2/14/24, 9:10:00\u202fAM] Ken: \u200eMissed voice call
+"""
+WHATSAPP_ANDROID = """05/02/24, 9:05 pm - Messages and calls are end-to-end encrypted. No one outside of this chat can read them.
+05/02/24, 9:05 pm - Emi added Ken
+05/02/24, 9:06 pm - Emi: Dinner?
+06/02/24, 8:06 am - Ken: <Media omitted>
+06/02/24, 8:07 am - Ken: IMG-20240206-WA0001.jpg (file attached)
+our table
+07/02/24, 12:08 am - Emi: You deleted this message
+"""
+WHATSAPP_GERMAN = """[28.02.24, 21:05:12] Emi: Essen?
+[01.03.24, 08:05:12] Ken: \u200eBild weggelassen
+[01.03.24, 08:06:12] Ken: Gut
+"""
+WHATSAPP_JAPANESE = """2024/02/05 21:05 - 健太: ただいま
+2024/02/05 21:06 - さくら: <メディアは含まれていません>
+[2024/02/06 午後9:05:12] さくら: おかえり
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected", "left_out"),
+    [
+        (
+            "_chat.txt",
+            WHATSAPP_IOS,
+            [
+                ("Emi", "2024-02-03T21:05:30", "Dinner on the 14th?\nat eight"),
+                ("Ken", "2024-02-03T21:07:00", "Yes: at Sole"),
+                ("Ken", "2024-02-14T09:09:00", "Menu"),
+            ],
+            {"calls": 1, "notices": 1, "photos": 2, "deleted messages": 1},
+        ),
+        (
+            "WhatsApp Chat with Emi.txt",
+            WHATSAPP_ANDROID,
+            [("Emi", "2024-02-05T21:06:00", "Dinner?"), ("Ken", "2024-02-06T08:07:00", "our table")],
+            {"notices": 2, "pictures and files": 1, "photos": 1, "deleted messages": 1},
+        ),
+        ("_chat.txt", WHATSAPP_GERMAN, [("Emi", "2024-02-28T21:05:12", "Essen?"), ("Ken", "2024-03-01T08:06:12", "Gut")], {"photos": 1}),
+        (
+            "_chat.txt",
+            WHATSAPP_JAPANESE,
+            [("健太", "2024-02-05T21:05:00", "ただいま"), ("さくら", "2024-02-06T21:05:12", "おかえり")],
+            {"pictures and files": 1},
+        ),
+        (
+            "_chat.txt",
+            "[5.2.2024 klo 9.05.12] Emi: Moi\n[17.2.2024 klo 9.05.12] Ken: Hei\n",
+            [("Emi", "2024-02-05T09:05:12", "Moi"), ("Ken", "2024-02-17T09:05:12", "Hei")],
+            {},
+        ),
+        (
+            "_chat.txt",
+            "2024. 2. 5. 오후 9:05 - 민수: 안녕\n2024. 2. 5. 오전 12:05 - 지우: 응\n",
+            [("민수", "2024-02-05T21:05:00", "안녕"), ("지우", "2024-02-05T00:05:00", "응")],
+            {},
+        ),
+    ],
+)
+def test_a_chat_of_whatsapp_is_read_whatever_the_phone_speaks(
+    tmp_path: Path, name: str, content: str, expected: list[tuple[str, ...]], left_out: dict[str, int]
+) -> None:
+    found = read(written(tmp_path, name, content))
+    assert (found.format, [(source, time, text) for source, time, _, text in found.turns]) == ("whatsapp", expected)
+    assert (found.left_out, found.refused) == (left_out, [])
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        (["1/2/24", "1/3/24", "1/4/24"], "2024-01-02"),  # three days after another, or three months
+        (["2/1/24", "13/1/24"], "2024-01-02"),
+        (["1/2/24", "1/13/24"], "2024-01-02"),
+        (["30/1/24", "1/2/24", "2/2/24"], "2024-01-30"),
+    ],
+)
+def test_which_number_is_the_day_is_decided_from_the_whole_file(tmp_path: Path, days: list[str], expected: str) -> None:
+    content = "".join(f"{day}, 9:05 PM - Emi: Hi {number}\n" for number, day in enumerate(days))
+    assert read(written(tmp_path, "_chat.txt", content)).turns[0][1] == f"{expected}T21:05:00"
+
+
+def discord(*messages: dict[str, Any]) -> dict[str, Any]:
+    guild, channel = {"id": "1", "name": "居酒屋"}, {"id": "2", "type": "GuildTextChat", "name": "雑談"}
+    return {
+        "guild": guild,
+        "channel": channel,
+        "dateRange": {},
+        "exportedAt": "x",
+        "messages": list(messages),
+        "messageCount": len(messages),
+    }
+
+
+def posted(number: int, text: str, **further: Any) -> dict[str, Any]:
+    author = {"id": "5", "name": "kenta", "nickname": "健太", "isBot": False}
+    at = f"2026-09-30T23:15:{number:02}.123+09:00"
+    return {"id": str(number), "type": "Default", "timestamp": at, "content": text, "author": author, "attachments": [], **further}
+
+
+def telegram(**chat: Any) -> dict[str, Any]:
+    return {"name": "Emi", "type": "personal_chat", "id": 42, "messages": [], **chat}
+
+
+def sent(number: int, text: Any, **further: Any) -> dict[str, Any]:
+    at = {"date": f"2024-03-05T21:16:{number:02}", "date_unixtime": str(1_709_640_960 + number)}
+    return {"id": number, "type": "message", **at, "from": "Emi", "from_id": "user1", "text": text, **further}
+
+
+OFFICIAL = (
+    "アカウント名,さくら堂\r\nタイムゾーン,'+09:00\r\nダウンロード日時,2026/09/15 14:34\r\n送信者タイプ,送信者名,送信日,送信時刻,内容\r\n"
+)
+EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
+    (
+        "discord",
+        discord(
+            posted(1, "飲み会は新宿で"),
+            posted(2, "はい", author={"name": "emi", "nickname": None}, type="Reply", reactions=[{}]),
+            posted(3, "", attachments=[{"fileName": "a.PNG"}, {"fileName": "b.pdf"}]),
+            posted(4, "joined", type="GuildMemberJoin"),
+            posted(5, "", type="Call"),
+            posted(6, "", stickers=[{}]),
+        ),
+        [
+            ("健太", "2026-09-30T23:15:01.123000+09:00", "Discord 居酒屋 #雑談 2026-09-30", "飲み会は新宿で"),
+            ("emi", "2026-09-30T23:15:02.123000+09:00", "Discord 居酒屋 #雑談 2026-09-30", "はい"),
+        ],
+        {"reactions": 1, "photos": 1, "files": 1, "notices": 1, "calls": 1, "stickers": 1},
+    ),
+    (
+        "discord",
+        ('AuthorID,Author,Date,Content,Attachments,Reactions\n"5","kenta","2026-09-30T20:15:30.1230000+09:00","はい\nどうぞ","",""\n'
+        '"5","kenta","05-Jan-24 10:20 PM","","https://cdn/a.png?x=1","👍 (1)"\n"6","emi","05-Jan-24 10:21 PM","どうも","",""\n'),
+        [
+            ("kenta", "2026-09-30T20:15:30.123000+09:00", "Discord chat 2026-09-30", "はい\nどうぞ"),
+            ("emi", "2024-01-05T22:21:00+09:00", "Discord chat 2024-01-05", "どうも"),
+        ],
+        {"photos": 1, "reactions": 1},
+    ),
+    (
+        "line",
+        OFFICIAL + 'User,健太,2025/09/18,14:22:59,"予約したい\n明日です"\r\nUser,健太,2025/09/18,14:23:00,写真を送信しました。\r\nAccount,さくら堂,2025/09/18,14:24:00,承りました\r\n',
+        [
+            ("健太", "2025-09-18T14:22:59+09:00", "LINE さくら堂 2025-09-18", "予約したい\n明日です"),
+            ("さくら堂", "2025-09-18T14:24:00+09:00", "LINE さくら堂 2025-09-18", "承りました"),
+        ],
+        {"photos": 1},
+    ),
+    (
+        "copilot",
+        "CreatedAt,MessageContent,Author,ChatName\n2/17/2026 14:36:11 +09:00,宿は？,user,京都\n2/17/2026 14:36:15 +09:00,伏見です,Copilot,京都\n",
+        [
+            ("user", "2026-02-17T14:36:11+09:00", "Copilot 京都", "宿は？"),
+            ("Copilot", "2026-02-17T14:36:15+09:00", "Copilot 京都", "伏見です"),
+        ],
+        {},
+    ),
+    (
+        "telegram",
+        telegram(messages=[sent(1, ["I ", {"type": "bold", "text": "love"}, " it"]), sent(2, "", media_type="sticker", file="s.webp"), sent(3, "", type="service", action="phone_call"), sent(4, "A photo", photo="p.jpg")]),
+        [
+            ("Emi", "2024-03-05T12:16:01+00:00", "Telegram Emi 2024-03-05", "I love it"),
+            ("Emi", "2024-03-05T12:16:04+00:00", "Telegram Emi 2024-03-05", "A photo"),
+        ],
+        {"stickers": 1, "calls": 1, "photos": 1},
+    ),
+    (
+        "telegram",
+        {
+            "about": "x",
+            "personal_information": {"first_name": "Ken"},
+            "chats": {"about": "y", "list": [telegram(messages=[sent(1, "a")]), {"type": "saved_messages", "id": 7, "messages": [sent(1, "b", date_unixtime=None)]}, telegram(name="Mei", id=8, messages=[sent(1, "c")])]},
+        },
+        [
+            ("Emi", "2024-03-05T12:16:01+00:00", "Telegram Emi 2024-03-05", "a"),
+            ("Emi", "2024-03-05T21:16:01+09:00", "Telegram Saved Messages 2024-03-05", "b"),
+            ("Emi", "2024-03-05T12:16:01+00:00", "Telegram Mei 2024-03-05", "c"),
+        ],
+        {},
+    ),
+    (
+        "deepseek",
+        [
+            {
+                "id": "d1",
+                "title": "味噌汁",
+                "inserted_at": "2025-11-03T20:15:36+08:00",
+                "mapping": {
+                    "root": {"id": "root", "parent": None, "message": None},
+                    "1": {"parent": "root", "message": {"inserted_at": "2025-11-03T20:15:37+08:00", "content": "出汁は？"}},
+                    "2": {"parent": "1", "message": {"inserted_at": "2025-11-03T20:15:38+08:00", "content": "捨てた答え"}},
+                    "3": {"parent": "1", "message": {"inserted_at": "2025-11-03T20:15:40+08:00", "fragments": [{"type": "THINK", "content": "?"}, {"type": "RESPONSE", "content": "昆布です"}]}},
+                },
+            }
+        ],
+        [("user", "2025-11-03T20:15:37+08:00", "d1", "出汁は？"), ("DeepSeek", "2025-11-03T20:15:40+08:00", "d1", "昆布です")],
+        {"thoughts": 1, "messages of branches that are not shown": 1},
+    ),
+    (
+        "open-webui",
+        [
+            {
+                "id": "w1",
+                "title": "京都",
+                "chat": {
+                    "models": ["llama3"],
+                    "history": {
+                        "currentId": "b",
+                        "messages": {
+                            "a": {"id": "a", "parentId": None, "role": "user", "content": "宿は伏見です", "timestamp": 1_760_000_000},
+                            "b": {"id": "b", "parentId": "a", "role": "assistant", "model": "llama3", "content": '<details type="reasoning" done="true">x</details>\n鳥居ですね', "timestamp": 1_760_000_005},
+                            "c": {"id": "c", "parentId": "a", "role": "assistant", "content": "別の答え", "timestamp": 1_760_000_009},
+                        },
+                    },
+                },
+            }
+        ],
+        [("user", "2025-10-09T08:53:20+00:00", "w1", "宿は伏見です"), ("llama3", "2025-10-09T08:53:25+00:00", "w1", "鳥居ですね")],
+        {"thoughts and tools": 1, "messages of branches that are not shown": 1},
+    ),
+    (
+        "grok",
+        {
+            "conversations": [
+                {
+                    "conversation": {"id": "g", "title": "京都"},
+                    "responses": [
+                        {"response": {"_id": "1", "message": "宿は？", "sender": "human", "create_time": {"$date": {"$numberLong": "1760000000000"}}}},
+                        {"response": {"_id": "2", "message": "伏見です", "sender": "ASSISTANT", "steps": [{}], "create_time": {"$date": {"$numberLong": "1760000001000"}}}},
+                    ],
+                }
+            ],
+            "projects": [],
+        },
+        [("user", "2025-10-09T08:53:20+00:00", "g", "宿は？"), ("Grok", "2025-10-09T08:53:21+00:00", "g", "伏見です")],
+        {"uses of tools": 1},
+    ),
+    (
+        "gemini",
+        [
+            {"header": "Gemini アプリ", "title": "送信したメッセージ: 茶の色は？", "time": "2026-03-02T09:15:00Z", "products": ["Gemini アプリ"], "safeHtmlItem": [{"html": "<p>茶色&amp;<b>緑</b>です。</p><p>以上</p>"}]},
+            {"header": "Gemini Apps", "title": "Used Gemini Apps", "time": "2026-03-02T09:16:00Z", "products": ["Gemini Apps"]},
+        ],
+        [
+            ("user", "2026-03-02T09:15:00+00:00", "Gemini 2026-03-02", "茶の色は？"),
+            ("Gemini", "2026-03-02T09:15:00+00:00", "Gemini 2026-03-02", "茶色&緑です。\n以上"),
+        ],
+        {"notices": 1},
+    ),
+    (
+        "vscode-chat",
+        {
+            "requesterUsername": "ken",
+            "responderUsername": "GitHub Copilot",
+            "requests": [{"requestId": "r1", "message": {"text": "並列数は4に"}, "response": [{"kind": "toolInvocationSerialized"}, {"value": "4に"}, {"value": "しました。"}], "timestamp": 1_760_000_000_000}],
+        },
+        [("ken", "2025-10-09T08:53:20+00:00", "r1", "並列数は4に"), ("GitHub Copilot", "2025-10-09T08:53:20+00:00", "r1", "4にしました。")],
+        {"uses of tools": 1},
+    ),
+    (
+        "lm-studio",
+        {
+            "name": "京都",
+            "createdAt": 1_760_000_000_000,
+            "pinned": False,
+            "messages": [
+                {"versions": [{"role": "user", "content": [{"type": "text", "text": "古い"}]}, {"role": "user", "content": [{"type": "text", "text": "宿は？"}]}], "currentlySelected": 1},
+                {"versions": [{"role": "assistant", "senderInfo": {"senderName": "qwen3"}, "steps": [{"type": "contentBlock", "style": {"type": "thinking"}, "content": [{"type": "text", "text": "?"}]}, {"type": "contentBlock", "content": [{"type": "text", "text": "伏見です"}]}]}], "currentlySelected": 0},
+            ],
+        },
+        [("user", "2025-10-09T08:53:20+00:00", None, "宿は？"), ("qwen3", "2025-10-09T08:53:20+00:00", None, "伏見です")],
+        {"thoughts": 1},
+    ),
+    (
+        "character-ai",
+        {"info": {}, "histories": {"histories": [{"external_id": "h", "msgs": [{"src": {"name": "ユウ", "is_human": True}, "text": "鍵は壺の中"}, {"src": {"name": "ミレイ", "is_human": False}, "text": "覚えておくね"}]}]}},
+        [("ユウ", None, "h", "鍵は壺の中"), ("ミレイ", None, "h", "覚えておくね")],
+        {},
+    ),
+    (
+        "librechat",
+        {
+            "conversationId": "l",
+            "endpoint": "openAI",
+            "title": "京都",
+            "messages": [{"messageId": "1", "sender": "User", "isCreatedByUser": True, "text": "宿は？", "createdAt": "2025-10-20T03:04:05.000Z", "children": [{"messageId": "2", "parentMessageId": "1", "sender": "GPT-4o", "text": "", "content": [{"type": "think", "think": "?"}, {"type": "text", "text": {"value": "伏見です"}}], "createdAt": "2025-10-20T03:04:15.000Z"}]}],
+        },
+        [("user", "2025-10-20T03:04:05+00:00", "l", "宿は？"), ("GPT-4o", "2025-10-20T03:04:15+00:00", "l", "伏見です")],
+        {"thoughts": 1},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "turns", "left_out"), EXPORTS, ids=[f"{entry[0]}{number}" for number, entry in enumerate(EXPORTS)]
+)
+def test_what_a_program_exports_of_chats_becomes_turns(
+    tmp_path: Path, kind: str, content: Any, turns: list[tuple[Any, ...]], left_out: dict[str, int]
+) -> None:
+    name = "chat.csv" if isinstance(content, str) else "chat.json"
+    found = read(written(tmp_path, name, content), TOKYO)
+    sessions = [known if known is not None else session for (*_, session, _), (_, _, known, _) in zip(found.turns, turns, strict=True)]
+    expected = [(source, time, session, text) for (source, time, _, text), session in zip(turns, sessions, strict=True)]
+    assert found == Read(kind, expected, left_out, [])
+    # The same in a folder and a zip, beside files of other kinds, whatever the order of the fields is.
+    written(tmp_path, "folder/inner/" + name, content)
+    written(tmp_path, "folder/photos/a.jpg", "")
+    written(tmp_path, "folder/README.html", "")
+    with zipfile.ZipFile(tmp_path / "folder.zip", "w") as packed:
+        for path in (tmp_path / "folder").rglob("*.*"):
+            packed.write(path, path.relative_to(tmp_path / "folder").as_posix())
+    for place in ("folder", "folder.zip"):
+        inside = read(tmp_path / place, TOKYO)
+        assert (inside.format, texts(inside)) == (kind, texts(found))
+        assert inside.left_out == {**left_out, "photos": left_out.get("photos", 0) + 1, "other files": 1}
+
+
+def test_an_assistant_has_its_role_and_a_person_has_the_name_that_is_given(tmp_path: Path) -> None:
+    path = written(tmp_path, "chat.json", next(content for kind, content, *_ in EXPORTS if kind == "librechat"))
+    rows = [item.row for item in ROWS[detect_format(path)].read(path, ReadOptions(me="旅人"), print) if item.row]
+    assert [(row["source"], row.get("role")) for row in rows] == [("旅人", None), ("GPT-4o", "assistant")]
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("a.txt", "[LINE] さくらとのトーク履歴\n保存日時：2026/11/18 12:00\n\n2026/11/17(火)\n21:30\t健太\tうん\n21:30\t健太\tうん\n", "21:30\t健太\tうん\n\n2026/11/18(水)\n21:30\t健太\tうん\n"),
+        ("_chat.txt", "[1/13/24, 9:05:12 PM] Emi: Yes\n[1/13/24, 9:05:12 PM] Emi: Yes\n", "[1/13/24, 9:05:12 PM] Emi: Yes\n[1/14/24, 9:05:12 PM] Emi: Yes\n"),
+        ("a.csv", "AuthorID,Author,Date,Content\n5,k,2026-09-30T20:15:30+09:00,はい\n5,k,2026-09-30T20:15:30+09:00,はい\n", "5,k,2026-09-30T20:15:30+09:00,はい\n5,k,2026-10-01T20:15:30+09:00,はい\n"),
+    ],
+)  # fmt: skip
+def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_each_its_own(
+    tmp_path: Path, name: str, first: str, second: str
+) -> None:
+    def keys(folder: str, content: str) -> list[str]:
+        path = written(tmp_path / folder, name, content)
+        return [item.row["key"] for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row]
+
+    shorter, longer = keys("first", first), keys("second", first + second)
+    assert (len(shorter), len(longer), len(set(longer))) == (2, 4, 4)
+    assert longer[:2] == shorter
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        (
+            "memory.txt",
+            "```\n[2025-01-03] - 猫を飼っている。\n[unknown] - 苺が好き。\n```\n",
+            [("2025-01-03", "猫を飼っている。"), (None, "苺が好き。")],
+        ),
+        (
+            "memory.md",
+            "## 好み\n- 苺が好き\n- 左利き\n  (生まれつき)\n\n## 家族\n・妹がいる\n",
+            [(None, "苺が好き"), (None, "左利き\n(生まれつき)"), (None, "妹がいる")],
+        ),
+        (
+            "memory.txt",
+            "1. [2024-04-05]. Likes tea.\n2. [2024-06-10]. Has a cat.\n",
+            [("2024-04-05", "Likes tea."), ("2024-06-10", "Has a cat.")],
+        ),
+        ("a.json", ["[2025-01-03] - 苺が好き", "左利き"], [("2025-01-03", "苺が好き"), (None, "左利き")]),
+        ("a.json", {"memories": ["苺が好き", "左利き"]}, [(None, "苺が好き"), (None, "左利き")]),
+        ("a.json", {"memories": [{"text": "苺が好き", "date": "2025-01-03"}]}, [("2025-01-03T00:00:00", "苺が好き")]),
+    ],
+)
+def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
+    tmp_path: Path, name: str, content: Any, expected: list[tuple[str | None, str]]
+) -> None:
+    found = read(written(tmp_path, name, content))
+    assert (found.format, [(time, text) for _, time, _, text in found.turns]) == ("facts", expected)
+
+
+def test_what_another_program_writes_is_claimed_by_none(tmp_path: Path) -> None:
+    strangers: list[Any] = [
+        {"messages": [{"text": "x"}], "title": "t"},
+        [{"mapping": {"a": {"message": {"body": "x"}}}}],
+        {"messages": []},
+        [{"role": "user", "content": "x"}],
+        {"conversations": []},
+        {"requests": []},
+        {"memories": []},
+    ]
+    for number, stranger in enumerate(strangers[:-1]):
+        with pytest.raises(InvalidInput, match="is not recognized"):
+            print(detect_format(written(tmp_path, f"{number}.json", stranger)))
+
+
+HOSTILE = {
+    "depth.json": '{"guild": {}, "channel": ' + "[" * 200_000,
+    "lists.json": '{"messages": ' + "[" * 100_000 + "]" * 100_000 + ', "title": ""}',
+    "cut.json": '{"guild": {}, "channel": {}, "messages": [{"content": "a',
+    "quote.txt": "[LINE] a\n\n2020/01/01(水)\n" + '10:00\ta\t"\nb\n' * 20_000,
+    "line.txt": "[LINE] a\n\n2020/01/01(水)\n10:00\ta\t" + "b" * 3_000_000,
+    "continued.txt": "[LINE] a\n\n2020/01/01(水)\n10:00\ta\tb\n" + "c\n" * 300_000,
+    "_chat.txt": "[1/13/24, 9:05:12 PM] Emi: Yes\n" + "[99/99/99, 99:99:99 PM] Emi: Yes\n" * 10_000,
+    "cells.csv": "AuthorID,Author,Date,Content\n" + '1,a,2020-01-01T00:00:00Z,"' + "x" * 300_000,
+    "entities.json": '{"entities": [{"name": ' * 2_000,
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_file_that_was_made_to_be_read_for_ever_is_read_or_refused(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path, name, HOSTILE[name])
+    try:
+        items = list(ROWS[detect_format(path)].read(path, NO_OPTIONS, print))
+    except InvalidInput:
+        return
+    assert items
