@@ -74,7 +74,7 @@ IN_TEXTS: Sequence[Expression] = (
 )
 AS_ARGUMENTS: Sequence[Expression] = (*tables.WEEKS_LATER, *tables.FROM_TODAY, *_ALWAYS, *_ALONE)
 
-_YEAR, _LETTER = bounded("[0-9]{4}"), bounded("[a-z]")
+_YEAR = bounded("[0-9]{4}")
 _TO = r"\s*(?:から|〜|~|–|-|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
 _RANGE, _AND, _BETWEEN = bounded(_TO), bounded(r"\s+and\s+"), bounded(r"(?<![a-z])between\s+\Z")
 _WITHIN = bounded(r"\s*(?:の|of|in|,)?\s*")
@@ -140,10 +140,10 @@ class Recognized:
 def recognize(text: str, table: Sequence[Expression] = IN_TEXTS) -> Recognized:
     """All that may be a date in a text. Only expressions of which the text has a word are tried."""
     plain = normalize(text)
-    has_year, has_letters = _YEAR.search(plain) is not None, _LETTER.search(plain) is not None
-    has = plain.__contains__
-    words = [(entry, entry.needs if has_letters else entry.needs_japanese) for entry in table]
-    tried = (entry for entry, needed in words if any(map(has, needed)) or (has_year and not entry.needs))
+    has, present, has_year = plain.__contains__, set(plain), _YEAR.search(plain) is not None
+    tried = (
+        entry for entry in table if (not entry.characters.isdisjoint(present) and any(map(has, entry.needs)) if entry.needs else has_year)
+    )
     return Recognized(plain, [(entry, match) for entry in tried for match in entry.pattern.finditer(plain)])
 
 

@@ -60,7 +60,7 @@ class Expression:
     recurs_after: tuple[int, ...] = ()
     counted: Resolver | None = None
     is_alone: bool = False
-    needs_japanese: tuple[str, ...] = ()
+    characters: frozenset[str] = frozenset()
 
 
 def row(
@@ -74,8 +74,9 @@ def row(
     is_alone: bool = False,
 ) -> Expression:
     words = tuple(needs.split())
-    japanese = tuple(word for word in words if re.search("[a-z]", word) is None)
-    return Expression(kind, bounded(pattern), resolve, examples, words, recurs_after, counted, is_alone, japanese)
+    # Of each word the character that the fewest texts have: kanji, and of letters the last ones of the alphabet.
+    characters = frozenset(map(max, words))
+    return Expression(kind, bounded(pattern), resolve, examples, words, recurs_after, counted, is_alone, characters)
 
 
 def numbered(patterns: Iterable[str], prefix: str) -> str:
