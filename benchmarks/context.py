@@ -25,19 +25,19 @@ from benchmarks.sets import QUESTIONS, Asked, RetrievalSet, loaded
 PLACES = 10
 LAYERS = ("semantic", "recent", "summary")
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
-    "5/3/2, λ 0.7": {},
+    "5/3/1, λ 0.7": {},
     "λ 0.5": {"context": {"mmr_lambda": 0.5}},
     "λ 0.9": {"context": {"mmr_lambda": 0.9}},
     "λ 1": {"context": {"mmr_lambda": 1.0}},
-    "3/5/2": {"context": {"recent": 3, "semantic": 5}},
-    "7/1/2": {"context": {"recent": 7, "semantic": 1}},
+    "3/5/1": {"context": {"recent": 3, "semantic": 5}},
+    "7/1/1": {"context": {"recent": 7, "semantic": 1}},
     "5/3/0": {"context": {"summaries": 0}},
     "0/10/0": {"context": {"recent": 0, "semantic": 10, "summaries": 0}},
 }
 # Once they are made they stay: these come last.
 SUMMARISED: Mapping[str, Mapping[str, Any]] = {
-    "5/3/2 with summaries": {},
-    "3/5/2 with summaries": {"context": {"recent": 3, "semantic": 5}},
+    "5/3/1 with summaries": {},
+    "3/5/1 with summaries": {"context": {"recent": 3, "semantic": 5}},
     "5/5/0 beside summaries": {"context": {"semantic": 5, "summaries": 0}},
 }
 NO_SUMMARIES = {"summaries": {"enabled": False}}

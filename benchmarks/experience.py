@@ -35,12 +35,12 @@ from memory_mcp.experience.advice import advice
 from memory_mcp.experience.matches import Matches, matches
 from memory_mcp.index import sync
 from memory_mcp.language.budget import estimate_tokens
-from memory_mcp.language.experience_text import Experience, read
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.validation import question
+from memory_mcp.store.experience_text import Experience, read
 from memory_mcp.store.vectors.index_cache import IndexCache
 
 NOW = datetime(2026, 11, 23, 3, tzinfo=UTC)

@@ -57,6 +57,8 @@ async def answers(server: Server, asked: Sequence[Need], *, with_model: bool) ->
         async with httpx2.AsyncClient(base_url=server.url, headers={"X-Persona": store}, timeout=120, trust_env=False) as http:
             (await http.post("/api/import", content="\n".join(json.dumps(row) for row in with_keys(rows, keys)))).raise_for_status()
             known = (await http.get("/api/openapi.json")).json()["paths"]["/api/context"]["get"]["parameters"]
+            while (await http.get("/ready")).json()["chores"]["graph"]["due"]:  # noqa: ASYNC110  what is newer is found in the background
+                await asyncio.sleep(0.2)
             if with_model:
                 await settled(http)
         accepted = {each.get("name") for each in known}  # an earlier server knows fewer
@@ -132,7 +134,7 @@ def _main() -> None:
     given = parser.parse_args()
     report = Report(given.out)
     report.add([machine("needs", embedder=given.embedder)])
-    settings = {"embeddings_model": given.embedder, "reranker_model": None, "summaries": {"enabled": False}}
+    settings = {"embeddings_model": given.embedder, "reranker_model": None, "summaries": {"enabled": False}, "upkeep": {"idle_seconds": 0}}
     with tempfile.TemporaryDirectory(prefix="memory-mcp-bench-") as directory:
         clock = Path(directory, "clock")
         asked = needs([given.half] if given.half else HALVES)

@@ -25,7 +25,8 @@ FETCH_SECONDS = 120
 
 def counted(texts: Sequence[str]) -> list[int] | None:
     """The tokens of each text; None where there is no Node, or npm can't fetch the package."""
-    node, place = shutil.which("node"), _place()
+    packaged = [str(path) for path in sorted(CLIENTS.glob("node_modules/node-*/bin/node*"))]
+    node, place = next(iter(packaged), shutil.which("node")), _place()
     if node is None or place is None:
         return None
     done = subprocess.run(

@@ -28,7 +28,7 @@ RULES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "whole-words": {"question.Analysis.words": ()},
         "word-weights": {"question.Analysis.weighed_query_tokens": Analysis.query_tokens},
         "phrases": {"question.Analysis.query_phrases": ()},
-        "support": {"pipeline.supported": lambda scored, **_: np.ones(len(scored.candidates), bool)},
+        "support": {"signals.supported": lambda scored, **_: np.ones(len(scored.candidates), bool)},
         "named-days": {"candidates.from_named_dates": lambda *_: []},
         "written-days": {"candidates.from_written_dates": lambda *_: []},
         "previous-turn": {"meaning.PREVIOUS_SHARE": 0.0},

@@ -248,7 +248,8 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The validated arguments of one call of recall."""
+    """The validated arguments of one call of recall. `is_statement`: the query is what a memory says, `hypothetical` the same as it is
+    embedded, and what is near to that is wanted."""
 
     query: str = ""
     top_k: int = 5
@@ -258,6 +259,7 @@ class Question:
     hypothetical: str = ""
     detail: Detail = "full"
     max_tokens: int = 1500
+    is_statement: bool = False
 
 
 class Origin(NamedTuple):
@@ -385,7 +387,6 @@ class Remembered:
 
     `rivals` are other current memories that supersede the same one. `redacted` and `flagged` count private data in it, by kind.
     `related` counts the relations that were added to the already stored memory. `expires_at` is of the memory, stored now or before.
-    `repeating` are current memories that still state what the superseded one stated.
     """
 
     key: str
@@ -396,7 +397,6 @@ class Remembered:
     flagged: Mapping[str, int] = field(default_factory=dict)
     related: int = 0
     expires_at: datetime | None = None
-    repeating: tuple[Similar, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

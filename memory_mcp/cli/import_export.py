@@ -76,6 +76,7 @@ def import_memories(
     from memory_mcp.transfer.formats.import_rows import ReadOptions  # noqa: PLC0415
     from memory_mcp.transfer.formats.processes import read_apart  # noqa: PLC0415
     from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting  # noqa: PLC0415
+    from memory_mcp.transfer.formats.tables import WORKBOOK  # noqa: PLC0415
     from memory_mcp.transfer.formats.worker import Asked  # noqa: PLC0415
 
     def note(sentence: str) -> None:
@@ -90,7 +91,7 @@ def import_memories(
     if replace and kind is not Format.CHARACTER:
         raise InvalidInput(f"{kind} has no character", "", "Remove --replace")
     options = ReadOptions.of(me, timezone, replace=replace)
-    if kind is Format.DOCUMENT:  # whatever is in one, the libraries that read it have limits
+    if kind is Format.DOCUMENT or path.suffix.lower() == WORKBOOK:  # whatever is in one, the libraries that read it have limits
         server = connection(url, persona, pool=pool)
         with read_apart(Asked(path, kind, persona or "", options), note) as (total, rows):
             refused = [_import_rows(server, path, kind, rows, dry_run, total)]

@@ -48,6 +48,8 @@ def remember(
     print_private(answer)
     for similar in answer.get("similar", []):
         tell(f"  similar to {similar['key']}: {similar['content']}")
+    for near in answer.get("related", []):
+        tell(f"  related to {near['key']}: {near['content']}")
 
 
 def recall(

@@ -13,6 +13,10 @@ def organize(
     merge: Annotated[list[str] | None, typer.Option("--merge", help="A key to merge; may be repeated.", metavar="KEY")] = None,
     into: Annotated[str | None, typer.Option("--into", help="The key to keep.", metavar="KEY")] = None,
     undo: Annotated[str | None, typer.Option("--undo", help="The operation_id of the merge to undo.", metavar="ID")] = None,
+    unlink: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--unlink", help="Take back that the first memory is newer than the second.", metavar="NEWER EARLIER"),
+    ] = None,
     top_k: Annotated[int, typer.Option("--top-k", "-n", min=1, max=50, help="How many of each kind to list.", metavar="N")] = 10,
     persona: PersonaName = None,
     url: Url = None,
@@ -20,6 +24,13 @@ def organize(
 ) -> None:
     """List duplicates, low-value and faded memories and possible errors in the graph; merge memories; undo a merge."""
     server = connection(url, persona)
+    if unlink:
+        answer = server.post_json("/api/organize/unlink", dict(zip(("newer", "earlier"), unlink, strict=True)))
+        if as_json:
+            print_json(answer)
+        else:
+            tell(f"{unlink[0]} is no longer linked as newer than {unlink[1]}")
+        return
     request = {name: value for name, value in (("merge", merge), ("into", into), ("undo", undo)) if value}
     answer = server.post_json("/api/organize", request) if request else server.get_json(f"/api/organize?top_k={top_k}")
     if as_json:

@@ -120,7 +120,7 @@ class Retention(Group):
 
 
 class Context(Group):
-    """How many memories of each kind `get_context` shows, 10 at most in all. Places unused by summaries and plans go to the topic."""
+    """How many memories of each kind `get_context` shows, 10 at most in all. The topic gets up to 2 of the places that nobody takes."""
 
     core: int = Field(
         3,
@@ -133,7 +133,7 @@ class Context(Group):
     )
     recent: int = Field(5, ge=0, le=10, description="How many of the latest memories are shown.")
     semantic: int = Field(3, ge=0, le=10, description="How many memories that match the topic are shown.")
-    summaries: int = Field(2, ge=0, le=10, description="How many of the latest summaries are shown.")
+    summaries: int = Field(1, ge=0, le=10, description="How many of the latest summaries are shown.")
     upcoming: int = Field(3, ge=0, le=10, description="How many memories of what is to come are shown, the nearest first. 0 turns it off.")
     upcoming_days: Days = Field(14, description="How far ahead these may be, in days.")
     mmr_lambda: float = Field(

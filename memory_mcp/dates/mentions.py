@@ -102,9 +102,11 @@ def _month(index: int) -> str:
 
 
 _ENGLISH_DATE = bounded(
-    rf"(?<![A-Za-z0-9_@#])(?:{_month(1)}\s{{1,2}}(?:the\s)?(?P<day1>{_DAY_NUMBER}){_NUMBER_ENDS}(?P<more1>(?:{_FURTHER_DAY}{_DAY_NUMBER}{_NUMBER_ENDS}{NO_COUNT})*)(?:,?\s(?P<year1>{_ENGLISH_YEAR}))?"
+    rf"(?<![A-Za-z0-9_@#])(?:{_month(1)}\s{{1,2}}(?:the\s)?(?P<day1>{_DAY_NUMBER}){_NUMBER_ENDS}"
+    rf"(?P<more1>(?:{_FURTHER_DAY}{_DAY_NUMBER}{_NUMBER_ENDS}{NO_COUNT})*)(?:,?\s(?P<year1>{_ENGLISH_YEAR}))?"
     rf"|{_month(2)},?\s(?P<year2>{_ENGLISH_YEAR})"
-    rf"|(?<![.:,/-])(?P<day3>{_DAY_NUMBER})(?P<more3>(?:{_FURTHER_DAY}{_DAY_NUMBER})*)\s(?:of\s)?{_month(3)}(?:,?\s(?P<year3>{_ENGLISH_YEAR}))?)"
+    rf"|(?<![.:,/-])(?P<day3>{_DAY_NUMBER})(?P<more3>(?:{_FURTHER_DAY}{_DAY_NUMBER})*)\s(?:of\s)?{_month(3)}"
+    rf"(?:,?\s(?P<year3>{_ENGLISH_YEAR}))?)"
 )
 _DIGIT = bounded("[0-9]")
 _NO_COUNT_FOLLOWS = bounded(NO_COUNT)
@@ -211,7 +213,10 @@ _LEAP_YEARS_REACH = 8
 # What stands in front of a date that says when its text was written, and behind it: # 2025-03-01, 議事録 2025/3/1（土）10:00, [2019-10-17 21:30]
 # 健太:, 10月17日の日記.
 _WRITTEN = "日記|日誌|日報|週報|月報|記録|メモ|ノート|ログ|議事録|報告|手紙|ジャーナル|できごと|出来事"
-_CLOCK = r"(?:T?\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?:\s?[AaPp]\.?[Mm]\.?)?|(?:午前|午後)?\d{1,2}時(?:半|\d{1,2}分)?)(?:\s?(?:Z|[+-]\d\d:?\d\d|[A-Z]{3}))?"
+_CLOCK = (
+    r"(?:T?\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?:\s?[AaPp]\.?[Mm]\.?)?|(?:午前|午後)?\d{1,2}時(?:半|\d{1,2}分)?)"
+    r"(?:\s?(?:Z|[+-]\d\d:?\d\d|[A-Z]{3}))?"
+)
 _WEEKDAY = (
     rf"(?:[(（][{WEEKDAY_NAMES}](?:曜日?)?(?:・祝)?[)）]|の?[{WEEKDAY_NAMES}]曜日?|[(（]?(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?"
     rf"|Sun)(?:day)?\b[)）]?)"

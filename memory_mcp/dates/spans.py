@@ -156,7 +156,8 @@ ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治"
 _LONGEST_ERA = 64
 _KANJI_DIGITS = "〇一二三四五六七八九"
 _ENGLISH_NUMBERS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty"
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+    "nineteen twenty"
 ).split()
 # Years counted from this one: a positive number is in the past.
 YEARS_BACK = {

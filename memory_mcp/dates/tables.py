@@ -250,7 +250,8 @@ FULL_DATES = [
 YEARS = [
     row(FISCAL, rf"(?:(?<!\d)(?P<year>\d{{4}})|(?P<named>一昨|再来|[昨去前今本来]))年度の?(?:{_PART_OF_FISCAL_YEAR})?", _fiscal_year,
         "2024年度", "今年度", "昨年度末", needs="年度"),
-    row(YEAR, r"(?<!\d)((?:19|20)\d|[2-9])0(?:年代|s(?![a-z]))", lambda m, t: [_decade(int(m[1]))], "1990年代", "80年代", "the 1990s", needs="年代 0s"),
+    row(YEAR, r"(?<!\d)((?:19|20)\d|[2-9])0(?:年代|s(?![a-z]))", lambda m, t: [_decade(int(m[1]))], "1990年代", "80年代", "the 1990s",
+        needs="年代 0s"),
     row(YEAR, r"(?<!\d)(\d{4})年(?!\d)|\A(\d{4})\Z", lambda m, t: [year_of(int(m[1] or m[2]))], "2024年", "2024"),
 ]
 DAYS_AND_MONTHS = [
@@ -266,7 +267,8 @@ DAYS_AND_MONTHS = [
     row(DAY, rf"({_NEAR_MONTHS})の?(\d{{1,2}})日", lambda m, t: [day_of(months_back(t, MONTHS_BACK[m[1]])[0].replace(day=int(m[2])))],
         "先月の17日", "来月3日", needs="月"),
     row(MONTH, r"(?<!\d)(\d{1,2})月(?![\d間号])", lambda m, t: _month_in_each_year(t, int(m[1])), "10月", "十月", needs="月"),
-    row(DAY, rf"(?<![a-z])(?P<last>last\s+)?{named_group(MONTH_NAME, 'month')}\s+(?:the\s+)?{named_group(_DAY, 'day')}(?!\d)(?:,?\s+(?P<year>\d{{4}}))?",
+    row(DAY, rf"(?<![a-z])(?P<last>last\s+)?{named_group(MONTH_NAME, 'month')}\s+(?:the\s+)?{named_group(_DAY, 'day')}(?!\d)"
+        r"(?:,?\s+(?P<year>\d{4}))?",
         _english_day, "October 17, 2025", "October 17", "Oct 17th", "last October 17", needs=_MONTHS_NEED),
     row(DAY, rf"(?<![a-z\d])(?:the\s+)?{named_group(_DAY, 'day')}(?:\s+of)?(?P<last>\s+last)?\s+{named_group(MONTH_NAME, 'month')}(?![a-z])"
         r"(?:,?\s+(?P<year>\d{4}))?", _english_day, "17 October 2025", "17 Oct", "the 17th of October", "the 17th of last October",

@@ -18,11 +18,11 @@ from memory_mcp.encoders.model_families import own_name, ranking_of
 from memory_mcp.encoders.models import Embedder, Models, Replacement, Vectors
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.errors import EncoderFailed
-from memory_mcp.language.experience_text import Experience, read
 from memory_mcp.language.tokens import is_grammar, normalise, query_tokens
 from memory_mcp.personas.names import key_in, pool_of
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import feedback, memories
+from memory_mcp.store.experience_text import Experience, read
 from memory_mcp.store.feedback import Counts
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import chunks, stored_vectors

@@ -13,12 +13,12 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Feedback, Outcome, Verdict
 from memory_mcp.experience.matches import Match, word_similarity
-from memory_mcp.language.experience_text import Experience, read
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.validation import checked_content
 from memory_mcp.store import feedback, memories
+from memory_mcp.store.experience_text import Experience, read
 
 NEAR_SHOWN = 3
 # Two tasks in nearly the same words are the same task.

@@ -9,7 +9,7 @@ from itertools import combinations
 import apsw
 
 from memory_mcp.dates.mentions import DAY
-from memory_mcp.graph.analytics.deadline import Deadline
+from memory_mcp.graph.analytics.analyses import Deadline
 from memory_mcp.language import name_similarity
 from memory_mcp.language.name_similarity import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, TYPO, Similarity, surest
 from memory_mcp.language.names import bare

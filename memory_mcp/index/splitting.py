@@ -12,7 +12,7 @@ import apsw
 from memory_mcp.config.settings import LongTexts
 from memory_mcp.domain import Chunk
 from memory_mcp.encoders.models import Embedder
-from memory_mcp.language.chunk import CHUNK_CHARACTERS, split_by_tokens
+from memory_mcp.language.sentences import CHUNK_CHARACTERS, split_by_tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.vectors import chunks, long_texts, stored_vectors
 from memory_mcp.store.vectors.stored_vectors import Unembedded

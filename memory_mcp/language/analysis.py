@@ -4,8 +4,8 @@
     asked.query_tokens, asked.synonyms, asked.is_question
     asked.dates(now, zone), asked.without_dates(now, zone).query_tokens
 
-The steps of a search, and those that store a memory, pass an `Analysis` on instead of a text. The last short texts are kept, so that a question and the
-words of it are read once however many steps need them.
+The steps of a search, and those that store a memory, pass an `Analysis` on instead of a text. The last short texts are kept, so that a
+question and the words of it are read once however many steps need them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,12 +19,13 @@ from memory_mcp.dates.resolve import times_of
 from memory_mcp.dates.statements import LONGEST_SPAN
 from memory_mcp.domain import TimeRange
 from memory_mcp.language import speakers
-from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.language.sentences import sentences_of
-from memory_mcp.language.spellings import Spelling, other_spellings
+from memory_mcp.language.spelling import Spelling, other_spellings
 from memory_mcp.language.synonyms import Synonyms, synonyms
 from memory_mcp.language.tokens import (
     forget_tokens,
+    fragments,
     is_grammar,
     is_unspaced,
     normalise,
@@ -116,11 +117,17 @@ class Analysis:
 
     @_Once
     def words(self) -> Sequence[str]:
-        """The whole words of a text without spaces, as phrases of tokens: those of the dictionary, and those in Latin letters; of any other text none."""
+        """The whole words of a text without spaces, as phrases of tokens: those of the dictionary, and those in Latin letters; of any other
+        text none."""
         if not self.is_unspaced:
             return ()
         in_japanese = [each.word for each in self.synonyms if is_unspaced(each.word) and not is_grammar(each.word)]
-        return in_japanese + [token for token in self.query_tokens if not is_unspaced(token)]
+        return in_japanese + [token for token in self.query_tokens if not (is_unspaced(token) or " " in token)]
+
+    @_Once
+    def fragments(self) -> frozenset[str]:
+        """The tokens to look for that find nothing alone: pairs of hiragana that are no part of a word."""
+        return fragments(self.text)
 
     @_Once
     def sentences(self) -> Sequence[str]:
@@ -134,11 +141,11 @@ class Analysis:
 
     @_Once
     def asks_assistant(self) -> bool:
-        """Whether it asks for the assistant's own statements."""
+        """Whether it is a question for the assistant's own statements."""
         return speakers.asks_assistant(self.text)
 
     def names(self, sources: Iterable[str | None]) -> frozenset[str]:
-        """Those of these speakers whom it names."""
+        """Those of these speakers that it names."""
         return speakers.named_speakers(self.text, sources)
 
     @_Once

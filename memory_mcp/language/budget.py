@@ -1,6 +1,14 @@
-"""Estimates how many tokens a text costs a model, and cuts texts to a token budget."""
+"""What a text costs a model in tokens, estimated; and excerpts of a long text within such a budget: the sentences that contain the words of
+a query, and those around them.
+"""
 
 import re
+from collections.abc import Sequence
+from itertools import takewhile
+
+from memory_mcp.language.kanji import with_usual_kanji
+from memory_mcp.language.sentences import sentence_ends, split
+from memory_mcp.language.tokens import is_single_kanji, normalise
 
 LINE_OVERHEAD_TOKENS = 3
 PREVIEW_CHARACTERS = 80
@@ -45,3 +53,75 @@ def preview(text: str, characters: int = PREVIEW_CHARACTERS) -> str:
     """One line of at most `characters` characters."""
     line = " ".join(text.split())
     return line if len(line) <= characters else line[: characters - 1] + "…"
+
+
+Span = tuple[int, int]
+
+WINDOW_CHARACTERS = 400
+# A single kanji occurs in many unrelated words.
+SINGLE_KANJI_WEIGHT = 0.3
+TOKENS_LIMIT = 60
+
+
+def best_window(text: str, words: Sequence[str], within: Span, characters: int = WINDOW_CHARACTERS) -> Span:
+    """The window of the span `within` that contains most of `words` (lexical tokens); the whole span if none contains any."""
+    begin, end = within
+    wanted = [(_stem(word), SINGLE_KANJI_WEIGHT if is_single_kanji(word) else 1.0) for word in words[:TOKENS_LIMIT]]
+    windows = [(begin + window.start, begin + window.end) for window in split(text[begin:end], characters, 0)]
+
+    def weight(window: Span) -> float:
+        content = with_usual_kanji(normalise(text[slice(*window)]))
+        return sum(value for word, value in wanted if word in content)
+
+    most, _, best = max((weight(window), -index, window) for index, window in enumerate(windows))
+    return best if most else within
+
+
+def excerpt(text: str, around: Span, budget: int, words: Sequence[str] = ()) -> str:
+    """Cuts `text` to `budget` tokens: the span `around`, and as many whole sentences after and before it as fit. Ellipses mark cuts.
+
+    If `around` alone exceeds the budget, the window of it with most of `words` is used, or its beginning.
+    """
+    if estimate_tokens(text) <= budget:
+        return text
+    room = budget - 2  # an ellipsis at each end
+    if estimate_tokens(text[slice(*around)]) > room > 0:
+        around = best_window(text, words, around, room)  # no character costs more than a token
+    start, end = around
+    left = room - estimate_tokens(text[start:end])
+    if left < 0:
+        return ("…" if start else "") + cut_to_tokens(text[start:], max(budget - 1, 1))
+    start, end = _widened(text, start, end, left)
+    return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
+
+
+def what_differs(text: str, other: str, budget: int) -> str:
+    """One line of at most `budget` tokens of `text`, from where it begins to differ from `other`; the beginning of a word that differs
+    counts."""
+    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
+    while start > 0 and text[start - 1].isascii() and text[start - 1].isalnum():
+        start -= 1
+    start = start if text[start:].strip() else 0
+    return ("…" if start else "") + cut_to_tokens(" ".join(text[start:].split()), budget - (start > 0))
+
+
+def _widened(text: str, start: int, end: int, budget: int) -> Span:
+    """Extends a span by the sentences after and before it in turn, until the next one doesn't fit."""
+    # A character costs at least a quarter of a token, so nothing further away can fit.
+    low, high = max(start - 4 * budget, 0), min(end + 4 * budget, len(text))
+    ends = [low + offset for offset in sentence_ends(text[low:high])]
+    after = [offset for offset in [*ends, high] if offset > end]
+    before = [offset for offset in [low, *ends] if offset < start]
+    growing = True
+    while growing:
+        growing = False
+        if after and (cost := estimate_tokens(text[end : after[0]])) <= budget:
+            end, budget, growing = after.pop(0), budget - cost, True
+        if before and (cost := estimate_tokens(text[before[-1] : start])) <= budget:
+            start, budget, growing = before.pop(), budget - cost, True
+    return start, end
+
+
+def _stem(word: str) -> str:
+    """A word without its last letter, which stemming may have changed: studi matches study and studies."""
+    return word[:-1] if len(word) > 4 and word.isascii() else word

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memory_mcp.characters import HIRAGANA
-from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.language.names import bare
 
 # Names of days and hours that differ by one character are different.

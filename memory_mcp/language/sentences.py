@@ -1,6 +1,19 @@
-"""Where sentences end in Japanese and English text. Every module that splits text into sentences uses these patterns."""
+"""Where sentences end in Japanese and English text, and the chunks of a long memory, which end there and get a vector each. Every module
+that splits text into sentences uses these patterns.
+
+A short memory is never split. Chunks are measured in characters when a memory is written, and in the model's own tokens once a model is
+available.
+"""
 
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from memory_mcp.domain import Chunk
+
+# The characters of a chunk, and of the end of the previous one that it repeats.
+CHUNK_CHARACTERS, OVERLAP_CHARACTERS = 2000, 200
 
 # After a full stop that may end a sentence: not that of a title or of an abbreviation, of "No. 5", or of "etc." within a sentence.
 _STOP = (
@@ -13,10 +26,13 @@ _END = re.compile(rf"[。．！？!?]+[」』）)\"']*\s*|\n+|{_STOP}\s+")
 # English full stops are split separately, and only before a capital or quote, so that 3.30 and p.m. stay whole.
 _SENTENCE = re.compile(r"[^。．！？!?\n]*[。．！？!?]+[」』）)\"']*|[^。．！？!?\n]+")
 _ENGLISH_END = re.compile(rf"{_STOP}\s+(?=[A-Z\"'(])")
-# The offset after a sentence; never before a closing quote or bracket.
-_BREAK = re.compile(rf"(?<=[。．！？!?])(?![。．！？!?」』）)])|\n|{_STOP}\s")
-_INNER_END = re.compile(r"[。.!?！？\n](?=.)")
-_CUT = re.compile(rf"[。．！？!?]+[」』）)\"']*|[.]{_STOP}(?=\s)|(?=\n)")
+# Characters of a micro-summary.
+LEAST, MOST = 50, 80
+# Only this much of a long text is read for a line of 80 characters.
+_READ_CHARACTERS = 2_000
+# A shorter first sentence is a greeting, an answer or an interjection, and is skipped.
+_FILLER_CHARACTERS = 10
+_PAUSES = "、，,;；:： 　"
 
 
 def sentence_ends(text: str) -> list[int]:
@@ -30,17 +46,89 @@ def sentences_of(text: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-def split_at_breaks(text: str) -> list[str]:
-    """The parts of a text between the ends of sentences and lines; every full stop before a space is an end, except of a title or an abbreviation."""
-    return _BREAK.split(text)
+def split_at_ends(text: str) -> list[str]:
+    """The parts of a text between the ends of sentences and lines; every full stop before a space is an end, except of a title or an
+    abbreviation."""
+    ends = [0, *sentence_ends(text), len(text)]
+    return [text[start:end] for start, end in pairwise(ends) if start < end]
 
 
 def is_single_sentence(text: str) -> bool:
     """Whether no sentence or line ends before the last character."""
-    return _INNER_END.search(text) is None
+    return len(split_at_ends(text)) <= 1
 
 
 def last_sentence_end(text: str) -> int | None:
     """The offset of the last end of a sentence or line; None if there is none."""
-    ends = [match.end() for match in _CUT.finditer(text)]
-    return ends[-1] if ends else None
+    ends = sentence_ends(f"{text} ")
+    return len(text[: ends[-1]].rstrip()) if ends else None
+
+
+def split(content: str, limit: int = CHUNK_CHARACTERS, overlap: int = OVERLAP_CHARACTERS) -> list[Chunk]:
+    """Chunks of at most `limit` characters that end at sentence ends where possible.
+
+    Each chunk starts at a sentence about `overlap` characters before the end of the previous one, so that a thought at a
+    boundary is complete in one of them.
+    """
+    if len(content) <= limit:
+        return [Chunk(0, len(content))]
+    return [Chunk(start, end) for start, end in _cut(len(content), sentence_ends(content), limit, overlap)]
+
+
+def split_by_tokens(content: str, spans: Sequence[tuple[int, int]], limit: int, overlap: int) -> list[Chunk]:
+    """As `split`, but measured in tokens, given their sorted (start, end) in the content. The chunks cover every character."""
+    if len(spans) <= limit:
+        return [Chunk(0, len(content))]
+    # Several tokens may share a character, and spaces belong to none: characters between two tokens go to the earlier chunk.
+    begins = list(accumulate((start for start, _ in spans), max))
+    token_ends = list(accumulate((end for _, end in spans), max))
+    ends = [bisect_right(token_ends, end) for end in sentence_ends(content)]
+    offsets = [0, *begins[1:], len(content)]
+    cuts = [(offsets[start], offsets[end]) for start, end in _cut(len(spans), ends, limit, overlap)]
+    return [Chunk(start, end) for start, end in cuts if start < end]
+
+
+def _cut(length: int, ends: Sequence[int], limit: int, overlap: int) -> list[tuple[int, int]]:
+    """Divides `length` units into spans of at most `limit`, at one of the sorted `ends` if there is one in the second half of a span."""
+    pieces: list[tuple[int, int]] = []
+    start = 0
+    while length - start > limit:
+        end = _last_between(ends, start + limit // 2, start + limit) or start + limit
+        pieces.append((start, end))
+        start = _last_between(ends, max(start + 1, end - overlap), end - 1) or end
+    pieces.append((start, length))
+    return pieces
+
+
+def _last_between(ends: Sequence[int], low: int, high: int) -> int | None:
+    """The largest of the sorted `ends` in [low, high]."""
+    index = bisect_right(ends, high)
+    return ends[index - 1] if index and ends[index - 1] >= low else None
+
+
+def micro_summary(content: str) -> str:
+    """The content as one line if it fits into 80 characters, otherwise 50 to 80 characters of its first meaningful sentences."""
+    whole = _line(content[:_READ_CHARACTERS])
+    if len(whole) <= MOST:
+        return whole
+    sentences = [line for line in map(_line, split_at_ends(content[:_READ_CHARACTERS])) if line]
+    first = next((index for index, line in enumerate(sentences) if len(line) >= _FILLER_CHARACTERS), 0)
+    summary = ""
+    for sentence in sentences[first:]:
+        summary += f" {sentence}" if summary and summary[-1].isascii() else sentence
+        if len(summary) >= LEAST:
+            break
+    return _shortened(summary if len(summary) >= LEAST else whole)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _shortened(line: str) -> str:
+    """Cuts a line to 80 characters, at a pause if there is one after the first 50."""
+    if len(line) <= MOST:
+        return line
+    kept = line[: MOST - 1]
+    pause = max(kept.rfind(mark) for mark in _PAUSES)
+    return (kept[:pause] if pause >= LEAST else kept).rstrip(_PAUSES) + "…"

@@ -1,50 +1,41 @@
-"""Finds the speakers that a question asks about: 「健太は何が好き？」 asks for statements of 健太, "What did you recommend?" for what the assistant did."""
+"""The speakers of memories: who of them is named in a question, and who is an assistant or only a role in a conversation."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.characters import HIRAGANA, KATAKANA
+from memory_mcp.language.kanji import with_usual_kanji
+from memory_mcp.language.names import bare
 from memory_mcp.language.tokens import UNSPACED, normalise
+from memory_mcp.lexicon import words
 
 LEAST_CHARACTERS = 2
-# The roles of what is no person. Such texts are long and repeat a person's.
-ASSISTANT_ROLES = frozenset("assistant system tool ai bot function model アシスタント システム".split())
-# Assistants by name, as their exports, hooks and clients write it.
-ASSISTANT_NAMES = frozenset(
-    (
-        *(
-            "chatgpt",
-            "gpt",
-            "claude",
-            "claude code",
-            "codex",
-            "codex cli",
-            "gemini",
-            "gemini cli",
-            "copilot",
-            "copilot cli",
-            "github copilot",
-        ),
-        *("microsoft copilot", "bing chat", "google bard", "cursor agent", "perplexity", "deepseek", "grok", "opencode", "slackbot"),
-    )
-)
+# The roles of what is no person, whose texts are long and repeat a person's; and assistants by name, as their exports, hooks and clients
+# write it.
+ASSISTANT_ROLES = frozenset((*words("en", "assistant_roles"), *words("ja", "assistant_roles")))
+ASSISTANT_NAMES = frozenset(words("en", "assistant_names"))
 # Names of the roles in a conversation, which don't name a person.
-_ROLES = ASSISTANT_ROLES | frozenset(
-    "user me myself you i we they human agent self partner other developer admin "
-    "ユーザー ユーザ 私 わたし 僕 ぼく 俺 おれ あなた 君 自分 相手 本人 人間".split()
-)
+_ROLES = ASSISTANT_ROLES | {word for language in ("en", "ja") for table in ("roles", "pronouns") for word in words(language, table)}
 # A past statement, not a request: "Can you suggest a film?" is a request.
-_SAID = "said|told|suggested|recommended|mentioned|advised|gave|explained|wrote|promised|proposed|listed|showed|described|answered|outlined|provided"
-_ASKS_ASSISTANT = re.compile(
+_SAID = (
+    "said|told|suggested|recommended|mentioned|advised|gave|explained|wrote|promised|proposed|listed|showed|described|answered|"
+    "outlined|provided"
+)
+_FOR_ASSISTANT = re.compile(
     rf"\b(?:did|had|have|were)\s+you\b|\byou\s+(?:\w+\s+)?(?:{_SAID})\b|"
     r"\byour\s+(?:advice|suggestion|recommendation|answer|explanation|reply|response|proposal)|"
     r"(?:あなた|君|きみ|お前|アシスタント)(?:は|が|の|に).{0,20}(?:言|話|教え|勧め|提案|答|約束|説明)|"
     r"(?:言|教え|勧め|すすめ|薦め|提案し|説明し|アドバイスし|答え)って?て?くれ"
 )
-_HONORIFIC = re.compile("(?<=..)(?:さん|くん|君|ちゃん|さま|様|氏|先生|先輩|-(?:san|kun|chan|sama))$")
-_HIRAGANA = "\u3041-\u309f"
-_KATAKANA = "\u30a1-\u30fa\u30fc"
-_PARTICLES = "はがのをにでともへやか"
+_BOUNDARIES = tuple(
+    (re.compile(script), before, after)
+    for script, before, after in (
+        (f"[{KATAKANA}]", f"(?<![{KATAKANA}])", f"(?![{KATAKANA}])"),
+        (f"[{HIRAGANA}]", f"(?:(?<![{HIRAGANA}])|(?<=[{''.join(words('ja', 'particles'))}]))", ""),
+        (f"[{UNSPACED}]", "", ""),
+        ("", rf"(?<![^\W{UNSPACED}])", rf"(?![^\W{UNSPACED}])"),
+    )
+)
 
 
 def named_speakers(question: str, sources: Iterable[str | None]) -> frozenset[str]:
@@ -54,8 +45,8 @@ def named_speakers(question: str, sources: Iterable[str | None]) -> frozenset[st
 
 
 def asks_assistant(question: str) -> bool:
-    """Whether a question asks for the assistant's own statements: "What did you recommend?", 「あなたは何て言った？」."""
-    return _ASKS_ASSISTANT.search(normalise(question)) is not None
+    """Whether a question is for the assistant's own statements: "What did you recommend?", 「あなたは何て言った？」."""
+    return _FOR_ASSISTANT.search(normalise(question)) is not None
 
 
 def is_assistant(source: str | None) -> bool:
@@ -69,22 +60,15 @@ def is_role(source: str) -> bool:
 
 
 def _is_named(source: str, question: str) -> bool:
-    name = _HONORIFIC.sub("", with_usual_kanji(normalise(source).strip()))
+    name = with_usual_kanji(normalise(source).strip())
+    name = without if len(without := bare(name)) >= LEAST_CHARACTERS else name
     if len(name) < LEAST_CHARACTERS or name in _ROLES or name not in question:
         return False
-    return re.search(_begin(name[0]) + re.escape(name) + _end(name[-1]), question) is not None
+    before, after = (_boundaries(character)[side] for side, character in enumerate((name[0], name[-1])))
+    return re.search(before + re.escape(name) + after, question) is not None
 
 
-def _begin(first: str) -> str:
-    """The pattern before a name. Words are separated by spaces, katakana by a change of script, hiragana at best by a particle."""
-    if re.match(f"[{_KATAKANA}]", first):
-        return f"(?<![{_KATAKANA}])"
-    if re.match(f"[{_HIRAGANA}]", first):
-        return f"(?:(?<![{_HIRAGANA}])|(?<=[{_PARTICLES}]))"
-    return "" if re.match(f"[{UNSPACED}]", first) else rf"(?<![^\W{UNSPACED}])"
-
-
-def _end(last: str) -> str:
-    if re.match(f"[{_KATAKANA}]", last):
-        return f"(?![{_KATAKANA}])"
-    return "" if re.match(f"[{UNSPACED}]", last) else rf"(?![^\W{UNSPACED}])"
+def _boundaries(character: str) -> Sequence[str]:
+    """The patterns before and after a name that begins or ends with this character. Words are separated by spaces, katakana by a change of
+    script, hiragana at best by a particle before it."""
+    return next(boundaries for script, *boundaries in _BOUNDARIES if script.match(character))

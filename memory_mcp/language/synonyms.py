@@ -1,4 +1,4 @@
-"""Words that mean the same as those of a query, in Japanese and English: 結婚式 for "wedding", 忘年会 beside 飲み会, おちゃ for お茶, km for キロ.
+"""Words that mean the same as those of a query, in Japanese and English: 結婚式 for "wedding", 忘年会 beside 飲み会, おちゃ for お茶.
 
 The dictionaries are groups of words (dictionaries/README.md). They are read at the first query; without them there are no synonyms.
 """
@@ -9,14 +9,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import resources
 from itertools import islice, zip_longest
 
 import numpy as np
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
+from memory_mcp.language.kanji import DIRECTORY
 from memory_mcp.language.tokens import is_grammar, is_single_kanji, normalise, query_phrases, query_tokens, tokens
-from memory_mcp.lexicon import mapping, words
+from memory_mcp.lexicon import words
 
 # The synonyms of one word, and the words of one query that have some.
 SYNONYMS_LIMIT, WORDS_LIMIT = 20, 12
@@ -24,7 +24,7 @@ SYNONYMS_LIMIT, WORDS_LIMIT = 20, 12
 CHARACTERS_LIMIT, LONGEST = 300, 10
 
 _MARKS = 1 << 20
-DIRECTORY, FILES = resources.files("memory_mcp.language") / "dictionaries", ("jmdict.tsv", "sudachi.tsv", "polite.tsv")
+FILES = ("jmdict.tsv", "sudachi.tsv", "polite.tsv")
 # Stands before a word that is found by the others of its group, but mostly means something else.
 _ONLY_FOUND = "-"
 _RUN = re.compile(f"[{HIRAGANA}{KATAKANA}{HAN}]+")
@@ -49,6 +49,12 @@ def synonyms(query: str) -> list[Synonyms]:
     """The synonyms of the words of a query, at most `SYNONYMS_LIMIT` of each of its first `WORDS_LIMIT` words that have some."""
     dictionary = _dictionary()
     return list(islice(_found(dictionary, query[:CHARACTERS_LIMIT]), WORDS_LIMIT)) if dictionary else []
+
+
+def is_word(text: str) -> bool:
+    """Whether the dictionaries have a word, a Japanese one as it is written, an English one in any of its forms: it is hardly a name then."""
+    dictionary = _dictionary()
+    return dictionary is not None and (normalise(text) if is_japanese(text) else phrase_as_written(text)) in dictionary
 
 
 class _Dictionary:
@@ -91,8 +97,7 @@ def _words_in(text: str) -> Iterator[tuple[int, int]]:
 @cache
 def _dictionary() -> _Dictionary | None:
     text = "".join((DIRECTORY / name).read_text(encoding="utf-8") for name in FILES if (DIRECTORY / name).is_file())
-    units = "".join(f"{unit}\t{names}\n" for unit, names in mapping("ja", "units").items())
-    return _Dictionary(text + units) if text else None
+    return _Dictionary(text) if text else None
 
 
 def _found(dictionary: _Dictionary, query: str) -> Iterator[Synonyms]:

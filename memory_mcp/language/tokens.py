@@ -1,9 +1,9 @@
 """Converts text to the tokens of the lexical index.
 
-Japanese has no spaces, and a memory is often one short sentence. A run of Japanese becomes its single kanji plus all
-overlapping pairs of characters, so that 夕飯, 京都 and 苺 are found and a question shares pairs with the statement that
-answers it; Latin words are stemmed, and signs between and around letters belong to a word: Wi-Fi is also wifi, and C++ is not C. Measured against a
-morphological dictionary, trigrams and substring search on Japanese memories: docs/decisions/0002-lexical-tokens.md.
+Japanese has no spaces, and a memory is often one short sentence. A run of Japanese becomes its single kanji plus all overlapping pairs of
+characters, so that 夕飯, 京都 and 苺 are found and a question shares pairs with the statement that answers it; Latin words are stemmed, and
+signs between and around letters belong to a word: Wi-Fi is also wifi, and C++ is not C. Measured against a morphological dictionary,
+trigrams and substring search on Japanese memories: docs/decisions/0002-lexical-tokens.md.
 """
 
 import re
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import snowballstemmer
 
 from memory_mcp.characters import HAN, HIRAGANA, KANA, KATAKANA
-from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.lexicon import mapping, words
 
 # Part of the version of every index built from these tokens: raise it whenever the result of `tokens` changes, and stores rebuild.
@@ -37,35 +37,37 @@ _OTHER_UNSPACED = "\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\uac00-\ud7af"  # Thai
 UNSPACED = KANA + HAN + _OTHER_UNSPACED
 # A word in other letters, and what joins several to one: Wi-Fi, Node.js, AT&T. Signs around one belong to it: C++, C#, .NET.
 _PART = rf"[^\W_{UNSPACED}]+(?:'[a-z]+)*"
-_JOINT, _NO_LETTER = "[-\u2010-\u2013\u2212./&_]", rf"(?![^\W{UNSPACED}+#♯])"
+_JOINT, _NO_LETTER = "[-\u2010-\u2013\u2212./&_#]", rf"(?![^\W{UNSPACED}+#♯])"
 _RUN = re.compile(
     rf"(?P<unspaced>[{UNSPACED}]+)"
-    rf"|(?P<word>(?:(?<![^\W{UNSPACED}])(?<!\.)\.(?=[^\W\d_{UNSPACED}]))?{_PART}(?:{_JOINT}{_PART})*(?:(?<=[^\W\d_])(?:\+\+|[+#♯]{_NO_LETTER}))?)"
+    rf"|(?P<word>(?:\.(?<!\.\.)(?<![^\W{UNSPACED}]\.)(?=[^\W\d_{UNSPACED}]))?{_PART}(?:{_JOINT}{_PART})*(?:(?<=[^\W\d_])(?:\+\+|[+#♯]{_NO_LETTER}))?)"
     r"|(?P<symbol>[\U0001f000-\U0001faff\u2600-\u27bf])"
 )
-_JOINTS = re.compile(_JOINT)
-# A point between digits is one of a number, and a comma before three of them is nothing.
-_NUMBER_POINT, _THOUSANDS, _POINT = re.compile(r"(?<=\d)\.(?=\d)"), re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), "·"
-_MIDDLE_DOT, _WITH_UNIT = re.compile(f"(?<=[{KATAKANA}])[・=](?=[{KATAKANA}])"), re.compile(r"(\d{1,12})([a-z]{1,4})")
+# A point between digits is one of a number, not a joint. A comma before three of them is nothing, and so is a middle dot in katakana.
+_JOINTS, _POINT = re.compile(rf"(?!(?<=\d)\.\d){_JOINT}"), "·"
+_NOTHING = re.compile(rf"[,・=](?:(?<=\d,)(?=\d{{3}}(?!\d))|(?<=[{KATAKANA}][・=])(?=[{KATAKANA}]))")
+_YEN, _WITH_UNIT = re.compile(r"¥(\d{1,15}(?:\.\d{1,4})?)"), re.compile(r"(\d{1,12})([a-z]{1,4})")
 _SIGNS = mapping("en", "signs")
-# The parts and characters of a word that is also one without its signs, the characters of a part that a query looks for, and the digits of a long number.
+# The parts and characters of a word that is also one without its signs, the characters of a part that a query looks for, and the digits of
+# a long number.
 PARTS_LIMIT, LONGEST_WORD, LEAST_CHARACTERS, LEAST_DIGITS = 5, 40, 3, 7
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _KANJI = re.compile(f"[{HAN}]")
-_KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,{LONGEST_KATAKANA}}}")
+KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,{LONGEST_KATAKANA}}}")
 _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 
 _STOPWORDS, _UNITS = frozenset(words("en", "function_words")), frozenset(words("en", "units"))
 
-# What separates the words of a Japanese question. The pairs within these, and of their ends with a particle, say nothing of what is asked for.
+# What separates the words of a Japanese question. The pairs within these, and of their ends with a particle, say nothing of what is asked
+# for.
 _PARTICLES, _GRAMMAR = "".join(words("ja", "particles")), words("ja", "grammar")
 _GRAMMAR_TOKENS = (
     frozenset(words("ja", "asking"))
     | frozenset(word[index : index + 2] for word in _GRAMMAR for index in range(len(word) - 1))
     | frozenset(end + particle for end in {*(word[-1] for word in _GRAMMAR), *_PARTICLES} for particle in _PARTICLES)
 )
-_HIRAGANA = re.compile(f"[{HIRAGANA}]")
-_BEFORE_OTHER_SCRIPT = re.compile(rf"[{HIRAGANA}][{KATAKANA}{HAN}]|[{KATAKANA}{HAN}][{_PARTICLES}]")
+_HIRAGANA_RUN = re.compile(f"[{HIRAGANA}][{HIRAGANA}ー]+")
+_NO_WORD = re.compile(rf"[{HIRAGANA}]|[{HIRAGANA}][{KATAKANA}{HAN}]|[{KATAKANA}{HAN}][{_PARTICLES}]")
 
 _stemmer, _stemming = snowballstemmer.stemmer("english"), threading.Lock()
 
@@ -88,11 +90,12 @@ def normalise(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The normalized text as it is cut into tokens: each kanji in its usual form, numbers without commas, words in katakana without middle dots."""
+    """The normalized text as it is cut into tokens: each kanji in its usual form, numbers without commas, ¥1000 as 1000円, words in
+    katakana without middle dots."""
     text = with_usual_kanji(normalise(text))
-    if "," in text:
-        text = _THOUSANDS.sub("", text)
-    return _MIDDLE_DOT.sub("", text) if "・" in text or "=" in text else text
+    if "," in text or "・" in text or "=" in text:
+        text = _NOTHING.sub("", text)
+    return _YEN.sub(r"\1円", text) if "¥" in text else text
 
 
 def tokens(text: str) -> list[str]:
@@ -101,7 +104,8 @@ def tokens(text: str) -> list[str]:
 
 
 def query_tokens(text: str) -> list[str]:
-    """The distinct tokens of a query, and phrases of them, up to `QUERY_TOKENS_LIMIT`. A query that consists only of function words keeps them."""
+    """The distinct tokens of a query, and phrases of them, up to `QUERY_TOKENS_LIMIT`. A query that consists only of function words keeps
+    them."""
     runs = [(run.group(), run.lastgroup) for run in _RUN.finditer(plain(text))]
     kept = [run for run in runs if run[0] not in _STOPWORDS] or runs
     found = (token for written, script in kept for token in (_pairs(written) if script == "unspaced" else _word(written).asked))
@@ -109,16 +113,17 @@ def query_tokens(text: str) -> list[str]:
 
 
 def weighed_query_tokens(text: str, known: Set[str] = frozenset()) -> list[str]:
-    """The tokens of a query; where spaces are not always written, each as often as it counts, so that a word has the weight of one word in any script.
+    """The tokens of a query; where spaces are not always written, each as often as it counts, so that a word has the weight of one word in
+    any script.
 
-    A word in Latin letters is one token, and its weight is `WORD_WEIGHT`. One in katakana is searched as a whole, and by its first three and its last
-    characters, which compounds share with their parts; バージョン and リージョン share only the last. One of two or three characters is so only if it is
-    among `known` phrases of tokens. A long query stays as it is.
+    A word in Latin letters is one token, and its weight is `WORD_WEIGHT`. One in katakana is searched as a whole, and by its first three
+    and its last characters, which compounds share with their parts; バージョン and リージョン share only the last. One of two or three characters is
+    so only if it is among `known` phrases of tokens. A long query stays as it is.
     """
     found = query_tokens(text)
     if len(found) > QUERY_TOKENS_LIMIT // WORD_WEIGHT or not any(map(is_unspaced, found)):
         return found
-    words = [_pairs(word) for word in dict.fromkeys(_KATAKANA_WORD.findall(plain(text)))]
+    words = [_pairs(word) for word in dict.fromkeys(KATAKANA_WORD.findall(plain(text)))]
     words = [pairs for pairs in words if len(pairs) > 2 or " ".join(pairs) in known]
     replaced = {pair for pairs in words for pair in pairs}
     weighed = [token for token in found if token not in replaced for _ in range(1 if is_unspaced(token) else WORD_WEIGHT)]
@@ -131,13 +136,35 @@ def _last_part(pairs: Sequence[str]) -> Sequence[str]:
 
 
 def query_phrases(text: str) -> list[str]:
-    """The pairs of words that stand side by side in a query, without function words. Where no spaces are written, pairs are tokens already."""
+    """The pairs of words that stand side by side in a query, without function words. Where no spaces are written, pairs are tokens
+    already."""
     runs = ((run.group(), run.lastgroup) for run in _RUN.finditer(plain(text)))
     read = chain.from_iterable(
         _word(written).stored if script == "word" and written not in _STOPWORDS else (None,) for written, script in runs
     )
     pairs = dict.fromkeys(f"{word} {after}" for word, after in pairwise(read) if word and after)
     return list(pairs)[:QUERY_PHRASES_LIMIT]
+
+
+def fragments(text: str) -> frozenset[str]:
+    """The pairs of hiragana in a query that are no part of a word of hiragana, such as りた of 作りたい: they rank, and find nothing alone.
+
+    Such a word begins with its run, unless that is the ending of a kanji, and behind a particle; it ends before the next one.
+    """
+    among: set[str] = set()
+    of_words: set[str] = set()
+    plain_text = plain(text)
+    for run in _HIRAGANA_RUN.finditer(plain_text):
+        kana, before = run.group(), plain_text[max(run.start() - 1, 0) : run.start()]
+        among.update(map("".join, pairwise(kana)))
+        begin = int(before.isalnum() and kana[0] in _PARTICLES)
+        if not begin and is_single_kanji(before):
+            begin = len(kana)
+        while begin < len(kana):
+            end = next((index for index in range(begin + 2, len(kana)) if kana[index] in _PARTICLES), len(kana))
+            of_words.update(map("".join, pairwise(kana[begin:end])))
+            begin = end + 1
+    return frozenset(among - of_words)
 
 
 def is_function_word(word: str) -> bool:
@@ -156,8 +183,9 @@ def is_single_kanji(token: str) -> bool:
 
 
 def is_grammar(token: str) -> bool:
-    """Whether a token of a Japanese question is made of particles, endings, honorifics or what asks, is a single hiragana, or lies across two words (は何, 前は)."""
-    return token in _GRAMMAR_TOKENS or _HIRAGANA.fullmatch(token) is not None or _BEFORE_OTHER_SCRIPT.fullmatch(token) is not None
+    """Whether a token of a Japanese question is made of particles, endings, honorifics or what asks, is a single hiragana, or lies across
+    two words (は何, 前は)."""
+    return token in _GRAMMAR_TOKENS or _NO_WORD.fullmatch(token) is not None
 
 
 def jaccard(first: Set[str], second: Set[str]) -> float:
@@ -172,13 +200,17 @@ def _tokens_of_short(text: str) -> tuple[str, ...]:
 
 def _tokens_of(text: str) -> list[str]:
     result: list[str] = []
-    for run in _RUN.finditer(plain(text)):
-        result += _pairs(run.group()) if run.lastgroup == "unspaced" else _word(run.group()).stored
+    for unspaced, word, symbol in _RUN.findall(plain(text)):
+        if word:
+            result += (_known_word(word) if len(word) <= LONGEST_WORD else _read_word(word))[0]
+        else:
+            result += _pairs(unspaced) if unspaced else symbol
     return result
 
 
 class _Word(NamedTuple):
-    """The tokens that a text has for a word, its parts before the whole; and those by which a query finds it, the whole and all parts in a row first."""
+    """The tokens that a text has for a word, its parts before the whole; and those by which a query finds it, the whole and all parts in a
+    row first."""
 
     stored: tuple[str, ...]
     asked: tuple[str, ...]
@@ -200,7 +232,7 @@ def _read_word(written: str) -> _Word:
     core = written.removeprefix(".").rstrip("+#♯")
     start = written.index(core)
     before, after = _SIGNS.get(written[:start], ""), _SIGNS.get(written[start + len(core) :], "")
-    parts = _JOINTS.split(_NUMBER_POINT.sub(_POINT, core))
+    parts = [part.replace(".", _POINT) for part in _JOINTS.split(core)]
     read = [_stemmed(part) for part in parts]
     if len(parts) == 1 and not (before or after):
         return _single(parts[0], read[0])

@@ -1,11 +1,14 @@
-"""The words of each language that rules are about, one table each: particles, pronouns, honorifics, weekdays. They are data: `en.toml` and `ja.toml`."""
+"""The words of each language that rules are about, one table each: particles, pronouns, honorifics, weekdays. They are data, in
+`en.toml` and `ja.toml`, and so is how kana and Latin letters sound, in `sounds.toml`.
+"""
 
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
 
 _FILES = {
-    language: tomllib.loads((resources.files("memory_mcp.lexicon") / f"{language}.toml").read_text("utf-8")) for language in ("en", "ja")
+    language: tomllib.loads((resources.files("memory_mcp.lexicon") / f"{language}.toml").read_text("utf-8"))
+    for language in ("en", "ja", "sounds")
 }
 
 

@@ -13,7 +13,7 @@ import unicodedata
 from urllib.parse import unquote
 
 from memory_mcp.errors import InvalidPersonaName
-from memory_mcp.language.unfilled import is_unfilled
+from memory_mcp.language.unstorable import is_unfilled
 
 NAME_LIMIT = 200
 # What the store of a pool is called among the stores of personas: no persona's name begins with a blank, and no persona's directory with @.

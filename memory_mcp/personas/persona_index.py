@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import apsw
 
 from memory_mcp.errors import StoreDamaged, StoreError
-from memory_mcp.language.romaji import reading
+from memory_mcp.language.sound import reading
 from memory_mcp.personas.directories import IDENTITY_NAME, identity, is_persona
 from memory_mcp.personas.names import directory_name, fold
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, PRIVATE_FILE

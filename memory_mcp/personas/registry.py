@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
-from memory_mcp.language.romaji import reading
+from memory_mcp.language.sound import reading
 from memory_mcp.personas import atomic_replace, cells
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.directories import (

@@ -18,7 +18,8 @@ from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.speakers import is_assistant
 from memory_mcp.language.tokens import query_tokens
 from memory_mcp.personas.registry import Persona
-from memory_mcp.relate.rules import LONGEST, Sign, news, sign_of_news
+from memory_mcp.relate.news import news
+from memory_mcp.relate.rules import LONGEST, Sign, sign_of_news
 from memory_mcp.store import memories, memory_dates, operations
 from memory_mcp.store.graph import background_tasks, memory_links
 from memory_mcp.store.graph.memory_links import Link
@@ -113,7 +114,7 @@ def undo(persona: Persona, newer: str, earlier: str, now: datetime) -> str:
         made_by = memory_links.undo_newer(connection, ends[newer].id, ends[earlier].id) if len(ends) == 2 else None
         if made_by is None:
             raise MemoryNotFound(f"{newer} is not linked as newer than {earlier}", "", "Take both keys from the links of a memory")
-        operation = Operation("unlink", newer, now, before={"newer_than": earlier, "method": made_by})
+        operation = Operation("unlink", newer, now, before={"method": made_by})
         operations.record(connection, operation)
         return made_by, operation
 

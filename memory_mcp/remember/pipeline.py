@@ -6,7 +6,7 @@ An answer means that the memory is on the disk and can be found.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,14 +18,13 @@ from memory_mcp.domain import Chunk, Clash, Draft, Filters, Memory, Outcome, Rem
 from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
 from memory_mcp.graph.update import entity_linking
 from memory_mcp.language.budget import preview
-from memory_mcp.language.chunk import split
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.restatement import ALIKE, is_nearer, restates
+from memory_mcp.language.sentences import split
 from memory_mcp.language.tokens import is_single_kanji, jaccard, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import RETRY_WINDOW, is_stricter, settle
-from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
+from memory_mcp.remember.validation import redacted
 from memory_mcp.store import expiry, memories, operations, replacements, trash
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
@@ -60,66 +59,35 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
         )
     if operation:
         persona.log.append(persona.name, operation)
-    compared = _compared(persona, draft, key)
+    similar, rivals = _compared(persona, draft, key)
     stored = operation is not None and operation.operation == "create"
     return Remembered(
         key,
         stored,
-        compared.similar,
-        compared.rivals,
+        similar,
+        rivals,
         redaction.redacted,
         redaction.flagged,
         related=related,
         expires_at=expires_at,
-        repeating=compared.repeating,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """Current memories nearly equal to a new one, the keys of others that replace the same predecessor, and those that still state what it stated."""
-
-    similar: tuple[Similar, ...] = ()
-    rivals: tuple[str, ...] = ()
-    repeating: tuple[Similar, ...] = ()
 
 
 @spanned("similar")
-def _compared(persona: Persona, draft: Draft, key: str) -> _Compared:
-    """The memory is stored already, so a failure here is only logged."""
+def _compared(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ...], tuple[str, ...]]:
+    """Current memories nearly equal to a new one, and the keys of others that replace the same predecessor. The memory is stored already, so a failure here
+    is only logged."""
     try:
         with persona.database.read() as connection:
-            similar = _similar(connection, draft.content, except_key=key)
-            if not draft.supersedes:
-                return _Compared(similar)
-            rivals = replacements.successors(connection, draft.supersedes)
-            return _Compared(similar, tuple(rival for rival in rivals if rival != key), _repeating(connection, draft, key))
+            rivals = replacements.successors(connection, draft.supersedes) if draft.supersedes else []
+            return _similar(connection, draft.content, except_key=key), tuple(rival for rival in rivals if rival != key)
     except StoreError as error:
         logger.warning("%s of %s is stored, and could not be compared: %s", key, persona.name, error)
-        return _Compared()
-
-
-def _repeating(connection: apsw.Connection, draft: Draft, key: str) -> tuple[Similar, ...]:
-    """Current memories that still state what this draft's predecessor stated."""
-    return tuple(
-        _as_similar(memory, similarity)
-        for predecessor in memories.by_keys(connection, [str(draft.supersedes)]).values()
-        for memory, similarity in _near(connection, predecessor.content, key, least=ALIKE)
-        if restates(memory.content, predecessor.content) and is_nearer(memory.content, predecessor.content, draft.content)
-    )
+        return (), ()
 
 
 def _similar(connection: apsw.Connection, content: str, except_key: str) -> tuple[Similar, ...]:
     """Current memories with nearly the tokens of `content`, the most similar first."""
-    return tuple(_as_similar(memory, similarity) for memory, similarity in _near(connection, content, except_key, SIMILARITY_FLOOR))
-
-
-def _as_similar(memory: Memory, similarity: float) -> Similar:
-    return Similar(memory.key, round(similarity, 2), preview(memory.content))
-
-
-def _near(connection: apsw.Connection, content: str, except_key: str, least: float) -> list[tuple[Memory, float]]:
-    """Current memories, each with the Jaccard index of its tokens and those of `content` if it has at least `least`; the most similar first."""
     wanted = dict.fromkeys(tokens(content))
     pairs = [token for token in wanted if not is_single_kanji(token)][: LOOKUP_TOKENS * 2] or list(wanted)
     lookup = (bm25_index.rarer(connection, pairs, LOOKUP_ROWS) or pairs)[:LOOKUP_TOKENS]
@@ -127,9 +95,10 @@ def _near(connection: apsw.Connection, content: str, except_key: str, least: flo
     near = [
         (memory, similarity)
         for memory in memories.by_ids(connection, candidates).values()
-        if memory.key != except_key and (similarity := jaccard(wanted.keys(), set(tokens(memory.content)))) >= least
+        if memory.key != except_key and (similarity := jaccard(wanted.keys(), set(tokens(memory.content)))) >= SIMILARITY_FLOOR
     ]
-    return sorted(near, key=lambda pair: -pair[1])[:SIMILAR_LIMIT]
+    nearest = sorted(near, key=lambda pair: -pair[1])[:SIMILAR_LIMIT]
+    return tuple(Similar(memory.key, round(similarity, 2), preview(memory.content)) for memory, similarity in nearest)
 
 
 def remember_many(
@@ -189,8 +158,8 @@ def _store(
 
 
 def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int, datetime | None]:
-    """Adds the new relations of a repeated write to the stored memory, extends its expiry if the write's is later, and records the repetition.
-    Returns the operation, the number of added relations, and when the memory expires."""
+    """Adds the new relations of a repeated write to the stored memory, and what it replaces, extends its expiry if the write's is later, and records the
+    repetition. Returns the operation, the number of added relations, and when the memory expires."""
     memory = memories.by_keys(connection, [key])[key]
     added = entity_linking.add_missing_relations(connection, memory.id, draft.relations, now) if draft.relations else ()
     after: dict[str, Any] = {}
@@ -198,6 +167,9 @@ def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: date
         bm25_index.refresh(connection, [memory.id])
         index_queue.enqueue(connection, [memory.id])
         after["relations"] = [f"{relation.source} > {relation.relation} > {relation.target}" for relation in added]
+    if draft.supersedes and memory.supersedes is None:
+        _replace(connection, memory, draft.supersedes, now)
+        after["supersedes"] = draft.supersedes
     expires_at = max(memory.expires_at, draft.expires_at) if memory.expires_at and draft.expires_at else None
     if expires_at != memory.expires_at:
         expiry.set_expiry(connection, memory.id, expires_at)
@@ -277,6 +249,24 @@ def _insert(
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)
     return [memory_id, *replaced], operation
+
+
+def _replace(connection: apsw.Connection, memory: Memory, key: str, now: datetime) -> None:
+    """Makes a stored memory replace the one with this key.
+
+    Raises:
+        MemoryNotFound: no memory has the key.
+        InvalidInput: it is the memory itself, or replaces it.
+    """
+    replaced = list(memories.by_keys(connection, [key]).values())
+    if not replaced:
+        raise unknown_predecessor(key)
+    ids = [replaced[0].id, *replacements.replaced_by(connection, replaced)]
+    if memory.id in ids:
+        raise InvalidInput(f"{memory.key} can't replace {key}", "it is the same memory, or that one replaces it", "Leave supersedes out")
+    memories.set_predecessor(connection, memory.id, key)
+    trash.update_graph(connection, ids, now)
+    _update_indexes(connection, [memory.id, *ids])
 
 
 def unknown_predecessor(key: str) -> MemoryNotFound:

@@ -10,12 +10,12 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Expiry, Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.graph.update import entity_linking
-from memory_mcp.language.chunk import split
-from memory_mcp.language.experience_text import read
 from memory_mcp.language.privacy.redaction import Redaction
+from memory_mcp.language.sentences import split
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.redact import update_flags, version_redacted
+from memory_mcp.remember.validation import update_flags, version_redacted
 from memory_mcp.store import expiry, memories, memory_merges, operations, summary_rows, trash, versions
+from memory_mcp.store.experience_text import read
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index

@@ -3,8 +3,8 @@
 Nothing is scored here. The database is read in one snapshot.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from functools import partial
 from itertools import chain
@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_mcp.domain import Filters, Origin, Question, TimeRange
-from memory_mcp.language.forgetting_curve import forgetting_curve
+from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
+from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
+from memory_mcp.language.analysis import analysis
 from memory_mcp.language.tokens import tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.meaning import NOT_NEAR, Meaning, from_meaning, similarities
@@ -25,12 +27,15 @@ from memory_mcp.search.roles import assistants_among
 from memory_mcp.store import feedback, memories, memory_dates, memory_usage
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.bm25_index import Terms
+from memory_mcp.store.memory_usage import forgetting_curve
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.tracing import spanned
 
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
 CANDIDATES_PER_NAMED_DATE = 10
+# What is near to a statement has some of its rarest tokens.
+STATEMENT_TOKENS = 12
 
 # Too much happens in a named time of more than a month, such as a year, for it to decide: it counts this share.
 DECISIVE, LONG_TIME_SHARE = timedelta(days=35), 0.5
@@ -106,6 +111,13 @@ class Search:
     question: Question
     asked: Asked
     meaning: Meaning
+    _origins: dict[int, Origin] = field(default_factory=dict)
+
+    def origins(self, memory_ids: Collection[int]) -> dict[int, Origin]:
+        """Memory → its times, source and session, read once in a search."""
+        if new := [memory_id for memory_id in memory_ids if memory_id not in self._origins]:
+            self._origins.update(memories.origins(self.connection, new))
+        return {memory_id: self._origins[memory_id] for memory_id in memory_ids if memory_id in self._origins}
 
     @property
     def limit(self) -> int:
@@ -129,21 +141,42 @@ def from_sources(search: Search) -> Candidates:
     return rows_of(search, dict.fromkeys([*known, *written]), words=words, times=written) if written else found
 
 
+def near_in_graph(
+    search: Search, named: QueryEntities, by_meaning: EntitiesByMeaning, otherwise: Callable[[], Sequence[tuple[int, float]]]
+) -> Candidates:
+    """The memories near the entities that the query names or means, or that the best of those lead to which it finds `otherwise`; with the words of the
+    rest of the query."""
+    near = memories_near_entities(search.connection, search.question, named.shares or by_meaning.shares, otherwise)
+    terms = search.asked.terms(named.rest, beside_vectors=False)
+    words = lexical_matches(search, named.rest, terms, search.question.filters, 0, list(near))
+    return rows_of(search, dict.fromkeys([*near, *words]), words=words, graph=near)
+
+
+def with_associated(search: Search, candidates: Candidates, evidence: GraphEvidence) -> Candidates:
+    """The candidates and the further memories that the graph associates with the best of them."""
+    known = {memory_id for _, memory_id in candidates.keys}
+    further = [memory_id for memory_id in evidence.memories if memory_id not in known]
+    together = joined([candidates, rows_of(search, further)]) if further else candidates
+    return replace(
+        together,
+        graph=np.array([evidence.memories.get(memory_id, 0.0) for _, memory_id in together.keys]),
+        is_certain=np.array([memory_id in evidence.certain for _, memory_id in together.keys], bool),
+    )
+
+
 def rows_of(
     search: Search,
     memory_ids: Iterable[int],
     *,
     words: Mapping[int, float] = NOTHING,
     graph: Mapping[int, float] = NOTHING,
-    certain: frozenset[int] = frozenset(),
     times: Mapping[int, Times] = NO_TIMES,
 ) -> Candidates:
     """These memories with all that is known of them. `words` has the lexical score of all that match, `graph` the association of those that have one;
     `times` are those of memories whose text names them without a year. A memory that has no vector yet has no cosine."""
     connection, asked, ids = search.connection, search.asked, list(memory_ids)
-    by_id = memories.origins(connection, ids)
-    ids = [memory_id for memory_id in ids if memory_id in by_id]
-    origins = [by_id[memory_id] for memory_id in ids]
+    by_id = search.origins(ids)
+    ids, origins = list(by_id), list(by_id.values())
     near = similarities(connection, search.meaning, ids)
     nearest = [near.get(memory_id, NOT_NEAR) for memory_id in ids]
     named = {**memory_dates.of_memories(connection, ids), **times} if asked.time.dates else {}
@@ -164,7 +197,7 @@ def rows_of(
         # A person may have an assistant's name.
         is_assistants=np.array([origin.source in assistants and origin.role != "user" for origin in origins], bool),
         graph=_column(ids, graph),
-        is_certain=np.array([memory_id in certain for memory_id in ids], bool),
+        is_certain=np.zeros(len(ids), bool),
         retention=_column(ids, _retention(search, ids)),
         judged=np.array([opinions.get(memory_id, _NO_OPINION)[0] for memory_id in ids]),
         verdicts=[opinions.get(memory_id, _NO_OPINION)[1] for memory_id in ids],
@@ -192,6 +225,9 @@ def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, f
     """The best lexical matches, and those of `others` that match: by id, with their BM25 score. Where an assistant said some of the best, as many of what
     people said are added."""
     asked, filters = search.asked, search.question.filters
+    if search.question.is_statement:
+        rarest = bm25_index.shared(search.connection, analysis(search.question.query).query_tokens, STATEMENT_TOKENS)
+        return dict(bm25_index.search(search.connection, Terms(rarest), filters, limit, others, search.persona.words)) if rarest else {}
     sounds = as_synonyms(search.connection, search.persona.words.stored, asked.time.words) if limit else ()
     terms = asked.terms(beside_vectors=search.meaning.index is not None, same_sound=sounds)
     matches = partial(lexical_matches, search, asked.time.words, terms)
@@ -200,7 +236,7 @@ def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, f
     # People's are nearly always among twice as many, and another search costs as much as this one.
     twice = matches(filters, 2 * limit, others)
     best, rest = list(twice)[:limit], list(twice)[limit:]
-    origins = memories.origins(search.connection, twice if len(twice) > limit else ())
+    origins = search.origins(twice if len(twice) > limit else ())
     assistants = assistants_among(search.persona, [origins[memory_id] for memory_id in best if memory_id in origins])
     by_people = [memory_id for memory_id in twice if assistants and origins[memory_id].source not in assistants][:limit]
     chosen = {*best, *by_people, *others}

@@ -15,14 +15,14 @@ from memory_mcp.language.low_value import low_value
 from memory_mcp.language.tokens import jaccard, query_tokens, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context_budget import ORDER, Layer, Layered, shared
-from memory_mcp.search.moved_plans import still_upcoming
-from memory_mcp.search.outdated import outdated
+from memory_mcp.search.newer import upcoming
 from memory_mcp.search.page import statement_of
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools
 from memory_mcp.search.roles import by_assistant
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.store import memories
+from memory_mcp.store.graph import memory_links
 from memory_mcp.store.summary_rows import EXTRACTIVE, MADE_BY
 from memory_mcp.store.vectors.index_cache import IndexCache
 
@@ -36,8 +36,8 @@ LATEST_POOLS, SUMMARIES_POOL = (20, 60), 20
 SAME_SUMMARY, SAME_LATEST = 0.6, 0.5
 # So many of an assistant's lines are among the latest memories.
 ASSISTANTS_LINES = 1
-# So many of the latest memories have a place whatever else there is.
-KEPT_FOR_LATEST = 2
+# So many of the latest memories have a place whatever else there is, and so many places that nobody takes are the topic's.
+KEPT_FOR_LATEST, SPARE_FOR_TOPIC = 2, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +77,26 @@ def context(
         latest = list(map(_whole, latest_of(connection, replace(filters, session_id=session_id))))
         plans, summaries = list[Memory](), list[Memory]()
         if not filters:
-            plans = still_upcoming(connection, persona.words, now, until, settings.zone, AT_MOST) if layers.upcoming else []
+            plans = upcoming(connection, now, until, settings.zone, AT_MOST) if layers.upcoming else []
             summaries = memories.recent(connection, Filters(kind="summary"), SUMMARIES_POOL) if layers.summaries else []
-    recalled, most = None, layers.semantic + layers.summaries
-    if query and most:
-        question = Question(query=query, top_k=most + SPARE_MATCHES, max_tokens=100_000)
+    recalled = None
+    if query and layers.semantic:
+        question = Question(query=query, top_k=layers.semantic + SPARE_FOR_TOPIC + SPARE_MATCHES, max_tokens=100_000)
         recalled = recall(persona, question, pools, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
     if pools and len(latest) < layers.recent and not session_id:
         latest += latest_of_pools(persona, pools, lambda connection: latest_of(connection, Filters(unexpired_at=now)))
     places = _Places()
-    places.take("core", map(_whole, core), layers.core)
-    informative = [hit for hit in recalled.hits if places.has_none(hit) and not low_value(hit.memory.content)] if recalled else []
-    topical = diverse(informative, len(informative), layers.mmr_lambda)
     kept = min(KEPT_FOR_LATEST, layers.recent)
+    places.take("core", map(_whole, core), places.left - kept)
+    holding = [hit for hit in recalled.hits if not hit.memory.superseded_by] if recalled else []
+    informative = [hit for hit in holding if places.has_none(hit) and not low_value(hit.memory.content)]
+    topical = diverse(informative, len(informative), layers.mmr_lambda)
     places.take("semantic", topical, min(layers.semantic, places.left - kept))
     places.take("upcoming", map(_whole, plans), min(layers.upcoming, places.left - kept))
     for_summaries = min(layers.summaries, places.left - kept)
     fresh = _different_first(places.unsaid(latest), layers.recent)
     places.take("summary", _adding(summaries, [*places.hits, *fresh[: places.left - for_summaries]]), for_summaries)
-    places.take("semantic", topical, min(layers.summaries, places.left - len(fresh)))
+    places.take("semantic", topical, min(SPARE_FOR_TOPIC, places.left - len(fresh)))
     places.take("recent", _different_first(places.unsaid(latest), min(layers.recent, places.left)), layers.recent)
     return Context(shared(places.in_order, max_tokens, query_tokens(query)), recalled)
 
@@ -155,7 +156,7 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
 
 
 def _latest(persona: Persona, connection: apsw.Connection, filters: Filters, wanted: int) -> list[Memory]:
-    """The latest informative memories, as many as are `wanted` or as there are among the latest, without those that say what others replaced.
+    """The latest informative memories, as many as are `wanted` or as there are among the latest, without those that no longer hold because of another.
 
     Agents say a lot while they work: of the lines of assistants only the `ASSISTANTS_LINES` latest, unless nobody else spoke.
     """
@@ -168,7 +169,7 @@ def _latest(persona: Persona, connection: apsw.Connection, filters: Filters, wan
         if len(shown) >= wanted or len(latest) < pool:
             break
     shown = shown if len(shown) > ASSISTANTS_LINES else informative
-    dropped = outdated(connection, shown, [memory.id for memory in shown if memory.supersedes])
+    dropped = memory_links.newest(connection, [memory.id for memory in shown], Filters())
     return [memory for memory in shown if memory.id not in dropped]
 
 

@@ -18,7 +18,7 @@ Layered = tuple[Layer, Hit]
 # where a quarter is too little to show anything, the first of the others gets what shows it shortened.
 CORE_SHARE, LARGEST_SHARE, KEPT_SHARE = 2, 4, 4
 # What a summary costs at most, besides its labels.
-SUMMARY_TOKENS = 120
+SUMMARY_TOKENS = 80
 LEAST_SHOWN = HIT_OVERHEAD_TOKENS + WORTH_CUTTING_TOKENS
 
 

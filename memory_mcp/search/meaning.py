@@ -44,6 +44,7 @@ class Meaning:
     weight: float = USUAL.weight
     centers: Centers | None = None
     replaced: Replacement | None = None
+    is_statement: bool = False
 
     def own_centers(self) -> Vectors | None:
         """What the statements of this persona share, by language."""
@@ -53,6 +54,8 @@ class Meaning:
         """The vectors of the query and of the guess, apart from what questions and statements share."""
         if self.centers is None or own is None:
             return np.stack(self.vectors)
+        if self.is_statement:
+            return _apart(np.stack(self.vectors), own)
         query, *guesses = self.vectors
         language = nearest_rows(query[None], self.centers.questions)
         center = self.centers.questions[language] + own[language] - self.centers.statements[language]
@@ -78,13 +81,13 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
     if index is None or not index.count:
         return Meaning(skipped="nothing_embedded_yet", generation=embedder.generation, replaced=replaced)
     try:
-        vectors = [embedder.embed_query(question.query)]
+        vectors = [] if question.is_statement else [embedder.embed_query(question.query)]
         if question.hypothetical:
             vectors.append(embedder.embed_documents([question.hypothetical], is_awaited=True)[0])
     except EncoderFailed:
         return Meaning(skipped="embedder_failed", generation=embedder.generation, replaced=replaced)
     weight = ranking_of(embedder.name).weight
-    return Meaning(tuple(vectors), index, None, embedder.generation, weight, embedder.centers, replaced)
+    return Meaning(tuple(vectors), index, None, embedder.generation, weight, embedder.centers, replaced, question.is_statement)
 
 
 @spanned("meaning")

@@ -1,7 +1,7 @@
 """Words of a question that a store has in another script, found by their sound: 沢渡 for さわたり, Greta for グレタ, 千景 for Chikage.
 
-A word with お or ご is the same without it: 仕事 for おしごと, おちゃ for お茶. Words in katakana and in Latin letters are delimited by other characters. In a run of hiragana a word lies between the beginning of a text, a sign or
-a particle, and the end, a particle or an honorific.
+A word with お or ご is the same without it: 仕事 for おしごと, おちゃ for お茶. Words in katakana and in Latin letters are delimited by other
+characters. In a run of hiragana a word lies between the beginning of a text, a sign or a particle, and the end, a particle or an honorific.
 """
 
 import re
@@ -12,10 +12,11 @@ from itertools import islice
 
 import apsw
 
+from memory_mcp import lexicon
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
-from memory_mcp.language.kanji_readings import readings_of
-from memory_mcp.language.romaji import in_hiragana
-from memory_mcp.language.spellings import Spelling, to_hiragana, to_katakana
+from memory_mcp.language.kanji import readings_of
+from memory_mcp.language.sound import in_hiragana
+from memory_mcp.language.spelling import Spelling, to_hiragana, to_katakana
 from memory_mcp.language.synonyms import Synonyms, phrase_as_written
 from memory_mcp.language.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, tokens
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
@@ -26,7 +27,8 @@ from memory_mcp.store.lexical.token_frequencies import held
 LEAST_TIMES = round(WORD_WEIGHT / SYNONYM_WEIGHT)
 # The characters of a long query that are read, the words in it that are looked up, and those that are searched in another script.
 CHARACTERS_LIMIT, LOOKED_UP_LIMIT, WORDS_LIMIT = 300, 150, 12
-# The kana of a word in hiragana, which may be two where the store has it in katakana; of a name before an honorific; of what may be written in Latin letters; and of the longest word.
+# The kana of a word in hiragana, which may be two where the store has it in katakana; of a name before an honorific; of what may be written
+# in Latin letters; and of the longest word.
 SHORTEST, SHORTEST_NAME, SHORTEST_IN_LATIN, LONGEST = 3, 2, 4, 9
 
 _WORD = re.compile(
@@ -34,12 +36,12 @@ _WORD = re.compile(
     re.IGNORECASE,
 )
 _KANJI_WORD = re.compile(f"(?<![{HAN}])([おご]?)([{HAN}]{{1,3}})(?![{HAN}])")
-_PARTICLES = "はがをにでともへのやな"
+_PARTICLES = "".join(lexicon.words("ja", "particles"))
 _BEFORE = re.compile(
     f"(?<![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])|(?<=[{LATIN}])(?![{_PARTICLES}])|(?<=[{_PARTICLES}])|(?<=から)|(?<=まで)|(?<=より)",
     re.IGNORECASE,
 )
-_HONORIFIC = re.compile("(?<!たく)さん|ちゃん|くん|さま")
+_HONORIFIC = re.compile(f"(?<!たく)(?:{'|'.join(lexicon.words('ja', 'honorifics'))})")
 _AFTER = re.compile(
     f"[{_PARTICLES}だ]|から|まで|より|です|って|した|する|(?<![{_PARTICLES}])(?![{HIRAGANA}ー])|(?![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])",
     re.IGNORECASE,
@@ -80,8 +82,8 @@ def in_other_scripts(connection: apsw.Connection, stored: StoredWords, text: str
 
 
 def as_synonyms(connection: apsw.Connection, stored: StoredWords, query: str) -> list[Synonyms]:
-    """The same, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two. Between Latin letters and another script it counts at
-    least like a word."""
+    """The same, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two. Between Latin letters and another script it
+    counts at least like a word."""
     text = unicodedata.normalize("NFKC", query)
     by_word: dict[tuple[str, bool], dict[str, None]] = {}
     for spelling in in_other_scripts(connection, stored, text):
@@ -107,7 +109,8 @@ def _words(stored: StoredWords, text: str) -> Iterator[_Word]:
 
 
 def _is_word(stored: StoredWords, text: str, start: int, end: int) -> bool:
-    """Whether a part of a run of hiragana may be a word: a name before an honorific, or what is before a particle, and not grammar itself."""
+    """Whether a part of a run of hiragana may be a word: a name before an honorific, or what is before a particle, and not grammar
+    itself."""
     is_name = end - start >= SHORTEST_NAME and _HONORIFIC.match(text, end)
     is_enough = end - start >= SHORTEST or stored.has_in_katakana(to_katakana(text[start:end]))
     is_whole = is_enough and _AFTER.match(text, end) and not _NO_WORD.match(text, start)
@@ -126,7 +129,7 @@ def _polite_of_kanji(stored: StoredWords, text: str) -> Iterator[Spelling]:
     """The words in kanji that the store has in hiragana, behind お or ご: おしごと of 仕事."""
     for match in _KANJI_WORD.finditer(text):
         prefix, kanji = match.groups()
-        kana = [f"{first}{reading}" for reading in readings_of(kanji) if prefix or len(reading) >= SHORTEST for first in prefix or "おご"]
+        kana = [f"{first}{reading}" for reading in readings_of(kanji) if len(reading) >= SHORTEST_NAME for first in prefix or "おご"]
         yield from (Spelling(*match.span(), phrase_as_written(word)) for word in kana if stored.has_polite(word))
 
 

@@ -3,25 +3,30 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from memory_mcp import time_limit
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Confirmation, Detail, Hit, Memory
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
-from memory_mcp.language.budget import cut_to_tokens, estimate_tokens
-from memory_mcp.language.chunk import CHUNK_CHARACTERS
-from memory_mcp.language.excerpt import WINDOW_CHARACTERS, Span, excerpt
-from memory_mcp.language.micro_summary import micro_summary
+from memory_mcp.language.budget import WINDOW_CHARACTERS, Span, best_window, cut_to_tokens, estimate_tokens, excerpt
+from memory_mcp.language.sentences import CHUNK_CHARACTERS, micro_summary
 from memory_mcp.language.tokens import normalise
 from memory_mcp.search.candidates import Column
 from memory_mcp.search.meaning import Meaning
-from memory_mcp.search.signals import Scored
+from memory_mcp.search.pooled import Stores, in_pool
+from memory_mcp.search.signals import Order, Scored
+from memory_mcp.store import memory_dates
+from memory_mcp.store.replacements import confirmed_memories
+from memory_mcp.store.vectors import chunks
 from memory_mcp.tracing import spanned
 
+# Further candidates that are read, in case some say the same as others.
+SPARE_FOR_REPEATED = 5
 # Tokens of a hit besides its text, where an answer is read as text: key, dates and age, and punctuation.
 HIT_OVERHEAD_TOKENS = 14
 WORTH_CUTTING_TOKENS = 40
@@ -61,6 +66,24 @@ class Floor:
         return [row for row in rows if measured[row] >= self.least]
 
 
+@dataclass(frozen=True, slots=True)
+class Best:
+    """What was read of the best rows: the memories, what each says and what confirms it, the spans of their nearest chunks, and the rows that are `gone`
+    since they were found."""
+
+    memories: dict[int, Memory] = field(default_factory=dict)
+    statements: dict[int, Statement] = field(default_factory=dict)
+    confirmations: dict[int, Confirmation] = field(default_factory=dict)
+    spans: dict[int, Span] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
+
+    def part(self, row: int, words: Sequence[str]) -> Span:
+        """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
+        time_limit.check()
+        content = self.memories[row].content
+        return best_window(content, words, self.spans.get(row) or (0, len(content)))
+
+
 def floor_for(settings: Settings, models: Models, meaning: Meaning, *, reranked: bool) -> Floor:
     """The floor of an answer, on the scale of the model that judges its hits.
 
@@ -78,6 +101,39 @@ def _of_model(settings: Settings, name: str, otherwise: float = 0.0) -> float:
     """The value in `min_scores` for the model's name, with or without its organization or directory."""
     floors = settings.min_scores
     return floors.get(name, next((least for model, least in floors.items() if own_name(model) == own_name(name)), otherwise))
+
+
+def read_best(stores: Stores, order: Order, floor: Floor, *, is_whole: bool) -> Best:
+    """The memories that may be shown, or the whole pool, which only a cross-encoder needs: first as many as are shown, then others, if some say the same."""
+    best, keys, count = Best(), order.scored.candidates.keys, order.scored.asked.question.top_k
+    wanted = order.pool if is_whole else floor.passing(order.scored, order.pool)[: count + SPARE_FOR_REPEATED]
+    for some in (wanted,) if is_whole else (wanted[:count], wanted[count:]):
+        time_limit.check()
+        stores.each(lambda number, some=some: _read_from(stores, number, order, some, best), {keys[row][0] for row in some})  # type: ignore[misc]
+        best.gone.update(row for row in some if row not in best.memories)
+        if len(distinct([row for row in some if row not in best.gone], best.statements, count)[0]) == count:
+            break
+    return best
+
+
+def _read_from(stores: Stores, number: int, order: Order, rows: Sequence[int], best: Best) -> None:
+    candidates, now = order.scored.candidates, order.scored.asked.now
+    by_id = {candidates.keys[row][1]: row for row in rows if candidates.keys[row][0] == number}
+    with stores[number].database.read_briefly() as connection:
+        found, confirmed = confirmed_memories(connection, list(by_id), now)
+        current = {memory_id: memory for memory_id, memory in found.items() if not (memory.deleted_at or memory.superseded_by)}
+        said = {memory_id: statement_of(memory) for memory_id, memory in current.items()}
+        if len(set(said.values())) < len(said):  # 「今日は走った」 of another day is another statement
+            times = memory_dates.of_memories(connection, [memory_id for memory_id, (_, stated) in said.items() if stated is None])
+            said |= {memory_id: (said[memory_id][0], tuple(named)) for memory_id, named in times.items()}
+        nearest = [chunk for row in by_id.values() if (chunk := candidates.chunks[row]) is not None]
+        spans = chunks.spans(connection, nearest) if nearest else {}
+    for memory_id, memory in current.items():
+        row = by_id[memory_id]
+        best.memories[row], best.statements[row] = in_pool(stores.pool(number), memory), said[memory_id]
+        best.confirmations[row] = replace(confirmed[memory_id], judged=candidates.verdicts[row] or None)
+        if (chunk := candidates.chunks[row]) in spans:
+            best.spans[row] = spans[chunk]
 
 
 @spanned("page")

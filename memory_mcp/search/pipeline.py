@@ -5,40 +5,34 @@ the pipeline that ran and what was missing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-
-import numpy as np
 
 from memory_mcp import time_limit
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Confirmation, Memory, Question, Recalled
+from memory_mcp.domain import Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesByMeaning, entities_by_meaning
-from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, entities_in_query, graph_evidence, memories_near_entities
-from memory_mcp.language.budget import line_cost
-from memory_mcp.language.excerpt import WINDOW_CHARACTERS, Span, best_window
+from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, entities_in_query, graph_evidence
+from memory_mcp.language.budget import WINDOW_CHARACTERS, line_cost
 from memory_mcp.personas.names import key_in
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.candidates import Candidates, Search, from_sources, joined, lexical_matches, rows_of
+from memory_mcp.search.candidates import Candidates, Search, from_sources, joined, near_in_graph, with_associated
 from memory_mcp.search.meaning import Meaning, meaning_of
-from memory_mcp.search.page import Floor, Statement, distinct, floor_for, statement_of, within_budget
+from memory_mcp.search.newer import with_newer
+from memory_mcp.search.page import SPARE_FOR_REPEATED, Best, Floor, distinct, floor_for, read_best, within_budget
 from memory_mcp.search.pooled import NO_POOLS, Pools, Stores, in_pool, on_one_scale, without_vectors
 from memory_mcp.search.question import Asked, asked_by
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
 from memory_mcp.search.roles import by_assistant
-from memory_mcp.search.signals import Scored, ordered, scored, supported, why
+from memory_mcp.search.signals import Order, in_order, why
 from memory_mcp.search.unmatched import unmatched, unmatched_dates
-from memory_mcp.store import memories, memory_dates
+from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.replacements import confirmed_memories
-from memory_mcp.store.vectors import chunks, stored_vectors
+from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
 
-POOL_FACTOR = 3
-# Further candidates that are read, in case some say the same as others.
-SPARE_FOR_REPEATED = 5
 # Modes that the time or the graph orders, and no cross-encoder.
 NOT_RERANKED = ("recent", "graph")
 
@@ -64,70 +58,29 @@ def recall(
     with on_behalf_of(persona.name):
         found = stores.each(lambda number: _search(stores, number, asked, models, indexes))
         lead = _lead(found)
-        are_small = all(each.in_small_store for each in found.values())
-        order = _order(_together(stores, found, lead, asked), asked, lead.meaning, in_small_store=are_small)
-        best = _read(stores, order, floor_for(settings, models, lead.meaning, reranked=False), is_whole=_may_rerank(asked, models))
+        order = _ordered(stores, found, lead, asked)
+        best = read_best(stores, order, floor_for(settings, models, lead.meaning, reranked=False), is_whole=_may_rerank(asked, models))
         reranked = _reranked(order, best, models, deadline)
         if reranked.done:
             order = order.sorted_again(reranked.candidates)
         floor = floor_for(settings, models, lead.meaning, reranked=reranked.done)
-        return stores.answered(_page(stores, found, lead, order, best, floor, reranked))
+        page = with_newer(_page(stores, found, lead, order, best, floor, reranked), asked.question, stores, now)
+        return stores.answered(page)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one store has for a question. `in_small_store`: it has so few memories that none of their words is common."""
+    """What one store has for a question, and the `order` of that, unless it changed since. `in_small_store`: it has so few memories that none of their words
+    is common."""
 
     candidates: Candidates
+    order: Order | None
     meaning: Meaning
     by_meaning: EntitiesByMeaning
     in_small_store: bool
     index_lag: int
     relations: Sequence[str]
     unmatched: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """The rows of all hits, best first. The `pool` are those that a cross-encoder reads."""
-
-    scored: Scored
-    rows: Sequence[int]
-
-    @property
-    def _pool_size(self) -> int:
-        return self.scored.asked.question.top_k * POOL_FACTOR
-
-    @property
-    def pool(self) -> Sequence[int]:
-        return self.rows[: self._pool_size]
-
-    @property
-    def rest(self) -> Sequence[int]:
-        return self.rows[self._pool_size :]
-
-    def sorted_again(self, candidates: Candidates) -> "_Order":
-        """The order with another signal of the candidates in the pool."""
-        again = scored(candidates, self.scored.asked, dense_weight=self.scored.meaning, are_apart=self.scored.are_apart)
-        return _Order(again, [*ordered(again, self.pool), *self.rest])
-
-
-@dataclass(frozen=True, slots=True)
-class _Best:
-    """What was read of the best rows: the memories, what each says and what confirms it, the spans of their nearest chunks, and the rows that are `gone`
-    since they were found."""
-
-    memories: dict[int, Memory] = field(default_factory=dict)
-    statements: dict[int, Statement] = field(default_factory=dict)
-    confirmations: dict[int, Confirmation] = field(default_factory=dict)
-    spans: dict[int, Span] = field(default_factory=dict)
-    gone: set[int] = field(default_factory=set)
-
-    def part(self, row: int, words: Sequence[str]) -> Span:
-        """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
-        time_limit.check()
-        content = self.memories[row].content
-        return best_window(content, words, self.spans.get(row) or (0, len(content)))
 
 
 # Reading: the candidates of one store, with the memories that the graph associates with the best of them.
@@ -139,15 +92,22 @@ def _search(stores: Stores, number: int, asked: Asked, models: Models, indexes: 
     named, by_meaning = _entities(persona, question, models) if question.mode == "graph" else (None, EntitiesByMeaning())
     with persona.database.read_briefly() as connection:
         search = Search(number, persona, connection, question, asked, meaning)
-        candidates = from_sources(search) if named is None else _near_in_graph(search, named, by_meaning)
+        if named is None:
+            candidates = from_sources(search)
+        else:
+            candidates = near_in_graph(
+                search, named, by_meaning, lambda: in_order(from_sources(search), asked, meaning, in_small_store=False).leading
+            )
         in_small_store = len(candidates) < bm25_index.FEW_ROWS and bm25_index.is_small(connection)
-        found = _Found(candidates, meaning, by_meaning, in_small_store, 0, (), ())
-        evidence = _associated(search, found, named)
+        order = in_order(candidates, asked, meaning, in_small_store=in_small_store)
+        evidence = _associated(search, order, named)
         if evidence.memories:
-            candidates = _with_associated(search, candidates, evidence)
+            candidates = with_associated(search, candidates, evidence)
         waiting = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
         missing = _missing(search, candidates)
-    return replace(found, candidates=candidates, index_lag=waiting, relations=evidence.relations, unmatched=missing)
+    return _Found(
+        candidates, None if evidence.memories else order, meaning, by_meaning, in_small_store, waiting, evidence.relations, missing
+    )
 
 
 def _entities(persona: Persona, question: Question, models: Models) -> tuple[QueryEntities, EntitiesByMeaning]:
@@ -157,19 +117,11 @@ def _entities(persona: Persona, question: Question, models: Models) -> tuple[Que
     return named, EntitiesByMeaning() if named.shares else entities_by_meaning(persona, question.query, models, QUESTION_FLOOR)
 
 
-def _near_in_graph(search: Search, named: QueryEntities, by_meaning: EntitiesByMeaning) -> Candidates:
-    """The memories near the entities that the query names or means; the rest of the query orders them."""
-    question, asked = search.question, search.asked
-    near = memories_near_entities(
-        search.connection, question, named.shares or by_meaning.shares, lambda: _leading(search, from_sources(search), in_small_store=False)
-    )
-    words = lexical_matches(search, named.rest, asked.terms(named.rest, beside_vectors=False), question.filters, 0, list(near))
-    return rows_of(search, dict.fromkeys([*near, *words]), words=words, graph=near)
-
-
-def _associated(search: Search, found: _Found, named: QueryEntities | None) -> GraphEvidence:
+def _associated(search: Search, order: Order, named: QueryEntities | None) -> GraphEvidence:
     """What the graph associates with the best candidates, and what it states of the entities that the query names."""
     question, fusion = search.question, search.asked.settings.fusion
+    if question.is_statement:  # what is near to a text, not what leads on from there
+        return GraphEvidence()
     weight = fusion.graph_weight_dense if search.meaning.index else fusion.graph_weight
     is_by_meaning_alone = question.mode == "semantic" and search.meaning.index is not None
     leads_on = bool(weight) and question.mode not in NOT_RERANKED and not is_by_meaning_alone
@@ -177,29 +129,11 @@ def _associated(search: Search, found: _Found, named: QueryEntities | None) -> G
         search.connection,
         search.persona.names,
         question,
-        _leading(search, found.candidates, in_small_store=found.in_small_store) if leads_on else (),
+        order.leading if leads_on else (),
         limit=search.limit if leads_on else 0,
         # Filters do not apply to relations, so with a filter none is shown.
         with_relations=question.mode != "recent" and not question.filters,
         named=named,
-    )
-
-
-def _leading(search: Search, candidates: Candidates, *, in_small_store: bool) -> list[tuple[int, float]]:
-    """The best candidates of this store with their scores. What a judgement stands against leads to nothing that would stand before it."""
-    order = _order(candidates, search.asked, search.meaning, in_small_store=in_small_store)
-    return [(candidates.keys[row][1], float(order.scored.score[row])) for row in order.rows[: search.limit] if not candidates.verdicts[row]]
-
-
-def _with_associated(search: Search, candidates: Candidates, evidence: GraphEvidence) -> Candidates:
-    """The candidates and further memories, with their associations."""
-    known = {memory_id for _, memory_id in candidates.keys}
-    further = [memory_id for memory_id in evidence.memories if memory_id not in known]
-    together = joined([candidates, rows_of(search, further)]) if further else candidates
-    return replace(
-        together,
-        graph=np.array([evidence.memories.get(memory_id, 0.0) for _, memory_id in together.keys]),
-        is_certain=np.array([memory_id in evidence.certain for _, memory_id in together.keys], bool),
     )
 
 
@@ -216,6 +150,13 @@ def _missing(search: Search, candidates: Candidates) -> tuple[str, ...]:
 
 
 # Ordering: the candidates of all stores in one table.
+
+
+def _ordered(stores: Stores, found: Mapping[int, _Found], lead: _Found, asked: Asked) -> Order:
+    if lead.order and len(found) == 1:
+        return lead.order
+    are_small = all(each.in_small_store for each in found.values())
+    return in_order(_together(stores, found, lead, asked), asked, lead.meaning, in_small_store=are_small)
 
 
 def _together(stores: Stores, found: Mapping[int, _Found], lead: _Found, asked: Asked) -> Candidates:
@@ -236,17 +177,6 @@ def _lead(found: Mapping[int, _Found]) -> _Found:
     return replace(lead, by_meaning=by_meaning)
 
 
-def _order(candidates: Candidates, asked: Asked, meaning: Meaning, *, in_small_store: bool) -> _Order:
-    time_limit.check()
-    fusion = asked.settings.fusion
-    weight = meaning.weight if fusion.dense_weight is None else fusion.dense_weight
-    result = scored(
-        candidates, asked, dense_weight=1.0 if asked.question.mode == "semantic" else weight, are_apart=meaning.centers is not None
-    )
-    hits = supported(result, in_small_store=in_small_store)
-    return _Order(result, ordered(result, np.flatnonzero(hits).tolist()))
-
-
 # Answering: what is read of the best, and what of that is shown.
 
 
@@ -254,43 +184,11 @@ def _may_rerank(asked: Asked, models: Models) -> bool:
     return models.reranker is not None and asked.question.mode not in NOT_RERANKED
 
 
-def _read(stores: Stores, order: _Order, floor: Floor, *, is_whole: bool) -> _Best:
-    """The memories that may be shown, or the whole pool, which only a cross-encoder needs: first as many as are shown, then others, if some say the same."""
-    best, keys, count = _Best(), order.scored.candidates.keys, order.scored.asked.question.top_k
-    wanted = order.pool if is_whole else floor.passing(order.scored, order.pool)[: count + SPARE_FOR_REPEATED]
-    for some in (wanted,) if is_whole else (wanted[:count], wanted[count:]):
-        time_limit.check()
-        stores.each(lambda number, some=some: _read_from(stores, number, order, some, best), {keys[row][0] for row in some})  # type: ignore[misc]
-        best.gone.update(row for row in some if row not in best.memories)
-        if len(distinct([row for row in some if row not in best.gone], best.statements, count)[0]) == count:
-            break
-    return best
-
-
-def _read_from(stores: Stores, number: int, order: _Order, rows: Sequence[int], best: _Best) -> None:
-    candidates, now = order.scored.candidates, order.scored.asked.now
-    by_id = {candidates.keys[row][1]: row for row in rows if candidates.keys[row][0] == number}
-    with stores[number].database.read_briefly() as connection:
-        found, confirmed = confirmed_memories(connection, list(by_id), now)
-        current = {memory_id: memory for memory_id, memory in found.items() if not (memory.deleted_at or memory.superseded_by)}
-        said = {memory_id: statement_of(memory) for memory_id, memory in current.items()}
-        if len(set(said.values())) < len(said):  # 「今日は走った」 of another day is another statement
-            times = memory_dates.of_memories(connection, [memory_id for memory_id, (_, stated) in said.items() if stated is None])
-            said |= {memory_id: (said[memory_id][0], tuple(named)) for memory_id, named in times.items()}
-        spans = chunks.spans(connection, [chunk for row in by_id.values() if (chunk := candidates.chunks[row]) is not None])
-    for memory_id, memory in current.items():
-        row = by_id[memory_id]
-        best.memories[row], best.statements[row] = in_pool(stores.pool(number), memory), said[memory_id]
-        best.confirmations[row] = replace(confirmed[memory_id], judged=candidates.verdicts[row] or None)
-        if (chunk := candidates.chunks[row]) in spans:
-            best.spans[row] = spans[chunk]
-
-
-def _reranked(order: _Order, best: _Best, models: Models, deadline: float | None) -> Reranked:
+def _reranked(order: Order, best: Best, models: Models, deadline: float | None) -> Reranked:
     """The candidates with the signal of the cross-encoder, unless the mode has another order."""
     time_limit.check()
     asked = order.scored.asked
-    if asked.question.mode in NOT_RERANKED:
+    if asked.question.mode in NOT_RERANKED or (models.reranker is None and models.reranker_state.state == "off"):
         return Reranked(order.scored.candidates)
 
     def passage_of(row: int) -> str:
@@ -303,14 +201,13 @@ def _reranked(order: _Order, best: _Best, models: Models, deadline: float | None
 
 
 def _page(
-    stores: Stores, found: Mapping[int, _Found], lead: _Found, order: _Order, best: _Best, floor: Floor, reranked: Reranked
+    stores: Stores, found: Mapping[int, _Found], lead: _Found, order: Order, best: Best, floor: Floor, reranked: Reranked
 ) -> Recalled:
     asked, meaning = order.scored.asked, lead.meaning
     question = asked.question
     pool = [row for row in order.pool if row not in best.gone]
     passing = floor.passing(order.scored, pool)
     rows, repeated = distinct(passing, best.statements, question.top_k)
-    # What belongs beside a hit, whether it was found or not, joins here: the order of the hits stands.
     shown = [
         (best.memories[row], float(order.scored.score[row]), reasons) for row, reasons in zip(rows, why(order.scored, rows), strict=True)
     ]

@@ -49,6 +49,7 @@ class Stores:
 
     def __init__(self, persona: Persona, pools: Pools = NO_POOLS) -> None:
         self._all = dict(enumerate((persona, *pools.stores)))
+        self._pools = ("", *(pool_of(store.name) for store in pools.stores))
         self._unavailable = list(pools.unavailable)
 
     def __getitem__(self, number: int) -> Persona:
@@ -56,21 +57,19 @@ class Stores:
 
     def pool(self, number: int) -> str:
         """The pool of this number; empty for the persona's own store."""
-        return pool_of(self._all[number].name) if number else ""
+        return self._pools[number]
 
     def each(self, work: Callable[[int], T], among: Collection[int] | None = None) -> dict[int, T]:
         """The results of this for every store, or those `among`. A pool that can't be read takes nothing from the answer of the others."""
         results = {}
-        for number, store in list(self._all.items()):
-            if among is not None and number not in among:
-                continue
+        for number in [number for number in self._all if among is None or number in among]:
             try:
                 results[number] = work(number)
             except (StoreError, Overloaded) as error:
                 if not number:
                     raise
-                logger.warning("the pool %s can't be read: %s", pool_of(store.name), error)
-                self._unavailable.append(pool_of(store.name))
+                logger.warning("the pool %s can't be read: %s", self._pools[number], error)
+                self._unavailable.append(self._pools[number])
                 del self._all[number]
         return results
 

@@ -61,11 +61,13 @@ class Asked:
         """What to look for by words: the query without its dates and, where the caller guessed an answer, that guess. `rest`: another query instead."""
         asked = analysis(self.time.words if rest is None else rest)
         tokens = search_tokens(asked, analysis(self.question.hypothetical), beside_vectors=beside_vectors)
-        return Terms(tokens, asked.query_phrases, asked.synonyms, same_sound, asked.words)
+        return Terms(tokens, asked.query_phrases, asked.synonyms, same_sound, asked.words, asked.fragments)
 
 
 def asked_by(question: Question, now: datetime, settings: Settings) -> Asked:
     """The question as it is searched. Where no word of it says what is asked for but the time, the time orders the answer."""
+    if question.is_statement:
+        return Asked(question, TimeAsked(question.query, question.query, ""), settings, now)
     time = time_asked(question.query, now, settings.zone)
     if question.mode == "auto" and time.is_vague:
         question = replace(question, mode="recent", query=time.words if time.dates else "")

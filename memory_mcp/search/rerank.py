@@ -18,8 +18,7 @@ from memory_mcp.domain import Memory
 from memory_mcp.encoders.models import Models, Reranker
 from memory_mcp.encoders.spread import logit
 from memory_mcp.errors import EncoderFailed
-from memory_mcp.language.budget import estimate_tokens
-from memory_mcp.language.excerpt import Span, best_window, excerpt
+from memory_mcp.language.budget import Span, best_window, estimate_tokens, excerpt
 from memory_mcp.search.candidates import Candidates, Column
 from memory_mcp.search.question import Asked
 from memory_mcp.search.signals import Scored, kept_shares

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from memory_mcp import time_limit
 from memory_mcp.config.settings import Fusion
 from memory_mcp.search.candidates import Candidates, Column, Flags
+from memory_mcp.search.meaning import Meaning
 from memory_mcp.search.question import Asked
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.tracing import spanned
@@ -30,6 +32,8 @@ ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
 OTHER_LANGUAGE_SHARE = 0.7
 # `mode=graph`: the words of the query count once, the nearness of a memory in the graph half as much (docs/graph.md#in-a-search).
 NEARNESS_WEIGHT = 0.5
+# The pool has so many times as many as an answer shows.
+POOL_FACTOR = 3
 # What was judged as outdated, or as misleading, keeps this share of its score: it stands behind what else answers, and is found where nothing does.
 SUNK_SHARES: Mapping[str, float] = {"stale": 0.1, "hurt": 0.3}
 # What a hit has at least of the best match's words and nearness. What others of its session have of the words counts half.
@@ -67,6 +71,47 @@ class Signal:
     weight: Callable[[Scored], float]
     values: Callable[[Scored], Column]
     shown: tuple[str, Callable[[Scored], Column | Flags]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The rows of all hits, best first. The `pool` are the best of them, which a cross-encoder reads."""
+
+    scored: Scored
+    rows: Sequence[int]
+
+    @property
+    def _pool_size(self) -> int:
+        return self.scored.asked.question.top_k * POOL_FACTOR
+
+    @property
+    def pool(self) -> Sequence[int]:
+        return self.rows[: self._pool_size]
+
+    @property
+    def rest(self) -> Sequence[int]:
+        return self.rows[self._pool_size :]
+
+    @property
+    def leading(self) -> list[tuple[int, float]]:
+        """The ids of the best with their scores. What a judgement stands against leads to nothing that would stand before it."""
+        candidates, score = self.scored.candidates, self.scored.score
+        return [(candidates.keys[row][1], float(score[row])) for row in self.pool if not candidates.verdicts[row]]
+
+    def sorted_again(self, candidates: Candidates) -> "Order":
+        """The order with another signal of the candidates in the pool."""
+        again = scored(candidates, self.scored.asked, dense_weight=self.scored.meaning, are_apart=self.scored.are_apart)
+        return Order(again, [*ordered(again, self.pool), *self.rest])
+
+
+def in_order(candidates: Candidates, asked: Asked, meaning: Meaning, *, in_small_store: bool) -> Order:
+    """The hits among the candidates, by the sum of all signals."""
+    time_limit.check()
+    weight = meaning.weight if asked.settings.fusion.dense_weight is None else asked.settings.fusion.dense_weight
+    by_meaning_alone = asked.question.mode == "semantic"
+    result = scored(candidates, asked, dense_weight=1.0 if by_meaning_alone else weight, are_apart=meaning.centers is not None)
+    hits = supported(result, in_small_store=in_small_store)
+    return Order(result, ordered(result, np.flatnonzero(hits).tolist()))
 
 
 @spanned("fuse")

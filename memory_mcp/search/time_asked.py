@@ -52,8 +52,11 @@ EMPTY_JAPANESE = (
 _PARTICLES = r"[はがをにでともへのかねよなや]|から|まで|って|には|では|とか"
 _VAGUE_JAPANESE = bounded(rf"(?:{EMPTY_JAPANESE})(?:{EMPTY_JAPANESE}|{_PARTICLES}|\s)*")
 VAGUE_ENGLISH = frozenset(
-    "a am and any anything are at be been being did do does doing done everything for get going gone had happen happened happening has have how i i'm in is it "
-    "list me mine my new of on our please show so some something summary tell that the thing things to up us was we were what what's whats when where which who will with you "
+    "a am and any anything are at be been being did do does doing done everything for get going gone had happen happened happening has "
+    "have how i i'm in is it "
+    "list me mine my new of on our please show so some something summary tell that the thing things to up us was we were what "
+    "what's whats when "
+    "where which who will with you "
     "your yours s going on left still".split()
 )
 _WORDS = bounded(r"[a-z']+")

@@ -14,9 +14,9 @@ from itertools import groupby, islice
 import apsw
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
-from memory_mcp.language.kanji_variants import with_usual_kanji
-from memory_mcp.language.spellings import other_spellings
-from memory_mcp.language.tokens import is_function_word, tokens
+from memory_mcp.language.kanji import with_usual_kanji
+from memory_mcp.language.spelling import other_spellings
+from memory_mcp.language.tokens import is_function_word, query_tokens, tokens
 from memory_mcp.search.other_scripts import in_other_scripts
 from memory_mcp.search.time_asked import EMPTY_JAPANESE, VAGUE_ENGLISH
 from memory_mcp.store.lexical.stored_words import StoredWords
@@ -41,8 +41,8 @@ _LETTER = rf"(?![{HAN}{HIRAGANA}{KATAKANA}])[^\W_]"
 _WORD = re.compile(
     rf"(?P<stems>{_STEM}(?:[{_JOINING}]{_STEM})*(?:さん|ちゃん|ごはん|ども|[かさまらわ][しせりれ]|(?!{_NOT_OF_WORD})[{HIRAGANA}])?)"
     rf"|(?P<kanji>[{HAN}]{{2}}(?:(?!{_ASKS}|{_VERB})[{HAN}])*)|(?P<katakana>[{KATAKANA}]{{2,}})"
-    # A number that a name ends with is a part of it: INC-88, v2.5.
-    rf"|(?P<other>(?=\d*(?!\d){_LETTER})(?:{_LETTER})+(?:[-.#_]\d(?:{_LETTER})*)+|(?:{_LETTER})+(?:['’]t\b)?)"
+    # What signs join is one word: INC-88, v2.5, Wi-Fi.
+    rf"|(?P<other>(?=\d*(?!\d){_LETTER})(?:{_LETTER})+(?:[-.#_&/](?:{_LETTER})+)+|(?:{_LETTER})+(?:['’]t\b|\+\+|[+#](?!{_LETTER}))?)"
 )
 _KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"(?<![{HIRAGANA}])[{HIRAGANA}]++$")
 _WRITTEN_DATE = re.compile(r"\d{4}|\d月|月\d|[a-z]{3} \d|\d [a-z]{3}")
@@ -51,7 +51,8 @@ _ASKING = re.compile(
     rf"何[{HAN}]{{0,20}}|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[今次特主]{_NO_KANJI}|{EMPTY_JAPANESE}"
 )
 _ASKING_ENGLISH = VAGUE_ENGLISH | frozenset(
-    "around away back called come down far find first give keep kind know last long make many much need next off often out over put right sort take think use want "
+    "around away back called come down far find first give keep kind know last long make many much need next off often out over put "
+    "right sort take think use want "
     "wrong".split()
 )
 
@@ -102,27 +103,32 @@ def _heard(connection: apsw.Connection, stored: StoredWords, text: str) -> set[i
 
 def _words(text: str) -> Iterator[_Word]:
     others = other_spellings(text)
+
+    def written_otherwise(match: re.Match[str]) -> list[str]:
+        return [other.phrase for other in others if other.start <= match.start() and match.end() <= other.end]
+
     for match in _WORD.finditer(text):
         word = match.group()
         asking = _ASKING.match(text, match.start())
         if asking and asking.end() >= match.start() + len(_ENDING.sub("", word)):
             continue
         if match.lastgroup == "stems":
-            yield _Word(match.start(), word, [(0, len(word), with_usual_kanji(_KANJI.findall(word)[-1]))])
+            yield _Word(match.start(), word, [(0, len(word), with_usual_kanji(_KANJI.findall(word)[-1]))], may_be_heard=True)
         elif match.lastgroup == "kanji":
-            yield _Word(match.start(), word, _windows(word, KANJI_WINDOW), is_divisible=True)
+            yield _Word(match.start(), word, _windows(word, KANJI_WINDOW), is_divisible=True, may_be_heard=True)
         elif match.lastgroup == "katakana":
             yield _Word(
                 match.start(),
                 word,
                 [
                     *_windows(word, min(KATAKANA_WINDOW, len(word))),
-                    *((0, len(word), other.phrase) for other in others if (other.start, other.end) == match.span()),
+                    *((0, len(word), phrase) for phrase in written_otherwise(match)),
                 ],
                 may_be_heard=True,
             )
         elif _is_informative(word):
-            yield _Word(match.start(), word, [(0, len(word), " ".join(tokens(word)))], may_be_heard=not word.isdecimal())
+            phrases = [*query_tokens(word)[:2], *written_otherwise(match)]
+            yield _Word(match.start(), word, [(0, len(word), phrase) for phrase in phrases], may_be_heard=not word.isdecimal())
 
 
 def _is_informative(word: str) -> bool:

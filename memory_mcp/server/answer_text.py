@@ -17,6 +17,7 @@ _FOR_PROGRAMS = frozenset(
 )
 # The fields at the beginning of a memory's line, without their names.
 _UNNAMED = frozenset("key content _source occurred_at created_at upcoming_on ago source tags".split())
+_SAID = {"superseded_by": "replaced by"}
 # The units of a distance at which the day of the week says something.
 _DAYS_AWAY = ("日", "day", "tomorrow")
 
@@ -25,9 +26,15 @@ def answer_text(answer: Mapping[str, Any]) -> str:
     """A line for each field that is neither empty nor 0 nor false, then one for each memory."""
     if not any(name in answer for name in MEMORY_LISTS):
         return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-    fields = {name: value for name, value in answer.items() if name not in MEMORY_LISTS and name not in _FOR_PROGRAMS and value}
+    related = answer.get("related", ()) if "similar" in answer else ()  # of relate it names relations
+    fields = {
+        name: value
+        for name, value in answer.items()
+        if name not in (*MEMORY_LISTS, *(["related"] if related else [])) and name not in _FOR_PROGRAMS and value
+    }
     lines = [f"{name}: {moment_text(value, with_weekday=True) if name == 'now' else _words(value)}" for name, value in fields.items()]
     lines += [memory_line(memory) for name in MEMORY_LISTS for memory in answer.get(name, ())]
+    lines += [f"related {memory_line(memory)}" for memory in related]
     return "\n".join(lines if answer.get("hits", lines) else [*lines, "hits: none"])
 
 
@@ -61,9 +68,11 @@ def _times(memory: Mapping[str, Any]) -> Iterator[str]:
         yield f"on {moment_text(next_on, with_weekday=True)}"
     if happened:
         yield f"{moment_text(happened, with_weekday=is_near)} {ago}".rstrip()
-    if stored and stored[:10] != happened[:10]:
-        day = moment_text(stored[:10], with_weekday=is_near and not happened)
-        yield f"told {stored[:10]}" if happened or next_on else f"{day} {ago}".rstrip()
+    if other := happened or next_on:
+        if stored and stored[:10] != other[:10]:  # the year is that of the date before
+            yield f"told {stored[5:10] if stored[:4] == other[:4] else stored[:10]}"
+    elif stored:
+        yield f"{moment_text(stored[:10], with_weekday=is_near)} {ago}".rstrip()
 
 
 def moment_text(moment: str, *, with_weekday: bool = False) -> str:
@@ -83,7 +92,7 @@ def _named(name: str, value: Any) -> str:
         return name
     if name.endswith("_at"):
         return f"{name.removesuffix('_at')} {moment_text(value) if name == 'expires_at' else value[:10]}"
-    return f"{name.removesuffix('_id')} {_words(value)}"
+    return f"{_SAID.get(name, name.removesuffix('_id'))} {_words(value)}"
 
 
 def _words(value: Any) -> str:

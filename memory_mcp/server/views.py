@@ -13,7 +13,7 @@ from memory_mcp.dates.format import Language, ago, language_of
 from memory_mcp.domain import Confirmation, Detail, Hit, Memory, Outcome, Recalled, Similar
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.packaged import package
-from memory_mcp.language.excerpt import what_differs
+from memory_mcp.language.budget import what_differs
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.speakers import is_assistant
 from memory_mcp.personas.names import pool_of, pool_store

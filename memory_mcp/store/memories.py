@@ -16,7 +16,7 @@ import apsw
 from memory_mcp.dates.statements import SPANS_LIMIT
 from memory_mcp.domain import ROLE, ROLES, Draft, Expiry, Filters, Memory, Origin, PrivacyLevel
 from memory_mcp.language.budget import PREVIEW_CHARACTERS, preview
-from memory_mcp.language.micro_summary import micro_summary
+from memory_mcp.language.sentences import micro_summary
 from memory_mcp.store import feedback, tombstones
 from memory_mcp.store.expiry import expiry_text
 from memory_mcp.store.memory_dates import NAMED_IN
@@ -57,6 +57,11 @@ def write_digest(draft: Draft) -> str:
     occurred_at = optional_to_text(draft.occurred_at)
     same = json.dumps([draft.content, draft.source, draft.session_id, occurred_at], ensure_ascii=False)
     return hashlib.sha256(same.encode()).hexdigest()
+
+
+def set_predecessor(connection: apsw.Connection, memory_id: int, key: str) -> None:
+    """Notes that a memory replaces the one with this key."""
+    connection.execute("UPDATE memories SET supersedes = ? WHERE id = ?", (key, memory_id))
 
 
 def find_same_write(connection: apsw.Connection, draft: Draft, since: datetime | None) -> str | None:
@@ -107,7 +112,8 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime) -> tuple[in
         ),
     )
     memory_id = int(inserted.get)
-    feedback.add(connection, memory_id, restored.feedback)
+    if restored.feedback:
+        feedback.add(connection, memory_id, restored.feedback)
     return memory_id, key
 
 

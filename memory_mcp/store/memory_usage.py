@@ -1,5 +1,7 @@
-"""How often and when memories were used, and the few columns by which `upkeep/memory_proposals` compares many memories."""
+"""How often and when memories were used, what is retained of them over time, and the few columns by which `upkeep/memory_proposals`
+compares many memories."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +12,19 @@ from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import from_text, to_text
+
+SECONDS_PER_DAY = 86_400.0
+
+
+def forgetting_curve(last_touched: datetime, importance: float, usage_count: int, now: datetime, half_life_days: float) -> float:
+    """The retention from 1 (just used) towards 0: a half after the half-life, which importance and usage extend (after Ebbinghaus 1885).
+
+    It ranks and suggests; nothing is deleted because of it. Importance 0.5 doesn't change the half-life, 1 doubles it, 0 halves it; each
+    doubling of `usage_count` + 1 adds one half-life.
+    """
+    days = max((now - last_touched).total_seconds() / SECONDS_PER_DAY, 0.0)
+    strength = half_life_days * 4 ** (importance - 0.5) * (1 + math.log2(1 + usage_count))
+    return float(2 ** (-days / strength))
 
 
 @dataclass(frozen=True, slots=True)

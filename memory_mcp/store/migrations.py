@@ -376,6 +376,7 @@ MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0031 misdated summaries", _MISDATED_SUMMARIES),
     ("0032 memories that matter", _THAT_MATTER),
     ("0033 times of adopted operations", _local_times_of_operations),
+    ("0034 memories compared with newer ones", graph_schema.COMPARED_WITH_NEWER),
     ("0035 undated memories", _UNDATED),
 ]
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +9,6 @@ import apsw
 
 from memory_mcp.domain import Confirmation, Memory
 from memory_mcp.store.feedback import standing_against
-from memory_mcp.store.memories import TOLD_TIME
 from memory_mcp.store.memory_rows import COLUMNS, memory_of
 from memory_mcp.store.operations import CONFIRM
 from memory_mcp.store.sqlite.bulk_rows import json_ids
@@ -23,16 +21,6 @@ _CONFIRMATION = """
             WHERE s.write_digest = m.write_digest AND s.created_at > m.created_at AND s.deleted_at IS NULL), ''),
         coalesce((SELECT max(o.timestamp) FROM operations o WHERE o.key = m.key AND o.operation = ?2), '')), ''),
     (SELECT p.content FROM memories p WHERE p.key = m.supersedes AND p.deleted_at IS NULL AND (p.expires_at IS NULL OR p.expires_at > ?3))"""
-
-
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """The texts of a memory and of the one that it replaced, and the source of that one. `told_at`: its time in the timeline, and its id."""
-
-    content: str
-    told_at: tuple[str, int]
-    replaced: str
-    replaced_source: str | None
 
 
 def successors(connection: apsw.Connection, key: str) -> list[str]:
@@ -55,16 +43,6 @@ def replaced_by(connection: apsw.Connection, successors: Sequence[Memory]) -> li
         (json.dumps([memory.supersedes for memory in successors if memory.supersedes]), json.dumps([memory.key for memory in successors])),
     )
     return [row[0] for row in rows]
-
-
-def replacements(connection: apsw.Connection, ids: Iterable[int]) -> list[Replacement]:
-    """What these memories directly replaced, of those that replaced something."""
-    rows = connection.execute(
-        f"SELECT m.content, {TOLD_TIME}, m.id, p.content, p.source FROM memories m JOIN memories p ON p.key = m.supersedes "
-        "WHERE m.id IN (SELECT value FROM json_each(?))",
-        (json_ids(ids),),
-    )
-    return [Replacement(content, (told_at, memory_id), replaced, source) for content, told_at, memory_id, replaced, source in rows]
 
 
 def confirmations(connection: apsw.Connection, ids: Sequence[int], now: datetime) -> Mapping[int, Confirmation]:

@@ -3,16 +3,17 @@
 import difflib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import ROLE, ROLES, VERDICTS, Draft, Feedback, Restored, Version
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.encodings import not_utf8
 from memory_mcp.language.labels import LABEL_LIMIT, label, labels, split_labels
-from memory_mcp.language.unstorable import storable
+from memory_mcp.language.unstorable import not_utf8, storable
 from memory_mcp.remember.validation import checked_content, checked_importance, checked_privacy_level, draft
 from memory_mcp.transfer.line_vectors import Generations, embedded_in
 
@@ -148,9 +149,9 @@ def check_fields(row: Mapping[str, Any], fields: "Mapping[str, Check]") -> None:
 def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored:
     """The fields that only an export has. A line without `created_at` is dated now; a later import of the same line, even after the
     deduplication window, is still recognized."""
-    moments = {
-        name: parse_time(name, row[name], zone) for name in ("created_at", "updated_at", "deleted_at", "last_used_at") if name in row
-    }
+    moments = {name: parse_time(name, row[name], zone) for name in ("updated_at", "deleted_at", "last_used_at") if name in row}
+    if "created_at" in row:
+        moments["created_at"] = _created_at(row["created_at"], now, zone)
     return Restored(
         key=_key(row["key"]) if "key" in row else None,
         created_at=moments.get("created_at", now),
@@ -162,6 +163,17 @@ def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored
         last_used_at=moments.get("last_used_at"),
         feedback=tuple(_feedback(entry, zone) for entry in row.get("feedback", [])[:FEEDBACK_LIMIT]),
     )
+
+
+def _created_at(text: str, now: datetime, zone: ZoneInfo) -> datetime:
+    """As `parse_time`, or in those words of `occurred_at` that mean the same on any day."""
+    with suppress(InvalidInput):
+        return parse_time("created_at", text, zone)
+    with suppress(InvalidInput):
+        first, second = (parse_moment(text, day, zone) for day in (now, now.replace(year=2001, month=3, day=7)))
+        if first == second:
+            return first
+    return parse_time("created_at", text, zone)
 
 
 def _feedback(entry: Mapping[str, Any], zone: ZoneInfo) -> Feedback:

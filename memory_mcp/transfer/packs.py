@@ -20,10 +20,10 @@ from urllib.parse import unquote
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from memory_mcp.errors import InvalidInput, InvalidPersonaName
-from memory_mcp.language.experience_text import read
 from memory_mcp.language.privacy.redaction import KINDS, find
 from memory_mcp.personas.names import canonical_name
 from memory_mcp.remember.deduplication import ORIGIN
+from memory_mcp.store.experience_text import read
 from memory_mcp.store.files.signing_keys import is_signed_by
 from memory_mcp.upkeep.privacy_scan import leaves, masked
 

@@ -19,11 +19,11 @@ import numpy as np
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Memory
 from memory_mcp.encoders.model_families import ranking_of_generation
-from memory_mcp.language.forgetting_curve import forgetting_curve
 from memory_mcp.language.low_value import LowValue, low_value
 from memory_mcp.language.tokens import jaccard, normalise, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, memory_usage
+from memory_mcp.store.memory_usage import forgetting_curve
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
 

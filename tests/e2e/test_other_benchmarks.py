@@ -43,8 +43,8 @@ def test_the_share_of_what_a_context_shows_is_measured_beside_recall_and_the_lat
     needed = {line["variant"]: line["needed"] for line in lines(out) if line["what"] == "context"}
     assert needed == {"5/3/0": 1, "recall's first 10": 1, "the latest 10": 0}
     out.unlink()
-    run("benchmarks.context", "--set", str(directory), "--variants", "5/3/2 with summaries", "--diaries", "60", "--out", str(out))
-    shown = {line["set"]: line for line in lines(out) if line.get("variant") == "5/3/2 with summaries"}
+    run("benchmarks.context", "--set", str(directory), "--variants", "5/3/1 with summaries", "--diaries", "60", "--out", str(out))
+    shown = {line["set"]: line for line in lines(out) if line.get("variant") == "5/3/1 with summaries"}
     assert {name: line["readable"] for name, line in shown.items()} == {"small": 1, "small in diaries": 1}
     assert shown["small in diaries"]["items"] < shown["small"]["items"]
 

@@ -45,7 +45,7 @@ def test_a_new_persona_begins_with_nothing(begin):
 def test_without_a_query_there_are_the_latest_and_the_summaries(life, begin):
     found = begin()
     assert layer(found, "recent") == [*(f"日常 その{day}" for day in (11, 10, 9, 8)), "京都の寺"]
-    assert layer(found, "summary") == ["まとめ 2", "まとめ 1"]
+    assert layer(found, "summary") == ["まとめ 2"]
     assert layer(found, "semantic") == []
     assert found.recalled is None
 
@@ -111,7 +111,7 @@ def test_the_latest_that_are_nearly_alike_leave_room_for_what_else_was_said(say,
     assert len(found) == LAYERS.recent
 
 
-def test_a_summary_of_sentences_that_are_shown_anyway_has_no_place(say, begin, nilou, now, zone):
+def test_a_summary_of_sentences_that_are_shown_anyway_has_no_place(say, begin, nilou, now, zone, settings):
     say("院長に呼ばれた", at=now)
     say("亀が餌を食べない", at=now)
     extracted = Draft("2025-10-30 · 2件\n- 院長に呼ばれた\n- 亀が餌を食べない", kind="summary", metadata={"made_by": "extractive"})
@@ -119,7 +119,8 @@ def test_a_summary_of_sentences_that_are_shown_anyway_has_no_place(say, begin, n
     older = Draft("2025-10-01 · 1件\n- 登山の道具を買った", kind="summary", metadata={"made_by": "extractive"})
     for draft in (extracted, written, older):
         remember(nilou, draft, now=now, zone=zone, privacy=Privacy())
-    assert set(layer(begin(), "summary")) == {written.content, older.content}
+    two = settings.model_copy(update={"context": Context(summaries=2)})
+    assert set(layer(begin(under=two), "summary")) == {written.content, older.content}
 
 
 def test_what_is_to_come_has_a_layer_of_its_own_the_nearest_first(life, say, begin, now):
@@ -132,14 +133,71 @@ def test_what_is_to_come_has_a_layer_of_its_own_the_nearest_first(life, say, beg
     assert layer(begin(under=Settings(embeddings_model=None, reranker_model=None, context=Context(upcoming=0))), "upcoming") == []
 
 
-def test_with_a_query_plans_take_places_of_the_latest_and_none_of_the_topic(life, say, begin, now):
-    for thing in ("庭", "宿", "茶"):
-        say(f"京都の{thing}", at=now - timedelta(days=30))
-    say("11月3日に歯医者", at=now - timedelta(days=25))
-    say("明日は健太と会う", at=now - timedelta(days=40), occurred_at=(now + timedelta(days=2)).isoformat())
+@pytest.fixture
+def full(say, matters, nilou, now, zone):
+    """More than ten memories for each layer, of which the plans and what matters most touch on Kyoto, too."""
+    for number in range(12):
+        said = now - timedelta(days=90 - number)
+        say(f"京都の{'庭宿茶寺川橋駅菓子坂町店'[number]}を歩いた", at=said)
+        say(f"11月{number + 1}日に京都で{'会打撮取集祭面稽発出披読'[number]}がある", at=said)
+        say("".join(chr(0x4E00 + 40 * number + index) for index in range(12)), at=now - timedelta(days=12 - number))
+        matters(f"京都で大事なこと {chr(0x5B50 + number)}", importance=0.9)
+        remember(nilou, Draft(f"まとめ {chr(0x6C34 + number)}", kind="summary"), now=now, zone=zone, privacy=Privacy())
+
+
+@pytest.mark.parametrize(
+    ("query", "configured", "places"),
+    [  # core, semantic, summary, upcoming, recent
+        ("", {}, (3, 0, 1, 3, 3)),
+        ("京都", {}, (3, 3, 0, 2, 2)),
+        ("京都", {"core": 0}, (0, 3, 1, 3, 3)),
+        ("京都", {"core": 0, "upcoming": 0}, (0, 4, 1, 0, 5)),
+        ("京都", {"core": 0, "upcoming": 0, "summaries": 0}, (0, 5, 0, 0, 5)),
+        ("京都", {"recent": 0}, (3, 3, 1, 3, 0)),
+        ("", {"core": 10}, (8, 0, 0, 0, 2)),
+        ("", {"recent": 10, "upcoming": 0}, (3, 0, 1, 0, 6)),
+        ("京都", {"core": 1, "semantic": 1, "summaries": 1, "upcoming": 1, "recent": 1}, (1, 3, 1, 1, 1)),
+    ],
+)
+def test_ten_places_are_ten_memories_and_each_layer_has_its_own(full, begin, settings, query, configured, places):
+    found = begin(query, under=settings.model_copy(update={"context": Context(**configured)}))
+    layers = ("core", "semantic", "summary", "upcoming", "recent")
+    assert tuple(len(layer(found, name)) for name in layers) == places
+    assert [name for name, _ in found.hits] == sorted((name for name, _ in found.hits), key=layers.index)
+    assert len({hit.memory.key for _, hit in found.hits}) == len(found.hits) == sum(places)
+
+
+def test_a_plan_that_fits_the_topic_has_one_place_and_the_next_plan_the_other(say, begin, now):
+    for day, thing in enumerate(("京都で会食", "歯医者", "散髪", "面談"), start=1):
+        say(f"11月{day}日に{thing}", at=now - timedelta(days=25))
     found = begin("京都")
-    assert [len(layer(found, name)) for name in ("semantic", "summary", "upcoming", "recent")] == [3, 2, 2, 3]
-    assert len(layer(begin(), "summary")) == LAYERS.summaries
+    assert layer(found, "semantic") == ["11月1日に京都で会食"]
+    assert layer(found, "upcoming") == ["11月2日に歯医者", "11月3日に散髪", "11月4日に面談"]
+
+
+def test_a_week_or_a_month_that_is_named_comes_after_the_days_in_it(say, begin, now):
+    for content in ("来月は忙しい", "来週は母が来る", "11月2日に歯医者", "11月9日に面談"):
+        say(content, at=now)
+    assert layer(begin(), "upcoming") == ["11月2日に歯医者", "11月9日に面談", "来週は母が来る"]
+
+
+def test_a_plan_that_a_linked_newer_memory_replaces_is_none(say, begin, nilou, now):
+    plan, newer = (say(content, at=now - timedelta(days=9)).key for content in ("11月3日に歯医者", "虫歯は別の所で治した"))
+
+    def link(method):
+        def insert(connection):
+            ends = memories.by_keys(connection, [plan, newer])
+            return connection.execute(
+                "INSERT OR REPLACE INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,'newer',1,1,?,?)",
+                (ends[newer].id, ends[plan].id, method, now.isoformat()),
+            )
+
+        nilou.database.write(insert)
+
+    link("undone")
+    assert layer(begin(), "upcoming") == ["11月3日に歯医者"]
+    link("rule")
+    assert layer(begin(), "upcoming") == []
 
 
 def test_what_has_not_ended_today_is_to_come_if_it_was_told_before(say, begin, now):
@@ -228,8 +286,7 @@ def test_near_duplicates_do_not_crowd_out_what_else_there_is(say, begin, setting
         say(f"京都の金閣寺の庭を{number + 1}周歩いた")
     say("京都でカレーを食べた")
     topical = layer(begin("京都", under=settings.model_copy(update={"context": Context(summaries=0)})), "semantic")
-    assert len(topical) == LAYERS.semantic
-    assert "京都でカレーを食べた" in topical
+    assert "京都でカレーを食べた" in topical[: LAYERS.semantic]
 
 
 def test_the_diverse_choice_weighs_relevance_against_sameness(now):
@@ -244,22 +301,6 @@ def test_the_diverse_choice_weighs_relevance_against_sameness(now):
     assert diverse([], 3, 0.7) == []
 
 
-def test_the_places_that_no_summary_takes_are_the_topics(say, begin, nilou, now, zone):
-    for number in range(12):
-        say(f"京都の寺 その{number}")
-    assert len(layer(begin("京都"), "semantic")) == LAYERS.semantic + LAYERS.summaries
-    remember(nilou, Draft("まとめ", kind="summary"), now=now - timedelta(days=30), zone=zone, privacy=Privacy())
-    found = begin("京都")
-    assert len(layer(found, "semantic")) == LAYERS.semantic + LAYERS.summaries - 1
-    assert (len(layer(found, "summary")), len(found.hits)) == (1, AT_MOST)
-
-
-def test_many_new_summaries_leave_room_for_what_was_said_lately(life, begin, nilou, now, zone):
-    for number in range(20):
-        remember(nilou, Draft(f"新しいまとめ {number}", kind="summary"), now=now, zone=zone, privacy=Privacy())
-    assert len(layer(begin(), "recent")) == LAYERS.recent
-
-
 def test_of_many_different_summaries_no_more_are_compared_than_are_shown(nilou, begin, now, zone, monkeypatch):
     for number in range(12):
         summary = " ".join(f"{number}番の{thing}" for thing in ("海", "山", "川"))
@@ -271,13 +312,16 @@ def test_of_many_different_summaries_no_more_are_compared_than_are_shown(nilou, 
     assert compared == shown
 
 
-def test_each_layer_has_as_many_places_as_configured_and_all_together_ten(life, begin, settings):
-    few = begin("京都", under=settings.model_copy(update={"context": Context(recent=1, semantic=1, summaries=1)}))
-    assert [name for name, _ in few.hits] == ["semantic", "summary", "recent"]
-    many = begin("その", under=settings.model_copy(update={"context": Context(recent=10, semantic=10, summaries=10)}))
-    assert len(many.hits) == AT_MOST
+def test_without_places_nothing_is_searched_for(life, begin, settings):
     none = begin("京都", under=settings.model_copy(update={"context": Context(recent=0, semantic=0, summaries=0)}))
     assert (none.hits, none.recalled) == ((), None)
+
+
+def test_a_summary_has_eighty_tokens_at_most(say, begin, nilou, now, zone):
+    long = Draft("2025-10-29 · 9件\n" + "\n".join(f"- 山{number}に登った日の話" for number in range(60)), kind="summary")
+    remember(nilou, long, now=now, zone=zone, privacy=Privacy())
+    ((_, hit),) = begin().hits
+    assert 40 < estimate_tokens(hit.text) <= 80
 
 
 @pytest.mark.parametrize("max_tokens", [50, 80, 140, 300, 800, 2000])

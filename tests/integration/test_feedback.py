@@ -8,11 +8,11 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Feedback
 from memory_mcp.experience.advice import lower_bound
-from memory_mcp.language.experience_text import Experience, read
 from memory_mcp.remember.merge import merge, undo
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import feedback, memories
 from memory_mcp.store.erasure import erase
+from memory_mcp.store.experience_text import Experience, read
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 
 

@@ -12,7 +12,7 @@ WORKS = {
     "memories that state something of somebody": lambda connection, now: mentions.memories_stating(connection, {1: 1.0}, Filters(), 20),
     "counting mentions": lambda connection, now: mentions.recount(connection, [1]),
     "whom a memory stands against": lambda connection, now: memory_links.contradicting_memories(connection, 1, 40),
-    "what else names the same": lambda connection, now: memory_links.texts_with_shared_entities(connection, 1, 40),
+    "what is newer": lambda connection, now: memory_links.newest(connection, [1], Filters()),
     "what was stated beside a memory": lambda connection, now: relations.stated_by_hand_about(connection, [1]),
     "one relation more": lambda connection, now: relations.sum_up(connection, relations.pairs_of_memories(connection, [1]), now),
     "the vector of somebody": lambda connection, now: entity_vectors.of_memories(connection, "generation", 1),

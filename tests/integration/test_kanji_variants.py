@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mcp.language.kanji_variants import with_usual_kanji
+from memory_mcp.language.kanji import with_usual_kanji
 
 PAIRS = [
     ("高橋", "髙橋"),

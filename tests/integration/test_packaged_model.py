@@ -129,6 +129,13 @@ def test_a_short_answer_means_what_was_asked_before_it(say, hits):
     assert next(hit.memory.session_id for hit in answers if hit.memory.content == "うん、大好き") == "music"
 
 
+@pytest.mark.parametrize("others", [[], ["健太は映画が好き", "健太は朝六時に起きる"]], ids=["alone", "among others"])
+def test_in_a_store_of_few_memories_the_meaning_goes_before_a_shared_name(say, hits, others):
+    for content in ("健太は苺が好き", "健太は海老アレルギー。", *others):
+        say(content)
+    assert contents(hits("健太が食べられないものは？"))[0] == "健太は海老アレルギー。"
+
+
 @pytest.mark.parametrize(
     ("query", "told"),
     [

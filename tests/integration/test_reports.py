@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.experience.reports import Report, report
-from memory_mcp.language.experience_text import Experience
 from memory_mcp.store import feedback, memories
+from memory_mcp.store.experience_text import Experience
 
 
 def test_of_two_reports_of_one_run_at_once_one_counts_and_the_other_leaves_nothing(nilou, now, eventually):

@@ -58,6 +58,28 @@ def test_in_a_small_store_one_shared_word_is_enough(say, ask):
     assert len(ask("北洋冷蔵との契約の更新はいつ？").hits) == 2
 
 
+@pytest.mark.parametrize("query", ["作りたいものは？", "見られなかったのは？", "お茶をいれたのは？"])
+def test_in_a_small_store_a_part_of_a_word_is_not_enough(say, ask, query):
+    for memory in ("借りた本を返した", "られつを直した", "生まれたのは春"):
+        say(memory)
+    assert contents(ask(query)) == []
+
+
+@pytest.mark.parametrize(
+    ("memory", "query"),
+    [
+        ("ねこを飼った", "ねこは？"),
+        ("いちごを摘んだ", "私のいちごはどこ？"),
+        ("はなびを見た", "夏のはなびは？"),
+        ("りんごとみかん", "みかんはある？"),
+    ],
+)
+def test_in_a_small_store_a_word_in_hiragana_is_enough(say, ask, memory, query):
+    say(memory)
+    say("借りた本を返した")
+    assert contents(ask(query)) == [memory]
+
+
 def test_the_memory_of_a_named_day_is_a_hit_without_a_word_in_common(days, say, ask, now):
     say("カレーを食べた", occurred_at=(now - timedelta(days=1)).isoformat())
     assert contents(ask("昨日、北洋冷蔵から電話があった？")) == ["カレーを食べた"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_mcp.language import kanji_readings, kanji_variants, synonyms
+from memory_mcp.language import kanji, synonyms
 
 ROOT = Path(__file__).parents[2]
 
@@ -112,7 +112,7 @@ def test_the_dictionaries_are_listed_with_version_license_and_digest():
         directory.joinpath("README.md").read_text(),
         re.MULTILINE,
     )
-    files = {*synonyms.FILES, kanji_readings.FILE, kanji_variants.FILE}
+    files = {*synonyms.FILES, kanji.READINGS, kanji.VARIANTS}
     assert {name for name, _, _ in rows} == files
     assert {path.name for path in directory.iterdir()} == {"README.md", *files, *(license_ for _, license_, _ in rows)}
     assert all(hashlib.sha256(directory.joinpath(name).read_bytes()).hexdigest() == digest for name, _, digest in rows)

@@ -8,8 +8,8 @@ import pytest
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import StoreFull
 from memory_mcp.jobs.usage_counts import COUNTED_LIMIT, Usage
-from memory_mcp.language.forgetting_curve import forgetting_curve
 from memory_mcp.store import memory_usage
+from memory_mcp.store.memory_usage import forgetting_curve
 from memory_mcp.transfer.jsonlines import export_lines
 
 

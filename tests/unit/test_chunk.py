@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mcp.domain import Chunk
-from memory_mcp.language.chunk import CHUNK_CHARACTERS, split
+from memory_mcp.language.sentences import CHUNK_CHARACTERS, split
 
 PROSE = st.text(alphabet=st.sampled_from("あい漢 a.。！\n」"), max_size=400)
 

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.language.budget import estimate_tokens
-from memory_mcp.language.excerpt import WINDOW_CHARACTERS, best_window, excerpt
+from memory_mcp.language.budget import WINDOW_CHARACTERS, best_window, estimate_tokens, excerpt
 from memory_mcp.language.tokens import query_tokens
 
 DIARY = "".join(f"{number}日目は雨だったので宿で本を読んでいた。とても静かだった。" for number in range(60))

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from memory_mcp.language import kanji_readings
-from memory_mcp.language.kanji_readings import words_read_as
-from memory_mcp.language.romaji import in_hiragana
+from memory_mcp.language import kanji
+from memory_mcp.language.kanji import words_read_as
+from memory_mcp.language.sound import in_hiragana
 
 
 def followers(*words: str) -> dict[str, str]:
@@ -42,16 +42,16 @@ def test_usual_readings_come_before_rare_ones() -> None:
 def test_a_long_run_of_kana_takes_no_time(kana: str) -> None:
     everything = dict.fromkeys("歌火香化家加科可", "歌火香化家加科可")
     begun = time.process_time()
-    assert all(len(word) <= kanji_readings.LONGEST_WORD for word in words_read_as(kana, everything))
+    assert all(len(word) <= kanji.LONGEST_WORD for word in words_read_as(kana, everything))
     assert time.process_time() - begun < 1
 
 
 def test_without_the_dictionary_there_are_no_words(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    monkeypatch.setattr(kanji_readings, "DIRECTORY", tmp_path)
-    kanji_readings._table.cache_clear()
+    monkeypatch.setattr(kanji, "DIRECTORY", tmp_path)
+    kanji._table.cache_clear()
     assert list(words_read_as("ちかげ", followers("千景"))) == []
     monkeypatch.undo()
-    kanji_readings._table.cache_clear()
+    kanji._table.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.language.pronunciation import difference, largest_difference, of_kana, of_latin
+from memory_mcp.language.sound import difference, largest_difference, of_kana, of_latin
 
 
 def sound_alike(kana: str, latin: str) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.language.romaji import reading
+from memory_mcp.language.sound import reading
 
 
 @pytest.mark.parametrize(

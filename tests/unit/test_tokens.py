@@ -13,6 +13,7 @@ from memory_mcp.language import tokens as text_tokens
 from memory_mcp.language.tokens import (
     QUERY_PHRASES_LIMIT,
     forget_tokens,
+    fragments,
     is_single_kanji,
     jaccard,
     normalise,
@@ -116,6 +117,7 @@ def test_an_emoji_is_a_token():
         (".NET", "dotnet"),
         ("090-1234-5678", "09012345678"),
         ("￥1,000", "¥1000"),
+        ("￥1,000", "1000円"),
         ("1,000,000", "1000000"),
         ("スター・ウォーズ", "スターウォーズ"),
         ("5 km", "5km"),
@@ -251,6 +253,20 @@ def test_a_word_of_two_or_three_katakana_is_searched_as_a_whole_if_it_is_known()
     assert weighed_query_tokens("プリヤ", {"テス スト"}) == ["プリ", "リヤ"]
     assert weighed_query_tokens("ジム", {"ジム"}) == ["ジム"] * 3
     assert weighed_query_tokens("マヤ", {"ジム"}) == ["マヤ"]
+
+
+@pytest.mark.parametrize(
+    ("query", "of_words", "parts"),
+    [
+        ("作りたいものは", set(), {"りた", "たい"}),
+        ("私のねこは", {"ねこ"}, {"のね"}),
+        ("りんごはたべた", {"りん", "んご", "たべ", "べた"}, {"ごは", "はた"}),
+        ("カレーとおにぎり", {"おに", "にぎ", "ぎり"}, {"とお"}),
+    ],
+)
+def test_pairs_of_hiragana_outside_its_words_are_fragments(query, of_words, parts):
+    assert parts <= fragments(query)
+    assert not of_words & fragments(query)
 
 
 def test_a_long_query_is_searched_by_its_tokens():

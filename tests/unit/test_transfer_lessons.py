@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memory_mcp.language.experience_text import Experience, read
+from memory_mcp.store.experience_text import Experience, read
 from memory_mcp.transfer.formats import Format, lessons, memory_service, obsidian, playbook
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of

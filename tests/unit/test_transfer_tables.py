@@ -1,12 +1,16 @@
 """CSV files, as spreadsheets save them, become rows that an import takes."""
 
+import io
+import zipfile
+from datetime import datetime
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import Format, tables
-from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
 
@@ -15,7 +19,7 @@ TABLE = '日付,内容,タグ,気温\r\n2025/10/9 7:05,苺を買った。,"買�
 
 def read(path: Path, data: str | bytes, me: str | None = None) -> list[ImportItem]:
     path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return list(tables.read(source_of(path), me))
+    return list(tables.read(source_of(path), ReadOptions(me)))
 
 
 def rows(path: Path, data: str | bytes, me: str | None = None) -> list[dict]:
@@ -74,6 +78,64 @@ def test_csv_is_detected_and_text_is_not_taken_for_it(tmp_path: Path) -> None:
     for name, expected in {"a.csv": Format.CSV, "b.TSV": Format.CSV, "c.txt": Format.TEXT}.items():
         (tmp_path / name).write_text("content\n苺\n")
         assert detect_format(tmp_path / name) is expected
-    (tmp_path / "d.xlsx").write_text("x")
+    (tmp_path / "d.xls").write_text("x")
     with pytest.raises(InvalidInput, match="not recognized"):
-        detect_format(tmp_path / "d.xlsx")
+        detect_format(tmp_path / "d.xls")
+
+
+@pytest.mark.parametrize(
+    ("table", "times"),
+    [
+        (
+            "アカウント名,さくら堂\nダウンロード日時,2026/09/15 14:34\n送信者名,送信日,送信時刻,内容\n健太,2025/09/18,14:24:55,予約\n",
+            ("2025-09-18T14:24:55", None),
+        ),
+        ("Timestamp,Your name,Text\n10/29/2025 21:05:33,Kenta,柿\n", (None, "10/29/2025 21:05:33")),
+        ('Name,Created,Text\n日記,"October 29, 2025 9:05 PM",柿\n', (None, "October 29, 2025 9:05 PM")),
+        ("タイムスタンプ,メモ\n2025/10/29 午後 9:05:33,柿\n", (None, "2025/10/29 午後 9:05:33")),
+        ("タイムスタンプ,メモ\n2025/10/29 9:05:33 午後 GMT+9,柿\n", (None, "2025-10-29T21:05:00+09:00")),
+        ("sep=;\n内容;日付\n柿, 梨;2025/10/29\n", ("2025-10-29", None)),
+        ("内容,日時\n夜食,2025/10/29 25:30\n", ("2025/10/29 25:30", None)),
+        ("Date,Content\n05-Jan-24 10:20 AM,鍋\n", ("5 Jan 2024 10:20 AM", None)),
+        ("Conversation,Time,Author,Message\n旅行,2026-05-01T10:00:00,Human,尾道\n", ("2026-05-01T10:00:00", None)),
+        ("内容,日付,時間\nカレー,2025/10/29,30分\n", ("2025-10-29", None)),
+        ("内容,日付\n法事,45000\n", ("45000", None)),
+    ],
+)
+def test_times_are_understood_as_programs_write_them(tmp_path: Path, table: str, times: tuple[str | None, str | None]) -> None:
+    (row,) = rows(tmp_path / "a.csv", table)
+    occurred_at, created_at = times
+    assert (row.get("occurred_at", "").lstrip("0"), row.get("created_at")) == ((occurred_at or "").lstrip("0"), created_at)
+
+
+def workbook(*lines: list[object], further: str = "") -> bytes:
+    data, book = io.BytesIO(), openpyxl.Workbook()
+    for line in lines:
+        book.active.append(line)
+    if further:
+        book.create_sheet(further)
+    book.save(data)
+    return data.getvalue()
+
+
+def test_a_workbook_is_read_by_the_types_of_its_cells(tmp_path: Path) -> None:
+    table = [["家計簿"], ["内容", "日付", "数"], ["柿を買った", datetime(2025, 10, 29, 21, 5), 3], ["法事", 45000, 1.5]]  # noqa: DTZ001
+    first, second = rows(tmp_path / "a.xlsx", workbook(*table))
+    assert (first["occurred_at"], first["metadata"]["csv"]) == ("2025-10-29T21:05:00", {"数": "3"})
+    assert (second["occurred_at"], second["metadata"]["csv"]) == ("45000", {"数": "1.5"})
+    assert detect_format(tmp_path / "a.xlsx") is Format.CSV
+
+
+def test_a_sheet_without_a_column_of_texts_is_refused_by_its_name(tmp_path: Path) -> None:
+    items = read(tmp_path / "a.xlsx", workbook(["内容"], ["柿"], further="空"))
+    assert [item.row["content"] for item in items if item.row] == ["柿"]
+    assert [item.refused.partition(" has")[0] for item in items if item.refused] == ["a.xlsx, 空"]
+
+
+@pytest.mark.parametrize("bomb", [True, False])
+def test_a_hostile_workbook_is_refused(tmp_path: Path, bomb: bool) -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", b"0" * 17_000_000 if bomb else b"<a/>")
+    (item,) = read(tmp_path / "a.xlsx", data.getvalue())
+    assert ("expands to" if bomb else "can't be read") in item.refused

@@ -16,7 +16,7 @@ from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
-from memory_mcp.search.moved_plans import still_upcoming
+from memory_mcp.search.newer import upcoming as still_upcoming
 from memory_mcp.search.time_asked import shifted
 from memory_mcp.search.validation import QUERY_LIMIT, token_budget
 from memory_mcp.server.arguments import Arguments, Between, Text, TextOrNone, TextsByName, WholeNumber, Words
@@ -40,7 +40,7 @@ from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.files.persona_context import FILE_NAME, LAST_CONVERSATION, PEOPLE, PERSON_FIELDS, STATE_KEYS, conversation_at
 from memory_mcp.store.timestamps import from_text
 
-DEFAULT_TOKENS = 800
+DEFAULT_TOKENS = 600
 FIELD_LIMIT = 2_000
 UPCOMING_LIMIT, PREVIEW_CHARACTERS = 50, 200
 
@@ -132,9 +132,7 @@ def list_upcoming(call: Call, arguments: UpcomingArguments) -> Json:
             found = (
                 []
                 if persona.has_expired
-                else still_upcoming(
-                    connection, persona.words, call.now, end, call.settings.zone, arguments.limit, characters=PREVIEW_CHARACTERS
-                )
+                else still_upcoming(connection, call.now, end, call.settings.zone, arguments.limit, characters=PREVIEW_CHARACTERS)
             )
             shown = memories.beginnings(connection, [memory.id for memory in found], PREVIEW_CHARACTERS)
             upcoming = [shown[memory.id] for memory in found]

@@ -19,7 +19,6 @@ from memory_mcp.experience.matches import Match, Matches, matches, of_pool
 from memory_mcp.experience.reports import Report
 from memory_mcp.experience.reports import report as count_report
 from memory_mcp.experience.weights import fit
-from memory_mcp.language.experience_text import STRATEGIES, Experience, separate_steps
 from memory_mcp.language.labels import few, label
 from memory_mcp.language.names import normalized_length
 from memory_mcp.language.privacy.redaction import Redaction
@@ -36,6 +35,7 @@ from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.sessions import is_dashboard
 from memory_mcp.server.views import Count, Fraction, PersonaAnswer, ReadingAnswer, heading, model_used, omit_empty
 from memory_mcp.store import feedback, memories, memory_pages
+from memory_mcp.store.experience_text import STRATEGIES, Experience, separate_steps
 
 logger = logging.getLogger(__name__)
 

@@ -10,11 +10,13 @@ from typing_extensions import TypedDict
 from memory_mcp.dates.resolve import is_iso
 from memory_mcp.domain import NEVER, Expiry, Remembered, Similar
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.budget import estimate_tokens, preview
 from memory_mcp.language.labels import label, labels
 from memory_mcp.language.low_value import low_value
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.names import key_in
+from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import validation
 from memory_mcp.remember.forget import forget as forget_memories
 from memory_mcp.remember.pipeline import remember as remember_draft
@@ -24,6 +26,7 @@ from memory_mcp.remember.revise import expire_session as expire_session_of
 from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
 from memory_mcp.search.pooled import in_pool
+from memory_mcp.search.related import related as related_memories
 from memory_mcp.search.validation import question
 from memory_mcp.server.actions.context import note_conversation
 from memory_mcp.server.arguments import (
@@ -60,6 +63,8 @@ from memory_mcp.server.views import (
 
 # How many relations a note names.
 RELATIONS_SHOWN = 5
+# What is shown of the memories that are near to a new one: so many characters of each, fewer where all would cost more tokens.
+RELATED_CHARACTERS, RELATED_TOKENS = (40, 24), 110
 
 
 class RememberArguments(Arguments):
@@ -85,11 +90,17 @@ class RememberArguments(Arguments):
     pool: Annotated[Text, Field(description="share it in this pool")] = ""
 
 
+class RelatedMemory(TypedDict):
+    key: str
+    content: str
+
+
 class Stored(ReadingAnswer):
     key: str
     stored: bool
     indexed: Literal["queued", "now"]
     similar: list[dict[str, Any]]
+    related: NotRequired[list[RelatedMemory]]
 
 
 @operation(
@@ -99,7 +110,8 @@ class Stored(ReadingAnswer):
     answer=Stored,
 )
 def remember(call: Call, arguments: RememberArguments) -> Json:
-    """Store what should outlive this chat, as soon as it comes up: facts, preferences, promises, plans, changes of mind."""
+    """Store what should outlive this chat, as soon as it comes up: facts, preferences, promises, plans, changes of mind. Is one in `related` no
+    longer true, revise it, or call again with supersedes."""
     target = call.within(arguments.pool.strip()) if arguments.pool.strip() else call
     supersedes = target.locate(arguments.supersedes.strip())[1] if target.pool else arguments.supersedes
     fields = arguments.model_dump(exclude={"pool"}) | {"supersedes": supersedes}
@@ -111,8 +123,9 @@ def remember(call: Call, arguments: RememberArguments) -> Json:
     with target.writing() as persona:
         stored = remember_draft(persona, draft, now=call.now, zone=call.settings.zone, privacy=call.settings.privacy)
         context_failure = note_conversation(persona, call, draft.state) if stored.stored and not target.pool else None
+        may_read = "read" in call.admission.scopes
+        related = _related(target, persona, stored) if may_read and stored.stored else []
     stored = _as_seen(stored, target.foreign_pool)
-    may_read = "read" in call.admission.scopes
     return {
         **head,
         "key": stored.key,
@@ -120,9 +133,10 @@ def remember(call: Call, arguments: RememberArguments) -> Json:
         "indexed": "queued" if stored.stored and call.models.loaded else "now",
         "similar": [similar_view(similar) for similar in stored.similar] if may_read else [],
         **omit_empty(
+            related=related,
             occurred_at=None if is_iso(arguments.occurred_at) else local(draft.occurred_at, call.settings.zone),
             expires_at=local(stored.expires_at, call.settings.zone),
-            note=_note_of(stored, arguments.supersedes, may_read=may_read),
+            note=_note_of(stored, arguments.supersedes),
             low_value=low_value(draft.content),
             degraded=[context_failure] if context_failure else None,
             redacted=dict(stored.redacted),
@@ -143,18 +157,34 @@ def _as_seen(stored: Remembered, pool: str) -> Remembered:
         stored,
         key=key_in(pool, stored.key),
         similar=of_pool(stored.similar),
-        repeating=of_pool(stored.repeating),
         rivals=tuple(key_in(pool, key) for key in stored.rivals),
     )
 
 
-def _note_of(stored: Remembered, supersedes: str, *, may_read: bool) -> str | None:
+def _related(target: Call, persona: Persona, stored: Remembered) -> list[dict[str, str]]:
+    """Return current memories near to the stored one, by the keys that the caller uses, in few tokens."""
+    near = related_memories(
+        persona,
+        stored.key,
+        {similar.key for similar in stored.similar},
+        models=target.models,
+        settings=target.search_settings(persona),
+        now=target.now,
+        indexes=target.runtime.indexes,
+    )
+    shown = [in_pool(target.foreign_pool, memory) for memory in near]
+    views: list[dict[str, str]] = []
+    for characters in RELATED_CHARACTERS:
+        views = [{"key": memory.key, "content": preview(memory.content, characters)} for memory in shown]
+        if sum(estimate_tokens(f"{view['key']} {view['content']}") for view in views) <= RELATED_TOKENS:
+            break
+    return views
+
+
+def _note_of(stored: Remembered, supersedes: str) -> str | None:
     """Say what a writer should know of how the memory was stored, if anything."""
     if stored.rivals:
         return f"{supersedes} was replaced before, by {', '.join(stored.rivals)}: both are current now; forget the one that is not true"
-    if stored.repeating and may_read:
-        repeating = ", ".join(f"{similar.key} ({similar.preview})" for similar in stored.repeating)
-        return f"what {supersedes} said is still said by {repeating}: forget what is no longer true"
     if stored.stored:
         return None
     added = f"; relations that it did not state yet were added to it: {stored.related}" if stored.related else ""

@@ -12,6 +12,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.language.budget import preview
 from memory_mcp.language.labels import few, label
 from memory_mcp.personas.registry import Persona
+from memory_mcp.relate import links as newer_links
 from memory_mcp.remember.merge import MERGE, UNDO, Merged, merge, undo
 from memory_mcp.server.arguments import Arguments, Between, Text, TextList, http
 from memory_mcp.server.call import Call
@@ -93,6 +94,27 @@ def tidy(call: Call, arguments: Tidying) -> Json:
     if not (arguments.merge or arguments.undo.strip()):
         raise NOTHING_TO_DO
     return _tidied(call, arguments)
+
+
+class UnlinkArguments(Arguments):
+    newer: Annotated[Text, http("The key of the memory that is said to be newer.", minLength=1)]
+    earlier: Annotated[Text, http("The key of the one that is said to hold no longer.", minLength=1)]
+
+
+class Unlinked(PersonaAnswer):
+    newer: str
+    earlier: str
+    method: str
+
+
+@operation(needs=["read", "write"], route=Route("POST", "/api/organize/unlink", body_required=True), answer=Unlinked)
+def unlink(call: Call, arguments: UnlinkArguments) -> Json:
+    """Take back that one memory is newer than another, which a rule or a chat model found. It is not found again."""
+    call, newer = call.locate(arguments.newer.strip())
+    earlier = call.locate(arguments.earlier.strip())[1]
+    with call.changing() as persona:
+        made_by = newer_links.undo(persona, newer, earlier, call.now)
+        return {**heading(call, persona), "newer": arguments.newer, "earlier": arguments.earlier, "method": made_by}
 
 
 def _tidied(call: Call, arguments: Tidying) -> Json:

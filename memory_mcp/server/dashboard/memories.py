@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from memory_mcp.domain import KEYS_LIMIT, KINDS, PRIVACY_LEVELS, SHELVES
 from memory_mcp.errors import InvalidInput, MemoryNotFound
-from memory_mcp.server.actions import browse, experience, graph, upkeep
+from memory_mcp.server.actions import browse, experience, graph, organize, upkeep
 from memory_mcp.server.actions import memories as actions
 from memory_mcp.server.actions.memories import RecallArguments
 from memory_mcp.server.dashboard.diff import changes
@@ -25,7 +25,7 @@ EDITED = ("content", "tags", "importance", "category", "privacy_level", "expires
 ADDED = ("content", "source", "occurred_at", "expires_at", "kind", "tags", "importance", "session_id", "category", "privacy_level")
 CHOICES: Mapping[str, Any] = {"kinds": KINDS, "privacy_levels": PRIVACY_LEVELS, "shelves": SHELVES}
 # What a page may say that it has done, after a redirect.
-DONE = ("revised", "restored", "judged")
+DONE = ("revised", "restored", "judged", "unlinked")
 
 
 def listing(visit: Visit) -> Response:
@@ -142,6 +142,12 @@ def judge(visit: Visit) -> Response:
     """Say what a memory that a page shows was worth."""
     visit.perform(experience.judge, keys=[visit.field("key")], verdict=visit.field("verdict"))
     return visit.redirect("/memory", key=visit.field("key"), done="judged")
+
+
+def unlink(visit: Visit) -> Response:
+    """Take back that one memory is newer than another."""
+    visit.perform(organize.unlink, newer=visit.field("newer"), earlier=visit.field("earlier"))
+    return visit.redirect("/memory", key=visit.field("key"), done="unlinked")
 
 
 def restore_version(visit: Visit) -> Response:

@@ -36,6 +36,7 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/memory/edit": (memories.edit, memories.revise),
     "/memory/version": (None, memories.restore_version),
     "/memory/judge": (None, memories.judge),
+    "/memory/unlink": (None, memories.unlink),
     "/people": (people.listing, None),
     "/people/picture": (people.picture, None),
     "/people/one": (people.one, None),

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from starlette.requests import Request
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.encodings import not_utf8
+from memory_mcp.language.unstorable import not_utf8
 from memory_mcp.server.arguments import Arguments, Between, filled_in, kind_of
 from memory_mcp.server.errors import argument_problems
 from memory_mcp.server.operation import Route

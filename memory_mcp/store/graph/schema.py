@@ -258,6 +258,12 @@ CREATE INDEX graph_background_waiting ON graph_background(task, tries, memory) W
 INSERT INTO graph_background(task, memory) SELECT t.value, m.id FROM json_each('["links", "model"]') t JOIN memories m;
 """
 
+# Queues what is short enough to be compared with newer memories, and was linked before those were looked for.
+COMPARED_WITH_NEWER = """
+INSERT OR IGNORE INTO graph_queue(memory, named)
+    SELECT id, 1 FROM memories WHERE length(content) <= 120 AND deleted_at IS NULL AND kind <> 'summary';
+"""
+
 _NEW_REVISION = "UPDATE properties SET value = lower(hex(randomblob(16))) WHERE name = 'graph_revision'"
 # Creates the mark of the graph's state with the triggers that change it, and the indexes of the strongest relations.
 GRAPH_REVISION = f"""

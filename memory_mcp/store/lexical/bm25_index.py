@@ -14,18 +14,17 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
 from memory_mcp.domain import Filters
-from memory_mcp.language.changes import tells_change
 from memory_mcp.language.synonyms import Synonyms
 from memory_mcp.language.tokens import TOKENS_VERSION, is_grammar, tokens
 from memory_mcp.store import properties
 from memory_mcp.store.graph import relations
 from memory_mcp.store.lexical.token_frequencies import COUNTED_ROWS, TokenCounts, rows_with
-from memory_mcp.store.memories import CURRENT, TOLD_TIME, where
+from memory_mcp.store.memories import CURRENT, where
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 
@@ -42,10 +41,10 @@ _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 # The longest turn, in tokens, that has neighbors or is one.
 SHORT_TURN_TOKENS = 200
 REBUILD_PAGE = 1_000
+# So far the rows of a token are counted to find out which tokens of a text are the rarest.
+SHARED_ROWS = 500
 # In fewer rows no token is common.
 FEW_ROWS = 20
-# Stands in the row of a short text that tells a change, so that few texts need to be read. It is no token: BM25 does not count it.
-_TELLS_CHANGE = "!"
 # From this many rows on, only the rarest tokens of a query select rows (about LEADING_ROWS of them); the other informative ones only rank
 # these rows, and common tokens and grammar are dropped (docs/decisions/0002-lexical-tokens.md).
 MANY_ROWS = 5_000
@@ -67,7 +66,7 @@ class Terms:
 
     What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these; what has `synonyms` or words of the `same_sound` instead of their word,
     `SYNONYM_WEIGHT` of what it gives these, and needs no other token. A memory that has more of the `words` as a whole comes before one that has
-    parts of them.
+    parts of them. In a small store, where no token is common, the tokens among `fragments` only rank.
     """
 
     tokens: Sequence[str]
@@ -75,15 +74,7 @@ class Terms:
     synonyms: Sequence[Synonyms] = ()
     same_sound: Sequence[Synonyms] = ()
     words: Sequence[str] = ()
-
-
-class Named(NamedTuple):
-    """A memory that names something, and when it was told, in the format of the store."""
-
-    memory_id: int
-    told_at: str
-    content: str
-    source: str | None
+    fragments: Set[str] = frozenset()
 
 
 def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
@@ -169,7 +160,7 @@ def search(
     """(memory id, BM25) of the best `limit` matches, best first, then of those of `also` that match; larger is better.
 
     The memories in `also` match the filters. A memory, also one of `also`, must contain an informative token: one that is neither grammar nor
-    common. In a large store it must contain one of the rarest, unless these match fewer than `limit` memories. `counts` caches token counts.
+    common, nor, in a small store, a fragment. In a large store it must contain one of the rarest, unless these match fewer than `limit` memories. `counts` caches token counts.
     """
     if not terms.tokens:
         return []
@@ -183,7 +174,7 @@ def search(
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
     if len(rows) > MANY_ROWS:
         query = _without_phrases(query)
-    leading, informative, others = _by_rarity(connection, query, counts, rows)
+    leading, informative, others = _by_rarity(connection, query, terms.fragments, counts, rows)
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
         matches = matching(_any_of(query))
     else:
@@ -236,32 +227,6 @@ def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -
     return [row[0] for row in rows]
 
 
-def newest_naming(
-    connection: apsw.Connection,
-    phrases: Sequence[str],
-    filters: Filters,
-    limit: int,
-    counts: TokenCounts | None = None,
-    *,
-    telling_changes: bool = False,
-) -> list[Named]:
-    """The `limit` memories that were stored last and have one of these phrases of tokens in their own text, with `counts` one that is not common; of them
-    only those that tell a change, if these are wanted."""
-    if counts and len(rows := _rows(connection)) >= FEW_ROWS:
-        phrases = list(counts.uncommon(connection, phrases, rows))
-    if not phrases:
-        return []
-    condition, values = where(filters)
-    # By the rows: an AND in the index would read all that has a phrase.
-    marked = "JOIN lexical_content c ON c.id = f.id AND instr(c.c2, ?) " if telling_changes else ""
-    rows_found = connection.execute(
-        f"SELECT m.id, {TOLD_TIME}, m.content, m.source FROM (SELECT rowid AS id FROM lexical WHERE lexical MATCH ? ORDER BY rowid DESC LIMIT ?) f "
-        f"{marked}JOIN memories m ON m.id = f.id AND {CURRENT} AND m.kind <> 'summary' {condition}",
-        (f"body : ({_any_of(phrases)})", limit, *([_TELLS_CHANGE] if telling_changes else []), *values),
-    )
-    return [Named(*row) for row in rows_found]
-
-
 def rarer(connection: apsw.Connection, query: Sequence[str], rows: int) -> list[str]:
     """The tokens that occur in at most `rows` rows, in order."""
     counted = rows_with(connection, query, rows + 1)
@@ -275,6 +240,13 @@ def rarest(connection: apsw.Connection, query: Sequence[str], limit: int, counts
         return list(query)
     counted = counts.uncommon(connection, query, rows)
     return sorted(counted, key=counted.__getitem__)[:limit]
+
+
+def shared(connection: apsw.Connection, text: Sequence[str], limit: int) -> list[str]:
+    """The rarest tokens of a stored text that others have, too, at most `limit`; no grammar."""
+    counted = rows_with(connection, [token for token in text if not is_grammar(token)], SHARED_ROWS)
+    held = sorted((count, token) for token, (count, _) in counted.items() if count > 1)
+    return [token for _, token in held[:limit]]
 
 
 def frequencies(connection: apsw.Connection, query: Sequence[str]) -> tuple[int, dict[str, int]]:
@@ -307,12 +279,13 @@ def _rows(connection: apsw.Connection) -> range:
 
 
 def _by_rarity(
-    connection: apsw.Connection, query: Sequence[str], counts: TokenCounts, rows: range
+    connection: apsw.Connection, query: Sequence[str], fragments: Set[str], counts: TokenCounts, rows: range
 ) -> tuple[list[str], list[str], list[str]]:
     """The tokens that select rows, all that are informative, and in a store of few rows the rest, which only ranks rows. Where nothing else
     is asked for, what is common or grammar selects."""
     counted = dict.fromkeys(query, 0.0) if len(rows) < FEW_ROWS else counts.uncommon(connection, query, rows)
-    content = [token for token in query if not is_grammar(token)] or list(query)
+    weak = fragments if len(rows) < FEW_ROWS else frozenset()
+    content = [token for token in query if not (is_grammar(token) or token in weak)] or list(query)
     informative = [token for token in content if token in counted] or content
     among = set(informative)
     if len(rows) <= MANY_ROWS or not counted:
@@ -387,7 +360,7 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int], neighbors: Mapp
     replaced = _replaced(connection, current)
     needed = current | set(replaced.values())
     needed |= {other for memory_id in current for other in neighbors.get(memory_id, ()) if other is not None}
-    bodies, changes = _bodies(connection, needed)
+    bodies = _bodies(connection, needed)
     questions, stated = _questions(connection, current), _stated(connection, current)
     connection.execute("DELETE FROM lexical WHERE rowid IN (SELECT value FROM json_each(?))", (json_ids(ids),))
     rows = []
@@ -396,8 +369,7 @@ def _write_rows(connection: apsw.Connection, ids: Sequence[int], neighbors: Mapp
             before, after = (_lent(bodies, memory_id, other) for other in neighbors.get(memory_id, (None, None)))
             earlier = _lent(bodies, memory_id, replaced.get(memory_id))
             preceding = filter(None, (before, questions.get(memory_id), stated.get(memory_id), earlier))
-            following = (after, _TELLS_CHANGE) if memory_id in changes else (after,)
-            rows.append((memory_id, bodies[memory_id], " ".join(preceding), " ".join(following)))
+            rows.append((memory_id, bodies[memory_id], " ".join(preceding), after))
     connection.executemany("INSERT INTO lexical(rowid, body, previous, next) VALUES (?, ?, ?, ?)", rows)
 
 
@@ -427,13 +399,12 @@ def _replacing(connection: apsw.Connection, ids: Iterable[int]) -> list[int]:
     return [memory_id for (memory_id,) in rows]
 
 
-def _bodies(connection: apsw.Connection, ids: Iterable[int]) -> tuple[dict[int, str], set[int]]:
-    """Memory → the tokens of its source and content; and the memories that tell a change."""
-    rows: list[Any] = list(
-        connection.execute("SELECT id, content, source FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json_ids(ids),))
+def _bodies(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
+    """Memory → the tokens of its source and content."""
+    rows: Iterable[Any] = connection.execute(
+        "SELECT id, content, source FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json_ids(ids),)
     )
-    bodies = {memory_id: " ".join(tokens(f"{source}: {content}" if source else content)) for memory_id, content, source in rows}
-    return bodies, {memory_id for memory_id, content, _ in rows if tells_change(content)}
+    return {memory_id: " ".join(tokens(f"{source}: {content}" if source else content)) for memory_id, content, source in rows}
 
 
 def _questions(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:

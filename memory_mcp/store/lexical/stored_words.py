@@ -14,10 +14,10 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
+from memory_mcp import lexicon
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
-from memory_mcp.language import pronunciation
-from memory_mcp.language.kanji_readings import LONGEST_WORD, words_read_as
-from memory_mcp.language.pronunciation import Sound
+from memory_mcp.language.kanji import LONGEST_WORD, words_read_as
+from memory_mcp.language.sound import Sound, difference, largest_difference, of_kana, of_latin
 from memory_mcp.language.tokens import normalise
 
 # The words of one sound that are searched.
@@ -34,7 +34,8 @@ _WORD = re.compile(
     f"[{HAN}]{{2,}}|(?:(?<![{HIRAGANA}{HAN}])|(?<=[おご]))[{HAN}](?=[^{HIRAGANA}{HAN}]|[はがをにでともへのや]|$)|[{KATAKANA}]{{2,}}|[{LATIN}]{{3,}}"
 )
 # What may be a word in hiragana that begins with お or ご.
-_POLITE = re.compile(f"(?=([おご][{HIRAGANA}]{{{SHORTEST_POLITE - 1},{LONGEST_POLITE - 1}}}))")
+_POLITE = re.compile(f"(?=([おご][{HIRAGANA}]{{{SHORTEST_POLITE - 1},{LONGEST_POLITE}}}))")
+_ENDS = frozenset((*lexicon.words("ja", "particles"), *"だでさっじ"))
 _KATAKANA, _LATIN, _NUMBER = re.compile(f"[{KATAKANA}]"), re.compile(f"[{LATIN}]"), re.compile("[一二三四五六七八九十百千万]{2,}")
 _NEWEST = "SELECT max(id) FROM (SELECT id FROM chunks WHERE id > ? ORDER BY id LIMIT ?)"
 _TEXTS = """
@@ -61,7 +62,7 @@ class StoredWords:
             self._in_kanji = np.empty(0, np.int64)
             self._looked_up: dict[int, list[str]] = {}
             self._polite: set[int] = set()
-            self._latin, self._katakana = _BySound(pronunciation.of_latin), _BySound(_of_kana)
+            self._latin, self._katakana = _BySound(of_latin), _BySound(_of_kana)
 
     def update(self, connection: apsw.Connection) -> None:
         """Add the words of what was stored since the last time. While another thread does so, nothing waits for it."""
@@ -73,14 +74,14 @@ class StoredWords:
             newest = connection.execute(_NEWEST, (read_until, READ_AT_ONCE)).get
             if newest is None:
                 return
-            words: set[str] = set()
+            read: set[str] = set()
             polite: set[int] = set()
             for (text,) in connection.execute(_TEXTS, (read_until, newest)):
-                words.update(_WORD.findall(text := normalise(text)))
-                polite.update(hash(run[:end]) for run in _POLITE.findall(text) for end in range(SHORTEST_POLITE, len(run) + 1))
+                read.update(_WORD.findall(text := normalise(text)))
+                polite.update(hash(word) for run in _POLITE.findall(text) for word in _polite_in(run))
             with self._guard:
                 if self._times_cleared == times_cleared:  # else these texts may be erased by now
-                    self._add(words)
+                    self._add(read)
                     self._polite |= polite
                     self._read_until = newest
         finally:
@@ -100,7 +101,7 @@ class StoredWords:
         """The words in Latin letters that sound most like this one in kana."""
         (sound,) = _of_kana(kana)
         with self._guard:
-            alike = [(pronunciation.difference(sound, latin), word) for word, latin in self._latin.with_consonants(sound.consonants)]
+            alike = [(difference(sound, latin), word) for word, latin in self._latin.with_consonants(sound.consonants)]
         return _closest(alike, sound)
 
     def has_in_katakana(self, word: str) -> bool:
@@ -109,7 +110,7 @@ class StoredWords:
             return word in self._katakana
 
     def has_polite(self, kana: str) -> bool:
-        """Whether a text of the store has these kana, which begin with お or ご, in a row."""
+        """Whether a text of the store has this word in hiragana, which begins with お or ご."""
         with self._guard:
             return hash(kana) in self._polite
 
@@ -117,11 +118,11 @@ class StoredWords:
         """The words in katakana that sound most like this one in Latin letters."""
         with self._guard:
             alike = [
-                (pronunciation.difference(kana, sound), word)
-                for sound in pronunciation.of_latin(latin)
+                (difference(kana, sound), word)
+                for sound in of_latin(latin)
                 for word, kana in self._katakana.with_consonants(sound.consonants)
             ]
-        return _closest(alike, pronunciation.of_latin(latin)[-1]) if alike else []
+        return _closest(alike, of_latin(latin)[-1]) if alike else []
 
     def _add(self, words: Set[str]) -> None:
         in_katakana, in_latin = set(filter(_KATAKANA.match, words)), set(filter(_LATIN.match, words))
@@ -173,12 +174,19 @@ class _BySound:
         return self._by_consonants.get(consonants, [])
 
 
+def _polite_in(run: str) -> Iterator[str]:
+    """What may be a word at the beginning of a run of hiragana: before its end, or before what follows words."""
+    for end in range(SHORTEST_POLITE, min(len(run), LONGEST_POLITE) + 1):
+        if end == len(run) or run[end] in _ENDS:
+            yield run[:end]
+
+
 def _hashes(words: Iterable[str]) -> npt.NDArray[np.int64]:
     return np.fromiter(map(hash, words), np.int64)
 
 
 def _of_kana(word: str) -> Sequence[Sound]:
-    return (pronunciation.of_kana(word),)
+    return (of_kana(word),)
 
 
 def _words_in(run: str) -> Iterator[str]:
@@ -191,7 +199,7 @@ def _words_in(run: str) -> Iterator[str]:
 
 def _closest(alike: Iterable[tuple[float, str]], sound: Sound) -> list[str]:
     """Of words with these differences the least different, if they may be the same."""
-    least = min((difference for difference, _ in alike), default=None)
-    if least is None or least > pronunciation.largest_difference(sound):
+    least = min((far for far, _ in alike), default=None)
+    if least is None or least > largest_difference(sound):
         return []
-    return list(dict.fromkeys(word for difference, word in alike if difference == least))[:LIMIT]
+    return list(dict.fromkeys(word for far, word in alike if far == least))[:LIMIT]

@@ -116,7 +116,7 @@ def _parts(data: bytes, name: str, suffix: str) -> Iterator[Part]:
         yield from LOADERS[suffix](data, name)
     except RecursionError as error:
         raise InvalidInput(f"{name} can't be read", "something in it is nested too deeply", "Take it out") from error
-    except _damage() as error:
+    except damage() as error:
         raise InvalidInput(f"{name} can't be read", str(error)[:200] or type(error).__name__, "Open it, and save it again") from error
 
 
@@ -139,7 +139,7 @@ def _pdf(data: bytes, name: str) -> Iterator[Part]:  # noqa: ARG001  as the othe
                 for loaded in PyPDFLoader(path).lazy_load():
                     page += 1
                     yield Part(loaded.page_content, page, str(loaded.metadata.get("title") or ""), is_markdown=False)
-            except _damage() as error:
+            except damage() as error:
                 reason, page = str(error)[:200] or type(error).__name__, page + 1
             if not reason:
                 return
@@ -160,7 +160,7 @@ def _write_rest(data: bytes, page: int, path: Path) -> None:
     writer.write(path)
 
 
-def _damage() -> tuple[type[Exception], ...]:
+def damage() -> tuple[type[Exception], ...]:
     """What the libraries raise where a file is damaged, or made to harm."""
     from markitdown import MarkItDownException  # noqa: PLC0415  as above
     from pypdf.errors import PyPdfError  # noqa: PLC0415

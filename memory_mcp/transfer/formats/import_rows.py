@@ -14,8 +14,8 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.chunk import split
 from memory_mcp.language.labels import LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.language.sentences import split
 from memory_mcp.language.speakers import is_assistant
 from memory_mcp.language.unstorable import UNSTORABLE
 from memory_mcp.remember.deduplication import ORIGIN

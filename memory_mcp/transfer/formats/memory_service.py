@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.experience_text import Experience
 from memory_mcp.language.labels import LABEL_LIMIT, split_labels
+from memory_mcp.store.experience_text import Experience
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, moment, text_in
 from memory_mcp.transfer.formats.json_stream import items

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from memory_mcp.domain import OUTCOMES
-from memory_mcp.language.experience_text import Experience, read
+from memory_mcp.store.experience_text import Experience, read
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
 from memory_mcp.transfer.formats.obsidian_notes import MARK

@@ -73,7 +73,7 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
         raise InvalidInput(
             f"the format of {path.name} is not recognized",
             f"it is none of {', '.join(row.format for row in TABLE)}",
-            "Name the format, such as --format jsonl or --format text",
+            "Name its format with --format, or save what is in it as a text",
         )
     return detected
 

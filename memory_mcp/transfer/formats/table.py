@@ -43,7 +43,7 @@ from memory_mcp.transfer.formats import (
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report
 from memory_mcp.transfer.formats.obsidian_notes import has_front_matter
 from memory_mcp.transfer.formats.png_text import SIGNATURE as PNG_SIGNATURE
-from memory_mcp.transfer.formats.recognition import JSON_LINES_SUFFIXES, TABLE_SUFFIXES, Head
+from memory_mcp.transfer.formats.recognition import JSON_LINES_SUFFIXES, Head
 from memory_mcp.transfer.formats.sources import Source, source_of
 from memory_mcp.transfer.formats.turns import files_read
 
@@ -97,7 +97,7 @@ def _chat(
         return recognizes(head) or (is_table is not None and is_table(head))
 
     def of_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
-        is_csv = is_table is not None and PurePosixPath(name).suffix.lower() in TABLE_SUFFIXES
+        is_csv = is_table is not None and PurePosixPath(name).suffix.lower() in tables.SUFFIXES
         return chat_tables.read_file(kind, source, name, options) if is_csv else read_file(source, name, options)
 
     def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
@@ -209,6 +209,6 @@ TABLE: tuple[FormatRow, ...] = (
     FormatRow(Format.SLACK, lambda head: False, _of_author(slack.read), "keep"),  # recognized by the names in its folder
     # Tables
     _chat(Format.COPILOT, chat_tables.is_copilot, partial(chat_tables.read_file, Format.COPILOT)),
-    FormatRow(Format.CSV, lambda head: head.suffix in TABLE_SUFFIXES, _of_author(tables.read), "keep", is_general=True),
+    FormatRow(Format.CSV, lambda head: head.suffix in tables.SUFFIXES, _of_source(tables.read), "keep", is_general=True),
 )
 ROWS = {row.format: row for row in TABLE}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
@@ -16,6 +16,10 @@ LONGEST = 100
 _AT = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m(?: ?(\d{1,2})s)?(?: ?(\d{1,3})ms)?")
 # Tue Oct 29 2024 21:05:33 GMT+0900 (Japan Standard Time), of JavaScript.
 _SCRIPTS = re.compile(r"[A-Za-z]{3} ([A-Za-z]{3}) (\d{1,2}) (\d{4}) (\d{2}:\d{2}:\d{2}) GMT([+-]\d{4})(?: \([^()]*\))?")
+# 05-Jan-24 10:20 AM, of .NET; 9:05:33 午後 and GMT+9, of Google.
+_MONTH_NAME = re.compile(r"(\d{1,2})-([A-Za-z]{3})-(\d\d)(?= |\Z)")
+_HALF_OF_DAY_AFTER = re.compile(r"(\d{1,2}:\d{2}(?::\d{2})?) ?(午前|午後)")
+_OFFSET = re.compile(r" (?:GMT|UTC)([+-])(\d{1,2})(?::?(\d{2}))?\Z")
 _ZONE = ZoneInfo("UTC")
 # What is read the same on both days needs no other day to be understood.
 _ONE_DAY, _ANOTHER = datetime(2001, 3, 7, 1, tzinfo=UTC), datetime(2018, 10, 23, 1, tzinfo=UTC)
@@ -94,4 +98,11 @@ def _of_scripts(text: str) -> str | None:
 
 
 def _in_words(text: str) -> str | None:
-    return text if _alone(lambda now: parse_moment(text, now, _ZONE)) else None
+    text = _MONTH_NAME.sub(r"\1 \2 20\3", _HALF_OF_DAY_AFTER.sub(r"\2\1", text))
+    offset = _OFFSET.search(text)
+    local = text[: offset.start()] if offset else text
+    moment_alone = _alone(lambda now: parse_moment(local, now, _ZONE))
+    if not (offset and moment_alone):
+        return text if moment_alone else None
+    ahead = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0)) * (-1 if offset[1] == "-" else 1)
+    return moment_alone.replace(tzinfo=timezone(ahead)).isoformat() if abs(ahead) < timedelta(days=1) else None

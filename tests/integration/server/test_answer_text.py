@@ -65,7 +65,7 @@ def test_the_text_says_what_a_model_can_use_of_the_structured_answer(told, both)
         (line,) = (line for line in text.splitlines() if line.startswith(hit["key"]))
         assert line.endswith(f": {hit['content']}")
         assert all(part in line for part in (hit["ago"], hit["source"]))
-    assert f"{told[1]} 2025-11-05 Wed 15:00 6日後, told 2025-10-30, 旅人: 来週の水曜に歯医者へ行く" in text
+    assert f"{told[1]} 2025-11-05 Wed 15:00 6日後, told 10-30, 旅人: 来週の水曜に歯医者へ行く" in text
     assert "hits: none" in both("recall", query="zzz")[0]
 
 
@@ -73,7 +73,7 @@ def test_a_line_has_neither_the_session_nor_the_usual_kind_and_a_weekday_where_d
     text, answer = both("recall", mode="recent", top_k=5)
     assert {hit["kind"] for hit in answer["hits"] if "kind" in hit} == {"conversation", "experience"}
     assert f"{told[2]} 2025-10-30 Thu 今日, nilou: 踊りの稽古は火曜の夜" in text
-    assert f"{told[3]} 2025-04-01 7 months ago, told 2025-10-30, Kenta, importance 0.8: Kenta moved" in text
+    assert f"{told[3]} 2025-04-01 7 months ago, told 10-30, Kenta, importance 0.8: Kenta moved" in text
     assert f"{told[4]} 2025-10-30 Thu today, assistant, kind experience: The berth solver" in text
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import networkx
 import pytest
 
-from memory_mcp.graph.analytics.centrality import MEASURES
+from memory_mcp.graph.analytics.measures import MEASURES
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.server.actions import analytics, graph
 from memory_mcp.server.operation import operations_of
@@ -208,7 +208,7 @@ def test_a_memory_tells_to_which_it_is_linked_and_how(ask, http, server, name):
     assert "key is missing" in ask("memory-links", 400)
     refused = ask("memory-links", 400, key="memory_4", types=["same_session", "same_sesion"])
     assert "there is no type 'same_sesion'" in refused
-    assert "temporal_sequence, same_session, reference, semantic_similarity, contradiction" in refused
+    assert "temporal_sequence, same_session, reference, semantic_similarity, contradiction, newer" in refused
     assert ask("memory-links", key="memory_4", types=["contradiction"])["links"] == []
 
 

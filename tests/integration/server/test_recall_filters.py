@@ -52,6 +52,6 @@ def test_another_personas_conversation_of_the_same_name_is_not_found(told, conne
 
 
 def test_an_unknown_kind_and_a_search_for_summaries_are_refused(told):
-    assert "it is one of fact, conversation, experience, summary" in told.refusal("recall", query="苺", kind="rumor")
+    assert "it is one of fact, conversation, experience, document, summary" in told.refusal("recall", query="苺", kind="rumor")
     assert "are not searched" in told.refusal("recall", query="苺", kind="summary")
     assert told("recall", kind="summary")["hits"] == []

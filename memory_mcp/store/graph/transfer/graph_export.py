@@ -67,7 +67,7 @@ _LINKS = f"""
 WITH exported AS ({_EXPORTED})
 SELECT l.type AS link, s.key AS source, t.key AS target, l.weight, l.confidence, l.method, l.created_at
 FROM memory_links l JOIN exported s ON s.id = l.source JOIN exported t ON t.id = l.target
-WHERE l.method NOT IN (SELECT value FROM json_each(?3)) ORDER BY l.source, l.target, l.type
+WHERE l.type = 'newer' OR l.method NOT IN (SELECT value FROM json_each(?3)) ORDER BY l.source, l.target, l.type
 """
 _MERGED_MEMORIES = f"""
 WITH exported AS ({_EXPORTED})

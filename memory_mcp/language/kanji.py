@@ -1,24 +1,41 @@
-"""Words in kanji by how they are read: 沢渡 for さわたり, 図書館 for としょかん.
+"""Kanji: their forms, such as 髙 and 高, which one person's name is written with alike; and how words in kanji are read, such as 沢渡 for さわたり.
 
-The table has readings of single kanji within words and names (dictionaries/README.md), so most readings fit many combinations of kanji. Which of these
-are words only a text can tell: the caller says which kanji follow each other there.
+Both are tables (dictionaries/README.md). That of the readings has those of single kanji within words and names, so most readings fit many
+combinations of kanji. Which of these are words only a text can tell: the caller says which kanji follow each other there.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, cached_property
+from importlib import resources
 from itertools import chain, islice, product
 
-from memory_mcp.language.synonyms import DIRECTORY
+DIRECTORY, VARIANTS, READINGS = resources.files("memory_mcp.language") / "dictionaries", "variants.tsv", "readings.tsv"
 
-FILE = "readings.tsv"
+
+def _usual() -> dict[str, str]:
+    file = DIRECTORY / VARIANTS
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else ()
+    return {other: usual for usual, others in (line.split("\t") for line in lines) for other in others}
+
+
+_USUAL = _usual()
+_OTHER_FORM = re.compile(f"[{''.join(_USUAL)}]" if _USUAL else "(?!)")
+
+
+def with_usual_kanji(text: str) -> str:
+    """The same text with the usual form of each kanji; as long as before."""
+    return _OTHER_FORM.sub(lambda form: _USUAL[form[0]], text)
+
+
 # Kanji of a word, those of them that may have a rare reading, and the readings of a word.
 LONGEST_WORD, RARE_LIMIT, READINGS_LIMIT = 4, 1, 16
 
 
 def words_read_as(kana: str, followers: Mapping[str, str]) -> Iterator[str]:
-    """The words that may be read so: of kanji that follow each other in a text (`followers`: for each kanji those after it), and those of irregular reading.
-    Those of usual readings come first."""
+    """The words that may be read so: of kanji that follow each other in a text (`followers`: for each kanji those after it), and those of
+    irregular reading. Those of usual readings come first."""
     table = _table()
     if table:
         yield from table.irregular.get(kana, ())
@@ -88,5 +105,5 @@ def _inverted(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 @cache
 def _table() -> _Table | None:
-    file = DIRECTORY / FILE
+    file = DIRECTORY / READINGS
     return _Table(file.read_text(encoding="utf-8")) if file.is_file() else None
