@@ -166,10 +166,12 @@ class RelationValidity:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The fields of a memory that an import sets and a caller of `remember` can't."""
+    """The fields of a memory that an import sets and a caller of `remember` can't. `is_undated`: nobody knows when its text was written; `created_at` is
+    the time of the import."""
 
     key: str | None = None
     created_at: datetime | None = None
+    is_undated: bool = False
     updated_at: datetime | None = None
     revision: int = 1
     deleted_at: datetime | None = None

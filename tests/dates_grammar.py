@@ -7,7 +7,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from memory_mcp.dates.mentions import days
-from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_QUESTIONS
+from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_TEXTS
 from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
 from memory_mcp.dates.spans import DaySpan
 from memory_mcp.dates.statements import days_of_statement
@@ -98,8 +98,8 @@ MOMENTS = ["3日前の夜", "今朝早く", "昨夜1時", "深夜2時", "last Fr
 def rows() -> Iterator[tuple[str, str, str]]:
     """Kind, example, and what it means."""
     kinds: dict[str, list[tuple[str, TimeRange]]] = {}
-    arguments = set(AS_ARGUMENTS.expressions)
-    for expression in (*AS_ARGUMENTS.expressions, *(one for one in IN_QUESTIONS.expressions if one not in arguments)):
+    arguments = set(AS_ARGUMENTS)
+    for expression in (*AS_ARGUMENTS, *(one for one in IN_TEXTS if one not in arguments)):
         kind = expression.kind if expression in arguments else f"{expression.kind}, in a question"
         for example in expression.examples:
             span = parse_range(example, NOW, TOKYO) if expression in arguments else named_dates(example, NOW, TOKYO)[0]

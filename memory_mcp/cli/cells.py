@@ -13,7 +13,7 @@ from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_dire
 from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import earlier_key, master_key
 from memory_mcp.config.reading import default_data_directory
-from memory_mcp.dates.iso import iso_span
+from memory_mcp.dates.resolve import iso_span
 from memory_mcp.errors import InvalidInput
 
 group = typer.Typer(name="cell", help="Many servers that share the personas: docs/scale.md.", no_args_is_help=True)

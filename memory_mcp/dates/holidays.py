@@ -15,23 +15,32 @@ from typing import Any
 
 from dateutil.easter import easter
 
-from memory_mcp.dates.expressions import Expression, Resolver, of_kind
-from memory_mcp.dates.numerals import MONTHS_BACK, NUMBER, YEARS_BACK, named_group, number_of
-from memory_mcp.dates.seasons import YEAR_BEFORE, year_before
-from memory_mcp.dates.spans import ONE_DAY, SATURDAY, YEARS_CONSIDERED, DaySpan, each_year, months_back, nth_weekday
+from memory_mcp.dates.spans import (
+    MONTHS_BACK,
+    NUMBER,
+    ONE_DAY,
+    SATURDAY,
+    YEARS_BACK,
+    YEARS_CONSIDERED,
+    DaySpan,
+    each_year,
+    months_back,
+    named_group,
+    nth_weekday,
+    number_of,
+)
+from memory_mcp.dates.tables import YEAR_BEFORE, Resolver, numbered, row, year_before
 
-named_day, _ = of_kind("holidays and other days with a name")
-period, _ = of_kind("holiday periods")
-alone, _ = of_kind("holiday periods, as an argument")
-days_off, _ = of_kind("days off in a row, and the first days after them")
-
+NAMED_DAY, PERIOD, PERIOD_ALONE_KIND = "holidays and other days with a name", "holiday periods", "holiday periods, as an argument"
+DAYS_OFF = "days off in a row, and the first days after them"
 _MONDAY, _THURSDAY, _SUNDAY = 0, 3, 6
 _CALENDARS_REPEAT_AFTER = 28
 
 
 @lru_cache(maxsize=1)
 def _japan() -> Any:
-    """The class of Japan's holidays. Importing `holidays.countries` would load 250 countries: 17 MB and half a second instead of 10 MB and 0.15 s."""
+    """The class of Japan's holidays. Importing `holidays.countries` would load 250 countries: 17 MB and half a second instead of 10 MB and
+    0.15 s."""
     import holidays  # noqa: PLC0415  only a text that names a holiday of Japan needs it
 
     spec = spec_from_file_location("holidays_of_japan", Path(holidays.__file__).parent / "countries" / "japan.py")
@@ -44,7 +53,8 @@ def _japan() -> Any:
 
 @lru_cache(maxsize=64)
 def _holidays_of(year: int) -> Mapping[str, date]:
-    """The public holidays of Japan by name. For a year that the package does not cover they are those of a late year with the same calendar.
+    """The public holidays of Japan by name. For a year that the package does not cover they are those of a late year with the same
+    calendar.
 
     Raises:
         ValueError: there is no such year.
@@ -97,7 +107,8 @@ def _after_thanksgiving(year: int) -> date:
 
 
 def _eve_of_spring(year: int) -> date:
-    """The day before spring begins, when the sun reaches the ecliptic longitude of 315°: by the mean tropical year, right from 1985 to 2053."""
+    """The day before spring begins, when the sun reaches the ecliptic longitude of 315°: by the mean tropical year, right from 1985 to
+    2053."""
     return date(year, 2, int(4.05 + 0.242194 * (year - 1980) - (year - 1981) // 4) - 1)
 
 
@@ -172,13 +183,9 @@ _YEAR_TO_COME = r"(?:(?<!\d)(?P<year>20\d{2})年|(?P<named>再?来年))の?"
 _YEAR_BEHIND = r"(?:,?\s+(?:(?:of |in )?(?P<year>(?:19|20)\d{2})(?![\d年])|(?P<named>next) year))?"
 
 
-def _alternatives(patterns: Iterable[str], prefix: str) -> str:
-    """One pattern for all, with a group for each: its prefix and its index."""
-    return "(?:" + "|".join(f"(?P<{prefix}{index}>{pattern})" for index, pattern in enumerate(patterns)) + ")"
-
-
 def _named_days(days: Sequence[_NamedDay]) -> Resolver:
-    """A day in the year that is named, else in each of the last years; after `last` the latest that is over, after `next` the first to come."""
+    """A day in the year that is named, else in each of the last years; after `last` the latest that is over, after `next` the first to
+    come."""
 
     def resolve(match: re.Match[str], today: date) -> Iterator[DaySpan]:
         _, first_day, length = next(day for index, day in enumerate(days) if match[f"f{index}"])
@@ -201,22 +208,22 @@ def _named_days(days: Sequence[_NamedDay]) -> Resolver:
 
 
 # A look at the first character makes the search several times faster.
-_JAPANESE_NAMES = "(?=[元お正三節建バ天ひ雛桃ホエ昭憲みこ子端七盆ハ文勤ク大冬夏成春海山敬秋ス体母父イブ])" + _alternatives(
+_JAPANESE_NAMES = "(?=[元お正三節建バ天ひ雛桃ホエ昭憲みこ子端七盆ハ文勤ク大冬夏成春海山敬秋ス体母父イブ])" + numbered(
     (pattern for pattern, *_ in _JAPANESE_DAYS), "f"
 )
-NAMED_DAYS: list[Expression] = [
-    named_day(_YEAR_TO_COME + _JAPANESE_NAMES, _named_days(_JAPANESE_DAYS), "来年の母の日"),
-    named_day(_JAPANESE_NAMES, _named_days(_JAPANESE_DAYS), "クリスマス", "大晦日", "敬老の日", "春分の日", "お正月", "お盆"),
-    named_day(
-        rf"(?<![a-z])(?:(?P<which>last|next) )?(?=[nsaihcbmfgetlv]){_alternatives((pattern for pattern, *_ in _ENGLISH_DAYS), 'f')}{_YEAR_BEHIND}",
-        _named_days(_ENGLISH_DAYS),
-        "Halloween",
-        "New Year's Eve",
-        "last Christmas",
-        "Easter 2024",
-        "Black Friday",
-    ),
+# fmt: off
+_NEED_JAPANESE = (
+    "元日 元旦 正月 三が日 節 建国 バレンタイン 天皇 ひな祭 雛 桃の ホワイト エイプリル 昭和の 憲法 みどり こども 子ども 子供 端午 七夕 盆 ハロウィ 文化の 七五三 勤労 クリスマス "
+    "大晦日 大みそか 冬至 夏至 成人 春分 海の 山の 敬老 秋分 スポーツ 体育 母の 父の イースター ブラック")
+_NEED_ENGLISH = "day new valentine april halloween christmas easter thanksgiving friday eve fourth"
+NAMED_DAYS = [
+    row(NAMED_DAY, _YEAR_TO_COME + _JAPANESE_NAMES, _named_days(_JAPANESE_DAYS), "来年の母の日", needs=_NEED_JAPANESE),
+    row(NAMED_DAY, _JAPANESE_NAMES, _named_days(_JAPANESE_DAYS), "クリスマス", "大晦日", "敬老の日", "春分の日", "お正月", "お盆", needs=_NEED_JAPANESE),
+    row(NAMED_DAY, rf"(?<![a-z])(?:(?P<which>last"
+        rf"|next) )?(?=[nsaihcbmfgetlv]){numbered((pattern for pattern, *_ in _ENGLISH_DAYS), 'f')}{_YEAR_BEHIND}",
+        _named_days(_ENGLISH_DAYS), "Halloween", "New Year's Eve", "last Christmas", "Easter 2024", "Black Friday", needs=_NEED_ENGLISH),
 ]
+# fmt: on
 
 # The public holiday before or after today.
 
@@ -227,20 +234,14 @@ def _holiday_beside(today: date, *, later: bool) -> list[DaySpan]:
     return [(day, day + ONE_DAY)]
 
 
-HOLIDAY_BESIDE: list[Expression] = [
-    named_day(
-        "(?:次|今度)の祝日|(?<![a-z])(?:the )?next (?:public|bank|national) holiday(?![a-z])",
-        lambda match, today: _holiday_beside(today, later=True),
-        "次の祝日",
-        "next public holiday",
-    ),
-    named_day(
-        "(?:この前|この間|こないだ|(?<![休日])前)の祝日|(?<![a-z])(?:the )?last (?:public|bank|national) holiday(?![a-z])",
-        lambda match, today: _holiday_beside(today, later=False),
-        "この前の祝日",
-        "last public holiday",
-    ),
+# fmt: off
+HOLIDAY_BESIDE = [
+    row(NAMED_DAY, "(?:次|今度)の祝日|(?<![a-z])(?:the )?next (?:public|bank|national) holiday(?![a-z])",
+        lambda m, t: _holiday_beside(t, later=True), "次の祝日", "next public holiday", needs="祝日 holiday"),
+    row(NAMED_DAY, "(?:この前|この間|こないだ|(?<![休日])前)の祝日|(?<![a-z])(?:the )?last (?:public|bank|national) holiday(?![a-z])",
+        lambda m, t: _holiday_beside(t, later=False), "この前の祝日", "last public holiday", needs="祝日 holiday"),
 ]
+# fmt: on
 
 # Holiday periods: what is written, the first day, and the length in days.
 
@@ -261,7 +262,7 @@ _PERIODS: dict[str, tuple[tuple[int, int], int]] = {
     "thanksgiving (?:break|vacation|holidays?|week(?:end)?)": ((11, 22), 7),
 }
 # Each name has one of these.
-_PERIOD_NAMES = _alternatives(_PERIODS, "v") + "(?![a-z])"
+_PERIOD_NAMES = numbered(_PERIODS, "v") + "(?![a-z])"
 
 
 def _period(match: re.Match[str], year: int) -> DaySpan:
@@ -270,25 +271,15 @@ def _period(match: re.Match[str], year: int) -> DaySpan:
     return first, end_of_golden_week(year) if (month, day) == _GOLDEN_WEEK else first + timedelta(days=length)
 
 
+_NEED_PERIOD = "休み gw ウィーク 大型 week 年 暮れ 梅雨 new thanksgiving"
+# fmt: off
 # 昨年末 is 昨年 and 年末 at once.
-PERIOD_OF_YEAR = period(
-    rf"(?:{YEAR_BEFORE}|(?P<short>一昨|[昨去今来])(?=年)){_PERIOD_NAMES}",
-    lambda match, today: [_period(match, year_before(match, today))],
-    "去年の年末",
-    "昨年末",
-    "2024年の夏休み",
-    "去年のゴールデンウィーク",
-)
-PERIOD_ALONE = alone(
-    _PERIOD_NAMES,
-    lambda match, today: each_year(today, lambda year: _period(match, year)),
-    "夏休み",
-    "GW",
-    "年末年始",
-    "梅雨",
-    "New Year",
-)
-BON_ALONE = alone("盆(?!休)", lambda match, today: each_year(today, lambda year: (date(year, 8, 13), date(year, 8, 17))), "盆")
+PERIOD_OF_YEAR = row(PERIOD, rf"(?:{YEAR_BEFORE}|(?P<short>一昨|[昨去今来])(?=年)){_PERIOD_NAMES}", lambda m, t: [_period(m, year_before(m, t))],
+    "去年の年末", "昨年末", "2024年の夏休み", "去年のゴールデンウィーク", needs=_NEED_PERIOD)
+PERIOD_ALONE = row(PERIOD_ALONE_KIND, _PERIOD_NAMES, lambda m, t: each_year(t, lambda year: _period(m, year)),
+    "夏休み", "GW", "年末年始", "梅雨", "New Year", needs=_NEED_PERIOD)
+BON_ALONE = row(PERIOD_ALONE_KIND, "盆(?!休)", lambda m, t: each_year(t, lambda year: (date(year, 8, 13), date(year, 8, 17))), "盆", needs="盆")
+# fmt: on
 
 # Three days off or more: Saturdays, Sundays and public holidays.
 
@@ -325,8 +316,8 @@ def _rows(today: date) -> tuple[DaySpan, ...]:
 
 
 def _rows_of_days_off(match: re.Match[str], today: date) -> Iterator[DaySpan]:
-    """The rows of the month that is named, or all after a year, which narrows them; else the current or last row and the next one, or one of them
-    where the words tell which."""
+    """The rows of the month that is named, or all after a year, which narrows them; else the current or last row and the next one, or one
+    of them where the words tell which."""
     least = number_of(match["long"]) if match["long"] else _SHORTEST_ROW
     seen_from = date(int(match["year"]), 12, 31) if match["year"] else today
     rows: Iterable[DaySpan] = (row for row in _rows(seen_from) if (row[1] - row[0]).days >= least and _is_in_month(match, row, today))
@@ -339,15 +330,15 @@ def _rows_of_days_off(match: re.Match[str], today: date) -> Iterator[DaySpan]:
 def _last_and_next(rows: Iterable[DaySpan], today: date, *, with_last: bool, with_next: bool) -> list[DaySpan]:
     """Of rows, the latest first, the one that has begun and the next."""
     coming: list[DaySpan] = []
-    for row in rows:
-        if row[0] <= today:
-            return [*([row] if with_last else []), *(coming if with_next else [])]
-        coming = [row]
+    for days_off in rows:
+        if days_off[0] <= today:
+            return [*([days_off] if with_last else []), *(coming if with_next else [])]
+        coming = [days_off]
     return coming if with_next else []
 
 
-def _is_in_month(match: re.Match[str], row: DaySpan, today: date) -> bool:
-    first, last = row[0], row[1] - ONE_DAY
+def _is_in_month(match: re.Match[str], days_off: DaySpan, today: date) -> bool:
+    first, last = days_off[0], days_off[1] - ONE_DAY
     if match["year"] and int(match["year"]) != last.year:
         return False
     if match["near"]:
@@ -367,15 +358,10 @@ def _after_days_off(match: re.Match[str], today: date) -> Iterator[DaySpan]:
     return each_year(today, after)
 
 
-ROW_OF_DAYS_OFF = days_off(
-    rf"(?:(?:(?:(?P<year>\d{{4}})年の?)?(?P<month>\d{{1,2}})月|(?P<near>{'|'.join(MONTHS_BACK)}))の?"
+# fmt: off
+ROW_OF_DAYS_OFF = row(DAYS_OFF, rf"(?:(?:(?:(?P<year>\d{{4}})年の?)?(?P<month>\d{{1,2}})月|(?P<near>{'|'.join(MONTHS_BACK)}))の?"
     r"|(?:(?P<next>次|今度|来る|来たる|きたる)|(?P<last>前|この前|この間|こないだ|前回|先日)|この)の?)?"
-    rf"{named_group(NUMBER, 'long')}?(?<!大型)連休(?P<after>明け)?",
-    _rows_of_days_off,
-    "三連休",
-    "次の連休",
-    "先先月の連休",
-    "2025年5月の連休",
-    "連休明け",
-)
-AFTER_DAYS_OFF = days_off(_alternatives(_FIRST_DAYS_AFTER, "d") + "明け", _after_days_off, "お盆明け", "GW明け")
+    rf"{named_group(NUMBER, 'long')}?(?<!大型)連休(?P<after>明け)?", _rows_of_days_off,
+    "三連休", "次の連休", "先先月の連休", "2025年5月の連休", "連休明け", needs="連休")
+AFTER_DAYS_OFF = row(DAYS_OFF, numbered(_FIRST_DAYS_AFTER, "d") + "明け", _after_days_off, "お盆明け", "GW明け", needs="明け")
+# fmt: on

@@ -1,28 +1,395 @@
-"""Resolves a text to the time that it means, from a given now and zone: a moment (`occurred_at`), a range (`date_range`), the dates of a question.
+"""Arguments: a text as the time that it means, from a given now and zone: a moment (`occurred_at`), a range (`date_range`), an end
+(`expires_at`).
 
 Dates are ISO or words, in Japanese or English: 2025-10-17, 先週の金曜, 3日前の夜, 去年の夏, last month. A day is a calendar day in the caller's zone.
-docs/dates.md lists the expressions.
+docs/dates.md lists the expressions. Where a date leaves out its year, week or month, a plan means the next one; else an argument takes the
+latest that has begun, unless that is nearly a year ago and the next one is near.
 """
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
 from zoneinfo import ZoneInfo
 
-from memory_mcp.dates.calendar_dates import calendar_dates
-from memory_mcp.dates.iso import in_utc, in_utc_spans, iso_span, outside_calendar
-from memory_mcp.dates.mentions import is_date
-from memory_mcp.dates.missing_year import HOUR_OF_NIGHT, of_night
-from memory_mcp.dates.numerals import normalize
-from memory_mcp.dates.ranges import EVER, SEPARATOR, read_range
-from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_QUESTIONS, recognize, spans_in_question, without_dates
-from memory_mcp.dates.relative_hours import hours_ago, is_just_now, named_hours, up_to_now
-from memory_mcp.dates.single_date import LONGEST_WORDS, moment_of, read_date, span_of_date, with_single_day
-from memory_mcp.dates.statements import LONGEST_SPAN
+from dateutil.parser import parse as parse_date
+
+from memory_mcp.dates.hours import DayReading, hours_ago, is_just_now, named_hours, night_hours, up_to_now, with_modifiers
+from memory_mcp.dates.mentions import LATE, NEARLY_A_YEAR, calendar_dates, is_date, planned
+from memory_mcp.dates.recognize import AS_ARGUMENTS, Named, Recognized, dates_asked, recognize, spans_together
+from memory_mcp.dates.spans import MONTHS, ONE_DAY, WEEKDAY_NAMES, WEEKDAYS, DaySpan, day_of, narrowed, normalize
+from memory_mcp.dates.tables import PART_BEFORE_WEEK, WEEKDAY
 from memory_mcp.dates.tense import Direction, direction_of_text
-from memory_mcp.dates.time_of_day import night_hours
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
+from memory_mcp.patterns import bounded
+
+# These words exclude a date that is past.
+NEXT = re.compile("(?:次|今度)の?|来たる|来る|きたる|(?<![a-z])(?:next|(?:the )?(?:coming|upcoming))(?![a-z])")
+# Alone, such an hour belongs to the last night.
+HOUR_OF_NIGHT = re.compile(r"\A(?:深夜|真?夜中|夜|晩)の?0?[0-5](?:時半?|時\d{1,2}分|:\d\d)\Z")
+_HOURS = {"JST": 9, "UTC": 0, "GMT": 0, "CET": 1, "CEST": 2, "EST": -5, "EDT": -4, "PST": -8, "PDT": -7}
+_OFFSETS = {name: f"{hours:+03}:00" for name, hours in _HOURS.items()}
+_ZONE = re.compile(rf"(?<=\d)(?: ?(?P<name>{'|'.join(_OFFSETS)})| (?P<offset>[+-]\d\d:?\d\d))\Z")
+_END_OF_DAY = re.compile(r"(?<=[T ])24:00(?::00(?:\.0+)?)?(?=\Z|Z|[+-])")
+
+
+# As programs print a moment: Tue, 01 Sep 2026 09:05:00 GMT, Tue Sep 01 2026 18:05:00 GMT+0900 (Japan Standard Time), 2026-09-01@18h00m00s.
+_OF_A_PROGRAM = re.compile(
+    r"(?i:(?:(?:mon|tue|wed|thu|fri|sat|sun),? )?(?:\d{1,2} [a-z]{3}|[a-z]{3} \d{1,2}),? \d{4} \d\d:\d\d:\d\d(?: ?(?:gmt|utc|z"
+    r"|[a-z]{3,4})?(?:[+-]\d{4})?)?(?: \([^)]*\))?)\Z"
+)
+_NAME_OF_ZONE = re.compile(r"[A-Z]{3,4}(?=[+-]\d)| \([^)]*\)")
+_WITH_UNITS = re.compile(r"(?i:[@t ](\d\d)h ?(\d\d)m ?(\d\d)s(?: ?\d+ms)?)\Z")
+
+
+def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
+    """The span of an ISO date or moment, to its precision: a day, an hour, a minute. A date of eight digits is a date expression.
+
+    Raises:
+        InvalidInput: it is outside the calendar.
+    """
+    if _OF_A_PROGRAM.match(text):
+        return _time_of_program(text, zone)
+    if re.fullmatch(r"\d{8}", text) or not re.match(r"\d{4}", text):
+        return None
+    text = _WITH_UNITS.sub(r"t\1:\2:\3", text)
+    if since := re.fullmatch(r"(\d{9,})(?:\.\d{1,9})?", text):
+        return _since_1970(since[1])
+    text, days_on = _in_full(text.upper())
+    try:
+        moment = datetime.fromisoformat(text.replace("/", "-")) + timedelta(days=days_on)
+        start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+        clock = re.search(r"[T ]\d{2}(:?\d{2})?(:?\d{2})?(\.\d+)?", text)
+        if clock is None:
+            days = 7 if re.fullmatch(r"\d{4}-?W\d{2}", text) else 1
+            return TimeRange(start, (start.astimezone(zone) + timedelta(days=days)).astimezone(UTC))
+        return TimeRange(
+            start, start + (timedelta(microseconds=1) if clock[2] else timedelta(minutes=1) if clock[1] else timedelta(hours=1))
+        )
+    except OverflowError:
+        raise outside_calendar() from None
+    except ValueError:
+        return None
+
+
+def _time_of_program(text: str, zone: ZoneInfo) -> TimeRange | None:
+    try:
+        plain = _NAME_OF_ZONE.sub("", text.upper())  # dateutil takes the sign behind a name the other way round
+        moment = parse_date(plain, tzinfos={name: hours * 3600 for name, hours in _HOURS.items()})
+        start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+    except OverflowError:
+        raise outside_calendar() from None
+    except ValueError:
+        return None
+    return TimeRange(start, start + timedelta(seconds=1))
+
+
+def _since_1970(digits: str) -> TimeRange | None:
+    """The second or millisecond that ten or thirteen digits count since 1970; None for other numbers, and for 2025103012: a day and an
+    hour."""
+    seconds = int(digits[:10])
+    if len(digits) not in (10, 13) or (len(digits) == 10 and _is_day(digits[:8])):
+        return None
+    start = datetime.fromtimestamp(seconds, UTC) + timedelta(milliseconds=int(digits[10:] or 0))
+    return TimeRange(start, start + (timedelta(milliseconds=1) if digits[10:] else timedelta(seconds=1)))
+
+
+def _is_day(digits: str) -> bool:
+    """Whether eight digits are a day that a person may remember, and so ten no count of seconds."""
+    try:
+        return date.fromisoformat(digits).year >= 1900
+    except ValueError:
+        return False
+
+
+def _in_full(text: str) -> tuple[str, int]:
+    """The text with its zone as an offset and its hour 24 as the hour 0, and how many days later that is."""
+    zone = _ZONE.search(text)
+    if zone:
+        text = text[: zone.start()] + (_OFFSETS[zone["name"]] if zone["name"] else zone["offset"])
+    midnight = _END_OF_DAY.search(text)
+    return (f"{text[: midnight.start()]}00:00{text[midnight.end() :]}", 1) if midnight else (text, 0)
+
+
+def in_utc_spans(spans: Iterable[DaySpan], zone: tzinfo) -> Iterator[TimeRange]:
+    """Those of these local days that UTC can represent: a text may quote the year 1, and is still a text."""
+    for span in spans:
+        try:
+            yield in_utc(span, zone)
+        except InvalidInput:
+            continue
+
+
+def in_utc(span: DaySpan, zone: tzinfo) -> TimeRange:
+    """Local days as a span of UTC.
+
+    Raises:
+        InvalidInput: they are outside the calendar.
+    """
+    try:
+        start, end = (datetime.combine(day, time(), tzinfo=zone).astimezone(UTC) for day in span)
+    except OverflowError:
+        raise outside_calendar() from None
+    return TimeRange(start, end)
+
+
+def is_iso(text: str) -> bool:
+    """Whether a date is in ISO 8601, which can be read in one way only."""
+    try:
+        datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
+
+
+def outside_calendar() -> InvalidInput:
+    """The error for a day that UTC cannot represent."""
+    return InvalidInput("a date is outside the calendar", "", "Send a date between 0002-01-01 and 9998-12-31")
+
+
+LONGEST_WORDS = 200
+DAY_NAMES = "mon|tue|wed|thu|fri|sat|sun"
+MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
+CLOCK_ALONE = re.compile(r"\A(?:午前|午後|昼|夕方|早朝|未明|朝|深夜|真?夜中|夜|晩)?の?\d{1,2}(?:時半?|時\d{1,2}分|:\d\d|\s*[ap]m)\Z")
+_CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 早朝 明け方 昼前 昼過ぎ 夕方 noon midnight".split())
+# Words for a day that include a part of it.
+_IMPLIED_PARTS = [
+    (re.compile("昨夜|昨晩|ゆうべ|夕べ|今夜|今晩|明晩|tonight|last night|night before last|(?<![a-z])nights? ago"), "夜"),
+    (re.compile("今朝|明朝|this morning"), "朝"),
+    (re.compile("this afternoon"), "午後"),
+    (re.compile("(?:this|last) evening"), "夕方"),
+]
+_WEEKDAY_BESIDE = re.compile(
+    r"(?<=[昨今明]日)(?:丸|まる)?1日(?:中|じゅう)?(?=の|に|\Z)|(?<=[先今来]週)(?:1|一)週間(?=の|に|\Z)|"
+    rf"(?<=\d日)\s*\(?(?P<after>[{WEEKDAY_NAMES}])(?:曜日?)?\)?(?![本間])|\((?P<bracketed>[{WEEKDAY_NAMES}])曜?日?\)"
+    rf"|(?<![a-z])(?P<before>{DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?,?\s+(?=(?:the )?\d{{1,2}}(?:st|nd|rd|th)"
+    rf"|(?:{MONTH_NAMES})[a-z]*\.? \d|\d{{1,2}} (?:{MONTH_NAMES}))"
+)
+# What may separate the dates of one day: 去年の10月, friday of last week, 10月17日(金).
+_CONNECTORS = re.compile(
+    rf"['’]s(?![a-z])|に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=[にはいま]|\Z)|\([{WEEKDAY_NAMES}]曜?日?\)|[{WEEKDAY_NAMES}]曜日?|[のにはも、,()\s-]|日中"
+    rf"|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
+    r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|one day|some day|back|earlier|later|just|only|exactly|more than"
+    r"|some|still|maybe|probably|approximately)(?![a-z])"
+)
+_END_OF_MONTH = re.compile("月の?末|end of")
+_THIRD_OF_MONTH = 11
+
+# 今週中 and 年内 are a limit.
+_TO_THE_END = re.compile("いっぱい(?:まで|に|で|は)?\\Z")
+_WITHIN = re.compile("[内中](?:に|は|いっぱい)*\\Z|いっぱいに?\\Z")
+
+FindDirection = Callable[[], Direction | None]
+
+
+def read_date(plain: str, today: date, *, after: date | None = None, find_direction: FindDirection | None = None) -> DayReading | None:
+    """The date that the whole of a normalized text is; None where it is none.
+
+    Where it may be one of several years, it is the latest that is not in the future. `after`: the beginning of a range of which it is the
+    end. `find_direction` returns whether it is to come; it is only called where that matters.
+    """
+    if len(plain) > LONGEST_WORDS:
+        return None
+    plain_days = PART_BEFORE_WEEK.sub(r"\g<day> \g<week> \g<part>", _WEEKDAY_BESIDE.sub("", plain))
+    recognized = recognize(plain_days, AS_ARGUMENTS)
+    named = recognized.resolved(today)
+    rest = recognized.without(named)
+    strictly = NEXT.search(rest) is not None
+    ahead = recognized.resolved(today, upcoming=True) if named and (strictly or find_direction) else []
+    is_ahead = ahead not in ([], named) and (strictly or (find_direction is not None and _is_ahead(ahead, find_direction(), today)))
+    if is_ahead:
+        named, rest = ahead, NEXT.sub(" ", rest)
+    meanings = [each.spans for each in named] or _clock_alone(plain, today)
+    spans = _on_weekday(narrowed(meanings), plain)
+    if not any(set(spans) <= set(meaning) for meaning in meanings):
+        return None  # no date, or two that do not overlap
+    parts = [part for words, part in _IMPLIED_PARTS if words.search(plain)]
+    try:
+        days = planned(spans, today, strictly=strictly) if is_ahead else _latest_or_after(spans, today, after)
+        reading, rest = with_modifiers(days, " ".join([rest, *parts]))
+    except (ValueError, OverflowError):
+        return None
+    return None if _CONNECTORS.sub("", rest) else reading
+
+
+def _on_weekday(spans: Sequence[DaySpan], plain: str) -> Sequence[DaySpan]:
+    """The days that are the weekday written beside them, 10月17日(金), if any are: it says which year is meant."""
+    beside = _WEEKDAY_BESIDE.search(plain)
+    weekday = WEEKDAYS.get(beside[beside.lastgroup]) if beside and beside.lastgroup else None
+    fitting = [span for span in spans if span == day_of(span[0]) and span[0].weekday() == weekday]
+    return fitting or spans
+
+
+def with_single_day(reading: DayReading, plain: str, today: date, find_direction: FindDirection | None = None) -> DayReading:
+    """The reading with the one day that its words count: 一週間前 is seven days ago, 月末 the last day of the month, and 年内 that of the year,
+    unless it tells of what is past."""
+    first, after = reading.days
+    within = find_direction and first < today < after - ONE_DAY and _WITHIN.search(plain) and find_direction() != "last"
+    if within or (find_direction and _TO_THE_END.search(plain) and after - first > ONE_DAY):
+        return replace(reading, days=(after - ONE_DAY, after))
+    if not reading.about and after.day == 1 and (after - first).days <= _THIRD_OF_MONTH and _END_OF_MONTH.search(plain):
+        return replace(reading, days=(after - ONE_DAY, after))
+    try:
+        counted = next(_counted(plain, today), None)
+    except (ValueError, OverflowError):
+        return reading
+    return replace(reading, days=day_of(counted[1])) if counted and counted[0] == reading.days else reading
+
+
+def _counted(plain: str, today: date) -> Iterator[tuple[DaySpan, date]]:
+    """Of each count of weeks, months or years (一週間前, in two months): the span of the calendar that it means, and the single day."""
+    for expression, match in recognize(plain, AS_ARGUMENTS).matches:
+        if expression.counted:
+            yield next(iter(expression.resolve(match, today))), next(iter(expression.counted(match, today)))[0]
+
+
+def span_of_date(plain: str, today: date, zone: ZoneInfo, after: date | None = None) -> TimeRange | None:
+    """The span of one date in UTC: its days, the hour or minute of a clock time, a night until the next morning.
+
+    Raises:
+        InvalidInput: it is outside the calendar.
+    """
+    exact = iso_span(plain, zone)
+    if exact:
+        return exact
+    reading = read_date(plain, today, after=after)
+    if reading is None:
+        return None
+    if reading.minute is not None:
+        start = moment_of(reading, zone)
+        return TimeRange(start, start + timedelta(minutes=1 if reading.minute else 60))
+    try:
+        span = in_utc(reading.filtered_days, zone)
+    except OverflowError:  # 頃 of the first or the last day of the calendar
+        raise outside_calendar() from None
+    return TimeRange(span.start, span.end + night_hours(), span.end) if reading.at_night else span
+
+
+def moment_of(reading: DayReading, zone: ZoneInfo) -> datetime:
+    """When a reading begins, in UTC. 25時 is one o'clock of the next day.
+
+    Raises:
+        InvalidInput: it is outside the calendar.
+    """
+    day = reading.days[0] + timedelta(days=(reading.hour or 0) // 24)
+    try:
+        return datetime.combine(day, time((reading.hour or 0) % 24, reading.minute or 0), tzinfo=zone).astimezone(UTC)
+    except OverflowError:
+        raise outside_calendar() from None
+
+
+def _clock_alone(plain: str, today: date) -> list[list[DaySpan]]:
+    """A clock time without a day is of today, an hour of the night of the last one."""
+    if CLOCK_ALONE.search(plain) or plain in _CLOCK_WORDS:
+        return [[day_of(today - ONE_DAY if HOUR_OF_NIGHT.search(plain) else today)]]
+    return []
+
+
+def _is_ahead(ahead: Sequence[Named], direction: Direction | None, today: date) -> bool:
+    return direction == "next" or (direction is None and _is_soon(narrowed([each.spans for each in ahead]), today))
+
+
+def _is_soon(spans: Sequence[DaySpan], today: date) -> bool:
+    """Whether the next span is near and the last one nearly a year ago."""
+    ahead = min((span[0] for span in spans if span[0] > today), default=None)
+    past = max((span[1] for span in spans if span[0] <= today), default=date.min)
+    return ahead is not None and ahead - today <= LATE and today - past > NEARLY_A_YEAR
+
+
+def _latest_or_after(spans: Sequence[DaySpan], today: date, after: date | None) -> DaySpan:
+    if after and len(spans) > 1:
+        later = [span for span in spans if span[0] >= after]
+        return later[-1] if later else (spans[0][0].replace(year=today.year + 1), spans[0][1].replace(year=spans[0][1].year + 1))
+    return next((span for span in spans if span[0] <= today), spans[0])
+
+
+EVER = TimeRange(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+_NAME_ENDS = "|".join(sorted({name[-3:] for name in MONTHS} | {"day", *DAY_NAMES.split("|")}))
+SEPARATOR = bounded(
+    r"\.\.|〜|~|–|から| to | until | through | - |(?<=[\d日月])-(?=\d{1,2}日?\Z)|(?<=\d{4}-\d\d-\d\d)/(?=\d{4}-)|(?<=[a-z\d]) and (?=.)"
+    rf"|(?<=\d)-(?=\d{{1,2}}/\d{{1,2}}\Z)|(?<={_NAME_ENDS})-(?={DAY_NAMES}|{MONTH_NAMES})"
+)
+_BESIDE = bounded(r"と|、|,|&|及び|(?<=[a-z\d]) and (?=.)")
+# A range with one end: what comes before or after its date, and which end of the date bounds it.
+_BOUNDS: list[tuple[re.Pattern[str], Callable[[TimeRange], TimeRange]]] = [
+    (bounded("(?:since|from|starting) (.+)|(.+?)(?:以降|以来|以後)"), lambda span: TimeRange(span.start, EVER.end)),
+    (bounded("after (.+)|(.+?)(?:より後|の後)"), lambda span: TimeRange(span.besides or span.end, EVER.end)),
+    (
+        bounded("(?:up )?(?:until|till|by|up to|through) (.+)|(.+?)(?:以前|まで)"),
+        lambda span: TimeRange(EVER.start, span.end, span.besides),
+    ),
+    (bounded("before (.+)|(.+?)(?:よりも?前|の前)"), lambda span: TimeRange(EVER.start, span.start)),
+]
+_HALF_A_DAY = timedelta(hours=12)
+_LATE = bounded("夜|晩|夕|午後|night|evening|afternoon|pm")
+_LONGEST_MONTH = timedelta(days=31, hours=1)  # October where clocks go back
+_DAY_OF_MONTH = bounded(r"(?:the )?(\d{1,2})(?:日|st|nd|rd|th)?")
+_WEEKDAY_ALONE = bounded(rf"([{WEEKDAY_NAMES}])曜日?|{WEEKDAY}")
+
+
+def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
+    """The span of a range with both ends, with one of them, or of two dates side by side."""
+    beside = _side_by_side(plain, today, zone)
+    if beside:
+        return beside
+    first, *last = (part.strip() for part in SEPARATOR.split(re.sub("^(?:from|between) ", "", plain), maxsplit=1))
+    if last and (first or last[0]) and (both := _from_to(first, last[0], today, zone)):
+        return both
+    for words, bound in _BOUNDS:
+        match = words.fullmatch(plain)
+        span = span_of_date((match[1] or match[2]).strip(), today, zone) if match else None
+        if span:
+            return bound(span)
+    return None
+
+
+def _from_to(first: str, last: str, today: date, zone: ZoneInfo) -> TimeRange | None:
+    """Either end may be empty."""
+    start = span_of_date(first, today, zone) if first else EVER
+    if start is None:
+        return None
+    last = re.sub("まで$|にかけて$", "", last).strip() if last else last
+    end = _end_of(last, start, today, zone, late=bool(_LATE.search(first))) if last else EVER
+    return TimeRange(start.start, end.end, end.besides) if end else None
+
+
+def _side_by_side(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
+    """昨日と一昨日, in whichever order; the two must touch."""
+    parts = [part.strip() for part in _BESIDE.split(plain, maxsplit=1)]
+    spans = [span for part in parts if part and (span := span_of_date(part, today, zone))]
+    if len(spans) != 2:
+        return None
+    earlier, later = sorted(spans, key=lambda span: span.start)
+    longest = max(earlier, later, key=lambda span: span.end)
+    return TimeRange(earlier.start, longest.end, longest.besides) if later.start <= earlier.end else None
+
+
+def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo, *, late: bool) -> TimeRange | None:
+    """The end of a range, which may leave out the month or year of its beginning. A clock time is the last moment; `late`: the beginning
+    is in the second half of a day."""
+    begun = start.start.astimezone(zone).date() if start.start != EVER.start else None
+    try:
+        if begun and (day := _DAY_OF_MONTH.fullmatch(plain)):
+            if start.end - start.start > _LONGEST_MONTH:  # 2026-13 is no thirteenth of anything
+                return None
+            return in_utc(day_of(begun.replace(day=int(day[1]))), zone)
+        if begun and (weekday := _WEEKDAY_ALONE.fullmatch(plain)):
+            ahead = (WEEKDAYS[weekday[1] or weekday[2]] - begun.weekday()) % 7
+            return in_utc(day_of(begun + timedelta(days=ahead)), zone)
+    except (ValueError, OverflowError):
+        return None
+    if begun and CLOCK_ALONE.search(plain):
+        span = span_of_date(f"{begun.isoformat()} {plain}", today, zone)
+        if span and span.end <= start.start:
+            later = _HALF_A_DAY if late and span.start + _HALF_A_DAY > start.start else 2 * _HALF_A_DAY
+            span = TimeRange(span.start + later, span.end + later)
+    else:
+        span = span_of_date(plain, today, zone, begun)
+    is_clock_time = span is not None and span.end - span.start <= timedelta(hours=1)
+    return TimeRange(span.start, span.start + timedelta(microseconds=1)) if span and is_clock_time else span
+
 
 _READ_OF_CONTENT = 2000
 _DURATION = re.compile(
@@ -58,7 +425,7 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
     reading = read_date(plain, today, find_direction=find_direction)
     if reading:
         moment = moment_of(with_single_day(reading, plain, today, find_direction), zone)
-        return of_night(moment, now, find_direction()) if HOUR_OF_NIGHT.search(plain) else moment
+        return _of_night(moment, now, find_direction()) if HOUR_OF_NIGHT.search(plain) else moment
     span = up_to_now(plain, now) or read_range(plain, today, zone)
     if span is None:
         raise _refusal("occurred_at", text, plain, today)
@@ -73,8 +440,8 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
 def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
     """A range in UTC from a day, `A..B` (either end may be missing, both are included), or words.
 
-    A part of a day means the whole day, a night also the hours after midnight; only a clock time means its hour or minute: a memory of which only
-    the day is known is not left out. 頃 and around include the neighboring days.
+    A part of a day means the whole day, a night also the hours after midnight; only a clock time means its hour or minute: a memory of
+    which only the day is known is not left out. 頃 and around include the neighboring days.
 
     Raises:
         InvalidInput: it is no date, or ends before it begins.
@@ -89,8 +456,8 @@ def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
 
 
 def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
-    """The moment in UTC at which something ends that is to last until the time of `text`: of a day or a longer span its end, of a clock time or a
-    count of hours that moment. A duration (30d, P2W, 12時間) counts from now. A date without a year is the next one.
+    """The moment in UTC at which something ends that is to last until the time of `text`: of a day or a longer span its end, of a clock
+    time or a count of hours that moment. A duration (30d, P2W, 12時間) counts from now. A date without a year is the next one.
 
     Raises:
         InvalidInput: it is no date, or is not in the future.
@@ -121,22 +488,15 @@ def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
 
 
 def named_dates(query: str, now: datetime, zone: ZoneInfo, *, upcoming: bool = False) -> list[TimeRange]:
-    """The spans that a query names, in UTC. A date without a year means that date in each of the last years, with `upcoming` also the next one."""
-    plain = normalize(query)
-    return [*in_utc_spans(spans_in_question(plain, now.astimezone(zone).date(), upcoming=upcoming), zone), *named_hours(plain, now)]
+    """The spans that a query names, in UTC. A date without a year means that date in each of the last years, with `upcoming` also the next
+    one."""
+    recognized, today = recognize(query), now.astimezone(zone).date()
+    return times_of(recognized, dates_asked(recognized, today, upcoming=upcoming), now, zone)
 
 
-def without_named_dates(query: str, now: datetime, zone: ZoneInfo, longest: timedelta = LONGEST_SPAN) -> str:
-    """The query without the dates that it names, which are no words to look for. Spans of more than a month stay: texts write 2025年 the same way."""
-    plain, today = normalize(query), now.astimezone(zone).date()
-    named = [named for named in recognize(plain, today, IN_QUESTIONS) if all(end - start <= longest for start, end in named.spans)]
-    return without_dates(plain, named) if named else query
-
-
-def words_of_dates(query: str, now: datetime, zone: ZoneInfo) -> list[str]:
-    """The words by which a query names dates."""
-    plain = normalize(query)
-    return [plain[named.start : named.end].strip() for named in recognize(plain, now.astimezone(zone).date(), IN_QUESTIONS)]
+def times_of(recognized: Recognized, asked: Sequence[Named], now: datetime, zone: ZoneInfo) -> list[TimeRange]:
+    """The spans of the dates of a question, in UTC, and its counts of hours up to now."""
+    return [*in_utc_spans(spans_together(recognized.plain, asked), zone), *named_hours(recognized.plain, now)]
 
 
 def _direction_of(content: str, plain: str, today: date) -> Direction | None:
@@ -144,25 +504,31 @@ def _direction_of(content: str, plain: str, today: date) -> Direction | None:
     if not content:
         return None
     beginning = normalize(content[:_READ_OF_CONTENT])
-    spans = {span for expression in recognize(plain, today, AS_ARGUMENTS) for span in expression.spans}
-    same = [expression for expression in recognize(beginning, today, AS_ARGUMENTS) if not spans.isdisjoint(expression.spans)]
-    return direction_of_text(beginning, [(expression.start, expression.end) for expression in same])
+    spans = {span for named in recognize(plain, AS_ARGUMENTS).resolved(today) for span in named.spans}
+    same = [named for named in recognize(beginning, AS_ARGUMENTS).resolved(today) if not spans.isdisjoint(named.spans)]
+    return direction_of_text(beginning, [(named.start, named.end) for named in same])
 
 
 def _refusal(argument: str, text: str, plain: str, today: date) -> InvalidInput:
     """The error for an argument that is no date: it is not understood, there is no such day, or UTC cannot represent it."""
     plain = plain[:LONGEST_WORDS]
     missing = any(not is_date(written.year, written.month, written.day) for written in calendar_dates(plain))
-    for expression in AS_ARGUMENTS.for_text(plain):
-        for match in expression.pattern.finditer(plain):
-            try:
-                list(expression.resolve(match, today))
-            except OverflowError:
-                return outside_calendar()
-            except ValueError:
-                missing = True
+    for expression, match in recognize(plain, AS_ARGUMENTS).matches:
+        try:
+            list(expression.resolve(match, today))
+        except OverflowError:
+            return outside_calendar()
+        except ValueError:
+            missing = True
     if missing:
         return InvalidInput(
             f"{argument} {text[:80]!r} is no date", "there is no such day", "Send a day of the calendar, such as 2025-10-17"
         )
     return InvalidInput(f"{argument} {text[:80]!r} is no date that can be understood", "", f"Send {_EXAMPLES[argument]}")
+
+
+def _of_night(moment: datetime, now: datetime, direction: Direction | None) -> datetime:
+    """The last such moment, where `moment` is that of today; of a plan the next one."""
+    if direction == "next":
+        return moment if moment > now else moment + ONE_DAY
+    return moment - ONE_DAY if moment > now else moment

@@ -1,16 +1,14 @@
-"""The days that a statement is about: 「昨日の夕飯はカレー」 stated on the 5th is about the 4th, "returns are due on December 1" about that day."""
+"""The days that a statement is about: 「昨日の夕飯はカレー」 told on the 5th is about the 4th, "returns are due on December 1" about that day."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from itertools import zip_longest
 
-from memory_mcp.dates.changed_plans import BESIDE_DAY, is_called_off, is_denied, was_moved
-from memory_mcp.dates.days_alone import is_noted_for_day_of_month
-from memory_mcp.dates.mentions import TO, NamedDay, days, is_date
-from memory_mcp.dates.numerals import normalize
-from memory_mcp.dates.recognize import IN_STATEMENTS, Recognized, extent_of, is_range, recognize, to_day_of_month
+from memory_mcp.dates.hours import part_of_span
+from memory_mcp.dates.mentions import TO, Anchors, NamedDay, anchors, calendar_dates, days_of_every_year, days_with
+from memory_mcp.dates.recognize import Named, Recognized, extent_of, is_range, recognize, to_day_of_month
 from memory_mcp.dates.spans import ONE_DAY, DaySpan, day_of, month_of
-from memory_mcp.dates.tense import direction, sentence_around
+from memory_mcp.dates.tense import direction, is_habit, sentence_around
 from memory_mcp.patterns import bounded
 
 # Only the beginning of a long text is read: later dates are seldom what it is about.
@@ -19,37 +17,49 @@ READ_CHARACTERS = 2_000
 LONGEST_SPAN = timedelta(days=31)
 SPANS_LIMIT = 10
 # What a birthday is told once for: nothing derives the days of a memory again as the years pass.
-_YEARS_AHEAD = 5
-_LEAP_YEARS_REACH = 8
-_BESIDE_DAY = bounded(rf"\A{BESIDE_DAY}")
+_YEARS_AHEAD, _LEAP_YEARS_REACH = 5, 8
+# Two days that have nothing in common: what is the same as seen from both says itself when it is.
+_ANY_DAY, _ANOTHER_DAY = date(1970, 3, 12), date(2021, 8, 31)
+_BESIDE_DAY = bounded(r"(?:の?\s?(?:午前|午後|朝|昼|夕方|夜))?(?:の?\s?\d{1,2}(?:時半?|:\d\d)(?:\d{1,2}分)?)?")
+# 金曜は早く帰る may be so every week.
+_TOPIC = bounded("[はも]")
 _DAY_ALONE = bounded(r"(\d{1,2})日")
-# What begins and stays, as 来週から在宅になる, is not on every day of the time in which it begins.
-_BEGINS_IN = bounded("(?:先々?|今|来|再来)[週月]")
-_BEGINS = bounded(r"\Aから(?!.*まで)(?P<what>.{1,24}?)に(?:な[るっり]|変わ|変更|移)")
-_WEEKDAY_ALONE = bounded("[月火水木金土日]曜日?|[a-z]+day")
-_ONE_WEEK = timedelta(days=7)
 # Calendar dates have capital letters in such names, which a normalized text has lost.
 _SHORT_MONTHS = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 _FIGURE = bounded("[0-9]")
 _MONTH_BESIDE_DAY = bounded(
-    rf"(?<![a-z])(?:{_SHORT_MONTHS})(?=\.?\s(?:the\s)?\d{{1,2}}(?:st|nd|rd|th)?(?:\s?[-–]\s?\d{{1,2}})?+(?![\d%]|:\d))|(?<=\d )(?:{_SHORT_MONTHS})(?![a-z])"
-    r"|(?<![a-z])(?:march|may)(?=\s\d{1,2}\s?[-–]\s?\d{1,2}(?:\s(?:in|at)\s|[.,:;!)]|\Z))"
+    rf"(?<![a-z])(?:{_SHORT_MONTHS})(?=\.?\s(?:the\s)?\d{{1,2}}(?:st|nd|rd|th)?(?:\s?[-–]\s?\d{{1,2}})?+(?![\d%]|:\d))"
+    rf"|(?<=\d )(?:{_SHORT_MONTHS})(?![a-z])"
+    r"|(?<![a-z])(?:march|may)(?=\s\d{1,2}(?:\s?[-–]\s?\d{1,2}(?:\s(?:in|at)\s|[.,:;!)]|\Z)|(?:st|nd|rd|th)?,?\s(?:19|20)\d\d))"
+    r"|(?<=\d )(?:march|may)(?=,?\s(?:19|20)\d\d)"
 )
 _DAY_OF_EVERY_YEAR = bounded(r"(\d+)月(\d+)日")
 # The sentence is about the day itself, and not about what was or will be on one of them. The zero stands for the day.
 _RECURS = bounded(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?: on)?)\s*\0|\0[はが]")
 
 
-def days_of_statement(text: str, stated_on: date) -> list[DaySpan]:
-    """The spans of at most a month that a statement names, as meant on the local day on which it was made; at most ten.
+def days_of_statement(text: str | Recognized, told_on: date | None) -> list[DaySpan]:
+    """The spans of at most a month that a statement names, as meant on the local day on which it was told; at most ten.
 
-    A date that does not say which one it is, such as 18日, is the next or the last one by the tense of its sentence; without one it is the
-    current one, such as 8月 in August, or none. A day of every year, such as a birthday, is the last one and those of the next years. The day
-    from which a plan was moved is none, nor is a day to come of what is called off.
+    Its relative words count from the nearest date that governs them, else from `told_on`; where that is not known, they name nothing. A
+    date that does not say of which year it is, is the next or the last one by the tense of its sentence; without one it is the current
+    one, such as 8月 in August, or none. A day of every year, such as a birthday, is the last one and those of the next years.
     """
-    plain = normalize(text[:READ_CHARACTERS])
-    named = _with_ranges(plain, [*_without_changed(plain, sorted(_named(plain, stated_on)), stated_on)], stated_on)
-    spans = dict.fromkeys(span for each in named for span in each.spans)
+    recognized = recognize(text[:READ_CHARACTERS]) if isinstance(text, str) else text
+    if not (recognized.matches or _FIGURE.search(recognized.plain)):
+        return []
+    plain = _with_capitals(recognized.plain)
+    dates = calendar_dates(plain)
+    anchored = anchors(plain, dates, told_on)
+    named = sorted(
+        [*_dated(plain, [*days_with(plain, dates, anchored)], anchored), *_others(recognized, anchored)], key=lambda each: each[:2]
+    )
+    taken, free = 0, []
+    for each in named:  # a calendar date and what overlaps it
+        if each.start >= taken:
+            free.append(each)
+            taken = each.end
+    spans = dict.fromkeys(span for each in _with_ranges(recognized.plain, free) for span in each.spans)
     return [span for span in spans if span[1] - span[0] <= LONGEST_SPAN][:SPANS_LIMIT]
 
 
@@ -61,51 +71,70 @@ def day_of_telling(text: str, happened_on: date, stored_on: date) -> date:
     """
     if happened_on >= stored_on:
         return stored_on
-    as_of_then = days_of_statement(text, happened_on)
-    if as_of_then and any(first <= happened_on < after for first, after in set(days_of_statement(text, stored_on)).difference(as_of_then)):
-        return stored_on
-    return happened_on
-
-
-def _named(plain: str, stated_on: date) -> Iterator[Recognized]:
-    """The dates of a text, with the spans that are meant."""
-    taken: list[tuple[int, int]] = []
-    for day in days(_with_capitals(plain), stated_on):
-        taken.append((day.start, day.end))
-        yield Recognized(day.start, day.end, _spans_named(plain, day, stated_on))
-    for recognized in recognize(plain, stated_on, IN_STATEMENTS, upcoming=True):
-        if all(recognized.end <= start or recognized.start >= end for start, end in taken):
-            yield recognized._replace(spans=list(_meant(plain, recognized, stated_on)))
+    recognized = recognize(text[:READ_CHARACTERS])
+    as_of_then = days_of_statement(recognized, happened_on)
+    as_of_now = set(days_of_statement(recognized, stored_on)).difference(as_of_then) if as_of_then else ()
+    return stored_on if any(first <= happened_on < after for first, after in as_of_now) else happened_on
 
 
 def _with_capitals(plain: str) -> str:
     return _MONTH_BESIDE_DAY.sub(lambda match: match[0].capitalize(), plain) if _FIGURE.search(plain) else plain
 
 
-def _without_changed(plain: str, named: Sequence[Recognized], stated_on: date) -> Iterator[Recognized]:
-    """The dates without those of plans that were moved from them or called off. A day that has passed stays one of what did not take place."""
-    for each, following in zip_longest(named, named[1:]):
-        before, after = sentence_around(plain, each.start, each.end)
-        between = after[: following.start - each.end] if following else after
-        behind = sentence_around(plain, following.start, following.end)[1] if following and between != after else ""
-        moved = between != after and was_moved(before, between, behind)
-        off = is_called_off(before, after) and any(first > stated_on for first, _ in each.spans)
-        if not (moved or off or is_denied(before, after)):
-            yield each
+def _dated(plain: str, days: Sequence[NamedDay], anchored: Anchors) -> Iterator[Named]:
+    for day in days:
+        yield Named(day.start, day.end, _spans_named(plain, day, anchored.at(day.start)), None)
 
 
-def _with_ranges(plain: str, named: Sequence[Recognized], stated_on: date) -> Iterator[Recognized]:
+def _others(recognized: Recognized, anchored: Anchors) -> Iterator[Named]:
+    """What is no calendar date, each as meant on the day from which it counts."""
+    plain = recognized.plain
+    for today in dict.fromkeys([anchored.told_on, *(day for _, _, day in anchored.governing)]):
+        if today is None:
+            same = recognized.resolved(_ANOTHER_DAY)
+            named = [each for each in recognized.resolved(_ANY_DAY) if each in same]
+        else:
+            named = recognized.resolved(today, upcoming=True)
+        for each in named:
+            if anchored.at(each.start) == today:
+                yield each._replace(spans=list(_meant(plain, each, today)))
+
+
+def _meant(plain: str, named: Named, today: date | None) -> Iterator[DaySpan]:
+    before, after = sentence_around(plain, named.start, named.end)
+    if len(named.spans) == 1 or today is None:
+        yield from (part_of_span(span, before, after) for span in named.spans)
+        return
+    spans: Sequence[DaySpan] = sorted(named.spans)
+    if after.startswith("分"):  # what is paid for a month, 12月分の家賃を払った
+        yield min(spans, key=lambda span: max(span[0] - today, today - span[1]))
+        return
+    ahead = direction(before, after)
+    if named.is_alone and (
+        is_habit(before + after) or (ahead == "next" and _TOPIC.match(after) and "曜" in plain[named.start : named.end])
+    ):
+        return
+    if ahead == "next":
+        meant = [span for span in spans if span[1] > today][:1]
+    elif ahead == "last":
+        meant = [span for span in spans if span[0] <= today][-1:]
+    else:
+        meant = [span for span in spans if span[0] <= today < span[1] and not named.is_alone]
+    yield from (part_of_span(span, before, after) for span in meant)
+
+
+def _with_ranges(plain: str, named: Sequence[Named]) -> Iterator[Named]:
     """The dates; those of a range are its ends and all of its days as one span: 11月5日から7日まで, 明日から3日間."""
     joined = False
     for each, following in zip_longest(named, named[1:]):
         if joined:
             joined = False
             continue
-        ended = _range_to(plain, each, following, stated_on) if following else None
-        joined = ended is not None
-        alone = not ended and len(each.spans) == 1 and each.spans[0] == day_of(each.spans[0][0])
-        extent = extent_of(plain, each.end, each.spans[0][0]) if alone else None
-        span = ended or (extent[1] if extent else None)
+        is_day = len(each.spans) == 1 and each.spans[0] == day_of(each.spans[0][0])
+        end, span = (_to_day_behind(plain, each) if is_day else None) or (0, None)
+        joined = following is not None and following.start < end
+        if span is None and following and (span := _range_to(plain, each, following)):
+            joined = True
         if span and span[1] - span[0] <= LONGEST_SPAN:
             # With its ends, a range that begins or ends in a week is of that week.
             yield each._replace(spans=[day_of(span[0]), day_of(span[1] - ONE_DAY), span])
@@ -113,73 +142,47 @@ def _with_ranges(plain: str, named: Sequence[Recognized], stated_on: date) -> It
             yield each
 
 
-def _range_to(plain: str, begin: Recognized, end: Recognized, stated_on: date) -> DaySpan | None:
+def _to_day_behind(plain: str, each: Named) -> tuple[int, DaySpan] | None:
+    """How far a day extends by what follows it: 明日から3日間, 来週の月曜から水曜まで, 来月の5日から7日まで."""
+    if extent := extent_of(plain, each.end, each.spans[0][0]):
+        return extent
+    time = _BESIDE_DAY.match(plain, each.end)
+    joint = TO.match(plain, time.end() if time else each.end)
+    last = _DAY_ALONE.match(plain, joint.end()) if joint else None
+    span = to_day_of_month(each.spans[0][0], int(last[1])) if last else None
+    return (last.end(), span) if last and span else None
+
+
+def _range_to(plain: str, begin: Named, end: Named) -> DaySpan | None:
     """From one date to the next one named, if the two are the ends of a range that isn't too long."""
-    between = _BESIDE_DAY.sub("", plain[begin.end : end.start], count=1)
-    if len(begin.spans) != 1 or not (TO.fullmatch(between) or is_range(plain[: begin.start], between)):
+    time = _BESIDE_DAY.match(plain, begin.end, end.start)
+    between = plain[time.end() if time else begin.end : end.start]
+    if len(begin.spans) != 1 or len(end.spans) != 1 or not (TO.fullmatch(between) or is_range(plain[: begin.start], between)):
         return None
-    first = begin.spans[0][0]
-    if all(_WEEKDAY_ALONE.fullmatch(plain, each.start, each.end) and len(each.spans) == 1 for each in (begin, end)):
-        return _within_a_week(first, end.spans[0][1], stated_on)
-    day = _DAY_ALONE.fullmatch(plain, end.start, end.end)
-    ends = [span for span in end.spans if span[0] > first] if len(end.spans) == 1 else []
-    span = (to_day_of_month(first, int(day[1])) if day else None) or next(((first, after) for _, after in ends), None)
-    return span if span and span[1] - span[0] <= LONGEST_SPAN else None
+    first, after = begin.spans[0][0], end.spans[0][1]
+    return (first, after) if end.spans[0][0] > first and after - first <= LONGEST_SPAN else None
 
 
-def _within_a_week(first: date, after: date, stated_on: date) -> DaySpan:
-    """From one day of the week to another. Told on Wednesday, 月曜から金曜まで出張だった ended last Friday, and 月曜から水曜まで休む ends the Wednesday after next Monday."""
-    if after > first:
-        return first, after
-    return (first - _ONE_WEEK, after) if first < stated_on else (first, after + _ONE_WEEK)
-
-
-def _spans_named(plain: str, day: NamedDay, stated_on: date) -> list[DaySpan]:
+def _spans_named(plain: str, day: NamedDay, today: date | None) -> list[DaySpan]:
     """The span of an ISO day or month, and those of a day without a year."""
     try:
         if every_year := _DAY_OF_EVERY_YEAR.fullmatch(day.name):
-            days = _each_year(int(every_year[1]), int(every_year[2]), stated_on)
-            past, ahead = [each for each in days if each <= stated_on][-1:], [each for each in days if each > stated_on]
-            before, after = sentence_around(plain, day.start, day.end)
-            tense = None if _RECURS.search(f"{before}\0{after}") else direction(before, after)
-            if tense == "next":
-                return [day_of(each) for each in days if each >= stated_on][:1]
-            return [day_of(each) for each in (past if tense == "last" else past + ahead)]
+            return _spans_of_every_year(plain, day, int(every_year[1]), int(every_year[2]), today) if today else []
         year, month, *rest = day.name.split("-")
-        return [day_of(date.fromisoformat(day.name)) if rest else month_of(int(year), int(month))]
+        if rest:
+            return [day_of(date.fromisoformat(day.name))]
+        return [part_of_span(month_of(int(year), int(month)), *sentence_around(plain, day.start, day.end))]
     except (ValueError, OverflowError):
         return []
 
 
-def _each_year(month: int, day: int, stated_on: date) -> list[date]:
-    """That day of each year around a day that has it; the 29th of February exists within eight years."""
-    first_year = stated_on.year - (_LEAP_YEARS_REACH if (month, day) == (2, 29) else 1)
-    years = range(max(first_year, date.min.year), min(stated_on.year + _YEARS_AHEAD, date.max.year - 1) + 1)
-    return [date(year, month, day) for year in years if is_date(year, month, day)]
-
-
-def _meant(plain: str, recognized: Recognized, stated_on: date) -> Iterator[DaySpan]:
-    before, after = sentence_around(plain, recognized.start, recognized.end)
-    if len(recognized.spans) == 1:
-        begins = _BEGINS.match(after) if _BEGINS_IN.fullmatch(plain, recognized.start, recognized.end) else None
-        yield from _beginning(begins["what"], recognized.spans[0]) if begins else recognized.spans
-        return
-    spans: Sequence[DaySpan] = sorted(recognized.spans)
-    if after.startswith("分"):  # what is paid for a month, 12月分の家賃を払った
-        yield min(spans, key=lambda span: max(span[0] - stated_on, stated_on - span[1]))
-        return
-    ahead = direction(before, after)
-    if ahead is None and _DAY_ALONE.fullmatch(plain, recognized.start, recognized.end) and is_noted_for_day_of_month(before, after):
-        ahead = "next"
-    if ahead == "next":
-        yield from [span for span in spans if span[1] > stated_on][:1]
-    elif ahead == "last":
-        yield from [span for span in spans if span[0] < stated_on + ONE_DAY][-1:]
-    else:
-        yield from [span for span in spans if span[0] <= stated_on < span[1]]
-
-
-def _beginning(what: str, span: DaySpan) -> Iterator[DaySpan]:
-    """The first day of what begins in a week or month, as 来週から在宅になる; none where it is so on a certain day of the week."""
-    if "曜" not in what:
-        yield day_of(span[0])
+def _spans_of_every_year(plain: str, day: NamedDay, month: int, number: int, today: date) -> list[DaySpan]:
+    """The last such day and those of the next years, or one of them where the sentence is about what was or will be then."""
+    first_year = today.year - (_LEAP_YEARS_REACH if (month, number) == (2, 29) else 1)
+    days = days_of_every_year(month, number, first_year, today.year + _YEARS_AHEAD)
+    past, ahead = [each for each in days if each <= today][-1:], [each for each in days if each > today]
+    before, after = sentence_around(plain, day.start, day.end)
+    tense = None if _RECURS.search(f"{before}\0{after}") else direction(before, after)
+    if tense == "next":
+        return [day_of(each) for each in days if each >= today][:1]
+    return [day_of(each) for each in (past if tense == "last" else past + ahead)]

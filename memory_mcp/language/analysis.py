@@ -14,9 +14,8 @@ from functools import lru_cache
 from typing import Any, Generic, TypeVar, overload
 from zoneinfo import ZoneInfo
 
-from memory_mcp.dates.numerals import normalize
-from memory_mcp.dates.recognize import IN_QUESTIONS, Recognized, recognize, without_dates
-from memory_mcp.dates.resolve import named_dates
+from memory_mcp.dates.recognize import Named, Recognized, dates_asked, recognize
+from memory_mcp.dates.resolve import times_of
 from memory_mcp.dates.statements import LONGEST_SPAN
 from memory_mcp.domain import TimeRange
 from memory_mcp.language import speakers
@@ -149,24 +148,30 @@ class Analysis:
         """Those of these speakers that it names."""
         return speakers.named_speakers(self.text, sources)
 
-    def date_expressions(self, today: date) -> Sequence[Recognized]:
-        """The expressions for dates, with their places in the text as `dates.numerals.normalize` makes it."""
-        return self._found("expressions", today, find=lambda: recognize(normalize(self.text), today, IN_QUESTIONS))
+    @_Once
+    def recognized(self) -> Recognized:
+        """All that may be a date in it, whenever it is read."""
+        return recognize(self.text)
+
+    def date_expressions(self, today: date, *, upcoming: bool = False) -> Sequence[Named]:
+        """The dates that it asks for, with their places in `recognized.plain`."""
+        return self._found("expressions", today, upcoming, find=lambda: dates_asked(self.recognized, today, upcoming=upcoming))
 
     def dates(self, now: datetime, zone: ZoneInfo, *, upcoming: bool = False) -> Sequence[TimeRange]:
         """The spans in UTC that it names. With `upcoming`, a date without a year is also the next one."""
-        return self._found("dates", now, zone, upcoming, find=lambda: named_dates(self.text, now, zone, upcoming=upcoming))
+        named = self.date_expressions(now.astimezone(zone).date(), upcoming=upcoming)
+        return times_of(self.recognized, named, now, zone)
 
     def words_of_dates(self, now: datetime, zone: ZoneInfo) -> Sequence[str]:
         """The words by which it names dates."""
-        plain = normalize(self.text)
+        plain = self.recognized.plain
         return [plain[found.start : found.end].strip() for found in self.date_expressions(now.astimezone(zone).date())]
 
     def without_dates(self, now: datetime, zone: ZoneInfo, longest: timedelta = LONGEST_SPAN) -> "Analysis":
         """The text without the dates in it that last at most `longest`."""
         expressions = self.date_expressions(now.astimezone(zone).date())
         short = [found for found in expressions if all(end - start <= longest for start, end in found.spans)]
-        return analysis(without_dates(normalize(self.text), short)) if short else self
+        return analysis(self.recognized.without(short)) if short else self
 
     def _found(self, *key: Any, find: Callable[[], _Part]) -> _Part:
         """What was found for these days, of which the last few are kept."""

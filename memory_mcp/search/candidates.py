@@ -15,10 +15,6 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from memory_mcp.dates.calendar_dates import calendar_dates
-from memory_mcp.dates.days_alone import DAY_ALONE
-from memory_mcp.dates.numerals import normalize
-from memory_mcp.dates.spans import MONTH_NAMES
 from memory_mcp.domain import Filters, Origin, Question, TimeRange
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
@@ -139,9 +135,10 @@ def from_sources(search: Search) -> Candidates:
     limit = 0 if question.mode == "semantic" and near else search.limit
     words = {} if time.is_vague else from_words(search, limit, [*near, *dated])
     found = rows_of(search, dict.fromkeys([*near, *dated, *words]), words=words)
-    if not time.dates or (found.dates == 1.0).any():
+    days = () if (found.dates == 1.0).any() else time.written
+    if not (days or time.years):
         return found
-    written = dict.fromkeys(from_written_dates(search), search.asked.spans)
+    written = dict.fromkeys(from_written_dates(search, days, time.years), search.asked.spans)
     known = (memory_id for _, memory_id in found.keys)
     return rows_of(search, dict.fromkeys([*known, *written]), words=words, times=written) if written else found
 
@@ -279,29 +276,19 @@ def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], fi
     return list(dict.fromkeys(memory_ids))
 
 
-def from_written_dates(search: Search) -> list[int]:
+def from_written_dates(search: Search, days: Sequence[str], years: Sequence[str]) -> list[int]:
     """Memories that have a day of the query as it is written, and no time: 「記念日は12月10日」 is of no certain year, 「金曜は燃えるゴミの日」 of no
-    certain week."""
-    connection, plain = search.connection, normalize(search.asked.time.query)
-    days = [
-        written for written in calendar_dates(plain) if written.month <= 12 and written.day and not (written.year or written.years_back)
-    ]
-    spellings = (
-        spelling
-        for written in days
-        for spelling in (
-            plain[written.start : written.end],
-            f"{written.month}月{written.day}日",
-            f"{MONTH_NAMES[written.month - 1]} {written.day}",
-        )
-    )
-    alone = (match[1] for word in search.asked.date_words if (match := DAY_ALONE.match(word)))
-    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in (*spellings, *alone)))
+    certain week; and those that have its year, which is too long to be a time of theirs."""
+    found = _with_phrases(search, days)
+    timed = memory_dates.of_memories(search.connection, found)
+    return list(dict.fromkeys([*_with_phrases(search, years), *(memory_id for memory_id in found if memory_id not in timed)]))
+
+
+def _with_phrases(search: Search, spellings: Sequence[str]) -> list[int]:
+    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in spellings))
     if not phrases:
         return []
-    found = [memory_id for memory_id, _ in bm25_index.search(connection, Terms(phrases), search.question.filters, search.limit)]
-    timed = memory_dates.of_memories(connection, found)
-    return [memory_id for memory_id in found if memory_id not in timed]
+    return [memory_id for memory_id, _ in bm25_index.search(search.connection, Terms(phrases), search.question.filters, search.limit)]
 
 
 def _column(ids: Sequence[int], values: Mapping[int, float]) -> Column:
@@ -336,14 +323,20 @@ def date_shares(asked: Asked, rows: Sequence[tuple[Origin, Times]]) -> Column:
     if not named:
         return np.zeros(len(rows))
     return np.array(
-        [max(counts * _date_share(since, until, origin, times) for since, until, counts in named) for origin, times in rows], np.float64
+        [
+            max(counts * _date_share(since, until, origin, times, of_telling=asked.time.of_telling) for since, until, counts in named)
+            for origin, times in rows
+        ],
+        np.float64,
     )
 
 
-def _date_share(since: str, until: str, origin: Origin, times: Times) -> float:
+def _date_share(since: str, until: str, origin: Origin, times: Times, *, of_telling: bool) -> float:
     """1 for a memory of this named date, also of a day that it begins within, as today from now on, if that was told before. Half
     for one whose text names a longer time, such as its month, or that was told on it, without a date of its own, while its text
-    names another date."""
+    names another date. 1 for what was told on it where the query asks for that: 「昨日言ってた結婚式」."""
+    if of_telling and since <= origin.told_at < until:
+        return 1.0
     if any(end <= until and (since <= start or _is_day_under_way(since, start, end, origin)) for start, end in times):
         return 1.0
     if since <= origin.happened < until:

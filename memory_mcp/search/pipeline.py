@@ -27,7 +27,7 @@ from memory_mcp.search.question import Asked, asked_by
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
 from memory_mcp.search.roles import by_assistant
 from memory_mcp.search.signals import Order, in_order, why
-from memory_mcp.search.unmatched import unmatched
+from memory_mcp.search.unmatched import unmatched, unmatched_dates
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import stored_vectors
@@ -145,7 +145,9 @@ def _missing(search: Search, candidates: Candidates) -> tuple[str, ...]:
     is_told = not asked.time.is_vague and not question.filters.unexpired_at
     missing = unmatched(search.connection, search.persona.words.stored, asked.time.informative) if is_told else ()
     is_of_dates = bool(asked.time.dates) and question.mode != "graph" and not question.filters
-    return (*asked.date_words, *missing) if is_of_dates and not candidates.dates.any() else missing
+    if is_of_dates and not candidates.dates.any():
+        return (*unmatched_dates(search.connection, asked.time.date_words), *missing)
+    return missing
 
 
 # Ordering: the candidates of all stores in one table.

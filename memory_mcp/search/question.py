@@ -47,11 +47,6 @@ class Asked:
         return [(to_text(date.start), to_text(date.end)) for date in self.time.dates]
 
     @cached_property
-    def date_words(self) -> Sequence[str]:
-        """The words by which it names dates."""
-        return analysis(self.time.query).words_of_dates(self.now, self.settings.zone) if self.time.dates else ()
-
-    @cached_property
     def shown_words(self) -> Sequence[str]:
         """The tokens by which the part of a long memory is chosen that an answer shows: those of the query, then those of its synonyms."""
         query = analysis(self.question.query)

@@ -1,7 +1,8 @@
 """The informative words of a query that no memory of a persona holds, so that a model can rephrase, or say that it doesn't know.
 
-Only what a search can find counts as held: nothing that was forgotten, and what was replaced while the memory that replaced it is there. Kanji are looked up by pairs, which are also found within longer
-words, katakana by three characters or in another spelling as a whole, other scripts by the word, and katakana and Latin letters by their sound, too. Hiragana is mostly grammar, and is left out.
+Only what a search can find counts as held: nothing that was forgotten, and what was replaced while the memory that replaced it is there.
+Kanji are looked up by pairs, which are also found within longer words, katakana by three characters or in another spelling as a whole,
+other scripts by the word, and katakana and Latin letters by their sound, too. Hiragana is mostly grammar, and is left out.
 """
 
 import re
@@ -44,19 +45,22 @@ _WORD = re.compile(
     rf"|(?P<other>(?=\d*(?!\d){_LETTER})(?:{_LETTER})+(?:[-.#_&/](?:{_LETTER})+)+|(?:{_LETTER})+(?:['’]t\b|\+\+|[+#](?!{_LETTER}))?)"
 )
 _KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"(?<![{HIRAGANA}])[{HIRAGANA}]++$")
+_WRITTEN_DATE = re.compile(r"\d{4}|\d月|月\d|[a-z]{3} \d|\d [a-z]{3}")
 # What asks or relates, and says nothing of what is asked for.
 _ASKING = re.compile(
     rf"何[{HAN}]{{0,20}}|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[今次特主]{_NO_KANJI}|{EMPTY_JAPANESE}"
 )
 _ASKING_ENGLISH = VAGUE_ENGLISH | frozenset(
-    "around away back called come down far find first give keep kind know last long make many much need next off often out over put right sort take think use want "
+    "around away back called come down far find first give keep kind know last long make many much need next off often out over put "
+    "right sort take think use want "
     "wrong".split()
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word as it was written at `start`, and the phrases of tokens to look up, each with the characters from `start` to `end` of it: (start, end, phrase).
+    """A word as it was written at `start`, and the phrases of tokens to look up, each with the characters from `start` to `end` of it:
+    (start, end, phrase).
 
     `is_divisible`: a part of it is a word, too. `may_be_heard`: it may be in the store in another script, with the same sound.
     """
@@ -70,7 +74,8 @@ class _Word:
 
 @spanned("unmatched")
 def unmatched(connection: apsw.Connection, stored: StoredWords, query: str) -> tuple[str, ...]:
-    """The words, as they were written, each once, at most `MOST` of `LONGEST` characters. `query` is without the dates that were understood."""
+    """The words, as they were written, each once, at most `MOST` of `LONGEST` characters. `query` is without the dates that were
+    understood."""
     text = unicodedata.normalize("NFKC", query)
     words = list(islice(_words(text), WORDS_LIMIT))
     known = held(connection, list({phrase for word in words for _, _, phrase in word.phrases}))
@@ -80,6 +85,13 @@ def unmatched(connection: apsw.Connection, stored: StoredWords, query: str) -> t
         parts = [(word, missing) for word, missing in parts if not heard.issuperset(range(word.start, word.start + len(word.text)))]
     named = dict.fromkeys(part for _, missing in parts for part in missing)
     return tuple(part if len(part) <= LONGEST else f"{part[: LONGEST - 1]}…" for part in islice(named, MOST))
+
+
+def unmatched_dates(connection: apsw.Connection, words: Sequence[str]) -> tuple[str, ...]:
+    """Those words for dates of which no memory is, and which none has as they are written. 3日前 in a memory is another day."""
+    written = {word: " ".join(tokens(word)) for word in words if _WRITTEN_DATE.search(word)}
+    known = held(connection, list(written.values())) if written else set()
+    return tuple(word for word in words if written.get(word) not in known)
 
 
 def _heard(connection: apsw.Connection, stored: StoredWords, text: str) -> set[int]:

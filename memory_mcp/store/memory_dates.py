@@ -25,6 +25,15 @@ def add(connection: apsw.Connection, memory_id: int, times: Iterable[TimeRange])
     )
 
 
+def note_undated(connection: apsw.Connection, memory_id: int) -> None:
+    """Notes that nobody knows when the text of a memory was written, so that its 明日 stays no day whenever it is read again."""
+    connection.execute("INSERT OR IGNORE INTO undated_memories VALUES (?)", (memory_id,))
+
+
+def is_undated(connection: apsw.Connection, memory_id: int) -> bool:
+    return connection.execute("SELECT 1 FROM undated_memories WHERE memory = ?", (memory_id,)).get is not None
+
+
 def of_memories(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, list[tuple[str, str]]]:
     """Memory → the starts and ends of its times, in the format of the store, for those that have any."""
     rows = bulk_rows(

@@ -239,6 +239,14 @@ INSERT OR REPLACE INTO graph_queue(memory, named) SELECT id, 0 FROM memories
     WHERE kind <> 'summary' AND deleted_at IS NULL AND (content GLOB '*[0-9０-９日月週曜朝夜晩]*' OR content LIKE '%day%' OR content LIKE '%week%' OR content LIKE '%night%');
 """
 
+# A text that nobody dated names no day by 明日. Those that were stored before count their words from the dates in them, once they are read again.
+# Note of which memories nobody knows when they were written, and derive the times that texts name again.
+_UNDATED = """
+CREATE TABLE undated_memories (memory INTEGER PRIMARY KEY REFERENCES memories(id) ON DELETE CASCADE);
+INSERT OR REPLACE INTO graph_queue(memory, named) SELECT id, 0 FROM memories
+    WHERE kind <> 'summary' AND deleted_at IS NULL AND (content GLOB '*[0-9０-９日月週曜朝夜晩]*' OR content LIKE '%day%' OR content LIKE '%week%' OR content LIKE '%night%');
+"""
+
 # Read at every call, so that nothing that has expired is found.
 # Add the time from which a memory is not found any more.
 _EXPIRY = """
@@ -369,6 +377,7 @@ MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0032 memories that matter", _THAT_MATTER),
     ("0033 times of adopted operations", _local_times_of_operations),
     ("0034 memories compared with newer ones", graph_schema.COMPARED_WITH_NEWER),
+    ("0035 undated memories", _UNDATED),
 ]
 
 

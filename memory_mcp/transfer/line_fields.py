@@ -155,6 +155,7 @@ def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored
     return Restored(
         key=_key(row["key"]) if "key" in row else None,
         created_at=moments.get("created_at", now),
+        is_undated="created_at" not in moments,
         updated_at=moments.get("updated_at"),
         revision=count("revision", row.get("revision", 1), 1),
         deleted_at=moments.get("deleted_at"),

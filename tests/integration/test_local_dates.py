@@ -1,6 +1,8 @@
 """A date without a year is resolved from the local day of the memory, not from that of UTC."""
 
-from datetime import UTC, datetime
+import json
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,7 +12,9 @@ from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.store import memories
 from memory_mcp.store.graph.entities import records
+from memory_mcp.transfer.jsonlines import ImportOptions, import_lines
 
 # Five o'clock on New Year's morning in Tokyo.
 MORNING = datetime(2025, 12, 31, 20, tzinfo=UTC)
@@ -66,3 +70,24 @@ def test_first_and_last_representable_dates_are_resolved(nilou, zone, end):
     told = Draft("1月1日に会った。12月31日に会う", occurred_at=datetime.fromisoformat(end))
     (outcome,) = remember_many(nilou, [told], now=MORNING, zone=zone, privacy=Privacy())
     assert outcome.outcome == "stored"
+
+
+def test_what_is_imported_without_a_time_is_no_plan_for_tomorrow(nilou, now, zone):
+    dated = "2019年10月17日の日記\n明日は遠足"
+    texts = ("明日は歯医者", "12月1日に面接", dated)
+    lines = [(number, json.dumps({"content": content}, ensure_ascii=False).encode()) for number, content in enumerate(texts, 1)]
+    import_lines(lambda: nullcontext(nilou), lines, ImportOptions(now, zone, privacy=Privacy()))
+
+    def times():
+        with nilou.database.read() as connection:
+            upcoming = memories.upcoming(connection, now, now + timedelta(days=90), zone, 5)
+            return upcoming, [row[0] for row in connection.execute("SELECT start FROM memory_dates ORDER BY start")]
+
+    assert times() == ([], ["2019-10-16T15:00:00.000000+00:00", "2019-10-17T15:00:00.000000+00:00"])
+    # Also after its text is read again.
+    nilou.database.write(
+        lambda connection: connection.execute("INSERT OR REPLACE INTO graph_queue(memory, named) SELECT id, 0 FROM memories")
+    )
+    while update_graph(nilou, now.astimezone(zone)):
+        pass
+    assert times()[0] == []

@@ -308,3 +308,43 @@ def test_a_weekend_alone_is_a_time(say, ask, now):
     assert contents(ask("週末は何してた？"))[0] == "週末に京都に行った"
     assert contents(ask("週末の予定は？"))[0] == "週末に実家へ帰る"
     assert contents(ask("週末によく走る？"))[0] == "週末はよく走る"
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("2023年に何があった？", "2023年に犬を飼い始めた"),
+        ("1998年", "1998年生まれの弟がいる"),
+        ("1998年生まれなのは誰？", "1998年生まれの弟がいる"),
+        ("平成10年", "1998年生まれの弟がいる"),
+        ("令和7年に何をした？", "令和7年に転職した"),
+        ("2025年", "令和7年に転職した"),
+        ("2015年", "２０１５年に家を建てた"),
+        ("二〇一九年に何があった？", "令和元年に結婚した"),
+        ("What happened in 2021?", "In 2021 I adopted a dog named Rex"),
+    ],
+)
+def test_a_year_is_found_in_whichever_way_a_text_writes_it(say, ask, query, found):
+    for text in [
+        "2023年に犬を飼い始めた",
+        "1998年生まれの弟がいる",
+        "令和7年に転職した",
+        "２０１５年に家を建てた",
+        "令和元年に結婚した",
+        "In 2021 I adopted a dog named Rex",
+        "苺が好き",
+    ]:
+        say(text)
+    answer = ask(query)
+    assert found in contents(answer)
+    assert answer.unmatched == ()
+
+
+@pytest.mark.parametrize(
+    "query", ["昨日言ってた結婚式", "昨日話してた結婚式のことを教えて", "the wedding that you mentioned yesterday: 結婚式"]
+)
+def test_what_was_said_on_a_day_is_asked_for_by_that_day(say, ask, now, query):
+    say("昨日の結婚式は雨だった", at=now - timedelta(days=9))
+    say("亮介の結婚式は来年の6月20日", at=now - timedelta(days=1))
+    say("結婚式の引き出物を選んだ", at=now - timedelta(days=5))
+    assert contents(ask(query))[0] == "亮介の結婚式は来年の6月20日"

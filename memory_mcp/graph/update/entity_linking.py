@@ -10,8 +10,8 @@ from datetime import UTC, date, datetime
 
 import apsw
 
-from memory_mcp.dates.iso import in_utc_spans
 from memory_mcp.dates.mentions import NamedDay, day_called
+from memory_mcp.dates.resolve import in_utc_spans
 from memory_mcp.dates.statements import day_of_telling, days_of_statement
 from memory_mcp.domain import Draft, RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput
@@ -31,7 +31,11 @@ STATED_WEIGHT = 0.8
 def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
     """Stores the mentions of a new memory, and the relations that its writer states. A summary names what its sources name already."""
     happened = draft.occurred_at or draft.restored.created_at or now
-    stated_on = day_of_telling(draft.content, _local_day(happened, now), _local_day(draft.restored.created_at or now, now))
+    stated_on: date | None = None
+    if draft.restored.is_undated and not draft.occurred_at:
+        memory_dates.note_undated(connection, memory_id)
+    else:
+        stated_on = day_of_telling(draft.content, _local_day(happened, now), _local_day(draft.restored.created_at or now, now))
     if draft.kind != "summary":
         linked = _linked(connection, names, draft.content, stated_on, now)
         if times := days_of_statement(draft.content, stated_on):
@@ -77,7 +81,7 @@ def add_stated_relations(
     return with_equal_ends
 
 
-def stated_days(relation: StatedRelation, stated_on: date) -> tuple[NamedDay | None, NamedDay | None]:
+def stated_days(relation: StatedRelation, stated_on: date | None) -> tuple[NamedDay | None, NamedDay | None]:
     """The days that the ends of a relation name, as in a text: of the year in which it was stated, or, of a birthday, of none."""
 
     def day(name: str, type_: str | None, other_end: str) -> NamedDay | None:
@@ -172,9 +176,12 @@ def link_dictionary_names(
             mentions.recount(connection, {entity for entity, _ in linked})
 
 
-def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime, content: str | None = None) -> date:
-    """The local day from which the words of a memory are counted, such as the year of a date without one. `content`: its text, if it changes."""
+def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime, content: str | None = None) -> date | None:
+    """The local day from which the words of a memory are counted, such as the year of a date without one; None where nobody knows it. `content`: its
+    text, if it changes."""
     memory = memories.by_ids(connection, [memory_id])[memory_id]
+    if memory.occurred_at is None and memory_dates.is_undated(connection, memory_id):
+        return None
     return day_of_telling(content or memory.content, _local_day(memory.event_time, now), _local_day(memory.created_at, now))
 
 
@@ -186,7 +193,9 @@ def _local_day(moment: datetime, now: datetime) -> date:
         return moment.date()
 
 
-def _linked(connection: apsw.Connection, names: KnownNames, content: str, stated_on: date, now: datetime) -> list[tuple[int, Mention]]:
+def _linked(
+    connection: apsw.Connection, names: KnownNames, content: str, stated_on: date | None, now: datetime
+) -> list[tuple[int, Mention]]:
     """The entities that a text names, with their mentions. Unknown entities are created."""
     text = content[:TEXT_LIMIT]
     created: dict[tuple[str, str | None, str | None], int] = {}

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memory_mcp.dates.iso import is_iso
+from memory_mcp.dates.resolve import is_iso
 from memory_mcp.domain import NEVER, Expiry, Remembered, Similar
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.budget import estimate_tokens, preview

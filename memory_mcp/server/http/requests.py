@@ -109,6 +109,10 @@ _QUERY_PARSERS: dict[type, Callable[[str, str, str], Any]] = {
 }
 
 
+# Programs send their clock: the seconds or milliseconds since 1970.
+TIMES = frozenset({"occurred_at", "expires_at", "created_at"})
+
+
 async def _body_values(request: Request, kinds: Mapping[str, type], model: type[Arguments]) -> dict[str, Any]:
     """Return the fields of the JSON object in the body; an empty body is an empty object."""
     too_long = InvalidInput(
@@ -134,6 +138,8 @@ async def _body_values(request: Request, kinds: Mapping[str, type], model: type[
     for name, value in values.items():
         if name not in kinds:
             raise InvalidInput(f"unknown field {name[:80]!r}", "", f"Known fields are {', '.join(kinds)}")
+        if name in TIMES and isinstance(value, int | float) and not isinstance(value, bool):
+            value = values[name] = str(value)  # noqa: PLW2901
         if not _is_of_kind(value, kinds[name]):
             raise InvalidInput(f"{name} has the wrong type", "", f"Send {_KIND_NAMES[kinds[name]]}")
     return values

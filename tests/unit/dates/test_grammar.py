@@ -3,16 +3,11 @@
 import dates_grammar
 import pytest
 
-from memory_mcp.dates.numerals import normalize
-from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_QUESTIONS, recognize
+from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_TEXTS, recognize
+from memory_mcp.dates.spans import normalize
 
 TODAY = dates_grammar.NOW.date()
-EXAMPLES = [
-    (table, expression, example)
-    for table in (AS_ARGUMENTS, IN_QUESTIONS)
-    for expression in table.expressions
-    for example in expression.examples
-]
+EXAMPLES = [(table, expression, example) for table in (AS_ARGUMENTS, IN_TEXTS) for expression in table for example in expression.examples]
 
 
 @pytest.mark.parametrize("page", [dates_grammar.ENGLISH, dates_grammar.JAPANESE], ids=lambda page: page.name)
@@ -21,14 +16,14 @@ def test_the_table_of_a_page_is_generated_from_the_expressions(page):
 
 
 def test_every_expression_has_an_example():
-    assert [one.pattern.pattern for one in (*AS_ARGUMENTS.expressions, *IN_QUESTIONS.expressions) if not one.examples] == []
+    assert [one.pattern.pattern for one in (*AS_ARGUMENTS, *IN_TEXTS) if not one.examples] == []
 
 
 @pytest.mark.parametrize(("table", "expression", "example"), EXAMPLES, ids=[example for _, _, example in EXAMPLES])
 def test_an_example_is_read_by_its_own_expression_and_by_no_earlier_one(table, expression, example):
     plain = normalize(example)
-    recognized = {(one.start, one.end) for one in recognize(plain, TODAY, table)}
+    recognized = {(one.start, one.end) for one in recognize(example, table).resolved(TODAY)}
     assert recognized & {match.span() for match in expression.pattern.finditer(plain)}
-    earlier = table.expressions[: table.expressions.index(expression)]
+    earlier = table[: table.index(expression)]
     spans = {match.span() for match in expression.pattern.finditer(plain)}
     assert not any(match.span() in spans for other in earlier for match in other.pattern.finditer(plain))

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_mcp.dates.mentions import days
-from memory_mcp.dates.numerals import ERAS, MONTHS_BACK, YEARS_BACK
 from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
+from memory_mcp.dates.spans import ERAS, MONTHS_BACK, YEARS_BACK
 from memory_mcp.errors import InvalidInput
 
 TOKYO = ZoneInfo("Asia/Tokyo")

@@ -99,13 +99,11 @@ def test_a_count_is_no_day_of_the_month(text):
         ("3日は休みだった", ["11-03"]),
         ("3日も会った", ["11-03"]),
         ("3日まで休んだ", ["11-03"]),
-        ("毎月3日に払った", ["11-03"]),
         ("食べたあと3日に会った", ["11-03"]),
         ("3日中に届いた", ["11-03"]),
         ("2日、3日と会った", ["11-02", "11-03"]),
         ("3日と4日とも会った", ["11-03", "11-04"]),
         ("ここ三日は雨だった", ["11-03", "11-04", "11-05"]),
-        ("牛乳は25日まで", ["11-25"]),
         ("12日は歯医者", ["11-12"]),
         ("8日の夜に会う", ["11-08"]),
         ("8日夜に会う", ["11-08"]),
@@ -129,51 +127,6 @@ def test_a_count_is_no_day_of_the_month(text):
 def test_the_days_beside_counts_stay_days(text, days):
     named = (first + timedelta(passed) for first, after in days_of_statement(text, SAID_ON) for passed in range((after - first).days))
     assert sorted(f"{day:%m-%d}" for day in named) == days
-
-
-@pytest.mark.parametrize(
-    ("text", "days"),
-    [
-        ("歯医者の予約を11月10日から17日に変更した。", ["11-17"]),
-        ("黒田さんの都合で11月22日から29日に変更。", ["11-29"]),
-        ("11月12日の面談は20日にずらしてもらった。", ["11-20"]),
-        ("11月12日の田中さんとの面談は11月20日の15時に変更になった", ["11-20"]),
-        ("来週の火曜の会議は木曜に変更になった", ["11-13"]),
-        ("引き渡しは当初11月13日だったが、11月20日になった。", ["11-20"]),
-        ("11月13日の予定だったのを11月20日に延ばした", ["11-20"]),
-        ("打ち合わせは11月9日ではなく12月1日。", ["12-01"]),
-        ("The launch was postponed from November 20 to November 24.", ["11-24"]),
-        ("Moved the November 20 launch to November 24.", ["11-24"]),
-        ("My dentist appointment on November 10 got pushed back to November 17.", ["11-17"]),
-        ("The handover was originally November 13 but is now November 20.", ["11-20"]),
-        ("The interview was moved from Monday November 10 to Thursday November 13.", ["11-13"]),
-        ("Dinner is on November 24 instead of November 20.", ["11-24"]),
-    ],
-)
-def test_the_day_from_which_a_plan_was_moved_is_none_of_it(text, days):
-    assert [f"{first:%m-%d}" for first, _ in days_of_statement(text, SAID_ON)] == days
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "11月16日のライブは中止になった。",
-        "11月19日の会食はキャンセルした。",
-        "来週の火曜の会議はなくなった。",
-        "明日の飲み会、中止だって",
-        "11月16日に予定していたライブは台風で取りやめになった",
-        "11月20日は会議がなくなった",
-        "11月20日にリリース予定だったが延期",
-        "11月16日の打ち合わせは来週に延期",
-        "中止になった11月16日のライブ",
-        "11月16日の花見は雨で流れた",
-        "The concert on November 16 was cancelled.",
-        "The November 16 concert got called off.",
-        "I canceled the dinner on November 19.",
-    ],
-)
-def test_a_day_to_come_of_what_is_called_off_is_none_of_it(text):
-    assert [span for span in days_of_statement(text, SAID_ON) if span[1] - span[0] == timedelta(1)] == []
 
 
 @pytest.mark.parametrize(
@@ -267,11 +220,6 @@ def test_a_list_of_dates_has_an_end():
 @pytest.mark.parametrize(
     ("text", "days"),
     [
-        ("来週から在宅になる", ["11-10..11-11"]),
-        ("来月から部長になる", ["12-01..12-02"]),
-        ("先週から在宅になった", ["10-27..10-28"]),
-        ("サッカーは来週から日曜の8時になった", []),
-        ("ゴミの日は来月から火曜に変わる", []),
         ("来週から出張", ["11-10..11-17"]),
         ("来月から禁煙する", ["12-01..01-01"]),
         ("来週は在宅になる", ["11-10..11-17"]),
@@ -284,8 +232,6 @@ def test_what_begins_is_on_its_first_day(text, days):
 @pytest.mark.parametrize(
     ("text", "days"),
     [
-        ("ヨガは今週お休み、次は25日", ["11-25..11-26"]),
-        ("定例は来週なし、次回は18日", ["11-18..11-19"]),
         ("今週は休み", ["11-03..11-10"]),
         ("今週は休み、25日に出社する", ["11-03..11-10", "11-25..11-26"]),
     ],

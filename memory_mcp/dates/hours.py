@@ -1,11 +1,12 @@
-"""What qualifies a day: a time of day (夜, 9pm), a part of a longer span (上旬, early), or an approximation (頃)."""
+"""Hours: what qualifies a day (夜, 9pm, 上旬, 頃), and times counted in hours and minutes from now (2時間前, the last 24 hours)."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
-from memory_mcp.dates.numerals import number_of
-from memory_mcp.dates.spans import ONE_DAY, DaySpan, first_of_month
+from memory_mcp.dates.spans import COUNT, KANJI_NUMBER, ONE_DAY, DaySpan, first_of_month, named_group, number_of
+from memory_mcp.domain import TimeRange
 
 # The hour at which each part of a day begins.
 _PARTS = {
@@ -24,10 +25,12 @@ _NIGHT_BEGINS, _NIGHT_ENDS = 20, 5
 _NUMBER = r"(\d{1,2}|[一二三四五六七八九十]{1,3})"
 _JAPANESE_CLOCK = re.compile(rf"{_NUMBER}時(?:{_NUMBER}分|(半))?")
 _CLOCK = re.compile(
-    r"(?:(?<![a-z])at )?(?<!\d)(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]\.?m\.?)?|(?<![a-z\d])(?:at )?(\d{1,2})\s*([ap]\.?m\.?)(?![a-z])|(?<![a-z])(?:at|around|about) (\d{1,2})(?!\d)"
+    r"(?:(?<![a-z])at )?(?<!\d)(\d{1,2}):(\d{2})(?::\d{2})?\s*([ap]\.?m\.?)?|(?<![a-z\d])(?:at )?(\d{1,2})\s*([ap]\.?m\.?)(?![a-z])"
+    r"|(?<![a-z])(?:at|around|about) (\d{1,2})(?!\d)"
 )
 _ABOUT = re.compile(
-    "前後|頃|ころ|ごろ|くらい|ぐらい|ほど|程度?|ばかり|近く|今頃|今ごろ|辺り|あたり|だいたい|およそ|約|(?<![a-z])(?:around|about|circa|roughly|almost|nearly|approximately|or so)(?![a-z])"
+    "前後|頃|ころ|ごろ|くらい|ぐらい|ほど|程度?|ばかり|近く|今頃|今ごろ|辺り|あたり|だいたい|およそ|約|(?<![a-z])(?:around|about|circa|roughly|almost|nearly|approximately"
+    "|or so)(?![a-z])"
 )
 _PART_OF_SPAN = re.compile(
     "(?P<first>上旬|初旬|初め|はじめ|始め|初頭|早々|頭|あたま|初日|(?<![a-z])(?:early|the beginning of|beginning of|the start of|start of))"
@@ -53,7 +56,8 @@ _LOOSELY = re.compile("early|late|mid|the mid|中|半|なかば|真|まん")
 
 @dataclass(frozen=True, slots=True)
 class DayReading:
-    """Whole days, and what qualifies them: the `hour` at which it began, to the `minute` if a clock time is given; `about`: it is not exact."""
+    """Whole days, and what qualifies them: the `hour` at which it began, to the `minute` if a clock time is given; `about`: it is not
+    exact."""
 
     days: DaySpan
     hour: int | None = None
@@ -102,6 +106,23 @@ def with_modifiers(days: DaySpan, rest: str) -> tuple[DayReading, str]:
     if _ABOUT.search(rest):
         reading, rest = replace(reading, about=True), _ABOUT.sub(" ", rest)
     return reading, rest
+
+
+# Behind or in front of a week, month or year in a sentence: 来月いっぱい, 来月の初め, early next month.
+_TO_THE_END = re.compile(r"\s*(?:中)?いっぱい|の?(?:末日|最終日)|末まで|の終わりまで")
+_PART_BEHIND = re.compile(rf"の?(?:{_PART_OF_SPAN.pattern})(?![ァ-ヶ一-龥])")
+_PART_IN_FRONT = re.compile(rf"(?:{_PART_OF_SPAN.pattern})(?: the)?\s*\Z")
+_SHORTEST_WITH_PARTS = timedelta(days=7)
+
+
+def part_of_span(span: DaySpan, before: str, after: str) -> DaySpan:
+    """The part of a week, month or year that a sentence means, given its text before and after it; of 来月いっぱい and of an end the last day."""
+    if span[1] - span[0] < _SHORTEST_WITH_PARTS:
+        return span
+    if _TO_THE_END.match(after) or before.endswith(("end of ", "end of the ")):
+        return span[1] - ONE_DAY, span[1]
+    part = _PART_BEHIND.match(after) or _PART_IN_FRONT.search(before)
+    return _part_of_span(DayReading(span), part, "").days if part else span
 
 
 def night_hours() -> timedelta:
@@ -153,7 +174,8 @@ def _clock(reading: DayReading, match: re.Match[str], rest: str) -> DayReading:
 
 
 def _hour_of_day(hour: int, rest: str, *, has_half: bool = False) -> int:
-    """The hour of the day that a clock time means together with 夜 or 午後; one o'clock at night belongs to the night that begins on that day."""
+    """The hour of the day that a clock time means together with 夜 or 午後; one o'clock at night belongs to the night that begins on that
+    day."""
     if hour < _NIGHT_ENDS + 1 and _AT_NIGHT.search(rest) and not _AFTERNOON.search(rest):
         return hour + 24
     if has_half or hour > 12:
@@ -168,3 +190,75 @@ def _at(reading: DayReading, hour: int, minute: int) -> DayReading:
     if hour >= 30 or minute >= 60:
         raise ValueError("no such time")
     return replace(reading, hour=hour, minute=minute)
+
+
+_FEW = 6
+_UNIT_COUNT = rf"(\d{{1,3}}|{KANJI_NUMBER})"
+_UNITS = r"(hours?|hrs?|h|minutes?|mins?)"
+_ROUGHLY = "(?:(?:about|around|roughly|approximately|just|maybe|like) )?"
+_AGO = re.compile(
+    rf"{named_group(_UNIT_COUNT, 'count1')}\s*(?P<unit1>時間|分)(?P<half>半)?(?:ほど|くらい|ぐらい)?前(?:ほど|くらい|ぐらい)?"
+    rf"|{_ROUGHLY}{named_group(COUNT, 'count2')}\s*{named_group(_UNITS, 'unit2')}\s+(?:ago|back)"
+)
+_LATER = re.compile(
+    rf"{named_group(_UNIT_COUNT, 'count1')}\s*(?P<unit1>時間|分)後|{named_group(COUNT, 'count2')}\s*{named_group(_UNITS, 'unit2')}\s+from now"
+    rf"|in {named_group(COUNT, 'count3')}\s*{named_group(_UNITS, 'unit3')}"
+)
+_SOME = re.compile("数(時間|分)前|(?:a )?(?:few|couple of|couple|several) (hours?|minutes?) ago")
+_UP_TO_NOW = re.compile(
+    rf"(?:ここ|この|過去|直近|最近)の?(?:{_UNIT_COUNT}|数)(時間|分)(?:以内)?(?![前目])|(?<![\d一二三四五六七八九十])(?:{_UNIT_COUNT}|数)(時間|分)以内"
+    rf"|(?<![a-z])(?:(?:within|in|over|during) )?(?:the )?(?:last|past) (?:{COUNT} ?|(?:few|several) )?{_UNITS}(?![a-z])"
+)
+_JUST_NOW = re.compile("(?:つい)?さっき|(?:つい)?先ほど|たった今|今|いま|現在|now|just now|right now|a moment ago|earlier today")
+
+
+def hours_ago(plain: str, now: datetime) -> TimeRange | None:
+    """The moment of 2時間前 or 1時間後, and the hour or minute after it."""
+    if some := _SOME.fullmatch(plain):
+        unit = _unit(some[1] or some[2])
+        if unit < timedelta(hours=1):
+            unit *= 5
+        return TimeRange(now.astimezone(UTC) - _FEW * unit, now.astimezone(UTC) - unit)
+    before, after = _AGO.fullmatch(plain), _LATER.fullmatch(plain)
+    match = before or after
+    if not match:
+        return None
+    groups = match.groupdict()
+    count, name = next((groups[f"count{index}"], groups[f"unit{index}"]) for index in range(1, 4) if groups.get(f"count{index}"))
+    unit = _unit(name)
+    distance = (number_of(count) + (0.5 if groups.get("half") else 0)) * unit
+    moment = now.astimezone(UTC) + (-distance if before else distance)
+    return TimeRange(moment, moment + unit)
+
+
+def up_to_now(plain: str, now: datetime) -> TimeRange | None:
+    """The hours of 過去24時間, or the last hour for さっき, to the end of this minute."""
+    if _JUST_NOW.fullmatch(plain):
+        return _until_now(now, timedelta(hours=1))
+    match = _UP_TO_NOW.fullmatch(plain)
+    return _until_now(now, _length(match)) if match else None
+
+
+def named_hours(plain: str, now: datetime) -> Iterator[TimeRange]:
+    """Each 過去24時間 in a text."""
+    return (_until_now(now, _length(match)) for match in _UP_TO_NOW.finditer(plain))
+
+
+def is_just_now(plain: str) -> bool:
+    return _JUST_NOW.fullmatch(plain) is not None
+
+
+def _length(match: re.Match[str]) -> timedelta:
+    unit = next(unit for unit in (match[2], match[4], match[6]) if unit)
+    count = next((count for count in (match[1], match[3], match[5]) if count), None)
+    is_singular = match[6] is not None and not unit.endswith("s") and count is None
+    return (number_of(count) if count else 1 if is_singular else _FEW) * _unit(unit)
+
+
+def _unit(name: str) -> timedelta:
+    return timedelta(hours=1) if name.startswith(("時", "h")) else timedelta(minutes=1)
+
+
+def _until_now(now: datetime, length: timedelta) -> TimeRange:
+    moment = now.astimezone(UTC)
+    return TimeRange(moment - length, moment + timedelta(minutes=1))
