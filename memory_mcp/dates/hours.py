@@ -109,9 +109,9 @@ def with_modifiers(days: DaySpan, rest: str) -> tuple[DayReading, str]:
 
 
 # Behind or in front of a week, month or year in a sentence: 来月いっぱい, 来月の初め, early next month.
-_TO_THE_END = re.compile(r"\s*(?:中)?いっぱい|の?(?:末日|最終日)|末まで|の終わりまで")
+_TO_THE_END = re.compile(r"\s?(?:中)?いっぱい|の?(?:末日|最終日)|末まで|の終わりまで")
 _PART_BEHIND = re.compile(rf"の?(?:{_PART_OF_SPAN.pattern})(?![ァ-ヶ一-龥])")
-_PART_IN_FRONT = re.compile(rf"(?:{_PART_OF_SPAN.pattern})(?: the)?\s*\Z")
+_PART_IN_FRONT = re.compile(rf"(?:{_PART_OF_SPAN.pattern})(?: the)?\s?\Z")
 _SHORTEST_WITH_PARTS = timedelta(days=7)
 
 
