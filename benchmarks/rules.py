@@ -1,7 +1,8 @@
 """The rules of the search, each with a name by which a benchmark takes it out of the server that it starts.
 
-The rows of the table of signals are rules. Of the others each is a name of a module and what stands in its place without the rule; those that a setting
-switches off stand in `benchmarks.quality.ABLATIONS`. A name that is gone ends the benchmark: a rule that was not taken out would be measured as worth nothing.
+The rows of the table of signals are rules. Of the others each is a name of a module and what stands in its place without the rule;
+those that a setting switches off stand in `benchmarks.quality.ABLATIONS`. A name that is gone ends the benchmark: a rule that was
+not taken out would be measured as worth nothing.
 """
 
 import importlib

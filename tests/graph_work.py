@@ -14,7 +14,7 @@ from memory_mcp.store.graph.network import Network
 class Here:
     """Computes where it is asked to, so that tests see what happens."""
 
-    def run(self, analysis: Callable[[Network], Any], network: Network) -> Any:
+    def run(self, analysis: Callable[[Network], Any], network: Network, _deadline: Any) -> Any:
         return analysis(network)
 
     def close(self) -> None:

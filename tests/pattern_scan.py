@@ -120,7 +120,7 @@ def _evaluated(expression: ast.expr, module: ModuleType) -> Any:
 
 def _in_tables() -> Patterns:
     """What is compiled when it is needed: the rules for keys of services, and what the names of models are compared with."""
-    service_keys = importlib.import_module("memory_mcp.language.privacy.service_keys")
+    service_keys = importlib.import_module("memory_mcp.language.privacy.secrets")
     families = importlib.import_module("memory_mcp.encoders.model_families")
     rules = {rule for some in (service_keys._rules().everywhere, *service_keys._rules().of_keyword) for rule in some}
     named = {rule.pattern: f"rule {rule.name}" for rule in rules}

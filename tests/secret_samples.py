@@ -12,7 +12,7 @@ from typing import Any
 
 import phonenumbers
 
-from memory_mcp.language.privacy import service_keys
+from memory_mcp.language.privacy import secrets as service_keys
 
 _PRINTABLE = string.ascii_letters + string.digits + "!#$%&()*+,-./:;<=>?@[]^_{|}~ "
 _CATEGORIES = {

@@ -9,13 +9,12 @@ from itertools import combinations
 import apsw
 
 from memory_mcp.dates.mentions import DAY
-from memory_mcp.graph.analytics.deadline import Deadline
-from memory_mcp.language import name_similarity
-from memory_mcp.language.name_similarity import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, TYPO, Similarity, surest
+from memory_mcp.graph.analytics.analyses import Deadline
 from memory_mcp.language.names import bare
 from memory_mcp.store.graph import neighbors, overview
-from memory_mcp.store.graph.entities import entity_merges
+from memory_mcp.store.graph.entities import entity_merges, name_similarity
 from memory_mcp.store.graph.entities.lookup import visible
+from memory_mcp.store.graph.entities.name_similarity import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, TYPO, Similarity, surest
 from memory_mcp.store.graph.entities.records import Entity
 
 # The most connected entities are compared, up to this number.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Set
 from typing import Literal
 
 from memory_mcp.language.tokens import normalise
+from memory_mcp.lexicon import words
 
 LowValue = Literal["greeting", "nod", "error_dump", "too_short", "no_words", "repetition"]
 
@@ -20,35 +21,6 @@ REPETITION_LETTERS = 12
 _NOT_WORDS, _LENGTHENED = re.compile(r"[\W_]+"), re.compile("[~〜ー]+")
 _UNSPACED = re.compile("[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
-_JAPANESE_GREETINGS = (
-    "おはようございます おはよう おは こんにちは こんにちわ こんばんは こんばんわ やあ やっほー もしもし おやすみなさい おやすみ おやすみー "
-    "さようなら さよなら またね また明日 また今度 またあとで じゃあね じゃあまた じゃあ じゃね ばいばい バイバイ ただいま おかえりなさい おかえり "
-    "いってきます 行ってきます いってらっしゃい 行ってらっしゃい お疲れ様です お疲れ様でした お疲れさまです お疲れさまでした お疲れ様 お疲れさま お疲れ おつかれさま "
-    "おつかれ おつ はじめまして 初めまして よろしくお願いします よろしくお願いいたします よろしくおねがいします よろしく どうも ごきげんよう "
-    "ご無沙汰しています お久しぶりです 久しぶり ひさしぶり いただきます ごちそうさまでした ごちそうさま お邪魔します 失礼します 失礼しました 元気 元気ですか "
-    "お元気ですか 調子はどう 今日もよろしく 今日もよろしくお願いします 今日も一日よろしく 朝だよ ねえ ねえねえ すみません ごめん ごめんなさい ごめんね"
-)
-_JAPANESE_NODS = (
-    "はい うん うんうん ううん いいえ いや ええ ああ あー うーん えーと えっと えっ え へえ へー ほう ほー そう そうそう そうだね そうですね そうか そっか "
-    "そうなんだ そうなんですね なるほど なるほどね たしかに 確かに わかった わかりました 分かった 分かりました 了解 了解です 了解しました 承知しました "
-    "かしこまりました オッケー おっけー おけ ok いいね いいよ いいですね すごい すごいね さすが 本当 本当に ほんと ほんとに マジ まじ まじで マジで "
-    "ありがとう ありがとうございます ありがとうございました ありがと どうもありがとう サンキュー どういたしまして 大丈夫 大丈夫です うける 草 笑 "
-    "お願い お願いします おねがいします お願いいたします うれしい 楽しみ 楽しみにしてる やった がんばる 頑張って 頑張ってね 頑張ります テスト テストです てすと これはテストです あいうえお"
-)
-_ENGLISH_GREETINGS = (
-    "hi|hello|hey|hey there|hi there|hello there|good morning|good afternoon|good evening|good night|goodnight|morning|bye|goodbye|bye bye|"
-    "see you|see you later|see you tomorrow|see ya|later|take care|welcome back|welcome|nice to meet you|how are you|how are you doing|"
-    "how are you today|how is it going|how's it going|what's up|whats up|sup|yo|howdy|greetings|long time no see|talk to you later|ttyl|have a nice day|"
-    "have a good day|have a good one|i'm back|im back|sorry|excuse me|everyone|all|again|good to see you"
-)
-_ENGLISH_NODS = (
-    "yes|yeah|yep|yup|no|nope|nah|ok|okay|k|sure|alright|all right|right|fine|cool|great|nice|wow|awesome|perfect|got it|i see|understood|roger|"
-    "thanks|thank you|thank you so much|thank you very much|thanks a lot|thx|ty|many thanks|you're welcome|youre welcome|no problem|np|my pleasure|"
-    "sounds good|sounds great|of course|exactly|indeed|true|really|hmm|hm|um|uh|oh|ah|lol|haha|hahaha|good|good job|well done|absolutely|definitely|"
-    "agreed|done|test|testing|this is a test|just testing|test message|lorem ipsum|asdf|foo|bar|foo bar|hello world|let me think|one moment|please wait|wait|"
-    "makes sense|that makes sense|noted|will do|no worries|i agree|me too|very much|so much|then|please|very good|very nice|oh no|oh well"
-)
-
 
 def _squeezed(text: str) -> str:
     """Only letters and digits, with case, width and lengthened vowels unified."""
@@ -59,14 +31,9 @@ def _of_letters(normal: str) -> str:
     return _NOT_WORDS.sub("", _LENGTHENED.sub("ー", normal))
 
 
-def _phrases(*lists: str) -> frozenset[str]:
-    """The squeezed phrases of these lists. English phrases are separated by |, Japanese ones by spaces."""
-    every = (phrase for phrases in lists for phrase in re.split(r"\|| (?=[^\x00-\x7f])|(?<=[^\x00-\x7f]) ", phrases))
-    return frozenset(_squeezed(phrase) for phrase in every if phrase.strip())
-
-
-_GREETINGS = _phrases(_JAPANESE_GREETINGS, _ENGLISH_GREETINGS)
-_NODS = _phrases(_JAPANESE_NODS, _ENGLISH_NODS)
+_GREETINGS, _NODS = (
+    frozenset(_squeezed(phrase) for language in ("ja", "en") for phrase in words(language, table)) for table in ("greetings", "nods")
+)
 _EITHER = _GREETINGS | _NODS
 _LONGEST = max(map(len, _EITHER))
 _BY_FIRST_LETTER = {letter: tuple(phrase for phrase in _EITHER if phrase[0] == letter) for letter in {phrase[0] for phrase in _EITHER}}

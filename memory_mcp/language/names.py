@@ -1,14 +1,25 @@
-"""Compares names without regard to width, case and honorifics, and folds a text so that offsets in it can be mapped back."""
+"""Names, compared without regard to width, case and honorifics, and their mentions in a text."""
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from bisect import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from memory_mcp.lexicon import words
 
 NAME_LIMIT = 100
+Method = Literal["marked", "stated", "known", "rule", "dictionary", "model"]
+
+# The type of an entity of which nothing shows a type.
+UNKNOWN_TYPE = "Concept"
+# Confidence by method, 0 to 1; of overlapping mentions the more trusted one is kept.
+TRUST: dict[Method, float] = {"marked": 1.0, "stated": 1.0, "known": 0.9, "model": 0.8, "dictionary": 0.6, "rule": 0.6}
+
 # あっくん is a name as a whole: あっ is how 「あった」 begins.
-_HONORIFIC = re.compile(
-    "(?<=[^っッ])(?:さん|さま|様|くん|君|ちゃん|たん|氏|殿|先生|先輩|部長|課長|係長|主任|社長|店長|教授|博士|選手|監督|コーチ|-?(?:san|kun|chan|sama|sensei))$"
-)
+_JAPANESE, _LATIN = ("|".join(words(language, "honorifics")) for language in ("ja", "en"))
+_HONORIFIC = re.compile(f"(?<=[^っッ])(?:{_JAPANESE}|-?(?:{_LATIN}))$")
 _NICKNAME = re.compile("[っッ](?:さん|さま|くん|ちゃん|たん)$")
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
@@ -67,3 +78,37 @@ def folded_with_offsets(text: str) -> tuple[str, Sequence[int]]:
         offsets += [match.start()] * len(folded)
     offsets.append(len(text))
     return "".join(parts), offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """`text[start:end]` names an entity with this name and type (None: unknown).
+
+    `likely` is its type unless one is stated elsewhere, `aliases` are further names that the text gives, `entity` is its row id where it is
+    known already.
+    """
+
+    name: str
+    type: str | None
+    start: int
+    end: int
+    method: Method
+    subtype: str | None = None
+    aliases: tuple[str, ...] = ()
+    likely: str | None = None
+    entity: int | None = None
+
+    @property
+    def confidence(self) -> float:
+        return TRUST[self.method]
+
+
+def without_overlaps(mentions: Iterable[Mention]) -> list[Mention]:
+    """Of overlapping mentions the most trusted one, of equally trusted ones the longest; in the order of the text."""
+    kept: list[Mention] = []  # sorted by start: only the two neighbors can overlap with a new one
+    for mention in sorted(mentions, key=lambda mention: (-mention.confidence, mention.start - mention.end, mention.start)):
+        index = bisect(kept, mention.start, key=lambda other: other.start)
+        neighbors = kept[max(index - 1, 0) : index + 1]
+        if all(mention.end <= other.start or mention.start >= other.end for other in neighbors):
+            kept.insert(index, mention)
+    return kept

@@ -26,6 +26,13 @@ _END = re.compile(rf"[。．！？!?]+[」』）)\"']*\s*|\n+|{_STOP}\s+")
 # English full stops are split separately, and only before a capital or quote, so that 3.30 and p.m. stay whole.
 _SENTENCE = re.compile(r"[^。．！？!?\n]*[。．！？!?]+[」』）)\"']*|[^。．！？!?\n]+")
 _ENGLISH_END = re.compile(rf"{_STOP}\s+(?=[A-Z\"'(])")
+# Characters of a micro-summary.
+LEAST, MOST = 50, 80
+# Only this much of a long text is read for a line of 80 characters.
+_READ_CHARACTERS = 2_000
+# A shorter first sentence is a greeting, an answer or an interjection, and is skipped.
+_FILLER_CHARACTERS = 10
+_PAUSES = "、，,;；:： 　"
 
 
 def sentence_ends(text: str) -> list[int]:
@@ -44,11 +51,6 @@ def split_at_ends(text: str) -> list[str]:
     abbreviation."""
     ends = [0, *sentence_ends(text), len(text)]
     return [text[start:end] for start, end in pairwise(ends) if start < end]
-
-
-def is_single_sentence(text: str) -> bool:
-    """Whether no sentence or line ends before the last character."""
-    return len(split_at_ends(text)) <= 1
 
 
 def last_sentence_end(text: str) -> int | None:
@@ -97,3 +99,31 @@ def _last_between(ends: Sequence[int], low: int, high: int) -> int | None:
     """The largest of the sorted `ends` in [low, high]."""
     index = bisect_right(ends, high)
     return ends[index - 1] if index and ends[index - 1] >= low else None
+
+
+def micro_summary(content: str) -> str:
+    """The content as one line if it fits into 80 characters, otherwise 50 to 80 characters of its first meaningful sentences."""
+    whole = _line(content[:_READ_CHARACTERS])
+    if len(whole) <= MOST:
+        return whole
+    sentences = [line for line in map(_line, split_at_ends(content[:_READ_CHARACTERS])) if line]
+    first = next((index for index, line in enumerate(sentences) if len(line) >= _FILLER_CHARACTERS), 0)
+    summary = ""
+    for sentence in sentences[first:]:
+        summary += f" {sentence}" if summary and summary[-1].isascii() else sentence
+        if len(summary) >= LEAST:
+            break
+    return _shortened(summary if len(summary) >= LEAST else whole)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _shortened(line: str) -> str:
+    """Cuts a line to 80 characters, at a pause if there is one after the first 50."""
+    if len(line) <= MOST:
+        return line
+    kept = line[: MOST - 1]
+    pause = max(kept.rfind(mark) for mark in _PAUSES)
+    return (kept[:pause] if pause >= LEAST else kept).rstrip(_PAUSES) + "…"

@@ -5,7 +5,6 @@ Words of hiragana can't be distinguished from grammar, so any three characters o
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -42,11 +41,6 @@ def other_spellings(text: str) -> list[Spelling]:
     """The other spellings of a query in normalized width, each phrase once, at most `SPELLINGS_LIMIT`."""
     by_phrase = {spelling.phrase: spelling for spelling in _spellings(text[:CHARACTERS_LIMIT])}
     return list(islice(by_phrase.values(), SPELLINGS_LIMIT))
-
-
-def spelled_otherwise(query: str) -> list[str]:
-    """The phrases of the other spellings of a query."""
-    return [spelling.phrase for spelling in other_spellings(unicodedata.normalize("NFKC", query))]
 
 
 def to_hiragana(text: str) -> str:

@@ -51,6 +51,12 @@ def synonyms(query: str) -> list[Synonyms]:
     return list(islice(_found(dictionary, query[:CHARACTERS_LIMIT]), WORDS_LIMIT)) if dictionary else []
 
 
+def is_word(text: str) -> bool:
+    """Whether the dictionaries have a word, a Japanese one as it is written, an English one in any of its forms: it is hardly a name then."""
+    dictionary = _dictionary()
+    return dictionary is not None and (normalise(text) if is_japanese(text) else phrase_as_written(text)) in dictionary
+
+
 class _Dictionary:
     """The groups as they are in the files, and where those of a word begin, by the hash of the word: 5 MB instead of 20."""
 

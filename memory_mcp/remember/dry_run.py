@@ -10,7 +10,7 @@ from memory_mcp.domain import Clash, Draft, Outcome
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.remember.deduplication import settle, taken
 from memory_mcp.remember.pipeline import unknown_predecessor
-from memory_mcp.remember.redact import redacted
+from memory_mcp.remember.validation import redacted
 from memory_mcp.store import memories
 
 

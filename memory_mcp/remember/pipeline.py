@@ -23,8 +23,8 @@ from memory_mcp.language.sentences import split
 from memory_mcp.language.tokens import is_single_kanji, jaccard, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import RETRY_WINDOW, is_stricter, settle
-from memory_mcp.remember.redact import redacted
 from memory_mcp.remember.revise import Revision, revise_stored
+from memory_mcp.remember.validation import redacted
 from memory_mcp.store import expiry, memories, operations, replacements, trash
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index

@@ -13,7 +13,7 @@ from memory_mcp.graph.update import entity_linking
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.sentences import split
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.redact import update_flags, version_redacted
+from memory_mcp.remember.validation import update_flags, version_redacted
 from memory_mcp.store import expiry, memories, memory_merges, operations, summary_rows, trash, versions
 from memory_mcp.store.experience_text import read
 from memory_mcp.store.graph import relations

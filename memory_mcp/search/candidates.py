@@ -1,4 +1,5 @@
-"""The memories that may become hits, a row each, with what their sources and the store know of them: columns that the signals of an answer read.
+"""The memories that may become hits, a row each, with what their sources and the store know of them: columns that the signals of an
+answer read.
 
 Nothing is scored here. The database is read in one snapshot.
 """
@@ -60,14 +61,14 @@ _NO_OPINION = (0.0, "")
 class Candidates:
     """A row for each memory. Columns of values have NaN where a value is not known.
 
-    `lexical` is a BM25 score, comparable only within one search. `dense` is a cosine: that of the nearest of `chunks`, or, if the memory's own questions
-    are more similar, between the two. `nearness` is the same without what all memories share, and with a part of the previous turn. `is_foreign`: it is
-    nearer to texts of another language than the query's.
-    `times` are those that a text names; `dates`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names
-    another. `is_named`: the query names its speaker; `is_assistants`: an assistant said it, and counts less.
-    `graph` is its share of the best association, `is_certain`: that alone makes it a hit. `retention` and `judged` are what use and judgements say of
-    it, `verdicts` the judgement that stands against it. `answers`: turn → the turn before it, where that asks something.
-    `rerank` is the score of a cross-encoder, `reranked` how far above what else it read that puts it.
+    `lexical` is a BM25 score, comparable only within one search. `dense` is a cosine: that of the nearest of `chunks`, or, if the
+    memory's own questions are more similar, between the two. `nearness` is the same without what all memories share, and with a
+    part of the previous turn. `is_foreign`: it is nearer to texts of another language than the query's. `times` are those that a
+    text names; `dates`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names another.
+    `is_named`: the query names its speaker; `is_assistants`: an assistant said it, and counts less. `graph` is its share of the
+    best association, `is_certain`: that alone makes it a hit. `retention` and `judged` are what use and judgements say of it,
+    `verdicts` the judgement that stands against it. `answers`: turn → the turn before it, where that asks something. `rerank` is
+    the score of a cross-encoder, `reranked` how far above what else it read that puts it.
     """
 
     keys: Sequence[Key]
@@ -107,7 +108,8 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A question to one store, by its `number` in the answer, what is known of it before the store is searched, and a connection to that."""
+    """A question to one store, by its `number` in the answer, what is known of it before the store is searched, and a connection to
+    that."""
 
     number: int
     persona: Persona
@@ -147,8 +149,8 @@ def from_sources(search: Search) -> Candidates:
 def near_in_graph(
     search: Search, named: QueryEntities, by_meaning: EntitiesByMeaning, otherwise: Callable[[], Sequence[tuple[int, float]]]
 ) -> Candidates:
-    """The memories near the entities that the query names or means, or that the best of those lead to which it finds `otherwise`; with the words of the
-    rest of the query."""
+    """The memories near the entities that the query names or means, or that the best of those lead to which it finds `otherwise`;
+    with the words of the rest of the query."""
     near = memories_near_entities(search.connection, search.question, named.shares or by_meaning.shares, otherwise)
     terms = search.asked.terms(named.rest, beside_vectors=False)
     words = lexical_matches(search, named.rest, terms, search.question.filters, 0, list(near))
@@ -173,11 +175,11 @@ def rows_of(
     *,
     words: Mapping[int, float] = NOTHING,
     graph: Mapping[int, float] = NOTHING,
-    certain: frozenset[int] = frozenset(),
     times: Mapping[int, Times] = NO_TIMES,
 ) -> Candidates:
-    """These memories with all that is known of them. `words` has the lexical score of all that match, `graph` the association of those that have one;
-    `times` are those of memories whose text names them without a year. A memory that has no vector yet has no cosine."""
+    """These memories with all that is known of them. `words` has the lexical score of all that match, `graph` the association of
+    those that have one; `times` are those of memories whose text names them without a year. A memory that has no vector yet has no
+    cosine."""
     connection, asked, ids = search.connection, search.asked, list(memory_ids)
     by_id = search.origins(ids)
     ids, origins = list(by_id), list(by_id.values())
@@ -201,7 +203,7 @@ def rows_of(
         # A person may have an assistant's name.
         is_assistants=np.array([origin.source in assistants and origin.role != "user" for origin in origins], bool),
         graph=_column(ids, graph),
-        is_certain=np.array([memory_id in certain for memory_id in ids], bool),
+        is_certain=np.zeros(len(ids), bool),
         retention=_column(ids, _retention(search, ids)),
         judged=np.array([opinions.get(memory_id, _NO_OPINION)[0] for memory_id in ids]),
         verdicts=[opinions.get(memory_id, _NO_OPINION)[1] for memory_id in ids],
@@ -226,8 +228,8 @@ def joined(parts: Sequence[Candidates]) -> Candidates:
 
 
 def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, float]:
-    """The best lexical matches, and those of `others` that match: by id, with their BM25 score. Where an assistant said some of the best, as many of what
-    people said are added."""
+    """The best lexical matches, and those of `others` that match: by id, with their BM25 score. Where an assistant said some of the
+    best, as many of what people said are added."""
     asked, filters = search.asked, search.question.filters
     if search.question.is_statement:
         rarest = bm25_index.shared(search.connection, analysis(search.question.query).query_tokens, STATEMENT_TOKENS)
@@ -339,8 +341,9 @@ def date_shares(asked: Asked, rows: Sequence[tuple[Origin, Times]]) -> Column:
 
 
 def _date_share(since: str, until: str, origin: Origin, times: Times) -> float:
-    """1 for a memory of this named date, also of a day that it begins within, as today from now on, if that was told before. Half for one whose text
-    names a longer time, such as its month, or that was told on it, without a date of its own, while its text names another date."""
+    """1 for a memory of this named date, also of a day that it begins within, as today from now on, if that was told before. Half
+    for one whose text names a longer time, such as its month, or that was told on it, without a date of its own, while its text
+    names another date."""
     if any(end <= until and (since <= start or _is_day_under_way(since, start, end, origin)) for start, end in times):
         return 1.0
     if since <= origin.happened < until:

@@ -32,9 +32,9 @@ PREVIOUS_SHARE = 0.3
 class Meaning:
     """The query as vectors of the generation that serves this persona, and its index.
 
-    Without an index `skipped` is the reason, unless no model is wanted. `generation` is that of the vectors, present or future. `replaced` says that
-    its model is not the configured one.
-    `weight` is what the vectors of this model count beside the words, `centers` what they are compared apart from.
+    Without an index `skipped` is the reason, unless no model is wanted. `generation` is that of the vectors, present or future.
+    `replaced` says that its model is not the configured one. `weight` is what the vectors of this model count beside the words,
+    `centers` what they are compared apart from.
     """
 
     vectors: tuple[Vectors, ...] = ()

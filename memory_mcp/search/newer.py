@@ -9,7 +9,7 @@ import apsw
 
 from memory_mcp.domain import Filters, Hit, Memory, Question, Recalled
 from memory_mcp.language.budget import estimate_tokens
-from memory_mcp.language.micro_summary import micro_summary
+from memory_mcp.language.sentences import micro_summary
 from memory_mcp.search.page import labels_cost
 from memory_mcp.search.pooled import Stores, in_pool
 from memory_mcp.store import memories, memory_dates

@@ -41,7 +41,7 @@ _BEFORE = re.compile(
     f"(?<![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])|(?<=[{LATIN}])(?![{_PARTICLES}])|(?<=[{_PARTICLES}])|(?<=から)|(?<=まで)|(?<=より)",
     re.IGNORECASE,
 )
-_HONORIFIC = re.compile("(?<!たく)さん|ちゃん|くん|さま")
+_HONORIFIC = re.compile(f"(?<!たく)(?:{'|'.join(lexicon.words('ja', 'honorifics'))})")
 _AFTER = re.compile(
     f"[{_PARTICLES}だ]|から|まで|より|です|って|した|する|(?<![{_PARTICLES}])(?![{HIRAGANA}ー])|(?![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])",
     re.IGNORECASE,

@@ -14,8 +14,7 @@ from memory_mcp.domain import Confirmation, Detail, Hit, Memory
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
 from memory_mcp.language.budget import WINDOW_CHARACTERS, Span, best_window, cut_to_tokens, estimate_tokens, excerpt
-from memory_mcp.language.micro_summary import micro_summary
-from memory_mcp.language.sentences import CHUNK_CHARACTERS
+from memory_mcp.language.sentences import CHUNK_CHARACTERS, micro_summary
 from memory_mcp.language.tokens import normalise
 from memory_mcp.search.candidates import Column
 from memory_mcp.search.meaning import Meaning
@@ -50,9 +49,8 @@ class Floor:
     by: Literal["score", "cosine", "reranker"] = "score"
 
     def measure(self, scored: Scored) -> Column:
-        """The values to compare with the floor. What is of a named date reaches that of a model. What has no cosine yet does, too; what the cross-encoder
-        did not read doesn't.
-        """
+        """The values to compare with the floor. What is of a named date reaches that of a model. What has no cosine yet does, too;
+        what the cross-encoder did not read doesn't."""
         if self.by == "score":
             return scored.score
         candidates = scored.candidates
@@ -69,8 +67,8 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """What was read of the best rows: the memories, what each says and what confirms it, the spans of their nearest chunks, and the rows that are `gone`
-    since they were found."""
+    """What was read of the best rows: the memories, what each says and what confirms it, the spans of their nearest chunks, and the
+    rows that are `gone` since they were found."""
 
     memories: dict[int, Memory] = field(default_factory=dict)
     statements: dict[int, Statement] = field(default_factory=dict)
@@ -88,8 +86,8 @@ class Best:
 def floor_for(settings: Settings, models: Models, meaning: Meaning, *, reranked: bool) -> Floor:
     """The floor of an answer, on the scale of the model that judges its hits.
 
-    It is that of `min_scores`, or `min_score`, for the cross-encoder if it read the hits, or that of the embedding model if that was used, else
-    `min_score`.
+    It is that of `min_scores`, or `min_score`, for the cross-encoder if it read the hits, or that of the embedding model if that
+    was used, else `min_score`.
     """
     embedder = models.of_generation(meaning.generation) if meaning.index else None
     if reranked and models.reranker:
@@ -105,7 +103,8 @@ def _of_model(settings: Settings, name: str, otherwise: float = 0.0) -> float:
 
 
 def read_best(stores: Stores, order: Order, floor: Floor, *, is_whole: bool) -> Best:
-    """The memories that may be shown, or the whole pool, which only a cross-encoder needs: first as many as are shown, then others, if some say the same."""
+    """The memories that may be shown, or the whole pool, which only a cross-encoder needs: first as many as are shown, then others,
+    if some say the same."""
     best, keys, count = Best(), order.scored.candidates.keys, order.scored.asked.question.top_k
     wanted = order.pool if is_whole else floor.passing(order.scored, order.pool)[: count + SPARE_FOR_REPEATED]
     for some in (wanted,) if is_whole else (wanted[:count], wanted[count:]):

@@ -1,7 +1,7 @@
 """A recall, from the question to the answer: read the question → candidates → signals → one sort → read the best → rerank → page.
 
-Each store is read in two short snapshots, one for the candidates and one for the best of them; no connection is held while a model works. The answer names
-the pipeline that ran and what was missing.
+Each store is read in two short snapshots, one for the candidates and one for the best of them; no connection is held while a model
+works. The answer names the pipeline that ran and what was missing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,8 @@ def recall(
     indexes: IndexCache | None = None,
     deadline: float | None = None,
 ) -> Recalled:
-    """The memories of this persona and its pools that answer the question best. After `deadline`, in seconds of `time.monotonic`, nothing is reranked."""
+    """The memories of this persona and its pools that answer the question best. After `deadline`, in seconds of `time.monotonic`,
+    nothing is reranked."""
     stores = Stores(persona, pools)
     if question.keys:
         return stores.answered(_by_keys(stores, question))
@@ -70,8 +71,8 @@ def recall(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one store has for a question, and the `order` of that, unless it changed since. `in_small_store`: it has so few memories that none of their words
-    is common."""
+    """What one store has for a question, and the `order` of that, unless it changed since. `in_small_store`: it has so few memories
+    that none of their words is common."""
 
     candidates: Candidates
     order: Order | None

@@ -1,7 +1,7 @@
 """The stores of one answer: a persona's own and the pools that it reads.
 
-Each store is searched by itself, and the candidates of all of them are rows of one table. No store is asked on behalf of another, and nothing that a pool
-says is kept.
+Each store is searched by itself, and the candidates of all of them are rows of one table. No store is asked on behalf of another,
+and nothing that a pool says is kept.
 """
 
 import logging
@@ -112,9 +112,9 @@ def in_pool(pool: str, memory: Memory) -> Memory:
 
 
 def on_one_scale(stores: Stores, parts: Mapping[int, Candidates], query: Sequence[str]) -> dict[int, Candidates]:
-    """The candidates with BM25 scores on one scale. A word counts by how rare it is in its store: in a pool of ten memories none is rare, and
-    the best match would lose against any of a large store. So each score is multiplied by what the words of the `query` that the memory has say among all
-    memories, as a ratio to what they say in its store."""
+    """The candidates with BM25 scores on one scale. A word counts by how rare it is in its store: in a pool of ten memories none is
+    rare, and the best match would lose against any of a large store. So each score is multiplied by what the words of the `query`
+    that the memory has say among all memories, as a ratio to what they say in its store."""
     if len(parts) == 1 or not query:
         return dict(parts)
 

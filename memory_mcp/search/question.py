@@ -63,7 +63,8 @@ class Asked:
         return analysis(self.question.query).names(sources)
 
     def terms(self, rest: str | None = None, *, beside_vectors: bool, same_sound: Sequence[Synonyms] = ()) -> Terms:
-        """What to look for by words: the query without its dates and, where the caller guessed an answer, that guess. `rest`: another query instead."""
+        """What to look for by words: the query without its dates and, where the caller guessed an answer, that guess. `rest`:
+        another query instead."""
         asked = analysis(self.time.words if rest is None else rest)
         tokens = search_tokens(asked, analysis(self.question.hypothetical), beside_vectors=beside_vectors)
         return Terms(tokens, asked.query_phrases, asked.synonyms, same_sound, asked.words, asked.fragments)

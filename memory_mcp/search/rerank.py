@@ -2,9 +2,10 @@
 
     value = (logit − mean logit of what was read) / spread of the model
 
-What keeps only a share of its score keeps that share of the value's distance from the lowest. What was not read keeps its score and its place: where what was
-read would fall behind it, all that was read rises by as much (docs/decisions/0057-a-reranker-adds.md). Without a reranker, or without time for one, the
-order stays, and the answer gives the reason. The deadline is `rerank_deadline_ms` of the configuration, counted from the start of the call.
+What keeps only a share of its score keeps that share of the value's distance from the lowest. What was not read keeps its score and
+its place: where what was read would fall behind it, all that was read rises by as much (docs/decisions/0057-a-reranker-adds.md).
+Without a reranker, or without time for one, the order stays, and the answer gives the reason. The deadline is `rerank_deadline_ms`
+of the configuration, counted from the start of the call.
 """
 
 import time
@@ -26,7 +27,8 @@ from memory_mcp.tracing import spanned
 
 # The 512 tokens of a cross-encoder without those of a query of usual length.
 PASSAGE_TOKENS = 480
-# Characters of a memory that are read where there is no time for more: those that share most words with the query. Most memories are shorter.
+# Characters of a memory that are read where there is no time for more: those that share most words with the query. Most memories
+# are shorter.
 PART_CHARACTERS = 160
 # So many spreads from the mean a memory gains or loses at most: a score next to 0 or 1 says no more than that.
 MOST_SPREADS = 3.0
@@ -36,7 +38,8 @@ _BEFORE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """The candidates with what a cross-encoder found. `done`: whether it read any. `skipped`: why a configured one did not, or not completely."""
+    """The candidates with what a cross-encoder found. `done`: whether it read any. `skipped`: why a configured one did not, or not
+    completely."""
 
     candidates: Candidates
     done: bool = False
@@ -44,7 +47,8 @@ class Reranked:
 
 
 def rerank_deadline(settings: Settings, arrived: float) -> float | None:
-    """When reranking must end, in seconds of `time.monotonic`, counted from the call's arrival: waiting for a thread counts too. None: never."""
+    """When reranking must end, in seconds of `time.monotonic`, counted from the call's arrival: waiting for a thread counts too.
+    None: never."""
     return arrived + settings.rerank_deadline_ms / 1000 if settings.rerank_deadline_ms else None
 
 

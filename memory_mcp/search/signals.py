@@ -2,8 +2,8 @@
 
     score = Σ weight · value
 
-Each row of `SIGNALS` has a name, a weight for this question, and a value for each candidate. A row sees the sum of those above it: some rows take a share
-of that away, or multiply it. What each of them gains: docs/decisions/0065-one-table-of-signals.md.
+Each row of `SIGNALS` has a name, a weight for this question, and a value for each candidate. A row sees the sum of those above it:
+some rows take a share of that away, or multiply it. What each of them gains: docs/decisions/0065-one-table-of-signals.md.
 """
 
 from collections import defaultdict
@@ -24,7 +24,8 @@ from memory_mcp.tracing import spanned
 
 # The number of other memories of its session that support a memory.
 WITNESSES = 5
-# Where the latest of something is asked for (最近, "lately"), what was told now counts so many times as much as what was told before that time.
+# Where the latest of something is asked for (最近, "lately"), what was told now counts so many times as much as what was told before
+# that time.
 RECENT_WEIGHT = 3.0
 # A short turn that asks something says little. The turn after it answers it: it gets this share of how well that question matches.
 ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
@@ -34,7 +35,8 @@ OTHER_LANGUAGE_SHARE = 0.7
 NEARNESS_WEIGHT = 0.5
 # The pool has so many times as many as an answer shows.
 POOL_FACTOR = 3
-# What was judged as outdated, or as misleading, keeps this share of its score: it stands behind what else answers, and is found where nothing does.
+# What was judged as outdated, or as misleading, keeps this share of its score: it stands behind what else answers, and is found
+# where nothing does.
 SUNK_SHARES: Mapping[str, float] = {"stale": 0.1, "hurt": 0.3}
 # What a hit has at least of the best match's words and nearness. What others of its session have of the words counts half.
 LEAST_WORDS, SESSION_SUPPORT, LEAST_NEARNESS = 0.28, 0.5, 0.5
@@ -42,10 +44,11 @@ LEAST_WORDS, SESSION_SUPPORT, LEAST_NEARNESS = 0.28, 0.5, 0.5
 
 @dataclass(slots=True)
 class Scored:
-    """Candidates, what the rows need to know of the question, and the sum, while the rows are added and after the last one: `score`, and by the names of
-    the rows their `values` and `weights`. `shares` are those of the best match's words.
+    """Candidates, what the rows need to know of the question, and the sum, while the rows are added and after the last one:
+    `score`, and by the names of the rows their `values` and `weights`. `shares` are those of the best match's words.
 
-    `meaning` is the weight of vectors beside words. Where vectors `are_apart` from what all texts share, any two have a nearness of about 0.
+    `meaning` is the weight of vectors beside words. Where vectors `are_apart` from what all texts share, any two have a nearness of
+    about 0.
     """
 
     candidates: Candidates
@@ -64,8 +67,8 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A row: its `weight` for a question, and its `values` for the candidates. `shown`: how an answer that explains itself calls it, and what it shows; NaN
-    is shown as nothing."""
+    """A row: its `weight` for a question, and its `values` for the candidates. `shown`: how an answer that explains itself calls
+    it, and what it shows; NaN is shown as nothing."""
 
     name: str
     weight: Callable[[Scored], float]
@@ -131,8 +134,8 @@ def scored(candidates: Candidates, asked: Asked, *, dense_weight: float, are_apa
 
 
 def ordered(scored: Scored, rows: Iterable[int]) -> list[int]:
-    """These rows, best first: by their scores; of equals those of a named date, then the one that was told later. For a question for the latest, or for
-    what is to come, by their times."""
+    """These rows, best first: by their scores; of equals those of a named date, then the one that was told later. For a question
+    for the latest, or for what is to come, by their times."""
     if scored.asked.question.mode == "recent":
         return sorted(rows, key=_nearest_time(scored)) if scored.asked.time.looks_ahead else sorted(rows, key=_latest(scored), reverse=True)
     score, dates, origins = scored.score.tolist(), scored.candidates.dates.tolist(), scored.candidates.origins
@@ -140,11 +143,12 @@ def ordered(scored: Scored, rows: Iterable[int]) -> list[int]:
 
 
 def supported(scored: Scored, *, in_small_store: bool) -> Flags:
-    """The rows that something speaks for: words, a meaning, a named date or speaker, the graph. The rest are no hits: every candidate shares some word
-    with the question, and nothing more speaks for most answers to what nobody told (docs/decisions/0026-support.md).
+    """The rows that something speaks for: words, a meaning, a named date or speaker, the graph. The rest are no hits: every
+    candidate shares some word with the question, and nothing more speaks for most answers to what nobody told
+    (docs/decisions/0026-support.md).
 
-    In a small store every shared word is enough. Nearness counts where vectors are apart from what all share; elsewhere all may be near, and none is left
-    out. A turn that answers one that is a hit is one, too.
+    In a small store every shared word is enough. Nearness counts where vectors are apart from what all share; elsewhere all may be
+    near, and none is left out. A turn that answers one that is a hit is one, too.
     """
     candidates = scored.candidates
     if scored.asked.are_all_hits or (candidates.has_vectors and not scored.are_apart):
@@ -174,7 +178,8 @@ def why(scored: Scored, rows: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def _words(scored: Scored) -> Column:
-    """The share of the best match's words. A memory in another language than the question can't have them: a share of its meaning counts instead."""
+    """The share of the best match's words. A memory in another language than the question can't have them: a share of its meaning
+    counts instead."""
     if not scored.candidates.is_foreign.any():
         return scored.shares
     return np.where(scored.candidates.is_foreign, np.maximum(scored.shares, OTHER_LANGUAGE_SHARE * _meaning(scored)), scored.shares)
@@ -218,7 +223,8 @@ def _sum_of_others(best: Sequence[float], own: float) -> float:
 
 
 def _recency(scored: Scored) -> Column:
-    """What the time at which it was told adds: from nothing before the time that is asked for to `RECENT_WEIGHT` − 1 times as much at its end."""
+    """What the time at which it was told adds: from nothing before the time that is asked for to `RECENT_WEIGHT` − 1 times as much
+    at its end."""
     recent = scored.asked.time.dates[0]
     ages = [(from_text(origin.told_at) - recent.start) / (recent.end - recent.start) for origin in scored.candidates.origins]
     return scored.score * (RECENT_WEIGHT ** np.clip(np.array(ages, np.float64), 0.0, 1.0) - 1)
@@ -282,14 +288,15 @@ def _graph_weight(scored: Scored) -> float:
 
 
 def _latest(scored: Scored) -> Callable[[int], Any]:
-    """Sorts the latest first; memories whose text names the date that is asked for before those that were only told on it, and of both what people said
-    before what an assistant said."""
+    """Sorts the latest first; memories whose text names the date that is asked for before those that were only told on it, and of
+    both what people said before what an assistant said."""
     candidates = scored.candidates
     return lambda row: (candidates.dates[row], not candidates.is_assistants[row], candidates.origins[row].told_at, candidates.keys[row])
 
 
 def _nearest_time(scored: Scored) -> Callable[[int], Any]:
-    """Sorts by the first of a memory's times that is to come, of those under way the shortest first; those that only name a longer time last."""
+    """Sorts by the first of a memory's times that is to come, of those under way the shortest first; those that only name a longer
+    time last."""
     candidates, start = scored.candidates, min((since for since, _ in scored.asked.spans), default="")
 
     def nearest(row: int) -> tuple[float, str, timedelta, Any]:

@@ -16,7 +16,7 @@ import apsw
 from memory_mcp.dates.statements import SPANS_LIMIT
 from memory_mcp.domain import ROLE, ROLES, Draft, Expiry, Filters, Memory, Origin, PrivacyLevel
 from memory_mcp.language.budget import PREVIEW_CHARACTERS, preview
-from memory_mcp.language.micro_summary import micro_summary
+from memory_mcp.language.sentences import micro_summary
 from memory_mcp.store import feedback, tombstones
 from memory_mcp.store.expiry import expiry_text
 from memory_mcp.store.memory_dates import NAMED_IN
@@ -107,7 +107,8 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime) -> tuple[in
         ),
     )
     memory_id = int(inserted.get)
-    feedback.add(connection, memory_id, restored.feedback)
+    if restored.feedback:
+        feedback.add(connection, memory_id, restored.feedback)
     return memory_id, key
 
 

@@ -18,7 +18,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import NOTES, ORIGIN, leftovers
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.forget import forget_stored
-from memory_mcp.remember.redact import check_key
+from memory_mcp.remember.validation import check_key
 from memory_mcp.store import memories, versions
 from memory_mcp.store.files.persona_context import PEOPLE
 from memory_mcp.transfer.formats.obsidian_notes import digest

@@ -21,11 +21,11 @@ from memory_mcp.domain import Draft, Memory, TimeRange
 from memory_mcp.errors import ChatFailed
 from memory_mcp.language.low_value import low_value
 from memory_mcp.language.privacy.redaction import FLAG_PREFIX, Redaction
-from memory_mcp.language.summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, operations, summary_rows
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.summary_rows import MADE_BY, OF, SUBJECT, Registered, Subject
+from memory_mcp.upkeep.extractive_summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
 
 CHORE = "summaries"
 # Part of every fingerprint: raise it when the method changes, and summaries are made again when their sources change.

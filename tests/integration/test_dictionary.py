@@ -6,7 +6,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.graph.extract import dictionary
 from memory_mcp.graph.extract.dictionary import Dictionary, ProperNouns
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.language.mention import Mention
+from memory_mcp.language.names import Mention
 from memory_mcp.language.sudachi import installed
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store.graph.entities import records

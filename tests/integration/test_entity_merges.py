@@ -114,7 +114,7 @@ def people(nilou, now, zone):
 @pytest.fixture
 def two_names(people):
     """田中 and たなっち, who are one: a relation between them, one of the same type to the same third, and one that each has alone."""
-    people.say("田中さんと京都へ行った", relations=["田中 > works_on > プロジェクトA", "田中 > knows > たなっち"])
+    people.say("田中さんと[[京都|Location]]へ行った", relations=["田中 > works_on > プロジェクトA", "田中 > knows > たなっち"])
     people.say(
         "[[たなっち|Person]]は[[プロジェクトA|Task]]が好き", relations=["たなっち > works_on > プロジェクトA", "たなっち > likes > 苺"]
     )

@@ -73,7 +73,7 @@ def minds(nilou, now, zone):
 def dentist(say, minds, nilou, now):
     """みどり, a dentist: her memory and its key. 佐藤 and 京都 are somebody and something else."""
     key = say("[[みどり|Organization]]で歯の治療をした").key
-    say("佐藤さんと京都駅へ行った")
+    say("佐藤さんと赤坂駅へ行った")
     entity_edits.change(nilou, "みどり", EntityChange(description="近所の歯医者"), now=now, privacy=Privacy())
     minds.settle()
     return key
@@ -154,10 +154,10 @@ def test_a_vector_follows_the_name_the_memories_and_merges_and_is_not_made_again
     assert changes() == ({"佐藤"}, 1)
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
     assert changes() == ({"佐藤"}, 0)
-    entity_edits.change(nilou, "京都駅", EntityChange(aliases=("京都の駅",)), now=now, privacy=Privacy())
-    assert changes() == ({"京都駅"}, 1)
-    entity_edits.delete(nilou, "京都駅", now=now)
-    assert "京都駅" not in minds.vectors()
+    entity_edits.change(nilou, "赤坂駅", EntityChange(aliases=("京都の駅",)), now=now, privacy=Privacy())
+    assert changes() == ({"赤坂駅"}, 1)
+    entity_edits.delete(nilou, "赤坂駅", now=now)
+    assert "赤坂駅" not in minds.vectors()
 
 
 def test_who_is_one_with_another_has_no_vector_of_its_own_until_they_are_two_again(minds, say, nilou, now):
@@ -223,7 +223,7 @@ def test_the_vectors_of_a_model_that_is_away_wait_for_it(dentist, minds):
     while sync.apply_queue(minds.persona, stand_in, minds.indexes, zone=minds.zone).waiting:
         pass
     embed_entities(minds.persona, away)
-    assert minds.vectors().keys() == minds.vectors(configured.generation).keys() == {"みどり", "佐藤", "京都駅"}
+    assert minds.vectors().keys() == minds.vectors(configured.generation).keys() == {"みどり", "佐藤", "赤坂駅"}
     found = entities_by_meaning(minds.persona, "あの歯医者", away)
     assert ([entity.name for entity, _ in found.entities], found.replaced) == (["みどり"], Replacement("embedder_fallback", "stand-in"))
     minds.embedder = configured

@@ -132,7 +132,7 @@ def test_what_is_summed_up_bit_by_bit_is_what_it_comes_to_from_the_ground_up(say
 
 
 def test_two_names_of_one_person_become_one_and_two_again(say, graph, nilou, now):
-    say("田中さんと京都へ行った")
+    say("田中さんと[[京都|Location]]へ行った")
     say("たなっちが[[プロジェクトA|Task]]を始めた。[[たなっち|Person]]は元気")
     graph.weave()
     before = graph.summed_up()

@@ -13,9 +13,8 @@ import odd_analyses
 import pytest
 
 from memory_mcp.errors import AnalysisUnfinished
-from memory_mcp.graph.analytics.centrality import MEASURES, pagerank
-from memory_mcp.graph.analytics.processes import Processes
-from memory_mcp.graph.analytics.statistics import communities, statistics
+from memory_mcp.graph.analytics.analyses import Deadline, Processes
+from memory_mcp.graph.analytics.measures import MEASURES, communities, pagerank, statistics
 from memory_mcp.store.graph.network import Network
 
 pytestmark = pytest.mark.slow
@@ -24,9 +23,16 @@ EDGES = np.array(sorted(networkx.barabasi_albert_graph(50, 3, seed=1).edges))
 GRAPH = Network(np.arange(50), EDGES[:, 0].copy(), EDGES[:, 1].copy(), np.full(len(EDGES), 0.5), len(EDGES))
 
 
+class InTime(Processes):
+    """Analyses for which there is time enough."""
+
+    def run(self, analysis, network, seconds=60.0):
+        return super().run(analysis, network, Deadline.after(seconds))
+
+
 @pytest.fixture
 def processes():
-    processes = Processes()
+    processes = InTime()
     yield processes
     processes.close()
 
@@ -86,15 +92,18 @@ def test_a_process_that_ended_while_it_waited_is_replaced(processes):
     assert not lives(pid)
 
 
-def test_what_takes_much_too_long_is_ended():
-    processes = Processes(limit_seconds=0.5)
-    with pytest.raises(AnalysisUnfinished, match=r"endless was ended: it took more than 0.5 s"):
-        processes.run(odd_analyses.endless, GRAPH)
+def test_what_takes_too_long_is_ended_and_the_next_analysis_has_another_process():
+    processes = InTime()
+    pid = int(processes.run(odd_analyses.whose_process, GRAPH)[0])
+    with pytest.raises(AnalysisUnfinished, match=r"not done within 0.5 s.*min_weight"):
+        processes.run(odd_analyses.endless, GRAPH, 0.5)
+    assert not lives(pid)
+    assert len(processes.run(pagerank, GRAPH)) == 50
     processes.close()
 
 
 def test_a_process_that_nobody_wants_any_more_is_ended(eventually):
-    processes = Processes(idle_seconds=0.05)
+    processes = InTime(idle_seconds=0.05)
     pid = int(processes.run(odd_analyses.whose_process, GRAPH)[0])
     eventually(lambda: not lives(pid))
     assert len(processes.run(pagerank, GRAPH)) == 50
@@ -122,7 +131,7 @@ def test_two_at_once_have_a_process_each_and_closing_ends_what_is_under_way(proc
 def test_a_process_ends_with_its_server_even_where_that_was_killed(eventually):
     server = (
         "import sys, odd_analyses, test_graph_processes as here\n"
-        "print(int(here.Processes().run(odd_analyses.whose_process, here.GRAPH)[0]), flush=True)\n"
+        "print(int(here.InTime().run(odd_analyses.whose_process, here.GRAPH)[0]), flush=True)\n"
         "sys.stdin.read()"
     )
     path = os.pathsep.join(filter(None, sys.path))
@@ -136,7 +145,7 @@ def test_a_process_ends_with_its_server_even_where_that_was_killed(eventually):
 
 
 def test_an_analysis_whose_server_is_gone_ends_all_the_same():
-    program = "from memory_mcp.graph.analytics import worker; worker.LIMIT_SECONDS, worker._GRACE_SECONDS = 0, 1; worker.main()"
+    program = "from memory_mcp.graph.analytics import worker; worker.ALONE_SECONDS = 1; worker.main()"
     path = os.pathsep.join(filter(None, sys.path))
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}) as process:
         pickle.dump((odd_analyses.endless, GRAPH), process.stdin)

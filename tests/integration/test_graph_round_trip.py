@@ -250,21 +250,25 @@ def test_an_export_of_before_is_taken_as_ever(told, sakura, read):
 def test_a_name_that_only_a_secret_or_forgotten_memory_is_filed_under_is_in_no_export(nilou, say, now):
     say("[[花子|Person]]が来た")
     say("会った", privacy_level="secret", source="密偵")
-    key = say("会わない", tags=["陰謀"]).key
+    key = say("会わない", tags=["陰謀団"]).key
     woven(nilou, now)
 
     def merged(connection):
         kept = records.by_name(connection, "花子")[0].id
-        for name in ("密偵", "陰謀"):
+        for name in ("密偵", "陰謀団"):
             entity_merges.merge(connection, kept, records.by_name(connection, name)[0].id, None, now)
 
     nilou.database.write(merged)
     forget(nilou, [key], reason=None, dry_run=False, now=now, privacy=Privacy())
-    for options, hidden in ((ExportOptions(), "密偵 陰謀"), (ExportOptions(deleted=True), "密偵"), (ExportOptions(secret=True), "陰謀")):
+    for options, hidden in (
+        (ExportOptions(), "密偵 陰謀団"),
+        (ExportOptions(deleted=True), "密偵"),
+        (ExportOptions(secret=True), "陰謀団"),
+    ):
         lines = "".join(exported(nilou, options))
         assert not [name for name in hidden.split() if name in lines]
         assert left_out(nilou, deleted=options.deleted, secret=options.secret) == len(hidden.split())  # the lines of the merges
-    assert all(name in "".join(exported(nilou)) for name in ("密偵", "陰謀"))
+    assert all(name in "".join(exported(nilou)) for name in ("密偵", "陰謀団"))
     assert left_out(nilou, deleted=True, secret=True) == 0
 
 

@@ -4,9 +4,11 @@ import pytest
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.query.retrieval import known_entities
+from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.language import gazetteer
 from memory_mcp.language.gazetteer import Gazetteer
-from memory_mcp.language.names import NAME_LIMIT, folded_with_offsets
+from memory_mcp.language.names import NAME_LIMIT, Mention, folded_with_offsets
+from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.graph.entities.names import RECENT_LIMIT
 
@@ -45,6 +47,22 @@ def given_up(nilou, now):
 
 def make(persona, now, *made):
     persona.database.write(lambda connection: [records.create(connection, name, "Object", 1.0, now) for name in made])
+
+
+def test_relatives_that_an_older_version_found_stay_when_a_text_is_read_again(nilou, now, say):
+    say("昨日母とミケが来た")
+
+    def read_by_an_older_version(connection):
+        mother = records.create(connection, "母", "Person", 0.6, now, subtype="family")
+        mentions.add(connection, 1, [(mother, Mention("母", "Person", 2, 3, "rule", subtype="family"))], now)
+        records.create(connection, "ミケ", "Object", 1.0, now)
+
+    nilou.database.write(read_by_an_older_version)
+    while update_graph(nilou, now):
+        pass
+    with nilou.database.read() as connection:
+        rows = connection.execute("SELECT e.name FROM entity_mentions m JOIN entities e ON e.id = m.entity ORDER BY m.start")
+        assert [name for (name,) in rows] == ["母", "ミケ"]
 
 
 def test_rolled_back_name_is_unknown_and_its_replacement_is_known(nilou, now, known, given_up):

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.language.spelling import spelled_otherwise
+from memory_mcp.language.analysis import analysis
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.other_scripts import LONGEST, WORDS_LIMIT, as_synonyms, in_other_scripts
@@ -267,7 +267,7 @@ def test_a_name_in_other_letters_counts_like_a_word(say, ask):
 
 @pytest.mark.parametrize("query", ["どうしてですか", "それはいつでしたか", "まだですか"])
 def test_grammar_is_looked_for_in_no_other_kana(query):
-    assert spelled_otherwise(query) == []
+    assert analysis(query).spellings == []
 
 
 def test_a_part_of_a_katakana_word_is_not_the_word(found):
@@ -289,6 +289,6 @@ def test_a_part_of_a_katakana_word_is_not_the_word(found):
     ],
 )
 def test_words_that_may_be_one_are_looked_for_as_one_and_numbers_apart(query, phrases):
-    found = set(spelled_otherwise(query))
+    found = {spelling.phrase for spelling in analysis(query).spellings}
     assert phrases <= found
     assert phrases or not found

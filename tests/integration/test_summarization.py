@@ -10,7 +10,6 @@ from unloaded_models import unloaded_models
 from memory_mcp.config.settings import Context, Privacy, Settings
 from memory_mcp.domain import Draft, Filters
 from memory_mcp.errors import ChatFailed
-from memory_mcp.language.summary import CHARACTERS_LIMIT
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
@@ -19,6 +18,7 @@ from memory_mcp.store import erasure, memories, summary_rows
 from memory_mcp.store.summary_rows import Subject
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 from memory_mcp.upkeep import retention_rules
+from memory_mcp.upkeep.extractive_summary import CHARACTERS_LIMIT
 from memory_mcp.upkeep.summarization import step
 
 TALK = (

@@ -15,7 +15,7 @@ from plain_mcp import PlainMcp
 SHARED = ("昨日は公園で友だちと会って、コーヒーを飲みました。", "彼女は苺のケーキが好きです。", "Next month we travel to Kyoto by train.")
 QUESTIONS = ("公園で誰と会った？", "苺のケーキ", "When do we travel to Kyoto?", "秘密")
 ROUTES = (
-    "/health", "/ready", "/api/personas", "/api/stats", "/api/organize", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/memories", "/api/memories/days", "/api/memory", "/api/history", "/api/restore",
+    "/health", "/ready", "/api/personas", "/api/stats", "/api/organize", "/api/organize/unlink", "/api/export", "/api/import", "/api/openapi.json", "/api/backups", "/api/memories", "/api/memories/days", "/api/memory", "/api/history", "/api/restore",
     "/api/graph/statistics", "/api/graph/analytics", "/api/graph/communities", "/api/graph/growth", "/api/graph/snapshot", "/api/graph/neighbors",
     "/api/graph/paths", "/api/graph/memory-links", "/api/graph/export", "/api/graph/entities", "/api/graph/entity", "/api/graph/types", "/api/graph/merges",
     "/api/purge", "/api/persona", "/api/persona/rename", "/api/persona/copy", "/api/persona/merge", "/api/persona/erase", "/api/session/expire",
@@ -30,6 +30,7 @@ ASKED = {"/api/export": {"include_deleted": "true"}, "/api/recall": {"query": QU
 OF_SOMEBODY = frozenset(
     {
         *("/api/import", "/api/memory", "/api/history", "/api/restore", "/api/purge", "/api/graph/neighbors", "/api/graph/paths"),
+        "/api/organize/unlink",
         *(
             "/api/graph/memory-links",
             "/api/session/expire",
@@ -185,7 +186,7 @@ async def a_day(caller: Caller) -> set[str]:
 
 async def visit(caller: Caller, route: str) -> None:
     """A route as this persona, in the way in which this caller says who it is."""
-    if route in ("/api/memory", "/api/history", "/api/restore", "/api/purge", "/api/graph/memory-links"):
+    if route in ("/api/memory", "/api/history", "/api/restore", "/api/purge", "/api/graph/memory-links", "/api/organize/unlink"):
         await visit_memory(caller, route)
         return
     if route in WHOLE_GRAPH:
@@ -264,6 +265,9 @@ async def visit_memory(caller: Caller, route: str) -> None:
     elif route == "/api/graph/memory-links":
         answer = await caller.http.get(caller.prefix + route, params={"key": key})
         assert (answer.status_code, answer.json()["persona"], answer.json()["key"]) == (200, caller.persona, key)
+    elif route == "/api/organize/unlink":
+        answer = await caller.http.post(caller.prefix + route, json={"newer": key, "earlier": caller.foreign_key()})
+        assert (answer.status_code, "is not linked as newer than" in answer.text) == (404, True)
     elif route == "/api/restore":
         assert (await posted(caller, route, json={"key": key, "revision": 1}))["revision"] == 3
     else:

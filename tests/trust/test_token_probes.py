@@ -78,6 +78,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 # What is sent to a route. None of it would change a persona that exists: the other name is always somebody else's.
 BODIES: dict[str, dict[str, Any]] = {
     "/api/organize": {"merge": [KEY], "into": "memory_none"},
+    "/api/organize/unlink": {"newer": KEY, "earlier": "memory_none"},
     "/api/report": {"task": "合言葉を言う", "outcome": "worked"},
     "/api/judge": {"keys": [KEY], "verdict": "helped"},
     "/api/backups": {},
@@ -106,7 +107,16 @@ QUERIES: dict[str, dict[str, str]] = {
 }
 # They are about a memory, an entity or a persona that has to be there.
 WANT_SOMEBODY = (
-    *("/api/memory", "/api/history", "/api/restore", "/api/organize", "/api/backups", "/api/graph/entity", "/api/graph/merges"),
+    *(
+        "/api/memory",
+        "/api/history",
+        "/api/restore",
+        "/api/organize",
+        "/api/organize/unlink",
+        "/api/backups",
+        "/api/graph/entity",
+        "/api/graph/merges",
+    ),
     *("/api/graph/neighbors", "/api/graph/paths", "/api/graph/memory-links", "/api/conversation", "/api/conversation/export"),
     *("/api/persona", "/api/persona/"),
 )

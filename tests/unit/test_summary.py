@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mcp.language.sentences import sentences_of
-from memory_mcp.language.summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
+from memory_mcp.upkeep.extractive_summary import CHARACTERS_LIMIT, Statement, cut, extract, heading
 
 TALK = [
     Statement("おはよう！", "健太"),

@@ -387,3 +387,24 @@ def test_a_bot_of_slack_is_known_by_its_entry_among_the_users(tmp_path: Path) ->
     day = [{"user": user, "text": "配信した", "ts": f"176066000{number}.000100", **more} for number, (user, more) in enumerate(said_by)]
     written(tmp_path / "雑談" / "2025-10-17.json", day)
     assert roles(read(slack.read, tmp_path)[0]) == ["assistant", "user", "assistant"]
+
+
+def test_marks_of_sources_are_no_part_of_a_text_and_what_a_mark_shows_is(tmp_path: Path) -> None:
+    text = '硝子工房\ue200cite\ue202turn0search1\ue202turn0search2\ue201と\ue200entity\ue202["place","運河","小樽"]\ue201。【12†source】[1]:contentReference[oaicite:0]{index=0}'
+    rows, _ = read(chatgpt.read, written(tmp_path / "conversations.json", [tree(node("last", "root", "assistant", text))]))
+    assert said(rows) == [("ChatGPT", "硝子工房と運河。[1]")]
+
+
+def test_a_text_that_was_pasted_into_a_message_of_claude_belongs_to_it(tmp_path: Path) -> None:
+    attached = [{"file_name": "", "extracted_content": "議事録：明日は休み"}, {"file_name": "a.pdf", "extracted_content": "本文"}]
+    message = {
+        "uuid": "m",
+        "sender": "human",
+        "text": "要約して",
+        "content": [{"type": "text", "text": "要約して"}],
+        "attachments": attached,
+    }
+    path = written(tmp_path / "conversations.json", [{"uuid": "c", "name": "", "chat_messages": [message]}])
+    found = list(claude.read(source_of(path), None))
+    assert [one.row["content"] for one in found if one.row] == ["要約して\n\n議事録：明日は休み"]
+    assert [one.left_out for one in found if one.left_out] == ["contents of attachments"]

@@ -132,3 +132,10 @@ def test_lines_of_headings_alone_are_read_once_and_stay_with_the_block_after_the
     assert contents(write(tmp_path / "b.txt", "# A\n## B\n\n### C\n\ntext")) == ["# A\n## B\n### C\ntext"]
     long = "# " * 50_000
     assert "".join(contents(write(tmp_path / "c.txt", f"{long}\n\nx"))).replace(" ", "").replace("\n", "") == f"{'#' * 50_000}x"
+
+
+def test_json_is_no_text(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", '{"entries": {"0": {"content": "灯台"}}}')
+    (item,) = text_files.read(source_of(tmp_path / "a.txt"), None)
+    assert item.refused.startswith("It is JSON")
+    assert contents(write(tmp_path / "b.txt", "[1] 灯台へ行った。")) == ["[1] 灯台へ行った。"]

@@ -1,7 +1,6 @@
 """Runs analyses of whole graphs, one at a time, and caches the results until the graph changes; a caller waits a few seconds at most.
 
-An analysis runs in a worker process. After the deadline the caller gets an error while the analysis goes on; its result is cached for the next
-caller, and until then its persona gets no further analysis.
+An analysis runs in a worker process, which is killed when the time is over: no library lets itself be stopped, and recalls go on meanwhile.
 
 The cache key is the persona and the revision of its graph, which no other state ever has. Only numbers are cached: names are read when an answer is
 given, so that no erased text stays here.
@@ -12,7 +11,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
@@ -20,17 +18,17 @@ from typing import Any, Protocol, TypeVar
 import apsw
 
 from memory_mcp.errors import AnalysisUnfinished
-from memory_mcp.graph.analytics.deadline import Deadline
-from memory_mcp.graph.analytics.processes import Processes
+from memory_mcp.graph.analytics.worker import Answer
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph import network, overview
 from memory_mcp.store.graph.network import Network
+from memory_mcp.worker_processes import IDLE_SECONDS, STOPPED, NotStarted, Pool
 
 DEADLINE_SECONDS = 5.0
 TTL_SECONDS = 900.0
 LIMIT_BYTES = 32 * 1024 * 1024
-# Analyses that may run on at once after their callers have given up: each has a process.
-LATE_LIMIT = 2
+# Not `-m`: as `__main__` its answers would be of another class.
+_PROGRAM = "from memory_mcp.graph.analytics.worker import main; main()"
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +44,101 @@ R = TypeVar("R", bound=Result)
 Read = TypeVar("Read")
 # Persona, and the least weight of its relations; None for what is read of the whole graph.
 _Key = tuple[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """Ends at `ends_at` by `clock`, `seconds` after the start. `do`: the advice of the error."""
+
+    seconds: float
+    ends_at: float
+    clock: Callable[[], float] = time.monotonic
+    do: str = "Leave weak relations out with min_weight, such as 0.3, or try again when less is going on"
+
+    @classmethod
+    def after(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> "Deadline":
+        """A deadline so many seconds from now."""
+        return cls(seconds, clock() + seconds, clock)
+
+    @property
+    def left(self) -> float:
+        """Seconds, 0 at least."""
+        return max(self.ends_at - self.clock(), 0.0)
+
+    def check(self) -> None:
+        """Raises an error after the deadline.
+
+        Raises:
+            AnalysisUnfinished: the time is over.
+        """
+        if not self.left:
+            raise self.passed()
+
+    def passed(self) -> AnalysisUnfinished:
+        """The error of an analysis that took too long."""
+        why = "the graph is large, or the server has much else to do"
+        return AnalysisUnfinished(f"the analysis was not done within {self.seconds:g} s", why, self.do)
+
+
+class Executor(Protocol):
+    """Runs analyses: `Processes`, except in tests."""
+
+    def run(self, analysis: Callable[[Network], R], network: Network, deadline: Deadline) -> R: ...
+
+    def close(self) -> None: ...
+
+
+class Processes:
+    """The worker processes of one server. Thread-safe; `run` blocks."""
+
+    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+        """A worker that was idle for `idle_seconds` is ended."""
+        self._pool = Pool(_PROGRAM, idle_seconds)
+
+    def run(self, analysis: Callable[[Network], R], network: Network, deadline: Deadline) -> R:
+        """Runs `analysis`, a function of a module, on a network.
+
+        Raises:
+            AnalysisUnfinished: the deadline came first, its worker ended, or the pool is closed.
+            MemoryMCPError: it was raised by the analysis.
+            RuntimeError: it failed.
+        """
+        try:
+            worker = self._pool.take()
+        except NotStarted as error:
+            raise AnalysisUnfinished("the analysis was not begun", error.why, error.do) from error
+        try:
+            worker.send((analysis, network))
+            answer: Answer | None = worker.receive(deadline.left)
+        except BaseException:
+            self._pool.end(worker)
+            raise
+        if answer is None:
+            in_time = not worker.was_killed
+            self._pool.end(worker)
+            raise self._ended(analysis.__qualname__, deadline, in_time=in_time)
+        self._pool.give_back(worker)
+        if answer.refusal is not None:
+            raise answer.refusal
+        if answer.failure is not None:
+            failure = RuntimeError(f"{analysis.__qualname__} broke off: {answer.failure}")
+            failure.add_note(answer.trace)
+            raise failure
+        result: R = answer.result
+        return result
+
+    def close(self) -> None:
+        """Kills all workers."""
+        self._pool.close()
+
+    def _ended(self, what: str, deadline: Deadline, *, in_time: bool) -> AnalysisUnfinished:
+        """The error of an analysis whose process has ended, by itself if that was `in_time`."""
+        if self._pool.is_closed:
+            return AnalysisUnfinished(f"{what} was ended", STOPPED)
+        if not in_time:
+            return deadline.passed()
+        logger.error("%s broke off: its process was ended from outside, or ended by itself", what)
+        return AnalysisUnfinished(f"{what} broke off", "its process ended, as where memory runs out", "Try again in a moment")
 
 
 @dataclass(slots=True)
@@ -67,28 +160,6 @@ def _read(persona: Persona, reading: Callable[[apsw.Connection], Read]) -> Read:
         return reading(connection)
 
 
-def _not_begun(why: str) -> AnalysisUnfinished:
-    return AnalysisUnfinished("the analysis was not begun", why, "Try again in a moment")
-
-
-def _log_late(what: str, persona: str, failure: BaseException | None) -> None:
-    """Logs the end of an analysis that its caller has given up: a failure is reported nowhere else."""
-    if failure is None:
-        logger.warning("%s of %s took long, and has ended", what, persona)
-    elif isinstance(failure, AnalysisUnfinished):
-        logger.warning("of %s: %s", persona, failure)
-    else:
-        logger.error("%s of %s took long, and has failed", what, persona, exc_info=failure)
-
-
-class Executor(Protocol):
-    """Runs analyses: `Processes`, except in tests."""
-
-    def run(self, analysis: Callable[[Network], R], network: Network) -> R: ...
-
-    def close(self) -> None: ...
-
-
 class Analyses:
     """The analyses of all personas of a server. Thread-safe; blocks, so never use it on an event loop."""
 
@@ -105,7 +176,6 @@ class Analyses:
         self._computing: Executor = computing or Processes()
         self._guard, self._turn = threading.Lock(), threading.Lock()
         self._states: OrderedDict[_Key, _State] = OrderedDict()
-        self._late: set[str] = set()
 
     def of(self, persona: Persona, analysis: Callable[[Network], R], min_weight: float = 0.0) -> tuple[Network, R]:
         """The persona's graph without relations lighter than `min_weight`, and the result of `analysis`, a named function.
@@ -115,16 +185,8 @@ class Analyses:
         """
         key, deadline = (persona.name, min_weight), Deadline.after(self._deadline_seconds, self._clock)
         mark = _read(persona, overview.revision)
-        what = analysis.__qualname__
-
-        def read() -> Network:
-            return self._keep(key, mark, "network", _read(persona, lambda connection: network.read(connection, min_weight)))
-
-        def compute() -> R:  # the result is cached also if the caller has given up
-            return self._keep(key, mark, what, self._computing.run(analysis, whole))
-
-        whole = self._kept(key, mark, "network", read, deadline)
-        return whole, self._kept(key, mark, what, lambda: self._in_time(persona.name, what, compute, deadline), deadline)
+        whole = self._kept(key, mark, "network", lambda: _read(persona, lambda connection: network.read(connection, min_weight)), deadline)
+        return whole, self._kept(key, mark, analysis.__qualname__, lambda: self._computing.run(analysis, whole, deadline), deadline)
 
     def read(self, persona: Persona, reading: Callable[[apsw.Connection], R]) -> R:
         """The result of `reading`, a named function, on the persona's whole graph.
@@ -132,9 +194,8 @@ class Analyses:
         Raises:
             AnalysisUnfinished: those before it took too long.
         """
-        deadline, key, what = Deadline.after(self._deadline_seconds, self._clock), (persona.name, None), reading.__qualname__
-        mark = _read(persona, overview.revision)
-        return self._kept(key, mark, what, lambda: self._keep(key, mark, what, _read(persona, reading)), deadline)
+        deadline, mark = Deadline.after(self._deadline_seconds, self._clock), _read(persona, overview.revision)
+        return self._kept((persona.name, None), mark, reading.__qualname__, lambda: _read(persona, reading), deadline)
 
     @contextmanager
     def turn(self, do: str) -> Iterator[Deadline]:
@@ -158,7 +219,7 @@ class Analyses:
             return sum(state.nbytes for state in self._states.values())
 
     def _kept(self, key: _Key, mark: str, what: str, compute: Callable[[], R], deadline: Deadline) -> R:
-        """The cached result for this revision; else `compute` computes and caches it."""
+        """The cached result for this revision; else `compute` computes it."""
         known: R | None = self._known(key, mark, what)
         if known is not None:
             return known
@@ -166,46 +227,17 @@ class Analyses:
             known = self._known(key, mark, what)  # another thread may have asked the same
             if known is None:
                 deadline.check()
-                known = compute()
+                known = self._keep(key, mark, what, compute())
             return known
 
     @contextmanager
     def _taking_turn(self, deadline: Deadline) -> Iterator[None]:
         if not self._turn.acquire(timeout=deadline.left):
-            raise _not_begun("others are under way")
+            raise AnalysisUnfinished("the analysis was not begun", "others are under way", "Try again in a moment")
         try:
             yield
         finally:
             self._turn.release()
-
-    def _in_time(self, persona: str, what: str, compute: Callable[[], R], deadline: Deadline) -> R:
-        """The result of `compute`, or an error after the deadline, while a thread waits on."""
-        with self._guard:
-            if persona in self._late:
-                raise _not_begun("an earlier one that takes long is still under way")
-            if len(self._late) >= LATE_LIMIT:
-                raise _not_begun("others that take long are still under way")
-        done: Future[R] = Future()
-
-        def run() -> None:
-            try:
-                done.set_result(compute())
-            except Exception as error:  # noqa: BLE001  the waiting caller must get it, and the persona must be free again
-                done.set_exception(error)
-            with self._guard:
-                was_late = persona in self._late
-                self._late.discard(persona)
-            if was_late:
-                _log_late(what, persona, done.exception())
-
-        threading.Thread(target=run, name=f"analysis {what}", daemon=True).start()
-        try:
-            return done.result(deadline.left)
-        except TimeoutError:
-            with self._guard:
-                if not done.done():
-                    self._late.add(persona)
-            raise deadline.passed() from None
 
     def _known(self, key: _Key, mark: str, what: str) -> Any:
         with self._guard:

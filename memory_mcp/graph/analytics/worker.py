@@ -12,10 +12,8 @@ from typing import Any, BinaryIO
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.worker_processes import answers_to_server, end_after
 
-# No analysis goes on for longer.
-LIMIT_SECONDS = 60.0
-# The server kills the worker then. Without a server it ends itself a little later.
-_GRACE_SECONDS = 5
+# The server kills an analysis after fewer seconds; without a server the worker ends itself.
+ALONE_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ def answer(requests: BinaryIO) -> bytes:
     """
     try:
         analysis, network = pickle.load(requests)  # noqa: S301  the server wrote it
-        end_after(int(LIMIT_SECONDS) + _GRACE_SECONDS)
+        end_after(ALONE_SECONDS)
         return pickle.dumps(Answer(analysis(network)), pickle.HIGHEST_PROTOCOL)
     except EOFError:
         raise

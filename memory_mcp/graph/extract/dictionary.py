@@ -3,13 +3,12 @@
 import logging
 import re
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 from memory_mcp.characters import is_japanese
 from memory_mcp.errors import NotInstalled
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT
-from memory_mcp.language.mention import Mention
+from memory_mcp.language.names import Mention
 from memory_mcp.language.sudachi import installed, open_tokenizer
 
 _TYPES = {"人名": "Person", "地名": "Location"}
@@ -52,14 +51,13 @@ class ProperNouns:
         with self._guard:
             self._opened()
 
-    def find(self, text: str) -> Iterator[Mention]:
+    def find(self, text: str) -> list[Mention]:
         """Each name that the dictionary knows: surname and given name as one, titles left out."""
         if not is_japanese(text):
-            return
+            return []
+        text = text[:TEXT_LIMIT]
         with self._guard:
-            mentions_by_piece = [self._mentions(piece, start) for start, piece in _pieces(text[:TEXT_LIMIT])]
-        for mentions in mentions_by_piece:
-            yield from mentions
+            return [each for start in range(0, len(text), _PIECE) for each in self._mentions(text[start : start + _PIECE], start)]
 
     def _mentions(self, text: str, offset: int) -> list[Mention]:
         mentions: list[Mention] = []
@@ -77,10 +75,6 @@ class ProperNouns:
         if self._tokenizer is None:
             self._tokenizer = open_tokenizer(self._dictionary)
         return self._tokenizer
-
-
-def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    return ((start, text[start : start + _PIECE]) for start in range(0, len(text), _PIECE))
 
 
 def _kind(part_of_speech: tuple[str, ...]) -> str | None:

@@ -16,7 +16,7 @@ import apsw
 from memory_mcp.domain import Question
 from memory_mcp.graph.extract.extraction import extract_mentions, relatives_and_days
 from memory_mcp.graph.query.relation_lines import relation_lines
-from memory_mcp.language.mention import Mention
+from memory_mcp.language.names import Mention
 from memory_mcp.store.graph import mentions, neighbors
 from memory_mcp.store.graph.entities import names as names_table
 from memory_mcp.store.graph.entities.entity_merges import distinct_pairs
@@ -82,7 +82,7 @@ def graph_evidence(
 
 
 def entities_in_query(connection: apsw.Connection, names: KnownNames, query: str) -> QueryEntities:
-    """The entities that a query names, with equal weights: by a known name, or as a relative of the writer. Names that only memories in the
+    """The entities that a query names, with equal weights: by a known name, as a relative of the writer, or as a day. Names that only memories in the
     trash have are ignored."""
     by_rules = relatives_and_days(query)
     by_name = known_entities(connection, names, query)

@@ -3,6 +3,7 @@
 A step takes a few memories from the queue, in one transaction: after a crash they are still in the queue.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import combinations
@@ -11,12 +12,12 @@ from typing import Protocol
 import apsw
 
 from memory_mcp.graph.extract.extraction import extract_mentions
-from memory_mcp.graph.extract.stopwords import may_be_a_name
 from memory_mcp.graph.update import background_links, entity_linking
 from memory_mcp.language.gazetteer import NAMES_AT_ONCE
-from memory_mcp.language.mention import Mention
+from memory_mcp.language.names import Mention
 from memory_mcp.language.privacy.redaction import FLAG_PREFIX
 from memory_mcp.language.speakers import is_role
+from memory_mcp.language.synonyms import is_word
 from memory_mcp.personas.registry import Persona
 from memory_mcp.relate.links import link_by_rules
 from memory_mcp.store.graph import background_tasks, memory_links, mentions, relation_queue, relations, visibility
@@ -33,6 +34,7 @@ COOCCURRENCE_CONFIDENCE = 0.5
 LABEL_CONFIDENCE = 0.5
 # New names that are looked for in older memories at once: each time, all texts are read.
 BATCH_NAMES = NAMES_AT_ONCE
+_BETWEEN_WORDS = re.compile("[/・:：#\\s]+")
 
 
 class Dictionary(Protocol):
@@ -79,8 +81,16 @@ def _names_in_label(label: str, type_: str | None) -> list[tuple[str, str | None
         return []
     if type_:
         return [(label, type_)]
-    whole = [mention for mention in extract_mentions(label, ()) if mention.end - mention.start == len(label) and mention.subtype is None]
-    return [(mention.name, mention.type) for mention in whole] or ([(label, None)] if may_be_a_name(label) else [])
+    whole = [mention for mention in extract_mentions(label, ()) if mention.end - mention.start == len(label)]
+    return [(mention.name, mention.type) for mention in whole if mention.subtype is None] or (
+        [(label, None)] if may_be_a_name(label) else []
+    )
+
+
+def may_be_a_name(tag: str) -> bool:
+    """Whether a tag may be the name of an entity: it is no word of the dictionary, nor made of such words, as 会議/重要 is. A tag in lower case is a word."""
+    parts = [part for part in _BETWEEN_WORDS.split(tag) if part]
+    return not (tag.isascii() and tag.islower()) and any(not is_word(part) for part in parts)
 
 
 def _queue_older_memories(persona: Persona) -> None:

@@ -13,11 +13,10 @@ import apsw
 from memory_mcp.dates.iso import in_utc_spans
 from memory_mcp.dates.mentions import NamedDay, day_called
 from memory_mcp.dates.statements import day_of_telling, days_of_statement
-from memory_mcp.domain import Draft, RelationValidity, StatedRelation, TimeRange
+from memory_mcp.domain import Draft, RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.extract.annotations import ANNOTATION_START
-from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions, likely_type
-from memory_mcp.language.mention import TRUST, Mention
+from memory_mcp.graph.extract.extraction import MARK_START, TEXT_LIMIT, extract_mentions, likely_type
+from memory_mcp.language.names import TRUST, Mention
 from memory_mcp.language.relation_notation import with_types
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.graph import mentions, relation_queue, relations
@@ -33,13 +32,14 @@ def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
     """Stores the mentions of a new memory, and the relations that its writer states. A summary names what its sources name already."""
     happened = draft.occurred_at or draft.restored.created_at or now
     stated_on = day_of_telling(draft.content, _local_day(happened, now), _local_day(draft.restored.created_at or now, now))
-    linked = []
     if draft.kind != "summary":
         linked = _linked(connection, names, draft.content, stated_on, now)
-        memory_dates.add(connection, memory_id, _times_named(draft.content, stated_on, now))
-    mentions.add(connection, memory_id, linked, now)
-    if linked and draft.restored.deleted_at is None:
-        mentions.count_new_memory(connection, {entity for entity, _ in linked}, happened)
+        if times := days_of_statement(draft.content, stated_on):
+            memory_dates.add(connection, memory_id, in_utc_spans(times, now.tzinfo or UTC))
+        if linked:
+            mentions.add(connection, memory_id, linked, now)
+        if linked and draft.restored.deleted_at is None:
+            mentions.count_new_memory(connection, {entity for entity, _ in linked}, happened)
     if draft.relations:
         add_stated_relations(connection, memory_id, draft.relations, now)
     relation_queue.enqueue(connection, [memory_id])
@@ -147,10 +147,10 @@ def relink_entities(
 def _relink(connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime, *, changed: bool) -> set[int]:
     """Returns the entities that it mentions now and did not before, or the other way round: in a text in which more names are known, few."""
     before = mentions.entities_of(connection, memory_id)
-    mentions.remove(connection, memory_id, keep_methods=() if changed else ("model",))
+    mentions.remove(connection, memory_id, text_changed=changed)
     stated_on = _day_of_memory(connection, memory_id, now, content)
     linked = _linked(connection, names, content, stated_on, now)
-    memory_dates.replace(connection, memory_id, _times_named(content, stated_on, now))
+    memory_dates.replace(connection, memory_id, in_utc_spans(days_of_statement(content, stated_on), now.tzinfo or UTC))
     mentions.add(connection, memory_id, linked, now)
     return before ^ mentions.entities_of(connection, memory_id)
 
@@ -172,11 +172,6 @@ def link_dictionary_names(
             mentions.recount(connection, {entity for entity, _ in linked})
 
 
-def _times_named(content: str, stated_on: date, now: datetime) -> Iterable[TimeRange]:
-    """The times that a text names. `now` is in the time zone of the days."""
-    return in_utc_spans(days_of_statement(content, stated_on), now.tzinfo or UTC)
-
-
 def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime, content: str | None = None) -> date:
     """The local day from which the words of a memory are counted, such as the year of a date without one. `content`: its text, if it changes."""
     memory = memories.by_ids(connection, [memory_id])[memory_id]
@@ -196,7 +191,7 @@ def _linked(connection: apsw.Connection, names: KnownNames, content: str, stated
     text = content[:TEXT_LIMIT]
     created: dict[tuple[str, str | None, str | None], int] = {}
     linked: list[tuple[int, Mention]] = []
-    types = records.entity_types(connection) if ANNOTATION_START in text else ()
+    types = records.entity_types(connection) if MARK_START in text else ()
     for mention in extract_mentions(text, types, names.matches(connection, text), stated_on=stated_on):
         key = (mention.name, mention.type, mention.likely)
         entity = mention.entity or created.get(key)

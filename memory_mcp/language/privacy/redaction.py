@@ -10,7 +10,7 @@ from typing import Any
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
-from memory_mcp.language.privacy import addresses, numbers, secrets
+from memory_mcp.language.privacy import personal_data, secrets
 from memory_mcp.language.privacy.ascii_view import ascii_view, without_invisible
 
 # A memory that contains flagged data gets this prefix and the kind as a tag, so that it can be found.
@@ -31,19 +31,24 @@ Span = tuple[int, int]
 
 # Ordered by reliability: an earlier kind wins over a later one, so that a card number is not taken for a telephone number.
 _TEXT_PATTERNS: Mapping[str, Callable[[str], Iterator[Span]]] = {
-    "api_key": lambda text: chain(secrets.api_keys(text), addresses.connection_passwords(text)),
-    "url_credentials": addresses.url_credentials,
-    "email": addresses.emails,
-    "credit_card": numbers.credit_cards,
-    "my_number": numbers.my_numbers,
+    "api_key": lambda text: chain(secrets.api_keys(text), personal_data.connection_passwords(text)),
+    "url_credentials": personal_data.url_credentials,
+    "email": personal_data.emails,
+    "credit_card": personal_data.credit_cards,
+    "my_number": personal_data.my_numbers,
 }
-_DIGIT_PATTERNS: Mapping[str, Callable[[str, list[numbers.Run]], Iterator[Span]]] = {
-    "ssn": numbers.social_security_numbers,
-    "phone": numbers.phones,
+_DIGIT_PATTERNS: Mapping[str, Callable[[str, list[personal_data.Run]], Iterator[Span]]] = {
+    "ssn": personal_data.social_security_numbers,
+    "phone": personal_data.phones,
 }
 # What only looks like a kind. Found where no pattern of a kind finds something.
 _UNCERTAIN_PATTERNS: Mapping[str, Callable[[str], Iterator[Span]]] = {"api_key": secrets.memorable_passwords}
 KINDS = (*_TEXT_PATTERNS, *_DIGIT_PATTERNS, "ip_address")
+
+
+# Names of speakers, fields and sessions come again with every message of a chat. Short texts that hold nothing private are not searched again.
+SHORT_CHARACTERS, SHORT_TEXTS = 48, 4_096
+_NOTHING_FOUND: set[tuple[frozenset[str], str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +66,31 @@ def find(text: str, kinds: Collection[str]) -> list[Finding]:
     visible, offsets = without_invisible(text)
     normalized = ascii_view(visible)
     findings = [Finding(kind, *span) for kind, spans in _TEXT_PATTERNS.items() if kind in kinds for span in spans(normalized)]
-    runs = numbers.runs(normalized)
+    runs = personal_data.runs(normalized)
     if runs:
         findings += [Finding(kind, *span) for kind, spans in _DIGIT_PATTERNS.items() if kind in kinds for span in spans(normalized, runs)]
     if "ip_address" in kinds:
-        findings += [Finding("ip_address", *span) for span in addresses.ip_addresses(normalized)]
+        findings += [Finding("ip_address", *span) for span in personal_data.ip_addresses(normalized)]
     findings += [
         Finding(kind, *span, certain=False) for kind, spans in _UNCERTAIN_PATTERNS.items() if kind in kinds for span in spans(normalized)
     ]
     if len(visible) < len(text):
         findings = [replace(finding, start=offsets[finding.start], end=offsets[finding.end - 1] + 1) for finding in findings]
     return _without_overlaps(findings) if len(findings) > 1 else findings
+
+
+def _find_once(text: str, kinds: frozenset[str]) -> list[Finding]:
+    """As `find`, without searching a short text again that holds nothing."""
+    if len(text) > SHORT_CHARACTERS:
+        return find(text, kinds)
+    if (kinds, text) in _NOTHING_FOUND:
+        return []
+    findings = find(text, kinds)
+    if not findings:
+        if len(_NOTHING_FOUND) >= SHORT_TEXTS:
+            _NOTHING_FOUND.clear()
+        _NOTHING_FOUND.add((kinds, text))
+    return findings
 
 
 def _without_overlaps(findings: list[Finding]) -> list[Finding]:
@@ -101,9 +120,11 @@ class Redaction:
     redacted: Counter[str] = field(default_factory=Counter)
     flagged: Counter[str] = field(default_factory=Counter)
     _modes: Mapping[str, str] = field(init=False)
+    _kinds: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self._modes = {kind: mode for kind in KINDS if (mode := getattr(self.rules, kind)) != "off"}
+        self._kinds = frozenset(self._modes)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -179,7 +200,7 @@ class Redaction:
     def _replaced_once(self, text: str, begin: int, flagged: Counter[str]) -> str:
         parts: list[str] = []
         offset = begin
-        for finding in find(text, self._modes):
+        for finding in _find_once(text, self._kinds):
             if finding.start < begin:
                 continue
             if self._modes[finding.kind] == "flag" or not finding.certain:

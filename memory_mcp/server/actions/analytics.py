@@ -9,10 +9,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memory_mcp.graph.analytics.betweenness import Between as Betweenness
-from memory_mcp.graph.analytics.betweenness import between
-from memory_mcp.graph.analytics.centrality import MEASURES
-from memory_mcp.graph.analytics.statistics import INTERVALS, Interval, communities, growth, statistics
+from memory_mcp.graph.analytics.measures import INTERVALS, MEASURES, Interval, Paths, communities, growth, paths, statistics
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.arguments import Arguments, Between, OneOf, Share, http
 from memory_mcp.server.call import Call
@@ -56,14 +53,14 @@ def graph_statistics(call: Call, arguments: StatisticsArguments) -> Json:
     min_weight, analyses = arguments.min_weight, call.runtime.analyses
     with call.reading() as persona:
         _, computed = analyses.of(persona, statistics, min_weight)
-        network, distances = analyses.of(persona, between, min_weight)
+        _, distances = analyses.of(persona, paths, min_weight)
         types = _counts_by_type(call, persona, min_weight)
         figures = {name: _rounded(value) for name, value in asdict(computed).items() if name != "nbytes"}
         return {
             **heading(call, persona),
             **figures,
             "mean_distance": None if distances.mean_distance is None else _rounded(distances.mean_distance),
-            **omit_empty(sampled=distances.starts if distances.starts < len(network.ids) else None),
+            **omit_empty(sampled=distances.sampled),
             "by_type": types.entities,
             "relations_by_type": types.relations,
         }
@@ -105,9 +102,9 @@ def graph_analytics(call: Call, arguments: AnalyticsArguments) -> Json:
     measure = arguments.measure
     with call.reading() as persona:
         network, computed = call.runtime.analyses.of(persona, MEASURES[measure], arguments.min_weight)
-        scores = computed.betweenness if isinstance(computed, Betweenness) else computed
+        scores = computed.betweenness if isinstance(computed, Paths) else computed
         best = np.argsort(-scores, kind="stable")[: arguments.limit]
-        sampled = computed.starts if isinstance(computed, Betweenness) and computed.starts < len(scores) else None
+        sampled = computed.sampled if isinstance(computed, Paths) else None
         score_of = dict(zip(network.ids[best].tolist(), scores[best].tolist(), strict=True))
         with persona.database.read() as connection:
             shown = [{**entity, "score": _rounded(score_of[id_])} for id_, entity in _named(connection, score_of)]

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic_core import from_json
 
 from memory_mcp.domain import Filters
-from memory_mcp.language.mention import Mention
+from memory_mcp.language.names import Mention
 from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
 from memory_mcp.store.timestamps import to_text
@@ -35,12 +35,10 @@ def add(connection: apsw.Connection, memory_id: int, mentions: Sequence[tuple[in
     )
 
 
-def remove(connection: apsw.Connection, memory_id: int, keep_methods: Sequence[str] = ()) -> None:
-    """Deletes the mentions of a memory, except those found by `keep_methods`."""
-    connection.execute(
-        "DELETE FROM entity_mentions WHERE memory = ? AND method NOT IN (SELECT value FROM json_each(?))",
-        (memory_id, json.dumps(list(keep_methods))),
-    )
+def remove(connection: apsw.Connection, memory_id: int, *, text_changed: bool = True) -> None:
+    """Deletes the mentions of a memory; in an unchanged text not those by a chat model, nor of relatives (母), which older versions found."""
+    kept = "" if text_changed else " AND method <> 'model' AND entity NOT IN (SELECT id FROM entities WHERE subtype = 'family')"
+    connection.execute(f"DELETE FROM entity_mentions WHERE memory = ?{kept}", (memory_id,))
 
 
 def entities_of(connection: apsw.Connection, memory_id: int) -> set[int]:

@@ -14,7 +14,7 @@ import apsw
 
 from memory_mcp.domain import Draft
 from memory_mcp.errors import StoreError
-from memory_mcp.language.micro_summary import micro_summary
+from memory_mcp.language.sentences import micro_summary
 from memory_mcp.store import timestamps
 from memory_mcp.store.graph import relation_queue
 from memory_mcp.store.legacy import further_rows, row_conversion, row_reading

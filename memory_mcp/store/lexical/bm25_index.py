@@ -42,7 +42,7 @@ _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 SHORT_TURN_TOKENS = 200
 REBUILD_PAGE = 1_000
 # So far the rows of a token are counted to find out which tokens of a text are the rarest.
-SHARED_ROWS = 500
+SHARED_ROWS = 50
 # In fewer rows no token is common.
 FEW_ROWS = 20
 # From this many rows on, only the rarest tokens of a query select rows (about LEADING_ROWS of them); the other informative ones only rank
@@ -57,7 +57,7 @@ FEW_SEGMENTS, MOST_BESIDE_LARGEST = 4, 0.1
 
 _VERSION_PROPERTY = "lexical_version"
 # Changes with the tokens and with the content of the columns. Until .5, words that were stored at the same time could get into each other.
-ROWS_VERSION = f"{TOKENS_VERSION}.8"
+ROWS_VERSION = f"{TOKENS_VERSION}.9"
 
 
 @dataclass(frozen=True, slots=True)

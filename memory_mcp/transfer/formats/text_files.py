@@ -4,9 +4,11 @@ Rows are dated by the modification time of the file. A paragraph is recognized a
 """
 
 import codecs
+import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
@@ -124,15 +126,26 @@ def decoded_head(head: bytes) -> str:
     return codecs.getincrementaldecoder(encoding)().decode(head) if encoding else ""
 
 
+def _is_json(text: str) -> bool:
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    with suppress(ValueError, RecursionError):
+        return isinstance(json.loads(text), dict | list)
+    return False
+
+
 def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
     if PurePosixPath(name).suffix.lower() == ".json":
-        yield ImportItem(name, refused="It is JSON, of which a text would be a memory that nobody can read.")
+        yield ImportItem(name, refused=str(InvalidInput(f"{name} is not read as a text", "it is JSON", "Choose another --format")))
         return
     try:
         text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))
         fields = file_fields(PurePosixPath(name).stem, source.changed(name), name)
     except (InvalidInput, OSError) as error:
         yield ImportItem(name, refused=str(error))
+        return
+    if _is_json(text):
+        yield ImportItem(name, refused="It is JSON, no text. Name its format, or leave it out.")
         return
     for paragraph in paragraphs(text):
         for part in _cut(paragraph):

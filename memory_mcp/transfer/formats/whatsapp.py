@@ -36,7 +36,7 @@ _DELETED = re.compile(
     r"삭제된 메시지입니다|이 메시지는 삭제되었습니다|[此這]?訊息已刪除|你已刪除這則訊息|此消息已删除)[.。]?"
 )
 _CALL = re.compile(
-    r"(?:missed |voice |video |group )+call|通話|不在着信|(?:Sprach|Video)anruf|[Ll]lamada|[Aa]ppel (?:vocal|vidéo)|[Cc]hamada|통화|未接",
+    r"(?:missed|voice|video|group) call|通話|不在着信|(?:Sprach|Video)anruf|[Ll]lamada|[Aa]ppel (?:vocal|vidéo)|[Cc]hamada|통화|未接",
     re.IGNORECASE,
 )
 _TITLE = re.compile(r"^(?:WhatsApp[\- ]?Chat(?: -|[\- ](?:with|mit|con|com|avec))?|WhatsApp ?Chat|WhatsApp) ", re.IGNORECASE)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import networkx
 import pytest
 
-from memory_mcp.graph.analytics.centrality import MEASURES
+from memory_mcp.graph.analytics.measures import MEASURES
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.server.actions import analytics, graph
 from memory_mcp.server.operation import operations_of

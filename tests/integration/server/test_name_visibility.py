@@ -20,11 +20,11 @@ TANAKA = ("[[田中太郎|Person]]が来た", "[[田中太郎|たなっち]]と�
 KEN = ("[[健太|Person]]が来た", "[[健太|ケン]]が歌った")
 MERGED_KEN = ("[[健太|Person]]が来た", "[[ケン|Person]]と[[ケン|ボウ]]", "ボウが走った")
 MERGE_KEN = ("merge_entities", {"entity": "ケン", "into": "健太"})
-SOURCE, TAG = "密偵", "陰謀"
+SOURCE, TAG = "密偵", "陰謀団"
 
 
 def filed(privacy_level):
-    """A memory that alone has 密偵 as its source and 陰謀 as a tag."""
+    """A memory that alone has 密偵 as its source and 陰謀団 as a tag."""
     memory = {"content": "黒川さんは会員だ。", "source": SOURCE, "tags": [TAG], "privacy_level": privacy_level}
     return ("[[花子|Person]]が来た", memory)
 

@@ -10,7 +10,7 @@ import apsw
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.entity_types import type_of_word
-from memory_mcp.language.names import fold
+from memory_mcp.language.names import UNKNOWN_TYPE, fold
 from memory_mcp.store.graph import relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import entity_merges, lookup, names, records, type_history
 from memory_mcp.store.graph.entities.records import Entity
@@ -57,7 +57,7 @@ def check_new(connection: apsw.Connection, wanted: EntityChange) -> str:
     Raises:
         InvalidInput: there is no such type, or another entity of the type has the name.
     """
-    type_ = _resolved_type(connection, wanted.type or records.UNKNOWN_TYPE)
+    type_ = _resolved_type(connection, wanted.type or UNKNOWN_TYPE)
     _check_names(connection, (wanted.name or "", *(wanted.aliases or ())), type_, [])
     return type_
 

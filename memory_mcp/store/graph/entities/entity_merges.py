@@ -13,8 +13,9 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.names import UNKNOWN_TYPE
 from memory_mcp.store.graph import mentions, relation_queue, relations, visibility
-from memory_mcp.store.graph.entities import names, records
+from memory_mcp.store.graph.entities import names
 from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.timestamps import optional_from_text, to_text
 
@@ -182,7 +183,7 @@ def reattach(connection: apsw.Connection, gone: Iterable[int]) -> None:
 
 def compatible(type_: str, other: str) -> bool:
     """Whether two types may be of one entity: they are equal, or one is unknown."""
-    return type_ == other or records.UNKNOWN_TYPE in (type_, other)
+    return type_ == other or UNKNOWN_TYPE in (type_, other)
 
 
 def regroup(connection: apsw.Connection) -> None:
@@ -205,14 +206,14 @@ def update_merged_types(connection: apsw.Connection, changed: Iterable[int]) -> 
     connection.execute(
         "UPDATE entities SET type = ?2, type_from = NULL WHERE type_from = 'merge' AND coalesce(merged_into, id) IN "
         "(SELECT coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?1)))",
-        (among, records.UNKNOWN_TYPE),
+        (among, UNKNOWN_TYPE),
     )
     connection.execute(
         "UPDATE entities AS k SET type = m.type, type_from = 'merge' FROM (SELECT merged_into, type, min(id) FROM entities "
         "WHERE merged_into IS NOT NULL AND type <> ?2 GROUP BY merged_into) m WHERE m.merged_into = k.id AND k.merged_into IS NULL "
         "AND k.type = ?2 AND k.type_from IS NULL "
         "AND k.id IN (SELECT coalesce(merged_into, id) FROM entities WHERE id IN (SELECT value FROM json_each(?1)))",
-        (among, records.UNKNOWN_TYPE),
+        (among, UNKNOWN_TYPE),
     )
 
 

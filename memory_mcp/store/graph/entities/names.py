@@ -7,10 +7,10 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.language import name_similarity
 from memory_mcp.language.gazetteer import Candidate, Gazetteer, Match, Spellings, is_searchable
 from memory_mcp.language.names import bare, fold, folded_with_offsets
 from memory_mcp.store import properties
+from memory_mcp.store.graph.entities import name_similarity
 from memory_mcp.store.sqlite.bulk_rows import json_ids
 
 # New names have a gazetteer of their own; after so many, the large one is built again (10,000 names: some 20 ms).

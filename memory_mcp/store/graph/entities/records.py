@@ -10,13 +10,11 @@ from typing import Any
 import apsw
 
 from memory_mcp.dates.mentions import day_called
-from memory_mcp.language import mention
-from memory_mcp.language.names import bare, fold
+from memory_mcp.language.names import UNKNOWN_TYPE, bare, fold
 from memory_mcp.store.graph.entities import type_history
 from memory_mcp.store.sqlite.bulk_rows import json_ids
 from memory_mcp.store.timestamps import optional_from_text, to_text
 
-UNKNOWN_TYPE = mention.UNKNOWN_TYPE
 # The type of an entity e without the entities that are merged into it.
 OWN_TYPE = f"iif({{e}}.type_from IS 'merge', '{UNKNOWN_TYPE}', {{e}}.type)"
 # +e.id removes the column affinity, which would keep SQLite from using the index of merged entities.

@@ -11,8 +11,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.language.mention import UNKNOWN_TYPE
-from memory_mcp.language.names import bare, fold
+from memory_mcp.language.names import UNKNOWN_TYPE, bare, fold
 from memory_mcp.store.timestamps import to_text
 
 # Whether an entity e had the type in the placeholder.

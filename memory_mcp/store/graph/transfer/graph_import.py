@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.names import fold
+from memory_mcp.language.names import UNKNOWN_TYPE, fold
 from memory_mcp.store import memories
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import entity_merges, names, records, type_history
@@ -87,7 +87,7 @@ class GraphImport:
         id_ = records.create(
             self._connection,
             row["entity"],
-            row.get("type") or records.UNKNOWN_TYPE,
+            row.get("type") or UNKNOWN_TYPE,
             row.get("confidence", 1.0),
             self._now,
             subtype=row.get("subtype"),
@@ -103,7 +103,7 @@ class GraphImport:
         imported = records.Entity(
             id=id_,
             entity_id="",
-            type=row.get("type") or records.UNKNOWN_TYPE,
+            type=row.get("type") or UNKNOWN_TYPE,
             name=row["entity"],
             subtype=row.get("subtype"),
             description=row.get("description"),
@@ -220,11 +220,11 @@ class GraphImport:
         match = self._connection.execute(
             f"SELECT e.id, {own}, e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.folded = ?1 "
             f"AND (?3 IS NULL OR {own} IN (?3, ?4) OR {had}) ORDER BY e.name = ?2 DESC, {own} = ?3 DESC, {had} DESC, e.id LIMIT 1",
-            (fold(name), name, type_, records.UNKNOWN_TYPE),
+            (fold(name), name, type_, UNKNOWN_TYPE),
         ).fetchone()
         if match is None or (match[2] != name and records.is_day_without_year(name)):
             return None
-        if type_ not in (None, match[1]) and match[1] == records.UNKNOWN_TYPE:
+        if type_ not in (None, match[1]) and match[1] == UNKNOWN_TYPE:
             self._connection.execute(
                 f"UPDATE entities SET type = ?, type_from = NULL, types_told = {type_history.WAS_UNKNOWN} WHERE id = ? AND type_from IS NOT 'hand'",
                 (type_, match[0]),

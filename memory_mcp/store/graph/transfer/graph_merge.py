@@ -11,6 +11,7 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.language.names import UNKNOWN_TYPE
 from memory_mcp.store.graph import visibility
 from memory_mcp.store.graph.entities import entity_merges, records, type_history
 from memory_mcp.store.graph.memory_links import DERIVED
@@ -87,7 +88,7 @@ def _entities_here(here: apsw.Connection, there: apsw.Connection, wanted: Iterab
     hidden_names = visibility.hidden_names(there, {entity.merged_into or entity.id for entity in theirs.values()})
     for id_, entity in theirs.items():
         made_by, type_from = there.execute("SELECT made_by, type_from FROM entities WHERE id = ?", (id_,)).fetchone() or ("text", None)
-        type_ = None if entity.type == records.UNKNOWN_TYPE or type_from == "merge" else entity.type
+        type_ = None if entity.type == UNKNOWN_TYPE or type_from == "merge" else entity.type
         former_types = type_history.former_types(there, id_)
         if type_from == "hand":
             type_history.adopt_type(here, entity.name, entity.type, former_types)

@@ -1,17 +1,20 @@
-"""Statistics of a graph: its size and connectedness, its communities, and its growth."""
+"""Measures of a whole graph by rustworkx: centralities, statistics, communities (by graspologic's Leiden algorithm); and its growth.
+
+The libraries are imported by a measure only: the server itself never loads them.
+"""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory_mcp.extras import require
-from memory_mcp.store.graph.network import Network
+from memory_mcp.store.graph.network import Network, Scores
 
 if TYPE_CHECKING:  # a worker imports this module to start, and importing overview takes 0.2 s
     from memory_mcp.store.graph.overview import CreationTimes
@@ -19,15 +22,92 @@ if TYPE_CHECKING:  # a worker imports this module to start, and importing overvi
 Interval = Literal["month", "day", "week", "year"]
 INTERVALS: tuple[Interval, ...] = get_args(Interval)
 
+# Shortest paths between all entities take time in proportion to the square of their number: above this, those with the most relations are taken.
+PATHS_LIMIT = 1_000
+_DAMPING, _TOLERANCE, _ROUNDS = 0.85, 1e-8, 10_000
 _SEED = 1
 # The randomness of steps without gain (Traag, Waltman and van Eck 2019 use a value as small).
 _RANDOMNESS = 0.001
 
 
+def _graph(network: Network) -> Any:
+    """The network as a rustworkx.PyGraph, whose nodes are the indexes of the entities."""
+    require("graph", "the graph can't be analyzed")
+    import rustworkx  # noqa: PLC0415  the start of the server does without it
+
+    graph = rustworkx.PyGraph(multigraph=False)
+    graph.add_nodes_from(range(len(network.ids)))
+    graph.extend_from_weighted_edge_list(list(network.edges()))
+    return graph
+
+
+def _scores(by_index: Mapping[int, float]) -> Scores:
+    return np.array([by_index[index] for index in range(len(by_index))], dtype=np.float64)
+
+
+def degree(network: Network) -> Scores:
+    """The number of neighbors of each entity, (n,)."""
+    ends = np.concatenate([network.one, network.other])
+    return np.bincount(ends, minlength=len(network.ids)).astype(np.float64)
+
+
+def pagerank(network: Network) -> Scores:
+    """PageRank with weights and a damping of 0.85 (Page and Brin 1998); sums to 1, (n,)."""
+    import rustworkx  # noqa: PLC0415
+
+    graph = _graph(network).to_directed()
+    return _scores(rustworkx.pagerank(graph, alpha=_DAMPING, weight_fn=float, tol=_TOLERANCE, max_iter=_ROUNDS))
+
+
+def eigenvector(network: Network) -> Scores:
+    """Eigenvector centrality (Bonacich 1972); the squares sum to 1, (n,)."""
+    import rustworkx  # noqa: PLC0415
+
+    if not len(network.one):
+        return np.zeros(len(network.ids))
+    return _scores(rustworkx.eigenvector_centrality(_graph(network), weight_fn=float, tol=_TOLERANCE, max_iter=_ROUNDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """`betweenness`: for each entity the share of the shortest paths between two others through it, 0 to 1, (n,). `mean_distance`: in hops,
+    between connected entities; None where there are none. Of a large graph only `sampled` entities and the paths between them count."""
+
+    betweenness: Scores
+    mean_distance: float | None
+    sampled: int | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.betweenness.nbytes
+
+
+def paths(network: Network, limit: int = PATHS_LIMIT) -> Paths:
+    """By shortest paths in hops, without regard to weights."""
+    graph, n = _graph(network), len(network.ids)
+    import rustworkx  # noqa: PLC0415
+
+    best = np.sort(np.argsort(-degree(network), kind="stable")[:limit])
+    if len(best) < n:
+        graph = graph.subgraph(best.tolist())
+    scores = np.zeros(n)
+    scores[best] = _scores(rustworkx.betweenness_centrality(graph)) if n else 0.0
+    mean = rustworkx.unweighted_average_shortest_path_length(graph, disconnected=True) if graph.num_edges() else None
+    return Paths(scores, mean, len(best) if len(best) < n else None)
+
+
+MEASURES: dict[str, Callable[[Network], Scores | Paths]] = {
+    "pagerank": pagerank,
+    "degree": degree,
+    "eigenvector": eigenvector,
+    "betweenness": paths,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """`pairs`: of related entities. `density`: their share of all pairs, 0 to 1. `components`: connected components; `largest_component` and
-    `isolated` count entities. `clustering`: the share of pairs with a common neighbor that are related, 0 to 1. `betweenness` has the mean distance."""
+    `isolated` count entities. `clustering`: the share of pairs with a common neighbor that are related, 0 to 1. The mean distance: see `paths`."""
 
     entities: int
     relations: int
@@ -43,13 +123,9 @@ class Statistics:
 
 def statistics(network: Network) -> Statistics:
     """Computes all of them."""
-    require("graph", "the graph can't be analyzed")
-    import rustworkx  # noqa: PLC0415  the start of the server does without it
+    graph, n, pairs = _graph(network), len(network.ids), len(network.one)
+    import rustworkx  # noqa: PLC0415
 
-    n, pairs = len(network.ids), len(network.one)
-    graph = rustworkx.PyGraph(multigraph=False)
-    graph.add_nodes_from(range(n))
-    graph.extend_from_edge_list(list(zip(network.one.tolist(), network.other.tolist(), strict=True)))
     sizes = [len(component) for component in rustworkx.connected_components(graph)]
     return Statistics(
         entities=n,
