@@ -285,43 +285,6 @@ class Origin(NamedTuple):
     role: str | None = None
 
 
-@dataclass(slots=True)
-class Candidate:
-    """A memory that may become a hit, with its score from each source (None: not scored). Each step of a search fills in some fields.
-
-    `lexical` is a BM25 score, larger is better, comparable only within one search; `lexical_share` is its ratio to the best one, 0 to 1.
-    `dense` is a cosine: that of `best_chunk`, or, if the memory's own questions are more similar, between the two; `nearness` is the same
-    without what all memories share, and with a part of the previous turn: it ranks. `rerank` is the
-    cross-encoder's score. `session_share` is the ratio of the best other memory of its session to the best lexical score, 0 to 1.
-    `date_share`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names another;
-    `by_named_speaker`: the query names its speaker; `in_other_language`: its vector is nearer to those of another language than the
-    query's; `vector`: its own, apart from what all share. `graph_share` is its ratio to the best graph score, 0 to 1; `freshness` is what
-    age, importance and use add to its score, and `judged` what the judgements of it do. `recency`: where the query asks for the latest of
-    something, when in that time it was told, 0 to 1. `kept`: the share of its score, and of what a cross-encoder adds, that it keeps beside
-    others; `verdict`: the judgement that stands against it.
-    """
-
-    memory_id: int
-    lexical: float | None = None
-    lexical_share: float | None = None
-    dense: float | None = None
-    nearness: float | None = None
-    best_chunk: int | None = None
-    rerank: float | None = None
-    session_share: float = 0.0
-    graph_share: float = 0.0
-    date_share: float = 0.0
-    recency: float | None = None
-    by_named_speaker: bool = False
-    in_other_language: bool = False
-    vector: Any = None
-    freshness: float = 0.0
-    judged: float = 0.0
-    kept: float = 1.0
-    verdict: str = ""
-    score: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Confirmation:
     """`confirmed_at` is when a memory was last stored again in the same words; `replaced` is the text of the one before it. `judged`:
