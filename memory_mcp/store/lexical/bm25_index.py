@@ -43,6 +43,7 @@ SHORT_TURN_TOKENS = 200
 REBUILD_PAGE = 1_000
 # So far the rows of a token are counted to find out which tokens of a text are the rarest.
 SHARED_ROWS = 50
+FREQUENT_TOKENS = 4
 # In fewer rows no token is common.
 FEW_ROWS = 20
 # From this many rows on, only the rarest tokens of a query select rows (about LEADING_ROWS of them); the other informative ones only rank
@@ -242,11 +243,15 @@ def rarest(connection: apsw.Connection, query: Sequence[str], limit: int, counts
     return sorted(counted, key=counted.__getitem__)[:limit]
 
 
-def shared(connection: apsw.Connection, text: Sequence[str], limit: int) -> list[str]:
-    """The rarest tokens of a stored text that others have, too, at most `limit`; no grammar."""
+def near_text(connection: apsw.Connection, text: Sequence[str], most_tokens: int, filters: Filters, limit: int) -> list[tuple[int, float]]:
+    """(memory id, BM25) of the best matches of a stored text, best first: by the rarest of its tokens that others have, too, at most `most_tokens`.
+    Of tokens in `SHARED_ROWS` or more, which are slow to search by and say little, only as many as `FREQUENT_TOKENS`."""
     counted = rows_with(connection, [token for token in text if not is_grammar(token)], SHARED_ROWS)
     held = sorted((count, token) for token, (count, _) in counted.items() if count > 1)
-    return [token for _, token in held[:limit]]
+    rare = [token for count, token in held if count < SHARED_ROWS]
+    frequent = [token for count, token in held[len(rare) :]]
+    chosen = [*rare, *frequent[: max(FREQUENT_TOKENS - len(rare), 0)]][:most_tokens]
+    return _matching(connection, _any_of(chosen), filters=filters, limit=limit, also=()) if chosen else []
 
 
 def frequencies(connection: apsw.Connection, query: Sequence[str]) -> tuple[int, dict[str, int]]:
