@@ -194,33 +194,20 @@ def _in_digits(match: re.Match[str]) -> str:
 _LONG_UNITS = {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}
 _KANJI_1_TO_9 = _KANJI_DIGITS[1:]
 # Of each spelling: a word that a text with it has, how it is written, and what it is written as.
+# fmt: off
 _SPELLINGS: list[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (word, re.compile(pattern), written)
     for word, pattern, written in (
         ("さ来", "(?<![いきしじびみりなかたらき])さ来(?=[週月年])", "再来"),
-        (
-            "",
-            rf"({'|'.join(ERAS)})(\d{{1,2}}|元|[一二三四五六]?十?[{_KANJI_1_TO_9}]?)年|(?<![a-z])([{''.join(_ERA_LETTERS)}])(\d{{1,2}})(?=[./年])",
-            _western_year,
-        ),
+        ("", rf"({'|'.join(ERAS)})(\d{{1,2}}|元|[一二三四五六]?十?[{_KANJI_1_TO_9}]?)年|(?<![a-z])([rh])(\d{{1,2}})(?=[./年])", _western_year),
         ("年", f"[一二][{_KANJI_DIGITS}]{{3}}(?=年)", _in_digits),
-        # 三月前 is three months ago; 数十日 and 百三十日 are so many days, 三日月 is the moon. Neither 五月雨 nor 一月半 contains a month of the year.
-        (
-            "",
-            (
-                f"(?<![{_KANJI_DIGITS}十百千数])(?:(?:[一二三]?十[{_KANJI_1_TO_9}]?|[{_KANJI_1_TO_9}])(?=日(?!月(?!曜)))"
-                f"|(?:十[一二]?|[{_KANJI_1_TO_9}])(?=月(?!前(?!半)|[間号雨蝿蠅目]|半(?!ば))))"
-            ),
-            _in_digits,
-        ),
+        # 数十日 and 百三十日 are so many days, 三日月 is the moon.
+        ("日", f"(?<![{_KANJI_DIGITS}十百千数])(?:[一二三]?十[{_KANJI_1_TO_9}]?|[{_KANJI_1_TO_9}])(?=日(?!月(?!曜)))", _in_digits),
+        # 三月前 is three months ago; neither 五月雨 nor 一月半 contains a month of the year.
+        ("月", f"(?<![{_KANJI_DIGITS}十百千数])(?:十[一二]?|[{_KANJI_1_TO_9}])(?=月(?!前(?!半)|[間号雨蝿蠅目]|半(?!ば)))", _in_digits),
         # Behind a kanji it is of another era: 天正10年6月2日.
-        (
-            "年",
-            r"(?<![\d年一-龥])['’]?(\d\d)年(?=の?(?:\d{1,2}月|[春夏秋冬]))",
-            lambda match: f"{'20' if int(match[1]) <= 60 else '19'}{match[1]}年",
-        ),
-        (" ago", r"(?<=[\da] )(wk|yr|mo|hr)(?=s? ago)", lambda match: _LONG_UNITS[match[0]]),
-        (" back", r"(?<=[\da] )(wk|yr|mo|hr)(?=s? back)", lambda match: _LONG_UNITS[match[0]]),
+        ("年", r"(?<![\d年一-龥])['’]?(\d\d)年(?=の?(?:\d{1,2}月|[春夏秋冬]))", lambda match: str(1961 + (int(match[1]) - 61) % 100) + "年"),
+        (" ", r"(?<=[\da] )(?:wk|yr|mo|hr)(?=s? (?:ago|back))", lambda match: _LONG_UNITS[match[0]]),
         ("まえ", "(?<=[日間月年半分])((?:ほど|くらい|ぐらい)?)まえ", r"\g<1>前"),
         # 3日ほど前 is 3日前ほど, 何日か前 is 数日前.
         ("前", "(?<=[日週間月年半数])(ほど|くらい|ぐらい|程度?|ばかり|近く)前", r"前\g<1>"),
@@ -228,6 +215,7 @@ _SPELLINGS: list[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str
         ("前", "(?:今日?|本日|現在)から(?=[^から]{1,8}前)", ""),
     )
 ]
+# fmt: on
 _CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u3099\u309a\uff9e\uff9f]*+")
 
 
