@@ -83,32 +83,22 @@ def each_year(today: date, span_in: Callable[[int], DaySpan]) -> Iterator[DaySpa
             continue
 
 
-def _unit(whole: Callable[[date, int], DaySpan], rolling_start: Callable[[date, int], date]) -> "Unit":
-    def unit(today: date, count: int, rolling: bool = False) -> DaySpan:
-        return (rolling_start(today, count), today) if rolling else whole(today, count)
-
-    return unit
-
-
-# (today, count) → the calendar day, week, month or year `count` units ago; `rolling`: the days from then until today.
+# (today, count, rolling=False) → the calendar day, week, month or year `count` units ago; `rolling`: the days from then until today.
 Unit = Callable[..., DaySpan]
-_DAY = _unit(lambda today, n: day_of(days_back(today, n)), days_back)
-_WEEK = _unit(week_of, lambda today, n: days_back(today, 7 * n))
-_FORTNIGHT = _unit(lambda today, n: week_of(today, 2 * n), lambda today, n: days_back(today, 14 * n))
-_MONTH = _unit(months_back, same_day_of_month)
-_YEAR = _unit(lambda today, n: year_of(today.year - n), lambda today, n: same_day_of_month(today, 12 * n))
-UNITS: dict[str, Unit] = {
-    "日": _DAY,
-    "day": _DAY,
-    "night": _DAY,
-    "週": _WEEK,
-    "week": _WEEK,
-    "fortnight": _FORTNIGHT,
-    "月": _MONTH,
-    "month": _MONTH,
-    "年": _YEAR,
-    "year": _YEAR,
+
+
+def _unit(whole: Callable[[date, int], DaySpan], rolling_start: Callable[[date, int], date]) -> Unit:
+    return lambda today, count, rolling=False: (rolling_start(today, count), today) if rolling else whole(today, count)
+
+
+_UNITS: dict[str, Unit] = {
+    "日 day night": _unit(lambda today, n: day_of(days_back(today, n)), days_back),
+    "週 week": _unit(week_of, lambda today, n: days_back(today, 7 * n)),
+    "fortnight": _unit(lambda today, n: week_of(today, 2 * n), lambda today, n: days_back(today, 14 * n)),
+    "月 month": _unit(months_back, same_day_of_month),
+    "年 year": _unit(lambda today, n: year_of(today.year - n), lambda today, n: same_day_of_month(today, 12 * n)),
 }
+UNITS = {name: unit for names, unit in _UNITS.items() for name in names.split()}
 
 
 def narrowed(meanings: Sequence[Sequence[DaySpan]]) -> list[DaySpan]:

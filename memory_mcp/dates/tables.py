@@ -414,8 +414,12 @@ def _this_day(match: re.Match[str], today: date) -> list[DaySpan]:
 _UNIT_NAMES = {"日": "day", "週": "week", "月": "month", "年": "year"}
 
 
-def _back(today: date, unit: str, counts: Sequence[int]) -> list[DaySpan]:
+def _back(today: date, unit: str, counts: Sequence[int], *, exactly: bool, as_moment: bool) -> list[DaySpan]:
     """So many units ago; with two counts, in whichever order, all between them."""
+    if exactly:
+        return [_then(today, _UNIT_NAMES.get(unit, unit), counts[0], exactly=True)]
+    if as_moment and len(counts) == 1:
+        return [UNITS[unit](today, counts[0], rolling=True)]
     return [(UNITS[unit](today, max(counts))[0], UNITS[unit](today, min(counts))[1])]
 
 
@@ -424,24 +428,20 @@ def _japanese_ago(match: re.Match[str], today: date, *, as_moment: bool = False)
     counts = [number_of(match[name]) for name in ("n", "n2") if match[name]] or [2, 6]
     if match["half"]:
         unit, counts = "月", [counts[0] * 12 + 6]
-    if match["today"] or match["then"]:
-        return [_then(today, _UNIT_NAMES[unit], counts[0], exactly=bool(match["today"]))]
-    return _back(today, unit, counts) if not as_moment or len(counts) > 1 else [UNITS[unit](today, counts[0], rolling=True)]
+    if match["then"]:
+        return [_then(today, _UNIT_NAMES[unit], counts[0], exactly=False)]
+    return _back(today, unit, counts, exactly=bool(match["today"]), as_moment=as_moment)
 
 
 def _english_ago(match: re.Match[str], today: date, *, as_moment: bool = False) -> list[DaySpan]:
-    unit, first = match["unit"] or (match["half"] and "month") or match["bare"], match["n"] and number_of(match["n"])
+    unit, first = match["unit"] or (match["half"] and "month") or match["bare"], number_of(match["n"]) if match["n"] else 1
     if match["half"]:
-        counts = [(first or 0) * 12 + 6]
-    elif match["few"]:
-        counts = [2, 6]
-    elif match["couple"]:
-        counts = [2, 3]
+        counts = [first * 12 + 6]
+    elif match["few"] or match["couple"]:
+        counts = [2, 6 if match["few"] else 3]
     else:
-        counts = [first or 1, *([number_of(match["n2"])] if match["n2"] else []), *([(first or 1) + 1] if match["so"] else [])]
-    if match["today"]:
-        return [_then(today, unit, counts[0], exactly=True)]
-    return _back(today, unit, counts) if not as_moment or len(counts) > 1 else [UNITS[unit](today, counts[0], rolling=True)]
+        counts = [first, *([number_of(match["n2"])] if match["n2"] else []), *([first + 1] if match["so"] else [])]
+    return _back(today, unit, counts, exactly=bool(match["today"]), as_moment=as_moment)
 
 
 def _later(match: re.Match[str], today: date, *, as_moment: bool = False) -> list[DaySpan]:
