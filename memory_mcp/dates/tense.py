@@ -87,6 +87,7 @@ _ENGLISH = bounded(
 )
 _BY = bounded(r"\b(?:by|until|till|before)\s*$", re.IGNORECASE)
 _SINCE_IN_ENGLISH = bounded(r"\bsince\s*$", re.IGNORECASE)
+_ENGLISH_CLAUSE = bounded(r"[,;:]|\b(?:but|who|so|because)\b", re.IGNORECASE)
 _KANA, _WORD = bounded("[\u3041-\u30ff]"), bounded("[A-Za-z]{2}")
 # What is so whenever such a day comes, in a question, and what asks for plans there.
 _HABIT = bounded(
@@ -192,10 +193,11 @@ def _without_a_verb(before: str, after: str) -> Direction | None:
 
 
 def _english(before: str, after: str) -> Direction | None:
-    """The tense of the last verb before the day, else of the first behind it."""
+    """The tense of the last verb before the day in its clause, else of the first behind it, else of those of the whole sentence."""
     if _SINCE_IN_ENGLISH.search(before):
         return "last"
-    verb = next(iter([*reversed(list(_ENGLISH.finditer(before))), *_ENGLISH.finditer(after)]), None)
-    if verb is None:
-        return "next" if _BY.search(before) else None
-    return "next" if verb["plan"] else None if _BY.search(before) else "last"
+    near = _ENGLISH_CLAUSE.split(before)[-1], _ENGLISH_CLAUSE.split(after)[0]
+    for left, right in (near, (before, after)):
+        if verb := next(iter([*reversed(list(_ENGLISH.finditer(left))), *_ENGLISH.finditer(right)]), None):
+            return "next" if verb["plan"] else None if _BY.search(left) else "last"
+    return "next" if _BY.search(before) else None
