@@ -95,6 +95,8 @@ def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
     read = analysis(query)
     recognized, named = read.recognized, read.date_expressions(now.astimezone(zone).date(), upcoming=True)
     dates = times_of(recognized, named, now, zone)
+    if not dates:  # such as the first day of the calendar, which is before it elsewhere
+        named = ()
     short = [each for each in named if all(end - start <= LONGEST_SPAN for start, end in each.spans)]
     words = recognized.without(short) if short else query
     plain = normalise(words)

@@ -1,6 +1,7 @@
 """A tool's answer as text: what a model needs of the structured answer, in as few tokens as it takes to say it.
 
-A host gives its model either the text or the structured answer, so both must be enough by themselves. An answer without memories stays JSON.
+A host gives its model either the text or the structured answer, so both must be enough by themselves. An answer without memories stays
+JSON.
 """
 
 import json

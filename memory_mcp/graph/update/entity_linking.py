@@ -135,8 +135,9 @@ def add_missing_relations(
 def relink_entities(
     connection: apsw.Connection, names: KnownNames, texts: Mapping[int, str], now: datetime, *, changed: bool = True
 ) -> None:
-    """Links memories anew, given their texts, after these have `changed` or more names are known. Stated relations are kept, and so is what a chat
-    model found in the same text. Co-occurrences follow when the queue is worked off."""
+    """Links memories anew, given their texts, after these have `changed` or more names are known. Stated relations are kept, and so is
+    what a chat model found in the same text. Co-occurrences follow when the queue is worked off.
+    """
     affected: set[int] = set()
     for memory_id, content in texts.items():
         affected |= _relink(connection, names, memory_id, content, now, changed=changed)
@@ -149,7 +150,9 @@ def relink_entities(
 
 
 def _relink(connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime, *, changed: bool) -> set[int]:
-    """Returns the entities that it mentions now and did not before, or the other way round: in a text in which more names are known, few."""
+    """Returns the entities that it mentions now and did not before, or the other way round: in a text in which more names are known,
+    few.
+    """
     before = mentions.entities_of(connection, memory_id)
     mentions.remove(connection, memory_id, text_changed=changed)
     stated_on = _day_of_memory(connection, memory_id, now, content)
@@ -177,8 +180,9 @@ def link_dictionary_names(
 
 
 def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime, content: str | None = None) -> date | None:
-    """The local day from which the words of a memory are counted, such as the year of a date without one; None where nobody knows it. `content`: its
-    text, if it changes."""
+    """The local day from which the words of a memory are counted, such as the year of a date without one; None where nobody knows it.
+    `content`: its text, if it changes.
+    """
     memory = memories.by_ids(connection, [memory_id])[memory_id]
     if memory.occurred_at is None and memory_dates.is_undated(connection, memory_id):
         return None
