@@ -626,3 +626,14 @@ def test_a_file_that_was_made_to_be_read_for_ever_is_read_or_refused(tmp_path: P
     except InvalidInput:
         return
     assert items
+
+
+@pytest.mark.parametrize("beginning", ["2020.01.05 日曜日\n10:20\tMei\tHi\n", "2020/01/05 10:20 - Mei: So\n2020/01/05 10:20 - Mei: Hi\n"])
+def test_a_file_does_not_become_one_endless_message(tmp_path: Path, beginning: str) -> None:
+    path = written(tmp_path, "a.txt", beginning + "not said\n" * 20_000 + beginning.replace("Hi", "Bye"))
+    found = read(path)
+    assert {source for source, _ in texts(found)} == {"Mei"}
+    assert max(len(text) for _, text in texts(found)) < 100_000
+    assert texts(found)[-1][1] == "Bye"
+    assert len(found.refused) == 1
+    assert "lines after it are not read" in found.refused[0]

@@ -17,7 +17,7 @@ from memory_mcp.transfer.formats.clock import ENGLISH_WEEKDAYS, HALF, DayOrder, 
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
-from memory_mcp.transfer.formats.turns import Equals, Turn, at_time, in_zone, media_kind, text_lines, turn_items
+from memory_mcp.transfer.formats.turns import Equals, FurtherLines, Turn, at_time, in_zone, media_kind, text_lines, turn_items
 
 FORM = "line"
 PROGRAM = "LINE"
@@ -64,13 +64,13 @@ class _Said:
     number: int
     said_at: datetime
     speaker: str
-    lines: list[str]
+    lines: FurtherLines
 
     @property
     def text(self) -> str:
         """The lines without the quotation marks around several of them."""
-        text = "\n".join(self.lines).strip()
-        is_quoted = len(self.lines) > 1 and text.startswith('"') and text.endswith('"')
+        text = "\n".join(self.lines.lines).strip()
+        is_quoted = len(self.lines.lines) > 1 and text.startswith('"') and text.endswith('"')
         return text[1:-1].replace('""', '"').strip() if is_quoted else text
 
 
@@ -109,6 +109,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
             {"chat": title, "line": item.number},
         )
         yield from turn_items(FORM, f"{name}, line {item.number}", turn)
+        yield from item.lines.too_long(f"{name}, line {item.number}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ class _Reading:
             message = self._message(line)
             if message is None and not _is_day(line.strip()):
                 if said:
-                    said.lines.append(line)
+                    said.lines.add(line)
                 elif day and line.strip():
                     yield ImportItem(f"{name}, line {number}", left_out="notices")
                 continue
@@ -201,7 +202,7 @@ class _Reading:
                 yield ImportItem(f"{name}, line {number}", refused="It has no day or no time that there is.")
                 continue
             speaker, text = self._speaker(message)
-            said = _Said(number, said_at, speaker, [text])
+            said = _Said(number, said_at, speaker, FurtherLines(text, MESSAGE_CHARACTERS))
             if text.startswith('"'):
                 self._read_quoted(said, lines)
         if said:
@@ -239,7 +240,7 @@ class _Reading:
 
     def _read_quoted(self, said: _Said, lines: Iterator[tuple[int, str]]) -> None:
         """Takes the lines of a message in quotation marks, whatever they look like. A mark that is never closed is the writer's own."""
-        text = said.lines[0]
+        text = said.lines.lines[0]
         taken: list[tuple[int, str]] = []
         while not _is_closed(text):
             entry = self._next(lines)
@@ -249,7 +250,7 @@ class _Reading:
                 return
             taken.append(entry)
             text += "\n" + entry[1]
-        said.lines += [line for _, line in taken]
+        said.lines.lines += [line for _, line in taken]
 
 
 def _is_closed(text: str) -> bool:

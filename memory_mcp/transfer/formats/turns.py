@@ -174,6 +174,28 @@ def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
             yield number, line.removesuffix("\r")
 
 
+class FurtherLines:
+    """The lines of one message, of which a program takes no more than `limit` characters: what follows in its file is no message of it."""
+
+    def __init__(self, first: str, limit: int) -> None:
+        self.lines = [first]
+        self.left_out = 0
+        self._room = limit
+
+    def add(self, line: str) -> None:
+        """Keeps a line, or counts it where the message is full."""
+        self._room -= len(line) + 1
+        if self._room < 0:
+            self.left_out += 1
+        else:
+            self.lines.append(line)
+
+    def too_long(self, where: str) -> Iterator[ImportItem]:
+        """The refusal of what was counted."""
+        if self.left_out:
+            yield ImportItem(where, refused=f"{self.left_out:,} lines after it are not read: no message of this program is so long.")
+
+
 def files_read(source: Source, recognizes: Callable[[Head], bool], read: Callable[[str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
     """What `read` yields for each file that is recognized; a single file always is. Others are left out, pictures by their kind."""
     names = source.names()

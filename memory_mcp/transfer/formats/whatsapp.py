@@ -14,11 +14,23 @@ from memory_mcp.transfer.formats.clock import TIME, DayOrder, day_of, hour_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
-from memory_mcp.transfer.formats.turns import Equals, Turn, at_time, in_zone, kind_in_words, media_kind, text_lines, turn_items
+from memory_mcp.transfer.formats.turns import (
+    Equals,
+    FurtherLines,
+    Turn,
+    at_time,
+    in_zone,
+    kind_in_words,
+    media_kind,
+    text_lines,
+    turn_items,
+)
 
 FORM = "whatsapp"
 PROGRAM = "WhatsApp"
 MARK = "\u200e"
+# The app takes at most 65,536 characters in a message.
+MESSAGE_CHARACTERS = 70_000
 _OTHER_MARKS = dict.fromkeys(map(ord, "\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"), None) | dict.fromkeys(
     map(ord, "\u00a0\u202f\u2009"), " "
 )
@@ -51,7 +63,7 @@ _TITLE = re.compile(r"^(?:WhatsApp[\- ]?Chat(?: -|[\- ](?:with|mit|con|com|avec)
 class _Message:
     number: int
     start: re.Match[str]
-    rest: list[str]
+    rest: FurtherLines
 
 
 def recognizes(head: Head) -> bool:
@@ -76,7 +88,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         if said_at is None:
             yield ImportItem(where, refused="It has no day or no time that there is.")
             continue
-        speaker, text, kinds = _said("\n".join(message.rest))
+        speaker, text, kinds = _said("\n".join(message.rest.lines))
         written, day = message.start[0][: message.start.start("rest")].strip(f"{MARK} "), said_at.date().isoformat()
         turn = Turn(
             speaker,
@@ -89,6 +101,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
             {"chat": title, "line": message.number},
         )
         yield from turn_items(FORM, where, turn)
+        yield from message.rest.too_long(where)
 
 
 def _messages(source: Source, name: str) -> Iterator[_Message]:
@@ -98,9 +111,9 @@ def _messages(source: Source, name: str) -> Iterator[_Message]:
         if start := _START.match(line):
             if message:
                 yield message
-            message = _Message(number, start, [start["rest"]])
+            message = _Message(number, start, FurtherLines(start["rest"], MESSAGE_CHARACTERS))
         elif message:
-            message.rest.append(line)
+            message.rest.add(line)
     if message:
         yield message
 
