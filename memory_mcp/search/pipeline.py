@@ -187,7 +187,7 @@ def _reranked(order: Order, best: Best, models: Models, deadline: float | None) 
     """The candidates with the signal of the cross-encoder, unless the mode has another order."""
     time_limit.check()
     asked = order.scored.asked
-    if asked.question.mode in NOT_RERANKED or (models.reranker is None and models.reranker_state.state == "off"):
+    if asked.question.mode in NOT_RERANKED:
         return Reranked(order.scored.candidates)
 
     def passage_of(row: int) -> str:
