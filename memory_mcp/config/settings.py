@@ -76,7 +76,7 @@ class Fusion(Group):
         0.25,
         ge=0,
         le=2,
-        description="How much the cross-encoder adds to the score of a memory that it likes more than usual, by one spread of its own scores, or takes from it. "
+        description="How much the cross-encoder adds to the score of a memory that it likes clearly more than the others, by one spread of its own scores, or takes from it. "
         "0 turns it off.",
     )
     candidates_per_source: int = Field(50, ge=1, le=1000, description="How many candidates each source contributes to the fusion.")

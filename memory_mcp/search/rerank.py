@@ -1,6 +1,6 @@
 """Reranking: a cross-encoder reads query and memory together; what it finds is a signal beside the others, within a deadline.
 
-    value = (logit − mean logit of what was read) / spread of the model
+    value = (logit − mean logit of what was read) / spread of the model, without the `UNCERTAIN_SPREADS` next to the mean
 
 What keeps only a share of its score keeps that share of the value's distance from the lowest. What was not read keeps its score and
 its place: where what was read would fall behind it, all that was read rises by as much (docs/decisions/0057-a-reranker-adds.md).
@@ -31,7 +31,9 @@ PASSAGE_TOKENS = 480
 # are shorter.
 PART_CHARACTERS = 160
 # So many spreads from the mean a memory gains or loses at most: a score next to 0 or 1 says no more than that.
-MOST_SPREADS = 3.0
+MOST_SPREADS = 2.0
+# So near to the mean a model does not tell what answers from what does not: words, meaning and dates decide.
+UNCERTAIN_SPREADS = 0.6
 # What was read stays before what wasn't.
 _BEFORE = 1e-9
 
@@ -85,10 +87,11 @@ def rerank(
 
 
 def in_spreads(scores: Sequence[float], spread: float) -> Column:
-    """How many spreads of the model each score is above the mean of these, by their logits; at most `MOST_SPREADS` in both directions."""
+    """How many spreads of the model each score is above the mean of these, by their logits, or below it: those beyond
+    `UNCERTAIN_SPREADS`, up to `MOST_SPREADS`."""
     logits = np.array([logit(score) for score in scores])
     spreads: Column = np.clip((logits - logits.mean()) / spread, -MOST_SPREADS, MOST_SPREADS)
-    return spreads
+    return np.sign(spreads) * np.maximum(np.abs(spreads) - UNCERTAIN_SPREADS, 0.0)
 
 
 def _values(scored: Scored, rows: Sequence[int], spreads: Column, unread: Sequence[int]) -> Column:

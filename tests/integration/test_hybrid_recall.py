@@ -95,7 +95,7 @@ def test_a_memory_at_fused_rank_12_is_first_when_the_reranker_says_so(say, embed
     embed()
     fused = contents(ask("海辺で猫と散歩した", embedder, top_k=14))
     planted = fused[11]
-    answer = ask("海辺で猫と散歩した", embedder, Preferring(liked=[planted]), under_weight(0.3), top_k=5)
+    answer = ask("海辺で猫と散歩した", embedder, Preferring(liked=[planted]), under_weight(0.6), top_k=5)
     assert planted not in fused[:5]
     assert contents(answer)[0] == planted
 
@@ -117,7 +117,7 @@ def test_a_reranker_adds_to_the_score_and_a_weight_of_0_leaves_it(say, embed, as
     added = {weight: {text: found[text] - fused[text] for text in fused} for weight, found in scores.items()}
     assert added[0.1][liked] > 0
     assert all(added[0.2][text] == pytest.approx(2 * added[0.1][text], abs=0.001) for text in fused)
-    assert sum(added[0.2].values()) == pytest.approx(0, abs=0.001)
+    assert all(added[0.2][text] <= 0 for text in fused if text != liked)
 
 
 def test_what_one_model_finds_of_all_memories_moves_none_of_them(say, embed, ask, embedder):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from math import exp
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from memory_mcp.domain import Filters, Origin, Question, TimeRange
 from memory_mcp.search import signals
 from memory_mcp.search.candidates import Candidates, date_shares, joined
 from memory_mcp.search.question import Asked
+from memory_mcp.search.rerank import in_spreads
 from memory_mcp.search.signals import (
     ANSWER_SHARE,
     ASKING_PENALTY,
@@ -229,6 +231,12 @@ def test_what_a_cross_encoder_found_is_added_by_its_weight():
     rows = [row(1, lexical=1.0), row(2, lexical=0.9, reranked=1.0, rerank=0.8)]
     assert scores(rows, asked(rerank_weight=0.25)) == pytest.approx({1: 1.0, 2: 1.15})
     assert [each.get("rerank") for each in explained(rows)] == [None, 0.8]
+
+
+def test_what_a_cross_encoder_holds_for_about_alike_stands_as_it_stood():
+    alike = [1 / (1 + exp(-logit)) for logit in (0.0, 0.5, 1.0)]
+    assert list(in_spreads(alike, spread=1.0)) == [0.0, 0.0, 0.0]
+    assert list(in_spreads([*alike, 0.999999, 0.000001], spread=1.0)[-2:]) == pytest.approx([1.4, -1.4])
 
 
 def test_of_equals_that_of_a_named_date_comes_first_then_what_was_told_later():
