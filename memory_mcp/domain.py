@@ -13,8 +13,8 @@ Detail = Literal["full", "index", "why"]
 Clash = Literal["refuse", "keep", "revise"]
 TokenScope = Literal["read", "write", "delete", "export", "admin"]
 PrivacyLevel = Literal["public", "internal", "private", "secret"]
-# Feedback on a memory: how a task went (`worked`, `failed`, `partly`), that it was `used`, or a judgement (`helped`, `hurt`, `stale`). `contradicted`: what
-# it warns of has worked since.
+# Feedback on a memory: how a task went (`worked`, `failed`, `partly`), that it was `used`, or a judgement (`helped`, `hurt`, `stale`).
+# `contradicted`: what it warns of has worked since.
 Verdict = Literal["worked", "failed", "partly", "used", "helped", "hurt", "stale", "contradicted"]
 # The part of the list that a memory is in: current, replaced by another, or in the trash.
 Shelf = Literal["current", "superseded", "trash", "all"]
@@ -114,7 +114,9 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """One verdict on a memory. `run`: the task, or the answer that showed it; the same verdict of a run counts once. `query`: what it was shown for."""
+    """One verdict on a memory. `run`: the task, or the answer that showed it; the same verdict of a run counts once. `query`: what it
+    was shown for.
+    """
 
     verdict: Verdict
     at: datetime
@@ -166,8 +168,9 @@ class RelationValidity:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The fields of a memory that an import sets and a caller of `remember` can't. `is_undated`: nobody knows when its text was written; `created_at` is
-    the time of the import."""
+    """The fields of a memory that an import sets and a caller of `remember` can't. `is_undated`: nobody knows when its text was written;
+    `created_at` is the time of the import.
+    """
 
     key: str | None = None
     created_at: datetime | None = None
@@ -229,8 +232,9 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Conditions for a memory to be a candidate. It must have all of the tags, ignoring case. `other_sources` are those that it must not have.
-    `unexpired_at`: the moment at which it must not have expired, for a store whose expired memories can't be moved to the trash."""
+    """Conditions for a memory to be a candidate. It must have all of the tags, ignoring case. `other_sources` are those that it must not
+    have. `unexpired_at`: the moment at which it must not have expired, for a store whose expired memories can't be moved to the trash.
+    """
 
     tags: tuple[str, ...] = ()
     date_range: TimeRange | None = None
@@ -261,11 +265,12 @@ class Question:
 
 
 class Origin(NamedTuple):
-    """Times, speaker and session of a memory. `happened` and `told_at` are UTC in the format of the store, in which text order is time order.
+    """Times, speaker and session of a memory. `happened` and `told_at` are UTC in the format of the store, in which text order is time
+    order.
 
-    `told_at` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer gave the time at which it happened. `asks`: 1 for
-    a short turn that ends in a question, less for a longer one, 0 for others. `replaces`: it replaced another. `role`: that of its
-    speaker, if it is stored.
+    `told_at` is when it was stored, or when it happened, if that was earlier. `is_dated`: its writer gave the time at which it happened.
+    `asks`: 1 for a short turn that ends in a question, less for a longer one, 0 for others. `replaces`: it replaced another. `role`: that
+    of its speaker, if it is stored.
     """
 
     happened: str
@@ -278,46 +283,10 @@ class Origin(NamedTuple):
     role: str | None = None
 
 
-@dataclass(slots=True)
-class Candidate:
-    """A memory that may become a hit, with its score from each source (None: not scored). Each step of a search fills in some fields.
-
-    `lexical` is a BM25 score, larger is better, comparable only within one search; `lexical_share` is its ratio to the best one, 0 to 1.
-    `dense` is a cosine: that of `best_chunk`, or, if the memory's own questions are more similar, between the two; `nearness` is the same
-    without what all memories share, and with a part of the previous turn: it ranks. `rerank` is the
-    cross-encoder's score. `session_share` is the ratio of the best other memory of its session to the best lexical score, 0 to 1.
-    `date_share`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names another; `by_named_speaker`: the query names its speaker; `in_other_language`: its vector is nearer to those of another language than the query's; `vector`: its own, apart from what all share. `graph_share` is its ratio to the best graph score,
-    0 to 1; `freshness` is what age, importance and use add to its score, and `judged` what the judgements of it do.
-    `recency`: where the query asks for the latest of something, when in that time it was told, 0 to 1. `kept`: the share of its score, and of what a
-    cross-encoder adds, that it keeps beside others; `verdict`: the judgement
-    that stands against it.
-    """
-
-    memory_id: int
-    lexical: float | None = None
-    lexical_share: float | None = None
-    dense: float | None = None
-    nearness: float | None = None
-    best_chunk: int | None = None
-    rerank: float | None = None
-    session_share: float = 0.0
-    graph_share: float = 0.0
-    date_share: float = 0.0
-    recency: float | None = None
-    by_named_speaker: bool = False
-    in_other_language: bool = False
-    vector: Any = None
-    freshness: float = 0.0
-    judged: float = 0.0
-    kept: float = 1.0
-    verdict: str = ""
-    score: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """`confirmed_at` is when a memory was last stored again in the same words; `replaced` is the text of the one before it. `judged`: `stale` or `hurt`,
-    where that judgement stands.
+    """`confirmed_at` is when a memory was last stored again in the same words; `replaced` is the text of the one before it. `judged`:
+    `stale` or `hurt`, where that judgement stands.
 
     `replaced` is None where that one is in the trash or has expired.
     """
@@ -331,8 +300,9 @@ class Confirmation:
 class Hit:
     """A memory in an answer. The token budget decides how much of its content is in `text`, and whether its metadata are shown.
 
-    `best_part` is the (start, end) of the most relevant part of a long content, in characters; (0, 0) if unknown. `pool`: where it is from, if
-    not from the persona's own store; the keys of its memory then name the pool. `confirmation` is None where it was not read with the memory.
+    `best_part` is the (start, end) of the most relevant part of a long content, in characters; (0, 0) if unknown. `pool`: where it is from,
+    if not from the persona's own store; the keys of its memory then name the pool. `confirmation` is None where it was not read with the
+    memory.
     """
 
     memory: Memory
@@ -399,7 +369,9 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result for one key: `outcome` is one word, `reason` an optional explanation; `redacted` and `flagged` count private data, by kind."""
+    """The result for one key: `outcome` is one word, `reason` an optional explanation; `redacted` and `flagged` count private data, by
+    kind.
+    """
 
     key: str
     outcome: str

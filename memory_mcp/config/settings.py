@@ -113,6 +113,7 @@ class Retention(Group):
     experience_days: Days | None = Field(None, description="The same for experiences.")
     fact_days: Days | None = Field(None, description="The same for facts.")
     summary_days: Days | None = Field(None, description="The same for summaries.")
+    document_days: Days | None = Field(None, description="The same for documents.")
     keep_importance: float | None = Field(
         0.8, ge=0, le=1, description="Memories of at least this importance are never removed automatically. `null`: no exception."
     )

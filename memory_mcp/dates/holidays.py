@@ -360,8 +360,7 @@ def _after_days_off(match: re.Match[str], today: date) -> Iterator[DaySpan]:
 
 # fmt: off
 ROW_OF_DAYS_OFF = row(DAYS_OFF, rf"(?:(?:(?:(?P<year>\d{{4}})年の?)?(?P<month>\d{{1,2}})月|(?P<near>{'|'.join(MONTHS_BACK)}))の?"
-    r"|(?:(?P<next>次|今度|来る|来たる|きたる)|(?P<last>前|この前|この間|こないだ|前回|先日)|この)の?)?"
-    rf"{named_group(NUMBER, 'long')}?(?<!大型)連休(?P<after>明け)?", _rows_of_days_off,
-    "三連休", "次の連休", "先先月の連休", "2025年5月の連休", "連休明け", needs="連休")
+    r"|(?:(?P<next>次|今度|来る|来たる|きたる)|(?P<last>前|この前|この間|こないだ|前回|先日)|この)の?)?" rf"{named_group(NUMBER, 'long')}?(?<!大型)連休(?P<after>明け)?",
+    _rows_of_days_off, "三連休", "次の連休", "先先月の連休", "2025年5月の連休", "連休明け", needs="連休")
 AFTER_DAYS_OFF = row(DAYS_OFF, numbered(_FIRST_DAYS_AFTER, "d") + "明け", _after_days_off, "お盆明け", "GW明け", needs="明け")
 # fmt: on

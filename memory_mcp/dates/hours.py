@@ -196,12 +196,9 @@ _FEW = 6
 _UNIT_COUNT = rf"(\d{{1,3}}|{KANJI_NUMBER})"
 _UNITS = r"(hours?|hrs?|h|minutes?|mins?)"
 _ROUGHLY = "(?:(?:about|around|roughly|approximately|just|maybe|like) )?"
-_AGO = re.compile(
-    rf"{named_group(_UNIT_COUNT, 'count1')}\s*(?P<unit1>時間|分)(?P<half>半)?(?:ほど|くらい|ぐらい)?前(?:ほど|くらい|ぐらい)?"
-    rf"|{_ROUGHLY}{named_group(COUNT, 'count2')}\s*{named_group(_UNITS, 'unit2')}\s+(?:ago|back)"
-)
-_LATER = re.compile(
-    rf"{named_group(_UNIT_COUNT, 'count1')}\s*(?P<unit1>時間|分)後|{named_group(COUNT, 'count2')}\s*{named_group(_UNITS, 'unit2')}\s+from now"
+_FROM_NOW = re.compile(
+    rf"{named_group(_UNIT_COUNT, 'count1')}\s*(?P<unit1>時間|分)(?:(?P<half>半)?(?:ほど|くらい|ぐらい)?(?P<ago1>前)(?:ほど|くらい|ぐらい)?|後)"
+    rf"|{_ROUGHLY}{named_group(COUNT, 'count2')}\s*{named_group(_UNITS, 'unit2')}\s+(?:(?P<ago2>ago|back)|from now)"
     rf"|in {named_group(COUNT, 'count3')}\s*{named_group(_UNITS, 'unit3')}"
 )
 _SOME = re.compile("数(時間|分)前|(?:a )?(?:few|couple of|couple|several) (hours?|minutes?) ago")
@@ -219,15 +216,13 @@ def hours_ago(plain: str, now: datetime) -> TimeRange | None:
         if unit < timedelta(hours=1):
             unit *= 5
         return TimeRange(now.astimezone(UTC) - _FEW * unit, now.astimezone(UTC) - unit)
-    before, after = _AGO.fullmatch(plain), _LATER.fullmatch(plain)
-    match = before or after
+    match = _FROM_NOW.fullmatch(plain)
     if not match:
         return None
-    groups = match.groupdict()
-    count, name = next((groups[f"count{index}"], groups[f"unit{index}"]) for index in range(1, 4) if groups.get(f"count{index}"))
-    unit = _unit(name)
-    distance = (number_of(count) + (0.5 if groups.get("half") else 0)) * unit
-    moment = now.astimezone(UTC) + (-distance if before else distance)
+    form = next(form for form in (1, 2, 3) if match[f"count{form}"])
+    unit = _unit(match[f"unit{form}"])
+    distance = (number_of(match[f"count{form}"]) + (0.5 if match["half"] else 0)) * unit
+    moment = now.astimezone(UTC) + (-distance if match["ago1"] or match["ago2"] else distance)
     return TimeRange(moment, moment + unit)
 
 

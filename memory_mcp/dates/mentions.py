@@ -11,23 +11,11 @@ none.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import ClassVar, NamedTuple
 
-from memory_mcp.dates.spans import (
-    ERAS,
-    KANJI_NUMBER,
-    MONTHS,
-    ONE_DAY,
-    WEEKDAY_NAMES,
-    YEAR_IN_KANJI,
-    YEARS_BACK,
-    DaySpan,
-    day_of,
-    number_of,
-    western_year,
-)
+from memory_mcp.dates.spans import MONTHS, ONE_DAY, WEEKDAY_NAMES, YEARS_BACK, DaySpan, day_of, normalized_with_places
 from memory_mcp.dates.tables import NO_COUNT
 from memory_mcp.dates.tense import Direction, direction, direction_of_relation, sentence_around
 from memory_mcp.patterns import bounded
@@ -49,148 +37,114 @@ class CalendarDate(NamedTuple):
     joined: bool = False
 
 
-_COUNT = rf"(?:\d{{1,2}}|{KANJI_NUMBER})"
-_YEAR = (
-    rf"(?:(?P<year>[12１２]\d{{3}}|{YEAR_IN_KANJI})年|(?P<era>{'|'.join(ERAS)})(?P<of_era>{_COUNT}|元)年|(?P<on>{'|'.join(YEARS_BACK)})の?)"
-)
-_IN_FIGURES = bounded(r"\d[/／.-]\d")
+_IN_FIGURES = bounded(r"\d[/.-]\d")
+# A number at the end of a name tells which of its forms a match has.
 _DATE = bounded(
-    r"(?<!\d)(?P<y>[12１２]\d{3})[-/／](?P<m>\d{1,2})[-/／](?P<d>\d{1,2})(?!\d)|(?<![\w/.-])(?P<american>\d{1,2}/\d{1,2}/(?:19"
-    r"|20)\d\d)(?![\w/-])"
-    r"|(?<![A-Za-z0-9_.．-])(?P<dotted>(?:19|20)\d{2}\.\d{1,2}\.\d{1,2})(?![A-Za-z0-9_-]|\.[A-Za-z0-9])"
-    rf"|{_YEAR}(?P<month>{_COUNT})月(?:(?P<day>{_COUNT})日(?!間)|(?![\d間号]))"
-    rf"|(?:(?<=毎年)|(?<=例年)|(?<![\d年一二三四五六七八九十]))(?P<month_alone>{_COUNT})月(?P<day_alone>{_COUNT})日(?!間)"
-    rf"|(?<![\d/／.,])(?P<before_slash>\d{{1,2}})[/／](?P<after_slash>\d{{1,2}})(?P<follows>\s?[(（][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ"
-    rf"|[にのはもか、。]|\Z"
-    r"|(?=[〜～~–-]\d{1,2}(?:日|[/／]\d{1,2}|[にのはもか、。(（]|から|まで|です|\Z|\s(?:[^\x00-\x7f]|(?:in|at|for)\s))))"
+    r"(?<!\d)(?P<year1>[12]\d{3})[-/](?P<month1>\d{1,2})[-/](?P<day1>\d{1,2})(?!\d)"
+    r"|(?<![\w/.-])(?P<month2>\d{1,2})/(?P<day2>\d{1,2})/(?P<year2>(?:19|20)\d\d)(?![\w/-])"
+    r"|(?<![a-z0-9_.-])(?P<year3>(?:19|20)\d{2})\.(?P<month3>\d{1,2})\.(?P<day3>\d{1,2})(?![a-z0-9_-]|\.[a-z0-9])"
+    rf"|(?:(?P<year4>[12]\d{{3}})年|(?P<on>{'|'.join(YEARS_BACK)})の?)(?P<month4>\d{{1,2}})月(?:(?P<day4>\d{{1,2}})日(?!間)|(?![\d間号]))"
+    r"|(?:(?<=毎年)|(?<=例年)|(?<![\d年一二三四五六七八九十]))(?P<month5>\d{1,2})月(?P<day5>\d{1,2})日(?!間)"
+    rf"|(?<![\d/.,])(?P<month6>\d{{1,2}})/(?P<day6>\d{{1,2}})(?P<follows>\s?[(][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z"
+    r"|(?=[〜~–-]\d{1,2}(?:日|/\d{1,2}|[にのはもか、。(]|から|まで|です|\Z|\s(?:[^\x00-\x7f]|(?:in|at|for)\s))))"
 )
+_AMERICAN, _DOTTED, _SLASHED = 2, 3, 6
 # Such a number is the version of a program.
-_VERSION = bounded(
-    r"(?:\b(?:v|ver\.?|version|release|build)|バージョン|リリース|版|[=<>~^@]|\b(?-i:[a-z][\w.]*-[a-z]\w*))\s?\Z", re.IGNORECASE
-)
+_VERSION = bounded(r"(?:\b(?:v|ver\.?|version|release|build)|バージョン|リリース|版|[=<>~^@]|\b[a-z][\w.]*-[a-z]\w*)\s?\Z")
 # 1/2の量 is a half, and 1/2(金) and 1/2まで are days.
-_SURELY_A_DAY = bounded(r"\s?[(（]|から|まで|以降|締|頃|ごろ")
+_SURELY_A_DAY = bounded(r"\s?[(]|から|まで|以降|締|頃|ごろ")
 _LARGEST_DENOMINATOR = 10
 _VERSION_REACH = 20
 # 17日〜19日, 17日と18日, 17日(金)、18日(土): the month is that of the day before. 17日から20日かかった and 17日と2日後 are so many days.
-_BESIDE = rf"(?:の?[{WEEKDAY_NAMES}]曜日?|\s?[(（][{WEEKDAY_NAMES}](?:曜日?)?(?:・祝)?[)）])?"
+_BESIDE = rf"(?:の?[{WEEKDAY_NAMES}]曜日?|\s?[(][{WEEKDAY_NAMES}](?:曜日?)?(?:・祝)?[)])?"
 _COUNTED = "間|前|後|目|め|分|ぶり|振り|ほど|くらい|ぐらい|程|以上|以内|未満|坊主|月"
 _FURTHER = bounded(
-    rf"{_BESIDE}\s?(?:(?P<from>から|より)|[〜～~–—-]|と|及び|および|(?P<list>[、，,・や]))\s?(?P<day>{_COUNT})日(?!{_COUNTED})"
-    r"(?(from)(?=まで|に(?!わた|及)|の|は|です|では|[、。,)）〜～(（]|\s|\Z))(?(list)(?=まで|から|です|[にのはもがとでかや、。,・)）〜～(（]|\s|\Z))"
+    rf"{_BESIDE}\s?(?:(?P<from>から|より)|[〜~–—-]|と|及び|および|(?P<list>[、,・や]))\s?(?P<day>\d{{1,2}})日(?!{_COUNTED})"
+    r"(?(from)(?=まで|に(?!わた|及)|の|は|です|では|[、。,)〜~(]|\s|\Z))(?(list)(?=まで|から|です|[にのはもがとでかや、。,・)〜~(]|\s|\Z))"
 )
-_FURTHER_IN_FIGURES = bounded(rf"{_BESIDE}\s?[〜～~–-]\s?(?P<day>\d{{1,2}})(?:日(?!{_COUNTED})|(?![\d/／:.年月日]))")
+_FURTHER_IN_FIGURES = bounded(rf"{_BESIDE}\s?[〜~–-]\s?(?P<day>\d{{1,2}})(?:日(?!{_COUNTED})|(?![\d/:.年月日]))")
 # The end of 11/5-11/7 is a day whatever follows it.
-_END_IN_FIGURES = bounded(r"[〜～~–-](?P<month>\d{1,2})[/／](?P<day>\d{1,2})(?![\d/／])")
-# English.
-_FULL = "january|february|april|june|july|august|september|october|november|december"
-_MONTH = (
-    rf"(?:(?P<MONTH>(?i:{_FULL})|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?![A-Za-z])|JAN|FEB|MAR|APR|JUN|JUL|AUG|SEPT?|OCT|NOV"
-    rf"|DEC)"
-    r"|(?P<VERB>March|May|MARCH|MAY))(?![A-Za-z])\.?"
-)
+_END_IN_FIGURES = bounded(r"[〜~–-](?P<month>\d{1,2})/(?P<day>\d{1,2})(?![\d/])")
+
+_ENGLISH_MONTHS = "|".join(sorted(MONTHS, key=len, reverse=True))
+_MONTH_BEGINNINGS = tuple({name[:3] for name in MONTHS})
 _DAY_NUMBER = r"\d{1,2}(?:st|nd|rd|th)?"
-_NUMBER_ENDS = r"(?![A-Za-z0-9_%$€£]|[.,/:]\d|['’]s\d)"
+_NUMBER_ENDS = r"(?![a-z0-9_%$€£]|[.,/:]\d|['’]s\d)"
 _ENGLISH_YEAR = r"(?:19|20)\d{2}(?!\d)"
 _FURTHER_DAY = r"(?:\s?[-–~〜]\s?|\s(?:to|through|until|till|and|&)\s|,\s(?:and\s)?)(?:the\s)?"
 _DAY_NUMBERS = bounded(_DAY_NUMBER)
-_MONTH_BEGINNINGS = tuple({name[:3] for name in MONTHS})
-
-
-def _month(index: int) -> str:
-    return _MONTH.replace("MONTH>", f"month{index}>").replace("VERB>", f"verb{index}>")
-
-
 _ENGLISH_DATE = bounded(
-    rf"(?<![A-Za-z0-9_@#])(?:{_month(1)}\s{{1,2}}(?:the\s)?(?P<day1>{_DAY_NUMBER}){_NUMBER_ENDS}"
-    rf"(?P<more1>(?:{_FURTHER_DAY}{_DAY_NUMBER}{_NUMBER_ENDS}{NO_COUNT})*)(?:,?\s(?P<year1>{_ENGLISH_YEAR}))?"
-    rf"|{_month(2)},?\s(?P<year2>{_ENGLISH_YEAR})"
-    rf"|(?<![.:,/-])(?P<day3>{_DAY_NUMBER})(?P<more3>(?:{_FURTHER_DAY}{_DAY_NUMBER})*)\s(?:of\s)?{_month(3)}"
+    rf"(?<![a-z0-9_@#])(?:(?P<month1>{_ENGLISH_MONTHS})(?![a-z])\.?\s{{1,2}}(?:the\s)?(?P<day1>{_DAY_NUMBER}){_NUMBER_ENDS}"
+    rf"(?P<more1>(?:{_FURTHER_DAY}{_DAY_NUMBER}{_NUMBER_ENDS}{NO_COUNT})*)(?![-–]\d)(?:,?\s(?P<year1>{_ENGLISH_YEAR}))?"
+    rf"|(?P<month2>{_ENGLISH_MONTHS})(?![a-z])\.?,?\s(?P<year2>{_ENGLISH_YEAR})"
+    rf"|(?<![.:,/-])(?P<day3>{_DAY_NUMBER})(?P<more3>(?:{_FURTHER_DAY}{_DAY_NUMBER})*)\s(?:of\s)?(?P<month3>{_ENGLISH_MONTHS})(?![a-z])\.?"
     rf"(?:,?\s(?P<year3>{_ENGLISH_YEAR}))?)"
 )
-_DIGIT = bounded("[0-9]")
+_MAY_BE_VERBS = ("may", "march")
 _NO_COUNT_FOLLOWS = bounded(NO_COUNT)
 _ORDINAL_ENDING = bounded("st|nd|rd|th")
 
 
-def calendar_dates(text: str) -> list[CalendarDate]:
-    """The calendar dates of a text, in its order."""
-    in_figures = [*_dates_in_figures(text)] if "月" in text or _IN_FIGURES.search(text) else []
-    return sorted([*in_figures, *_english_dates(text)], key=lambda date: date.start)
+def calendar_dates(plain: str) -> list[CalendarDate]:
+    """The calendar dates of a normalized text, in its order."""
+    in_figures = [*_dates_in_figures(plain)] if "月" in plain or _IN_FIGURES.search(plain) else []
+    in_words = [*_english_dates(plain)] if any(map(plain.__contains__, _MONTH_BEGINNINGS)) else []
+    return sorted([*in_figures, *in_words], key=lambda date: date.start)
 
 
-def _dates_in_figures(text: str) -> Iterator[CalendarDate]:
+def _form(match: re.Match[str]) -> int:
+    return next(form for form in range(1, 7) if match[f"month{form}"])
+
+
+def _number(match: re.Match[str], name: str) -> int | None:
+    return int(match[name]) if match.groupdict().get(name) else None
+
+
+def _dates_in_figures(plain: str) -> Iterator[CalendarDate]:
     end_of_range = 0
-    for match in _DATE.finditer(text):
-        parts = _parts_of(match)
-        if parts is None or match.start() < end_of_range:
+    for match in _DATE.finditer(plain):
+        form = _form(match)
+        year, month, day = (_number(match, f"{part}{form}") for part in ("year", "month", "day"))
+        if match.start() < end_of_range or month is None or _is_no_date(match, form, month, day):
             continue
-        end = match.start("follows") if match["follows"] is not None else match.end()
-        date = CalendarDate(*parts, match.start(), end, YEARS_BACK.get(match["on"]) if match["on"] else None)
+        if form == _AMERICAN and month > 12:
+            month, day = day or 0, month
+        end = match.start("follows") if form == _SLASHED else match.end()
+        date = CalendarDate(year, month, day, match.start(), end, YEARS_BACK[match["on"]] if match["on"] else None)
         yield date
-        if date.day:
-            yield from _further_days(text, date, in_figures=not match[0].endswith("日"))
-        if match["before_slash"] and (last := _END_IN_FIGURES.match(text, end)):
+        if day:
+            yield from _further_days(plain, date, in_figures=not match[0].endswith("日"))
+        if form == _SLASHED and (last := _END_IN_FIGURES.match(plain, end)):
             end_of_range = last.end()
             yield CalendarDate(None, int(last["month"]), int(last["day"]), last.start("month"), end_of_range)
 
 
-def _further_days(text: str, date: CalendarDate, *, in_figures: bool) -> Iterator[CalendarDate]:
+def _is_no_date(match: re.Match[str], form: int, month: int, day: int | None) -> bool:
+    """Whether the figures are a fraction or a version."""
+    if form == _SLASHED:
+        return month < (day or 0) <= _LARGEST_DENOMINATOR and not _SURELY_A_DAY.match(match["follows"])
+    return form == _DOTTED and _VERSION.search(match.string[max(match.start() - _VERSION_REACH, 0) : match.start()]) is not None
+
+
+def _further_days(plain: str, date: CalendarDate, *, in_figures: bool) -> Iterator[CalendarDate]:
     """The later days of the same month that follow a day."""
     further = _FURTHER_IN_FIGURES if in_figures else _FURTHER
-    while (match := further.match(text, date.end)) and number_of(match["day"]) > (date.day or 0):
-        date = date._replace(day=number_of(match["day"]), start=match.start("day"), end=match.end(), joined=True)
+    while (match := further.match(plain, date.end)) and int(match["day"]) > (date.day or 0):
+        date = date._replace(day=int(match["day"]), start=match.start("day"), end=match.end(), joined=True)
         yield date
 
 
-def _parts_of(match: re.Match[str]) -> tuple[int | None, int, int | None] | None:
-    """Year, month and day as far as they are written; None where the figures are a fraction or a version."""
-    if match["month_alone"]:
-        return None, number_of(match["month_alone"]), number_of(match["day_alone"])
-    if not match["month"]:
-        return _parts_in_figures(match)
-    western = western_year(match["era"], match["of_era"]) if match["era"] else number_of(match["year"]) if match["year"] else None
-    return western, number_of(match["month"]), number_of(match["day"]) if match["day"] else None
-
-
-def _parts_in_figures(match: re.Match[str]) -> tuple[int | None, int, int] | None:
-    if match["y"]:
-        return int(match["y"]), int(match["m"]), int(match["d"])
-    if match["before_slash"]:
-        month, day = int(match["before_slash"]), int(match["after_slash"])
-        is_fraction = month < day <= _LARGEST_DENOMINATOR and not _SURELY_A_DAY.match(match["follows"])
-        return None if is_fraction else (None, month, day)
-    if match["american"]:
-        month, day, year = (int(number) for number in match["american"].split("/"))
-        return (year, day, month) if month > 12 else (year, month, day)
-    if _VERSION.search(match.string[max(match.start() - _VERSION_REACH, 0) : match.start()]):
-        return None
-    year, month, day = (int(number) for number in match["dotted"].split("."))
-    return year, month, day
-
-
-def _english_dates(text: str) -> Iterator[CalendarDate]:
-    if not _may_have_english_date(text):
-        return
-    for match in _ENGLISH_DATE.finditer(text):
-        form = next(form for form in (1, 2, 3) if match[f"month{form}"] or match[f"verb{form}"])
-        year = int(match[f"year{form}"]) if match[f"year{form}"] else None
-        may_be_verb = match[f"verb{form}"] and not year and not _ORDINAL_ENDING.search(match[0])
-        if may_be_verb and not _NO_COUNT_FOLLOWS.match(text, match.end()):
+def _english_dates(plain: str) -> Iterator[CalendarDate]:
+    for match in _ENGLISH_DATE.finditer(plain):
+        form = _form(match)
+        year, name = _number(match, f"year{form}"), match[f"month{form}"]
+        may_be_verb = name in _MAY_BE_VERBS and not year and not _ORDINAL_ENDING.search(match[0].replace(name, ""))
+        if may_be_verb and not _NO_COUNT_FOLLOWS.match(plain, match.end()):
             continue
-        month = MONTHS[(match[f"month{form}"] or match[f"verb{form}"]).lower()]
         if form == 2:
-            yield CalendarDate(year, month, None, match.start(), match.end())
+            yield CalendarDate(year, MONTHS[name], None, match.start(), match.end())
         else:
-            yield from _days_of_month(match, form, year, month)
-
-
-def _may_have_english_date(text: str) -> bool:
-    """A cheap check: most texts have no number."""
-    if not _DIGIT.search(text):
-        return False
-    plain = text.lower()
-    return any(month in plain for month in _MONTH_BEGINNINGS)
+            yield from _days_of_month(match, form, year, MONTHS[name])
 
 
 def _days_of_month(match: re.Match[str], form: int, year: int | None, month: int) -> Iterator[CalendarDate]:
@@ -202,7 +156,7 @@ def _days_of_month(match: re.Match[str], form: int, year: int | None, month: int
     else:
         spans = [(match.start(), match.end() if not others else first[1]), *others]
     for (start, end), number in zip(spans, [first, *others], strict=True):
-        day = int(re.sub("[a-z]", "", match.string[slice(*number)]))
+        day = int(match.string[slice(*number)].rstrip("stndrh"))
         yield CalendarDate(year, month, day, start, end, joined=(start, end) != spans[0])
 
 
@@ -344,31 +298,47 @@ class NamedDay:
     subtype: ClassVar = DAY
 
     name: str
+    aliases: tuple[str, ...]
     start: int
     end: int
-    aliases: tuple[str, ...] = ()
+
+
+class WrittenDates:
+    """A text, read once for its calendar dates: `days` tells which days they are as of the day on which it was told."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.plain, self._places = normalized_with_places(text)
+        self.dates = calendar_dates(self.plain)
+
+    def anchors(self, told_on: date | None) -> Anchors:
+        return anchors(self.plain, self.dates, told_on)
+
+    def days(self, told_on: date | None, known_direction: Direction | None = None) -> Iterator[NamedDay]:
+        """The days and months that the text names. `told_on`: the day on which it was told; where neither that nor an anchor is known, a date
+        without a year has none. `known_direction`: whether it is to come, where that is known otherwise than from the sentence."""
+        for day, written in self.days_in_plain(self.anchors(told_on), known_direction):
+            start, end = self._places[day.start], self._places[day.end]
+            others = [] if written.years_back is not None or written.joined else [self.text[start:end]]
+            aliases = dict.fromkeys(name for name in (*day.aliases, *others) if name != day.name)
+            yield replace(day, start=start, end=end, aliases=tuple(aliases))
+
+    def days_in_plain(self, anchored: Anchors, known_direction: Direction | None = None) -> Iterator[tuple[NamedDay, CalendarDate]]:
+        """The same with their places in `plain`, each with how it is written."""
+        own_days = {start: day for start, _, day in anchored.governing}
+        year = None
+        for index, written in enumerate(self.dates):
+            if written.start in own_days:
+                year = own_days[written.start].year
+            else:
+                year = _year_of(self.plain, self.dates, index, anchored.at(written.start), known_direction, year)
+            if (written.day is not None or year is not None) and is_date(year, written.month, written.day):
+                yield NamedDay(*_names(written, year), written.start, written.end), written
 
 
 def days(text: str, told_on: date | None, known_direction: Direction | None = None) -> Iterator[NamedDay]:
-    """The days and months that a text names. `told_on`: the day on which it was told; where neither that nor an anchor is known, a date
-    without a year has none. `known_direction`: whether it is to come, where that is known otherwise than from the sentence."""
-    dates = calendar_dates(text)
-    return days_with(text, dates, anchors(text, dates, told_on), known_direction)
-
-
-def days_with(text: str, dates: Sequence[CalendarDate], anchored: Anchors, known_direction: Direction | None = None) -> Iterator[NamedDay]:
-    """`days`, given the calendar dates of the text and its anchors."""
-    own_days = {start: day for start, _, day in anchored.governing}
-    year = None
-    for index, written in enumerate(dates):
-        if written.start in own_days:
-            year = own_days[written.start].year
-        else:
-            year = _year_of(text, dates, index, anchored.at(written.start), known_direction, year)
-        if (written.day is None and year is None) or not is_date(year, written.month, written.day):
-            continue
-        name, aliases = _names(text, written, year)
-        yield NamedDay(name, written.start, written.end, aliases)
+    """The days and months that a text names."""
+    return WrittenDates(text).days(told_on, known_direction)
 
 
 def day_called(name: str, reference_day: date | None, relation: str = "", other_end: str = "") -> NamedDay | None:
@@ -450,18 +420,14 @@ def _clause_after(text: str, dates: Sequence[CalendarDate], index: int, end: int
     return text[begin:end]
 
 
-def _names(text: str, written: CalendarDate, year: int | None) -> tuple[str, tuple[str, ...]]:
-    """The name and the aliases of a date: never a word that means another day tomorrow."""
+def _names(written: CalendarDate, year: int | None) -> tuple[str, tuple[str, ...]]:
+    """The name and the aliases of a date."""
     month, day = written.month, written.day
     if year is None:
-        name, others = f"{month}月{day}日", []
-    elif day is None:
-        name, others = f"{year}-{month:02}", [f"{year}年{month}月"]
-    else:
-        name, others = f"{year}-{month:02}-{day:02}", [f"{year}年{month}月{day}日", f"{month}月{day}日"]
-    if written.years_back is None and not written.joined:
-        others.append(text[written.start : written.end])
-    return name, tuple(dict.fromkeys(other for other in others if other != name))
+        return f"{month}月{day}日", ()
+    if day is None:
+        return f"{year}-{month:02}", (f"{year}年{month}月",)
+    return f"{year}-{month:02}-{day:02}", (f"{year}年{month}月{day}日", f"{month}月{day}日")
 
 
 def year_of_day(month: int, day: int, today: date, direction: Direction | None, weekday: int | None = None) -> int | None:

@@ -138,8 +138,12 @@ class Recognized:
 
 
 def recognize(text: str, table: Sequence[Expression] = IN_TEXTS) -> Recognized:
-    """All that may be a date in a text. Only expressions of which the text has a word are tried."""
-    plain = normalize(text)
+    """All that may be a date in a text."""
+    return recognized_in(normalize(text), table)
+
+
+def recognized_in(plain: str, table: Sequence[Expression] = IN_TEXTS) -> Recognized:
+    """The same of a normalized text. Only expressions of which it has a word are tried."""
     has, present, has_year = plain.__contains__, set(plain), _YEAR.search(plain) is not None
     tried = (
         entry for entry in table if (not entry.characters.isdisjoint(present) and any(map(has, entry.needs)) if entry.needs else has_year)

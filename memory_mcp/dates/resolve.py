@@ -312,16 +312,11 @@ SEPARATOR = bounded(
     rf"|(?<=\d)-(?=\d{{1,2}}/\d{{1,2}}\Z)|(?<={_NAME_ENDS})-(?={DAY_NAMES}|{MONTH_NAMES})"
 )
 _BESIDE = bounded(r"と|、|,|&|及び|(?<=[a-z\d]) and (?=.)")
-# A range with one end: what comes before or after its date, and which end of the date bounds it.
-_BOUNDS: list[tuple[re.Pattern[str], Callable[[TimeRange], TimeRange]]] = [
-    (bounded("(?:since|from|starting) (.+)|(.+?)(?:以降|以来|以後)"), lambda span: TimeRange(span.start, EVER.end)),
-    (bounded("after (.+)|(.+?)(?:より後|の後)"), lambda span: TimeRange(span.besides or span.end, EVER.end)),
-    (
-        bounded("(?:up )?(?:until|till|by|up to|through) (.+)|(.+?)(?:以前|まで)"),
-        lambda span: TimeRange(EVER.start, span.end, span.besides),
-    ),
-    (bounded("before (.+)|(.+?)(?:よりも?前|の前)"), lambda span: TimeRange(EVER.start, span.start)),
-]
+# A range with one end, which the word before or behind its date tells.
+_BOUNDS = bounded(
+    r"(?:(?P<since>since|from|starting)|(?P<after>after)|(?P<until>(?:up )?(?:until|till|by|up to|through))|(?P<before>before)) (?P<first>.+)"
+    r"|(?P<last>.+?)(?:(?P<since2>以降|以来|以後)|(?P<after2>より後|の後)|(?P<until2>以前|まで)|(?P<before2>よりも?前|の前))"
+)
 _HALF_A_DAY = timedelta(hours=12)
 _LATE = bounded("夜|晩|夕|午後|night|evening|afternoon|pm")
 _LONGEST_MONTH = timedelta(days=31, hours=1)  # October where clocks go back
@@ -337,12 +332,20 @@ def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     first, *last = (part.strip() for part in SEPARATOR.split(re.sub("^(?:from|between) ", "", plain), maxsplit=1))
     if last and (first or last[0]) and (both := _from_to(first, last[0], today, zone)):
         return both
-    for words, bound in _BOUNDS:
-        match = words.fullmatch(plain)
-        span = span_of_date((match[1] or match[2]).strip(), today, zone) if match else None
-        if span:
-            return bound(span)
-    return None
+    bound = _BOUNDS.fullmatch(plain)
+    span = span_of_date((bound["first"] or bound["last"]).strip(), today, zone) if bound else None
+    if not (bound and span):
+        return None
+    kinds = (name for name, word in bound.groupdict().items() if word and name not in ("first", "last"))
+    return _bounded_by(span, next(kinds).rstrip("2"))
+
+
+def _bounded_by(span: TimeRange, bound: str) -> TimeRange:
+    if bound == "since":
+        return TimeRange(span.start, EVER.end)
+    if bound == "after":
+        return TimeRange(span.besides or span.end, EVER.end)
+    return TimeRange(EVER.start, span.end, span.besides) if bound == "until" else TimeRange(EVER.start, span.start)
 
 
 def _from_to(first: str, last: str, today: date, zone: ZoneInfo) -> TimeRange | None:

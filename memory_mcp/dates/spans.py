@@ -83,32 +83,22 @@ def each_year(today: date, span_in: Callable[[int], DaySpan]) -> Iterator[DaySpa
             continue
 
 
-def _unit(whole: Callable[[date, int], DaySpan], rolling_start: Callable[[date, int], date]) -> "Unit":
-    def unit(today: date, count: int, rolling: bool = False) -> DaySpan:
-        return (rolling_start(today, count), today) if rolling else whole(today, count)
-
-    return unit
-
-
-# (today, count) → the calendar day, week, month or year `count` units ago; `rolling`: the days from then until today.
+# (today, count, rolling=False) → the calendar day, week, month or year `count` units ago; `rolling`: the days from then until today.
 Unit = Callable[..., DaySpan]
-_DAY = _unit(lambda today, n: day_of(days_back(today, n)), days_back)
-_WEEK = _unit(week_of, lambda today, n: days_back(today, 7 * n))
-_FORTNIGHT = _unit(lambda today, n: week_of(today, 2 * n), lambda today, n: days_back(today, 14 * n))
-_MONTH = _unit(months_back, same_day_of_month)
-_YEAR = _unit(lambda today, n: year_of(today.year - n), lambda today, n: same_day_of_month(today, 12 * n))
-UNITS: dict[str, Unit] = {
-    "日": _DAY,
-    "day": _DAY,
-    "night": _DAY,
-    "週": _WEEK,
-    "week": _WEEK,
-    "fortnight": _FORTNIGHT,
-    "月": _MONTH,
-    "month": _MONTH,
-    "年": _YEAR,
-    "year": _YEAR,
+
+
+def _unit(whole: Callable[[date, int], DaySpan], rolling_start: Callable[[date, int], date]) -> Unit:
+    return lambda today, count, rolling=False: (rolling_start(today, count), today) if rolling else whole(today, count)
+
+
+_UNITS: dict[str, Unit] = {
+    "日 day night": _unit(lambda today, n: day_of(days_back(today, n)), days_back),
+    "週 week": _unit(week_of, lambda today, n: days_back(today, 7 * n)),
+    "fortnight": _unit(lambda today, n: week_of(today, 2 * n), lambda today, n: days_back(today, 14 * n)),
+    "月 month": _unit(months_back, same_day_of_month),
+    "年 year": _unit(lambda today, n: year_of(today.year - n), lambda today, n: same_day_of_month(today, 12 * n)),
 }
+UNITS = {name: unit for names, unit in _UNITS.items() for name in names.split()}
 
 
 def narrowed(meanings: Sequence[Sequence[DaySpan]]) -> list[DaySpan]:
@@ -180,25 +170,43 @@ KANJI_NUMBER = "[一二三四五六七八九]?十[一二三四五六七八九]?|
 COUNT = rf"(\d{{1,3}}|an?|{'|'.join(sorted(_ENGLISH_NUMBERS[1:], key=len, reverse=True))})"
 
 _ERA_LETTERS = {"r": "令和", "h": "平成"}
-_ERA_YEAR = re.compile(
-    rf"({'|'.join(ERAS)})(\d{{1,2}}|元|[一二三四五六]?十?[一二三四五六七八九]?)年|(?<![a-z])([{''.join(_ERA_LETTERS)}])(\d{{1,2}})(?=[./年])"
-)
-YEAR_IN_KANJI = "[一二][〇一二三四五六七八九]{3}"
-_YEAR_IN_KANJI = re.compile(f"{YEAR_IN_KANJI}(?=年)")
-# 三月前 is three months ago; 数十日 and 百三十日 are so many days, 三日月 is the moon. Neither 五月雨 nor 一月半 contains a month of the year.
-_DAY_OR_MONTH = re.compile(
-    "(?<![〇一二三四五六七八九十百千数])"
-    "(?:(?:[一二三]?十[一二三四五六七八九]?|[一二三四五六七八九])(?=日(?!月(?!曜)))|(?:十[一二]?|[一二三四五六七八九])(?=月(?!前(?!半)|[間号雨蝿蠅目]|半(?!ば))))"
-)
-_SHORT_YEAR = re.compile(r"(?<![\d年])['’]?(\d\d)年(?=の?(?:\d{1,2}月|[春夏秋冬]))")
-# 3日ほど前 is 3日前ほど, 何日か前 is 数日前.
-_NOT_EXACTLY = re.compile("(?<=[日週間月年半数])(ほど|くらい|ぐらい|程度?|ばかり|近く)前")
-_SOME = re.compile("何(?=(?:日|週間?|[ヶケかカ箇]月|年)か前)(日|週間?|[ヶケかカ箇]月|年)か前")
-_BEFORE = re.compile("(?<=[日間月年半分])((?:ほど|くらい|ぐらい)?)まえ")
-_AFTER_NEXT = re.compile("(?<![いきしじびみりなかたらき])さ来(?=[週月年])")
-_SHORT_UNITS = re.compile(r"(?<=[\da] )(wk|yr|mo|hr)(?=s? (?:ago|back))")
+
+
+def _western_year(match: re.Match[str]) -> str:
+    era, year = match[1] or _ERA_LETTERS[match[3]], match[2] or match[4]
+    return f"{western_year(era, year)}{'年' if match[1] else ''}" if year else match[0]
+
+
+def _in_digits(match: re.Match[str]) -> str:
+    return str(number_of(match[0]))
+
+
 _LONG_UNITS = {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}
-_FROM_NOW = re.compile("(?:今日?|本日|現在)から(?=[^から]{1,8}前)")
+_KANJI_1_TO_9 = _KANJI_DIGITS[1:]
+# Of each spelling: a word that a text with it has, how it is written, and what it is written as.
+# fmt: off
+_SPELLINGS: list[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
+    (word, re.compile(pattern), written)
+    for word, pattern, written in (
+        ("さ来", "(?<![いきしじびみりなかたらき])さ来(?=[週月年])", "再来"),
+        ("", rf"({'|'.join(ERAS)})(\d{{1,2}}|元|[一二三四五六]?十?[{_KANJI_1_TO_9}]?)年|(?<![a-z])([rh])(\d{{1,2}})(?=[./年])", _western_year),
+        ("年", f"[一二][{_KANJI_DIGITS}]{{3}}(?=年)", _in_digits),
+        # 数十日 and 百三十日 are so many days, 三日月 is the moon.
+        ("日", f"(?<![{_KANJI_DIGITS}十百千数])(?:[一二三]?十[{_KANJI_1_TO_9}]?|[{_KANJI_1_TO_9}])(?=日(?!月(?!曜)))", _in_digits),
+        # 三月前 is three months ago; neither 五月雨 nor 一月半 contains a month of the year.
+        ("月", f"(?<![{_KANJI_DIGITS}十百千数])(?:十[一二]?|[{_KANJI_1_TO_9}])(?=月(?!前(?!半)|[間号雨蝿蠅目]|半(?!ば)))", _in_digits),
+        # Behind a kanji it is of another era: 天正10年6月2日.
+        ("年", r"(?<![\d年一-龥])['’]?(\d\d)年(?=の?(?:\d{1,2}月|[春夏秋冬]))", lambda match: str(1961 + (int(match[1]) - 61) % 100) + "年"),
+        (" ", r"(?<=[\da] )(?:wk|yr|mo|hr)(?=s? (?:ago|back))", lambda match: _LONG_UNITS[match[0]]),
+        ("まえ", "(?<=[日間月年半分])((?:ほど|くらい|ぐらい)?)まえ", r"\g<1>前"),
+        # 3日ほど前 is 3日前ほど, 何日か前 is 数日前.
+        ("前", "(?<=[日週間月年半数])(ほど|くらい|ぐらい|程度?|ばかり|近く)前", r"前\g<1>"),
+        ("前", "何(?=(?:日|週間?|[ヶケかカ箇]月|年)か前)(日|週間?|[ヶケかカ箇]月|年)か前", r"数\g<1>前"),
+        ("前", "(?:今日?|本日|現在)から(?=[^から]{1,8}前)", ""),
+    )
+]
+# fmt: on
+_CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u3099\u309a\uff9e\uff9f]*+")
 
 
 def named_group(pattern: str, name: str) -> str:
@@ -238,24 +246,46 @@ def spellings_of_year(year: int) -> list[str]:
 def normalize(text: str) -> str:
     """The text in NFKC, without upper case, and with the years and days of dates in digits. Years of two digits run from 1961 to 2060."""
     plain = unicodedata.normalize("NFKC", text).casefold().strip().removeprefix("西暦")
-    if "さ来" in plain:
-        plain = _AFTER_NEXT.sub("再来", plain)
-    plain = _ERA_YEAR.sub(_with_western_year, plain)
-    plain = _YEAR_IN_KANJI.sub(lambda match: str(number_of(match[0])), plain)
-    plain = _DAY_OR_MONTH.sub(lambda match: str(number_of(match[0])), plain)
-    plain = _SHORT_YEAR.sub(lambda match: f"{('20' if int(match[1]) <= 60 else '19')}{match[1]}年", plain)
-    if " ago" in plain or " back" in plain:
-        plain = _SHORT_UNITS.sub(lambda match: _LONG_UNITS[match[0]], plain)
-    if "まえ" in plain:
-        plain = _BEFORE.sub(r"\1前", plain)
-    if "前" not in plain:
-        return plain
-    plain = _SOME.sub(r"数\1前", _NOT_EXACTLY.sub(r"前\1", plain))
-    return _FROM_NOW.sub("", plain)
+    for word, pattern, written in _SPELLINGS:
+        if word in plain:
+            plain = pattern.sub(written, plain)
+    return plain
 
 
-def _with_western_year(match: re.Match[str]) -> str:
-    era, year = match[1] or _ERA_LETTERS[match[3]], match[2] or match[4]
-    if not year:
-        return match[0]
-    return f"{western_year(era, year)}" + ("年" if match[1] else "")
+def normalized_with_places(text: str) -> tuple[str, Sequence[int]]:
+    """The normalized text, and for each place of it, its end included, the place in the text itself."""
+    plain, places = _composed(text)
+    blanks = len(plain) - len(plain.lstrip())
+    blanks += len("西暦") if plain.startswith("西暦", blanks) else 0
+    end = max(len(plain.rstrip()), blanks)
+    plain, places = plain[blanks:end], places[blanks : end + 1]
+    for word, pattern, written in _SPELLINGS:
+        if word in plain:
+            plain, places = _replaced(plain, places, pattern, written)
+    return plain, places
+
+
+def _composed(text: str) -> tuple[str, Sequence[int]]:
+    """The text in NFKC and without upper case, and its places."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    if len(plain) == len(text) and (text.isascii() or unicodedata.is_normalized("NFC", text)):
+        return plain, range(len(text) + 1)
+    places: list[int] = []
+    for cluster in _CLUSTER.finditer(text):
+        places += [cluster.start()] * len(unicodedata.normalize("NFKC", cluster[0]).casefold())
+    places += [len(text)] * (len(plain) + 1 - len(places))
+    return plain, places
+
+
+def _replaced(
+    plain: str, places: Sequence[int], pattern: re.Pattern[str], written: str | Callable[[re.Match[str]], str]
+) -> tuple[str, Sequence[int]]:
+    parts: list[str] = []
+    moved: list[int] = []
+    end = 0
+    for match in pattern.finditer(plain):
+        new = match.expand(written) if isinstance(written, str) else written(match)
+        parts += plain[end : match.start()], new
+        moved += [*places[end : match.start()], *[places[match.start()]] * len(new)]
+        end = match.end()
+    return ("".join([*parts, plain[end:]]), [*moved, *places[end:]]) if end else (plain, places)

@@ -5,8 +5,8 @@ from datetime import date, timedelta
 from itertools import zip_longest
 
 from memory_mcp.dates.hours import part_of_span
-from memory_mcp.dates.mentions import TO, Anchors, NamedDay, anchors, calendar_dates, days_of_every_year, days_with
-from memory_mcp.dates.recognize import Named, Recognized, extent_of, is_range, recognize, to_day_of_month
+from memory_mcp.dates.mentions import TO, Anchors, NamedDay, WrittenDates, days_of_every_year
+from memory_mcp.dates.recognize import Named, Recognized, extent_of, is_range, recognized_in, to_day_of_month
 from memory_mcp.dates.spans import ONE_DAY, DaySpan, day_of, month_of
 from memory_mcp.dates.tense import direction, is_habit, sentence_around
 from memory_mcp.patterns import bounded
@@ -24,46 +24,44 @@ _BESIDE_DAY = bounded(r"(?:の?\s?(?:午前|午後|朝|昼|夕方|夜))?(?:の?\
 # 金曜は早く帰る may be so every week.
 _TOPIC = bounded("[はも]")
 _DAY_ALONE = bounded(r"(\d{1,2})日")
-# Calendar dates have capital letters in such names, which a normalized text has lost.
-_SHORT_MONTHS = "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
-_FIGURE = bounded("[0-9]")
-_MONTH_BESIDE_DAY = bounded(
-    rf"(?<![a-z])(?:{_SHORT_MONTHS})(?=\.?\s(?:the\s)?\d{{1,2}}(?:st|nd|rd|th)?(?:\s?[-–]\s?\d{{1,2}})?+(?![\d%]|:\d))"
-    rf"|(?<=\d )(?:{_SHORT_MONTHS})(?![a-z])"
-    r"|(?<![a-z])(?:march|may)(?=\s\d{1,2}(?:\s?[-–]\s?\d{1,2}(?:\s(?:in|at)\s|[.,:;!)]|\Z)|(?:st|nd|rd|th)?,?\s(?:19|20)\d\d))"
-    r"|(?<=\d )(?:march|may)(?=,?\s(?:19|20)\d\d)"
-)
 _DAY_OF_EVERY_YEAR = bounded(r"(\d+)月(\d+)日")
 # The sentence is about the day itself, and not about what was or will be on one of them. The zero stands for the day.
 _RECURS = bounded(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?: on)?)\s*\0|\0[はが]")
 
 
-def days_of_statement(text: str | Recognized, told_on: date | None) -> list[DaySpan]:
+class Statement(WrittenDates):
+    """The text of a memory, read once for all that its days need."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.recognized = recognized_in(self.plain[:READ_CHARACTERS])
+        self.may_name_days = bool(self.dates or self.recognized.matches)
+
+
+def days_of_statement(told: str | Statement, told_on: date | None) -> list[DaySpan]:
     """The spans of at most a month that a statement names, as meant on the local day on which it was told; at most ten.
 
     Its relative words count from the nearest date that governs them, else from `told_on`; where that is not known, they name nothing. A
     date that does not say of which year it is, is the next or the last one by the tense of its sentence; without one it is the current
     one, such as 8月 in August, or none. A day of every year, such as a birthday, is the last one and those of the next years.
     """
-    recognized = recognize(text[:READ_CHARACTERS]) if isinstance(text, str) else text
-    if not (recognized.matches or _FIGURE.search(recognized.plain)):
+    told = Statement(told) if isinstance(told, str) else told
+    if not told.may_name_days:
         return []
-    plain = _with_capitals(recognized.plain)
-    dates = calendar_dates(plain)
-    anchored = anchors(plain, dates, told_on)
-    named = sorted(
-        [*_dated(plain, [*days_with(plain, dates, anchored)], anchored), *_others(recognized, anchored)], key=lambda each: each[:2]
+    anchored = told.anchors(told_on)
+    dated = (
+        Named(day.start, day.end, _spans_named(told.plain, day, anchored.at(day.start)), None) for day, _ in told.days_in_plain(anchored)
     )
     taken, free = 0, []
-    for each in named:  # a calendar date and what overlaps it
-        if each.start >= taken:
+    for each in sorted([*dated, *_others(told.recognized, anchored)], key=lambda each: each[:2]):  # a calendar date and what overlaps it
+        if taken <= each.start < READ_CHARACTERS:
             free.append(each)
             taken = each.end
-    spans = dict.fromkeys(span for each in _with_ranges(recognized.plain, free) for span in each.spans)
+    spans = dict.fromkeys(span for each in _with_ranges(told.plain, free) for span in each.spans)
     return [span for span in spans if span[1] - span[0] <= LONGEST_SPAN][:SPANS_LIMIT]
 
 
-def day_of_telling(text: str, happened_on: date, stored_on: date) -> date:
+def day_of_telling(told: Statement, happened_on: date, stored_on: date) -> date:
     """The local day from which the words of a text are counted: the day on which it was stored, or an earlier one on which it happened.
 
     A diary or a chat that is imported tells of its own day, 「昨日はカレー」 of the one before. What is stored with the day on which it happened is
@@ -71,19 +69,9 @@ def day_of_telling(text: str, happened_on: date, stored_on: date) -> date:
     """
     if happened_on >= stored_on:
         return stored_on
-    recognized = recognize(text[:READ_CHARACTERS])
-    as_of_then = days_of_statement(recognized, happened_on)
-    as_of_now = set(days_of_statement(recognized, stored_on)).difference(as_of_then) if as_of_then else ()
+    as_of_then = days_of_statement(told, happened_on)
+    as_of_now = set(days_of_statement(told, stored_on)).difference(as_of_then) if as_of_then else ()
     return stored_on if any(first <= happened_on < after for first, after in as_of_now) else happened_on
-
-
-def _with_capitals(plain: str) -> str:
-    return _MONTH_BESIDE_DAY.sub(lambda match: match[0].capitalize(), plain) if _FIGURE.search(plain) else plain
-
-
-def _dated(plain: str, days: Sequence[NamedDay], anchored: Anchors) -> Iterator[Named]:
-    for day in days:
-        yield Named(day.start, day.end, _spans_named(plain, day, anchored.at(day.start)), None)
 
 
 def _others(recognized: Recognized, anchored: Anchors) -> Iterator[Named]:

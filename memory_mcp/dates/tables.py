@@ -268,8 +268,7 @@ DAYS_AND_MONTHS = [
         "先月の17日", "来月3日", needs="月"),
     row(MONTH, r"(?<!\d)(\d{1,2})月(?![\d間号])", lambda m, t: _month_in_each_year(t, int(m[1])), "10月", "十月", needs="月"),
     row(DAY, rf"(?<![a-z])(?P<last>last\s+)?{named_group(MONTH_NAME, 'month')}\s+(?:the\s+)?{named_group(_DAY, 'day')}(?!\d)"
-        r"(?:,?\s+(?P<year>\d{4}))?",
-        _english_day, "October 17, 2025", "October 17", "Oct 17th", "last October 17", needs=_MONTHS_NEED),
+        r"(?:,?\s+(?P<year>\d{4}))?", _english_day, "October 17, 2025", "October 17", "Oct 17th", "last October 17", needs=_MONTHS_NEED),
     row(DAY, rf"(?<![a-z\d])(?:the\s+)?{named_group(_DAY, 'day')}(?:\s+of)?(?P<last>\s+last)?\s+{named_group(MONTH_NAME, 'month')}(?![a-z])"
         r"(?:,?\s+(?P<year>\d{4}))?", _english_day, "17 October 2025", "17 Oct", "the 17th of October", "the 17th of last October",
         needs=_MONTHS_NEED),
@@ -280,12 +279,10 @@ DAYS_AND_MONTHS = [
     row(MONTH, rf"(?<![a-z])(last|this|next) year(?:'s|’s| in)? {MONTH_NAME}(?![a-z])",
         lambda m, t: [month_of(t.year - _ENGLISH_BACK[m[1]], MONTHS[m[2]])], "last year's October", needs="year"),
     row(MONTH, rf"(?<![a-z])last\s+{MONTH_NAME}(?![a-z])", lambda m, t: [months_back(t, (t.month - MONTHS[m[1]] - 1) % 12 + 1)],
-        "last October",
-        needs="last"),
+        "last October", needs="last"),
     row(MONTH, rf"(?<![a-z])(this|next)\s+(?:(?!mar|may){MONTH_NAME}|(march|mar|may)(?=\s*(?:[?.,!;:]|\Z)))",
         lambda m, t: [month_of(t.year + (m[1] == "next" and MONTHS[m[2] or m[3]] <= t.month), MONTHS[m[2] or m[3]])], "this October",
-        "next May",
-        needs="this next"),
+        "next May", needs="this next"),
 ]
 QUARTERS = [
     row(QUARTER, r"(?<![a-z\d])(?:q([1-4])|(first|second|third|fourth) quarter)(?:\s+(?:of\s+)?|/|-)?(\d{4})(?!\d)",
@@ -294,8 +291,7 @@ QUARTERS = [
         "2024年第1四半期", "2024 Q1", needs="q 第"),
     row(QUARTER, r"(?<![a-z\d])h(?P<a>[12])\s?(?P<b>\d{4})(?!\d)|(?<!\d)(?P<c>\d{4})\s?h(?P<d>[12])(?![a-z\d])",
         lambda m, t: [_months_from_to(int(m["b"] or m["c"]), int(m["a"] or m["d"]) * 6 - 5, int(m["a"] or m["d"]) * 6)], "H1 2025",
-        "2025H1",
-        needs="h1 h2"),
+        "2025H1", needs="h1 h2"),
     row(QUARTER, "([今前先来])四半期|(?<![a-z])(last|previous|this|next) quarter(?![a-z])",
         lambda m, t: [_quarter_back(t, _QUARTERS_BACK.get(m[1] or m[2], 0))], "前四半期", "last quarter", needs="四半期 quarter"),
 ]
@@ -418,8 +414,12 @@ def _this_day(match: re.Match[str], today: date) -> list[DaySpan]:
 _UNIT_NAMES = {"日": "day", "週": "week", "月": "month", "年": "year"}
 
 
-def _back(today: date, unit: str, counts: Sequence[int]) -> list[DaySpan]:
+def _back(today: date, unit: str, counts: Sequence[int], *, exactly: bool, as_moment: bool) -> list[DaySpan]:
     """So many units ago; with two counts, in whichever order, all between them."""
+    if exactly:
+        return [_then(today, _UNIT_NAMES.get(unit, unit), counts[0], exactly=True)]
+    if as_moment and len(counts) == 1:
+        return [UNITS[unit](today, counts[0], rolling=True)]
     return [(UNITS[unit](today, max(counts))[0], UNITS[unit](today, min(counts))[1])]
 
 
@@ -428,24 +428,20 @@ def _japanese_ago(match: re.Match[str], today: date, *, as_moment: bool = False)
     counts = [number_of(match[name]) for name in ("n", "n2") if match[name]] or [2, 6]
     if match["half"]:
         unit, counts = "月", [counts[0] * 12 + 6]
-    if match["today"] or match["then"]:
-        return [_then(today, _UNIT_NAMES[unit], counts[0], exactly=bool(match["today"]))]
-    return _back(today, unit, counts) if not as_moment or len(counts) > 1 else [UNITS[unit](today, counts[0], rolling=True)]
+    if match["then"]:
+        return [_then(today, _UNIT_NAMES[unit], counts[0], exactly=False)]
+    return _back(today, unit, counts, exactly=bool(match["today"]), as_moment=as_moment)
 
 
 def _english_ago(match: re.Match[str], today: date, *, as_moment: bool = False) -> list[DaySpan]:
-    unit, first = match["unit"] or (match["half"] and "month") or match["bare"], match["n"] and number_of(match["n"])
+    unit, first = match["unit"] or (match["half"] and "month") or match["bare"], number_of(match["n"]) if match["n"] else 1
     if match["half"]:
-        counts = [(first or 0) * 12 + 6]
-    elif match["few"]:
-        counts = [2, 6]
-    elif match["couple"]:
-        counts = [2, 3]
+        counts = [first * 12 + 6]
+    elif match["few"] or match["couple"]:
+        counts = [2, 6 if match["few"] else 3]
     else:
-        counts = [first or 1, *([number_of(match["n2"])] if match["n2"] else []), *([(first or 1) + 1] if match["so"] else [])]
-    if match["today"]:
-        return [_then(today, unit, counts[0], exactly=True)]
-    return _back(today, unit, counts) if not as_moment or len(counts) > 1 else [UNITS[unit](today, counts[0], rolling=True)]
+        counts = [first, *([number_of(match["n2"])] if match["n2"] else []), *([first + 1] if match["so"] else [])]
+    return _back(today, unit, counts, exactly=bool(match["today"]), as_moment=as_moment)
 
 
 def _later(match: re.Match[str], today: date, *, as_moment: bool = False) -> list[DaySpan]:
@@ -501,33 +497,27 @@ LATELY = [
         rf"|couple(?: of)?) {_UNIT.format('u2')}"
         r"|past (?P<u3>day|week|month|year)|(?:the|this) last (?P<u4>week|fortnight|month|year)(?!['’]| of)"
         r"|(?:in|within|over|during) the last (?P<u5>day)(?!['’]| of)|(?:last|past) (?P<n6>half) (?:a )?(?P<u6>year))(?![a-z])",
-        lambda m, t: [UNITS["月"](t + ONE_DAY, 6, rolling=True)] if m["n6"] else _until_today(m, t),
-        "the last 3 days", "past two weeks", "the last few days", "past week", "the last month", "within the last day",
-        needs="last past within"),
+        lambda m, t: [UNITS["月"](t + ONE_DAY, 6, rolling=True)] if m["n6"] else _until_today(m, t), "the last 3 days", "past two weeks",
+        "the last few days", "past week", "the last month", "within the last day", needs="last past within"),
 ]
 LONG_AGO = [
     row(AGO, rf"(?P<then>{_NEAR_YEARS}|先月|[先来]週)の(?:(?P<exactly>今日)|今(?:ごろ|頃|時分)|同じ(?:頃|ころ|時期))|(?<![a-z])this time last (?P<unit>year"
-        rf"|month|week)",
-        _this_day, "おととしの今日", "一昨年の今頃", "去年の今日", "去年の今頃", "先月の今日", "先週の今日", "来週の今日", "this time last year",
+        rf"|month|week)", _this_day, "おととしの今日", "一昨年の今頃", "去年の今日", "去年の今頃", "先月の今日", "先週の今日", "来週の今日", "this time last year",
         "this time last month", needs="の今 の同じ this"),
     row(AGO, rf"(?:数|(?P<n>{_NUMBER})(?:[ヶケかカ箇]?月?[、,~〜・-](?P<n2>{_NUMBER}))?)(?:(?P<unit>[日週年])間?|(?<=数)[ヶケかカ箇]月|(?<!数)[ヶケかカ箇]?月)"
-        r"(?P<half>(?<=年)半)?前(?![後半])(?:の?(?P<today>今日)|の(?P<then>今(?:ごろ|頃|時分)|同じ(?:頃|ころ|時期)))?", _japanese_ago,
-        "3日前", "二週間前", "今から3日前", "2、3日前", "2か月前", "2、3か月前", "1年半前", "数日前", "何日か前", "2週間前の今日", "3か月前の今日", "3年前の今日",
-        needs="前", counted=_as_moment(_japanese_ago)),
-    row(AGO, "半年(?:ほど|くらい)?前|(?P<one>ひと月前)|(?P<two>ふた月前)", lambda m, t: [months_back(t, 1 if m["one"] else 2 if m["two"] else 6)],
-        "半年前", "ひと月前", "ふた月前", needs="前",
-        counted=lambda m, t: [day_of(same_day_of_month(t, 1 if m["one"] else 2 if m["two"] else 6))]),
+        r"(?P<half>(?<=年)半)?前(?![後半])(?:の?(?P<today>今日)|の(?P<then>今(?:ごろ|頃|時分)|同じ(?:頃|ころ|時期)))?", _japanese_ago, "3日前", "二週間前", "今から3日前",
+        "2、3日前", "2か月前", "2、3か月前", "1年半前", "数日前", "何日か前", "2週間前の今日", "3か月前の今日", "3年前の今日", needs="前", counted=_as_moment(_japanese_ago)),
+    row(AGO, "半年(?:ほど|くらい)?前|(?P<one>ひと月前)|(?P<two>ふた月前)", lambda m, t: [months_back(t, 1 if m["one"] else 2 if m["two"] else 6)], "半年前",
+        "ひと月前", "ふた月前", needs="前", counted=lambda m, t: [day_of(same_day_of_month(t, 1 if m["one"] else 2 if m["two"] else 6))]),
     row(AGO, "半月前", lambda m, t: [_around(t - timedelta(days=15), 2)], "半月前", needs="前"),
     row(AGO, "(?<![a-z])half a year ago", lambda m, t: [months_back(t, 6)], "half a year ago", needs="ago",
         counted=lambda m, t: [day_of(same_day_of_month(t, 6))]),
     row(AGO, rf"(?<![a-z\d])(?:(?:(?P<n>{_COUNT})(?:(?: or |-| to )(?P<n2>{_COUNT}))?|(?P<few>(?:an? )?(?:few|several)|some)"
         rf"|(?P<couple>(?:a )?couple(?: of)?))\s+"
         rf"(?:(?P<half>years? and a half|and a half years)|{_UNIT.format('unit')}(?P<so> or (?:two|three|so))?)|(?P<bare>week|fortnight"
-        rf"|month|year))"
-        r"\s+(?:ago|back)(?P<today> today)?(?![a-z])", _english_ago, "two or three weeks ago", "one and a half years ago",
-        "a week or so ago",
-        "a couple of weeks ago", "a few days ago", "3 days ago", "two weeks back", "fortnight ago", "a year ago today", needs="ago back",
-        counted=_as_moment(_english_ago)),
+        rf"|month|year))" r"\s+(?:ago|back)(?P<today> today)?(?![a-z])", _english_ago, "two or three weeks ago", "one and a half years ago",
+        "a week or so ago", "a couple of weeks ago", "a few days ago", "3 days ago", "two weeks back", "fortnight ago", "a year ago today",
+        needs="ago back", counted=_as_moment(_english_ago)),
 ]
 NEAR_DAYS = [
     row(NEAR, numbered(_NEAR_DAYS.values(), "d"), lambda m, t: [day_of(t + timedelta(days=chosen(m, "d", _NEAR_DAYS)))],
@@ -538,8 +528,7 @@ NEAR_DAYS = [
 BEFORE_LAST = [
     row(FROM_NOW, rf"(?<![a-z])(?:the )?(?P<unit>month|year) (?P<which>{'|'.join(_BEFORE_LAST)})",
         lambda m, t: [UNITS[m["unit"]](t, _BEFORE_LAST[m["which"]])], "the month after next", "the year after next",
-        "the month before last",
-        "the year before last", needs="month year"),
+        "the month before last", "the year before last", needs="month year"),
 ]
 MONTHS_AND_YEARS = [
     row(FROM_NOW, f"({_NEAR_MONTHS})|({_NEAR_YEARS})|(?<![a-z])(last|previous|this|next) (month|year)",
@@ -689,12 +678,10 @@ NAMED_WEEKDAYS = [
 ENGLISH_WEEKS = [
     row(WEEK, rf"(?<![a-z])(?:the )?week(end)? ({'|'.join(_BEFORE_LAST)})",
         lambda m, t: [(_weekend if m[1] else week_of)(t, _BEFORE_LAST[m[2]])], "the weekend after next", "the week after next",
-        "the weekend before last",
-        "the week before last", needs="week"),
+        "the weekend before last", "the week before last", needs="week"),
     row(WEEK, "(?<![a-z])(?:the|this) past weekend", lambda m, t: [_latest_weekend(t)], "this past weekend", needs="weekend"),
-    row(WEEK, "(?<![a-z])(last|previous|this|next) week(?:(end)|(?! of))", lambda m, t: [(_weekend if m[2] else week_of)(t,
-        WEEKS_BACK[m[1]])],
-        "last weekend", "last week", needs="week"),
+    row(WEEK, "(?<![a-z])(last|previous|this|next) week(?:(end)|(?! of))",
+        lambda m, t: [(_weekend if m[2] else week_of)(t, WEEKS_BACK[m[1]])], "last weekend", "last week", needs="week"),
 ]
 SINCE_WEEKDAY = row(WEEKDAY_KIND, rf"(?<![a-z])since {WEEKDAY}", lambda m, t: [(_latest_weekday(t, m[1])[0][0], t + ONE_DAY)],
     "since Friday", needs="since")
@@ -709,8 +696,7 @@ WEEKS_LATER = [
 WEEKDAYS_ALONE = [
     row(WEEKDAY_ALONE_KIND, f"前の?{_JAPANESE_WEEKDAY}", lambda m, t: _weekday_before(t, m[1]), "前の金曜", needs="曜"),
     row(WEEKDAY_ALONE_KIND, rf"{_JAPANESE_WEEKDAY}|(?<![a-z]){WEEKDAY}", lambda m, t: _latest_weekday(t, m[1] or m[2]), "金曜", "Friday",
-        recurs_after=(6,),
-        needs=_NEED_WEEKDAY),
+        recurs_after=(6,), needs=_NEED_WEEKDAY),
 ]
 WEEKENDS_ALONE = [
     row(WEEKDAY_ALONE_KIND, "前の?週末", lambda m, t: [_weekend(t, 1)], "前の週末", needs="週末"),
@@ -722,11 +708,9 @@ DAYS_OF_SENTENCES = [
     row(WEEKDAY_KIND, rf"(?<![毎隔翌各週月年第前日(・]|[\d一二三四五])(?<![毎隔翌各週月年前後初みの日]の)(?<!その)(?<!ある)([{WEEKDAY_NAMES}])曜(?:日(?!曜))?{_AFTER_A_WEEKDAY}"
         rf"|(?<![a-z(-])(?<!\d )(?<!\d, ){_NO_NAMES}{_WHOLE_WEEKDAY}(?!,? (?:the )?\d(?!\d?(?::\d| ?[ap]m))"
         rf"|,? (?:{_SHORT_MONTH_NAMES})|'s)(?:\s(?:early )?(?:morning|afternoon|evening|night)(?!s))?(?! live| lights| (?:morn|after"
-        rf"|even)|s)"
-        rf"(?:{NO_COUNT}|(?=\s\d{{1,2}}(?::\d\d|\s?[ap]\.?m))|(?<=\bon ......)(?![a-z])|(?<=\bon .......)(?![a-z])"
-        rf"|(?<=\bon ........)(?![a-z])|(?<=\bon .........)(?![a-z]))",
-        lambda m, t: _around_today(t, WEEKDAYS[m[1] or m[2][:3]]), "金曜に何があった？", "金曜の予定は？", "What happened on Friday?", "What's on Friday?",
-        needs="曜 day", is_alone=True),
+        rf"|even)|s)(?:{NO_COUNT}|(?=\s\d{{1,2}}(?::\d\d|\s?[ap]\.?m))|(?<=\bon ......)(?![a-z])|(?<=\bon .......)(?![a-z])"
+        rf"|(?<=\bon ........)(?![a-z])|(?<=\bon .........)(?![a-z]))", lambda m, t: _around_today(t, WEEKDAYS[m[1] or m[2][:3]]),
+        "金曜に何があった？", "金曜の予定は？", "What happened on Friday?", "What's on Friday?", needs="曜 day", is_alone=True),
     row(WEEK, rf"(?<![毎隔翌各先今来のる週])(?:週末|土日){_AFTER_A_WEEKDAY}|(?<![a-z])(?<!after )(?<!before )the weekend(?! (?:before|after"
         rf"|when)){NO_COUNT}",
         lambda m, t: [_weekend(t, 0), _latest_weekend(t)], "週末は何してた？", "週末の予定は？", "What did I do on the weekend?", needs="週末 土日 weekend",
@@ -797,6 +781,5 @@ SEASON_OF_YEAR = row(SEASON,
     rf"|(?<![a-z\d])(?P<count>{_COUNT}) (spring|summer|autumn|fall|winter)s? ago", _season_of_year,
     "去年の夏", "一昨昨年の夏", "2年前の夏", "昨秋", "last summer", "summer before last", "summer of 2024", "two summers ago", needs=_NEED_SEASON)
 SEASON_ALONE = row("seasons, as an argument", rf"{_JAPANESE_SEASON}|(?<![a-z])(?:in |during )?(?:the )?{_ENGLISH_SEASON}", _season_alone,
-    "夏", "winter",
-    needs=_NEED_SEASON)
+    "夏", "winter", needs=_NEED_SEASON)
 # fmt: on

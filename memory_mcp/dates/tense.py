@@ -58,13 +58,12 @@ _UNCLEAR = bounded(
 )
 _ABOUT_IT = bounded(r"^の(?!\s?[朝昼夕夜晩午])[^はがも、]*を")
 _CONTRAST = bounded(r"(?:のに|けど|けれど|(?<=[たいだるう])が)[、\s]*(?P<rest>[^。]*)$")
-_PLANS = bounded(PLANNED)
+_PLANS = bounded(rf"{PLANNED}|次の?|次回|今度|もうすぐ|楽しみ")
 _HAPPENS_ON = bounded(rf"(?:{EVENTS})(?:は|が|の日は|日は|も|[、\s:])[、\s]*$")
 _PLAIN = bounded(rf"^{_BESIDE_DAY}(?:に|から|で|まで)?(?:です|だ)?(?:よ|ね|から|ので)?\s*(?:$|、)")
 _IS_THE_DAY = bounded(rf"^{_BESIDE_DAY}(?:(?:は|が|に|から|も|、|\s)[^、]{{0,20}}?)?(?:{EVENTS})日?(?:です|だ)?(?:よ|ね|から|ので)?\s*$")
 _SINCE = bounded(r"^(?:以来|から[^、]*[てで]い?(?:る|ます|ない))")
 _LATELY = bounded("先日|この前|前回|最後に|初めて|昨日")
-_NEXT_TIME = bounded("次の?|次回|今度|もうすぐ|楽しみ")
 
 _ENGLISH = bounded(
     r"\b(?:(?P<was>(?:was|were) (?:due|going to|supposed to|scheduled|planned)|(?:should|could|would) have|had (?:planned|scheduled"
@@ -87,14 +86,6 @@ _ENGLISH = bounded(
     re.IGNORECASE,
 )
 _BY = bounded(r"\b(?:by|until|till|before)\s*$", re.IGNORECASE)
-# A sentence without a verb: dentist on Friday.
-_EVENT_ON = bounded(
-    r"\b(?:dentist|doctor|vet|surgery|exams?|test|interview|meeting|call|concert|gig|wedding|funeral|party|flight|trip|dinner|lunch"
-    r"|brunch|haircut"
-    r"|check-?up|match|game|recital|conference|presentation|demo|delivery|viewing)(?: (?:with|at|in|for|to) [a-z' ]{1,30}?)?(?: on|,"
-    r"|:)?(?: the)?\s*$",
-    re.IGNORECASE,
-)
 _SINCE_IN_ENGLISH = bounded(r"\bsince\s*$", re.IGNORECASE)
 _ENGLISH_CLAUSE = bounded(r"[,;:]|\b(?:but|who|so|because)\b", re.IGNORECASE)
 _KANA, _WORD = bounded("[\u3041-\u30ff]"), bounded("[A-Za-z]{2}")
@@ -198,7 +189,7 @@ def _without_a_verb(before: str, after: str) -> Direction | None:
     if _UNCLEAR.search(after):
         return None
     happens = (_HAPPENS_ON.search(before) and _PLAIN.match(after)) or _IS_THE_DAY.match(after)
-    return "next" if happens or _PLANS.search(here) or _NEXT_TIME.search(here) else None
+    return "next" if happens or _PLANS.search(here) else None
 
 
 def _english(before: str, after: str) -> Direction | None:
@@ -207,7 +198,6 @@ def _english(before: str, after: str) -> Direction | None:
         return "last"
     near = _ENGLISH_CLAUSE.split(before)[-1], _ENGLISH_CLAUSE.split(after)[0]
     for left, right in (near, (before, after)):
-        verbs = [*reversed(list(_ENGLISH.finditer(left))), *_ENGLISH.finditer(right)]
-        if verbs:
-            return "next" if verbs[0]["plan"] else None if _BY.search(left) else "last"
-    return "next" if _BY.search(before) or _EVENT_ON.search(before) else None
+        if verb := next(iter([*reversed(list(_ENGLISH.finditer(left))), *_ENGLISH.finditer(right)]), None):
+            return "next" if verb["plan"] else None if _BY.search(left) else "last"
+    return "next" if _BY.search(before) else None

@@ -2,22 +2,18 @@
 
     asked = analysis("昨日おちゃを飲んだ？")
     asked.query_tokens, asked.synonyms, asked.is_question
-    asked.dates(now, zone), asked.without_dates(now, zone).query_tokens
+    asked.recognized, asked.date_expressions(today)
 
 The steps of a search, and those that store a memory, pass an `Analysis` on instead of a text. The last short texts are kept, so that a
 question and the words of it are read once however many steps need them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, overload
-from zoneinfo import ZoneInfo
 
 from memory_mcp.dates.recognize import Named, Recognized, dates_asked, recognize
-from memory_mcp.dates.resolve import times_of
-from memory_mcp.dates.statements import LONGEST_SPAN
-from memory_mcp.domain import TimeRange
 from memory_mcp.language import speakers
 from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.language.sentences import sentences_of
@@ -156,22 +152,6 @@ class Analysis:
     def date_expressions(self, today: date, *, upcoming: bool = False) -> Sequence[Named]:
         """The dates that it asks for, with their places in `recognized.plain`."""
         return self._found("expressions", today, upcoming, find=lambda: dates_asked(self.recognized, today, upcoming=upcoming))
-
-    def dates(self, now: datetime, zone: ZoneInfo, *, upcoming: bool = False) -> Sequence[TimeRange]:
-        """The spans in UTC that it names. With `upcoming`, a date without a year is also the next one."""
-        named = self.date_expressions(now.astimezone(zone).date(), upcoming=upcoming)
-        return times_of(self.recognized, named, now, zone)
-
-    def words_of_dates(self, now: datetime, zone: ZoneInfo) -> Sequence[str]:
-        """The words by which it names dates."""
-        plain = self.recognized.plain
-        return [plain[found.start : found.end].strip() for found in self.date_expressions(now.astimezone(zone).date())]
-
-    def without_dates(self, now: datetime, zone: ZoneInfo, longest: timedelta = LONGEST_SPAN) -> "Analysis":
-        """The text without the dates in it that last at most `longest`."""
-        expressions = self.date_expressions(now.astimezone(zone).date())
-        short = [found for found in expressions if all(end - start <= longest for start, end in found.spans)]
-        return analysis(self.recognized.without(short)) if short else self
 
     def _found(self, *key: Any, find: Callable[[], _Part]) -> _Part:
         """What was found for these days, of which the last few are kept."""

@@ -23,7 +23,8 @@ _TYPES = {word: type_ for type_, words in _WORDS.items() for word in words.split
 def type_of_word(word: str, types: Collection[str]) -> str | None:
     """The type with this name, or for which this is another word; None where there is none.
 
-    `types`: display names by type, or type names alone. The list of names may be incomplete, so other words are recognized with a mapping only.
+    `types`: display names by type, or type names alone. The list of names may be incomplete, so other words are recognized with a mapping
+    only.
     """
     wanted = word.strip().casefold()
     for known in types:

@@ -51,7 +51,9 @@ def normalized_length(text: str) -> int:
 
 
 def is_invisible(name: str) -> bool:
-    """Whether a name has only invisible characters: blanks, direction marks, control characters. Characters unknown to Python count as visible."""
+    """Whether a name has only invisible characters: blanks, direction marks, control characters. Characters unknown to Python count as
+    visible.
+    """
     return all(unicodedata.category(character) in _INVISIBLE for character in fold(name))
 
 

@@ -52,7 +52,9 @@ def synonyms(query: str) -> list[Synonyms]:
 
 
 def is_word(text: str) -> bool:
-    """Whether the dictionaries have a word, a Japanese one as it is written, an English one in any of its forms: it is hardly a name then."""
+    """Whether the dictionaries have a word, a Japanese one as it is written, an English one in any of its forms: it is hardly a name
+    then.
+    """
     dictionary = _dictionary()
     return dictionary is not None and (normalise(text) if is_japanese(text) else phrase_as_written(text)) in dictionary
 

@@ -1,7 +1,7 @@
 """Deduplication: decides whether a draft is new, already known, or an edit of the memory with its key.
 
-Reading a file again must neither duplicate a memory nor undo later changes. So a draft equal to an earlier state of its memory is already known;
-only one with other content is an edit.
+Reading a file again must neither duplicate a memory nor undo later changes. So a draft equal to an earlier state of its memory is already
+known; only one with other content is an edit.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Merges memories into one of them on request, and undoes a merge completely.
 
-The kept memory gets all tags and the greatest importance. The others move to the trash, and the kept one replaces them, also as the successor
-of what they had replaced. The changes are recorded in one row for each memory, under one operation_id.
+The kept memory gets all tags and the greatest importance. The others move to the trash, and the kept one replaces them, also as the
+successor of what they had replaced. The changes are recorded in one row for each memory, under one operation_id.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,5 @@
-"""The steps of storing a memory: redact → split → one transaction (deduplicate; memory, chunks, lexical rows, entities and relations, operation,
-queue row) → log → similar memories.
+"""The steps of storing a memory: redact → split → one transaction (deduplicate; memory, chunks, lexical rows, entities and relations,
+operation, queue row) → log → similar memories.
 
 An answer means that the memory is on the disk and can be found.
 """
@@ -37,7 +37,8 @@ from memory_mcp.tracing import span, spanned
 logger = logging.getLogger(__name__)
 
 EDITED = "edited in an imported file"
-# Nearly equal memories are reported, and the new one is stored all the same: the least Jaccard index of the tokens, and the most that are reported.
+# Nearly equal memories are reported, and the new one is stored all the same: the least Jaccard index of the tokens, and the most that are
+# reported.
 SIMILARITY_FLOOR, SIMILAR_LIMIT = 0.7, 5
 # Nearly equal texts share nearly all tokens, so a few rare ones find them: the limits of tokens, and of rows for each token.
 LOOKUP_TOKENS, LOOKUP_ROWS = 12, 200
@@ -75,8 +76,9 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
 
 @spanned("similar")
 def _compared(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ...], tuple[str, ...]]:
-    """Current memories nearly equal to a new one, and the keys of others that replace the same predecessor. The memory is stored already, so a failure here
-    is only logged."""
+    """Current memories nearly equal to a new one, and the keys of others that replace the same predecessor. The memory is stored
+    already, so a failure here is only logged.
+    """
     try:
         with persona.database.read() as connection:
             rivals = replacements.successors(connection, draft.supersedes) if draft.supersedes else []
@@ -158,8 +160,9 @@ def _store(
 
 
 def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int, datetime | None]:
-    """Adds the new relations of a repeated write to the stored memory, and what it replaces, extends its expiry if the write's is later, and records the
-    repetition. Returns the operation, the number of added relations, and when the memory expires."""
+    """Adds the new relations of a repeated write to the stored memory, and what it replaces, extends its expiry if the write's is later,
+    and records the repetition. Returns the operation, the number of added relations, and when the memory expires.
+    """
     memory = memories.by_keys(connection, [key])[key]
     added = entity_linking.add_missing_relations(connection, memory.id, draft.relations, now) if draft.relations else ()
     after: dict[str, Any] = {}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from memory_mcp import lexicon
 from memory_mcp.characters import HAN
 from memory_mcp.dates.mentions import calendar_dates
 from memory_mcp.dates.recognize import Named, Recognized
@@ -49,16 +50,9 @@ EMPTY_JAPANESE = (
     r"です|でした|だった|ん?だっけ|っけ|だろう|でしょう|かな|教えて|聞かせて|話(?:した|して|す)?|会話|おしゃべり|言(?:った|って)|最後|覚えてる?|思い出して|ください|くれる?|"
     r"こと|事|もの|出来事|ニュース|私|僕|俺|わたし|あなた|君|みんな|大事|大切|主な|全部|まだ|残って|入って|ほか(?:に)?|他(?:に)?|続き|元気|調子|様子"
 )
-_PARTICLES = r"[はがをにでともへのかねよなや]|から|まで|って|には|では|とか"
+_PARTICLES = rf"[{''.join(lexicon.words('ja', 'particles'))}な]|から|まで|って|には|では|とか"
 _VAGUE_JAPANESE = bounded(rf"(?:{EMPTY_JAPANESE})(?:{EMPTY_JAPANESE}|{_PARTICLES}|\s)*")
-VAGUE_ENGLISH = frozenset(
-    "a am and any anything are at be been being did do does doing done everything for get going gone had happen happened happening has "
-    "have how i i'm in is it "
-    "list me mine my new of on our please show so some something summary tell that the thing things to up us was we were what "
-    "what's whats when "
-    "where which who will with you "
-    "your yours s going on left still".split()
-)
+VAGUE_ENGLISH = frozenset(lexicon.words("en", "function_words") + lexicon.words("en", "vague"))
 _WORDS = bounded(r"[a-z']+")
 
 
@@ -95,6 +89,8 @@ def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
     read = analysis(query)
     recognized, named = read.recognized, read.date_expressions(now.astimezone(zone).date(), upcoming=True)
     dates = times_of(recognized, named, now, zone)
+    if not dates:  # such as the first day of the calendar, which is before it elsewhere
+        named = ()
     short = [each for each in named if all(end - start <= LONGEST_SPAN for start, end in each.spans)]
     words = recognized.without(short) if short else query
     plain = normalise(words)

@@ -13,6 +13,7 @@ from itertools import groupby, islice
 
 import apsw
 
+from memory_mcp import lexicon
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.language.spelling import other_spellings
@@ -50,11 +51,7 @@ _WRITTEN_DATE = re.compile(r"\d{4}|\d月|月\d|[a-z]{3} \d|\d [a-z]{3}")
 _ASKING = re.compile(
     rf"何[{HAN}]{{0,20}}|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[今次特主]{_NO_KANJI}|{EMPTY_JAPANESE}"
 )
-_ASKING_ENGLISH = VAGUE_ENGLISH | frozenset(
-    "around away back called come down far find first give keep kind know last long make many much need next off often out over put "
-    "right sort take think use want "
-    "wrong".split()
-)
+_ASKING_ENGLISH = VAGUE_ENGLISH.union(lexicon.words("en", "relating"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Which persona or pool a request is for: by its URL, its headers, its token, and the settings.
 
 The persona comes from the URL (`/p/{persona}/mcp`), else the `X-Persona` header, else the token if it allows exactly one, else from
-`on_missing_persona`. No tool has a persona argument, and a name that can't be used, or that stands in a header with a slip in its own name, is
-an error, never a reason to serve another persona.
+`on_missing_persona`. No tool has a persona argument, and a name that can't be used, or that stands in a header with a slip in its own name,
+is an error, never a reason to serve another persona.
 """
 
 import unicodedata

@@ -63,7 +63,9 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
 
 
 def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings, bounds: Bounds) -> ASGIApp:
-    """Build the ASGI application: stateless MCP of both protocol eras at /mcp, the routes, the dashboard, host and origin protection, the edge."""
+    """Build the ASGI application: stateless MCP of both protocol eras at /mcp, the routes, the dashboard, host and origin protection,
+    the edge.
+    """
     app = mcp.http_app(
         path="/mcp",
         stateless_http=True,

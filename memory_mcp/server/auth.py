@@ -32,7 +32,8 @@ ALWAYS_OPEN = "/health"
 # "/" leads to the dashboard, which asks strangers to sign in.
 OPEN_TO_STRANGERS = frozenset({ALWAYS_OPEN, "/ready", "/"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-# Clients that get a 401 look here for a service that hands out tokens. Without OAuth there is none, which they understand only from a plain 404.
+# Clients that get a 401 look here for a service that hands out tokens. Without OAuth there is none, which they understand only from a
+# plain 404.
 WELL_KNOWN = "/.well-known/"
 # Tokens can't be guessed; this bounds what guessing costs, whatever `rate_limit` is. Counted for each address.
 WRONG_SIGN_INS = RateLimit(per_minute=10, burst=10)

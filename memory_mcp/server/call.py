@@ -55,8 +55,8 @@ _LANGUAGES: tuple[Language, ...] = ("ja", "en")
 class Call:
     """One request: one settings snapshot, one moment, and the persona it may read and write.
 
-    With `pool` it reads and writes this pool instead, as far as its persona may. `is_pool_addressed`: the whole request is about the pool. `is_trial`: its settings are
-    tried out, and count as they are. `is_persona_there`: what `writing_on` writes to exists already.
+    With `pool` it reads and writes this pool instead, as far as its persona may. `is_pool_addressed`: the whole request is about the pool.
+    `is_trial`: its settings are tried out, and count as they are. `is_persona_there`: what `writing_on` writes to exists already.
     """
 
     runtime: Runtime
@@ -141,7 +141,9 @@ class Call:
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether the request names no persona and is served as `default`, while its caller has others. Pages have the persona in their address."""
+        """Whether the request names no persona and is served as `default`, while its caller has others. Pages have the persona in their
+        address.
+        """
         if self.pool or is_dashboard(self.scope["path"]) or named(self.scope, self.headers) is not None:
             return False
         return self.own_name() == DEFAULT_PERSONA and bool(set(self.visible_personas(limit=2)) - {DEFAULT_PERSONA})
@@ -224,7 +226,9 @@ class Call:
 
     @property
     def foreign_pool(self) -> str:
-        """The pool that a request addressed to a persona is about; every key in its answer names the pool. Empty if the request addresses the pool itself."""
+        """The pool that a request addressed to a persona is about; every key in its answer names the pool. Empty if the request
+        addresses the pool itself.
+        """
         return "" if self.is_pool_addressed else self.pool
 
     def within(self, pool: str) -> "Call":
@@ -234,8 +238,9 @@ class Call:
         return call
 
     def pools(self) -> Mapping[str, bool]:
-        """The pools that the caller reads as its persona, each with whether it also writes to it; all of them for a caller with access to all
-        personas that addresses a pool and names no persona."""
+        """The pools that the caller reads as its persona, each with whether it also writes to it; all of them for a caller with access
+        to all personas that addresses a pool and names no persona.
+        """
         if not self.settings.pools:
             return {}
         if self.is_pool_addressed and self.admission.personas is None and not self.headers and self.scope.get(PATH_PERSONA) is None:
@@ -306,7 +311,8 @@ class Call:
         """The name of the store that the caller may write to.
 
         Raises:
-            NotAllowed: the persona is not the token's, or the persona doesn't write to the pool. The refusal doesn't reveal whether either exists.
+            NotAllowed: the persona is not the token's, or the persona doesn't write to the pool. The refusal doesn't reveal whether either
+            exists.
         """
         if self.pool:
             return self._pool_store(to_write=True)
@@ -354,7 +360,9 @@ class Call:
         return self.admission.token or ""
 
     def note_use(self, persona: Persona, keys: Sequence[str], query: str = "") -> None:
-        """These memories answered the caller's question. Nothing is written here, and nothing is counted in a pool: its readers leave no trace."""
+        """These memories answered the caller's question. Nothing is written here, and nothing is counted in a pool: its readers leave no
+        trace.
+        """
         if self.pool:
             return
         if self.runtime.usage and persona.exists and self.settings.usage.enabled:

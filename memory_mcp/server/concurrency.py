@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from memory_mcp.config.settings import Calls
 from memory_mcp.errors import Overloaded, PersonaOverloaded
 
-# Threads that run calls; `calls.at_once` in config.json allows no more. Most wait for a model, a commit or SQLite, and a call that waits for a
-# thread loses its time to rerank.
+# Threads that run calls; `calls.at_once` in config.json allows no more. Most wait for a model, a commit or SQLite, and a call that waits
+# for a thread loses its time to rerank.
 WORKER_THREADS = 100
 # A flood is one event, not one for each call that it refuses.
 QUIET_SECONDS = 60.0

@@ -1,4 +1,6 @@
-"""Connections of clients, which are given up when nothing comes, and when nothing is taken: uvicorn keeps them as long as the client does."""
+"""Connections of clients, which are given up when nothing comes, and when nothing is taken: uvicorn keeps them as long as the client
+does.
+"""
 
 import asyncio
 import socket
@@ -20,7 +22,8 @@ MOST_WAITING, FEW_WAITING = 64 * 1024, 16 * 1024
 # What a client must take of an answer within `silence_seconds`.
 LEAST_TAKEN = MOST_WAITING - FEW_WAITING
 UNSENT_BYTES = 128 * 1024
-# What a chunk of a body must have on average, and how many smaller ones may follow one another: each takes as long as kilobytes of a large one.
+# What a chunk of a body must have on average, and how many smaller ones may follow one another: each takes as long as kilobytes of a
+# large one.
 LEAST_CHUNK_BYTES, SMALL_CHUNKS = 12, 512
 
 
@@ -68,7 +71,9 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP and end its call, which would otherwise still answer; if it has begun to, only the connection is closed."""
+        """Refuse what is no HTTP and end its call, which would otherwise still answer; if it has begun to, only the connection is
+        closed.
+        """
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

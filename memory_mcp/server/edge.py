@@ -258,7 +258,9 @@ def _without_last_slash(scope: Scope) -> Scope:
 
 
 def _accepting_answers(scope: Scope) -> Scope:
-    """The scope of an MCP call without an `Accept` header as that of one that takes any answer, which HTTP says it does; the SDK refuses it."""
+    """The scope of an MCP call without an `Accept` header as that of one that takes any answer, which HTTP says it does; the SDK refuses
+    it.
+    """
     if scope["path"] != "/mcp" or Headers(scope=scope).get("accept", "").strip():
         return scope
     return {**scope, "headers": [*((name, value) for name, value in scope["headers"] if name != b"accept"), (b"accept", b"*/*")]}

@@ -129,8 +129,9 @@ def paths_view(paths: Paths, note: str | None = None) -> dict[str, Any]:
 
 
 def snapshot_view(snapshot: Snapshot, form: str, zone: ZoneInfo, positions: Places | None = None) -> dict[str, Any]:
-    """Return the snapshot, as `vis` (nodes and edges for vis.js) or `json` (entities and relations with all that is known); `places` are where its
-    entities are drawn."""
+    """Return the snapshot, as `vis` (nodes and edges for vis.js) or `json` (entities and relations with all that is known); `places` are
+    where its entities are drawn.
+    """
     ids = {entity.id: entity.entity_id for entity in snapshot.entities}
     totals = {
         **omit_empty(around=[ids[entity] for entity in snapshot.around if entity in ids]),

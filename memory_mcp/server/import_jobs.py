@@ -1,4 +1,6 @@
-"""Imports of files that a browser or a program has sent, in the background: whose turn is next, and their progress until they end or are canceled."""
+"""Imports of files that a browser or a program has sent, in the background: whose turn is next, and their progress until they end or are
+canceled.
+"""
 
 import itertools
 import logging
@@ -42,8 +44,9 @@ class Canceled(Exception):
 
 @dataclass(slots=True, eq=False)
 class ImportJob:
-    """One import, of the persona's owner or of a token. `total` is the number of entries, once they are counted; `refused` names the first places and reasons, `unreadable` counts
-    entries that no line could be made of; `error` is why it failed."""
+    """One import, of the persona's owner or of a token. `total` is the number of entries, once they are counted; `refused` names the
+    first places and reasons, `unreadable` counts entries that no line could be made of; `error` is why it failed.
+    """
 
     id: str
     persona: str
@@ -95,9 +98,11 @@ Work = Callable[[ImportJob, Path], None]
 
 @dataclass(frozen=True, slots=True)
 class ImportLimits:
-    """What imports may take: how many wait, of one caller and of all; how many run and how many of those store at once; how many bytes lie in
-    the data directory meanwhile. A caller with no more than `small_bytes` there is not refused for what the others have there. Files of no more
-    than `quick_bytes` have `quick_at_once` places of their own besides the others', where no large one keeps them waiting."""
+    """What imports may take: how many wait, of one caller and of all; how many run and how many of those store at once; how many bytes
+    lie in the data directory meanwhile. A caller with no more than `small_bytes` there is not refused for what the others have there.
+    Files of no more than `quick_bytes` have `quick_at_once` places of their own besides the others', where no large one keeps them
+    waiting.
+    """
 
     waiting: int = WAITING_LIMIT
     waiting_in_all: int = 200
@@ -113,8 +118,8 @@ class ImportLimits:
 class ImportJobs:
     """The imports of a server, and the files that they read. What was stored before one ends stays; the file is removed.
 
-    A caller is a token; without one, a persona. One import of each runs at a time. The next one is of the caller, and of that one's persona,
-    whose turn was longest ago: however many one sends, others' don't wait for them.
+    A caller is a token; without one, a persona. One import of each runs at a time. The next one is of the caller, and of that one's
+    persona, whose turn was longest ago: however many one sends, others' don't wait for them.
     """
 
     def __init__(self, limits: ImportLimits = ImportLimits(), readers: ReadingProcesses | None = None) -> None:
@@ -225,7 +230,9 @@ class ImportJobs:
             del self._jobs[job.id]
 
     def _check_place(self, caller: str, arriving: int = 0) -> None:
-        """`arriving` are the caller's files that arrive, wait and are read: twice as many as may wait, so that none of them keeps the others waiting."""
+        """`arriving` are the caller's files that arrive, wait and are read: twice as many as may wait, so that none of them keeps the
+        others waiting.
+        """
         waiting = [job.caller for job, _, _ in self._waiting]
         limit = self._limits.waiting if len(waiting) < self._limits.waiting_in_all else 0
         if waiting.count(caller) >= limit or arriving > 2 * self._limits.waiting:

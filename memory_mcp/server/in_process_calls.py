@@ -17,7 +17,9 @@ ANSWER_SECONDS = 300.0
 
 
 def transports(request: Request, admission: Admission, personas: Sequence[str]) -> Transports:
-    """Ways for MCP clients to this server as each of these personas, with the rights of a request's token, through the same checks as from outside."""
+    """Ways for MCP clients to this server as each of these personas, with the rights of a request's token, through the same checks as
+    from outside.
+    """
     from fastmcp.client.transports import StreamableHttpTransport  # noqa: PLC0415  a quarter of a second that a server without conversations saves
 
     edge: ASGIApp = request.app.state.edge

@@ -33,8 +33,9 @@ TOLD_IN = frozenset({"get_context", "remember"})
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """The MCP tool of an operation. The hints tell clients which tools they may call without asking. `app`: the name of the page in `mcp/apps.py` that
-    hosts with MCP Apps show with the answer."""
+    """The MCP tool of an operation. The hints tell clients which tools they may call without asking. `app`: the name of the page in
+    `mcp/apps.py` that hosts with MCP Apps show with the answer.
+    """
 
     name: str
     title: str

@@ -1,7 +1,7 @@
 """The path under which a proxy serves the server, such as /memory: pages begin their addresses with it.
 
-The proxy takes it off the paths of requests and says it in `X-Forwarded-Prefix`, which counts from the same proxies as `X-Forwarded-Proto`: by
-default those of this machine, else those that uvicorn's FORWARDED_ALLOW_IPS names. For a proxy that can't say it there is `public_path`.
+The proxy takes it off the paths of requests and says it in `X-Forwarded-Prefix`, which counts from the same proxies as `X-Forwarded-Proto`:
+by default those of this machine, else those that uvicorn's FORWARDED_ALLOW_IPS names. For a proxy that can't say it there is `public_path`.
 """
 
 from starlette.datastructures import Headers

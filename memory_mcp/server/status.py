@@ -60,8 +60,8 @@ def readiness(runtime: Runtime, admission: Admission) -> dict[str, Any]:
     """Return what works now, per model; what is wrong with config.json; which edits wait for a restart; what the index still lacks.
 
     `index_lag` counts memories that have no vector yet although a model is there; without one nothing lags. A token for some
-    personas learns about those alone, and only one with the scope `admin` about config.json, because its errors quote it, and about calls that name
-    no persona.
+    personas learns about those alone, and only one with the scope `admin` about config.json, because its errors quote it, and about calls
+    that name no persona.
     """
     settings = runtime.config.current()
     models = runtime.models_for(settings)

@@ -115,7 +115,9 @@ def _confirmed(store: Persona, hits: Sequence[Hit], call: Call) -> Mapping[int, 
 
 
 def _hit_view(hit: Hit, confirmation: Confirmation, call: Call, language: Language | None, detail: Detail) -> dict[str, Any]:
-    """Return a hit with its score, with its metadata if it was fetched by its key, and with the reasons for its score if `detail` is `why`."""
+    """Return a hit with its score, with its metadata if it was fetched by its key, and with the reasons for its score if `detail` is
+    `why`.
+    """
     memory, zone = hit.memory, call.settings.zone
     view = {
         **memory_view(memory, hit.text, zone, call.now, language),
@@ -156,7 +158,9 @@ def recalled_view(recalled: Recalled, persona: Persona, call: Call, query: str, 
 
 
 def model_used(embedder: str | None, degraded: Sequence[str], models: Models) -> dict[str, Any]:
-    """Return the model that was used in place of the configured one; where none was, the command that brings one if there is such a command."""
+    """Return the model that was used in place of the configured one; where none was, the command that brings one if there is such a
+    command.
+    """
     is_remediable = "embedder_absent" in degraded and models.fallback_state.state == "absent"
     return omit_empty(embedder=embedder, remedy=package.remedy(models.fallback_state.name) if is_remediable else None)
 

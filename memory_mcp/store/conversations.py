@@ -54,7 +54,9 @@ def turns_page(connection: apsw.Connection, conversation: str, after: int, limit
 
 
 def last_page(connection: apsw.Connection, conversation: str, before: int, limit: int) -> tuple[list[Turn], bool]:
-    """The last turns of a conversation before a number, in order, fewer than `limit` where they are long; and whether there are earlier ones."""
+    """The last turns of a conversation before a number, in order, fewer than `limit` where they are long; and whether there are earlier
+    ones.
+    """
     rows = connection.execute(
         f"SELECT {_TURN_COLUMNS} FROM conversation_turns WHERE conversation = ? AND number < ? ORDER BY number DESC LIMIT ?",
         (conversation, before, limit + 1),
@@ -91,7 +93,8 @@ def _page(rows: Iterable[Any], limit: int) -> tuple[list[Turn], bool]:
 
 
 def add_turn(connection: apsw.Connection, conversation: Conversation, turn: Turn, *, replacing: bool = False) -> Conversation:
-    """Store an ended turn in one step, and the conversation with its first one. With `replacing` it takes the place of the turns from its number on.
+    """Store an ended turn in one step, and the conversation with its first one. With `replacing` it takes the place of the turns from its
+    number on.
 
     A deleted conversation begins again where a page still has it open.
 
@@ -158,7 +161,9 @@ def count_turns_about(connection: apsw.Connection, keys: Iterable[str], texts: I
 
 
 def erase_turns(connection: apsw.Connection, keys: Sequence[str], texts: Iterable[str]) -> None:
-    """Delete the turns in which these memories were read or written, or that quote one of the texts; conversations without a turn go with them."""
+    """Delete the turns in which these memories were read or written, or that quote one of the texts; conversations without a turn go
+    with them.
+    """
     connection.execute(f"DELETE FROM conversation_turns WHERE {_ABOUT}", _about(keys, texts))
     # The title is the beginning of the first turn.
     connection.execute(
@@ -176,7 +181,9 @@ def _about(keys: Iterable[str], texts: Iterable[str]) -> tuple[str, str]:
 
 
 def merge_into(here: apsw.Connection, there: apsw.Connection, keys: Mapping[str, str]) -> None:
-    """Copy the conversations of another persona. `keys`: its memories that exist here, by their keys there; turns with others are left out."""
+    """Copy the conversations of another persona. `keys`: its memories that exist here, by their keys there; turns with others are left
+    out.
+    """
     for conversation in page(there, -1):
         copied = [
             replace(turn, recalled=tuple(map(keys.__getitem__, turn.recalled)), stored=tuple(map(keys.__getitem__, turn.stored)))

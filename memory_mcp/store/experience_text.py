@@ -6,7 +6,8 @@
     1. Copy the audit table last
     2. Compare counts three times
 
-The first line is the task; further lines of a step or a field are indented. Japanese tasks have Japanese names of the fields; both are read.
+The first line is the task; further lines of a step or a field are indented. Japanese tasks have Japanese names of the fields; both are
+read.
 """
 
 import re
@@ -38,8 +39,9 @@ _STRATEGY_OF = {"並列": "parallel", "並行": "parallel", "順番": "sequentia
 
 @dataclass(frozen=True, slots=True)
 class Experience:
-    """What worked or failed for a task. It is a pitfall if it says by which `sign` something fails, or what to do `instead`; else its steps are
-    a way to do the task. `severity` is from 1 to 5, 0 if unknown."""
+    """What worked or failed for a task. It is a pitfall if it says by which `sign` something fails, or what to do `instead`; else its
+    steps are a way to do the task. `severity` is from 1 to 5, 0 if unknown.
+    """
 
     task: str
     when: str = ""

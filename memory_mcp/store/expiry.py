@@ -20,7 +20,9 @@ def set_expiry(connection: apsw.Connection, memory_id: int, expires_at: datetime
 
 
 def set_session_expiry(connection: apsw.Connection, session_id: str, expires_at: Expiry) -> list[tuple[str, str | None]]:
-    """Change when the memories of a session expire, without those in the trash and summaries. Returns their keys, each with its earlier expiry."""
+    """Change when the memories of a session expire, without those in the trash and summaries. Returns their keys, each with its earlier
+    expiry.
+    """
     rows: list[Any] = connection.execute(
         "SELECT key, expires_at FROM memories WHERE session_id = ? AND deleted_at IS NULL AND kind <> 'summary' ORDER BY id", (session_id,)
     ).fetchall()

@@ -1,4 +1,5 @@
-"""Feedback on memories: verdicts, one row each, and their counts; when each memory was last shown to each caller; and how many searches found something.
+"""Feedback on memories: verdicts, one row each, and their counts; when each memory was last shown to each caller; and how many searches
+found something.
 
 The rows of a memory that was merged into another count for that one.
 """
@@ -109,8 +110,8 @@ def judgements(connection: apsw.Connection, memory_ids: Sequence[int]) -> dict[i
 
 
 def standing_against(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, str]:
-    """Memory → `stale` or `hurt`, for those of these against which that stands: it was said last, of the text that the memory has now. `hurt` stands only
-    where it was said more often than that it helped, because it is about one question.
+    """Memory → `stale` or `hurt`, for those of these against which that stands: it was said last, of the text that the memory has now.
+    `hurt` stands only where it was said more often than that it helped, because it is about one question.
     """
     rows: Iterable[Any] = connection.execute(
         f"{_WHOLE} SELECT w.wanted, max(iif(f.verdict = 'stale', f.rowid, 0)), max(iif(f.verdict = 'hurt', f.rowid, 0)), "
@@ -186,8 +187,9 @@ def record_searches(connection: apsw.Connection, searches: Mapping[date, tuple[i
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """How recall does: searches by day (day, asked, answered), the numbers of verdicts, how many current memories there are and were ever shown, and how
-    many of those shown at least `often` times were never used or found helpful."""
+    """How recall does: searches by day (day, asked, answered), the numbers of verdicts, how many current memories there are and were
+    ever shown, and how many of those shown at least `often` times were never used or found helpful.
+    """
 
     searches: tuple[tuple[str, int, int], ...]
     verdicts: Mapping[str, int]

@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """The result of an inspection. `faults` is empty if the file is sound; `waiting` is the length of the index queue, `refused`
-    the refusal of a file that a newer version or an unknown program has written, `malformed` some rows with what can't be read of them, `is_behind`
-    whether the last operation in the log is missing."""
+    the refusal of a file that a newer version or an unknown program has written, `malformed` some rows with what can't be read of them,
+    `is_behind` whether the last operation in the log is missing."""
 
     faults: tuple[str, ...]
     memories: int = 0

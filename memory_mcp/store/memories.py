@@ -36,7 +36,8 @@ _ROLE_TOLD = (
 )
 # What lasts longer, such as a year, is not upcoming any more once it has begun.
 LONGEST_UNDER_WAY = timedelta(days=35)
-# The memory's place in the timeline: when it was stored, or when it happened if that was earlier. So a plan is listed on the day of planning, an imported diary on its own days.
+# The memory's place in the timeline: when it was stored, or when it happened if that was earlier. So a plan is listed on the day of
+# planning, an imported diary on its own days.
 TOLD_TIME = "min(coalesce(m.occurred_at, m.created_at), m.created_at)"
 # The tag of what must never be forgotten, and what may be such a memory.
 _KEPT = "instr(m.tags, '\"keep\"') > 0"
@@ -174,7 +175,9 @@ def keys_with_prefix(connection: apsw.Connection, prefix: str) -> list[str]:
 
 
 def of_vault(connection: apsw.Connection, vault: str) -> list[tuple[str, str]]:
-    """The keys of memories outside the trash that an import of notes made from this vault, each with the path of its note, in the order of both."""
+    """The keys of memories outside the trash that an import of notes made from this vault, each with the path of its note, in the order
+    of both.
+    """
     rows = connection.execute(
         "SELECT key, json_extract(metadata, '$.origin.note') FROM memories WHERE key >= 'obsidian_' AND key < 'obsidian`' AND deleted_at IS NULL "
         "AND json_valid(metadata) AND json_extract(metadata, '$.origin.vault') = ? AND json_type(metadata, '$.origin.note') = 'text' ORDER BY 2, 1",
@@ -208,7 +211,9 @@ def contents(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
 
 
 def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Memory]:
-    """The current memories that match the filters, the latest in the timeline first; summaries and documents, which nobody said, only if that kind is asked for."""
+    """The current memories that match the filters, the latest in the timeline first; summaries and documents, which nobody said, only if
+    that kind is asked for.
+    """
     condition, values = where(filters)
     condition += "" if filters.kind else " AND m.kind NOT IN ('summary', 'document')"
     latest_first = f"ORDER BY {TOLD_TIME} DESC, m.id DESC"
@@ -220,7 +225,8 @@ def recent(connection: apsw.Connection, filters: Filters, limit: int) -> list[Me
 
 
 def core(connection: apsw.Connection, importance: float, filters: Filters, limit: int) -> list[Memory]:
-    """The current memories of at least this importance, which is above 0.5, and those with the tag `keep`, the most important and then the latest first.
+    """The current memories of at least this importance, which is above 0.5, and those with the tag `keep`, the most important and then the
+    latest first.
 
     Neither summaries nor experiences, which are found by their tasks.
     """
@@ -241,8 +247,8 @@ def upcoming(
     """The current memories of what has not ended and begins before `end`, of those that happen then or name it, the nearest first.
 
     Without summaries and documents. A week or a month that a text names comes where it ends: it is no day.
-    What has begun counts if it was stored before it began, and if it lasts no longer than `LONGEST_UNDER_WAY`: later memories of it are no plans.
-    With `characters`, no more of each content is read.
+    What has begun counts if it was stored before it began, and if it lasts no longer than `LONGEST_UNDER_WAY`: later memories of it are no
+    plans. With `characters`, no more of each content is read.
     """
     today = _midnight(now, zone)
     moments = (now, end, now - LONGEST_UNDER_WAY, now + LONGEST_UNDER_WAY, today, today + timedelta(days=1))
@@ -271,7 +277,9 @@ def upcoming(
 
 
 def next_time(memory: Memory, named: Iterable[tuple[datetime, datetime]], now: datetime, zone: ZoneInfo) -> datetime | None:
-    """When something that `upcoming` returns is next: now if it has begun. `named`: the starts and ends of the times that its text names."""
+    """When something that `upcoming` returns is next: now if it has begun. `named`: the starts and ends of the times that its text
+    names.
+    """
     spans = list(named)
     today = _midnight(now, zone)
     if (at := memory.occurred_at) is not None:  # without a time of day, it lasts the day
@@ -409,8 +417,15 @@ def _fresh_key(connection: apsw.Connection) -> str:
 
 
 def new_key() -> str:
-    """Two letters and three digits, twice: four tokens to a model, and 457 billion keys, so that stores that meet later have none in common."""
+    """Two letters and three digits, twice: four tokens to a model, and 457 billion keys, so that stores that meet later have none in
+    common.
+    """
     return "".join(f"{secrets.choice(ascii_lowercase)}{secrets.choice(ascii_lowercase)}{secrets.randbelow(1000):03}" for _ in range(2))
+
+
+def is_drawn_key(key: str) -> bool:
+    """Whether a key looks like one of `new_key`, which holds nothing that anybody wrote."""
+    return len(key) == 10 and all(part[:2].isalpha() and part.islower() and part[2:].isdigit() for part in (key[:5], key[5:]))
 
 
 def malformed(connection: apsw.Connection, limit: int) -> list[tuple[str, list[str]]]:

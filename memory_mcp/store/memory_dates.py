@@ -1,4 +1,6 @@
-"""The times that the text of a memory names, derived from it when it is stored: 昨日, 12月1日. What the caller states (`occurred_at`) stays as it is."""
+"""The times that the text of a memory names, derived from it when it is stored: 昨日, 12月1日. What the caller states (`occurred_at`) stays
+as it is.
+"""
 
 from collections.abc import Iterable
 

@@ -239,7 +239,8 @@ INSERT OR REPLACE INTO graph_queue(memory, named) SELECT id, 0 FROM memories
     WHERE kind <> 'summary' AND deleted_at IS NULL AND (content GLOB '*[0-9０-９日月週曜朝夜晩]*' OR content LIKE '%day%' OR content LIKE '%week%' OR content LIKE '%night%');
 """
 
-# A text that nobody dated names no day by 明日. Those that were stored before count their words from the dates in them, once they are read again.
+# A text that nobody dated names no day by 明日. Those that were stored before count their words from the dates in them, once they are read
+# again.
 # Note of which memories nobody knows when they were written, and derive the times that texts name again.
 _UNDATED = """
 CREATE TABLE undated_memories (memory INTEGER PRIMARY KEY REFERENCES memories(id) ON DELETE CASCADE);
@@ -305,7 +306,8 @@ CREATE TABLE showings (
 CREATE TABLE searches (day TEXT PRIMARY KEY, asked INTEGER NOT NULL, answered INTEGER NOT NULL) WITHOUT ROWID;
 """
 
-# Let chunks belong to one generation, since they are split by its model's tokens. Chunks without one were split when their memory was written.
+# Let chunks belong to one generation, since they are split by its model's tokens. Chunks without one were split when their memory was
+# written.
 _CHUNKS_BY_GENERATION = """
 ALTER TABLE chunks ADD COLUMN generation TEXT;
 CREATE INDEX chunks_by_generation ON chunks(generation, memory_id) WHERE generation IS NOT NULL;

@@ -64,8 +64,9 @@ def called_by(caller: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One change, or with `error`, the kind of an error, one that failed. `before`, `after`, and `metadata` are stored only in the persona's
-    table, because they may quote a memory."""
+    """One change, or with `error`, the kind of an error, one that failed. `before`, `after`, and `metadata` are stored only in the
+    persona's table, because they may quote a memory.
+    """
 
     operation: str
     key: str | None
@@ -182,7 +183,9 @@ def is_recorded(connection: apsw.Connection, operation_id: str) -> bool:
 
 
 def latest_logged(directory: Path) -> dict[str, str]:
-    """The id of the last operation of each persona in the log, of those that a row of its database records, too. Empty if there is no log."""
+    """The id of the last operation of each persona in the log, of those that a row of its database records, too. Empty if there is no
+    log.
+    """
     latest: dict[str, str] = {}
     for path in (directory / f"{LOG_NAME}.1", directory / LOG_NAME):
         with suppress(OSError), path.open(encoding="utf-8", errors="replace") as lines:

@@ -141,7 +141,9 @@ def remove_due(connection: apsw.Connection, subject: Subject, touched_at: str) -
 
 
 def members(connection: apsw.Connection, subject: Subject, day: TimeRange | None, limit: int) -> list[Memory]:
-    """The current memories of a session, or of a day in the timeline with the range `day`, without summaries and documents: the latest `limit`, in order."""
+    """The current memories of a session, or of a day in the timeline with the range `day`, without summaries and documents: the latest
+    `limit`, in order.
+    """
     belongs, values = (
         (f"{TOLD_TIME} >= ? AND {TOLD_TIME} < ?", (to_text(day.start), to_text(day.end))) if day else ("m.session_id = ?", (subject.name,))
     )

@@ -27,7 +27,9 @@ def move(
 
 
 def refresh(connection: apsw.Connection, changed: Sequence[Memory], now: datetime) -> None:
-    """Updates lexical rows, index queue and graph after memories entered or left the trash, for them, their neighbors and what they replace."""
+    """Updates lexical rows, index queue and graph after memories entered or left the trash, for them, their neighbors and what they
+    replace.
+    """
     ids = [*(memory.id for memory in changed), *replacements.replaced_by(connection, changed)]
     bm25_index.refresh(connection, ids)
     index_queue.enqueue(connection, ids)

@@ -1,5 +1,6 @@
 """What is found by time: dates in texts, plans, the latest, and dates that are no words."""
 
+import sys
 from datetime import timedelta
 
 import pytest
@@ -348,3 +349,17 @@ def test_what_was_said_on_a_day_is_asked_for_by_that_day(say, ask, now, query):
     say("亮介の結婚式は来年の6月20日", at=now - timedelta(days=1))
     say("結婚式の引き出物を選んだ", at=now - timedelta(days=5))
     assert contents(ask(query))[0] == "亮介の結婚式は来年の6月20日"
+
+
+def test_a_text_is_read_for_its_dates_once_when_it_is_stored(say, nilou, now, zone, monkeypatch):
+    """The day of telling, the days of the memory and those of the graph need the same dates."""
+    text, read = "10月17日の日記：明日、健太と京都へ行く", []
+    for step in ("normalized_with_places", "calendar_dates", "recognized_in"):
+        for module in [module for name, module in sys.modules.items() if name.startswith("memory_mcp.") and hasattr(module, step)]:
+            function = getattr(module, step)
+            monkeypatch.setattr(module, step, lambda *of, step=step, function=function: read.append((step, of[0])) or function(*of))
+    memory = say(text, occurred_at="昨日")
+    assert sorted(step for step, of in read if "京都" in of) == ["calendar_dates", "normalized_with_places", "recognized_in"]
+    read.clear()
+    revise(nilou, memory.key, Revision(content=text.replace("京都", "大阪")), now=now.astimezone(zone), privacy=Privacy())
+    assert sorted(step for step, of in read if "大阪" in of) == ["calendar_dates", "normalized_with_places", "recognized_in"]

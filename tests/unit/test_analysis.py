@@ -1,16 +1,15 @@
 """A text is read once, however many steps need what is in it."""
 
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
+from datetime import date
 
 import pytest
 
 from memory_mcp.language import analysis as analyses
 from memory_mcp.language.analysis import KEPT_CHARACTERS, KEPT_TEXTS, Analysis, analysis, forget_texts
 from memory_mcp.language.synonyms import synonyms
-from memory_mcp.language.tokens import query_tokens, tokens
+from memory_mcp.language.tokens import tokens
 
-NOW, TOKYO = datetime(2025, 10, 17, 3, tzinfo=UTC), ZoneInfo("Asia/Tokyo")
+TODAY = date(2025, 10, 17)
 
 
 @pytest.fixture(autouse=True)
@@ -29,16 +28,16 @@ def test_each_part_is_found_once_and_only_when_it_is_needed(monkeypatch):
         assert list(asked.tokens) == tokens("昨日の結婚式は？")
         assert asked.token_set == frozenset(asked.tokens)
         assert asked.synonyms == synonyms("昨日の結婚式は？")
-        assert asked.words_of_dates(NOW, TOKYO) == ["昨日"]
-        assert asked.without_dates(NOW, TOKYO).query_tokens == query_tokens("の結婚式は？")
+        (day,) = asked.date_expressions(TODAY)
+        assert asked.recognized.plain[day.start : day.end] == "昨日"
         asked = analysis("昨日の結婚式は？")
     assert sorted(found) == ["recognize", "synonyms", "tokens"]
 
 
 def test_a_text_names_its_days_speakers_and_sentences():
     asked = analysis("昨日、健太さんは何て言った？ Did you hear it?")
-    (day,) = asked.dates(NOW, TOKYO)
-    assert day.start.astimezone(TOKYO).date().isoformat() == "2025-10-16"
+    (day,) = asked.date_expressions(TODAY)
+    assert day.spans == [(date(2025, 10, 16), TODAY)]
     assert asked.names(["健太", "花子", None]) == {"健太"}
     assert asked.sentences == ["昨日、健太さんは何て言った？", "Did you hear it?"]
     assert asked.is_question
@@ -62,5 +61,5 @@ def test_erased_texts_are_forgotten():
 
 
 def test_a_day_that_is_over_is_no_longer_yesterday():
-    asked, later = Analysis("昨日"), NOW.replace(day=18)
-    assert asked.dates(NOW, TOKYO) != asked.dates(later, TOKYO)
+    asked = Analysis("昨日")
+    assert asked.date_expressions(TODAY) != asked.date_expressions(TODAY.replace(day=18))

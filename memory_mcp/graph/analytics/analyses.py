@@ -2,8 +2,8 @@
 
 An analysis runs in a worker process, which is killed when the time is over: no library lets itself be stopped, and recalls go on meanwhile.
 
-The cache key is the persona and the revision of its graph, which no other state ever has. Only numbers are cached: names are read when an answer is
-given, so that no erased text stays here.
+The cache key is the persona and the revision of its graph, which no other state ever has. Only numbers are cached: names are read when an
+answer is given, so that no erased text stays here.
 """
 
 import logging
@@ -171,7 +171,9 @@ class Analyses:
         ttl_seconds: float = TTL_SECONDS,
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
-        """`computing` defaults to worker processes. `clock` counts seconds. The cache holds at most `limit_bytes`, of the revisions used last."""
+        """`computing` defaults to worker processes. `clock` counts seconds. The cache holds at most `limit_bytes`, of the revisions used
+        last.
+        """
         self._clock, self._deadline_seconds, self._ttl_seconds, self._limit_bytes = clock, deadline_seconds, ttl_seconds, limit_bytes
         self._computing: Executor = computing or Processes()
         self._guard, self._turn = threading.Lock(), threading.Lock()

@@ -22,7 +22,8 @@ if TYPE_CHECKING:  # a worker imports this module to start, and importing overvi
 Interval = Literal["month", "day", "week", "year"]
 INTERVALS: tuple[Interval, ...] = get_args(Interval)
 
-# Shortest paths between all entities take time in proportion to the square of their number: above this, those with the most relations are taken.
+# Shortest paths between all entities take time in proportion to the square of their number: above this, those with the most relations are
+# taken.
 PATHS_LIMIT = 1_000
 _DAMPING, _TOLERANCE, _ROUNDS = 0.85, 1e-8, 10_000
 _SEED = 1
@@ -106,8 +107,10 @@ MEASURES: dict[str, Callable[[Network], Scores | Paths]] = {
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """`pairs`: of related entities. `density`: their share of all pairs, 0 to 1. `components`: connected components; `largest_component` and
-    `isolated` count entities. `clustering`: the share of pairs with a common neighbor that are related, 0 to 1. The mean distance: see `paths`."""
+    """`pairs`: of related entities. `density`: their share of all pairs, 0 to 1. `components`: connected components; `largest_component`
+    and `isolated` count entities. `clustering`: the share of pairs with a common neighbor that are related, 0 to 1. The mean distance:
+    see `paths`.
+    """
 
     entities: int
     relations: int
@@ -142,8 +145,9 @@ def statistics(network: Network) -> Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Communities:
-    """`groups`: groups of two or more entities, as indexes into the network's `ids`, the one with the most weight within the group first; the
-    largest group first. `modularity`: the share of weight within groups beyond the expected one, below 1."""
+    """`groups`: groups of two or more entities, as indexes into the network's `ids`, the one with the most weight within the group
+    first; the largest group first. `modularity`: the share of weight within groups beyond the expected one, below 1.
+    """
 
     groups: tuple[NDArray[np.int64], ...]
     modularity: float

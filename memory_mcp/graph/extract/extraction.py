@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date
 
 from memory_mcp.characters import EVERY_KANJI, KATAKANA
-from memory_mcp.dates.mentions import DAY, NamedDay, days
+from memory_mcp.dates.mentions import DAY, NamedDay, WrittenDates
 from memory_mcp.graph.extract.rules import BEFORE_NAME, HONORIFICS, mentions_by_rules, relatives, small_words
 from memory_mcp.language.entity_types import type_of_word
 from memory_mcp.language.gazetteer import Candidate, Match
@@ -26,29 +26,37 @@ _NO_PERSON = re.compile("(?:社|店|屋|部|課|局|会|所|院|園|校|大学|�
 
 
 def extract_mentions(
-    text: str, types: Collection[str], known: Iterable[Match] = (), *, is_question: bool = False, stated_on: date | None = None
+    text: str,
+    types: Collection[str],
+    known: Iterable[Match] = (),
+    *,
+    is_question: bool = False,
+    stated_on: date | None = None,
+    dates: WrittenDates | None = None,
 ) -> list[Mention]:
     """The mentions in a text, in its order.
 
     `types`: what a mark may give as a type. `known`: the known names in the text. `is_question`: an alias that several entities share
-    means the one mentioned most, instead of none. `stated_on`: the day from which the year of 10月17日 is reckoned.
+    means the one mentioned most, instead of none. `stated_on`: the day from which the year of 10月17日 is reckoned. `dates`: those of the
+    text, if it was read for them already.
     """
     small, known = small_words(text), list(known)
-    by_rules = [*days_named(text, stated_on), *(mention for mention in mentions_by_rules(text, small) if len(mention.name) <= NAME_LIMIT)]
+    days = days_named(dates or WrittenDates(text), stated_on)
+    by_rules = [*days, *(mention for mention in mentions_by_rules(text, small) if len(mention.name) <= NAME_LIMIT)]
     marked = [_as_day(mention, text, by_rules) for mention in _marked(text, types)] if MARK_START in text else ()
     of_known = known_mentions(text, known, by_rules, small, is_question=is_question) if known else ()
     return without_overlaps([*marked, *of_known, *by_rules])
 
 
-def days_named(text: str, stated_on: date | None = None) -> Iterator[Mention]:
+def days_named(dates: WrittenDates, stated_on: date | None = None) -> Iterator[Mention]:
     """The days and months that a text names."""
-    for day in days(text, stated_on):
+    for day in dates.days(stated_on):
         yield Mention(day.name, day.type, day.start, day.end, "rule", subtype=day.subtype, aliases=day.aliases)
 
 
 def relatives_and_days(text: str) -> list[Mention]:
     """The writer's own relatives and the days that a text names: rules alone recognize them, they are in no gazetteer."""
-    return [*relatives(text), *days_named(text)]
+    return [*relatives(text), *days_named(WrittenDates(text))]
 
 
 def likely_type(name: str) -> str | None:

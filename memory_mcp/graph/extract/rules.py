@@ -1,7 +1,7 @@
 """Names that nobody has marked and nothing knows yet: before さん, by the last part of a name, with a capital letter inside a sentence.
 
-A wrong entity misleads every later search; a missed one costs little, since words find the memory too. So a word of the dictionary is no name,
-and what is unsure is left to marks, relations, SudachiPy or a chat model.
+A wrong entity misleads every later search; a missed one costs little, since words find the memory too. So a word of the dictionary is no
+name, and what is unsure is left to marks, relations, SudachiPy or a chat model.
 """
 
 import re

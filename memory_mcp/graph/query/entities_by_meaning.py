@@ -12,10 +12,11 @@ from memory_mcp.store.graph.entities import entity_vectors, lookup, records
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.vectors import stored_vectors
 
-# Models differ in the cosine of two unrelated texts. So nearness is scaled: 0 for an unrelated text, 1 for the same text. The nearest entity
-# needs `FLOOR`, others this share of the nearest one's.
+# Models differ in the cosine of two unrelated texts. So nearness is scaled: 0 for an unrelated text, 1 for the same text. The nearest
+# entity needs `FLOOR`, others this share of the nearest one's.
 FLOOR, SHARE_OF_BEST = 0.15, 0.8
-# The same in a recall, where the entities of the best hits are known, too: below this, those lead further (docs/decisions/0044-the-graph-beside-vectors.md).
+# The same in a recall, where the entities of the best hits are known, too: below this, those lead further
+# (docs/decisions/0044-the-graph-beside-vectors.md).
 QUESTION_FLOOR = 0.35
 ENTITIES_LIMIT = 3
 # Unrelated texts: the entities of a small persona do not show how far unrelated ones are.
@@ -24,8 +25,9 @@ UNRELATED = ("天気", "音楽", "数学", "朝ごはん", "政治", "a river", 
 
 @dataclass(frozen=True, slots=True)
 class EntitiesByMeaning:
-    """The entities that a text may mean, the nearest first, each with its cosine. `skipped`: why none was looked for. `shares`: the nearness of
-    each as a share of the nearest one's. `replaced` says that the model that looked for them is not the configured one."""
+    """The entities that a text may mean, the nearest first, each with its cosine. `skipped`: why none was looked for. `shares`: the
+    nearness of each as a share of the nearest one's. `replaced` says that the model that looked for them is not the configured one.
+    """
 
     entities: tuple[tuple[Entity, float], ...] = ()
     skipped: str | None = None
@@ -34,7 +36,9 @@ class EntitiesByMeaning:
 
 
 def entities_by_meaning(persona: Persona, text: str, models: Models, floor: float = FLOOR) -> EntitiesByMeaning:
-    """The entities nearest to a text by meaning; none where none reaches the floor. No database connection is held while the model works."""
+    """The entities nearest to a text by meaning; none where none reaches the floor. No database connection is held while the model
+    works.
+    """
     with persona.database.read() as connection:
         serving = stored_vectors.serving_generation(connection)
         embedder = models.of_generation(serving)

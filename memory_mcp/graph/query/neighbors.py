@@ -14,8 +14,9 @@ from memory_mcp.store.graph.neighbors import Rules, Step
 
 @dataclass(frozen=True, slots=True)
 class Neighbor:
-    """An entity `distance` hops away. `nearness`: 0 to 1. `via`: the relation that leads to it. `more_relations`: the number of others between the
-    same two entities."""
+    """An entity `distance` hops away. `nearness`: 0 to 1. `via`: the relation that leads to it. `more_relations`: the number of others
+    between the same two entities.
+    """
 
     entity: Entity
     distance: int
@@ -26,8 +27,9 @@ class Neighbor:
 
 @dataclass(frozen=True, slots=True)
 class Neighborhood:
-    """The neighbors of `entity`. `more`: how many did not fit. `namesakes`: others of the same name. `types_there`: without neighbors, the number of
-    the entity's relations by type."""
+    """The neighbors of `entity`. `more`: how many did not fit. `namesakes`: others of the same name. `types_there`: without neighbors,
+    the number of the entity's relations by type.
+    """
 
     entity: Entity
     neighbors: tuple[Neighbor, ...]

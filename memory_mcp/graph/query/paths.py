@@ -42,8 +42,10 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Paths from `source` to `target`, the best first. `complete`: False if the search stopped early. `namesakes`: others with one of the names.
-    Without a path, `types_there` counts the relations of `source` by type, and `alone` names those of the two without relations."""
+    """Paths from `source` to `target`, the best first. `complete`: False if the search stopped early. `namesakes`: others with one of
+    the names. Without a path, `types_there` counts the relations of `source` by type, and `alone` names those of the two without
+    relations.
+    """
 
     source: Entity
     target: Entity
@@ -64,8 +66,8 @@ def find_path(
     types: Sequence[str] = (),
     min_confidence: float = 0.0,
 ) -> Paths:
-    """Paths of at most `max_depth` hops between the entities of these names; of several with a name the one mentioned most. Only relations of
-    these `types`, if given, and of at least this confidence are followed.
+    """Paths of at most `max_depth` hops between the entities of these names; of several with a name the one mentioned most. Only relations
+    of these `types`, if given, and of at least this confidence are followed.
 
     Raises:
         EntityNotFound: no entity has the name.
@@ -94,8 +96,9 @@ def find_path(
 
 
 class _Search:
-    """Best-first search, the strongest path first: Dijkstra on −log weight if one path to each entity is enough. Entities near the target are
-    known beforehand, so that only last hops that can reach it are expanded (A*, Hart 1968)."""
+    """Best-first search, the strongest path first: Dijkstra on −log weight if one path to each entity is enough. Entities near the
+    target are known beforehand, so that only last hops that can reach it are expanded (A*, Hart 1968).
+    """
 
     def __init__(self, connection: apsw.Connection, target: int, depth: int, rules: Rules) -> None:
         self._connection, self._target, self._depth, self._rules = connection, target, depth, rules

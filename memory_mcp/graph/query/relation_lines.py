@@ -12,15 +12,17 @@ from memory_mcp.store.graph.relations import Statement
 
 # Lines shown, lines shown where none shares a word with the query, and their largest share of the answer's budget.
 LINES, LINES_WITHOUT_SHARED_WORD, SHARE_OF_BUDGET = 5, 3, 0.2
-# Relations read for each entity of the query, relations read for each of the entities at their other ends, and the number of those entities.
+# Relations read for each entity of the query, relations read for each of the entities at their other ends, and the number of those
+# entities.
 PER_ENTITY, PER_FURTHER_ENTITY, FURTHER_ENTITIES = 50, 10, 20
 # Pairs of hiragana occur in every sentence and carry little meaning: ている, です.
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
 
 
 def relation_lines(connection: apsw.Connection, entities: Mapping[int, float], rest: str, max_tokens: int) -> tuple[str, ...]:
-    """The relations of the query's entities, and one hop further, that share a word with the `rest` of the query, each after the relation that
-    leads to it; where none does, the strongest few."""
+    """The relations of the query's entities, and one hop further, that share a word with the `rest` of the query, each after the
+    relation that leads to it; where none does, the strongest few.
+    """
     near = relations.strongest_statements(connection, entities, PER_ENTITY)
     if not near:
         return ()

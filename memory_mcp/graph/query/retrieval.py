@@ -26,7 +26,8 @@ from memory_mcp.tracing import spanned
 
 # The number of best candidates whose entities lead to further memories.
 LEADERS = 3
-# `mode=graph`: the distance from the named entities, the number of entities reached, and the number of memories that the rest of the query ranks.
+# `mode=graph`: the distance from the named entities, the number of entities reached, and the number of memories that the rest of the
+# query ranks.
 HOPS, NEAREST, REACHED = 3, 500, 500
 # `田中` may be `田中誠`: a mention of one counts this much for the other, divided among all people who may be meant.
 NAMESAKE_SHARE = 0.5
@@ -74,7 +75,9 @@ def graph_evidence(
     with_relations: bool,
     named: QueryEntities | None = None,
 ) -> GraphEvidence:
-    """At most `limit` memories associated with the best candidates, and the relations of the entities that the query names, found before or now."""
+    """At most `limit` memories associated with the best candidates, and the relations of the entities that the query names, found before
+    or now.
+    """
     associated, certain = associated_memories(connection, question, best, limit) if limit else ({}, frozenset())
     query = (named or entities_in_query(connection, names, question.query)) if with_relations else QueryEntities()
     lines = relation_lines(connection, query.shares, query.rest, question.max_tokens) if query.shares else ()
@@ -82,8 +85,9 @@ def graph_evidence(
 
 
 def entities_in_query(connection: apsw.Connection, names: KnownNames, query: str) -> QueryEntities:
-    """The entities that a query names, with equal weights: by a known name, as a relative of the writer, or as a day. Names that only memories in the
-    trash have are ignored."""
+    """The entities that a query names, with equal weights: by a known name, as a relative of the writer, or as a day. Names that only
+    memories in the trash have are ignored.
+    """
     by_rules = relatives_and_days(query)
     by_name = known_entities(connection, names, query)
     if not (by_rules or by_name):
@@ -98,7 +102,9 @@ def entities_in_query(connection: apsw.Connection, names: KnownNames, query: str
 
 
 def known_entities(connection: apsw.Connection, names: KnownNames, text: str) -> list[tuple[int, Mention]]:
-    """Each known entity that a query names, with its mention, in the order of the text. A merged entity is the one that it is merged into."""
+    """Each known entity that a query names, with its mention, in the order of the text. A merged entity is the one that it is merged
+    into.
+    """
     matches = names.matches(connection, text)
     if not matches:
         return []
@@ -111,10 +117,11 @@ def known_entities(connection: apsw.Connection, names: KnownNames, text: str) ->
 def associated_memories(
     connection: apsw.Connection, question: Question, best: Sequence[Scored], limit: int
 ) -> tuple[dict[int, float], frozenset[int]]:
-    """Memories that share entities with the best candidates: by id, with their share of the highest score, 0 to 1; and those of them that are
-    hits for this alone. No memory supports itself.
+    """Memories that share entities with the best candidates: by id, with their share of the highest score, 0 to 1; and those of them that
+    are hits for this alone. No memory supports itself.
 
-    Entities that the query itself names lead nowhere: its words have found their memories already, and counting them twice was measured to hurt.
+    Entities that the query itself names lead nowhere: its words have found their memories already, and counting them twice was measured to
+    hurt.
     """
     leaders = _leaders(best)
     relevances = mentions.relevances(connection, leaders)

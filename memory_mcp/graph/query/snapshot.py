@@ -14,8 +14,9 @@ from memory_mcp.store.graph.overview import Relation
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Entities and the relations between them. `colors`: by type. `around`: the ids of those that the section is around. The totals count the
-    whole graph."""
+    """Entities and the relations between them. `colors`: by type. `around`: the ids of those that the section is around. The totals
+    count the whole graph.
+    """
 
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...]
@@ -27,8 +28,9 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The part of the graph that is shown: entities of these `types`, relations of these `relation_types` and of at least `min_weight`; all where none is
-    given. `around` are names or ids: then only these entities and what is at most `depth` hops from one of them."""
+    """The part of the graph that is shown: entities of these `types`, relations of these `relation_types` and of at least `min_weight`;
+    all where none is given. `around` are names or ids: then only these entities and what is at most `depth` hops from one of them.
+    """
 
     types: Sequence[str] = ()
     relation_types: Sequence[str] = ()

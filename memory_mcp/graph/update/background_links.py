@@ -27,7 +27,8 @@ CONTRADICTION_CONFIDENCE = 0.5
 
 
 def link_similar(persona: Persona, indexes: IndexCache, least: float | None, now: datetime) -> bool:
-    """Links a few memories to those with the nearest vectors, with a cosine of at least `least`, or what suits the model. Returns whether there may be more.
+    """Links a few memories to those with the nearest vectors, with a cosine of at least `least`, or what suits the model. Returns whether
+    there may be more.
 
     Does nothing while the index lacks vectors, or without a model.
     """

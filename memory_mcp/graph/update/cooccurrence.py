@@ -75,8 +75,9 @@ def _process(connection: apsw.Connection, persona: Persona, now: datetime, dicti
 
 
 def _names_in_label(label: str, type_: str | None) -> list[tuple[str, str | None]]:
-    """The names in a source or a tag. A source that is no role is a name; a tag that is a common word (会議, 重要) is none, as it would be found in
-    every text that contains it."""
+    """The names in a source or a tag. A source that is no role is a name; a tag that is a common word (会議, 重要) is none, as it would be
+    found in every text that contains it.
+    """
     if label.startswith(FLAG_PREFIX) or (type_ and is_role(label)):
         return []
     if type_:
@@ -88,7 +89,9 @@ def _names_in_label(label: str, type_: str | None) -> list[tuple[str, str | None
 
 
 def may_be_a_name(tag: str) -> bool:
-    """Whether a tag may be the name of an entity: it is no word of the dictionary, nor made of such words, as 会議/重要 is. A tag in lower case is a word."""
+    """Whether a tag may be the name of an entity: it is no word of the dictionary, nor made of such words, as 会議/重要 is. A tag in lower
+    case is a word.
+    """
     parts = [part for part in _BETWEEN_WORDS.split(tag) if part]
     return not (tag.isascii() and tag.islower()) and any(not is_word(part) for part in parts)
 

@@ -12,7 +12,7 @@ import apsw
 
 from memory_mcp.dates.mentions import NamedDay, day_called
 from memory_mcp.dates.resolve import in_utc_spans
-from memory_mcp.dates.statements import day_of_telling, days_of_statement
+from memory_mcp.dates.statements import Statement, day_of_telling, days_of_statement
 from memory_mcp.domain import Draft, RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract.extraction import MARK_START, TEXT_LIMIT, extract_mentions, likely_type
@@ -31,14 +31,15 @@ STATED_WEIGHT = 0.8
 def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
     """Stores the mentions of a new memory, and the relations that its writer states. A summary names what its sources name already."""
     happened = draft.occurred_at or draft.restored.created_at or now
+    told = Statement(draft.content[:TEXT_LIMIT])
     stated_on: date | None = None
     if draft.restored.is_undated and not draft.occurred_at:
         memory_dates.note_undated(connection, memory_id)
     else:
-        stated_on = day_of_telling(draft.content, _local_day(happened, now), _local_day(draft.restored.created_at or now, now))
+        stated_on = day_of_telling(told, _local_day(happened, now), _local_day(draft.restored.created_at or now, now))
     if draft.kind != "summary":
-        linked = _linked(connection, names, draft.content, stated_on, now)
-        if times := days_of_statement(draft.content, stated_on):
+        linked = _linked(connection, names, told, stated_on, now)
+        if times := days_of_statement(told, stated_on):
             memory_dates.add(connection, memory_id, in_utc_spans(times, now.tzinfo or UTC))
         if linked:
             mentions.add(connection, memory_id, linked, now)
@@ -135,8 +136,9 @@ def add_missing_relations(
 def relink_entities(
     connection: apsw.Connection, names: KnownNames, texts: Mapping[int, str], now: datetime, *, changed: bool = True
 ) -> None:
-    """Links memories anew, given their texts, after these have `changed` or more names are known. Stated relations are kept, and so is what a chat
-    model found in the same text. Co-occurrences follow when the queue is worked off."""
+    """Links memories anew, given their texts, after these have `changed` or more names are known. Stated relations are kept, and so is
+    what a chat model found in the same text. Co-occurrences follow when the queue is worked off.
+    """
     affected: set[int] = set()
     for memory_id, content in texts.items():
         affected |= _relink(connection, names, memory_id, content, now, changed=changed)
@@ -149,12 +151,15 @@ def relink_entities(
 
 
 def _relink(connection: apsw.Connection, names: KnownNames, memory_id: int, content: str, now: datetime, *, changed: bool) -> set[int]:
-    """Returns the entities that it mentions now and did not before, or the other way round: in a text in which more names are known, few."""
+    """Returns the entities that it mentions now and did not before, or the other way round: in a text in which more names are known,
+    few.
+    """
     before = mentions.entities_of(connection, memory_id)
     mentions.remove(connection, memory_id, text_changed=changed)
-    stated_on = _day_of_memory(connection, memory_id, now, content)
-    linked = _linked(connection, names, content, stated_on, now)
-    memory_dates.replace(connection, memory_id, in_utc_spans(days_of_statement(content, stated_on), now.tzinfo or UTC))
+    told = Statement(content[:TEXT_LIMIT])
+    stated_on = _day_of_memory(connection, memory_id, now, told)
+    linked = _linked(connection, names, told, stated_on, now)
+    memory_dates.replace(connection, memory_id, in_utc_spans(days_of_statement(told, stated_on), now.tzinfo or UTC))
     mentions.add(connection, memory_id, linked, now)
     return before ^ mentions.entities_of(connection, memory_id)
 
@@ -176,13 +181,15 @@ def link_dictionary_names(
             mentions.recount(connection, {entity for entity, _ in linked})
 
 
-def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime, content: str | None = None) -> date | None:
-    """The local day from which the words of a memory are counted, such as the year of a date without one; None where nobody knows it. `content`: its
-    text, if it changes."""
+def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime, told: Statement | None = None) -> date | None:
+    """The local day from which the words of a memory are counted, such as the year of a date without one; None where nobody knows it.
+    `told`: its text, if it was read already.
+    """
     memory = memories.by_ids(connection, [memory_id])[memory_id]
     if memory.occurred_at is None and memory_dates.is_undated(connection, memory_id):
         return None
-    return day_of_telling(content or memory.content, _local_day(memory.event_time, now), _local_day(memory.created_at, now))
+    told = told or Statement(memory.content[:TEXT_LIMIT])
+    return day_of_telling(told, _local_day(memory.event_time, now), _local_day(memory.created_at, now))
 
 
 def _local_day(moment: datetime, now: datetime) -> date:
@@ -194,14 +201,14 @@ def _local_day(moment: datetime, now: datetime) -> date:
 
 
 def _linked(
-    connection: apsw.Connection, names: KnownNames, content: str, stated_on: date | None, now: datetime
+    connection: apsw.Connection, names: KnownNames, told: Statement, stated_on: date | None, now: datetime
 ) -> list[tuple[int, Mention]]:
     """The entities that a text names, with their mentions. Unknown entities are created."""
-    text = content[:TEXT_LIMIT]
+    text = told.text
     created: dict[tuple[str, str | None, str | None], int] = {}
     linked: list[tuple[int, Mention]] = []
     types = records.entity_types(connection) if MARK_START in text else ()
-    for mention in extract_mentions(text, types, names.matches(connection, text), stated_on=stated_on):
+    for mention in extract_mentions(text, types, names.matches(connection, text), stated_on=stated_on, dates=told):
         key = (mention.name, mention.type, mention.likely)
         entity = mention.entity or created.get(key)
         if mention.entity and mention.likely:

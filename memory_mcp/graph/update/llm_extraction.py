@@ -1,7 +1,7 @@
 """Background step: a chat model extracts entities and relations from one memory at a time. Has the prompt.
 
-Private and secret memories are not sent. The answer is not trusted: a name must occur in the text, a type must exist, and all findings have the
-method `model` and less confidence than stated relations.
+Private and secret memories are not sent. The answer is not trusted: a name must occur in the text, a type must exist, and all findings have
+the method `model` and less confidence than stated relations.
 """
 
 import json
@@ -140,7 +140,9 @@ def _store(connection: apsw.Connection, memory_id: int, asked: Memory | None, ex
 def _link(
     connection: apsw.Connection, memory: Memory, extraction: Extraction, now: datetime
 ) -> tuple[dict[str, int], list[tuple[int, Mention]]]:
-    """The entity by name, and the mentions. A name that occurs only within another one is left out, unless it is known or has a relation."""
+    """The entity by name, and the mentions. A name that occurs only within another one is left out, unless it is known or has a
+    relation.
+    """
     taken = mentions.spans(connection, memory.id)
     related = {end for source, _, target, _ in extraction.relations for end in (source, target)}
     ids: dict[str, int] = {}

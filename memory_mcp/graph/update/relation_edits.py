@@ -56,8 +56,8 @@ def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, da
 def relate(
     persona: Persona, relations_stated: Sequence[StatedRelation], *, now: datetime, privacy: Privacy, when: RelationValidity | None = None
 ) -> Sequence[StatedRelation]:
-    """Stores relations, with the days on which they hold. Withdrawn ones hold again; earlier days are replaced. `now` is in the writer's time
-    zone. Returns them as they are stored, without private data.
+    """Stores relations, with the days on which they hold. Withdrawn ones hold again; earlier days are replaced. `now` is in the writer's
+    time zone. Returns them as they are stored, without private data.
 
     Raises:
         InvalidInput: both ends of one are names of the same entity. Nothing was stored.
@@ -124,7 +124,9 @@ def _existing(connection: apsw.Connection, name: str, type_: str | None, day: Na
 
 
 def _visible(connection: apsw.Connection, name: str, type_: str | None, day: NamedDay | None) -> list[int]:
-    """The entities that a withdrawn relation may mean: none by a name that only the trash has; by a day without a year also those of other years."""
+    """The entities that a withdrawn relation may mean: none by a name that only the trash has; by a day without a year also those of
+    other years.
+    """
     if day is None:
         entity = records.find(connection, name, type_, among=lookup.by_name(connection, name))
         return [entity.id] if entity else []

@@ -1,5 +1,5 @@
-"""Patterns for telephone numbers, credit card numbers, マイナンバー (Japan's individual numbers), US social security numbers, e-mail and IP addresses,
-and the user and password inside a URL.
+"""Patterns for telephone numbers, credit card numbers, マイナンバー (Japan's individual numbers), US social security numbers, e-mail and IP
+addresses, and the user and password inside a URL.
 
 Digits are parsed into runs of groups (`090-1234-5678`) and each run is examined once, so that the time is linear in the text.
 """
@@ -257,14 +257,16 @@ _NO_DOMAIN = frozenset("png jpg jpeg gif svg webp pdf css js ts py service timer
 _MACHINE_USERS = frozenset({"git"})
 
 _CREDENTIALS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://([!-.0-9;=?A-~]{0,128}:[!#-&(-.0-~]{1,256})@")
-# A password with kana, a slash or an at sign in it. After a user with a dot, or where only digits follow the colon, it is a host with its port.
+# A password with kana, a slash or an at sign in it. After a user with a dot, or where only digits follow the colon, it is a host with its
+# port.
 _ODD_CREDENTIALS = re.compile(
     r"""(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://([^\s/:@."'<>「」（）()、。]{0,128}:(?![0-9]{1,5}[/?#])(?:(?!://)[^\s"'<>「」、。]){1,256})@"""
     r"""(?=[A-Za-z0-9.-]{1,253}(?:[:/?\s"'」、。]|\Z)|\[)"""
 )
 # Oracle's form: jdbc:oracle:thin:user/password@host.
 _ORACLE = re.compile(r"jdbc:oracle:[a-z]{2,10}:([^\s/@:\"']{1,64}/[^\s@\"']{1,128})@", re.IGNORECASE)
-# `name=password` among further settings of a connection, with `;`, `?`, `&` or blanks between them: of JDBC, ADO, ODBC, libpq, and in a query.
+# `name=password` among further settings of a connection, with `;`, `?`, `&` or blanks between them: of JDBC, ADO, ODBC, libpq, and in a
+# query.
 _SETTING = re.compile(
     r"""(?:(?P<after>[;?&][ ]?)|(?<![A-Za-z0-9_.-]))(?:password|passwd|passphrase|pass|pwd)(?P<equals>[ ]?=[ ]?)"""
     r"""(?P<value>"[^"\n]{2,128}"|'[^'\n]{2,128}'|\{[^{}\n]{2,128}\}|(?![$<{%*\[(])[^\s;&"'(){}<>|、。「」]{3,128})(?P<before>[ ]?;[ ]?[A-Za-z][A-Za-z ]{1,30}=)?""",
@@ -314,7 +316,9 @@ def url_credentials(text: str) -> Iterator[Span]:
 
 
 def connection_passwords(text: str) -> Iterator[Span]:
-    """Passwords in the settings of a connection, whatever they are made of: `Server=db;Uid=bob;Pwd=…;`, `jdbc:mysql://db/x?user=bob&password=…`."""
+    """Passwords in the settings of a connection, whatever they are made of: `Server=db;Uid=bob;Pwd=…;`,
+    `jdbc:mysql://db/x?user=bob&password=…`.
+    """
     if "=" not in text:
         return
     for match in _SETTING.finditer(text):

@@ -46,7 +46,8 @@ _UNCERTAIN_PATTERNS: Mapping[str, Callable[[str], Iterator[Span]]] = {"api_key":
 KINDS = (*_TEXT_PATTERNS, *_DIGIT_PATTERNS, "ip_address")
 
 
-# Names of speakers, fields and sessions come again with every message of a chat. Short texts that hold nothing private are not searched again.
+# Names of speakers, fields and sessions come again with every message of a chat. Short texts that hold nothing private are not searched
+# again.
 SHORT_CHARACTERS, SHORT_TEXTS = 48, 4_096
 _NOTHING_FOUND: set[tuple[frozenset[str], str]] = set()
 

@@ -1,7 +1,7 @@
 """Patterns for API keys, tokens, passwords and private keys: by the forms of services, and by words such as "token" before them.
 
-The forms are the rules of gitleaks (`rules/gitleaks.toml`, not ours) and a few more (`rules/further.toml`). A rule is tried only where one of its
-keywords occurs; one Aho-Corasick automaton finds the keywords of all rules in one pass.
+The forms are the rules of gitleaks (`rules/gitleaks.toml`, not ours) and a few more (`rules/further.toml`). A rule is tried only where one
+of its keywords occurs; one Aho-Corasick automaton finds the keywords of all rules in one pass.
 """
 
 import math
@@ -53,7 +53,8 @@ _VALUE_BEFORE = re.compile(
     rf"(?:が|は|is[ ](?:the|my|our)(?:[ ]new)?)[ \t]{{0,2}}(?:{_WORDS})",
     re.IGNORECASE,
 )
-# A line end inside a token, with the signs of a quotation: what goes on after it is no word and no number, and not the name of a next value.
+# A line end inside a token, with the signs of a quotation: what goes on after it is no word and no number, and not the name of a next
+# value.
 _LINE_END = re.compile(
     r"(?<=[A-Za-z0-9_/+#$%&@^~-])[ \t]{0,8}\r?\n[ \t>]{0,8}(?=[A-Za-z0-9_/+=#$%&@^~!*-]{0,80}?(?:[0-9][A-Za-z]|[A-Za-z][0-9]|[a-z][A-Z]))"
     r"(?![A-Za-z0-9_-]{1,80}[ \t]{0,2}[=:]{1,2}[ \t]{0,2}[^\s=])"

@@ -68,7 +68,9 @@ class Advised(ReadingAnswer, Advice):
     answer=Advised,
 )
 def advise(call: Call, arguments: AdviseArguments) -> Json:
-    """What worked and what failed for such a task before. Call before you start one with several steps; report afterwards. `unknown`: nothing is near."""
+    """What worked and what failed for such a task before. Call before you start one with several steps; report afterwards. `unknown`:
+    nothing is near.
+    """
     task = _task(call, arguments.task)
     with call.reading() as persona, call.reading_pools() as pools:
         matched = _matches(call, persona, task)
@@ -290,8 +292,9 @@ class WeightsArguments(Arguments):
 
 
 class FittedWeights(ReadingAnswer):
-    """`held_out`: how well the judged queries that had no say in the choice are answered, from 0 to 1, before and after. `own`: the persona's own
-    weights, where it has any."""
+    """`held_out`: how well the judged queries that had no say in the choice are answered, from 0 to 1, before and after. `own`: the
+    persona's own weights, where it has any.
+    """
 
     own: NotRequired[dict[str, float]]
     weights: dict[str, float]
@@ -304,7 +307,9 @@ class FittedWeights(ReadingAnswer):
 
 @operation(needs=["read", "write", "admin"], route=Route("POST", "/api/recall/weights", body_required=True), answer=FittedWeights)
 def fit_weights(call: Call, arguments: WeightsArguments) -> Json:
-    """Fit the weights of the fusion to a persona's own judgements. They are shown, and applied only on request and if the other half confirms them."""
+    """Fit the weights of the fusion to a persona's own judgements. They are shown, and applied only on request and if the other half
+    confirms them.
+    """
     if arguments.apply and arguments.reset:
         raise InvalidInput("apply and reset are both true", "one uses weights, the other takes them back", "Send one of them")
     with call.changing() as persona:

@@ -110,8 +110,9 @@ class Stored(ReadingAnswer):
     answer=Stored,
 )
 def remember(call: Call, arguments: RememberArguments) -> Json:
-    """Store what should outlive this chat, as soon as it comes up: facts, preferences, promises, plans, changes of mind. Is one in `related` no
-    longer true, revise it, or call again with supersedes."""
+    """Store what should outlive this chat, as soon as it comes up: facts, preferences, promises, plans, changes of mind. Is one in
+    `related` no longer true, revise it, or call again with supersedes.
+    """
     target = call.within(arguments.pool.strip()) if arguments.pool.strip() else call
     supersedes = target.locate(arguments.supersedes.strip())[1] if target.pool else arguments.supersedes
     fields = arguments.model_dump(exclude={"pool"}) | {"supersedes": supersedes}

@@ -76,7 +76,9 @@ class Tidied(PersonaAnswer):
 
 @operation(needs=["read", "write", "delete"], tool=Tool("organize", "Organize", destructive=True))
 def organize(call: Call, arguments: OrganizeArguments) -> Json:
-    """List duplicates, empty talk, faded memories, contradictions (no arguments); merge some into one; undo a merge. Nothing is merged by itself."""
+    """List duplicates, empty talk, faded memories, contradictions (no arguments); merge some into one; undo a merge. Nothing is merged
+    by itself.
+    """
     if arguments.merge or arguments.into.strip() or arguments.undo.strip():
         return _tidied(call, arguments)
     return _listed(call, arguments.top_k)

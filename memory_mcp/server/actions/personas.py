@@ -61,7 +61,9 @@ class PersonasArguments(Arguments):
 
 @operation(route=Route("GET", "/api/personas", of_persona=False), answer=Personas)
 def list_personas(call: Call, arguments: PersonasArguments) -> Json:
-    """List the personas that the caller may see, with their counts, sorted by name; of very many page by page. One of many cells lists its own."""
+    """List the personas that the caller may see, with their counts, sorted by name; of very many page by page. One of many cells lists
+    its own.
+    """
     names = call.visible_personas(arguments.after, arguments.limit + 1)
     listed: list[Json] = []
     for name in names[: arguments.limit]:

@@ -35,7 +35,9 @@ class FoundData(TypedDict):
 
 
 class PrivacyScan(ReadingAnswer):
-    """`counts`: memories by kind and by what was found, `rules`: what config.json says of each kind, `looked_through`: how many memories."""
+    """`counts`: memories by kind and by what was found, `rules`: what config.json says of each kind, `looked_through`: how many
+    memories.
+    """
 
     looked_through: Count
     counts: dict[str, dict[str, Count]]

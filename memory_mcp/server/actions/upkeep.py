@@ -195,7 +195,9 @@ def purge_by_route(call: Call, arguments: PurgeBody) -> Json:
 
 
 def _purged(call: Call, keys: Sequence[str], confirm: str, *, remove_kept: bool) -> Json:
-    """Without `confirm`, list what would be erased and the code to confirm it with; with it, say what was erased and what remains elsewhere."""
+    """Without `confirm`, list what would be erased and the code to confirm it with; with it, say what was erased and what remains
+    elsewhere.
+    """
     if len(keys) > KEYS_LIMIT:
         raise InvalidInput(f"keys has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Send fewer at once")
     with call.changing() as persona:
@@ -288,7 +290,9 @@ def index_cache(call: Call) -> IndexCache:
 
 
 def _swept(call: Call, persona: Persona) -> bool:
-    """Remove the traces of erased memories from the files. Return False where a long read prevents it; a background task repeats it then."""
+    """Remove the traces of erased memories from the files. Return False where a long read prevents it; a background task repeats it
+    then.
+    """
     call.runtime.forget_cached()
     try:
         swept = purge.sweep(persona, index_cache(call))

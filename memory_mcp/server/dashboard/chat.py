@@ -219,7 +219,9 @@ def _may_talk(visit: Visit) -> bool:
 
 
 def _needed(visit: Visit) -> tuple[TokenScope, ...]:
-    """The scopes that the chat needs. It costs money through the server's keys, so the configuration can require more than reading and writing."""
+    """The scopes that the chat needs. It costs money through the server's keys, so the configuration can require more than reading and
+    writing.
+    """
     return ("read", "write", visit.call.settings.chat.dashboard_scope)
 
 

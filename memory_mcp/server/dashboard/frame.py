@@ -406,7 +406,9 @@ def own_path(path: str) -> str:
 
 
 def refusal_page(scope: Scope, error: MemoryMCPError) -> Response:
-    """The page of a request that was not let in; where the persona is on another server, or a router took the name for another, the way there."""
+    """The page of a request that was not let in; where the persona is on another server, or a router took the name for another, the way
+    there.
+    """
     if isinstance(error, PersonaElsewhere) and scope["method"] == "GET" and (error.url or error.persona != scope.get(PATH_PERSONA)):
         query = parse_qs(scope["query_string"].decode("latin-1"))
         path = _path({**scope, PATH_PERSONA: error.persona}, scope["path"], query)

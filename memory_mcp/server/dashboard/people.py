@@ -23,8 +23,9 @@ DEPTHS = ("1", "2", "3")
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A drawing: nodes and edges of graph_snapshot, the ids of the entities that it goes out from, the relations of a path to mark, and the address
-    of the picture that goes on from an entity."""
+    """A drawing: nodes and edges of graph_snapshot, the ids of the entities that it goes out from, the relations of a path to mark, and
+    the address of the picture that goes on from an entity.
+    """
 
     nodes: Sequence[Json]
     edges: Sequence[Json]

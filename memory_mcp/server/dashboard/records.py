@@ -24,7 +24,9 @@ def log(visit: Visit) -> Response:
 
 
 def contents(visit: Visit, keys: Sequence[str]) -> tuple[Mapping[str, str], Collection[str]]:
-    """The current texts of the first of these memories, by key, and the keys of memories that are no more; empty for visitors who may not read."""
+    """The current texts of the first of these memories, by key, and the keys of memories that are no more; empty for visitors who may
+    not read.
+    """
     if not keys or not visit.may("read"):
         return {}, ()
     recalled = visit.perform(memories.recall, keys=list(dict.fromkeys(keys))[:KEYS_LIMIT], detail="index", max_tokens=SHOWN_TOKENS)

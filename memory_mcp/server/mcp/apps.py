@@ -1,7 +1,7 @@
 """MCP Apps: pages that a host shows with the answer of a tool (extension `io.modelcontextprotocol/ui`, 2026-01-26).
 
-Each is one HTML file, assembled of the dashboard's scripts and texts and of `app_pages/`. The pages are public and hold no data: those come with
-the answer of the tool, from the host.
+Each is one HTML file, assembled of the dashboard's scripts and texts and of `app_pages/`. The pages are public and hold no data: those come
+with the answer of the tool, from the host.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""The MCP tools, made from the operations; the toolsets; and the words of calls that can't be made. What a model is told beside them: `instructions.py`."""
+"""The MCP tools, made from the operations; the toolsets; and the words of calls that can't be made. What a model is told beside them:
+`instructions.py`.
+"""
 
 import logging
 from collections.abc import Iterable, Mapping

@@ -32,7 +32,9 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def open_private(path: str | Path, flags: int) -> int:
-    """Opens a file that only its owner may read: the `opener` of what holds memories or names personas. A pipe of that name is not waited for."""
+    """Opens a file that only its owner may read: the `opener` of what holds memories or names personas. A pipe of that name is not
+    waited for.
+    """
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), PRIVATE_FILE)
 
 

@@ -40,7 +40,9 @@ def write_private(directory: Path, name: str, tree: Any) -> None:
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Values that change with the file's content; the last one also with its owner and permissions, which may have been the reason for an error."""
+    """Values that change with the file's content; the last one also with its owner and permissions, which may have been the reason for
+    an error.
+    """
     try:
         stat = path.stat()
     except OSError:

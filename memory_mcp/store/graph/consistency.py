@@ -13,8 +13,8 @@ from memory_mcp.store.graph.relations import Pair, pairs_of_entities, summed_evi
 from memory_mcp.store.memories import CURRENT
 from memory_mcp.store.sqlite.bulk_rows import json_ids
 
-# Relations below this confidence are worth a look, or of just this confidence with a single piece of evidence. Co-occurrence is observed, so
-# it can't be wrong.
+# Relations below this confidence are worth a look, or of just this confidence with a single piece of evidence. Co-occurrence is observed,
+# so it can't be wrong.
 UNSURE_BELOW = 0.5
 _UNSURE = "(r.type <> 'co_occurrence' AND (r.confidence < ?1 OR (r.confidence = ?1 AND r.evidence_count = 1)))"
 _CHECKED_UNTIL = "graph_checked_until"

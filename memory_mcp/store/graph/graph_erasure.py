@@ -77,7 +77,9 @@ def empty_notes(connection: apsw.Connection, texts: Sequence[str]) -> None:
 
 
 def _names_in_texts(connection: apsw.Connection, ids: str) -> list[int]:
-    """The ids of names that these memories contain, now or in an earlier version, and no person wrote. Relatives and days have theirs by rules."""
+    """The ids of names that these memories contain, now or in an earlier version, and no person wrote. Relatives and days have theirs by
+    rules.
+    """
     rows = connection.execute(
         "WITH said(text) AS MATERIALIZED (SELECT content FROM memories WHERE id IN (SELECT value FROM json_each(?1)) UNION ALL "
         "SELECT v.content FROM memory_versions v JOIN memories m ON m.key = v.key WHERE m.id IN (SELECT value FROM json_each(?1))) "

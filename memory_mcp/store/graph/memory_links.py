@@ -1,5 +1,6 @@
-"""Links between memories: the next in a conversation, a replacement, nearly the same content, a possible contradiction, and what is newer: its source
-says that what its target says no longer holds."""
+"""Links between memories: the next in a conversation, a replacement, nearly the same content, a possible contradiction, and what is
+newer: its source says that what its target says no longer holds.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -119,7 +120,9 @@ def add(connection: apsw.Connection, links: Iterable[Link], now: datetime) -> No
 
 
 def replace_newer(connection: apsw.Connection, source: int, method: str, links: Iterable[Link], now: datetime) -> None:
-    """Replaces what this method found to be no longer so because of a memory. What was taken back stays so, and what another method found."""
+    """Replaces what this method found to be no longer so because of a memory. What was taken back stays so, and what another method
+    found.
+    """
     connection.execute("DELETE FROM memory_links WHERE type = 'newer' AND method = ? AND source = ?", (method, source))
     add(connection, links, now)
 
@@ -159,8 +162,9 @@ def types(connection: apsw.Connection) -> tuple[str, ...]:
 
 
 def of_memory(connection: apsw.Connection, memory_id: int, types: Sequence[str], limit: int) -> tuple[list[Link], int]:
-    """The links of a memory with memories outside the trash, of these types where some are given; the strongest first, then the latest. Also
-    returns how many there are."""
+    """The links of a memory with memories outside the trash, of these types where some are given; the strongest first, then the latest.
+    Also returns how many there are.
+    """
     rows: list[Any] = connection.execute(_OF_MEMORY, (memory_id, json.dumps(list(types)), limit)).fetchall()
     return [Link(*row[:-1]) for row in rows], int(rows[0][-1]) if rows else 0
 

@@ -36,7 +36,9 @@ def add(connection: apsw.Connection, memory_id: int, mentions: Sequence[tuple[in
 
 
 def remove(connection: apsw.Connection, memory_id: int, *, text_changed: bool = True) -> None:
-    """Deletes the mentions of a memory; in an unchanged text not those by a chat model, nor of relatives (母), which older versions found."""
+    """Deletes the mentions of a memory; in an unchanged text not those by a chat model, nor of relatives (母), which older versions
+    found.
+    """
     kept = "" if text_changed else " AND method <> 'model' AND entity NOT IN (SELECT id FROM entities WHERE subtype = 'family')"
     connection.execute(f"DELETE FROM entity_mentions WHERE memory = ?{kept}", (memory_id,))
 
@@ -103,9 +105,10 @@ def frequencies(connection: apsw.Connection, entities: Iterable[int]) -> tuple[d
 def memories_of(
     connection: apsw.Connection, entities: Mapping[int, float], filters: Filters, limit: int, factors: Mapping[int, float] | None = None
 ) -> dict[int, tuple[float, float]]:
-    """Current memories that pass the filters and mention these entities, with the sum of each entity's weight × the mention's relevance, and the
-    sum of that × the entity's factor; the best by the first sum come first. Without filters, only the best `limit` × `MOST_REPLACED` are checked
-    for being current."""
+    """Current memories that pass the filters and mention these entities, with the sum of each entity's weight × the mention's relevance,
+    and the sum of that × the entity's factor; the best by the first sum come first. Without filters, only the best `limit` ×
+    `MOST_REPLACED` are checked for being current.
+    """
     ids, score, multiplied = _scored(connection, entities, factors or {})
     condition, values = where(filters)
     checked = len(ids) if condition else min(limit * MOST_REPLACED, len(ids))
@@ -127,7 +130,9 @@ def memories_of(
 def _scored(
     connection: apsw.Connection, entities: Mapping[int, float], factors: Mapping[int, float]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The memories that mention these entities, and both sums of each: the best by the first sum first, of equals the one that was stored later."""
+    """The memories that mention these entities, and both sums of each: the best by the first sum first, of equals the one that was
+    stored later.
+    """
     named = "FROM entities e JOIN entity_mentions em ON em.entity = e.id WHERE coalesce(e.merged_into, e.id) = w.value"
     rows = connection.execute(
         f"SELECT w.value, (SELECT json_group_array(em.memory) {named}), (SELECT json_group_array(em.relevance) {named}) FROM json_each(?) w",

@@ -46,7 +46,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How near an entity is (the start's nearness × `DECAY` × the relation's weight for each hop), in how many hops, and by which last step."""
+    """How near an entity is (the start's nearness × `DECAY` × the relation's weight for each hop), in how many hops, and by which last
+    step.
+    """
 
     nearness: float
     distance: int
@@ -86,7 +88,9 @@ GROUP BY p.key
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Which relations are walked: of these types where some are given, of this confidence at least, so many of an entity in each direction."""
+    """Which relations are walked: of these types where some are given, of this confidence at least, so many of an entity in each
+    direction.
+    """
 
     types: Sequence[str] = ()
     min_confidence: float = 0.0
@@ -145,8 +149,10 @@ def hop(
 def reached(
     connection: apsw.Connection, start: Mapping[int, float], depth: int, rules: Rules = Rules(), *, limit: int | None = None
 ) -> dict[int, Reached]:
-    """Entities within `depth` hops of the start, without the start itself: by hops, then by nearness. Of several walks of the same length the
-    best counts. With a `limit`, only so many of a hop are walked on from, and no further hop is made once so many are reached."""
+    """Entities within `depth` hops of the start, without the start itself: by hops, then by nearness. Of several walks of the same
+    length the best counts. With a `limit`, only so many of a hop are walked on from, and no further hop is made once so many are
+    reached.
+    """
     entities: dict[int, Reached] = {}
     here = start
     for distance in range(1, min(depth, HOPS_LIMIT) + 1):
@@ -159,7 +165,9 @@ def reached(
 
 
 def nearest(connection: apsw.Connection, start: int, depth: int, rules: Rules = Rules(), *, limit: int) -> tuple[dict[int, Reached], int]:
-    """The same from one entity: the first `limit`, and how many more there are. Of each hop, the `LEADING_LIMIT` nearest are walked on from."""
+    """The same from one entity: the first `limit`, and how many more there are. Of each hop, the `LEADING_LIMIT` nearest are walked on
+    from.
+    """
     entities: dict[int, Reached] = {}
     here, total = {start: 1.0}, 0
     for distance in range(1, min(depth, HOPS_LIMIT) + 1):

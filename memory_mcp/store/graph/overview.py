@@ -127,8 +127,9 @@ def relation_of(row: Sequence[Any]) -> Relation:
 
 @dataclass(frozen=True, slots=True)
 class CreationTimes:
-    """How many of today's entities were first mentioned (or created by hand) in each minute, and how many of today's relations first stated.
-    Minutes are aware, UTC."""
+    """How many of today's entities were first mentioned (or created by hand) in each minute, and how many of today's relations first
+    stated. Minutes are aware, UTC.
+    """
 
     entities: Minutes
     relations: Minutes
@@ -149,6 +150,7 @@ def _minutes(connection: apsw.Connection, query: str) -> Minutes:
 
 
 def revision(connection: apsw.Connection) -> str:
-    """A random mark that changes with every entity and relation: results computed for it are valid until then. Never a counter, so that a file
-    restored from a backup has no mark of another state. Empty in a file that can't be migrated."""
+    """A random mark that changes with every entity and relation: results computed for it are valid until then. Never a counter, so that
+    a file restored from a backup has no mark of another state. Empty in a file that can't be migrated.
+    """
     return properties.value(connection, "graph_revision") or ""

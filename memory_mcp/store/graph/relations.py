@@ -199,7 +199,9 @@ _THE_OTHER_WAY = f"(source IN {_ONE_WITH.format('?2')} AND target IN {_ONE_WITH.
 
 
 def supporters(connection: apsw.Connection, source: int, target: int, type_: str) -> list[str | None]:
-    """The keys of the memories that are evidence for or against this relation, in whatever order of the ends where it has no direction; None for a person."""
+    """The keys of the memories that are evidence for or against this relation, in whatever order of the ends where it has no direction;
+    None for a person.
+    """
     rows = connection.execute(
         f"SELECT (SELECT key FROM memories WHERE id = memory) FROM relation_evidence WHERE type = ?3 AND ({_BETWEEN} OR "
         f"({_THE_OTHER_WAY} AND NOT (SELECT coalesce(max(directed), 1) FROM relation_types WHERE name = ?3)))",
@@ -297,7 +299,9 @@ ORDER BY v.id
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A relation with the names of its ends. `valid_from` and `valid_to` are the first and the last day on which it holds, None where unknown."""
+    """A relation with the names of its ends. `valid_from` and `valid_to` are the first and the last day on which it holds, None where
+    unknown.
+    """
 
     source: int
     source_name: str

@@ -208,7 +208,8 @@ ALTER TABLE entity_vectors ADD COLUMN name_blob BLOB;
 MERGED_INTO_INDEX = "CREATE INDEX entities_by_merged_into ON entities(merged_into) WHERE merged_into IS NOT NULL"
 
 # by_hand: a person wrote the name, so that it stays visible when no memory contains it any more.
-# Adds which names persons wrote: of entities that were created or changed by hand before, all, as it isn't known which; of entities that were related by hand, their own.
+# Adds which names persons wrote: of entities that were created or changed by hand before, all, as it isn't known which; of entities that
+# were related by hand, their own.
 NAMES_BY_HAND = """
 ALTER TABLE entity_aliases ADD COLUMN by_hand INTEGER NOT NULL DEFAULT 0;
 UPDATE entity_aliases SET by_hand = 1 WHERE entity IN (SELECT id FROM entities WHERE made_by <> 'text');
@@ -217,8 +218,8 @@ UPDATE entity_aliases SET by_hand = 1 WHERE alias = (SELECT e.name FROM entities
     UNION SELECT target FROM relation_evidence WHERE memory IS NULL AND validation_status <> 'rejected');
 """
 
-# source_said, target_said: the names by which a memory states a relation, where known. type_from: 'hand' where a person set the type, 'merge'
-# where it is the type of a merged entity, and the entity's own is unknown.
+# source_said, target_said: the names by which a memory states a relation, where known. type_from: 'hand' where a person set the type,
+# 'merge' where it is the type of a merged entity, and the entity's own is unknown.
 # Adds the names by which memories state relations, and the origin of a type.
 STATED_NAMES = """
 ALTER TABLE relation_evidence ADD COLUMN source_said TEXT;

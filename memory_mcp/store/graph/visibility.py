@@ -44,8 +44,8 @@ _GROUPS = (
 )
 _ALONE = "SELECT e.id AS root, e.id FROM json_each({}) w JOIN entities e ON e.id = w.value"
 _EVERY_ENTITY = "SELECT id AS root, id FROM entities"
-# The rule, labels aside. Also returns whether any memory supports the entity. `join`: for a few entities, CROSS JOIN keeps SQLite from reading all
-# evidence; for all entities, it would read the evidence by index, which takes twice as long.
+# The rule, labels aside. Also returns whether any memory supports the entity. `join`: for a few entities, CROSS JOIN keeps SQLite from
+# reading all evidence; for all entities, it would read the evidence by index, which takes twice as long.
 _HIDDEN_ENTITIES = f"""
 WITH members AS MATERIALIZED ({{members}}),
 support(root, memory) AS (
@@ -151,8 +151,9 @@ def hidden_names(connection: apsw.Connection, entities: Iterable[int], matches: 
 
 
 def entities_withheld_from_export(connection: apsw.Connection, deleted: bool, secret: bool) -> set[int]:
-    """The entities that only memories support which an export leaves out, merged entities judged alone. `deleted` and `secret` are whether it
-    contains the trash and secret memories."""
+    """The entities that only memories support which an export leaves out, merged entities judged alone. `deleted` and `secret` are
+    whether it contains the trash and secret memories.
+    """
     reader = (deleted, secret)
     unsupported = dict(connection.execute(_HIDDEN_ENTITIES.format(members=_EVERY_ENTITY, join="JOIN"), reader))
     names: dict[int, set[str]] = {root: set() for root, in_hidden_memories in unsupported.items() if not in_hidden_memories}
@@ -165,7 +166,9 @@ def entities_withheld_from_export(connection: apsw.Connection, deleted: bool, se
 
 
 def names_withheld_from_export(connection: apsw.Connection, deleted: bool, secret: bool) -> dict[int, set[str]]:
-    """By entity, its names that occur only in memories, or earlier versions of memories, that an export leaves out; merged entities are judged alone."""
+    """By entity, its names that occur only in memories, or earlier versions of memories, that an export leaves out; merged entities are
+    judged alone.
+    """
     withheld: dict[int, set[str]] = {}
     for entity, alias in connection.execute(_WITHHELD_NAMES, (deleted, secret)):
         withheld.setdefault(entity, set()).add(alias)
@@ -192,8 +195,9 @@ def export_names(connection: apsw.Connection, deleted: bool, secret: bool) -> di
 
 
 def labels_of(connection: apsw.Connection, memory_ids: Iterable[int]) -> list[tuple[str, str | None]]:
-    """What these memories are filed under: their sources, as a Person, and their tags, without a type. The source of a note or of a text file is its
-    title, which is no mention of a person."""
+    """What these memories are filed under: their sources, as a Person, and their tags, without a type. The source of a note or of a text
+    file is its title, which is no mention of a person.
+    """
     wanted = json_ids(memory_ids)
     sources = connection.execute(
         "SELECT DISTINCT m.source FROM memories m WHERE m.source IS NOT NULL AND m.id IN (SELECT value FROM json_each(?)) "

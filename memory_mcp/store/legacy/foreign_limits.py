@@ -1,4 +1,6 @@
-"""What a database that somebody else wrote may take and do while it is read: its definitions are programs, and may compute values of a gigabyte."""
+"""What a database that somebody else wrote may take and do while it is read: its definitions are programs, and may compute values of a
+gigabyte.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -98,7 +98,9 @@ class _Reader:
 
     @property
     def selected(self) -> str:
-        """Two results for each column: its type, and its value unless that is too long, of which SQLite then reads no more than the length."""
+        """Two results for each column: its type, and its value unless that is too long, of which SQLite then reads no more than the
+        length.
+        """
         return ", ".join(
             f"iif(octet_length({q}) > {self.limit_bytes}, 'too long', typeof({q})), "
             f"CASE WHEN octet_length({q}) > {self.limit_bytes} THEN NULL WHEN typeof({q}) = 'text' THEN CAST({q} AS BLOB) ELSE {q} END"

@@ -39,8 +39,8 @@ class Schema:
     """How a program stores memories: a table, its columns with the names of our fields for them, and queries for the rest.
 
     `needs`: further columns that tell the table from others of this name. `id`: the number of a memory, which distinguishes the keys of
-    memories without one. `owner`: the column with a memory's owner; each owner becomes a persona. `select` replaces the plain reading of the table.
-    `left_out` are columns with vectors, or with values that other columns have too. `zone` is that of times without an offset.
+    memories without one. `owner`: the column with a memory's owner; each owner becomes a persona. `select` replaces the plain reading of
+    the table. `left_out` are columns with vectors, or with values that other columns have too. `zone` is that of times without an offset.
     `in_place`: the server converts such a database when it finds it; others have to be imported.
     """
 

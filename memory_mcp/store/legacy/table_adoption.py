@@ -67,8 +67,9 @@ def drop_views_and_triggers(connection: apsw.Connection) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The number of memories that can be recalled and of those in the trash, the names of the rows without text, which aren't memories, and the names of rows about the graph that
-    can't be stored."""
+    """The number of memories that can be recalled and of those in the trash, the names of the rows without text, which aren't memories,
+    and the names of rows about the graph that can't be stored.
+    """
 
     memories: int = 0
     in_trash: int = 0

@@ -4,8 +4,8 @@ The neighbors are columns of their own with smaller weights: an answer such as ã
 answers. Merged into the body they would outweigh it (measured: docs/decisions/0002-lexical-tokens.md), and so they would beside a
 long text: BM25 divides by the length of all columns, and a statement between two long answers would count as long as both. So only
 neighboring turns that are both short lend each other their words. The questions stored with a
-memory (docs/decisions/0016-questions-and-guesses.md), the relations that its writer stated, and what it replaced, under the same condition, go into
-the column of the preceding memory, where a question would be: the memory's own text counts more.
+memory (docs/decisions/0016-questions-and-guesses.md), the relations that its writer stated, and what it replaced, under the same condition,
+go into the column of the preceding memory, where a question would be: the memory's own text counts more.
 """
 
 import json
@@ -34,7 +34,8 @@ PHRASE_WEIGHT = 0.3
 # What a synonym counts of the word itself, in rows that lack the word (docs/decisions/0047-synonyms.md).
 SYNONYM_WEIGHT = 0.6
 SYNONYM_ROWS = 50
-# BM25 counts times the share of the question's words that a memory has to this power (docs/decisions/0050-whole-words.md). So many of the best are read.
+# BM25 counts times the share of the question's words that a memory has to this power (docs/decisions/0050-whole-words.md). So many of the
+# best are read.
 WHOLE_WORDS_POWER = 0.3
 WHOLE_WORDS_ROWS = 20
 _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
@@ -52,7 +53,8 @@ LEADING_ROWS = 1_000
 
 # The number of segment pages merged at once (10 ms on 2 cores), so that other writes get in between.
 MERGED_PAGES = 100
-# Up to so many segments aren't worth merging, unless those beside the largest have more than this share of all pages, and more than `MERGED_PAGES`.
+# Up to so many segments aren't worth merging, unless those beside the largest have more than this share of all pages, and more than
+# `MERGED_PAGES`.
 FEW_SEGMENTS, MOST_BESIDE_LARGEST = 4, 0.1
 
 _VERSION_PROPERTY = "lexical_version"
@@ -64,9 +66,9 @@ ROWS_VERSION = f"{TOKENS_VERSION}.9"
 class Terms:
     """What a search looks for: tokens, of which a repeated one counts twice, and what counts beside them.
 
-    What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these; what has `synonyms` or words of the `same_sound` instead of their word,
-    `SYNONYM_WEIGHT` of what it gives these, and needs no other token. A memory that has more of the `words` as a whole comes before one that has
-    parts of them. In a small store, where no token is common, the tokens among `fragments` only rank.
+    What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these; what has `synonyms` or words of the `same_sound` instead of their
+    word, `SYNONYM_WEIGHT` of what it gives these, and needs no other token. A memory that has more of the `words` as a whole comes before
+    one that has parts of them. In a small store, where no token is common, the tokens among `fragments` only rank.
     """
 
     tokens: Sequence[str]
@@ -117,7 +119,9 @@ def is_fragmented(connection: apsw.Connection) -> bool:
 
 
 def merge_segments(connection: apsw.Connection) -> bool:
-    """Merge a few pages: of all segments where there is much beside the largest, else of similar ones. Returns whether anything was merged."""
+    """Merge a few pages: of all segments where there is much beside the largest, else of similar ones. Returns whether anything was
+    merged.
+    """
     return start_full_merge(connection) if _is_much_beside_largest(_pages(connection)) else merge_similar_segments(connection)
 
 
@@ -159,8 +163,9 @@ def search(
 ) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` matches, best first, then of those of `also` that match; larger is better.
 
-    The memories in `also` match the filters. A memory, also one of `also`, must contain an informative token: one that is neither grammar nor
-    common, nor, in a small store, a fragment. In a large store it must contain one of the rarest, unless these match fewer than `limit` memories. `counts` caches token counts.
+    The memories in `also` match the filters. A memory, also one of `also`, must contain an informative token: one that is neither grammar
+    nor common, nor, in a small store, a fragment. In a large store it must contain one of the rarest, unless these match fewer than `limit`
+    memories. `counts` caches token counts.
     """
     if not terms.tokens:
         return []
@@ -325,8 +330,9 @@ def _any_of(tokens_: Sequence[str]) -> str:
 
 
 def _matching(connection: apsw.Connection, *expressions: str, filters: Filters, limit: int, also: Sequence[int]) -> list[tuple[int, float]]:
-    """(memory id, BM25) of the best `limit` rows that match one of these expressions, best first, then of the matches in `also`, in one query.
-    No row may match two of them."""
+    """(memory id, BM25) of the best `limit` rows that match one of these expressions, best first, then of the matches in `also`, in one
+    query. No row may match two of them.
+    """
     condition, values = where(filters) if filters else ("", ())
     joined = "JOIN memories m ON m.id = lexical.rowid" if filters else ""
     one = f"SELECT lexical.rowid AS id, -{_BM25} AS score FROM lexical {joined} WHERE lexical MATCH ? {condition}"

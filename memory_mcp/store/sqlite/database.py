@@ -67,8 +67,8 @@ class Database:
         self._damage: StoreDamaged | None = None
         self.path = path or Path("new persona", "memory")
         self._location = str(path) if path else f"file:/{uuid.uuid4().hex}?vfs=memdb"
-        # Only one thread at a time has a connection of the pool: SQLite need not lock it in each step, which costs a search a twentieth. The writing
-        # one keeps its lock: an error may take a statement of it to another thread.
+        # Only one thread at a time has a connection of the pool: SQLite need not lock it in each step, which costs a search a twentieth.
+        # The writing one keeps its lock: an error may take a statement of it to another thread.
         self._readers = ReaderPool(partial(self._connect, apsw.SQLITE_OPEN_NOMUTEX))
         self._writes: queue.Queue[_Write | None] = queue.Queue(maxsize=WAITING_WRITES_LIMIT)
         self._gate = threading.Lock()

@@ -16,8 +16,8 @@ from memory_mcp import time_limit
 from memory_mcp.process import usable_cores
 
 POOL_SIZE = 4
-# More threads than cores only take the interpreter lock from each other, and so does a fourth with cores to spare: of five cores it costs eight callers 4 %,
-# two are as fast as four. Two at least: one may wait for the disk.
+# More threads than cores only take the interpreter lock from each other, and so does a fourth with cores to spare: of five cores it costs
+# eight callers 4 %, two are as fast as four. Two at least: one may wait for the disk.
 SHORT_READS = max(2, min(3, usable_cores()))
 # After so many steps of its machine, some milliseconds, SQLite asks whether there is time for more.
 STEPS_BETWEEN_CHECKS = 20_000

@@ -17,8 +17,8 @@ from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
 
 # Besides its components, each vector costs an id in three tables: two of FAISS, one of ours.
 OVERHEAD_BYTES = 150
-# How many vectors a given point counts as compared with those near it, how many of those are looked at, and by which share the index may grow
-# until they are looked at again.
+# How many vectors a given point counts as compared with those near it, how many of those are looked at, and by which share the index may
+# grow until they are looked at again.
 POINT_WEIGHT, SAMPLE, SAME_GROWTH = 100, 2_000, 0.05
 IO_BYTES = 1 << 20
 
@@ -60,7 +60,8 @@ class VectorIndex:
         return self._faiss_index.d if self._faiss_index is not None else 0
 
     def means_near(self, points: Matrix) -> Matrix:
-        """For each of these points the mean of the vectors nearest to it, of shape (points, dimension), to which the point adds `POINT_WEIGHT` of its own.
+        """For each of these points the mean of the vectors nearest to it, of shape (points, dimension), to which the point adds
+        `POINT_WEIGHT` of its own.
 
         It is computed from a sample, and kept while the index hardly grows.
         """

@@ -18,7 +18,8 @@ def oldest(connection: apsw.Connection, limit: int) -> dict[int, int]:
 
 
 def batch(connection: apsw.Connection, pieces: int, piece_characters: int, *, newest: bool = False) -> dict[int, int]:
-    """The memories that have waited longest, or those queued last, with about so many pieces in all, of so many characters → their sequence numbers.
+    """The memories that have waited longest, or those queued last, with about so many pieces in all, of so many characters → their sequence
+    numbers.
 
     What is split and not embedded in a batch would be split again in the next one.
     """

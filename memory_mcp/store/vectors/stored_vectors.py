@@ -241,7 +241,9 @@ def has_any(connection: apsw.Connection, generation: str) -> bool:
 
 
 def drop_other_generations(connection: apsw.Connection, keep: Collection[str], limit: int) -> int:
-    """Delete up to `limit` chunks and vectors of generations not in `keep`. Returns how many; fewer than `limit` means that none is left."""
+    """Delete up to `limit` chunks and vectors of generations not in `keep`. Returns how many; fewer than `limit` means that none is
+    left.
+    """
     connection.execute(
         "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE generation IS NOT NULL "
         "AND generation NOT IN (SELECT value FROM json_each(?)) LIMIT ?)",

@@ -7,7 +7,14 @@ import pytest
 
 LINES = [
     {"key": "a", "content": "健太は横浜に住んでいる。", "source": "健太", "tags": ["住所"], "occurred_at": "2024-05-01T00:00:00+09:00"},
-    {"key": "b", "content": "健太は鎌倉に引っ越した。", "source": "健太", "supersedes": "a", "importance": 0.9, "session_id": "秋"},
+    {
+        "key": "b",
+        "content": "健太は[[鎌倉|Location]]に引っ越した。",
+        "source": "健太",
+        "supersedes": "a",
+        "importance": 0.9,
+        "session_id": "秋",
+    },
     {"key": "c", "content": "健太は苺が好き。", "tags": ["食べ物"], "privacy_level": "private", "category": "好み"},
     {"key": "d", "content": "ごみ箱の話。", "deleted_at": "2025-10-30T01:00:00+00:00"},
     {"key": "e", "content": "転職の経験。", "kind": "experience", "supersedes": "b"},
@@ -79,7 +86,7 @@ def test_what_cannot_be_a_filter_is_refused_in_our_words(get):
 def test_one_memory_is_shown_with_its_text_whom_it_names_and_what_replaced_what(send, get):
     send(LINES)
     answer = get("/api/memory", key="b")
-    assert answer["memory"]["content"] == "健太は鎌倉に引っ越した。"
+    assert answer["memory"]["content"] == "健太は[[鎌倉|Location]]に引っ越した。"
     assert (answer["memory"]["importance"], answer["memory"]["privacy_level"], answer["memory"]["revision"]) == (0.9, "internal", 1)
     assert {"name": "鎌倉", "type": "Location"} in answer["entities"]
     assert [other["key"] for other in answer["replaced"]] == ["a"]

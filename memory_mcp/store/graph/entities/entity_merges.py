@@ -174,7 +174,9 @@ def group_of(connection: apsw.Connection, entity: int) -> list[int]:
 
 
 def reattach(connection: apsw.Connection, gone: Iterable[int]) -> None:
-    """Before these entities are deleted: attaches what was merged into them to what they were merged into, so that it can still be undone."""
+    """Before these entities are deleted: attaches what was merged into them to what they were merged into, so that it can still be
+    undone.
+    """
     for entity in gone:
         above = connection.execute("SELECT kept FROM entity_merges WHERE merged = ? AND undone_at IS NULL", (entity,)).get
         if above is not None:

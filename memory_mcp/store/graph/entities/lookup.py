@@ -17,8 +17,8 @@ SUGGESTIONS = 5
 _FURTHER_CANDIDATES = 50
 # A name that contains ?2, or ?3 without honorifics.
 _MATCHES = "(instr(a.folded, ?2) OR instr(a.bare, ?3))"
-# Entities whose matching name may be hidden: a further name, of an entity that a memory in the trash mentions, or that was merged or renamed
-# since, so that the name may be a label of such a memory.
+# Entities whose matching name may be hidden: a further name, of an entity that a memory in the trash mentions, or that was merged or
+# renamed since, so that the name may be a label of such a memory.
 _MAY_MATCH_BY_HIDDEN_NAMES = f"""
 SELECT DISTINCT coalesce(g.merged_into, g.id) FROM memories m CROSS JOIN entity_mentions em ON em.memory = m.id
 JOIN entities g ON g.id = em.entity JOIN entities k ON k.id = coalesce(g.merged_into, g.id)

@@ -66,8 +66,9 @@ class KnownNames:
         self._all_until = self._recent_until = (0, 0)
 
     def matches(self, connection: apsw.Connection, text: str) -> list[Match]:
-        """The known names that may be in the text, each with the entities that have it, the most mentioned first; of merged entities the one
-        that has the name itself."""
+        """The known names that may be in the text, each with the entities that have it, the most mentioned first; of merged entities the
+        one that has the name itself.
+        """
         everything, recent = self._ready(connection)
         spans: dict[tuple[int, int], list[int]] = {}
         folded = folded_with_offsets(text)

@@ -118,8 +118,9 @@ def find_or_create(
     subtype: str | None = None,
     likely: str | None = None,
 ) -> int:
-    """The id of the entity with this name, and of this type where one is given; a new one if there is none. Of merged entities it is the one
-    that has the name itself, so that the merge can be undone. `likely` is a guess of the type, where none is given."""
+    """The id of the entity with this name, and of this type where one is given; a new one if there is none. Of merged entities it is the
+    one that has the name itself, so that the merge can be undone. `likely` is a guess of the type, where none is given.
+    """
     entity = find(connection, name, type_, likely=likely)
     if entity is None:
         return create(connection, name, type_ or likely or UNKNOWN_TYPE, confidence, now, subtype=subtype)
@@ -134,9 +135,10 @@ def find_or_create(
 def find(
     connection: apsw.Connection, name: str, type_: str | None, *, likely: str | None = None, among: Sequence[Entity] | None = None
 ) -> Entity | None:
-    """The entity that this name means, of this type if one is given, or that had the type before a person changed it. One with this as its own
-    name comes before those that have it as a further name, then the most mentioned. None if there is none, or if it is a further
-    name of several, unless a person gave it to only one. `among` are the candidates, instead of all entities with the name."""
+    """The entity that this name means, of this type if one is given, or that had the type before a person changed it. One with this as
+    its own name comes before those that have it as a further name, then the most mentioned. None if there is none, or if it is a further
+    name of several, unless a person gave it to only one. `among` are the candidates, instead of all entities with the name.
+    """
     with_name = by_name(connection, name) if among is None else among
     candidates = [entity for entity in with_name if type_ is None or entity.type in (type_, UNKNOWN_TYPE)]
     wanted = type_ or likely
@@ -164,7 +166,9 @@ def find(
 
 
 def ids_by_own_name(connection: apsw.Connection, name: str) -> set[int]:
-    """The entities with this as their own name, or as that of an entity merged into them: a further name before a merge stays one after it."""
+    """The entities with this as their own name, or as that of an entity merged into them: a further name before a merge stays one after
+    it.
+    """
     rows = connection.execute(
         "SELECT coalesce(e.merged_into, e.id), e.name FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ?",
         (bare(name),),

@@ -42,7 +42,9 @@ def ids_with_type(connection: apsw.Connection, name: str, type_: str) -> set[int
 
 
 def note_change(connection: apsw.Connection, entity: int, type_: str, now: datetime) -> None:
-    """Before a person changes the type of an entity: keeps the old one as a former type, unless a person set it and nothing was written since."""
+    """Before a person changes the type of an entity: keeps the old one as a former type, unless a person set it and nothing was written
+    since.
+    """
     previous, type_from, history = _state(connection, entity)
     if type_from == "merge":
         previous = UNKNOWN_TYPE
@@ -72,8 +74,9 @@ def add(connection: apsw.Connection, entity: int, types: Iterable[str]) -> None:
 
 
 def adopt_type(connection: apsw.Connection, name: str, type_: str, types: Collection[str]) -> None:
-    """Takes over a type that a person set elsewhere, for an entity that has the name and one of the former `types` here; unless a person set
-    its type here, or another entity of the name has the type."""
+    """Takes over a type that a person set elsewhere, for an entity that has the name and one of the former `types` here; unless a person
+    set its type here, or another entity of the name has the type.
+    """
     if not types:
         return
     id_ = connection.execute(

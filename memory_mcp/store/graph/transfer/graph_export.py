@@ -112,8 +112,9 @@ def withheld_rows(connection: apsw.Connection, deleted: bool, secret: bool) -> i
 
 
 def entity_rows(connection: apsw.Connection, deleted: bool, secret: bool, exported: "_Exported | None" = None) -> Iterator[Row]:
-    """Entities with anything that texts don't contain, that rows of `stated_rows` refer to, or that share a name. `deleted` and `secret` are
-    whether the export contains the trash and secret memories."""
+    """Entities with anything that texts don't contain, that rows of `stated_rows` refer to, or that share a name. `deleted` and `secret`
+    are whether the export contains the trash and secret memories.
+    """
     exported = exported or _Exported(connection, deleted, secret)
     pairs: list[Any] = connection.execute(
         "SELECT kept, merged FROM entity_merges UNION SELECT one, other FROM entity_distinctions"
@@ -134,7 +135,9 @@ def entity_rows(connection: apsw.Connection, deleted: bool, secret: bool, export
 
 
 def stated_rows(connection: apsw.Connection, deleted: bool, secret: bool, exported: "_Exported | None" = None) -> Iterator[Row]:
-    """Relations that persons stated or rejected, merges of entities and distinct ones, links that aren't derived, and merges of memories."""
+    """Relations that persons stated or rejected, merges of entities and distinct ones, links that aren't derived, and merges of
+    memories.
+    """
     exported = exported or _Exported(connection, deleted, secret)
     for row in _rows(connection.execute(_RELATIONS, (deleted, secret)), exported, ("source", "target")):
         yield _ordered_relation(row)

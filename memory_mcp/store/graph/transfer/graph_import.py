@@ -233,7 +233,9 @@ class GraphImport:
 
 
 class GraphAdditions(GraphImport):
-    """Adds types, entities and relations that are not known here, and changes none that is. `stored`: keys of memories that came with these rows."""
+    """Adds types, entities and relations that are not known here, and changes none that is. `stored`: keys of memories that came with
+    these rows.
+    """
 
     def __init__(self, connection: apsw.Connection, now: datetime, stored: Container[str]) -> None:
         super().__init__(connection, now)
