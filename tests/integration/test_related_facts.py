@@ -6,11 +6,15 @@ from datetime import timedelta
 import pytest
 from unloaded_models import unloaded_models
 
+from memory_mcp.encoders.fakes import HashingEmbedder
+from memory_mcp.encoders.models import Models, ModelState
+from memory_mcp.index import sync
 from memory_mcp.search.related import RELATED_LIMIT, related
 from memory_mcp.store import memories
 from memory_mcp.store.graph import memory_links
 from memory_mcp.store.graph.memory_links import Link
 from memory_mcp.store.lexical import bm25_index
+from memory_mcp.store.vectors.index_cache import IndexCache
 
 PAIRS = {
     "毎朝コーヒーを二杯飲む": "コーヒーは医者に止められて、今は麦茶にしている",
@@ -100,3 +104,37 @@ def test_links_in_a_circle_end(say, ask, nilou, now):
 
     nilou.database.write(link)
     assert {hit.memory.key for hit in ask("プリウス").hits} == {first.key, second.key}
+
+
+class Counting(HashingEmbedder):
+    """Counts the texts that it embeds, as the cache of a real model has each of them once."""
+
+    def __init__(self):
+        super().__init__(256)
+        self.texts = []
+
+    def embed_documents(self, texts, *, is_awaited=False):
+        self.texts += texts
+        return super().embed_documents(texts, is_awaited=is_awaited)
+
+
+def test_the_text_is_embedded_as_the_index_embeds_it(say, nilou, zone, now):
+    embedder, indexes = Counting(), IndexCache()
+
+    def settle():
+        sync.prepare(nilou, embedder, [embedder.generation])
+        while sync.apply_queue(nilou, embedder, indexes, zone=zone).waiting:
+            pass
+
+    fact = say("むぎはチキン味のカリカリしか食べない。")
+    say("庭の木に水をやった")
+    settle()
+    models = Models(embedder, None, ModelState("loaded", embedder.name, embedder.dimension), ModelState("off"))
+    change = say("むぎがチキン味に飽きた。")
+    before, asked = len(embedder.texts), embedder.queries_asked
+    found = related(nilou, change.key, (), models=models, zone=zone, now=now, indexes=indexes)
+    assert [memory.key for memory in found] == [fact.key]
+    (text,) = embedder.texts[before:]
+    settle()
+    assert set(embedder.texts[before:]) == {text}
+    assert embedder.queries_asked == asked
