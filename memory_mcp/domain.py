@@ -252,8 +252,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The validated arguments of one call of recall. `is_statement`: the query is what a memory says, `hypothetical` the same as it is
-    embedded, and what is near to that is wanted."""
+    """The validated arguments of one call of recall."""
 
     query: str = ""
     top_k: int = 5
@@ -263,7 +262,6 @@ class Question:
     hypothetical: str = ""
     detail: Detail = "full"
     max_tokens: int = 1500
-    is_statement: bool = False
 
 
 class Origin(NamedTuple):

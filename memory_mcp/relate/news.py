@@ -26,7 +26,7 @@ EVENT, VALUE = (bounded("|".join(_any(parts, kind) for kind, parts in _TABLES[ta
 _UNSURE, ENDING = bounded(_SIGNS["unsure"]), bounded(_SIGNS["ending"])
 PAST, POLAR = bounded(f"{_SIGNS['begun']}|{_SIGNS['past']}"), bounded(f"{_SIGNS['no']}|{_SIGNS['yes']}")
 _PHRASE = bounded(
-    rf"(?P<noun>(?:[{HAN}]+(?:[{_KANA}]{{1,2}}[{HAN}]+)*(?:[{_KANA}]{{1,2}}(?=[はがをもにへとの、。]|から|$))?|[{KATAKANA}]+|[a-z0-9][a-z0-9.+#&-]*)+)"
+    rf"(?P<noun>[{HAN}{KATAKANA}a-z0-9](?:[{HAN}{KATAKANA}a-z0-9]|(?<=[{HAN}])[{_KANA}]{{1,2}}(?=[{HAN}はがをもにへとの、。]|から|$)|(?<=[a-z0-9.+#&-])[.+#&-])*+)"
     r"(?:さん|ちゃん|くん)?(?P<by>には|(?:から)?に|から|まで|って|とは|との|も(?!う)|の(?!で|に)|で(?!す|し|き)|という|と(?!い|き)|[はがをへ、]|(?=[。!]|$))"
 )
 

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from memory_mcp.domain import Filters, Origin, Question, TimeRange
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
-from memory_mcp.language.analysis import analysis
 from memory_mcp.language.tokens import tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.meaning import NOT_NEAR, Meaning, from_meaning, similarities
@@ -35,8 +34,6 @@ from memory_mcp.tracing import spanned
 
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
 CANDIDATES_PER_NAMED_DATE = 10
-# What is near to a statement has some of its rarest tokens.
-STATEMENT_TOKENS = 12
 
 # Too much happens in a named time of more than a month, such as a year, for it to decide: it counts this share.
 DECISIVE, LONG_TIME_SHARE = timedelta(days=35), 0.5
@@ -228,9 +225,6 @@ def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, f
     """The best lexical matches, and those of `others` that match: by id, with their BM25 score. Where an assistant said some of the
     best, as many of what people said are added."""
     asked, filters = search.asked, search.question.filters
-    if search.question.is_statement:
-        rarest = bm25_index.shared(search.connection, analysis(search.question.query).query_tokens, STATEMENT_TOKENS)
-        return dict(bm25_index.search(search.connection, Terms(rarest), filters, limit, others, search.persona.words)) if rarest else {}
     sounds = as_synonyms(search.connection, search.persona.words.stored, asked.time.words) if limit else ()
     terms = asked.terms(beside_vectors=search.meaning.index is not None, same_sound=sounds)
     matches = partial(lexical_matches, search, asked.time.words, terms)

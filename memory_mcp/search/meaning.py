@@ -81,13 +81,13 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
     if index is None or not index.count:
         return Meaning(skipped="nothing_embedded_yet", generation=embedder.generation, replaced=replaced)
     try:
-        vectors = [] if question.is_statement else [embedder.embed_query(question.query)]
+        vectors = [embedder.embed_query(question.query)]
         if question.hypothetical:
             vectors.append(embedder.embed_documents([question.hypothetical], is_awaited=True)[0])
     except EncoderFailed:
         return Meaning(skipped="embedder_failed", generation=embedder.generation, replaced=replaced)
     weight = ranking_of(embedder.name).weight
-    return Meaning(tuple(vectors), index, None, embedder.generation, weight, embedder.centers, replaced, question.is_statement)
+    return Meaning(tuple(vectors), index, None, embedder.generation, weight, embedder.centers, replaced)
 
 
 @spanned("meaning")

@@ -25,7 +25,7 @@ def with_newer(recalled: Recalled, question: Question, stores: Stores, now: date
 
     What was judged as outdated or misleading is not brought along.
     """
-    if not recalled.hits or question.keys or question.is_statement:
+    if not recalled.hits or question.keys:
         return recalled
     found = stores.each(lambda number: _newer(stores, number, recalled.hits, stores.question(number, question, now)))
     newer = {key: memory for of_store in found.values() for key, memory in of_store.items()}

@@ -121,8 +121,6 @@ def _entities(persona: Persona, question: Question, models: Models) -> tuple[Que
 def _associated(search: Search, order: Order, named: QueryEntities | None) -> GraphEvidence:
     """What the graph associates with the best candidates, and what it states of the entities that the query names."""
     question, fusion = search.question, search.asked.settings.fusion
-    if question.is_statement:  # what is near to a text, not what leads on from there
-        return GraphEvidence()
     weight = fusion.graph_weight_dense if search.meaning.index else fusion.graph_weight
     is_by_meaning_alone = question.mode == "semantic" and search.meaning.index is not None
     leads_on = bool(weight) and question.mode not in NOT_RERANKED and not is_by_meaning_alone

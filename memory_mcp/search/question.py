@@ -67,8 +67,6 @@ class Asked:
 
 def asked_by(question: Question, now: datetime, settings: Settings) -> Asked:
     """The question as it is searched. Where no word of it says what is asked for but the time, the time orders the answer."""
-    if question.is_statement:
-        return Asked(question, TimeAsked(question.query, question.query, ""), settings, now)
     time = time_asked(question.query, now, settings.zone)
     if question.mode == "auto" and time.is_vague:
         question = replace(question, mode="recent", query=time.words if time.dates else "")

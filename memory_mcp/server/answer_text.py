@@ -14,7 +14,7 @@ from memory_mcp.language.budget import estimate_tokens
 MEMORY_LISTS = ("hits", "similar")
 # What only programs can use, of an answer and of a memory in it.
 _FOR_PROGRAMS = frozenset(
-    "mode reranked index_lag indexed embedder superseded in_trash last_conversation_time score session_id revision supersedes pool".split()
+    "mode reranked index_lag indexed superseded in_trash last_conversation_time score session_id revision supersedes pool".split()
 )
 # The fields at the beginning of a memory's line, without their names.
 _UNNAMED = frozenset("key content _source occurred_at created_at upcoming_on ago source tags".split())

@@ -423,6 +423,11 @@ def new_key() -> str:
     return "".join(f"{secrets.choice(ascii_lowercase)}{secrets.choice(ascii_lowercase)}{secrets.randbelow(1000):03}" for _ in range(2))
 
 
+def is_drawn_key(key: str) -> bool:
+    """Whether a key looks like one of `new_key`, which holds nothing that anybody wrote."""
+    return len(key) == 10 and all(part[:2].isalpha() and part.islower() and part[2:].isdigit() for part in (key[:5], key[5:]))
+
+
 def malformed(connection: apsw.Connection, limit: int) -> list[tuple[str, list[str]]]:
     """Keys of rows that a person or another program has changed so that they can't be read as they are, and the columns that can't."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM memories m ORDER BY m.id")

@@ -25,6 +25,7 @@ from memory_mcp.personas.names import canonical_name
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.store.experience_text import read
 from memory_mcp.store.files.signing_keys import is_signed_by
+from memory_mcp.store.memories import is_drawn_key
 from memory_mcp.upkeep.privacy_scan import leaves, masked
 
 FORMAT = 1
@@ -183,7 +184,7 @@ def findings_in(row: Mapping[str, Any]) -> Iterator[PrivateFinding]:
     texts = {
         name: f"{written}\n{written.replace('-', ' ')}" if name in ("key", "supersedes") else value
         for name, value in row.items()
-        if name != "session_id"
+        if name != "session_id" and not (name in ("key", "supersedes") and is_drawn_key(str(value)))
         for written in [unquote(str(value)).replace("_", " ")]
     }
     text = "\n".join(leaves(texts))

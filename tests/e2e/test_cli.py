@@ -29,7 +29,7 @@ def ok(done: subprocess.CompletedProcess[str]) -> str:
 def test_what_one_persona_remembers_it_recalls_and_the_other_does_not(running_server: RunningServer) -> None:
     memory_mcp = running_server.memory_mcp
     stored = ok(memory_mcp("remember", "抹茶ラテが好き", "-p", "さくら", "--source", "旅人", "--tag", "好み", "--occurred-at", "昨日"))
-    assert stored.startswith("さくら: stored as memory_")
+    assert re.match(r"さくら: stored as [a-z]{2}\d{3}[a-z]{2}\d{3}\n", stored)
     assert re.search(r"occurred at \d{4}-\d\d-\d\dT00:00:00", stored)
     found = memory_mcp("recall", "抹茶", "-p", "さくら")
     assert "1. 旅人: 抹茶ラテが好き" in ok(found)

@@ -18,7 +18,7 @@ def ok(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def key_of(stored: str) -> str:
-    (key,) = re.findall(r" as (memory_\w+)", stored)
+    (key,) = re.findall(r" as ([a-z\d]+)", stored)
     return str(key)
 
 

@@ -184,6 +184,7 @@ def test_a_page_that_cannot_be_read_is_named_and_the_others_are_stored(tmp_path:
         ("a.pdf", b"%PDF-1.7\n%%EOF", "can't be read"),
         ("a.docx", b"no zip", "can't be read"),
         ("a.docx", packed({"word/document.xml": "<a/>"}), "can't be read"),
+        ("a.docx", packed({"_rels/.rels": "<a", "word/document.xml": "<a/>"}), "can't be read"),
         ("a.docx", packed({"word/document.xml": b"0" * (SMALL_BYTES + 1)}), "expands to"),
         ("a.pptx", packed({"ppt/presentation.xml": "x"}), "can't be read"),
         ("a.epub", packed({"mimetype": "application/epub+zip"}), "can't be read"),

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
 
 
@@ -59,3 +61,15 @@ def test_names_that_lead_out_are_counted_and_so_are_those_of_another_file(tmp_pa
         "files outside of the zip": ["../evil.md", "C:/evil.md", "//host/evil.md"],
         "hidden files": ["a/.git/x"],
     }
+
+
+@pytest.mark.parametrize("name", ["conversations.json", "card.png", "chat.txt", "sessions.jsonl"])
+def test_a_damaged_zip_is_refused_wherever_it_is_read(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(name, b'{"title": "spring"}')
+    path.write_bytes(path.read_bytes().replace(b"spring", b"winter"))
+    with pytest.raises(InvalidInput, match="can't be read"), source_of(path).open(name) as file:
+        file.read()
+    with pytest.raises(InvalidInput):
+        detect_format(path)

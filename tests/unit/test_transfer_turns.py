@@ -155,17 +155,45 @@ def test_a_talk_of_line_is_read_in_every_form_of_its_days(tmp_path: Path, name: 
         ("2020/1/5 Sun", "2020-01-05"),
         ("2020/1/5周日", "2020-01-05"),
         ("2020/01/05（週日）", "2020-01-05"),
-        ("2020년 1월 5일 일요일", None),
+        ("2020년 1월 5일 일요일", "2020-01-05"),
+        ("2020. 1. 5. 일요일", "2020-01-05"),
+        ("R2/01/05(日)", "2020-01-05"),
+        ("令和2年1月5日(日)", "2020-01-05"),
+        ("อา. 05/01/2563", "2020-01-05"),
+        ("dom, 5/1/2020", "2020-01-05"),
         ("Sun, 01/05/2020", "2020-01-05"),
         ("Sun, 05/01/2020", "2020-01-05"),
         ("Sun, 5/1/2020", "2020-01-05"),
         ("2563/01/05 อาทิตย์", "2020-01-05"),
     ],
 )
-def test_a_day_of_line_is_read_as_each_phone_writes_it(tmp_path: Path, days: str, expected: str | None) -> None:
-    path = written(tmp_path, "a.txt", f"[LINE] Chat history with Mei\n\n{days}\n午後9:05\tMei\tはい\n9:06 PM\tMei\tいいえ\n")
-    if expected:
-        assert [time for _, time, _, _ in read(path).turns] == [f"{expected}T21:05:00", f"{expected}T21:06:00"]
+def test_a_day_of_line_is_read_as_each_phone_writes_it(tmp_path: Path, days: str, expected: str) -> None:
+    lines = "午後9:05\tMei\tはい\n9:06 PM\tMei\tいいえ\n晚上9:07\tMei\t好\n"
+    path = written(tmp_path, "a.txt", f"[LINE] Chat history with Mei\n\n{days}\n{lines}")
+    assert [time for _, time, _, _ in read(path).turns] == [f"{expected}T21:0{minute}:00" for minute in (5, 6, 7)]
+
+
+def test_the_weekdays_of_a_talk_tell_its_days_in_a_language_that_is_not_known(tmp_path: Path) -> None:
+    days = "".join(f"{name}, {day}\n10:20\tMei\tHi\n" for name, day in (("nde", "3/1/2020"), ("sob", "4/1/2020"), ("nde", "10/1/2020")))
+    found = read(written(tmp_path, "a.txt", f"[LINE] Mei\n\n{days}"))
+    assert [time[:10] for _, time, _, _ in found.turns] == ["2020-01-03", "2020-01-04", "2020-01-10"]
+
+
+@pytest.mark.parametrize("space", ["\t", "    "])
+def test_the_tabs_of_a_talk_may_have_become_spaces(tmp_path: Path, space: str) -> None:
+    lines = ["2020/01/05(日)", f"21:05{space}佐藤 花子{space}10:30 駅 集合", f"21:06{space}健太{space}[写真]"]
+    found = read(written(tmp_path, "a.txt", "\n".join(["[LINE] 花見のトーク履歴", "", *lines])))
+    assert (texts(found), found.left_out) == ([("佐藤 花子", "10:30 駅 集合")], {"photos": 1})
+
+
+def test_names_with_spaces_are_told_apart_by_what_messages_begin_with(tmp_path: Path) -> None:
+    said = [(f"佐藤 {name}", text) for name in ("花子", "健太") for text in ("はい そう", "明日 行く", "駅 で", "またね ほんと")]
+    said += [("Bob", f"I see {number}") for number in range(4)]
+    said += [("Bob", text) for text in ("Yes of course", "No thanks", "Well now", "What a day", "写真撮った")]
+    notices = ["21:50 佐藤 花子がメッセージの送信を取り消しました", "21:51 佐藤 花子がさくらを招待しました。"]
+    lines = [f"21:{number:02} {name} {text}" for number, (name, text) in enumerate(said)]
+    found = read(written(tmp_path, "a.txt", "\n".join(["2020.01.05 日曜日", *lines, *notices, ""])))
+    assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 1})
 
 
 def test_a_file_that_only_looks_like_a_chat_is_none(tmp_path: Path) -> None:
@@ -195,7 +223,14 @@ WHATSAPP_GERMAN = """[28.02.24, 21:05:12] Emi: Essen?
 [01.03.24, 08:05:12] Ken: \u200eBild weggelassen
 [01.03.24, 08:06:12] Ken: Gut
 """
-WHATSAPP_JAPANESE = """2024/02/05 21:05 - 健太: ただいま
+WHATSAPP_JAPANESE = """2024/02/05 21:05 - メッセージと通話はエンドツーエンドで暗号化されています。
+2024/02/05 21:05 - 健太: ただいま
+2024/02/05 21:05 - 健太: \u200e画像は含まれていません
+2024/02/05 21:05 - 健太: 資料.pdf • \u200e3ページ \u200eドキュメントは含まれていません
+2024/02/05 21:05 - 健太: \u200eアンケート:
+どこ？
+\u200e選択肢: 駅 (1票)
+2024/02/05 21:05 - 小明: 這則訊息已刪除
 2024/02/05 21:06 - さくら: <メディアは含まれていません>
 [2024/02/06 午後9:05:12] さくら: おかえり
 """
@@ -225,7 +260,7 @@ WHATSAPP_JAPANESE = """2024/02/05 21:05 - 健太: ただいま
             "_chat.txt",
             WHATSAPP_JAPANESE,
             [("健太", "2024-02-05T21:05:00", "ただいま"), ("さくら", "2024-02-06T21:05:12", "おかえり")],
-            {"pictures and files": 1},
+            {"notices": 1, "photos": 1, "files": 1, "polls": 1, "deleted messages": 1, "pictures and files": 1},
         ),
         (
             "_chat.txt",
@@ -591,3 +626,14 @@ def test_a_file_that_was_made_to_be_read_for_ever_is_read_or_refused(tmp_path: P
     except InvalidInput:
         return
     assert items
+
+
+@pytest.mark.parametrize("beginning", ["2020.01.05 日曜日\n10:20\tMei\tHi\n", "2020/01/05 10:20 - Mei: So\n2020/01/05 10:20 - Mei: Hi\n"])
+def test_a_file_does_not_become_one_endless_message(tmp_path: Path, beginning: str) -> None:
+    path = written(tmp_path, "a.txt", beginning + "not said\n" * 20_000 + beginning.replace("Hi", "Bye"))
+    found = read(path)
+    assert {source for source, _ in texts(found)} == {"Mei"}
+    assert max(len(text) for _, text in texts(found)) < 100_000
+    assert texts(found)[-1][1] == "Bye"
+    assert len(found.refused) == 1
+    assert "lines after it are not read" in found.refused[0]

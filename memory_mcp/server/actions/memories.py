@@ -169,7 +169,7 @@ def _related(target: Call, persona: Persona, stored: Remembered) -> list[dict[st
         stored.key,
         {similar.key for similar in stored.similar},
         models=target.models,
-        settings=target.search_settings(persona),
+        zone=target.settings.zone,
         now=target.now,
         indexes=target.runtime.indexes,
     )

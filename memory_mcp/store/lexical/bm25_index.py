@@ -20,7 +20,7 @@ import apsw
 
 from memory_mcp.domain import Filters
 from memory_mcp.language.synonyms import Synonyms
-from memory_mcp.language.tokens import TOKENS_VERSION, is_grammar, tokens
+from memory_mcp.language.tokens import TOKENS_VERSION, is_grammar, is_single_kanji, tokens
 from memory_mcp.store import properties
 from memory_mcp.store.graph import relations
 from memory_mcp.store.lexical.token_frequencies import COUNTED_ROWS, TokenCounts, rows_with
@@ -42,8 +42,8 @@ _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 # The longest turn, in tokens, that has neighbors or is one.
 SHORT_TURN_TOKENS = 200
 REBUILD_PAGE = 1_000
-# So far the rows of a token are counted to find out which tokens of a text are the rarest.
-SHARED_ROWS = 50
+# What is near to a text has a token in fewer rows.
+SHARED_ROWS = 60
 # In fewer rows no token is common.
 FEW_ROWS = 20
 # From this many rows on, only the rarest tokens of a query select rows (about LEADING_ROWS of them); the other informative ones only rank
@@ -247,11 +247,14 @@ def rarest(connection: apsw.Connection, query: Sequence[str], limit: int, counts
     return sorted(counted, key=counted.__getitem__)[:limit]
 
 
-def shared(connection: apsw.Connection, text: Sequence[str], limit: int) -> list[str]:
-    """The rarest tokens of a stored text that others have, too, at most `limit`; no grammar."""
-    counted = rows_with(connection, [token for token in text if not is_grammar(token)], SHARED_ROWS)
-    held = sorted((count, token) for token, (count, _) in counted.items() if count > 1)
-    return [token for _, token in held[:limit]]
+def near_text(connection: apsw.Connection, text: Sequence[str], most_tokens: int, filters: Filters, limit: int) -> list[tuple[int, float]]:
+    """(memory id, BM25) of the best matches of a stored text, best first: by the rarest of its tokens that others have, too, at most `most_tokens`.
+    A kanji that is part of one of its pairs of kanji says nothing more, and tokens in `SHARED_ROWS` or more are slow to search by and say little."""
+    in_pairs = {kanji for token in text if len(token) == 2 and all(map(is_single_kanji, token)) for kanji in token}
+    counted = rows_with(connection, [token for token in text if not (token in in_pairs or is_grammar(token))], SHARED_ROWS)
+    held = sorted((count, token) for token, (count, _) in counted.items() if 1 < count < SHARED_ROWS)
+    chosen = [token for _, token in held[:most_tokens]]
+    return _matching(connection, _any_of(chosen), filters=filters, limit=limit, also=()) if chosen else []
 
 
 def frequencies(connection: apsw.Connection, query: Sequence[str]) -> tuple[int, dict[str, int]]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer.formats.clock import hour_of
+from memory_mcp.transfer.formats.clock import day_of, hour_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
-from memory_mcp.transfer.formats.turns import Equals, Turn, at_time, day_of, in_zone, media_kind, text_lines, turn_items
+from memory_mcp.transfer.formats.turns import Equals, Turn, at_time, in_zone, media_kind, text_lines, turn_items
 
 Cells = Mapping[str, str]
 HEADER_ROWS = 12

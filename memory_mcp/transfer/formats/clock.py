@@ -1,11 +1,21 @@
-"""Times of day as phones of any language write them: 午後9:05, 9.05 PM, 오후 9:05."""
+"""Days and times of day as phones of any language write them: 午後9:05, 9.05 PM, 오후 9:05, and whether 5/1 is in January or in May."""
 
-_MORNING = "am a.m. 午前 上午 凌晨 早上 清晨 오전 vorm. π.μ. πμ ص ق.ظ öö sa pd pg fm f.m. de. पूर्वाह्न ก่อนเที่ยง пр.об."
-_EVENING = "pm p.m. 午後 下午 晚上 中午 傍晚 오후 nachm. μ.μ. μμ م ب.ظ ös ch md ptg em e.m. du. अपराह्न หลังเที่ยง сл.об."
+import re
+from collections import Counter
+from datetime import date
+
+_MORNING = "am a.m. 午前 上午 凌晨 早上 清晨 오전 새벽 아침 vorm. π.μ. πμ ص ق.ظ öö sa pd pg fm f.m. de. पूर्वाह्न ก่อนเที่ยง пр.об."
+_EVENING = "pm p.m. 午後 下午 晚上 中午 傍晚 오후 저녁 밤 nachm. μ.μ. μμ م ب.ظ ös ch md ptg em e.m. du. अपराह्न หลังเที่ยง сл.об."
 _HALVES = {word: first for words, first in ((_MORNING, 0), (_EVENING, 12)) for word in words.split()}
+# Those words, for a pattern.
+HALF = "|".join(map(re.escape, sorted(_HALVES, key=len, reverse=True)))
 _WORD = r"[^\s\d\[\]:,\-\t]{1,12}(?: m\.)?"
 # A time with a word or two before it or one after it, of which one may say which half of the day it is in.
 TIME = rf"(?P<before>(?:{_WORD} ?){{0,2}})(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})(?:[:.](?P<second>\d{{2}}))?(?: ?(?P<after>{_WORD}))?"
+# Years of the Buddhist era, as phones in Thailand write them.
+_BUDDHIST_YEARS, _BUDDHIST_ERA = range(2400, 2800), 543
+ENGLISH_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_WEEKDAYS_KEPT = 100
 
 
 def hour_of(hour: int, *words: str | None) -> int:
@@ -13,3 +23,49 @@ def hour_of(hour: int, *words: str | None) -> int:
     named = {word.replace(" ", "").casefold() for beside in words if beside for word in (beside, *beside.split())}
     half = next((_HALVES[word] for word in named if word in _HALVES), None)
     return hour if half is None else hour % 12 + half
+
+
+def day_of(year: int, month: int, day: int) -> date | None:
+    """The day, if there is one. Two digits are a year from 2000 on."""
+    year = year + 2000 if year < 100 else year - _BUDDHIST_ERA if year in _BUDDHIST_YEARS else year
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+class DayOrder:
+    """Which of two numbers is the day in the dates of a file whose year comes last, told by all of them: by days that there are not, by the names
+    of their weekdays, which in any language are one for each, and by the order of the days."""
+
+    def __init__(self) -> None:
+        self._impossible, self._backwards = Counter[bool](), Counter[bool]()
+        self._latest: dict[bool, date] = {}
+        self._weekdays: dict[bool, set[tuple[str, int]]] = {True: set(), False: set()}
+
+    def add(self, first: int, second: int, year: int, weekday: str = "") -> None:
+        """Takes in a date, with the name of its weekday if it has one."""
+        for is_day_first in (True, False):
+            day = day_of(year, second, first) if is_day_first else day_of(year, first, second)
+            if day is None:
+                self._impossible[is_day_first] += 1
+                continue
+            self._backwards[is_day_first] += day < self._latest.get(is_day_first, day)
+            self._latest[is_day_first] = day
+            pairs = self._weekdays[is_day_first]
+            if weekday and len(pairs) < _WEEKDAYS_KEPT:
+                pairs.add((weekday.casefold()[:3] if weekday.isascii() else weekday, day.weekday()))
+
+    def is_day_first(self, *, in_doubt: bool) -> bool:
+        """Whether the first number is the day; `in_doubt` where nothing tells it."""
+        for against in (self._impossible, {order: self._contradictions(order) for order in (True, False)}, self._backwards):
+            if against[True] != against[False]:
+                return against[True] < against[False]
+        return in_doubt
+
+    def _contradictions(self, order: bool) -> int:
+        """How far names and weekdays are from one for each."""
+        known = {(name, number) for number, name in enumerate(ENGLISH_WEEKDAYS)}
+        named = {name for name, _ in self._weekdays[order]}
+        pairs = self._weekdays[order] | (known if named & set(ENGLISH_WEEKDAYS) else set())
+        return 2 * len(pairs) - len({name for name, _ in pairs}) - len({number for _, number in pairs})

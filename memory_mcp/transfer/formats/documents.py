@@ -10,11 +10,13 @@ import re
 import struct
 import tempfile
 import warnings
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from xml.parsers.expat import ExpatError
 
 from memory_mcp import extras
 from memory_mcp.errors import InvalidInput
@@ -34,7 +36,7 @@ HEADINGS = [("#" * level, str(level)) for level in range(1, 5)]
 SEPARATORS = ["\n\n", "\n", "。", "．", "! ", "? ", ". ", "！", "？", "、", " ", ""]
 _DAMAGED = (
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, RuntimeError, OSError, EOFError, SyntaxError),
-    *(zlib.error, struct.error),
+    *(zlib.error, struct.error, zipfile.BadZipFile, ExpatError),
 )
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\((?:[^()\n]{0,2000})\)")
 _SLIDE = re.compile(r"<!-- Slide number: (\d{1,6}) -->")

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.clock import day_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, moment, text_in
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.turns import day_of, text_lines
+from memory_mcp.transfer.formats.turns import text_lines
 
 FORM = "facts"
 LISTS = ("memories", "facts", "saved_memories", "memory")

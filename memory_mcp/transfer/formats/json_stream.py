@@ -203,7 +203,9 @@ class _Window:
                 value, self._offset = _DECODER.raw_decode(self._text, self._offset)
             except (ValueError, RecursionError) as error:
                 # A truncated value and a malformed one raise the same error: double the window until the file ends.
-                if isinstance(error, RecursionError) or not self._more(len(self._text) - self._offset):
+                if isinstance(error, RecursionError):
+                    raise InvalidInput(f"{self._name} is not read", "it is nested too deeply", "Fetch the export again") from error
+                if not self._more(len(self._text) - self._offset):
                     raise self._broken(str(error)) from error
             else:
                 return value

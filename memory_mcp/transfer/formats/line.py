@@ -12,27 +12,39 @@ from datetime import date, datetime
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from memory_mcp.transfer.formats.clock import hour_of
+from memory_mcp.dates.spans import ERAS
+from memory_mcp.transfer.formats.clock import ENGLISH_WEEKDAYS, HALF, DayOrder, day_of, hour_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
-from memory_mcp.transfer.formats.turns import Equals, Turn, at_time, day_of, in_zone, media_kind, text_lines, turn_items
+from memory_mcp.transfer.formats.turns import Equals, FurtherLines, Turn, at_time, in_zone, media_kind, text_lines, turn_items
 
 FORM = "line"
 PROGRAM = "LINE"
 # The app takes at most 10,000 characters in a message.
 MESSAGE_CHARACTERS = 12_000
-NAMES_LIMIT = 10_000
-_WEEKDAY = r"[^\s\d:：]{0,20}"
-_DAY = re.compile(rf"(?:{_WEEKDAY},\s?)?(\d{{4}})[/.\-年](\d{{1,2}})[/.\-月](\d{{1,2}})日?\s?{_WEEKDAY}\s?")
-_DAY_LAST_YEAR = re.compile(rf"(?P<weekday>{_WEEKDAY}),\s?(\d{{1,2}})[/.](\d{{1,2}})[/.](\d{{4}})\s?")
-_HALF = r"(?:午前|午後|上午|下午|오전|오후|[AaPp]\.?[Mm]\.?)"
-_TIME = re.compile(rf"(?P<before>{_HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})\s?(?P<after>{_HALF})?(?P<tab>[\t ])(?P<rest>.+)")
+# Of a name with spaces so many words are known.
+NAME_WORDS = 4
+BEGINNINGS_LIMIT = 100_000
+# Words are a part of a name that so many messages begin with, this share of those by the words before them, and with others like them nearly all.
+SAID_OFTEN, A_NAMES_SHARE, NAMES_SHARE = 3, 0.1, 0.8
+_WEEKDAY = r"[^\s\d:：]{1,20}"
+_ERAS = {"R": "令和", "H": "平成", "S": "昭和"}
+# 2024/01/05(金) · 2024. 1. 5. 금요일 · 2024年1月5日 · R6/01/05(金), with the era of a Japanese calendar
+_DAY = re.compile(
+    rf"(?:{_WEEKDAY}\s)?(?:(\d{{4}})|([{''.join(_ERAS)}]|{'|'.join(ERAS)})(\d{{1,2}}))[/.\-年년] ?(\d{{1,2}})[/.\-月월] ?(\d{{1,2}})[日일.]?\s?(?:{_WEEKDAY})?"
+)
+# Fri, 1/5/2024 · ศ. 28/11/2568
+_DAY_YEAR_LAST = re.compile(rf"({_WEEKDAY})\s?(\d{{1,2}})[/.](\d{{1,2}})[/.](\d{{4}})")
+# After a time only words that are no name, where one may follow.
+_TIME = re.compile(
+    rf"(?P<before>{HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})\s?(?P<after>[AaPp]\.?[Mm]\.?|(?:{HALF})(?=\t))?(?P<space>\t| +)(?P<rest>.+)"
+)
+_WIDE_SPACE = re.compile(r" {2,}")
 _HEADER = re.compile(r"\[LINE\]\s?(.{1,200})")
 _AROUND_TITLE = re.compile(
-    r"Chat history (?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]|的聊[天][记記][录錄]$|(?:님과|와|과)의? ?대화$|^ประวัติการ(?:สนทนา|แชท)(?:กับ|ใน)\s?"
+    r"Chat history (?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊[天][记記紀][录錄]$|(?:님과|와|과)의? ?대화$|^ประวัติการ(?:สนทนา|แชท)(?:กับ|ในกลุ่ม|ใน)\s?"
 )
-_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DELETED = re.compile(
     r"(?:.{1,60}が)?メッセージの送信を取り消しました。?|(?:.{1,60} )?unsent a .{1,20}|Message unsent\.?|"
     r"(?:.{1,60})?已?收回了?(?:一則)?訊息。?|(?:.{1,60})?撤回了一条消息。?|(?:.{1,60} )?메시지를 (?:취소|삭제)했습니다\.?|(?:.{1,60})?ยกเลิกข้อความ.{0,20}"
@@ -52,13 +64,13 @@ class _Said:
     number: int
     said_at: datetime
     speaker: str
-    lines: list[str]
+    lines: FurtherLines
 
     @property
     def text(self) -> str:
         """The lines without the quotation marks around several of them."""
-        text = "\n".join(self.lines).strip()
-        is_quoted = len(self.lines) > 1 and text.startswith('"') and text.endswith('"')
+        text = "\n".join(self.lines.lines).strip()
+        is_quoted = len(self.lines.lines) > 1 and text.startswith('"') and text.endswith('"')
         return text[1:-1].replace('""', '"').strip() if is_quoted else text
 
 
@@ -71,13 +83,13 @@ def recognizes(head: Head) -> bool:
 
 
 def _is_day(line: str) -> bool:
-    return (_DAY.fullmatch(line) or _DAY_LAST_YEAR.fullmatch(line)) is not None
+    return (_DAY.fullmatch(line) or _DAY_YEAR_LAST.fullmatch(line)) is not None
 
 
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message. A day of a chat is a session."""
     header = _HEADER.match(next((line for _, line in text_lines(source, name)), "")) or _HEADER.match(PurePosixPath(name).stem)
-    title = _AROUND_TITLE.sub("", header[1].strip()).strip() if header else ""
+    title = _AROUND_TITLE.sub("", header[1].strip()).strip(' "「」') if header else ""
     reading = _Reading(_survey(source, name))
     equals = Equals()
     for item in reading.items(text_lines(source, name), name):
@@ -97,50 +109,54 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
             {"chat": title, "line": item.number},
         )
         yield from turn_items(FORM, f"{name}, line {item.number}", turn)
+        yield from item.lines.too_long(f"{name}, line {item.number}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Survey:
-    """What the whole file says of each line: whether its columns have tabs between them; whether the day comes before the month, where the year
-    comes last; and of an export with spaces, the names by their first words."""
+    """What the whole file says of each line: what stands between its columns, a tab, or several spaces or one in their place; whether the day comes
+    before the month, where the year comes last; and of an export with single spaces, the names that have some."""
 
-    has_tabs: bool
+    space: str
     is_day_first: bool
-    names: dict[str, tuple[str, ...]]
+    names: frozenset[str]
 
 
 def _survey(source: Source, name: str) -> _Survey:
-    days_first = months_first = tabs = 0
-    names: dict[str, tuple[str, ...]] = {}
-    counts: Counter[str] = Counter()
+    order, spaces = DayOrder(), Counter[str]()
+    beginnings: Counter[str] = Counter()
+    weekday = ""
     for _, line in text_lines(source, name):
-        if day := _DAY_LAST_YEAR.fullmatch(line.strip()):
-            first, second, year = map(int, day.groups()[1:])
-            weekday = day["weekday"].casefold()[:3]
-            days_first += _agrees(day_of(year, second, first), weekday)
-            months_first += _agrees(day_of(year, first, second), weekday)
+        if day := _DAY_YEAR_LAST.fullmatch(line.strip()):
+            weekday, *numbers = day.groups()
+            order.add(*map(int, numbers), weekday=weekday.strip(",."))
         elif message := _TIME.fullmatch(line):
-            tabs += message["tab"] == "\t"
-            words = tuple(message["rest"].split(" ")[:4])
-            known = names.get(words[0])
-            if known is not None or len(names) < NAMES_LIMIT:
-                counts[words[0]] += 1
-                names[words[0]] = words[:-1] if known is None else _common(known, words)
-    # Of one or two messages nothing can be told.
-    named = {first: (words if counts[first] > 2 else (first,)) for first, words in names.items()}
-    return _Survey(tabs > 0, days_first > months_first, named)
+            spaces[message["space"][:2]] += 1
+            by_program = _NOTICE.fullmatch(message["rest"]) or _DELETED.fullmatch(message["rest"])
+            words = [] if by_program else message["rest"].split(" ", NAME_WORDS)
+            beginnings.update(" ".join(words[:count]) for count in range(1, len(words)))
+            if len(beginnings) > BEGINNINGS_LIMIT:
+                beginnings = Counter({words: number for words, number in beginnings.items() if number > 1})
+    space = next((space for space in ("\t", "  ") if spaces[space]), " ")
+    is_american = weekday.isascii() and weekday[:3].casefold() in ENGLISH_WEEKDAYS
+    return _Survey(space, order.is_day_first(in_doubt=not is_american), _names(beginnings) if space == " " else frozenset())
 
 
-def _agrees(day: date | None, weekday: str) -> bool:
-    return day is not None and (weekday not in _WEEKDAYS or _WEEKDAYS[day.weekday()] == weekday)
-
-
-def _common(known: tuple[str, ...], words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words that both begin with, at least one; the last word of a message is no name."""
-    count = next(
-        (index for index, (one, other) in enumerate(zip(known, words[:-1], strict=False)) if one != other), min(len(known), len(words) - 1)
-    )
-    return known[: max(count, 1)]
+def _names(beginnings: Counter[str]) -> frozenset[str]:
+    """The names with spaces, told by what messages begin with: what follows the first words of a name is one of a few words, as those who have that
+    first name are few, and what follows a whole name is anything."""
+    following: dict[str, list[tuple[str, int]]] = {}
+    for words, count in beginnings.items():
+        following.setdefault(words.rpartition(" ")[0], []).append((words, count))
+    names: list[str] = []
+    waiting = [words for words, _ in following.get("", [])]
+    while waiting:
+        words = waiting.pop()
+        longer = [(each, count) for each, count in following.get(words, []) if count >= max(SAID_OFTEN, beginnings[words] * A_NAMES_SHARE)]
+        if sum(count for _, count in longer) >= beginnings[words] * NAMES_SHARE:
+            names += [each for each, _ in longer]
+            waiting += [each for each, _ in longer]
+    return frozenset(names)
 
 
 class _Reading:
@@ -160,7 +176,7 @@ class _Reading:
             return "notices"
         if _ALBUM.match(text):
             return "albums"
-        return media_kind(text) if text.startswith("[") or not self._survey.has_tabs else None
+        return media_kind(text) if text.startswith("[") or self._survey.space == " " else None
 
     def items(self, lines: Iterator[tuple[int, str]], name: str) -> Iterator[_Said | ImportItem]:
         """The messages, and what can't be read."""
@@ -171,7 +187,7 @@ class _Reading:
             message = self._message(line)
             if message is None and not _is_day(line.strip()):
                 if said:
-                    said.lines.append(line)
+                    said.lines.add(line)
                 elif day and line.strip():
                     yield ImportItem(f"{name}, line {number}", left_out="notices")
                 continue
@@ -186,7 +202,7 @@ class _Reading:
                 yield ImportItem(f"{name}, line {number}", refused="It has no day or no time that there is.")
                 continue
             speaker, text = self._speaker(message)
-            said = _Said(number, said_at, speaker, [text])
+            said = _Said(number, said_at, speaker, FurtherLines(text, MESSAGE_CHARACTERS))
             if text.startswith('"'):
                 self._read_quoted(said, lines)
         if said:
@@ -194,32 +210,37 @@ class _Reading:
 
     def _message(self, line: str) -> re.Match[str] | None:
         message = _TIME.fullmatch(line)
-        return message if message and (message["tab"] == "\t" or not self._survey.has_tabs) else None
+        return message if message and message["space"][:2] == self._survey.space else None
 
     def _next(self, lines: Iterator[tuple[int, str]]) -> tuple[int, str] | None:
         return self._ahead.popleft() if self._ahead else next(lines, None)
 
     def _day(self, line: str) -> date | None:
         if day := _DAY.fullmatch(line):
-            return day_of(*map(int, day.groups()))
-        day = _DAY_LAST_YEAR.fullmatch(line)
+            year, era, year_of_era, month, number = day.groups()
+            return day_of(int(year) if year else ERAS[_ERAS.get(era, era)] + int(year_of_era), int(month), int(number))
+        day = _DAY_YEAR_LAST.fullmatch(line)
         first, second, year = map(int, day.groups()[1:]) if day else (0, 0, 0)
-        return day_of(year, second, first) if self._survey.is_day_first or first > 12 else day_of(year, first, second)
+        return day_of(year, second, first) if self._survey.is_day_first else day_of(year, first, second)
 
     def _speaker(self, message: re.Match[str]) -> tuple[str, str]:
         rest = message["rest"]
-        if message["tab"] == "\t":
+        if self._survey.space == "\t":
             speaker, tab, text = rest.partition("\t")
             return (speaker.strip(), text) if tab else ("", rest)
-        first = rest.split(" ", 1)[0]
-        speaker = " ".join(self._survey.names.get(first, (first,)))
-        if not rest.startswith(f"{speaker} ") or _NOTICE.fullmatch(rest):
+        if self._survey.space == "  ":
+            speaker, *said = _WIDE_SPACE.split(rest, maxsplit=1)
+            return (speaker, said[0]) if said else ("", rest)
+        words = rest.split(" ", NAME_WORDS)
+        names = (" ".join(words[:count]) for count in range(len(words) - 1, 1, -1))
+        speaker = next((name for name in names if name in self._survey.names), words[0])
+        if len(words) == 1 or _NOTICE.fullmatch(rest) or _DELETED.fullmatch(rest):
             return "", rest
         return speaker, rest[len(speaker) + 1 :]
 
     def _read_quoted(self, said: _Said, lines: Iterator[tuple[int, str]]) -> None:
         """Takes the lines of a message in quotation marks, whatever they look like. A mark that is never closed is the writer's own."""
-        text = said.lines[0]
+        text = said.lines.lines[0]
         taken: list[tuple[int, str]] = []
         while not _is_closed(text):
             entry = self._next(lines)
@@ -229,7 +250,7 @@ class _Reading:
                 return
             taken.append(entry)
             text += "\n" + entry[1]
-        said.lines += [line for _, line in taken]
+        said.lines.lines += [line for _, line in taken]
 
 
 def _is_closed(text: str) -> bool:

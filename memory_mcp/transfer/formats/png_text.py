@@ -33,8 +33,8 @@ def texts(file: BinaryIO | io.BufferedIOBase, name: str, wanted: frozenset[bytes
             break
         if kind in (b"tEXt", b"zTXt", b"iTXt") and length <= TEXT_LIMIT_BYTES:
             keyword, _, rest = file.read(length).partition(b"\0")
-            if keyword in wanted:
-                found.setdefault(keyword, _text(kind, rest, name))
+            if keyword.lower() in wanted:
+                found.setdefault(keyword.lower(), _text(kind, rest, name))
         else:
             _skip(file, length)
         file.read(4)  # the checksum

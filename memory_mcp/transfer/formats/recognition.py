@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
+from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats.json_stream import outline
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.text_files import TEXT_SUFFIXES, decoded_head
@@ -54,6 +55,9 @@ class Head:
         """
         if self.suffix == ".json":
             return outline(blocks(self._source, self.name), self.name)
+        if self.suffix not in JSON_LINES_SUFFIXES and self.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
+            with suppress(InvalidInput):
+                return outline(blocks(self._source, self.name), self.name)
         if self.suffix in JSON_LINES_SUFFIXES:
             with suppress(ValueError, RecursionError):
                 return json.loads(next(iter(decoded_head(self.data).lstrip().splitlines()), ""))

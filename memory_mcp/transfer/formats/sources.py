@@ -9,6 +9,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol, cast
@@ -32,6 +33,10 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _IN_WORDS = re.compile(r"(?<=[A-Za-z])[^\x00-\x7f](?![^\x00-\x7f])|(?<![^\x00-\x7f])[^\x00-\x7f](?=[A-Za-z])")
 
 
+# What reading a damaged zip or gzip raises.
+_DAMAGED = (OSError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
 class Source(Protocol):
     """Files by name: relative paths separated by /. Hidden files are left out."""
 
@@ -44,8 +49,8 @@ class Source(Protocol):
         """The sorted names of the files."""
         ...
 
-    def open(self, name: str) -> BinaryIO:
-        """Opens a file; raises InvalidInput if it can't be read or must not be."""
+    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """Opens a file; raises InvalidInput if it can't be read or must not be, of a zip also while it is read."""
         ...
 
     def changed(self, name: str) -> datetime:
@@ -133,19 +138,18 @@ class Archive:
         """The files with relative, visible names."""
         return sorted(self._entries)
 
-    def open(self, name: str) -> BinaryIO:
+    @contextmanager
+    def open(self, name: str) -> Iterator[BinaryIO]:
         """Opens an entry; it is decompressed while it is read."""
         info = self._entries[name]
         if _is_bomb(info.file_size, info.compress_size):
             raise _refused_bomb(name, info.file_size)
         try:
-            return cast("BinaryIO", self._zip.open(info))
-        except (
-            OSError,
-            zipfile.BadZipFile,
-            RuntimeError,
-            NotImplementedError,
-        ) as error:  # bad header, encrypted, or unsupported compression
+            with self._zip.open(info) as file:
+                yield cast("BinaryIO", file)
+        except RecursionError:
+            raise
+        except (*_DAMAGED, RuntimeError) as error:  # RuntimeError: encrypted, or of another compression
             raise InvalidInput(f"{name} can't be read", str(error), "Unpack the zip, and import what is in it") from error
 
     def changed(self, name: str) -> datetime:
@@ -187,7 +191,7 @@ def blocks_of(file: BinaryIO | io.BufferedIOBase, name: str, limit: int = FILE_L
     while True:
         try:
             block = file.read(BLOCK_BYTES)
-        except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:  # a damaged zip fails only here
+        except _DAMAGED as error:
             raise InvalidInput(f"{name} can't be read", str(error), "Fetch it again") from error
         if not block:
             return

@@ -181,7 +181,6 @@ TABLE: tuple[FormatRow, ...] = (
     _chat(Format.LINE, line.recognizes, line.read_file, chat_tables.is_line),
     _chat(Format.WHATSAPP, whatsapp.recognizes, whatsapp.read_file),
     _chat(Format.FACTS, fact_lists.recognizes, fact_lists.read_file),
-    FormatRow(Format.TEXT, _has_text_ending, _of_author(text_files.read), "refuse", is_general=True),
     # JSON and JSON lines
     FormatRow(Format.MCP_MEMORY, _is_graph, _of_author(knowledge_graph.read), "keep"),
     FormatRow(Format.TRANSCRIPT, _is_transcript, _of_author(transcripts.read), "keep"),
@@ -210,5 +209,7 @@ TABLE: tuple[FormatRow, ...] = (
     # Tables
     _chat(Format.COPILOT, chat_tables.is_copilot, partial(chat_tables.read_file, Format.COPILOT)),
     FormatRow(Format.CSV, lambda head: head.suffix in tables.SUFFIXES, _of_source(tables.read), "keep", is_general=True),
+    # Texts that are none of the above, such as a card that was saved as one
+    FormatRow(Format.TEXT, _has_text_ending, _of_author(text_files.read), "refuse", is_general=True),
 )
 ROWS = {row.format: row for row in TABLE}

@@ -66,7 +66,7 @@ def _turn(message: Mapping[str, Any], chat: Mapping[str, str], options: ReadOpti
     identity = (chat.get("id", ""), str(message.get("id") or local))
     return Turn(
         speaker,
-        _text(message.get("text")) if is_said else "",
+        (_text(message.get("text")) or _text(message.get("text_entities"))) if is_said else "",
         moment(message.get("date_unixtime")) or _local(local, options),
         " ".join(filter(None, (PROGRAM, title, local[:10]))),
         identity,

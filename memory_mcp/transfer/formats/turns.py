@@ -21,18 +21,17 @@ from memory_mcp.transfer.formats.text_files import encoding_of
 
 # A longer line is read in pieces of this length.
 LINE_CHARACTERS = 1_000_000
-# Years of the Buddhist era, as phones in Thailand write them.
-BUDDHIST_YEARS, BUDDHIST_ERA = range(2400, 2800), 543
 
 # What programs write for what is no text, by its kind; the words without brackets and in lower case.
 MEDIA: Mapping[str, str] = {
     "photos": "写真 画像 photo photos image picture 照片 圖片 图片 사진 รูป รูปภาพ foto fotos bild imagen imagem immagine jpg jpeg png heic webp gif",
     "videos": "動画 video videos ビデオ 影片 视频 視頻 동영상 วิดีโอ vídeo mp4 mov 3gp m4v avi mkv webm",
-    "stickers": "スタンプ sticker stickers ステッカー 貼圖 贴图 스티커 สติกเกอร์ aufkleber autocollant figurinha webp",
+    "stickers": "スタンプ sticker stickers ステッカー 貼圖 贴图 스티커 สติกเกอร์ stiker aufkleber autocollant figurinha webp",
     "voice messages": "ボイスメッセージ 音声 audio voice 語音訊息 语音信息 음성메시지 음성 เสียง áudio opus ogg m4a mp3 aac wav amr",
     "contacts": "連絡先 contact 聯絡資訊 联系人 연락처 vcf",
+    "polls": "アンケート poll umfrage encuesta sondage enquete sondaggio 投票 투표",
     "locations": "位置情報 location 位置訊息 位置 위치 ตำแหน่ง standort ubicación",
-    "files": "ファイル file document 檔案 文件 파일 ไฟล์ dokument documento pdf docx doc xlsx xls pptx ppt zip txt csv",
+    "files": "ファイル ドキュメント file document 檔案 文件 파일 ไฟล์ dokument documento pdf docx doc xlsx xls pptx ppt zip txt csv",
 }
 _KIND_OF = {word: kind for kind, words in reversed([*MEDIA.items()]) for word in words.split()}
 _TWO_WORDS = {
@@ -50,6 +49,13 @@ def media_kind(words: str) -> str | None:
     name = words.strip("[]［］<>‎ 　").casefold()
     suffix = _SUFFIX.search(name)
     return _KIND_OF.get(suffix[1] if suffix else name) or _TWO_WORDS.get(name)
+
+
+def kind_in_words(words: str) -> str | None:
+    """The kind that a sentence of a program is about, by any word of it, or by its beginning in languages without spaces: 画像は含まれていません."""
+    names = [words, words.rpartition(":")[2], *words.replace(":", " ").split()]
+    known = next((kind for name in names if (kind := media_kind(name))), None)
+    return known or next((kind for word, kind in _KIND_OF.items() if not word.isascii() and words.startswith(word)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +152,6 @@ def in_zone(local: datetime, zone: ZoneInfo | None) -> str:
     return local.replace(tzinfo=zone).isoformat()
 
 
-def day_of(year: int, month: int, day: int) -> date | None:
-    """The day, if there is one. Two digits are a year from 2000 on."""
-    year = year + 2000 if year < 100 else year - BUDDHIST_ERA if year in BUDDHIST_YEARS else year
-    try:
-        return date(year, month, day)
-    except ValueError:
-        return None
-
-
 def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
     """Yields (number, line) of a text file, without line ends and marks, in pieces if a line is very long.
 
@@ -175,6 +172,28 @@ def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
         for line in complete:
             number += 1
             yield number, line.removesuffix("\r")
+
+
+class FurtherLines:
+    """The lines of one message, of which a program takes no more than `limit` characters: what follows in its file is no message of it."""
+
+    def __init__(self, first: str, limit: int) -> None:
+        self.lines = [first]
+        self.left_out = 0
+        self._room = limit
+
+    def add(self, line: str) -> None:
+        """Keeps a line, or counts it where the message is full."""
+        self._room -= len(line) + 1
+        if self._room < 0:
+            self.left_out += 1
+        else:
+            self.lines.append(line)
+
+    def too_long(self, where: str) -> Iterator[ImportItem]:
+        """The refusal of what was counted."""
+        if self.left_out:
+            yield ImportItem(where, refused=f"{self.left_out:,} lines after it are not read: no message of this program is so long.")
 
 
 def files_read(source: Source, recognizes: Callable[[Head], bool], read: Callable[[str], Iterator[ImportItem]]) -> Iterator[ImportItem]:

@@ -10,15 +10,27 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
 
-from memory_mcp.transfer.formats.clock import TIME, hour_of
+from memory_mcp.transfer.formats.clock import TIME, DayOrder, day_of, hour_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
-from memory_mcp.transfer.formats.turns import Equals, Turn, at_time, day_of, in_zone, media_kind, text_lines, turn_items
+from memory_mcp.transfer.formats.turns import (
+    Equals,
+    FurtherLines,
+    Turn,
+    at_time,
+    in_zone,
+    kind_in_words,
+    media_kind,
+    text_lines,
+    turn_items,
+)
 
 FORM = "whatsapp"
 PROGRAM = "WhatsApp"
 MARK = "\u200e"
+# The app takes at most 65,536 characters in a message.
+MESSAGE_CHARACTERS = 70_000
 _OTHER_MARKS = dict.fromkeys(map(ord, "\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"), None) | dict.fromkeys(
     map(ord, "\u00a0\u202f\u2009"), " "
 )
@@ -33,12 +45,17 @@ _DELETED = re.compile(
     r"(?:You deleted this message|This message was deleted|このメッセージ[はを]削除(?:されました|しました)|メッセージ[をは]削除(?:しました|されました)|"
     r"(?:Du hast diese|Diese) Nachricht (?:wurde )?gelöscht|Eliminaste este mensaje|Se eliminó este mensaje|Ce message a été supprimé|"
     r"Vous avez supprimé ce message|(?:Essa m|M)ensagem (?:foi )?apagada|Você apagou esta mensagem|(?:Questo messaggio è stato|Hai) eliminato(?: questo messaggio)?|"
-    r"삭제된 메시지입니다|이 메시지는 삭제되었습니다|[此這]?訊息已刪除|你已刪除這則訊息|此消息已删除)[.。]?"
+    r"삭제된 메시지입니다|이 메시지는 삭제되었습니다|(?:[此這]則?|)訊息已刪除|你已刪除[此這]則?訊息|[此该]消息已删除|您?已?删除了?[此该这]条?消息|"
+    r"(?:यह संदेश|आपने यह (?:संदेश|मैसेज)|यह मैसेज) (?:हटा दिया गया(?: था)?|हटाया)|Dit bericht (?:is|werd) verwijderd|Je hebt dit bericht verwijderd|"
+    r"(?:Вы удалили данное сообщение|Данное сообщение удалено)|Bu mesaj silindi|Bu mesajı sildiniz|Pesan ini telah dihapus|Anda menghapus pesan ini|"
+    r"تم حذف هذه الرسالة|حذفت هذه الرسالة|คุณลบข้อความนี้|ข้อความนี้ถูกลบ)[.。।]?"
 )
 _CALL = re.compile(
     r"(?:missed|voice|video|group) call|通話|不在着信|(?:Sprach|Video)anruf|[Ll]lamada|[Aa]ppel (?:vocal|vidéo)|[Cc]hamada|통화|未接",
     re.IGNORECASE,
 )
+# What every chat begins with names calls, too: メッセージと通話はエンドツーエンドで暗号化されています。
+_ENCRYPTED = re.compile(r"crypt|暗号|加密|암호|schlüssel|cifrad|cript|chiffr|crittogr|sleutel|एन्क्रिप्ट|مشفر", re.IGNORECASE)
 _TITLE = re.compile(r"^(?:WhatsApp[\- ]?Chat(?: -|[\- ](?:with|mit|con|com|avec))?|WhatsApp ?Chat|WhatsApp) ", re.IGNORECASE)
 
 
@@ -46,7 +63,7 @@ _TITLE = re.compile(r"^(?:WhatsApp[\- ]?Chat(?: -|[\- ](?:with|mit|con|com|avec)
 class _Message:
     number: int
     start: re.Match[str]
-    rest: list[str]
+    rest: FurtherLines
 
 
 def recognizes(head: Head) -> bool:
@@ -71,7 +88,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         if said_at is None:
             yield ImportItem(where, refused="It has no day or no time that there is.")
             continue
-        speaker, text, kinds = _said("\n".join(message.rest))
+        speaker, text, kinds = _said("\n".join(message.rest.lines))
         written, day = message.start[0][: message.start.start("rest")].strip(f"{MARK} "), said_at.date().isoformat()
         turn = Turn(
             speaker,
@@ -84,6 +101,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
             {"chat": title, "line": message.number},
         )
         yield from turn_items(FORM, where, turn)
+        yield from message.rest.too_long(where)
 
 
 def _messages(source: Source, name: str) -> Iterator[_Message]:
@@ -93,9 +111,9 @@ def _messages(source: Source, name: str) -> Iterator[_Message]:
         if start := _START.match(line):
             if message:
                 yield message
-            message = _Message(number, start, [start["rest"]])
+            message = _Message(number, start, FurtherLines(start["rest"], MESSAGE_CHARACTERS))
         elif message:
-            message.rest.append(line)
+            message.rest.add(line)
     if message:
         yield message
 
@@ -110,9 +128,11 @@ def _said(rest: str) -> tuple[str | None, str, tuple[str, ...]]:
     if not colon or len(speaker) > 100 or "\n" in speaker:
         speaker, colon, text = rest.removeprefix(MARK).partition(":\n")
     if not colon or len(speaker) > 100 or "\n" in speaker:
-        return None, "", ("calls" if _CALL.search(rest[:200]) else "notices",)
+        return None, "", ("calls" if _is_call(rest) else "notices",)
     text, marked, by_program = _EDITED.sub("", text.rstrip()).partition(MARK)
     if marked:
+        # A document has its name before the mark, and between marks how long it is.
+        text, by_program = ("", by_program.rpartition(MARK)[2]) if text.rstrip().endswith("•") else (text, by_program)
         is_edited = text.strip() and by_program.startswith("<") and media_kind(by_program) is None and ":" not in by_program
         return speaker, text, () if is_edited or not by_program.strip() else (_kind(by_program),)
     first, _, caption = text.partition("\n")
@@ -130,38 +150,28 @@ def _kind(words: str) -> str:
     """The kind of what the program wrote in place of a text, in the words of any language."""
     if _DELETED.fullmatch(words.strip()):
         return "deleted messages"
-    if _CALL.search(words[:200]):
+    if _is_call(words):
         return "calls"
-    names = [words.strip("<>"), words.rpartition(":")[2].strip("<> "), *words.strip("<>").replace(":", " ").split()]
-    return next((kind for name in names if (kind := media_kind(name))), "pictures and files" if "<" in words else "notices")
+    return kind_in_words(words.strip("<> ")) or ("pictures and files" if "<" in words else "notices")
+
+
+def _is_call(words: str) -> bool:
+    return _CALL.search(words[:200]) is not None and not _ENCRYPTED.search(words[:200])
 
 
 def _order(starts: Iterator[re.Match[str]]) -> Callable[[int, int, int], date | None]:
-    """How the three numbers of the file's dates are a day: decided by the numbers that can be no month, then by the order of the days, then by the form."""
-    largest, latest = [0, 0, 0], {True: 0, False: 0}
-    backwards = {True: 0, False: 0}
-    form: re.Match[str] | None = None
-    for form in starts:
-        numbers = [int(form[part]) for part in ("first", "middle", "last")]
-        largest = [max(pair) for pair in zip(largest, numbers, strict=True)]
-        for day_first in (True, False):
-            day, month = numbers[:2] if day_first else numbers[1::-1]
-            stamp = numbers[2] * 10_000 + month * 100 + day
-            backwards[day_first] += stamp < latest[day_first]
-            latest[day_first] = stamp
-    if largest[0] > 31:
+    """How the three numbers of the file's dates are a day: where the year doesn't come first, decided from all of them, in doubt by the form."""
+    order, last, is_year_first = DayOrder(), None, False
+    for last in starts:
+        first, middle, year = (int(last[part]) for part in ("first", "middle", "last"))
+        is_year_first = is_year_first or first > 31
+        order.add(first, middle, year)
+    if is_year_first:
         return day_of
-    if largest[0] > 12 or largest[1] > 12:
-        is_day_first = largest[0] > 12
-    elif backwards[True] != backwards[False]:
-        is_day_first = backwards[True] < backwards[False]
-    else:
-        is_day_first = not (form and form["after"] and form["after"].isupper() and form[0].lstrip(f"{MARK}[").count("/") > 1)
-    return (
-        (lambda first, second, third: day_of(third, second, first))
-        if is_day_first
-        else (lambda first, second, third: day_of(third, first, second))
-    )
+    is_american = last and last["after"] and last["after"].isupper() and last[0].lstrip(f"{MARK}[").count("/") > 1
+    if order.is_day_first(in_doubt=not is_american):
+        return lambda first, second, third: day_of(third, second, first)
+    return lambda first, second, third: day_of(third, first, second)
 
 
 def _moment(start: re.Match[str], day_in: Callable[[int, int, int], date | None]) -> datetime | None:
