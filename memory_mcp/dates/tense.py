@@ -86,6 +86,14 @@ _ENGLISH = bounded(
     re.IGNORECASE,
 )
 _BY = bounded(r"\b(?:by|until|till|before)\s*$", re.IGNORECASE)
+# A sentence without a verb: dentist on Friday.
+_EVENT_ON = bounded(
+    r"\b(?:dentist|doctor|vet|surgery|exams?|test|interview|meeting|call|concert|gig|wedding|funeral|party|flight|trip|dinner|lunch"
+    r"|brunch|haircut"
+    r"|check-?up|match|game|recital|conference|presentation|demo|delivery|viewing)(?: (?:with|at|in|for|to) [a-z' ]{1,30}?)?(?: on|,"
+    r"|:)?(?: the)?\s*$",
+    re.IGNORECASE,
+)
 _SINCE_IN_ENGLISH = bounded(r"\bsince\s*$", re.IGNORECASE)
 _ENGLISH_CLAUSE = bounded(r"[,;:]|\b(?:but|who|so|because)\b", re.IGNORECASE)
 _KANA, _WORD = bounded("[\u3041-\u30ff]"), bounded("[A-Za-z]{2}")
@@ -200,4 +208,4 @@ def _english(before: str, after: str) -> Direction | None:
     for left, right in (near, (before, after)):
         if verb := next(iter([*reversed(list(_ENGLISH.finditer(left))), *_ENGLISH.finditer(right)]), None):
             return "next" if verb["plan"] else None if _BY.search(left) else "last"
-    return "next" if _BY.search(before) else None
+    return "next" if _BY.search(before) or _EVENT_ON.search(before) else None
