@@ -128,8 +128,8 @@ def _survey(source: Source, name: str) -> _Survey:
     weekday = ""
     for _, line in text_lines(source, name):
         if day := _DAY_YEAR_LAST.fullmatch(line.strip()):
-            weekday, *numbers = day.groups()
-            order.add(*map(int, numbers), weekday=weekday.strip(",."))
+            weekday, first, second, year = day.groups()
+            order.add(int(first), int(second), int(year), weekday.strip(",."))
         elif message := _TIME.fullmatch(line):
             spaces[message["space"][:2]] += 1
             by_program = _NOTICE.fullmatch(message["rest"]) or _DELETED.fullmatch(message["rest"])
