@@ -38,19 +38,20 @@ class Statement(WrittenDates):
         self.may_name_days = bool(self.dates or self.recognized.matches)
 
 
-def days_of_statement(told: str | Statement, told_on: date | None) -> list[DaySpan]:
+def days_of_statement(told: str | Statement, told_on: date | None, stored_on: date | None = None) -> list[DaySpan]:
     """The spans of at most a month that a statement names, as meant on the local day on which it was told; at most ten.
 
     Its relative words count from the nearest date that governs them, else from `told_on`; where that is not known, they name nothing. A
-    date that does not say of which year it is, is the next or the last one by the tense of its sentence; without one it is the current
-    one, such as 8月 in August, or none. A day of every year, such as a birthday, is the last one and those of the next years.
+    date that does not say of which year it is, is the next or the last one by the tense of its sentence, also from `stored_on` where
+    nobody knows when it was told; without a tense it is the current one, such as 8月 in August, or none. A day of every year, such as a
+    birthday, is the last one and those of the next years.
     """
     told = Statement(told) if isinstance(told, str) else told
     if not told.may_name_days:
         return []
-    anchored = told.anchors(told_on)
+    anchored, of_dates = told.anchors(told_on), told.anchors(told_on or stored_on)
     dated = (
-        Named(day.start, day.end, _spans_named(told.plain, day, anchored.at(day.start)), None) for day, _ in told.days_in_plain(anchored)
+        Named(day.start, day.end, _spans_named(told.plain, day, of_dates.at(day.start)), None) for day, _ in told.days_in_plain(of_dates)
     )
     taken, free = 0, []
     for each in sorted([*dated, *_others(told.recognized, anchored)], key=lambda each: each[:2]):  # a calendar date and what overlaps it

@@ -39,7 +39,7 @@ def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
         stated_on = day_of_telling(told, _local_day(happened, now), _local_day(draft.restored.created_at or now, now))
     if draft.kind != "summary":
         linked = _linked(connection, names, told, stated_on, now)
-        if times := days_of_statement(told, stated_on):
+        if times := days_of_statement(told, stated_on, _local_day(draft.restored.created_at or now, now)):
             memory_dates.add(connection, memory_id, in_utc_spans(times, now.tzinfo or UTC))
         if linked:
             mentions.add(connection, memory_id, linked, now)
@@ -159,7 +159,8 @@ def _relink(connection: apsw.Connection, names: KnownNames, memory_id: int, cont
     told = Statement(content[:TEXT_LIMIT])
     stated_on = _day_of_memory(connection, memory_id, now, told)
     linked = _linked(connection, names, told, stated_on, now)
-    memory_dates.replace(connection, memory_id, in_utc_spans(days_of_statement(told, stated_on), now.tzinfo or UTC))
+    stored_on = _local_day(memories.by_ids(connection, [memory_id])[memory_id].created_at, now)
+    memory_dates.replace(connection, memory_id, in_utc_spans(days_of_statement(told, stated_on, stored_on), now.tzinfo or UTC))
     mentions.add(connection, memory_id, linked, now)
     return before ^ mentions.entities_of(connection, memory_id)
 
