@@ -321,7 +321,7 @@ def test_imports_of_one_token_hold_up_no_others_and_are_seen_by_it_alone(own_ser
 
 def test_a_file_that_no_program_writes_is_refused_with_its_reason(own_http, send, tmp_path):
     deep = b'[{"uuid": "u", "chat_messages": ' + b"[" * 200_000 + b"]" * 200_000 + b"}]"
-    assert "is not JSON" in send("conversations.json", deep)["error"]
+    assert "nested too deeply" in send("conversations.json", deep)["error"]
     path = tmp_path / "computed.sqlite"
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE memories (key TEXT, created_at TEXT, content TEXT AS (printf('%.*c', 000000001, 'x')))")
