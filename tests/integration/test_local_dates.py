@@ -74,20 +74,23 @@ def test_first_and_last_representable_dates_are_resolved(nilou, zone, end):
 
 def test_what_is_imported_without_a_time_is_no_plan_for_tomorrow(nilou, now, zone):
     dated = "2019年10月17日の日記\n明日は遠足"
-    texts = ("明日は歯医者", "12月1日に面接", dated)
+    texts = ("明日は歯医者", "来週の金曜に面接", "12月1日に発表会", dated)
     lines = [(number, json.dumps({"content": content}, ensure_ascii=False).encode()) for number, content in enumerate(texts, 1)]
     import_lines(lambda: nullcontext(nilou), lines, ImportOptions(now, zone, privacy=Privacy()))
 
     def times():
         with nilou.database.read() as connection:
             upcoming = memories.upcoming(connection, now, now + timedelta(days=90), zone, 5)
-            return upcoming, [row[0] for row in connection.execute("SELECT start FROM memory_dates ORDER BY start")]
+            starts = [row[0] for row in connection.execute("SELECT start FROM memory_dates ORDER BY start")]
+            return [memory.content for memory in upcoming], starts
 
-    assert times() == ([], ["2019-10-16T15:00:00.000000+00:00", "2019-10-17T15:00:00.000000+00:00"])
+    # A day of the calendar is the next one.
+    expected = ["12月1日に発表会"], [f"{day}T15:00:00.000000+00:00" for day in ("2019-10-16", "2019-10-17", "2025-11-30")]
+    assert times() == expected
     # Also after its text is read again.
     nilou.database.write(
         lambda connection: connection.execute("INSERT OR REPLACE INTO graph_queue(memory, named) SELECT id, 0 FROM memories")
     )
     while update_graph(nilou, now.astimezone(zone)):
         pass
-    assert times()[0] == []
+    assert times() == expected
