@@ -39,6 +39,7 @@ from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.step_thread import StepThread
 from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.language.analysis import forget_texts
+from memory_mcp.language.privacy.redaction import forget_short_texts
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import Personas
@@ -294,6 +295,7 @@ def _forget_cached(caches: Caches, usage: Usage) -> None:
     """Empties, after memories have been erased, the caches of model results and of texts, and forgets what was asked."""
     caches.clear()
     forget_texts()
+    forget_short_texts()
     usage.forget_queries()
 
 

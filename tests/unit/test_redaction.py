@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from private_lines import lines
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.language.privacy import redaction
 from memory_mcp.language.privacy.redaction import KINDS, Redaction
 
 ALL = Privacy(**dict.fromkeys(KINDS, "redact"))
@@ -94,3 +95,10 @@ def test_metadata_that_were_redacted_once_are_not_redacted_again_and_stay_json(v
     assert json.loads(json.dumps(once)) == once
     assert Redaction(ALL).tree(once) == once
     assert Redaction(NONE).tree(value) == value
+
+
+def test_no_short_text_is_kept_after_memories_were_erased():
+    Redaction(ALL).text("猫が好き")
+    assert any(text == "猫が好き" for _, text in redaction._NOTHING_FOUND)
+    redaction.forget_short_texts()
+    assert not redaction._NOTHING_FOUND

@@ -80,6 +80,11 @@ def find(text: str, kinds: Collection[str]) -> list[Finding]:
     return _without_overlaps(findings) if len(findings) > 1 else findings
 
 
+def forget_short_texts() -> None:
+    """Forgets which short texts hold nothing, after a memory was erased for good."""
+    _NOTHING_FOUND.clear()
+
+
 def _find_once(text: str, kinds: frozenset[str]) -> list[Finding]:
     """As `find`, without searching a short text again that holds nothing."""
     if len(text) > SHORT_CHARACTERS:
