@@ -42,8 +42,8 @@ _BM25 = f"bm25(lexical, {BODY_WEIGHT}, {PREVIOUS_WEIGHT}, {NEXT_WEIGHT})"
 # The longest turn, in tokens, that has neighbors or is one.
 SHORT_TURN_TOKENS = 200
 REBUILD_PAGE = 1_000
-# What is near to a text has a token in fewer rows.
-SHARED_ROWS = 60
+# What is near to a text has a token in fewer rows, and so many rows are read for it at most.
+SHARED_ROWS, ROWS_READ = 400, 600
 # In fewer rows no token is common.
 FEW_ROWS = 20
 # From this many rows on, only the rarest tokens of a query select rows (about LEADING_ROWS of them); the other informative ones only rank
@@ -249,11 +249,14 @@ def rarest(connection: apsw.Connection, query: Sequence[str], limit: int, counts
 
 def near_text(connection: apsw.Connection, text: Sequence[str], most_tokens: int, filters: Filters, limit: int) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best matches of a stored text, best first: by the rarest of its tokens that others have, too, at most `most_tokens`.
-    A kanji that is part of one of its pairs of kanji says nothing more, and tokens in `SHARED_ROWS` or more are slow to search by and say little."""
+    A kanji that is part of one of its pairs of kanji says nothing more, and tokens in `SHARED_ROWS` or more are slow to search by and say
+    little; together those that are chosen are in at most `ROWS_READ` rows.
+    """
     in_pairs = {kanji for token in text if len(token) == 2 and all(map(is_single_kanji, token)) for kanji in token}
     counted = rows_with(connection, [token for token in text if not (token in in_pairs or is_grammar(token))], SHARED_ROWS)
     held = sorted((count, token) for token, (count, _) in counted.items() if 1 < count < SHARED_ROWS)
-    chosen = [token for _, token in held[:most_tokens]]
+    read = accumulate(count for count, _ in held)
+    chosen = [token for (_, token), rows in zip(held[:most_tokens], read, strict=False) if rows <= ROWS_READ]
     return _matching(connection, _any_of(chosen), filters=filters, limit=limit, also=()) if chosen else []
 
 
