@@ -131,7 +131,7 @@ def test_no_answer_holds_a_byte_of_somebody_elses(
     figure("calls across personas", f"{overheard.calls:,} ({len(owners):,} memories, {overheard.size:,} bytes of answers)")
     figure("foreign rows", len(foreign))
     assert foreign == []
-    assert set(overheard.statuses) <= {200, 202}
+    assert set(overheard.statuses) <= {200, 202, 404}  # of a link to what is somebody else's
     for persona in PERSONAS:
         assert overheard.marks[persona][mark_of(persona)] > 50 * callers_each
         assert len([owner for owner in owners.values() if owner == persona]) > 10 * callers_each

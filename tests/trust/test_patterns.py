@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 SCAN = Path(__file__).parent.parent / "pattern_scan.py"
 # Minutes: only an expression that holds the interpreter takes so long.
 SCAN_SECONDS, THOROUGH_SCAN_SECONDS = 600, 1_700
-LEAST_PATTERNS = 900
+LEAST_PATTERNS = 700
 BAD = [
     r"(?:#{1,6} [^\n]*\n?)+",
     r"Pattern: (.*?)\nContext: (.*?)\nWrong: (.*?)\nRight: (.*)",
