@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, moment, objects, text_in
+from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, moment, objects, text_in
 from memory_mcp.transfer.formats.json_stream import walk
-from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.turns import Message, conversation_items
+from memory_mcp.transfer.formats.turns import BRANCHES, Message, conversation_items, path_to_last
 
 Fields = Mapping[str, Any]
-BRANCHES = "messages of branches that are not shown"
 _DETAILS, _DETAILS_END = '<details type="', "</details>"
 _TAG = re.compile(r"<[^<>]{0,2000}+>")
 _BLOCK_END = re.compile(r"(?i)</(?:p|li|h[1-6]|div|tr|pre|blockquote|ul|ol)>|<br ?/?>")
@@ -47,16 +45,6 @@ class Program:
     read: Callable[[Fields, str], Conversation | None]
     opened: frozenset[str] = frozenset()
     entries: str = "[]"
-
-
-def path_to_last(nodes: Mapping[str, Fields], last: str | None, parent: str, said_at: Callable[[Fields], str]) -> list[tuple[str, Fields]]:
-    """The ids and nodes of the branch that ends with `last`, or with the latest, first to last."""
-    node_id = last if last in nodes else max(nodes, key=lambda name: said_at(nodes[name]), default=None)
-    path: dict[str, Fields] = {}
-    while isinstance(node_id, str) and node_id in nodes and node_id not in path:
-        path[node_id] = nodes[node_id]
-        node_id = nodes[node_id].get(parent)
-    return [*reversed(path.items())]
 
 
 def fields_of(value: object) -> Fields:
@@ -320,11 +308,6 @@ PROGRAMS = {
 }
 
 
-def recognizer(form: str) -> Callable[[Head], bool]:
-    """By the fields that are the program's own."""
-    return lambda head: PROGRAMS[form].recognizes(head.fields)
-
-
 def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message of one program's export. Each conversation is a session."""
     program = PROGRAMS[form]
@@ -332,7 +315,7 @@ def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Ite
         where = f"{name}, conversation {number}"
         conversation = program.read(entry, name) if isinstance(entry, dict) else None
         if conversation is None:
-            yield ImportItem(where, refused="It is not an object.")
+            yield ImportItem(where, refused=NO_OBJECT)
             continue
         for _ in range(conversation.beside):
             yield ImportItem(where, left_out=BRANCHES)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from memory_mcp.transfer.formats import import_rows, lorebooks
@@ -10,6 +10,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, mom
 from memory_mcp.transfer.formats.json_stream import read_entries
 from memory_mcp.transfer.formats.macros import with_names
 from memory_mcp.transfer.formats.sources import Source
+from memory_mcp.transfer.formats.turns import Message, path_to_last
 
 FORM = "character-chat"
 FILES = re.compile(r"\A.*\.json")
@@ -17,17 +18,6 @@ USER, CHARACTER = "user", "character"
 # The marks of a turn of the user and of the model, in the saves of KoboldAI.
 _BY_USER = re.compile(r"\s{0,9}(?:\{\{\[INPUT\]\}\}|### ?Instruction:|> )\s{0,9}", re.IGNORECASE)
 _BY_MODEL = re.compile(r"\s{0,9}(?:\{\{\[OUTPUT\]\}\}|### ?Response:)\s{0,9}", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A message; `name` is empty where the file doesn't say it."""
-
-    text: str
-    by_user: bool
-    name: str = ""
-    identity: str = ""
-    spoken_at: str | None = None
 
 
 def is_chat(first: Mapping[str, Any]) -> bool:
@@ -49,19 +39,19 @@ def _chat(chat: Any, where: str, options: ReadOptions) -> Iterator[ImportItem]:
         return
     session, turns = _session(chat), turns_of(chat)
     session = session or import_rows.key_of(FORM, *(turn.text for turn in turns[:1]))
-    named = {by_user: next((turn.name for turn in turns if turn.name and turn.by_user is by_user), "") for by_user in (True, False)}
+    named = {by_user: next((turn.speaker for turn in turns if turn.speaker and turn.by_user is by_user), "") for by_user in (True, False)}
     user, character = options.me or named[True] or USER, named[False] or CHARACTER
     for number, turn in enumerate(turns, start=1):
-        speaker = (options.me if turn.by_user else "") or turn.name or (user if turn.by_user else character)
+        speaker = (options.me if turn.by_user else "") or turn.speaker or (user if turn.by_user else character)
         yield from import_rows.memory_rows(
             f"{where}, message {number}",
             FORM,
-            (program, session, turn.identity or str(number), turn.text),
+            (program, session, turn.id or str(number), turn.text),
             with_names(turn.text, named[False], options.me or named[True]),
             source=speaker,
             role=import_rows.role_of(speaker, by_user=True) if turn.by_user else None,
             session_id=session,
-            occurred_at=turn.spoken_at,
+            occurred_at=turn.said_at,
             kind="conversation",
             tags=[program],
             origin={"program": program, "conversation": session},
@@ -81,20 +71,17 @@ def _world(chat: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*([{"content": memory}] if memory.strip() else []), *entries]
 
 
-def _of_agnai(chat: Mapping[str, Any]) -> list[Turn]:
+def _of_agnai(chat: Mapping[str, Any]) -> list[Message]:
     """The messages of the branch that was shown last, or all where they form no tree."""
     messages = objects(chat.get("messages"))
     by_id = {str(message.get("_id")): message for message in messages}
-    path: dict[str, Mapping[str, Any]] = {}
-    leaf = chat.get("treeLeafId")
-    while isinstance(leaf, str) and leaf in by_id and leaf not in path:
-        path[leaf] = by_id[leaf]
-        leaf = by_id[leaf].get("parent")
-    shown = list(reversed(path.values())) if any(message.get("parent") for message in messages) else messages
+    leaf, shown = text_in(chat.get("treeLeafId")), list[Mapping[str, Any]](messages)
+    if any(message.get("parent") for message in messages):
+        shown = [message for _, message in path_to_last(by_id, leaf, "parent", itemgetter("_id"))] if leaf in by_id else []
     return [
-        Turn(
-            text_in(message.get("msg")),
+        Message(
             bool(message.get("userId")) and not message.get("characterId"),
+            text_in(message.get("msg")),
             text_in(message.get("handle")) or text_in(message.get("name")),
             str(message.get("_id") or ""),
             moment(message.get("createdAt")),
@@ -103,21 +90,21 @@ def _of_agnai(chat: Mapping[str, Any]) -> list[Turn]:
     ]
 
 
-def _of_risu(chat: Mapping[str, Any]) -> list[Turn]:
+def _of_risu(chat: Mapping[str, Any]) -> list[Message]:
     messages = objects(chat["data"].get("message"))
     return [
-        Turn(
-            text_in(message.get("data")), message.get("role") == "user", text_in(message.get("name")), spoken_at=moment(message.get("time"))
+        Message(
+            message.get("role") == "user", text_in(message.get("data")), text_in(message.get("name")), said_at=moment(message.get("time"))
         )
         for message in messages
     ]
 
 
-def _of_kobold(chat: Mapping[str, Any]) -> list[Turn]:
+def _of_kobold(chat: Mapping[str, Any]) -> list[Message]:
     actions = chat.get("actions")
     texts = [chat.get("prompt"), *(actions if isinstance(actions, list) else [])]
     return [
-        Turn(_BY_MODEL.sub("", _BY_USER.sub("", text, 1), 1).strip(), _BY_USER.match(text) is not None)
+        Message(_BY_USER.match(text) is not None, _BY_MODEL.sub("", _BY_USER.sub("", text, 1), 1).strip())
         for text in map(text_in, texts)
         if text.strip()
     ]
@@ -129,7 +116,7 @@ def _has_messages(chat: Mapping[str, Any]) -> bool:
 
 
 # A program, whether a chat is of it, and its messages.
-PROGRAMS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], list[Turn]]], ...] = (
+PROGRAMS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], list[Message]]], ...] = (
     ("agnai", _has_messages, _of_agnai),
     ("risuai", lambda chat: chat.get("type") == "risuChat" and isinstance(chat.get("data"), dict), _of_risu),
     ("koboldai", lambda chat: "gamestarted" in chat and "actions" in chat, _of_kobold),

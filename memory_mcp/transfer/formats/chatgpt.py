@@ -11,9 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, moment, objects, text_in
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, read_entries
 from memory_mcp.transfer.formats.sources import Source
+from memory_mcp.transfer.formats.turns import BRANCHES, path_to_last
 
 FORM = "chatgpt"
 NAME = "ChatGPT"
@@ -41,7 +42,7 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:
 
 def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[ImportItem]:
     if not isinstance(conversation, dict):
-        yield ImportItem(where, refused="It is not an object.")
+        yield ImportItem(where, refused=NO_OBJECT)
         return
     messages = _shown(conversation)
     if messages is None:
@@ -79,21 +80,15 @@ def _shown(conversation: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]
         listed = conversation.get("messages")  # the older form
         return [(text_in(entry.get("id")), entry) for entry in objects(listed)] if isinstance(listed, list) else None
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
-    node_id = conversation.get("current_node")
-    if node_id not in nodes:
-        node_id = max(nodes, key=lambda name: _time(nodes[name]), default=None)
-    path: dict[str, Mapping[str, Any]] = {}
-    while isinstance(node_id, str) and node_id in nodes and node_id not in path:  # ends even if the parents form a cycle
-        path[node_id] = nodes[node_id]
-        node_id = nodes[node_id].get("parent")
-    return [(name, node["message"]) for name, node in reversed(path.items()) if isinstance(node.get("message"), dict)]
+    path = path_to_last(nodes, conversation.get("current_node"), "parent", _time)
+    return [(name, node["message"]) for name, node in path if isinstance(node.get("message"), dict)]
 
 
 def _left_out(conversation: Mapping[str, Any], where: str, shown: int) -> Iterator[ImportItem]:
     mapping = conversation.get("mapping")
     nodes = mapping.values() if isinstance(mapping, dict) else ()
     for _ in range(sum(isinstance(node, dict) and isinstance(node.get("message"), dict) for node in nodes) - shown):
-        yield ImportItem(where, left_out="messages of branches that are not shown")
+        yield ImportItem(where, left_out=BRANCHES)
 
 
 def _kind_left_out(role: str, message: Mapping[str, Any], text: str) -> str | None:

@@ -4,13 +4,14 @@ langchain-community's DiscordChatLoader reads only the package that Discord itse
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, moment, objects, role_of, text_in
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.turns import Turn, media_kind, turn_items
+from memory_mcp.transfer.formats.turns import Turn, media_kind, message_items
 
 FORM = "discord"
 PROGRAM = "Discord"
@@ -35,11 +36,8 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
             channel = value
         elif path == "messages[]":
             number += 1
-            where = f"{name}, message {number}"
-            if isinstance(value, dict):
-                yield from turn_items(FORM, where, _turn(value, guild, channel))
-            else:
-                yield ImportItem(where, refused="It is not an object.")
+            turn_of = partial(_turn, guild=guild, channel=channel)
+            yield from message_items(FORM, f"{name}, message {number}", value, turn_of)
 
 
 def _turn(message: Mapping[str, Any], guild: Mapping[str, Any], channel: Mapping[str, Any]) -> Turn:

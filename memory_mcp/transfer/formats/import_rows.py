@@ -28,6 +28,7 @@ Report = Callable[[str], None]
 _QUOTED = re.compile(r"'[^']{0,500}'|\"[^\"]{0,500}\"|\d++")
 _LARGEST_SECONDS = 100_000_000_000
 TOO_DEEP = "It is nested too deeply."
+NO_OBJECT = "It is not an object."
 # The places that are named of what is left out, of each kind.
 PLACES_NAMED = 3
 # The examples that a report gives of what was refused.

@@ -11,7 +11,7 @@ from typing import Any
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, moment, objects, text_in
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES, items
 from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
 
@@ -44,7 +44,7 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
                 if isinstance(message, dict):
                     yield from _message(message, f"{name}, message {number}", channels.get(channel, channel), people, bots)
                 else:
-                    yield ImportItem(f"{name}, message {number}", refused="It is not an object.")
+                    yield ImportItem(f"{name}, message {number}", refused=NO_OBJECT)
         except InvalidInput as error:
             yield ImportItem(name, refused=str(error))
 

@@ -5,13 +5,14 @@ langchain-community's TelegramChatFileLoader joins all messages into one text wi
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, moment, objects, role_of, text_in
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.turns import Turn, in_zone, media_kind, turn_items
+from memory_mcp.transfer.formats.turns import Turn, in_zone, media_kind, message_items
 
 FORM = "telegram"
 PROGRAM = "Telegram"
@@ -45,11 +46,8 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         _, _, last = path.rpartition(".")
         if last == "messages[]":
             number += 1
-            where = f"{name}, message {number}"
-            if isinstance(value, dict):
-                yield from turn_items(FORM, where, _turn(value, chat, options))
-            else:
-                yield ImportItem(where, refused="It is not an object.")
+            turn_of = partial(_turn, chat=chat, options=options)
+            yield from message_items(FORM, f"{name}, message {number}", value, turn_of)
         elif last in _CHAT_FIELDS and path.removesuffix(last).rstrip(".").removesuffix("[]") in ("", *_LISTS):
             # They come in this order, some of them missing: another chat begins where one comes that isn't after the last.
             if any(_CHAT_FIELDS.index(known) >= _CHAT_FIELDS.index(last) for known in chat):

@@ -13,12 +13,13 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
+from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
 from memory_mcp.transfer.formats.recognition import HEAD_BYTES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.text_files import encoding_of
 
+BRANCHES = "messages of branches that are not shown"
 # A longer line is read in pieces of this length.
 LINE_CHARACTERS = 1_000_000
 
@@ -94,6 +95,14 @@ def turn_items(form: str, where: str, turn: Turn) -> Iterator[ImportItem]:
     )
 
 
+def message_items(form: str, where: str, message: Any, turn_of: Callable[[Mapping[str, Any]], Turn]) -> Iterator[ImportItem]:
+    """The rows of a message of a JSON file, which has to be an object."""
+    if isinstance(message, dict):
+        yield from turn_items(form, where, turn_of(message))
+    else:
+        yield ImportItem(where, refused=NO_OBJECT)
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """A message of a conversation with an assistant, by the user or by the assistant of this name."""
@@ -123,6 +132,18 @@ def conversation_items(
             {"conversation": session, "title": title, "message": message.id},
         )
         yield from turn_items(form, f"{where}, message {number}", turn)
+
+
+def path_to_last(
+    nodes: Mapping[str, Mapping[str, Any]], last: Any, parent: str, said_at: Callable[[Mapping[str, Any]], Any]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """The ids and nodes of the branch that ends with `last`, or with the latest, first to last. It ends even if the parents form a cycle."""
+    node_id = last if last in nodes else max(nodes, key=lambda name: said_at(nodes[name]), default=None)
+    path: dict[str, Mapping[str, Any]] = {}
+    while isinstance(node_id, str) and node_id in nodes and node_id not in path:
+        path[node_id] = nodes[node_id]
+        node_id = nodes[node_id].get(parent)
+    return [*reversed(path.items())]
 
 
 class Equals:
