@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memory_mcp.config.settings import Llm
 from memory_mcp.errors import ChatFailed, NotInstalled
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 PAUSE = timedelta(minutes=5)  # after a failure
 
 logger = logging.getLogger(__name__)
+
+
+class ChatModel(Protocol):
+    """A chat model; `name` is None where none is configured."""
+
+    @property
+    def name(self) -> str | None: ...
+
+    def ask(self, instructions: str, text: str, now: datetime) -> str: ...
 
 
 class Chat:

@@ -9,8 +9,7 @@ import apsw
 
 from memory_mcp.domain import Filters, Hit, Memory, Question, Recalled
 from memory_mcp.language.budget import estimate_tokens
-from memory_mcp.language.sentences import micro_summary
-from memory_mcp.search.page import labels_cost
+from memory_mcp.search.page import labels_cost, text_of
 from memory_mcp.search.pooled import Stores, in_pool
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.feedback import standing_against
@@ -77,7 +76,7 @@ def _newer(stores: Stores, number: int, hits: Sequence[Hit], question: Question)
 
 
 def _brought(memory: Memory, hit: Hit, question: Question) -> Hit:
-    text = (memory.micro_summary or micro_summary(memory.content)) if question.detail == "index" else memory.content
+    text = text_of(memory, question.detail)
     return Hit(memory, hit.score, {"newer": True}, text, truncated=text != memory.content, pool=hit.pool)
 
 

@@ -156,7 +156,7 @@ def within_budget(
     hits: list[Hit] = []
     left = max_tokens
     for rank, (memory, score, why) in enumerate(ranked, start=1):
-        text = (memory.micro_summary or micro_summary(memory.content)) if detail == "index" else memory.content
+        text = text_of(memory, detail)
         part = best_part(memory) if best_part and detail != "index" and len(text) > WINDOW_CHARACTERS else NOWHERE
         overhead = labels_cost(memory)
         room = left - overhead
@@ -185,6 +185,11 @@ def within_budget(
         if shown != text and not halved:
             break
     return tuple(hits)
+
+
+def text_of(memory: Memory, detail: Detail) -> str:
+    """What an answer shows of a memory if it has the room: its content, or one line of it."""
+    return (memory.micro_summary or micro_summary(memory.content)) if detail == "index" else memory.content
 
 
 def labels_cost(memory: Memory) -> int:

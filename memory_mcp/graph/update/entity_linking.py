@@ -13,7 +13,7 @@ import apsw
 from memory_mcp.dates.mentions import NamedDay, day_called
 from memory_mcp.dates.resolve import in_utc_spans
 from memory_mcp.dates.statements import Statement, day_of_telling, days_of_statement
-from memory_mcp.domain import Draft, RelationValidity, StatedRelation
+from memory_mcp.domain import Draft, Memory, RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract.extraction import MARK_START, TEXT_LIMIT, extract_mentions, likely_type
 from memory_mcp.language.names import TRUST, Mention
@@ -32,14 +32,15 @@ def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
     """Stores the mentions of a new memory, and the relations that its writer states. A summary names what its sources name already."""
     happened = draft.occurred_at or draft.restored.created_at or now
     told = Statement(draft.content[:TEXT_LIMIT])
+    stored_on = _local_day(draft.restored.created_at or now, now)
     stated_on: date | None = None
     if draft.restored.is_undated and not draft.occurred_at:
         memory_dates.note_undated(connection, memory_id)
     else:
-        stated_on = day_of_telling(told, _local_day(happened, now), _local_day(draft.restored.created_at or now, now))
+        stated_on = day_of_telling(told, _local_day(happened, now), stored_on)
     if draft.kind != "summary":
         linked = _linked(connection, names, told, stated_on, now)
-        if times := days_of_statement(told, stated_on, _local_day(draft.restored.created_at or now, now)):
+        if times := days_of_statement(told, stated_on, stored_on):
             memory_dates.add(connection, memory_id, in_utc_spans(times, now.tzinfo or UTC))
         if linked:
             mentions.add(connection, memory_id, linked, now)
@@ -63,7 +64,7 @@ def add_stated_relations(
         return []
     evidence, with_equal_ends = [], []
     types = records.entity_types(connection)
-    stated_on = _day_of_memory(connection, memory_id, now) if memory_id else now.date()
+    stated_on = _day_of_memory(connection, memories.by_ids(connection, [memory_id])[memory_id], now) if memory_id else now.date()
     for relation in (with_types(relation, types) for relation in stated):
         source_day, target_day = stated_days(relation, stated_on)
         source = _end_of_relation(connection, relation.source, relation.source_type, source_day, now)
@@ -157,10 +158,11 @@ def _relink(connection: apsw.Connection, names: KnownNames, memory_id: int, cont
     before = mentions.entities_of(connection, memory_id)
     mentions.remove(connection, memory_id, text_changed=changed)
     told = Statement(content[:TEXT_LIMIT])
-    stated_on = _day_of_memory(connection, memory_id, now, told)
+    memory = memories.by_ids(connection, [memory_id])[memory_id]
+    stated_on = _day_of_memory(connection, memory, now, told)
     linked = _linked(connection, names, told, stated_on, now)
-    stored_on = _local_day(memories.by_ids(connection, [memory_id])[memory_id].created_at, now)
-    memory_dates.replace(connection, memory_id, in_utc_spans(days_of_statement(told, stated_on, stored_on), now.tzinfo or UTC))
+    spans = days_of_statement(told, stated_on, _local_day(memory.created_at, now))
+    memory_dates.replace(connection, memory_id, in_utc_spans(spans, now.tzinfo or UTC))
     mentions.add(connection, memory_id, linked, now)
     return before ^ mentions.entities_of(connection, memory_id)
 
@@ -182,12 +184,11 @@ def link_dictionary_names(
             mentions.recount(connection, {entity for entity, _ in linked})
 
 
-def _day_of_memory(connection: apsw.Connection, memory_id: int, now: datetime, told: Statement | None = None) -> date | None:
+def _day_of_memory(connection: apsw.Connection, memory: Memory, now: datetime, told: Statement | None = None) -> date | None:
     """The local day from which the words of a memory are counted, such as the year of a date without one; None where nobody knows it.
     `told`: its text, if it was read already.
     """
-    memory = memories.by_ids(connection, [memory_id])[memory_id]
-    if memory.occurred_at is None and memory_dates.is_undated(connection, memory_id):
+    if memory.occurred_at is None and memory_dates.is_undated(connection, memory.id):
         return None
     told = told or Statement(memory.content[:TEXT_LIMIT])
     return day_of_telling(told, _local_day(memory.event_time, now), _local_day(memory.created_at, now))

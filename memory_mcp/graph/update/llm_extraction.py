@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import apsw
 
@@ -22,6 +22,7 @@ from memory_mcp.language.low_value import low_value
 from memory_mcp.language.names import NAME_LIMIT, TRUST, Mention
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.relation_notation import RELATION_TYPE_LIMIT
+from memory_mcp.llm.chat import ChatModel
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories
 from memory_mcp.store.graph import background_tasks, mentions, relations
@@ -46,15 +47,6 @@ ANSWER_FORM = (
     '"relations": [{{"source": "…", "type": "works_on", "target": "…", "confidence": 0.0}}]}}'
 )
 _TYPE = re.compile(r"[^\W\d][\w-]*")
-
-
-class ChatModel(Protocol):
-    """A chat model; `name` is None where none is configured."""
-
-    @property
-    def name(self) -> str | None: ...
-
-    def ask(self, instructions: str, text: str, now: datetime) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
