@@ -137,7 +137,7 @@ TOUCHING: dict[type, tuple[Any, ...]] = {
 ALL_SETS = [frozenset(chosen) for size in range(1, 6) for chosen in itertools.combinations(TOKEN_SCOPES, size)]
 ERAS = ("2025-11-25", "2026-07-28")
 
-_MOMENT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+\d\d:\d\d")
+_MOMENT = re.compile(rb"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d\+\d\d:\d\d| [A-Z][a-z][a-z] \d\d:\d\d)")  # for programs, and in words
 
 Probe = tuple[str, str]  # what of NEEDS, and in which era
 Answer = tuple[int, tuple[tuple[str, str], ...], bytes]

@@ -1,9 +1,9 @@
 """What remember answers of current memories near to the new one, and how a link between two is taken back."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
-from conftest import NOON
 
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.graph.update.cooccurrence import update_graph
@@ -13,6 +13,8 @@ from memory_mcp.server.answer_text import answer_text
 from memory_mcp.store.files.access_tokens import create_token
 
 pytestmark = pytest.mark.slow
+
+NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
 
 TOLD = [
     "メッセージングはKafkaで行く方針。",
