@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
-from memory_mcp.graph.extract.dictionary import Dictionary
+from memory_mcp.graph.extract.dictionary import proper_nouns
 from memory_mcp.graph.update import consistency_check, llm_extraction
 from memory_mcp.graph.update.background_links import link_similar
 from memory_mcp.graph.update.cooccurrence import update_graph
@@ -40,11 +40,9 @@ def background_chores(
 
 
 def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexCache, chat: Chat) -> list[Chore]:
-    dictionary = Dictionary()
-
     def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
-        name_dictionary = dictionary.get() if settings.graph.names_by == "sudachi" else None
-        return update_graph(persona, now.astimezone(settings.zone), name_dictionary) or embed_entities(persona, models_for(settings))
+        dictionary = proper_nouns() if settings.graph.names_by == "sudachi" else None
+        return update_graph(persona, now.astimezone(settings.zone), dictionary) or embed_entities(persona, models_for(settings))
 
     return [
         Chore("graph", keep_graph, only_after_writes=True),
