@@ -3,8 +3,8 @@
 from starlette.responses import Response
 
 from memory_mcp.errors import PersonaUnknown
+from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.server.actions import graph, personas, transfer, upkeep
-from memory_mcp.server.dashboard.frame import Visit
 from memory_mcp.server.operation import Json
 
 GRAPH_FORMATS = {"graphml": "graphml", "graph-json": "json"}

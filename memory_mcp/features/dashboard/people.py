@@ -8,11 +8,11 @@ from typing import Any
 from starlette.responses import Response
 
 from memory_mcp.errors import EntityNotFound, InvalidInput, NotInstalled, install_command
+from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.server.actions import analytics, browse, entities, graph, merges
 from memory_mcp.server.actions.memories import recall
-from memory_mcp.server.dashboard.frame import Visit
-from memory_mcp.server.dashboard.refusals import Refused
 from memory_mcp.server.operation import Json
+from memory_mcp.server.refusals import Refused
 
 PAGE = 50
 DRAWN = 100

@@ -6,13 +6,13 @@ from starlette.responses import Response
 
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.errors import InvalidInput, NotAllowed, TokenRefused
+from memory_mcp.features.dashboard.fields import commas
+from memory_mcp.features.dashboard.frame import Visit, set_cookie
 from memory_mcp.server.actions import tokens
 from memory_mcp.server.auth import Authenticator
-from memory_mcp.server.dashboard.fields import commas
-from memory_mcp.server.dashboard.frame import Visit, set_cookie
-from memory_mcp.server.dashboard.refusals import Refused
 from memory_mcp.server.errors import status_of
 from memory_mcp.server.operation import Json
+from memory_mcp.server.refusals import Refused
 
 
 def overview(visit: Visit) -> Response:

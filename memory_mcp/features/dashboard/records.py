@@ -6,8 +6,8 @@ from starlette.responses import Response
 
 from memory_mcp.domain import KEYS_LIMIT
 from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.server.actions import browse, memories, private_data, records
-from memory_mcp.server.dashboard.frame import Visit
 
 # Memories of usual length that a page looks through in a fifth of a second.
 SCANNED = 500

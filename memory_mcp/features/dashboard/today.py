@@ -2,8 +2,8 @@
 
 from starlette.responses import Response
 
+from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.server.actions import browse, context, organize, upkeep
-from memory_mcp.server.dashboard.frame import Visit
 from memory_mcp.server.operation import Json
 from memory_mcp.server.status import readiness
 

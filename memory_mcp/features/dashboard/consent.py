@@ -9,17 +9,15 @@ from starlette.responses import RedirectResponse, Response
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, InvalidPersonaName, NotAllowed
+from memory_mcp.features.dashboard import front
+from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.personas.names import addressed_name
 from memory_mcp.server.auth import Authenticator
-from memory_mcp.server.dashboard import front
-from memory_mcp.server.dashboard.frame import Visit
-from memory_mcp.server.dashboard.refusals import Refused
 from memory_mcp.server.oauth.clients import KnownClient, client_of, form_target
-from memory_mcp.server.oauth.resource import MCP, OAUTH_SCOPES, USUAL_SCOPES, own_url, persona_in, personas_of_audience
-from memory_mcp.server.sessions import DASHBOARD
+from memory_mcp.server.oauth.resource import AUTHORIZE, MCP, OAUTH_SCOPES, USUAL_SCOPES, own_url, persona_in, personas_of_audience
+from memory_mcp.server.refusals import Refused
 from memory_mcp.store.files.oauth_grants import Asked, grant
 
-AUTHORIZE = f"{DASHBOARD}/authorize"
 # What the client sends, and the page's form sends along.
 PARAMETERS = ("response_type", "client_id", "redirect_uri", "scope", "state", "resource", "code_challenge", "code_challenge_method")
 

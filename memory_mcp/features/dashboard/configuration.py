@@ -11,12 +11,12 @@ from typing import Any, Literal
 from starlette.responses import Response
 
 from memory_mcp.errors import InvalidInput, SettingsRefused
+from memory_mcp.features.dashboard.fields import commas
+from memory_mcp.features.dashboard.frame import Visit
+from memory_mcp.features.dashboard.words import Words
 from memory_mcp.server.actions import configuration
-from memory_mcp.server.dashboard.fields import commas
-from memory_mcp.server.dashboard.frame import Visit
-from memory_mcp.server.dashboard.refusals import Refused
-from memory_mcp.server.dashboard.words import Words
 from memory_mcp.server.operation import Json
+from memory_mcp.server.refusals import Refused
 
 Shape = Literal["flag", "choice", "choices", "number", "list", "object", "text"]
 

@@ -14,12 +14,12 @@ from starlette.responses import Response, StreamingResponse
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import ChatFailed, ConversationNotFound, InvalidInput, MemoryMCPError, NotInstalled
+from memory_mcp.features.dashboard.ask import PARTS
+from memory_mcp.features.dashboard.frame import HEADERS, Visit
+from memory_mcp.features.dashboard.records import contents
 from memory_mcp.server.actions import conversations
 from memory_mcp.server.answers import turn_of
 from memory_mcp.server.conversing import RunningTurn
-from memory_mcp.server.dashboard.ask import PARTS
-from memory_mcp.server.dashboard.frame import HEADERS, Visit
-from memory_mcp.server.dashboard.records import contents
 from memory_mcp.server.in_process_calls import admitted_now, transports
 from memory_mcp.server.operation import Json
 

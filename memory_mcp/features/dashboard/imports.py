@@ -5,8 +5,8 @@ import json
 from starlette.responses import Response
 
 from memory_mcp.domain import CLASHES
+from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.server.actions import imports, transfer
-from memory_mcp.server.dashboard.frame import Visit
 from memory_mcp.server.operation import Json
 
 

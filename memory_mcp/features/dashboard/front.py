@@ -5,12 +5,12 @@ from urllib.parse import quote
 from starlette.responses import RedirectResponse, Response
 
 from memory_mcp.errors import TokenRefused
+from memory_mcp.features.dashboard.frame import Visit, address_of, own_path, set_cookie
 from memory_mcp.server.actions.personas import list_personas
 from memory_mcp.server.auth import Authenticator
-from memory_mcp.server.dashboard.frame import SIGN_IN, Visit, address_of, own_path, set_cookie
-from memory_mcp.server.dashboard.refusals import Refused
 from memory_mcp.server.public_path import public_path
-from memory_mcp.server.sessions import DASHBOARD
+from memory_mcp.server.refusals import Refused
+from memory_mcp.server.sessions import DASHBOARD, SIGN_IN
 
 
 def sign_in(visit: Visit) -> Response:

@@ -28,6 +28,7 @@ from memory_mcp.config.values import is_loopback
 from memory_mcp.dates.format import Language
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import BodyTooLong, InvalidInput, MemoryMCPError, NotAllowed, PersonaElsewhere, TokenRefused, WrongMediaType
+from memory_mcp.features.dashboard.words import Words
 from memory_mcp.server.actions.imports import UPLOAD_LIMIT
 from memory_mcp.server.addressing import PATH_PERSONA
 from memory_mcp.server.answer_text import moment_text
@@ -36,17 +37,15 @@ from memory_mcp.server.arguments import Arguments
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
 from memory_mcp.server.bodies import too_long
 from memory_mcp.server.call import TURN, Call, accepted_language, call_of, client_language
-from memory_mcp.server.dashboard.refusals import Refused, refused
-from memory_mcp.server.dashboard.words import Words
 from memory_mcp.server.errors import argument_problems, refusal_headers, status_of
 from memory_mcp.server.http.requests import body_within
 from memory_mcp.server.operation import Json, Operation
 from memory_mcp.server.public_path import public_path
+from memory_mcp.server.refusals import Refused, refused
 from memory_mcp.server.runtime import Runtime
-from memory_mcp.server.sessions import DASHBOARD, STATIC, cookie_of
+from memory_mcp.server.sessions import DASHBOARD, SIGN_IN, STATIC, cookie_of
 
 FORM_KEY = "form_key"
-SIGN_IN = f"{DASHBOARD}/sign-in"
 FORM = "application/x-www-form-urlencoded"
 FIELDS_LIMIT, FORM_LIMIT = 1_000, 4 * 1024 * 1024
 FILE_BLOCK = 256 * 1024
@@ -438,7 +437,7 @@ def _rendered(template: str, scope: Scope, language: Language, status: int, **co
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("memory_mcp.server.dashboard"),
+        loader=jinja2.PackageLoader(__package__),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -9,15 +9,15 @@ from starlette.responses import Response
 
 from memory_mcp.domain import KEYS_LIMIT, KINDS, PRIVACY_LEVELS, SHELVES
 from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.features.dashboard.diff import changes
+from memory_mcp.features.dashboard.fields import commas
+from memory_mcp.features.dashboard.frame import Visit
+from memory_mcp.features.dashboard.people import types
 from memory_mcp.server.actions import browse, experience, graph, organize, upkeep
 from memory_mcp.server.actions import memories as actions
 from memory_mcp.server.actions.memories import RecallArguments
-from memory_mcp.server.dashboard.diff import changes
-from memory_mcp.server.dashboard.fields import commas
-from memory_mcp.server.dashboard.frame import Visit
-from memory_mcp.server.dashboard.people import types
-from memory_mcp.server.dashboard.refusals import Refused
 from memory_mcp.server.operation import Json
+from memory_mcp.server.refusals import Refused
 
 FILTERS = ("date_range", "tags", "kind", "source", "session_id", "category", "privacy_level", "min_importance", "shelf")
 HITS, HITS_TOKENS = 20, 20_000

@@ -10,9 +10,23 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from memory_mcp.domain import TokenScope
-from memory_mcp.server.dashboard import ask, chat, configuration, front, imports, memories, people, persona, records, today, tokens
-from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, address_of, room
-from memory_mcp.server.sessions import DASHBOARD, STATIC
+from memory_mcp.features.dashboard import (
+    ask,
+    chat,
+    configuration,
+    consent,
+    front,
+    imports,
+    memories,
+    people,
+    persona,
+    records,
+    today,
+    tokens,
+)
+from memory_mcp.features.dashboard.frame import STATIC_FILES, Room, address_of, room
+from memory_mcp.server.oauth.resource import AUTHORIZE
+from memory_mcp.server.sessions import DASHBOARD, SIGN_IN, STATIC
 
 # Path → what GET shows and what POST does.
 _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
@@ -89,9 +103,10 @@ async def _root(request: Request) -> Response:
 def _routes() -> list[BaseRoute]:
     routes: list[BaseRoute] = [
         Route("/", _root),
-        Route(f"{DASHBOARD}/sign-in", room(front.sign_in, open_to_strangers=True), methods=["GET", "POST"]),
+        Route(SIGN_IN, room(front.sign_in, open_to_strangers=True), methods=["GET", "POST"]),
         Mount(STATIC.rstrip("/"), _Files(directory=STATIC_FILES)),
     ]
+    routes.append(Route(AUTHORIZE, room(consent.consent), methods=["GET", "POST"]))
     for path, (show, act) in _ROOMS.items():
         routes += [Route(f"{DASHBOARD}{path}", room(show), methods=["GET"])] if show else []
         routes += [Route(f"{DASHBOARD}{path}", room(act, takes_file=_WITH_FILE.get(path)), methods=["POST"])] if act else []
@@ -99,4 +114,3 @@ def _routes() -> list[BaseRoute]:
 
 
 ROUTES = _routes()
-PATHS = frozenset(route.path for route in ROUTES if isinstance(route, Route))

@@ -9,12 +9,12 @@ from starlette.responses import Response
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import MODES
 from memory_mcp.errors import InvalidInput
+from memory_mcp.features.dashboard.configuration import by_default
+from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.server.actions import configuration, experience
 from memory_mcp.server.actions.context import DEFAULT_TOKENS, get_context
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.answer_text import answer_text, tokens_of
-from memory_mcp.server.dashboard.configuration import by_default
-from memory_mcp.server.dashboard.frame import Visit
 from memory_mcp.server.errors import argument_problems
 from memory_mcp.server.operation import Json
 
