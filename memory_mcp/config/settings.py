@@ -355,20 +355,6 @@ class Decay(Group):
     )
 
 
-class Experience(Group):
-    """What `advise` advises."""
-
-    similar_from: dict[str, float] = Field(
-        {},
-        description="From which similarity to a task on its experience is advised, by embedding model, and by `words` for searches without one. "
-        "Of others: what suits the model, 0.66 for e5 and 0.7 for others; 0.43 for words.",
-    )
-    success_from: float = Field(
-        0.9, ge=0, le=1, description="The share of the tries that must have worked for steps to be advised; below, they are warned of."
-    )
-    half_life_days: float = Field(90, gt=0, le=36_500, description="After how many days without use an experience ranks half as high.")
-
-
 class OwnSettings(Group):
     """The keys of config.json that are no feature's. Every key has a default; an empty file is valid."""
 
@@ -484,7 +470,6 @@ class OwnSettings(Group):
     llm: Llm = Field(Llm(), description="An optional chat model for background work.")
     chat: Chat = Field(Chat(), description="Conversations with a chat model: `memory-mcp chat` and the dashboard's.")
     graph: Graph = Field(Graph(), description="What is added to the knowledge graph in the background.")
-    experience: Experience = Field(Experience(), description="What `advise` advises.")
     usage: Usage = Field(Usage(), description="Counting how often memories are used.")
     decay: Decay = Field(Decay(), description="How age, importance and use affect the order of `recall`.")
     cell: Cell = Field(Cell(), description="One of many servers that share the personas.")

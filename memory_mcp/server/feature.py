@@ -48,6 +48,12 @@ class Feature:
 
 
 @cache
+def operations() -> Mapping[str, Operation]:
+    """The operations of all features, by the names of their functions: a feature knows another's by no more."""
+    return {operation.function.__name__: operation for feature in features() for operation in feature.operations}
+
+
+@cache
 def features() -> tuple[Feature, ...]:
     """What all features bring."""
     return tuple(module.FEATURE for module in modules("feature"))

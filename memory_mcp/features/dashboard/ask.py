@@ -11,7 +11,7 @@ from memory_mcp.domain import MODES
 from memory_mcp.errors import InvalidInput
 from memory_mcp.features.dashboard.configuration import by_default
 from memory_mcp.features.dashboard.frame import Visit
-from memory_mcp.server.actions import configuration, experience
+from memory_mcp.server.actions import configuration
 from memory_mcp.server.actions.context import DEFAULT_TOKENS, get_context
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.answer_text import answer_text, tokens_of
@@ -123,7 +123,7 @@ def _number(key: str, text: str) -> float:
 
 def figures(visit: Visit) -> Response:
     """Show how recall does: what is found, what is never shown or used, and what hurt."""
-    recalled = visit.perform(experience.recall_figures)
+    recalled = visit.perform("recall_figures")
     return visit.page(
         "figures.html",
         found=recalled,

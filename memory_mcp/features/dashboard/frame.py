@@ -38,6 +38,7 @@ from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
 from memory_mcp.server.bodies import too_long
 from memory_mcp.server.call import TURN, Call, accepted_language, call_of, client_language
 from memory_mcp.server.errors import argument_problems, refusal_headers, status_of
+from memory_mcp.server.feature import operations
 from memory_mcp.server.http.requests import body_within
 from memory_mcp.server.operation import Json, Operation
 from memory_mcp.server.public_path import public_path
@@ -118,14 +119,23 @@ class Visit:
         """The texts in the language of the page."""
         return Words(self.language)
 
-    def perform(self, action: Operation, **arguments: Any) -> Json:
-        """The answer of an operation, as a tool or a route gives it to the same token.
+    def offers(self, name: str) -> bool:
+        """Whether a feature brings this operation."""
+        return name in operations()
+
+    def perform(self, action: Operation | str, **arguments: Any) -> Json:
+        """The answer of an operation, as a tool or a route gives it to the same token; that of another feature by its name.
 
         Raises:
+            PageMissing: no feature brings it.
             NotAllowed: the token lacks a scope.
             InvalidInput: an argument can't be used.
             MemoryMCPError: what the operation raises.
         """
+        if isinstance(action, str):
+            if not self.offers(action):
+                raise PageMissing
+            action = operations()[action]
         return action(self.call, self._checked(action, arguments))
 
     def of_persona(self, name: str) -> "Visit":
@@ -204,6 +214,10 @@ class Visit:
         }
         return _rendered(template, self.request.scope, self.language, status, **{**shared, **context})
 
+    def nowhere(self) -> Response:
+        """The page that says that there is no such page."""
+        return self.page("refusal.html", 404, error=Refused(self.words("nowhere")))
+
     def refused(self, error: MemoryMCPError) -> Refused:
         """The wording of an error in the language of the page."""
         return refused(error, self.language, self.call.settings.privacy)
@@ -213,6 +227,10 @@ class Visit:
         response = self.page("refusal.html", status_of(error), error=self.refused(error))
         response.headers.update(refusal_headers(error))
         return response
+
+
+class PageMissing(Exception):
+    """A page is about a feature that isn't installed."""
 
 
 Room = Callable[[Visit], Response]
@@ -301,6 +319,8 @@ def _shown(show: Room, request: Request, fields: Mapping[str, list[str]], files:
         if request.method == "POST":
             _check_form(visit)
         return show(visit)
+    except PageMissing:
+        return visit.nowhere()
     except MemoryMCPError as error:
         return visit.refusal(error)
 

@@ -13,7 +13,7 @@ from memory_mcp.features.dashboard.diff import changes
 from memory_mcp.features.dashboard.fields import commas
 from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.features.dashboard.people import types
-from memory_mcp.server.actions import browse, experience, graph, organize, upkeep
+from memory_mcp.server.actions import browse, graph, organize, upkeep
 from memory_mcp.server.actions import memories as actions
 from memory_mcp.server.actions.memories import RecallArguments
 from memory_mcp.server.operation import Json
@@ -140,7 +140,7 @@ def _as_written(memory: Json) -> dict[str, str]:
 
 def judge(visit: Visit) -> Response:
     """Say what a memory that a page shows was worth."""
-    visit.perform(experience.judge, keys=[visit.field("key")], verdict=visit.field("verdict"))
+    visit.perform("judge", keys=[visit.field("key")], verdict=visit.field("verdict"))
     return visit.redirect("/memory", key=visit.field("key"), done="judged")
 
 

@@ -24,7 +24,7 @@ from memory_mcp.features.dashboard import (
     today,
     tokens,
 )
-from memory_mcp.features.dashboard.frame import STATIC_FILES, Room, address_of, room
+from memory_mcp.features.dashboard.frame import STATIC_FILES, Room, Visit, address_of, room
 from memory_mcp.server.oauth.resource import AUTHORIZE
 from memory_mcp.server.sessions import DASHBOARD, SIGN_IN, STATIC
 
@@ -110,7 +110,7 @@ def _routes() -> list[BaseRoute]:
     for path, (show, act) in _ROOMS.items():
         routes += [Route(f"{DASHBOARD}{path}", room(show), methods=["GET"])] if show else []
         routes += [Route(f"{DASHBOARD}{path}", room(act, takes_file=_WITH_FILE.get(path)), methods=["POST"])] if act else []
-    return [*routes, Route(f"{DASHBOARD}/{{rest:path}}", room(front.nowhere))]
+    return [*routes, Route(f"{DASHBOARD}/{{rest:path}}", room(Visit.nowhere))]
 
 
 ROUTES = _routes()

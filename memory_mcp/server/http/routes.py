@@ -19,7 +19,6 @@ from memory_mcp.server.actions import (
     context,
     conversations,
     entities,
-    experience,
     graph,
     imports,
     memories,
@@ -92,7 +91,7 @@ OPERATIONS = (
     *(
         action
         for action in operations_of(
-            *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges, experience),
+            *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges),
             *(conversations, tokens, configuration, records, private_data),
         )
         if action.route is not None
