@@ -205,7 +205,8 @@ def _flat_converter() -> "HtmlConverter":
     class FlatConverter(converters.HtmlConverter):
         def convert(self, file_stream: BinaryIO, stream_info: "StreamInfo", **options: Any) -> "DocumentConverterResult":
             page = file_stream.read().decode(stream_info.charset or "utf-8", errors="replace")
-            return super().convert(io.BytesIO(flattened(page).encode()), stream_info.copy_and_update(charset="utf-8"), **options)  # type: ignore[no-untyped-call]
+            in_utf8 = stream_info.copy_and_update(charset="utf-8")  # type: ignore[no-untyped-call]
+            return super().convert(io.BytesIO(flattened(page).encode()), in_utf8, **options)
 
     return FlatConverter()
 
