@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
@@ -129,3 +132,34 @@ def check_without(feature, all_offered, stored, copy, tmp_path):
         warned = [line for line in server.log.read_text(encoding="utf-8").splitlines() if "is ignored" in line]
         assert len(warned) == len(brought(feature)["settings"])
         assert json.loads(server.config.read_text(encoding="utf-8")).items() >= json.loads(config).items()
+
+
+def test_the_example_of_the_readme_brings_all_that_it_registers_and_its_table_stays_without_it(copy, all_offered, tmp_path):
+    files = re.findall(
+        r"^`(\S+\.py)`\n\n```python\n(.*?)```", FOLDER.joinpath("README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert sum(len(code.splitlines()) for _, code in files) <= 60
+    folder = copy / "memory_mcp" / "features" / "guestbook"
+    folder.mkdir()
+    for name, code in [*files, ("guestbook/__init__.py", "")]:
+        folder.parent.joinpath(name).write_text(code, encoding="utf-8")
+    try:
+        new = {kind: names - all_offered[kind] for kind, names in offered(copy).items()}
+        config = json.dumps({"guestbook": {"kept": 2}, "upkeep": {"idle_seconds": 0}})
+        with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+            guests = [http.post("/api/guests", json={"name": name}).json()["guests"] for name in ("Keqing", "Ganyu")]
+    finally:
+        shutil.rmtree(folder)
+    assert new == {
+        "tools": {"sign_guestbook"},
+        "routes": {"POST /api/guests"},
+        "commands": {"sign"},
+        "settings": {"guestbook"},
+        "pages": set(),
+    }
+    assert guests == [["Keqing"], ["Keqing", "Ganyu"]]
+    with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+        http.post("/api/memories", json={"content": REMEMBERED}).raise_for_status()
+        assert http.post("/api/guests", json={"name": "Ningguang"}).status_code == 404
+    with closing(sqlite3.connect(next(server.data.glob("ame/memory.sqlite")))) as connection:
+        assert connection.execute("SELECT name FROM guests ORDER BY id").fetchall() == [("Keqing",), ("Ganyu",)]
