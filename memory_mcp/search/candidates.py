@@ -56,7 +56,7 @@ class Candidates:
 
     `lexical` is a BM25 score, comparable only within one search. `dense` is a cosine: that of the nearest of `chunks`, or, if the
     memory's own questions are more similar, between the two. `nearness` is the same without what all memories share, and with a
-    part of the previous turn. `is_foreign`: it is nearer to texts of another language than the query's. `times` are those that a
+    part of the previous turn. `is_foreign`: it is nearer to texts of another language than the query's. `asks`: how far it only asks something, from 0 to 1. `times` are those that a
     text names; `dates`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names another.
     `is_named`: the query names its speaker; `is_assistants`: an assistant said it, and counts less. `graph` is its share of the
     best association, `is_certain`: that alone makes it a hit. `retention` and `judged` are what use and judgements say of it,
@@ -71,6 +71,7 @@ class Candidates:
     nearness: Column
     chunks: Sequence[int | None]
     is_foreign: Flags
+    asks: Column
     times: Sequence[Times]
     dates: Column
     is_named: Flags
@@ -191,6 +192,7 @@ def rows_of(
         nearness=np.array([each.nearness for each in nearest]),
         chunks=[each.chunk for each in nearest],
         is_foreign=np.array([each.in_other_language for each in nearest], bool),
+        asks=np.array([origin.asks for origin in origins], np.float64),
         times=[named.get(memory_id, ()) for memory_id in ids],
         dates=date_shares(asked, [(origin, named.get(memory_id, ())) for memory_id, origin in zip(ids, origins, strict=True)]),
         is_named=np.array([origin.source in speakers for origin in origins], bool),
@@ -233,10 +235,9 @@ def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, f
     # People's are nearly always among twice as many, and another search costs as much as this one.
     twice = matches(filters, 2 * limit, others)
     best, rest = list(twice)[:limit], list(twice)[limit:]
-    origins = search.origins(twice if len(twice) > limit else ())
-    assistants = assistants_among(search.persona, [origins[memory_id] for memory_id in best if memory_id in origins])
-    by_people = [memory_id for memory_id in twice if assistants and origins[memory_id].source not in assistants][:limit]
-    chosen = {*best, *by_people, *others}
+    assistants = assistants_among(search.persona, search.origins(best).values())
+    by_people = [memory_id for memory_id, origin in search.origins(twice if assistants else ()).items() if origin.source not in assistants]
+    chosen = {*best, *by_people[:limit], *others}
     words = {memory_id: bm25 for memory_id, bm25 in twice.items() if memory_id in chosen}
     if assistants and len(rest) >= limit and len(by_people) < limit:
         words |= matches(replace(filters, other_sources=tuple(assistants)), limit)

@@ -63,8 +63,8 @@ def recall(
         if reranked.done:
             order = order.sorted_again(reranked.candidates)
         floor = floor_for(settings, models, lead.meaning, reranked=reranked.done)
-        page = with_newer(_page(stores, found, lead, order, best, floor, reranked), asked.question, stores, now)
-        return stores.answered(page)
+        page = _page(stores, found, lead, order, best, floor, reranked)
+        return stores.answered(with_newer(page, best.newer, asked.question))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from memory_mcp.language.synonyms import Synonyms, phrase_as_written
 from memory_mcp.language.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, query_tokens, tokens
 from memory_mcp.search.question import EMPTY_JAPANESE, VAGUE_ENGLISH
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
-from memory_mcp.store.lexical.stored_words import LATIN, StoredWords
-from memory_mcp.store.lexical.token_frequencies import held
+from memory_mcp.store.lexical.stored_words import LATIN, StoredWords, held
 from memory_mcp.tracing import spanned
 
 # As many tokens as count like a word, which a synonym of one token does not.
