@@ -331,7 +331,7 @@ def test_a_japanese_page_has_the_headings_the_tables_and_their_numbers_of_the_en
 
 
 def test_the_japanese_page_says_of_each_key_what_the_dashboard_says():
-    sentences = tomllib.loads(ROOT.joinpath("memory_mcp/server/dashboard/settings.toml").read_text(encoding="utf-8"))["keys"]
+    sentences = tomllib.loads(ROOT.joinpath("memory_mcp/features/dashboard/settings.toml").read_text(encoding="utf-8"))["keys"]
     table = rows(section(ROOT.joinpath("docs/configuration.ja.md").read_text(encoding="utf-8"), "項目"))
     assert {key: table[key][3] for key, sentence in sentences.items() if not table[key][3].startswith(sentence)} == {}
     assert {key: table[key][1] for key, _, _ in KEYS} == {key: f"`{json.dumps(default)}`" for key, default, _ in KEYS}
