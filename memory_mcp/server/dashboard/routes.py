@@ -10,7 +10,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from memory_mcp.domain import TokenScope
-from memory_mcp.server.dashboard import ask, chat, configuration, front, imports, memories, people, persona, records, today, tokens
+from memory_mcp.server.dashboard import ask, chat, configuration, find, front, imports, memories, people, persona, records, today, tokens
 from memory_mcp.server.dashboard.frame import STATIC_FILES, Room, address_of, room
 from memory_mcp.server.sessions import DASHBOARD, STATIC
 
@@ -18,6 +18,7 @@ from memory_mcp.server.sessions import DASHBOARD, STATIC
 _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "": (front.personas, None),
     "/sign-out": (None, front.sign_out),
+    "/find": (find.overview, None),
     "/today": (today.overview, None),
     "/today/decide": (today.decide, None),
     "/today/merge": (None, today.merge),
