@@ -8,9 +8,9 @@ import re
 import sys
 from pathlib import Path
 
-from memory_mcp.server.dashboard.looks import ICON_OF, ICONS, OTHER_ICON
+from memory_mcp.features.dashboard.looks import ICON_OF, ICONS, OTHER_ICON
 
-DASHBOARD = Path(__file__).parents[1] / "memory_mcp" / "server" / "dashboard"
+DASHBOARD = Path(__file__).parents[1] / "memory_mcp" / "features" / "dashboard"
 SPRITE = DASHBOARD / "static" / ICONS
 # `icon("sun")` in a template, and what Python names for pages, kinds and types.
 USED = re.compile(r"""(?:icon\(|icon=|sign=)["']([a-z0-9-]+)["']""")

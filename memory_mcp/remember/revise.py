@@ -24,7 +24,6 @@ from memory_mcp.store.timestamps import to_text
 from memory_mcp.store.vectors import chunks, index_queue
 from memory_mcp.store.versions import Version
 
-
 # What is kept with a change beside the text, the tags and the importance.
 LABELS = ("category", "privacy_level", "expires_at", "source", "occurred_at")
 
