@@ -174,11 +174,13 @@ def search(
     counts, rows = counts or TokenCounts(), _rows(connection)
     # The name in another script is as frequent as who has it, and rare synonyms must not replace it.
     alternatives = ((terms.synonyms, SYNONYM_ROWS), (terms.same_sound, LEADING_ROWS)) if limit else ()
+    if len(rows) > MANY_ROWS:
+        query = _without_phrases(query)
+    if len(rows) >= FEW_ROWS:  # in one statement
+        counts.uncommon(connection, [*query, *(other for some, _ in alternatives for each in some for other in each.others)], rows)
     instead = " OR ".join(filter(None, (_instead(connection, some, counts, rows, most) for some, most in alternatives if some)))
     with_synonyms = dict(_matching(connection, instead, filters=filters, limit=limit, also=also)) if instead else {}
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
-    if len(rows) > MANY_ROWS:
-        query = _without_phrases(query)
     leading, informative, others = _by_rarity(connection, query, terms.fragments, counts, rows)
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
         matches = matching(_any_of(query))
