@@ -26,7 +26,7 @@ from memory_mcp.store.graph import relations
 from memory_mcp.store.lexical.stored_words import COUNTED_ROWS, TokenCounts, rows_with
 from memory_mcp.store.memories import CURRENT, where
 from memory_mcp.store.session_order import adjacent_turns
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
+from memory_mcp.store.sqlite.reading import bulk_rows, json_ids
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 # What phrases count beside words: as in sequential dependence models (Metzler and Croft, 2005), a fraction.
