@@ -83,6 +83,12 @@ def _asked(visit: Visit, shown: str) -> Json:
     return {**answer, "shown": answer["hits"][:limit], "missed": answer["hits"][limit:]}
 
 
+def seen(visit: Visit) -> Response:
+    """Show the answer to a question as a model gets it, and its number of tokens."""
+    text = answer_text(visit.as_model().perform(recall, query=visit.field("q"), mode=visit.field("mode")))
+    return visit.page("seen.html", q=visit.field("q"), text=text, tokens=tokens_of(text))
+
+
 def _value(settings: Settings, key: str) -> str:
     """The value of a key as the form has it; empty for one that the server chooses."""
     value: Any = settings

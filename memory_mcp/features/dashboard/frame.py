@@ -28,6 +28,7 @@ from memory_mcp.config.values import is_loopback
 from memory_mcp.dates.format import Language
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import BodyTooLong, InvalidInput, MemoryMCPError, NotAllowed, PersonaElsewhere, TokenRefused, WrongMediaType
+from memory_mcp.features.dashboard import looks
 from memory_mcp.features.dashboard.words import Words
 from memory_mcp.server.actions.imports import UPLOAD_LIMIT
 from memory_mcp.server.addressing import PATH_PERSONA
@@ -51,7 +52,7 @@ FORM = "application/x-www-form-urlencoded"
 FIELDS_LIMIT, FORM_LIMIT = 1_000, 4 * 1024 * 1024
 FILE_BLOCK = 256 * 1024
 # A choice that a link makes (`?lang=ja`) and a cookie keeps, by the cookie's name.
-CHOICES: Mapping[str, tuple[str, ...]] = {"lang": ("ja", "en"), "theme": ("auto", "light", "dark")}
+CHOICES: Mapping[str, tuple[str, ...]] = {"lang": ("ja", "en"), "theme": ("auto", "light", "dark"), "banner": ("closed",)}
 CHOICE_SECONDS = 365 * 24 * 60 * 60
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -465,8 +466,10 @@ def _rendered(template: str, scope: Scope, language: Language, status: int, **co
             t=Words(language),
             language=language,
             theme=_choice(scope, "theme") or "auto",
+            is_banner_closed=_choice(scope, "banner") is not None,
             root=public_path(scope),
             static=lambda name: address_of(scope, static_address(name)),
+            icon=lambda name: looks.icon(address_of(scope, static_address(looks.ICONS)), name),
             **context,
         )
     )
@@ -482,7 +485,10 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(version=__version__, choices=CHOICES)
+    environment.globals.update(
+        version=__version__, choices=CHOICES, icon_of=looks.ICON_OF, other_icon=looks.OTHER_ICON, avatar=looks.avatar
+    )
+    environment.filters.update(weekday=looks.weekday, month=looks.month, days_until=looks.days_until)
     environment.filters["minute"] = moment_text
     environment.filters["coded"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped before
     environment.filters["unmarked"] = lambda text: _MARKED.sub(r"\1", text)
