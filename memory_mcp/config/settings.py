@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from memory_mcp.config.values import HostAddress, ModelName, PoolName, PublicPath, SecureAddress, ServiceAddress, Timezone
+from memory_mcp.config.values import HostAddress, ModelName, PoolName, PublicPath, SecureAddress, ServiceAddress, Timezone, VendorName
 
 PoolRole = Literal["readers", "writers", "reader_tokens", "writer_tokens"]
 Toolset = Literal["core", "upkeep", "compat", "graph", "experience"]
@@ -289,6 +289,14 @@ class Summaries(Group):
     interval_minutes: float = Field(10, ge=0.01, description="The least time between two checks of one persona.")
 
 
+class ModelVendor(Group):
+    """A server of chat models."""
+
+    url: ServiceAddress = Field(description="Its address, up to what comes before `/chat/completions`: `https://api.openai.com/v1`.")
+    key: str | None = Field(None, pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|keyring(:[^\s:]+)?)$", description="Where its key is, never the key.")
+    wire: Literal["openai"] = Field("openai", description="What it speaks.")
+
+
 class Llm(Group):
     """An optional chat model for background work. Without one, summaries are made from sentences of the memories."""
 
@@ -298,6 +306,10 @@ class Llm(Group):
     )
     arguments: dict[str, Any] = Field({}, description="The arguments of `llm.chat_class`.")
     timeout_seconds: float = Field(60, gt=0, le=3600, description="The time limit of one answer of the chat model.")
+    vendors: dict[VendorName, ModelVendor] = Field(
+        {},
+        description="Servers of chat models that speak OpenAI's API, by a name of yours: `url`, and `key` as `env:NAME`, `keyring` or `keyring:NAME`.",
+    )
 
 
 class Chat(Group):
@@ -314,6 +326,34 @@ class Chat(Group):
     dashboard_scope: Literal["admin", "write"] = Field(
         "admin",
         description="The scope that a token needs, beside `read` and `write`, to chat in the dashboard, which spends the server's keys.",
+    )
+
+
+class Gateway(Group):
+    """Memory for clients of OpenAI's API, whose calls pass through to the vendors of `llm.vendors`."""
+
+    recall: Literal["each", "first", "off"] = Field(
+        "each", description="At which messages of the user memories are put in: at each, only at the first of a conversation, at none."
+    )
+    store: Literal["turns", "facts", "off"] = Field(
+        "turns",
+        description="What is kept of a conversation: each turn; only what the model stores by tools (`gateway.tools`); nothing.",
+    )
+    max_tokens: int = Field(
+        2000, ge=0, le=100_000, description="How many tokens may be put into one request, what was put in at earlier messages included."
+    )
+    context_tokens: int = Field(
+        300, ge=50, le=100_000, description="How many of these the beginning of a conversation may have: who is who, what matters, what is to come."
+    )
+    recall_tokens: int = Field(200, ge=50, le=100_000, description="How many of these a message of the user may have.")
+    off_words: list[str] = Field(
+        ["オフレコ", "off the record", "### Task:"],
+        description="A message that begins with one of these is passed on as it is, and nothing of it is kept. Open WebUI begins tasks of its own with the last.",
+    )
+    tools: bool = Field(False, description="Whether the model is offered `recall` and `remember`, which clients don't see.")
+    rate_limit: RateLimit = Field(RateLimit(), description="How many of these calls one token, or one address without a token, may make.")
+    tokens_per_day: int | None = Field(
+        None, ge=1, description="How many tokens of the models one token, or one address without a token, may use in a day. `null`: no limit."
     )
 
 
@@ -483,6 +523,7 @@ class Settings(Group):
     summaries: Summaries = Field(Summaries(), description="Summaries of sessions and days, made in the background.")
     llm: Llm = Field(Llm(), description="An optional chat model for background work.")
     chat: Chat = Field(Chat(), description="Conversations with a chat model: `memory-mcp chat` and the dashboard's.")
+    gateway: Gateway = Field(Gateway(), description="Memory for clients of OpenAI's API.")
     graph: Graph = Field(Graph(), description="What is added to the knowledge graph in the background.")
     experience: Experience = Field(Experience(), description="What `advise` advises.")
     usage: Usage = Field(Usage(), description="Counting how often memories are used.")
@@ -527,7 +568,7 @@ NEEDS_RESTART = frozenset(
 # decide who reaches the server. A program with a stolen token must not get from memories to the machine.
 ONLY_IN_THE_FILE = frozenset(
     {
-        *("embeddings_class", "embeddings_arguments", "embeddings_url", "reranker_url", "llm.chat_class", "llm.arguments"),
+        *("embeddings_class", "embeddings_arguments", "embeddings_url", "reranker_url", "llm.chat_class", "llm.arguments", "llm.vendors"),
         *("backup.directory", "encryption.enabled", "encryption.key_file", "encryption.keyring"),
         *("server_host", "allow_anonymous", "allowed_hosts"),
         *(f"oauth.{name}" for name in OAuth.model_fields),
@@ -535,7 +576,7 @@ ONLY_IN_THE_FILE = frozenset(
     }
 )
 # Their values may hold the keys of services.
-SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments"})
+SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments", "llm.vendors"})
 
 
 def restart_needed(old: Settings, new: Settings) -> list[str]:
