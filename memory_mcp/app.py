@@ -33,7 +33,7 @@ from memory_mcp.extras import is_installed
 from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.index.samples import newest_contents
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
-from memory_mcp.jobs.chores import background_chores
+from memory_mcp.jobs.chores import ChoreParts, background_chores
 from memory_mcp.jobs.freed_memory import FreedMemory
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.step_thread import StepThread
@@ -189,7 +189,7 @@ def _run(
             config,
             personas,
             clock,
-            background_chores(personas, models.current, indexes, lambda: _forget_cached(caches, usage), usage, chat),
+            _chores(ChoreParts(personas, models.current, indexes, lambda: _forget_cached(caches, usage), usage, chat)),
         ) as chores,
     ):
         worker.subscribe(chores.wake, chores.note_call)
@@ -229,6 +229,13 @@ def _run(
             chat.close()
             usage.write_all(personas)
             logger.info("stopped")
+
+
+def _chores(parts: ChoreParts) -> list[Chore]:
+    """The chores, those of features last."""
+    from memory_mcp.server.feature import features  # noqa: PLC0415  see the comment in `serve`
+
+    return [*background_chores(parts), *(chore for feature in features() for chore in feature.chores(parts))]
 
 
 def _http_server(application: "ASGIApp", bounds: Bounds) -> "uvicorn.Server":

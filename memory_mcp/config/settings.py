@@ -3,21 +3,21 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
+from memory_mcp.config.group import Group, Keys, RateLimit
 from memory_mcp.config.values import HostAddress, ModelName, PoolName, PublicPath, SecureAddress, ServiceAddress, Timezone, VendorName
+from memory_mcp.feature import modules
 
 PoolRole = Literal["readers", "writers", "reader_tokens", "writer_tokens"]
 Toolset = Literal["core", "upkeep", "compat", "graph", "experience"]
 PrivacyMode = Literal["off", "flag", "redact"]
-
-
-class Group(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+G = TypeVar("G", bound=Group)
+_BROUGHT: tuple[Keys, ...] = tuple(module.SETTINGS for module in modules("settings"))
 
 
 class VectorRebuild(Group):
@@ -180,13 +180,6 @@ class LongTexts(Group):
     overlap_tokens: int = Field(32, ge=0, le=50_000, description="About how many tokens adjacent pieces share, in whole sentences.")
 
 
-class RateLimit(Group):
-    """How many calls one token, or one address without a token, may make."""
-
-    per_minute: int = Field(0, ge=0, le=1_000_000, description="Calls per minute, on average. 0: no limit.")
-    burst: int = Field(100, ge=1, le=1_000_000, description="Calls that may come at once before the limit per minute applies.")
-
-
 class OAuth(Group):
     """OAuth 2.1: clients that sign in by themselves, beside tokens."""
 
@@ -293,7 +286,9 @@ class ModelVendor(Group):
     """A server of chat models."""
 
     url: ServiceAddress = Field(description="Its address, up to what comes before `/chat/completions`: `https://api.openai.com/v1`.")
-    key: str | None = Field(None, pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|keyring(:[^\s:]+)?)$", description="Where its key is, never the key.")
+    key: str | None = Field(
+        None, pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|keyring(:[^\s:]+)?)$", description="Where its key is, never the key."
+    )
     wire: Literal["openai"] = Field("openai", description="What it speaks.")
 
 
@@ -326,34 +321,6 @@ class Chat(Group):
     dashboard_scope: Literal["admin", "write"] = Field(
         "admin",
         description="The scope that a token needs, beside `read` and `write`, to chat in the dashboard, which spends the server's keys.",
-    )
-
-
-class Gateway(Group):
-    """Memory for clients of OpenAI's API, whose calls pass through to the vendors of `llm.vendors`."""
-
-    recall: Literal["each", "first", "off"] = Field(
-        "each", description="At which messages of the user memories are put in: at each, only at the first of a conversation, at none."
-    )
-    store: Literal["turns", "facts", "off"] = Field(
-        "turns",
-        description="What is kept of a conversation: each turn; only what the model stores by tools (`gateway.tools`); nothing.",
-    )
-    max_tokens: int = Field(
-        2000, ge=0, le=100_000, description="How many tokens may be put into one request, what was put in at earlier messages included."
-    )
-    context_tokens: int = Field(
-        300, ge=50, le=100_000, description="How many of these the beginning of a conversation may have: who is who, what matters, what is to come."
-    )
-    recall_tokens: int = Field(200, ge=50, le=100_000, description="How many of these a message of the user may have.")
-    off_words: list[str] = Field(
-        ["オフレコ", "off the record", "### Task:"],
-        description="A message that begins with one of these is passed on as it is, and nothing of it is kept. Open WebUI begins tasks of its own with the last.",
-    )
-    tools: bool = Field(False, description="Whether the model is offered `recall` and `remember`, which clients don't see.")
-    rate_limit: RateLimit = Field(RateLimit(), description="How many of these calls one token, or one address without a token, may make.")
-    tokens_per_day: int | None = Field(
-        None, ge=1, description="How many tokens of the models one token, or one address without a token, may use in a day. `null`: no limit."
     )
 
 
@@ -409,8 +376,8 @@ class Experience(Group):
     half_life_days: float = Field(90, gt=0, le=36_500, description="After how many days without use an experience ranks half as high.")
 
 
-class Settings(Group):
-    """All keys of config.json. Every key has a default; an empty file is valid."""
+class OwnSettings(Group):
+    """The keys of config.json that are no feature's. Every key has a default; an empty file is valid."""
 
     embeddings_model: ModelName | None = Field(
         "cl-nagoya/ruri-v3-30m",
@@ -523,7 +490,6 @@ class Settings(Group):
     summaries: Summaries = Field(Summaries(), description="Summaries of sessions and days, made in the background.")
     llm: Llm = Field(Llm(), description="An optional chat model for background work.")
     chat: Chat = Field(Chat(), description="Conversations with a chat model: `memory-mcp chat` and the dashboard's.")
-    gateway: Gateway = Field(Gateway(), description="Memory for clients of OpenAI's API.")
     graph: Graph = Field(Graph(), description="What is added to the knowledge graph in the background.")
     experience: Experience = Field(Experience(), description="What `advise` advises.")
     usage: Usage = Field(Usage(), description="Counting how often memories are used.")
@@ -558,10 +524,19 @@ class Settings(Group):
         """`timezone` as an object."""
         return ZoneInfo(self.timezone)
 
+    def of(self, group: type[G]) -> G:
+        """The keys of a feature."""
+        return next(value for value in vars(self).values() if isinstance(value, group))
+
+
+if TYPE_CHECKING:
+    Settings = OwnSettings  # what features bring is asked for by `of`
+else:
+    Settings = create_model("Settings", __base__=OwnSettings, **{name: spec for brought in _BROUGHT for name, spec in brought.keys.items()})
 
 NEEDS_RESTART = frozenset(
     {"server_host", "server_port", "toolsets", "allow_anonymous", "allowed_hosts", "operations_log", "encryption", "cell"}
-)
+).union(*(brought.needs_restart for brought in _BROUGHT))
 
 
 # What can't be changed over HTTP, however much a token allows: keys that run code, that send memories to a service, that name files, or that
@@ -574,7 +549,7 @@ ONLY_IN_THE_FILE = frozenset(
         *(f"oauth.{name}" for name in OAuth.model_fields),
         *(f"cell.{name}" for name in Cell.model_fields),
     }
-)
+).union(*(brought.only_in_the_file for brought in _BROUGHT))
 # Their values may hold the keys of services.
 SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments", "llm.vendors"})
 

@@ -12,9 +12,9 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.own_weights import FITTED, with_weights
 from memory_mcp.search.pipeline import recall
-from memory_mcp.search.validation import question
+from memory_mcp.search.question import question
+from memory_mcp.search.signals import FITTED, with_weights
 from memory_mcp.store import feedback
 from memory_mcp.store.vectors.index_cache import IndexCache
 

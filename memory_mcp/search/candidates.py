@@ -1,8 +1,7 @@
 """The memories that may become hits, a row each, with what their sources and the store know of them: columns that the signals of an
 answer read.
 
-Nothing is scored here. The database is read in one snapshot.
-"""
+Nothing is scored here. The database is read in one snapshot."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -15,15 +14,16 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from memory_mcp.domain import Filters, Origin, Question, TimeRange
+from memory_mcp.domain import Filters, Memory, Origin, Question, TimeRange
+from memory_mcp.errors import StoreDamaged
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
-from memory_mcp.language.tokens import tokens
+from memory_mcp.language.speakers import is_assistant
+from memory_mcp.language.tokens import normalise, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.meaning import NOT_NEAR, Meaning, from_meaning, similarities
-from memory_mcp.search.other_scripts import as_synonyms
 from memory_mcp.search.question import Asked
-from memory_mcp.search.roles import assistants_among
+from memory_mcp.search.words import as_synonyms
 from memory_mcp.store import feedback, memories, memory_dates, memory_usage
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.bm25_index import Terms
@@ -340,3 +340,34 @@ def _date_share(since: str, until: str, origin: Origin, times: Times, *, of_tell
 
 def _is_day_under_way(moment: str, start: str, end: str, origin: Origin) -> bool:
     return origin.told_at < start < moment < end and from_text(end) - from_text(start) <= _LONGEST_DAY
+
+
+def assistants_among(persona: Persona, origins: Iterable[Origin]) -> frozenset[str]:
+    """The sources of these whose lines are an assistant's, by the role that is stored or by their name."""
+    roles = {(origin.source, origin.role) for origin in origins if origin.source}
+    is_ones = _rule(persona, {source for source, _ in roles if source})
+    return frozenset(source for source, role in roles if source and is_ones(source, role))
+
+
+def by_assistant(persona: Persona, memories: Iterable[Memory]) -> Callable[[Memory], bool]:
+    """Whether one of these memories is an assistant's line."""
+    is_ones = _rule(persona, {memory.source for memory in memories if memory.source})
+    return lambda memory: is_ones(memory.source, memory.role)
+
+
+def _rule(persona: Persona, sources: Iterable[str]) -> Callable[[str | None, str | None], bool]:
+    """Whether a line with this source and role is an assistant's. A persona's own lines are its own, whatever it is called."""
+    own = _own_names(persona) if any(map(is_assistant, sources)) else frozenset()
+
+    def is_ones(source: str | None, role: str | None) -> bool:
+        return role == "assistant" or (role is None and is_assistant(source) and normalise(source or "").strip() not in own)
+
+    return is_ones
+
+
+def _own_names(persona: Persona) -> frozenset[str]:
+    try:
+        about = persona.context.read().get("persona_info") or {}
+    except StoreDamaged:
+        about = {}
+    return frozenset(normalise(name).strip() for name in (persona.name, about.get("name")) if isinstance(name, str))

@@ -1,16 +1,17 @@
-"""Chooses the hits of an answer: those that reach the minimum score and say different things, cut to fit the token budget."""
+"""The hits of an answer: those that reach the minimum score and say different things, cut to fit the token budget, each with what is newer."""
 
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
 
 from memory_mcp import time_limit
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Confirmation, Detail, Hit, Memory
+from memory_mcp.domain import Confirmation, Detail, Hit, Memory, Question, Recalled
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
 from memory_mcp.language.budget import WINDOW_CHARACTERS, Span, best_window, cut_to_tokens, estimate_tokens, excerpt
@@ -18,9 +19,11 @@ from memory_mcp.language.sentences import CHUNK_CHARACTERS, micro_summary
 from memory_mcp.language.tokens import normalise
 from memory_mcp.search.candidates import Column
 from memory_mcp.search.meaning import Meaning
-from memory_mcp.search.pooled import Stores, in_pool
 from memory_mcp.search.signals import Order, Scored
-from memory_mcp.store import memory_dates
+from memory_mcp.search.stores import Stores, in_pool
+from memory_mcp.store import memories, memory_dates
+from memory_mcp.store.feedback import standing_against
+from memory_mcp.store.graph import memory_links
 from memory_mcp.store.replacements import confirmed_memories
 from memory_mcp.store.vectors import chunks
 from memory_mcp.tracing import spanned
@@ -221,3 +224,61 @@ def distinct(rows: Sequence[int], statements: Mapping[int, Statement], limit: in
 def statement_of(memory: Memory) -> Statement:
     """The content of a memory but for punctuation, width and case, and its stated time: the same of another time is different."""
     return _NOT_SAID.sub("", normalise(memory.content)) or memory.content, memory.occurred_at
+
+
+def with_newer(recalled: Recalled, question: Question, stores: Stores, now: datetime) -> Recalled:
+    """The answer with what is newer than a hit before it, within the limits of the question. A hit names in `superseded_by` what is newer.
+
+    What was judged as outdated or misleading is not brought along.
+    """
+    if not recalled.hits or question.keys:
+        return recalled
+    found = stores.each(lambda number: _newer(stores, number, recalled.hits, stores.question(number, question, now)))
+    newer = {key: memory for of_store in found.values() for key, memory in of_store.items()}
+    if not newer:
+        return recalled
+    among = {hit.memory.key: hit for hit in recalled.hits}
+    ordered: dict[str, Hit] = {}
+    for hit in recalled.hits:
+        later = newer.get(hit.memory.key)
+        if later and later.key not in ordered:
+            brought = among.get(later.key) or _brought(later, hit, question)
+            ordered[later.key] = replace(brought, score=max(brought.score, hit.score))
+        named = replace(hit, memory=replace(hit.memory, superseded_by=later.key)) if later else hit
+        ordered.setdefault(hit.memory.key, named)
+    hits = _within(list(ordered.values()), recalled, question)
+    shown = {hit.memory.key for hit in hits}
+    return replace(recalled, hits=hits, more=recalled.more + sum(key not in shown for key in among))
+
+
+def _newer(stores: Stores, number: int, hits: Sequence[Hit], question: Question) -> Mapping[str, Memory]:
+    """The key of a hit in this store → what is newer, by the keys that the caller uses."""
+    pool = stores.pool(number)
+    keys = {hit.memory.id: hit.memory.key for hit in hits if hit.pool == pool}
+    if not keys:
+        return {}
+    with stores[number].database.read_briefly() as connection:
+        newest = memory_links.newest(connection, keys, question.filters)
+        if not newest:
+            return {}
+        against = standing_against(connection, list(newest.values()))
+        by_id = memories.by_ids(connection, newest.values())
+    return {keys[earlier]: in_pool(pool, by_id[later]) for earlier, later in newest.items() if later not in against}
+
+
+def _brought(memory: Memory, hit: Hit, question: Question) -> Hit:
+    text = text_of(memory, question.detail)
+    return Hit(memory, hit.score, {"newer": True}, text, truncated=text != memory.content, pool=hit.pool)
+
+
+def _within(hits: Sequence[Hit], recalled: Recalled, question: Question) -> tuple[Hit, ...]:
+    """As many of these hits as the question wants, and no more tokens than it allows or the answer had before."""
+    costs = {hit.memory.key: labels_cost(hit.memory) + estimate_tokens(hit.text) for hit in (*recalled.hits, *hits)}
+    left = max(question.max_tokens, sum(costs[hit.memory.key] for hit in recalled.hits))
+    kept: list[Hit] = []
+    for hit in hits[: question.top_k]:
+        left -= costs[hit.memory.key]
+        if kept and left < 0:
+            break
+        kept.append(hit)
+    return tuple(kept)

@@ -18,16 +18,14 @@ from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, entit
 from memory_mcp.language.budget import WINDOW_CHARACTERS, line_cost
 from memory_mcp.personas.names import key_in
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.candidates import Candidates, Search, from_sources, joined, near_in_graph, with_associated
+from memory_mcp.search.candidates import Candidates, Search, by_assistant, from_sources, joined, near_in_graph, with_associated
 from memory_mcp.search.meaning import Meaning, meaning_of
-from memory_mcp.search.newer import with_newer
-from memory_mcp.search.page import SPARE_FOR_REPEATED, Best, Floor, distinct, floor_for, read_best, within_budget
-from memory_mcp.search.pooled import NO_POOLS, Pools, Stores, in_pool, on_one_scale, without_vectors
+from memory_mcp.search.page import SPARE_FOR_REPEATED, Best, Floor, distinct, floor_for, read_best, with_newer, within_budget
 from memory_mcp.search.question import Asked, asked_by
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
-from memory_mcp.search.roles import by_assistant
 from memory_mcp.search.signals import Order, in_order, why
-from memory_mcp.search.unmatched import unmatched, unmatched_dates
+from memory_mcp.search.stores import NO_POOLS, Pools, Stores, in_pool, on_one_scale, without_vectors
+from memory_mcp.search.words import unmatched, unmatched_dates
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import stored_vectors

@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import StoreDamaged, StoreError
+from memory_mcp.feature import modules
 from memory_mcp.store import operations, timestamps
 from memory_mcp.store.graph import schema as graph_schema
 from memory_mcp.store.legacy import further_rows, row_conversion, schemas, table_adoption
@@ -344,39 +345,6 @@ def _local_times_of_operations(connection: apsw.Connection) -> None:
 
 
 # Each is a script in SQL, or a function for what SQL can't do.
-_GATEWAY = """
-CREATE TABLE gateway_turns (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    conversation TEXT NOT NULL,
-    parent INTEGER,
-    said TEXT NOT NULL,
-    answered TEXT NOT NULL,
-    at TEXT NOT NULL,
-    spoken_before TEXT,
-    is_left INTEGER NOT NULL DEFAULT 0
-);
-CREATE INDEX gateway_turns_by_conversation ON gateway_turns(conversation, id);
-CREATE INDEX gateway_turns_by_words ON gateway_turns(said, answered);
-
-CREATE TABLE gateway_keys (
-    turn INTEGER NOT NULL,
-    reason TEXT NOT NULL,
-    place INTEGER NOT NULL,
-    key TEXT NOT NULL,
-    revision INTEGER NOT NULL DEFAULT 0,
-    start INTEGER NOT NULL DEFAULT 0,
-    "end" INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (turn, reason, place)
-) WITHOUT ROWID;
-CREATE INDEX gateway_keys_by_key ON gateway_keys(key);
-
-CREATE TRIGGER gateway_forgets AFTER DELETE ON memories BEGIN
-    UPDATE gateway_turns SET said = '', answered = ''
-    WHERE id IN (SELECT turn FROM gateway_keys WHERE key = old.key AND reason IN ('user', 'answer'));
-    DELETE FROM gateway_keys WHERE key = old.key;
-END;
-"""
-
 MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0001 first schema", _first_schema),
     ("0002 questions as chunks", _questions_as_chunks),
@@ -413,7 +381,7 @@ MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0033 times of adopted operations", _local_times_of_operations),
     ("0034 memories compared with newer ones", graph_schema.COMPARED_WITH_NEWER),
     ("0035 undated memories", _UNDATED),
-    ("gateway 1 conversations", _GATEWAY),
+    *(migration for module in modules("migrations") for migration in module.MIGRATIONS),
 ]
 
 

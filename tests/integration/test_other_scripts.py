@@ -9,7 +9,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.language.analysis import analysis
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.search.other_scripts import LONGEST, WORDS_LIMIT, as_synonyms, in_other_scripts
+from memory_mcp.search.words import LONGEST, WORDS_LIMIT, as_synonyms, in_other_scripts
 from memory_mcp.store.lexical import stored_words
 from memory_mcp.upkeep import purge
 

@@ -9,8 +9,8 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Question
 from memory_mcp.errors import SearchUnfinished
 from memory_mcp.language.tokens import LONGEST_KATAKANA, QUERY_TOKENS_LIMIT
-from memory_mcp.search.other_scripts import as_synonyms
 from memory_mcp.search.question import asked_by
+from memory_mcp.search.words import as_synonyms
 
 ENDLESS = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number) SELECT max(n) FROM number"
 LONGER_THAN_ANY_TEST_SECONDS = 3_600.0

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from json.decoder import scanstring
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
@@ -80,7 +79,7 @@ def _members(text: str, messages: list[Value]) -> Iterator[tuple[str, Value]]:
         _end(text, at + 1)
         return
     while True:
-        name, at = scanstring(text, _expected(text, at, '"'))
+        name, at = _decode(text, _string_at(text, at))
         at = _expected(text, at, ":")
         if name == "messages" and text[at] == "[":
             start, (elements, at) = at, _elements(text, at)
@@ -111,12 +110,18 @@ def _elements(text: str, at: int) -> tuple[list[Value], int]:
         at = _expected(text, at, ",")
 
 
+def _string_at(text: str, at: int) -> int:
+    if text[at] != '"':
+        raise ValueError(f"no string at {at}")
+    return at
+
+
 def _expected(text: str, at: int, sign: str) -> int:
-    """Where the text goes on after a sign and the blanks around it; after the one that opens a string, the string itself."""
+    """Where the text goes on after a sign and the blanks around it."""
     at = _after_blanks(text, at)
     if text[at] != sign:
         raise ValueError(f"no {sign} at {at}")
-    return at + 1 if sign == '"' else _after_blanks(text, at + 1)
+    return _after_blanks(text, at + 1)
 
 
 def _after_blanks(text: str, at: int) -> int:

@@ -2,22 +2,21 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import httpx2
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from memory_mcp.config.settings import ModelVendor
 from memory_mcp.domain import TokenScope
-from memory_mcp.errors import InvalidInput, MemoryMCPError, TooManyCalls
+from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.features.gateway import answers, transcript
 from memory_mcp.features.gateway.body import Body, parsed
 from memory_mcp.features.gateway.keeping import keep
@@ -28,7 +27,6 @@ from memory_mcp.features.gateway.upstream import Reply, Upstream
 from memory_mcp.language.labels import label
 from memory_mcp.language.unstorable import UNSTORABLE
 from memory_mcp.server.answers import turn_of
-from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.call import Call, call_of
 from memory_mcp.server.http.requests import body_within
 
@@ -52,6 +50,8 @@ async def complete(request: Request) -> Response:
         sent = body.sent({"model": model}, _messages(asked))
     except MemoryMCPError as error:
         return await _refused(request, error)
+    except ClientDisconnect:
+        return Response(status_code=400)  # it is not read
     return Relay(_Passing(request, call, name, vendor, sent, asked))
 
 
@@ -120,7 +120,7 @@ def _unknown(call: Call, named: Any) -> UnknownModel:
 
 async def _asked(request: Request, call: Call, body: Body) -> Asked | None:
     """What is put into a call; None for one that passes as it is, of which nothing is kept."""
-    gateway: Gateway = call.settings.gateway
+    gateway = call.settings.of(Gateway)
     if request.headers.get(MEMORY_HEADER, "").strip().casefold() == OFF:
         return None
     said = transcript.read([message.value for message in body.messages], call.own_name())
@@ -184,7 +184,7 @@ class _Passing:
 
     async def _stream(self, reply: Reply, send: Send) -> None:
         await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
-        events, is_kept = answers.Events(), False
+        events, is_kept = answers.Events(), reply.status >= 300
         async for piece in reply.pieces:
             events.feed(piece)
             if not is_kept and events.answer.ended:
@@ -202,19 +202,19 @@ class _Passing:
         await send({"type": "http.response.body", "body": body})
 
     async def _keep(self, answer: answers.Answer) -> None:
-        if self.asked is None or not (answer.is_given or answer.is_call):
+        asked = self.asked
+        if asked is None or not (answer.is_given or answer.is_call):
             return
         with anyio.CancelScope(shield=True):  # the answer is complete, whether or not the client waits for its last byte
             async with turn_of(self.request.scope):
-                await run_in_threadpool(self._kept, answer)
+                await run_in_threadpool(self._kept, asked, answer)
 
-    def _kept(self, answer: answers.Answer) -> None:
-        assert self.asked
-        gateway: Gateway = self.call.settings.gateway
+    def _kept(self, asked: Asked, answer: answers.Answer) -> None:
+        gateway = self.call.settings.of(Gateway)
         try:
-            keep(self.call, self.asked, answer.text if answer.is_given else None, with_turn=gateway.store == "turns")
+            keep(self.call, asked, answer.text if answer.is_given else None, with_turn=gateway.store == "turns")
         except MemoryMCPError as error:
-            logger.warning("a turn of %s is not stored: %s", self.asked.turn.conversation, error)
+            logger.warning("a turn of %s is not stored: %s", asked.turn.conversation, error)
 
 
 class Relay(Response):

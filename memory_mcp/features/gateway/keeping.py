@@ -99,7 +99,9 @@ class _Keeping:
         if before is None or not shown or not before.answered or before.answered == digest(shown) or not self._is_recent(before):
             return []
         found = memories.by_keys(connection, before.stored("answer"))
-        revision, _ = private(Revision(content=UNSTORABLE.sub("", shown)[:CONTENT_LIMIT], reason=ANSWERED_AGAIN), self.call.settings.privacy)
+        revision, _ = private(
+            Revision(content=UNSTORABLE.sub("", shown)[:CONTENT_LIMIT], reason=ANSWERED_AGAIN), self.call.settings.privacy
+        )
         rows.answer(connection, before.id, digest(shown))
         return [
             operation
@@ -117,7 +119,7 @@ class _Keeping:
             turn.id
             for turn in turns.values()
             if place.is_certain and not turn.is_left and self._is_recent(turn) and turn.id not in path
-            if place.parent in _upwards(turns, turn.id)
+            if place.parent in set(_upwards(turns, turn.id))
         ]
         rows.leave(connection, back, is_left=False)
         rows.leave(connection, left, is_left=True)
@@ -180,6 +182,6 @@ class _Keeping:
 
 def _upwards(turns: Mapping[int, Turn], identity: int | None) -> Iterator[int]:
     """A turn and those before it."""
-    while identity in turns:
+    while identity is not None and identity in turns:
         yield identity
         identity = turns[identity].parent

@@ -26,8 +26,8 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
 from memory_mcp.search.page import WORTH_CUTTING_TOKENS
 from memory_mcp.search.pipeline import recall
-from memory_mcp.search.pooled import Pools
-from memory_mcp.search.validation import QUERY_LIMIT, question
+from memory_mcp.search.question import QUERY_LIMIT, question
+from memory_mcp.search.stores import Pools
 from memory_mcp.server.call import Call
 from memory_mcp.store.files.persona_context import LAST_CONVERSATION, NAMES, PEOPLE, STATE_KEYS
 
@@ -272,9 +272,7 @@ class _Writing:
         wanted = [key for key in sorted(keys) if key not in self.memories]
         for begin in range(0, len(wanted), KEYS_LIMIT):
             asked = Question(keys=tuple(wanted[begin : begin + KEYS_LIMIT]), max_tokens=10**9)
-            found = recall(
-                self.persona, asked, self.pools, models=self.call.models, settings=self.call.settings, now=self.call.now
-            )
+            found = recall(self.persona, asked, self.pools, models=self.call.models, settings=self.call.settings, now=self.call.now)
             self.memories.update({hit.memory.key: hit.memory for hit in found.hits})
 
 

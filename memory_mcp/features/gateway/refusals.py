@@ -1,5 +1,7 @@
 """Refusals of ours as OpenAI's API words them, which its SDKs understand."""
 
+from starlette.responses import JSONResponse
+
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import (
     ChatFailed,
@@ -13,7 +15,6 @@ from memory_mcp.errors import (
     TooManyCalls,
 )
 from memory_mcp.server.errors import refusal_headers, status_of, wording
-from starlette.responses import JSONResponse
 
 # What is read as the vendor's failure, which it is: SDKs ask again.
 BAD_GATEWAY = 502

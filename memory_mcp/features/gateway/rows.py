@@ -14,38 +14,6 @@ from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 # Why a turn has a key: its memory was put in at the beginning or before the user's message, or is the user's message or the answer itself.
 Reason = Literal["context", "recall", "user", "answer"]
 
-SCHEMA = """
-CREATE TABLE gateway_turns (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    conversation TEXT NOT NULL,
-    parent INTEGER,
-    said TEXT NOT NULL,
-    answered TEXT NOT NULL,
-    at TEXT NOT NULL,
-    spoken_before TEXT,
-    is_left INTEGER NOT NULL DEFAULT 0
-);
-CREATE INDEX gateway_turns_by_conversation ON gateway_turns(conversation, id);
-CREATE INDEX gateway_turns_by_words ON gateway_turns(said, answered);
-
-CREATE TABLE gateway_keys (
-    turn INTEGER NOT NULL,
-    reason TEXT NOT NULL,
-    place INTEGER NOT NULL,
-    key TEXT NOT NULL,
-    revision INTEGER NOT NULL DEFAULT 0,
-    start INTEGER NOT NULL DEFAULT 0,
-    "end" INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (turn, reason, place)
-) WITHOUT ROWID;
-CREATE INDEX gateway_keys_by_key ON gateway_keys(key);
-
-CREATE TRIGGER gateway_forgets AFTER DELETE ON memories BEGIN
-    UPDATE gateway_turns SET said = '', answered = ''
-    WHERE id IN (SELECT turn FROM gateway_keys WHERE key = old.key AND reason IN ('user', 'answer'));
-    DELETE FROM gateway_keys WHERE key = old.key;
-END;
-"""
 _COLUMNS = "id, conversation, parent, said, answered, at, spoken_before, is_left"
 
 
@@ -107,9 +75,7 @@ def keys_of(connection: apsw.Connection, turns: Iterable[int]) -> dict[int, dict
 
 def turn_of(connection: apsw.Connection, conversation: str, parent: int | None, said: str, since: datetime) -> Turn | None:
     """The latest turn after another in which this was said, at `since` or later."""
-    found = _turns(
-        connection, "conversation = ? AND parent IS ? AND said = ? AND at >= ? ", (conversation, parent, said, to_text(since))
-    )
+    found = _turns(connection, "conversation = ? AND parent IS ? AND said = ? AND at >= ? ", (conversation, parent, said, to_text(since)))
     return found[-1] if found else None
 
 

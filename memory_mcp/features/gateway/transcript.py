@@ -36,12 +36,7 @@ class Exchange:
         return "\n".join(said.text for said in self.said)
 
     @property
-    def without_thoughts(answer: str) -> str:
-    """An answer without the thoughts that some servers leave at its beginning."""
-    return _THOUGHTS.sub("", answer, count=1).strip()
-
-
-def digest(self) -> str:
+    def digest(self) -> str:
         """The same for the same words, whatever their blanks."""
         return digest(*(f"{said.speaker or ''}: {said.text}" for said in self.said))
 
@@ -103,6 +98,11 @@ def text_of(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(filter(None, map(_part, content))) if isinstance(content, list) else ""
+
+
+def without_thoughts(answer: str) -> str:
+    """An answer without the thoughts that some servers leave at its beginning."""
+    return _THOUGHTS.sub("", answer, count=1).strip()
 
 
 def digest(*texts: str) -> str:

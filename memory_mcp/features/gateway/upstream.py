@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx2
 
-from memory_mcp import __version__
 from memory_mcp.config.proxies import used_for
 from memory_mcp.config.settings import ModelVendor
 from memory_mcp.errors import ChatFailed, ProxyUnusable

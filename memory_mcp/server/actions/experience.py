@@ -25,9 +25,9 @@ from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.names import key_in, pool_of
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.own_weights import own_weights, set_own_weights
-from memory_mcp.search.pooled import Pools
-from memory_mcp.search.validation import QUERY_LIMIT
+from memory_mcp.search.question import QUERY_LIMIT
+from memory_mcp.search.signals import own_weights, set_own_weights
+from memory_mcp.search.stores import Pools
 from memory_mcp.server.actions.organize import brief
 from memory_mcp.server.arguments import Arguments, Between, Flag, OneOf, Text, TextList, WholeNumber, Words, http, require_keys
 from memory_mcp.server.call import Call

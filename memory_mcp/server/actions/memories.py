@@ -25,9 +25,9 @@ from memory_mcp.remember.revise import Revision, private, relations_left
 from memory_mcp.remember.revise import expire_session as expire_session_of
 from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
-from memory_mcp.search.pooled import in_pool
+from memory_mcp.search.question import question
 from memory_mcp.search.related import related as related_memories
-from memory_mcp.search.validation import question
+from memory_mcp.search.stores import in_pool
 from memory_mcp.server.actions.context import note_conversation
 from memory_mcp.server.arguments import (
     Arguments,

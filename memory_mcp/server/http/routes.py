@@ -36,6 +36,7 @@ from memory_mcp.server.arguments import Arguments, NoArguments
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.call import call_of
 from memory_mcp.server.errors import http_refusal
+from memory_mcp.server.feature import features
 from memory_mcp.server.http import openapi
 from memory_mcp.server.http.requests import arguments_of
 from memory_mcp.server.operation import Operation, Route, operation, operations_of
@@ -96,6 +97,7 @@ OPERATIONS = (
         )
         if action.route is not None
     ),
+    *(action for feature in features() for action in feature.operations if action.route is not None),
 )
 
 

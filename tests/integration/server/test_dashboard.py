@@ -12,8 +12,8 @@ import httpx2
 import pytest
 
 from memory_mcp.domain import TOKEN_SCOPES
-from memory_mcp.server.dashboard.frame import HEADERS
-from memory_mcp.server.dashboard.routes import ROUTES
+from memory_mcp.features.dashboard.frame import HEADERS
+from memory_mcp.features.dashboard.routes import ROUTES
 from memory_mcp.server.public_path import FROM_PROXY, public_path, with_public_path
 from memory_mcp.server.sessions import COOKIE, IDLE_SECONDS, LIFE_SECONDS, SESSIONS_KEPT, Sessions
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
