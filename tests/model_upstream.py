@@ -29,7 +29,9 @@ def completion(text: str | None, finish: str = "stop", **message: Any) -> bytes:
     said = {"role": "assistant", "content": text, **message}
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     choices = [{"index": 0, "message": said, "finish_reason": finish}]
-    return json.dumps({"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}).encode()
+    return json.dumps(
+        {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
+    ).encode()
 
 
 @dataclass
@@ -91,7 +93,9 @@ def model() -> Iterator[Model]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            listed = json.dumps({"object": "list", "data": [{"id": "m", "object": "model", "owned_by": "us"}, {"id": "org/large", "object": "model"}]})
+            listed = json.dumps(
+                {"object": "list", "data": [{"id": "m", "object": "model", "owned_by": "us"}, {"id": "org/large", "object": "model"}]}
+            )
             self._begin(Answer([], headers={"Content-Length": str(len(listed))}))
             self.wfile.write(listed.encode())
 

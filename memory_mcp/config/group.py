@@ -4,18 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 
 class Group(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
-
-
-class RateLimit(Group):
-    """How many calls one token, or one address without a token, may make."""
-
-    per_minute: int = Field(0, ge=0, le=1_000_000, description="Calls per minute, on average. 0: no limit.")
-    burst: int = Field(100, ge=1, le=1_000_000, description="Calls that may come at once before the limit per minute applies.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

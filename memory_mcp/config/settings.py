@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
-from memory_mcp.config.group import Group, Keys, RateLimit
+from memory_mcp.config.group import Group, Keys
 from memory_mcp.config.values import HostAddress, ModelName, PoolName, PublicPath, SecureAddress, ServiceAddress, Timezone, VendorName
 from memory_mcp.feature import modules
 
@@ -178,6 +178,13 @@ class LongTexts(Group):
         256, ge=32, le=100_000, description="The maximum length of a piece, in tokens of the embedding model; less if the model reads less."
     )
     overlap_tokens: int = Field(32, ge=0, le=50_000, description="About how many tokens adjacent pieces share, in whole sentences.")
+
+
+class RateLimit(Group):
+    """How many calls one token, or one address without a token, may make."""
+
+    per_minute: int = Field(0, ge=0, le=1_000_000, description="Calls per minute, on average. 0: no limit.")
+    burst: int = Field(100, ge=1, le=1_000_000, description="Calls that may come at once before the limit per minute applies.")
 
 
 class OAuth(Group):

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from starlette.types import Scope
 
-from memory_mcp.config.group import RateLimit
-from memory_mcp.config.settings import OAuth
+from memory_mcp.config.settings import OAuth, RateLimit
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import MemoryMCPError, NotAllowed, StoreError, TokenRefused, TooManyCalls
 from memory_mcp.personas.server_lock import NOTE_HEADER

@@ -3,7 +3,7 @@
 import math
 from collections import OrderedDict
 
-from memory_mcp.config.group import RateLimit
+from memory_mcp.config.settings import RateLimit
 from memory_mcp.errors import TooManyCalls
 
 CALLERS_KEPT = 4_096

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mcp.config.group import RateLimit
+from memory_mcp.config.settings import RateLimit
 from memory_mcp.errors import TooManyCalls
 from memory_mcp.server.rate_limits import CALLERS_KEPT, RateLimits
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from memory_mcp.config.group import Group, Keys, RateLimit
+from memory_mcp.config.group import Group, Keys
 
 
 class Gateway(Group):
@@ -32,7 +32,6 @@ class Gateway(Group):
         description="A message that begins with one of these is passed on as it is, and nothing of it is kept. Open WebUI begins tasks of its own with the last.",
     )
     tools: bool = Field(False, description="Whether the model is offered `recall` and `remember`, which clients don't see.")
-    rate_limit: RateLimit = Field(RateLimit(), description="How many of these calls one token, or one address without a token, may make.")
     tokens_per_day: int | None = Field(
         None,
         ge=1,

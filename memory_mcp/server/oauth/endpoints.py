@@ -15,8 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from memory_mcp.config.group import RateLimit
-from memory_mcp.config.settings import OAuth
+from memory_mcp.config.settings import OAuth, RateLimit
 from memory_mcp.errors import GrantRefused, InvalidInput, MemoryMCPError
 from memory_mcp.server.auth import ADMISSION
 from memory_mcp.server.errors import refusal_headers, status_of
