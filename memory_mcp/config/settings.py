@@ -314,23 +314,6 @@ class Llm(Group):
     )
 
 
-class Chat(Group):
-    """Conversations with a chat model."""
-
-    model: ModelName | None = Field(
-        None, description="The model of conversations that name none, as `vendor:model`: openai, anthropic, google or ollama."
-    )
-    max_tokens: int | None = Field(None, ge=1, description="How many tokens one conversation may use. `null`: no limit.")
-    max_cost: float | None = Field(None, ge=0, description="What one conversation may cost, by `chat.prices`. `null`: no limit.")
-    prices: dict[ModelName, dict[Literal["input", "output"], Annotated[float, Field(ge=0)]]] = Field(
-        {}, description="What a million tokens of a model cost, `input` and `output`, in your currency."
-    )
-    dashboard_scope: Literal["admin", "write"] = Field(
-        "admin",
-        description="The scope that a token needs, beside `read` and `write`, to chat in the dashboard, which spends the server's keys.",
-    )
-
-
 class Graph(Group):
     """What is added to the knowledge graph in the background."""
 
@@ -367,20 +350,6 @@ class Decay(Group):
     half_life_days: float = Field(
         30, gt=0, le=36_500, description="After how many days the retention of an unused memory of ordinary importance has halved."
     )
-
-
-class Experience(Group):
-    """What `advise` advises."""
-
-    similar_from: dict[str, float] = Field(
-        {},
-        description="From which similarity to a task on its experience is advised, by embedding model, and by `words` for searches without one. "
-        "Of others: what suits the model, 0.66 for e5 and 0.7 for others; 0.43 for words.",
-    )
-    success_from: float = Field(
-        0.9, ge=0, le=1, description="The share of the tries that must have worked for steps to be advised; below, they are warned of."
-    )
-    half_life_days: float = Field(90, gt=0, le=36_500, description="After how many days without use an experience ranks half as high.")
 
 
 class OwnSettings(Group):
@@ -496,9 +465,7 @@ class OwnSettings(Group):
     privacy: Privacy = Field(Privacy(), description="What happens to private data in a text before it is stored.")
     summaries: Summaries = Field(Summaries(), description="Summaries of sessions and days, made in the background.")
     llm: Llm = Field(Llm(), description="An optional chat model for background work.")
-    chat: Chat = Field(Chat(), description="Conversations with a chat model: `memory-mcp chat` and the dashboard's.")
     graph: Graph = Field(Graph(), description="What is added to the knowledge graph in the background.")
-    experience: Experience = Field(Experience(), description="What `advise` advises.")
     usage: Usage = Field(Usage(), description="Counting how often memories are used.")
     decay: Decay = Field(Decay(), description="How age, importance and use affect the order of `recall`.")
     cell: Cell = Field(Cell(), description="One of many servers that share the personas.")

@@ -11,7 +11,7 @@ from memory_mcp.domain import MODES
 from memory_mcp.errors import InvalidInput
 from memory_mcp.features.dashboard.configuration import by_default
 from memory_mcp.features.dashboard.frame import Visit
-from memory_mcp.server.actions import configuration, experience
+from memory_mcp.server.actions import configuration
 from memory_mcp.server.actions.context import DEFAULT_TOKENS, get_context
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.answer_text import answer_text, tokens_of
@@ -83,6 +83,12 @@ def _asked(visit: Visit, shown: str) -> Json:
     return {**answer, "shown": answer["hits"][:limit], "missed": answer["hits"][limit:]}
 
 
+def seen(visit: Visit) -> Response:
+    """Show the answer to a question as a model gets it, and its number of tokens."""
+    text = answer_text(visit.as_model().perform(recall, query=visit.field("q"), mode=visit.field("mode")))
+    return visit.page("seen.html", q=visit.field("q"), text=text, tokens=tokens_of(text))
+
+
 def _value(settings: Settings, key: str) -> str:
     """The value of a key as the form has it; empty for one that the server chooses."""
     value: Any = settings
@@ -123,7 +129,7 @@ def _number(key: str, text: str) -> float:
 
 def figures(visit: Visit) -> Response:
     """Show how recall does: what is found, what is never shown or used, and what hurt."""
-    recalled = visit.perform(experience.recall_figures)
+    recalled = visit.perform("recall_figures")
     return visit.page(
         "figures.html",
         found=recalled,

@@ -9,7 +9,6 @@ from starlette.responses import RedirectResponse, Response
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, InvalidPersonaName, NotAllowed
-from memory_mcp.features.dashboard import front
 from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.personas.names import addressed_name
 from memory_mcp.server.auth import Authenticator
@@ -41,7 +40,7 @@ class _Request:
 def consent(visit: Visit) -> Response:
     """Show who asks for what; grant what the person chose, or nothing, and send them back to the client."""
     if visit.call.settings.oauth.authorization_server != "built_in":
-        return front.nowhere(visit)
+        return visit.nowhere()
     asked = _request(visit)
     if asked.wrong:
         return _back(visit, asked, error=asked.wrong)

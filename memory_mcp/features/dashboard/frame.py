@@ -28,6 +28,7 @@ from memory_mcp.config.values import is_loopback
 from memory_mcp.dates.format import Language
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import BodyTooLong, InvalidInput, MemoryMCPError, NotAllowed, PersonaElsewhere, TokenRefused, WrongMediaType
+from memory_mcp.features.dashboard import looks
 from memory_mcp.features.dashboard.words import Words
 from memory_mcp.server.actions.imports import UPLOAD_LIMIT
 from memory_mcp.server.addressing import PATH_PERSONA
@@ -38,6 +39,7 @@ from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
 from memory_mcp.server.bodies import too_long
 from memory_mcp.server.call import TURN, Call, accepted_language, call_of, client_language
 from memory_mcp.server.errors import argument_problems, refusal_headers, status_of
+from memory_mcp.server.feature import operations
 from memory_mcp.server.http.requests import body_within
 from memory_mcp.server.operation import Json, Operation
 from memory_mcp.server.public_path import public_path
@@ -50,7 +52,7 @@ FORM = "application/x-www-form-urlencoded"
 FIELDS_LIMIT, FORM_LIMIT = 1_000, 4 * 1024 * 1024
 FILE_BLOCK = 256 * 1024
 # A choice that a link makes (`?lang=ja`) and a cookie keeps, by the cookie's name.
-CHOICES: Mapping[str, tuple[str, ...]] = {"lang": ("ja", "en"), "theme": ("auto", "light", "dark")}
+CHOICES: Mapping[str, tuple[str, ...]] = {"lang": ("ja", "en"), "theme": ("auto", "light", "dark"), "banner": ("closed",)}
 CHOICE_SECONDS = 365 * 24 * 60 * 60
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -82,6 +84,8 @@ HOUSE: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
     ("/house/settings", "config_room", ("admin",)),
     ("/house/tokens", "tokens_room", ("admin",)),
 )
+# Pages about another feature, by one of its operations.
+OF_FEATURES: Mapping[str, str] = {"/chat": "list_conversations"}
 # Those of the whole server, for tokens of all personas.
 OF_SERVER = frozenset({"/house/settings"})
 
@@ -118,15 +122,25 @@ class Visit:
         """The texts in the language of the page."""
         return Words(self.language)
 
-    def perform(self, action: Operation, **arguments: Any) -> Json:
-        """The answer of an operation, as a tool or a route gives it to the same token.
+    def has(self, path: str) -> bool:
+        """Whether the feature that a page is about is there."""
+        return path not in OF_FEATURES or self.offers(OF_FEATURES[path])
+
+    def offers(self, name: str) -> bool:
+        """Whether a feature brings this operation."""
+        return name in operations()
+
+    def perform(self, action: Operation | str, **arguments: Any) -> Json:
+        """The answer of an operation, as a tool or a route gives it to the same token; that of another feature by its name.
 
         Raises:
+            PageMissing: no feature brings it.
             NotAllowed: the token lacks a scope.
             InvalidInput: an argument can't be used.
             MemoryMCPError: what the operation raises.
         """
-        return action(self.call, self._checked(action, arguments))
+        known = _known(action)
+        return known(self.call, self._checked(known, arguments))
 
     def of_persona(self, name: str) -> "Visit":
         """The same visit, now, of another persona.
@@ -138,7 +152,7 @@ class Visit:
         self.admission.require_persona(call.persona_name())
         return replace(self, call=call)
 
-    def stream(self, action: Operation, body: str | UploadFile = "", **arguments: Any) -> Response:
+    def stream(self, action: Operation | str, body: str | UploadFile = "", **arguments: Any) -> Response:
         """The same of an operation that reads a body or answers with a file: its response."""
 
         async def receive() -> Message:
@@ -147,9 +161,10 @@ class Visit:
             block = await body.read(FILE_BLOCK)
             return {"type": "http.request", "body": block, "more_body": bool(block)}
 
+        known = _known(action)
         # The page has its turn already.
         request = Request({**self.request.scope, TURN: nullcontext}, receive)
-        response: Response = from_thread.run(action.function, request, self._checked(action, arguments))
+        response: Response = from_thread.run(known.function, request, self._checked(known, arguments))
         response.headers.update(HEADERS)
         return response
 
@@ -197,12 +212,18 @@ class Visit:
         shared = {
             "visit": self,
             "persona": persona,
-            "rooms": [(path, name) for path, name, scopes in ROOMS if persona is not None and any(map(self.may, scopes))],
+            "rooms": [
+                (path, name) for path, name, scopes in ROOMS if persona is not None and any(map(self.may, scopes)) and self.has(path)
+            ],
             "form_key": authenticator.sessions.form_key(authenticator.sessions.cookie_of(self.request.scope)),
             "is_signed_in": self.admission.token is not None,
             "is_open": self.admission.token is None and not self.admission.is_stranger,
         }
         return _rendered(template, self.request.scope, self.language, status, **{**shared, **context})
+
+    def nowhere(self) -> Response:
+        """The page that says that there is no such page."""
+        return self.page("refusal.html", 404, error=Refused(self.words("nowhere")))
 
     def refused(self, error: MemoryMCPError) -> Refused:
         """The wording of an error in the language of the page."""
@@ -213,6 +234,23 @@ class Visit:
         response = self.page("refusal.html", status_of(error), error=self.refused(error))
         response.headers.update(refusal_headers(error))
         return response
+
+
+class PageMissing(Exception):
+    """A page is about a feature that isn't there."""
+
+
+def _known(action: Operation | str) -> Operation:
+    """An operation; that of another feature by its name.
+
+    Raises:
+        PageMissing: no feature brings it.
+    """
+    if isinstance(action, Operation):
+        return action
+    if action not in operations():
+        raise PageMissing
+    return operations()[action]
 
 
 Room = Callable[[Visit], Response]
@@ -301,6 +339,8 @@ def _shown(show: Room, request: Request, fields: Mapping[str, list[str]], files:
         if request.method == "POST":
             _check_form(visit)
         return show(visit)
+    except PageMissing:
+        return visit.nowhere()
     except MemoryMCPError as error:
         return visit.refusal(error)
 
@@ -426,8 +466,10 @@ def _rendered(template: str, scope: Scope, language: Language, status: int, **co
             t=Words(language),
             language=language,
             theme=_choice(scope, "theme") or "auto",
+            is_banner_closed=_choice(scope, "banner") is not None,
             root=public_path(scope),
             static=lambda name: address_of(scope, static_address(name)),
+            icon=lambda name: looks.icon(address_of(scope, static_address(looks.ICONS)), name),
             **context,
         )
     )
@@ -443,7 +485,10 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(version=__version__, choices=CHOICES)
+    environment.globals.update(
+        version=__version__, choices=CHOICES, icon_of=looks.ICON_OF, other_icon=looks.OTHER_ICON, avatar=looks.avatar
+    )
+    environment.filters.update(weekday=looks.weekday, month=looks.month, days_until=looks.days_until)
     environment.filters["minute"] = moment_text
     environment.filters["coded"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped before
     environment.filters["unmarked"] = lambda text: _MARKED.sub(r"\1", text)

@@ -9,7 +9,6 @@ from memory_mcp.features.dashboard.frame import Visit, address_of, own_path, set
 from memory_mcp.server.actions.personas import list_personas
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.public_path import public_path
-from memory_mcp.server.refusals import Refused
 from memory_mcp.server.sessions import DASHBOARD, SIGN_IN
 
 
@@ -39,11 +38,6 @@ def sign_out(visit: Visit) -> Response:
     response = RedirectResponse(address_of(visit.request.scope, DASHBOARD), status_code=303)
     response.delete_cookie(sessions.cookie_name, path=public_path(visit.request.scope) or "/", httponly=True, samesite="strict")
     return response
-
-
-def nowhere(visit: Visit) -> Response:
-    """Say that there is no such page."""
-    return visit.page("refusal.html", 404, error=Refused(visit.words("nowhere")))
 
 
 def personas(visit: Visit) -> Response:

@@ -13,7 +13,7 @@ from memory_mcp.features.dashboard.diff import changes
 from memory_mcp.features.dashboard.fields import commas
 from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.features.dashboard.people import types
-from memory_mcp.server.actions import browse, experience, graph, organize, upkeep
+from memory_mcp.server.actions import browse, graph, organize, upkeep
 from memory_mcp.server.actions import memories as actions
 from memory_mcp.server.actions.memories import RecallArguments
 from memory_mcp.server.operation import Json
@@ -21,8 +21,22 @@ from memory_mcp.server.refusals import Refused
 
 FILTERS = ("date_range", "tags", "kind", "source", "session_id", "category", "privacy_level", "min_importance", "shelf")
 HITS, HITS_TOKENS = 20, 20_000
-EDITED = ("content", "tags", "importance", "category", "privacy_level", "expires_at")
-ADDED = ("content", "source", "occurred_at", "expires_at", "kind", "tags", "importance", "session_id", "category", "privacy_level")
+EDITED = ("content", "source", "occurred_at", "tags", "importance", "category", "privacy_level", "expires_at")
+ADDED = (
+    "content",
+    "source",
+    "occurred_at",
+    "expires_at",
+    "kind",
+    "tags",
+    "importance",
+    "session_id",
+    "category",
+    "privacy_level",
+    "supersedes",
+)
+# What a memory has of the one that it replaces, unless something else is written.
+REPLACED_KEEP = ("content", "source", "tags", "importance", "category", "privacy_level")
 CHOICES: Mapping[str, Any] = {"kinds": KINDS, "privacy_levels": PRIVACY_LEVELS, "shelves": SHELVES}
 # What a page may say that it has done, after a redirect.
 DONE = ("revised", "restored", "judged", "unlinked")
@@ -120,7 +134,7 @@ def revise(visit: Visit) -> Response:
         changed["expires_at"] = "never"
     try:
         if changed:
-            visit.perform(actions.revise, key=memory["key"], reason=visit.field("reason"), **changed)
+            visit.perform(actions.correct, key=memory["key"], reason=visit.field("reason"), **changed)
     except InvalidInput as refused:
         return _edit_page(visit, 400, memory, written, error=visit.refused(refused))
     return visit.redirect("/memory", key=memory["key"], done="revised" if changed else "")
@@ -140,7 +154,7 @@ def _as_written(memory: Json) -> dict[str, str]:
 
 def judge(visit: Visit) -> Response:
     """Say what a memory that a page shows was worth."""
-    visit.perform(experience.judge, keys=[visit.field("key")], verdict=visit.field("verdict"))
+    visit.perform("judge", keys=[visit.field("key")], verdict=visit.field("verdict"))
     return visit.redirect("/memory", key=visit.field("key"), done="judged")
 
 
@@ -193,8 +207,13 @@ def done(visit: Visit) -> Response:
 
 
 def new(visit: Visit) -> Response:
-    """Show the form to add a memory."""
-    return visit.page("new.html", written={name: visit.field(name) for name in ADDED}, error=None, **CHOICES)
+    """Show the form to add a memory, or to say what holds now instead of an earlier one."""
+    written = {name: visit.field(name) for name in ADDED}
+    replaced = _replaced(visit)
+    if replaced:
+        kept = {name: value for name, value in _as_written(replaced).items() if name in REPLACED_KEEP}
+        written |= {name: written[name] or value for name, value in kept.items()}
+    return visit.page("new.html", written=written, replaced=replaced, error=None, **CHOICES)
 
 
 def add(visit: Visit) -> Response:
@@ -204,5 +223,13 @@ def add(visit: Visit) -> Response:
     try:
         stored = visit.perform(actions.remember, **{"content": "", **sent})
     except InvalidInput as refused:
-        return visit.page("new.html", 400, written=written, error=visit.refused(refused), **CHOICES)
-    return visit.page("added.html", stored=stored)
+        error, replaced = visit.refused(refused), _replaced(visit)
+        return visit.page("new.html", 400, written=written, replaced=replaced, error=error, **CHOICES)
+    return visit.page("added.html", stored=stored, replaced=written["supersedes"])
+
+
+def _replaced(visit: Visit) -> Json | None:
+    """The memory that the one to be written replaces; None for visitors who may not read it."""
+    key = visit.field("supersedes")
+    memory: Json | None = visit.perform(browse.get_memory, key=key)["memory"] if key and visit.may("read") else None
+    return memory

@@ -1,7 +1,7 @@
 """The room of people and things: the entities that memories name, as a table and as a picture, their relations, and possible duplicates."""
 
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from memory_mcp.errors import EntityNotFound, InvalidInput, NotInstalled, install_command
 from memory_mcp.features.dashboard.frame import Visit
+from memory_mcp.features.dashboard.words import WORDS
 from memory_mcp.server.actions import analytics, browse, entities, graph, merges
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.operation import Json
@@ -18,16 +19,20 @@ PAGE = 50
 DRAWN = 100
 MENTIONING = 10
 DAYS = 60
+TOGETHER = "co_occurrence"
 DEPTHS = ("1", "2", "3")
+# How far a path between two is looked for.
+STEPS, STEPS_OFFERED = "4", ("2", "3", "4", "5", "6")
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A drawing: nodes and edges of graph_snapshot, the ids of the entities that it goes out from, the relations of a path to mark, and
+    """A drawing: nodes and edges of graph_snapshot, the nodes without edges, which are not drawn beside others, the ids of the entities that it goes out from, the relations of a path to mark, and
     the address of the picture that goes on from an entity.
     """
 
     nodes: Sequence[Json]
+    alone: Sequence[Json]
     edges: Sequence[Json]
     names: Mapping[str, str]
     opened: Sequence[str]
@@ -50,7 +55,7 @@ class Graph:
         return {node["group"]: node["color"] for node in self.nodes}
 
 
-def listing(visit: Visit) -> Response:
+def listing(visit: Visit, problem: Refused | None = None) -> Response:
     """Show the table, the most mentioned first."""
     offset = visit.field("offset") or "0"
     listed, error = _or_refused(
@@ -59,7 +64,9 @@ def listing(visit: Visit) -> Response:
     start = int(float(offset)) if not error else 0
     return visit.page(
         "people.html",
-        400 if error else 200,
+        400 if error or problem else 200,
+        problem=problem,
+        may_write=visit.may("read", "write"),
         q=visit.field("q"),
         type=visit.field("type"),
         **types(visit),
@@ -89,7 +96,7 @@ def picture(visit: Visit) -> Response:
     )
 
 
-def one(visit: Visit) -> Response:
+def one(visit: Visit, problem: Refused | None = None) -> Response:
     """Show an entity: what is known of it, its relations, the memories that name it, its merges."""
     name, depth = visit.field("entity"), visit.field("depth") or "1"
     known = visit.perform(entities.get_entity, entity=name)
@@ -97,9 +104,14 @@ def one(visit: Visit) -> Response:
     mentioning = visit.perform(recall, query=known["entity"]["name"], mode="graph", top_k=MENTIONING, detail="index")
     return visit.page(
         "person.html",
+        400 if problem else 200,
         entity=known["entity"],
         known=known,
         graph=_graph(visit, around) if around["edges"] else None,
+        relations=list(_relations(known["entity"]["id"], around)),
+        done=visit.field("done") == "changed",
+        problem=problem,
+        may_write=visit.may("read", "write"),
         depth=depth,
         depths=DEPTHS,
         memories=mentioning["hits"],
@@ -107,17 +119,66 @@ def one(visit: Visit) -> Response:
     )
 
 
+def _relations(entity: str, around: Json) -> Iterator[Json]:
+    """What relates an entity to others: the relation, the other one, and whether it goes there or comes from there."""
+    names = {node["id"]: node["label"] for node in around["nodes"]}
+    own = [edge for edge in around["edges"] if entity in (edge["from"], edge["to"])]
+    stated = {frozenset((edge["from"], edge["to"])) for edge in own if edge["label"] != TOGETHER}
+    for edge in own:
+        # That two are named together says nothing beside a relation that was told.
+        if edge["label"] != TOGETHER or frozenset((edge["from"], edge["to"])) not in stated:
+            forward = edge["from"] == entity
+            other = edge["to"] if forward else edge["from"]
+            since = (
+                " – ".join(str(edge.get(end, "")) for end in ("valid_from", "valid_to")) if {"valid_from", "valid_to"} & set(edge) else ""
+            )
+            yield {"label": edge["label"], "id": other, "name": names[other], "forward": forward or "arrows" not in edge, "since": since}
+
+
+def add(visit: Visit) -> Response:
+    """Add somebody or something by hand."""
+    try:
+        added = visit.perform(entities.create_entity, name=visit.field("name"), type=visit.field("type"))
+    except InvalidInput as refused:
+        return listing(visit, visit.refused(refused))
+    return visit.redirect("/people/one", entity=added["entity"]["id"])
+
+
+def change(visit: Visit) -> Response:
+    """Give an entity another name, type or description."""
+    written = {name: visit.field(name) for name in ("name", "type", "description")}
+    try:
+        visit.perform(entities.change_entity, entity=visit.field("entity"), **written)
+    except InvalidInput as refused:
+        return one(visit, visit.refused(refused))
+    return visit.redirect("/people/one", entity=visit.field("entity"), done="changed")
+
+
+def relate(visit: Visit) -> Response:
+    """State how an entity is related to another one."""
+    entity = visit.perform(entities.get_entity, entity=visit.field("entity"))["entity"]
+    stated = " > ".join((entity["name"], visit.field("relation"), visit.field("target")))
+    try:
+        visit.perform(graph.relate, relations=[stated])
+    except InvalidInput as refused:
+        return one(visit, visit.refused(refused))
+    return visit.redirect("/people/one", entity=entity["id"], done="changed")
+
+
 def path(visit: Visit) -> Response:
     """Show how two of them are connected."""
-    source, target = visit.field("source"), visit.field("target")
+    source, target, steps = visit.field("source"), visit.field("target"), visit.field("steps") or STEPS
     answer, error = None, None
     if source and target:
-        answer, error = _or_refused(visit, visit.perform, graph.find_path, source=source, target=target, algorithm="all")
+        sent = {"source": source, "target": target, "max_depth": steps}
+        answer, error = _or_refused(visit, visit.perform, graph.find_path, **sent, algorithm="all")
     return visit.page(
         "path.html",
         400 if error else 200,
         source=source,
         target=target,
+        steps=steps,
+        steps_offered=STEPS_OFFERED,
         found=answer,
         graph=_ways(visit, answer["paths"]) if answer and answer["paths"] else None,
         **types(visit),
@@ -141,7 +202,10 @@ def _graph(visit: Visit, snapshot: Json, kept: Mapping[str, Any] | None = None) 
     def onward(entity: str) -> str:
         return visit.url("/people/picture", **(kept or {}), around=[*opened, entity][-graph.AROUND_LIMIT :])
 
-    return Graph(snapshot["nodes"], snapshot["edges"], names, opened, (), onward)
+    ends = {edge[end] for edge in snapshot["edges"] for end in ("from", "to")} | set(opened)
+    alone = [node for node in snapshot["nodes"] if node["id"] not in ends] if ends else []
+    drawn = [node for node in snapshot["nodes"] if node not in alone]
+    return Graph(drawn, alone, snapshot["edges"], names, opened, (), onward)
 
 
 def _ways(visit: Visit, paths: Sequence[Json]) -> Graph:
@@ -188,12 +252,15 @@ def types(visit: Visit) -> dict[str, Any]:
     listed = visit.perform(entities.list_types)
     shown = "display_name" if visit.language == "ja" else "name"
     named = {kind: {type_["name"]: type_[shown] for type_ in listed[kind]} for kind in ("entity_types", "relation_types")}
+    relations = named["relation_types"]
     used = {kind: [type_ for type_ in listed[kind] if type_["used"]] for kind in named}
     return {
         "types": used["entity_types"],
         "type_names": named["entity_types"],
         "relation_types": used["relation_types"],
-        "relation_names": named["relation_types"],
+        "relation_names": {
+            name: visit.words(f"relation_{name}") if f"relation_{name}" in WORDS else shown for name, shown in relations.items()
+        },
     }
 
 

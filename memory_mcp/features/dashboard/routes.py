@@ -15,6 +15,7 @@ from memory_mcp.features.dashboard import (
     chat,
     configuration,
     consent,
+    find,
     front,
     imports,
     memories,
@@ -24,7 +25,7 @@ from memory_mcp.features.dashboard import (
     today,
     tokens,
 )
-from memory_mcp.features.dashboard.frame import STATIC_FILES, Room, address_of, room
+from memory_mcp.features.dashboard.frame import STATIC_FILES, Room, Visit, address_of, room
 from memory_mcp.server.oauth.resource import AUTHORIZE
 from memory_mcp.server.sessions import DASHBOARD, SIGN_IN, STATIC
 
@@ -32,6 +33,7 @@ from memory_mcp.server.sessions import DASHBOARD, SIGN_IN, STATIC
 _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "": (front.personas, None),
     "/sign-out": (None, front.sign_out),
+    "/find": (find.overview, None),
     "/today": (today.overview, None),
     "/today/decide": (today.decide, None),
     "/today/merge": (None, today.merge),
@@ -39,6 +41,7 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/ask": (ask.question, None),
     "/ask/save": (None, ask.save),
     "/ask/context": (ask.context, None),
+    "/ask/seen": (ask.seen, None),
     "/ask/figures": (ask.figures, None),
     "/memories": (memories.listing, None),
     "/memories/forget": (None, memories.forget_selected),
@@ -58,6 +61,9 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/people/statistics": (people.statistics, None),
     "/people/twice": (people.twice, None),
     "/people/merge": (None, people.merge),
+    "/people/add": (None, people.add),
+    "/people/change": (None, people.change),
+    "/people/relate": (None, people.relate),
     "/chat": (chat.listing, None),
     "/chat/one": (chat.one, None),
     "/chat/say": (None, chat.say),
@@ -110,7 +116,7 @@ def _routes() -> list[BaseRoute]:
     for path, (show, act) in _ROOMS.items():
         routes += [Route(f"{DASHBOARD}{path}", room(show), methods=["GET"])] if show else []
         routes += [Route(f"{DASHBOARD}{path}", room(act, takes_file=_WITH_FILE.get(path)), methods=["POST"])] if act else []
-    return [*routes, Route(f"{DASHBOARD}/{{rest:path}}", room(front.nowhere))]
+    return [*routes, Route(f"{DASHBOARD}/{{rest:path}}", room(Visit.nowhere))]
 
 
 ROUTES = _routes()

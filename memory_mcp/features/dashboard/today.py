@@ -7,18 +7,25 @@ from memory_mcp.server.actions import browse, context, organize, upkeep
 from memory_mcp.server.operation import Json
 from memory_mcp.server.status import readiness
 
-LATEST = 8
+# Summaries are among the latest, too, and left out.
+LATEST, LATEST_WITH_SUMMARIES = 8, 16
+DAYS = 30
 OF_EACH = 5
 OF_UPCOMING = 10
 
 
 def overview(visit: Visit) -> Response:
     """Show the first room."""
+    latest = visit.perform(browse.list_memories, limit=LATEST_WITH_SUMMARIES)["memories"]
+    days = visit.perform(browse.memories_per_day, days=DAYS)["days"]
+    upcoming = visit.perform(context.list_upcoming, limit=OF_UPCOMING)["memories"]
     return visit.page(
         "today.html",
         known=visit.perform(context.get_context),
-        upcoming=visit.perform(context.list_upcoming, limit=OF_UPCOMING)["memories"],
-        latest=visit.perform(browse.list_memories, limit=LATEST)["memories"],
+        today=visit.call.now.astimezone(visit.call.settings.zone).date().isoformat(),
+        upcoming=sorted(upcoming, key=lambda memory: memory.get("upcoming_on", "")),
+        latest=[memory for memory in latest if memory["kind"] != "summary"][:LATEST],
+        days=[(day["day"], day["memories"]) for day in days],
         ready=readiness(visit.call.runtime, visit.admission),
         backup=_newest_backup(visit),
     )

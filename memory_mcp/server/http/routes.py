@@ -17,9 +17,7 @@ from memory_mcp.server.actions import (
     browse,
     configuration,
     context,
-    conversations,
     entities,
-    experience,
     graph,
     imports,
     memories,
@@ -92,8 +90,8 @@ OPERATIONS = (
     *(
         action
         for action in operations_of(
-            *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges, experience),
-            *(conversations, tokens, configuration, records, private_data),
+            *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges),
+            *(tokens, configuration, records, private_data),
         )
         if action.route is not None
     ),

@@ -22,7 +22,7 @@ from starlette.concurrency import run_in_threadpool
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput, MemoryMCPError, StoreError
 from memory_mcp.server import call_record
-from memory_mcp.server.actions import compat, context, experience, graph, memories, merges, organize, upkeep
+from memory_mcp.server.actions import compat, context, graph, memories, merges, organize, upkeep
 from memory_mcp.server.answer_text import answer_text
 from memory_mcp.server.arguments import Arguments, tool_schema
 from memory_mcp.server.call import Call, current_call
@@ -37,7 +37,6 @@ _OWN: Mapping[str, tuple[Operation, ...]] = {
     "upkeep": (memories.explain_recall, upkeep.history, upkeep.restore_version, upkeep.purge_memories, organize.organize),
     "compat": operations_of(compat),
     "graph": (graph.entity_neighbors, graph.find_path, graph.graph_snapshot, graph.relate, graph.unrelate, merges.merge_entities),
-    "experience": (experience.advise, experience.report, experience.judge),
 }
 _BROUGHT: list[Mapping[str, Sequence[Operation]]] = [feature.toolsets for feature in features()]
 # The tools of each toolset, in the order in which clients list them.

@@ -49,7 +49,7 @@ function showGraph(cy, { nodes, edges, opened = [], path = [] }) {
   const few = edges.length <= LABELED ? "few named" : "";
   const shown = {
     nodes: nodes.map((node, index) => ({
-      data: { id: node.id, label: shortened(node.label), color: node.color, size: size(node) },
+      data: { id: node.id, label: shortened(node.label), color: legible(node.color, cy.container()), size: size(node) },
       position: places.get(node.id),
       classes: [opened.includes(node.id) ? "opened" : "", index >= NAMED ? "minor unnamed" : ""].join(" "),
     })),
@@ -71,6 +71,15 @@ function showGraph(cy, { nodes, edges, opened = [], path = [] }) {
     cy.layout({ name: "preset", positions: (node) => places.get(node.id()), animate: true, animationDuration: 400, fit: false }).run();
   }
   fitPicture(cy);
+}
+
+// A dark color on a dark page is lifted, so that it is seen.
+function legible(color, container) {
+  const light = (channels) => channels[0] * 0.299 + channels[1] * 0.587 + channels[2] * 0.114;
+  const channels = (color.match(/^#(..)(..)(..)$/) || []).slice(1).map((part) => parseInt(part, 16));
+  const ground = (getComputedStyle(container).backgroundColor.match(/[\d.]+/g) || [255, 255, 255]).map(Number);
+  if (channels.length < 3 || light(ground) > 100 || light(channels) > 110) return color;
+  return `#${channels.map((channel) => Math.round(channel + (255 - channel) * 0.45).toString(16).padStart(2, "0")).join("")}`;
 }
 
 const shortened = (name) => ([...name].length > LONGEST ? `${[...name].slice(0, LONGEST - 1).join("")}…` : name);

@@ -18,6 +18,7 @@ from memory_mcp.encoders.model_families import own_name, ranking_of
 from memory_mcp.encoders.models import Embedder, Models, Replacement, Vectors
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.features.experience.settings import Advising
 from memory_mcp.language.tokens import is_grammar, normalise, query_tokens
 from memory_mcp.personas.names import key_in, pool_of
 from memory_mcp.personas.registry import Persona
@@ -127,7 +128,7 @@ def _match(
 
 
 def _least(settings: Settings, model: str | None) -> dict[str, float]:
-    limits = settings.experience.similar_from
+    limits = settings.of(Advising).similar_from
     named = next((least for name, least in limits.items() if model and own_name(name) == own_name(model)), None)
     of_model = named if named is not None else ranking_of(model or "").same_task
     return {"meaning": of_model, BY_WORDS: limits.get(BY_WORDS, LEAST_BY_WORDS)}

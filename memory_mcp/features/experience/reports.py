@@ -12,7 +12,7 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Feedback, Outcome, Verdict
-from memory_mcp.experience.matches import Match, word_similarity
+from memory_mcp.features.experience.matches import Match, word_similarity
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.pipeline import remember_many

@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.experience.matches import Match
+from memory_mcp.features.experience.matches import Match
+from memory_mcp.features.experience.settings import Advising
 from memory_mcp.language.budget import cut_to_tokens, estimate_tokens
 from memory_mcp.store.feedback import Counts
 
@@ -86,7 +87,7 @@ def is_superseded(match: Match) -> bool:
 
 
 def _is_advised(match: Match, settings: Settings) -> bool:
-    return not match.experience.is_pitfall and match.counts.rate >= settings.experience.success_from and not is_superseded(match)
+    return not match.experience.is_pitfall and match.counts.rate >= settings.of(Advising).success_from and not is_superseded(match)
 
 
 def _danger(match: Match, settings: Settings, now: datetime) -> float:
@@ -96,7 +97,7 @@ def _danger(match: Match, settings: Settings, now: datetime) -> float:
 
 def _recency(match: Match, settings: Settings, now: datetime) -> float:
     last = match.counts.last_tried or match.memory.updated_at
-    return math.exp2(-max((now - last) / _DAY, 0.0) / settings.experience.half_life_days)
+    return math.exp2(-max((now - last) / _DAY, 0.0) / settings.of(Advising).half_life_days)
 
 
 def _tried_view(match: Match, settings: Settings, now: datetime) -> dict[str, Any]:

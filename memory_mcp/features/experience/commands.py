@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from memory_mcp.cli.feature import Commands
 from memory_mcp.cli.japanese import named_counts, tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, memories_in_words, print_json
 from memory_mcp.domain import JUDGEMENTS
@@ -84,3 +85,6 @@ def _show_own(weights: Mapping[str, float]) -> None:
 
 def _percent(answer: Mapping[str, Any], name: str) -> str:
     return f" ({answer[name]:.0%})" if name in answer else ""
+
+
+COMMANDS = Commands(data=(figures, weights))
