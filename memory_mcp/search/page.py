@@ -109,7 +109,7 @@ def _of_model(settings: Settings, name: str, otherwise: float = 0.0) -> float:
 def read_best(stores: Stores, order: Order, floor: Floor, *, is_whole: bool) -> Best:
     """The memories that may be shown, or the whole pool, which only a cross-encoder needs: first as many as are shown, then others,
     if some say the same."""
-    best, keys, count = Best(), order.scored.candidates.keys, order.scored.asked.question.top_k
+    best, keys, count = Best(), order.scored.candidates.keys, order.scored.parsed.question.top_k
     wanted = order.pool if is_whole else floor.passing(order.scored, order.pool)[: count + SPARE_FOR_REPEATED]
     for some in (wanted,) if is_whole else (wanted[:count], wanted[count:]):
         time_limit.check()
@@ -121,10 +121,10 @@ def read_best(stores: Stores, order: Order, floor: Floor, *, is_whole: bool) -> 
 
 
 def _read_from(stores: Stores, number: int, order: Order, rows: Sequence[int], best: Best) -> None:
-    candidates, asked, pool = order.scored.candidates, order.scored.asked, stores.pool(number)
+    candidates, parsed, pool = order.scored.candidates, order.scored.parsed, stores.pool(number)
     by_id = {candidates.keys[row][1]: row for row in rows if candidates.keys[row][0] == number}
     with stores[number].database.read_briefly() as connection:
-        found, confirmed = confirmed_memories(connection, list(by_id), asked.now)
+        found, confirmed = confirmed_memories(connection, list(by_id), parsed.now)
         current = {memory_id: memory for memory_id, memory in found.items() if not (memory.deleted_at or memory.superseded_by)}
         said = {memory_id: statement_of(memory) for memory_id, memory in current.items()}
         if len(set(said.values())) < len(said):  # 「今日は走った」 of another day is another statement
@@ -132,7 +132,7 @@ def _read_from(stores: Stores, number: int, order: Order, rows: Sequence[int], b
             said |= {memory_id: (said[memory_id][0], tuple(named)) for memory_id, named in times.items()}
         nearest = [chunk for row in by_id.values() if (chunk := candidates.chunks[row]) is not None]
         spans = chunks.spans(connection, nearest) if nearest else {}
-        newer = _newer(connection, list(current), stores.question(number, asked.question, asked.now).filters)
+        newer = _newer(connection, list(current), stores.question(number, parsed.question, parsed.now).filters)
     for memory_id, memory in current.items():
         row = by_id[memory_id]
         best.memories[row], best.statements[row] = in_pool(pool, memory), said[memory_id]

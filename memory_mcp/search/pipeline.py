@@ -21,7 +21,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import Assistants, Candidates, Search, from_sources, joined, near_in_graph, with_associated
 from memory_mcp.search.meaning import Meaning, meaning_of
 from memory_mcp.search.page import SPARE_FOR_REPEATED, Best, Floor, distinct, floor_for, read_best, with_newer, within_budget
-from memory_mcp.search.question import Asked, asked_by
+from memory_mcp.search.question import ParsedQuestion, parsed_question
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
 from memory_mcp.search.signals import Order, in_order, why
 from memory_mcp.search.stores import NO_POOLS, Pools, Stores, in_pool, on_one_scale, without_vectors
@@ -51,20 +51,20 @@ def recall(
     stores = Stores(persona, pools)
     if question.keys:
         return stores.answered(_by_keys(stores, question))
-    asked = asked_by(question, now, settings)
-    if asked.is_for_latest:
-        return stores.answered(_latest(stores, asked))
+    parsed = parsed_question(question, now, settings)
+    if parsed.is_for_latest:
+        return stores.answered(_latest(stores, parsed))
     with on_behalf_of(persona.name):
-        found = stores.each(lambda number: _search(stores, number, asked, models, indexes))
+        found = stores.each(lambda number: _search(stores, number, parsed, models, indexes))
         lead = _lead(found)
-        order = _ordered(stores, found, lead, asked)
-        best = read_best(stores, order, floor_for(settings, models, lead.meaning, reranked=False), is_whole=_may_rerank(asked, models))
+        order = _ordered(stores, found, lead, parsed)
+        best = read_best(stores, order, floor_for(settings, models, lead.meaning, reranked=False), is_whole=_may_rerank(parsed, models))
         reranked = _reranked(order, best, models, deadline)
         if reranked.done:
             order = order.sorted_again(reranked.candidates)
         floor = floor_for(settings, models, lead.meaning, reranked=reranked.done)
         page = _page(stores, found, lead, order, best, floor, reranked)
-        return stores.answered(with_newer(page, best.newer, asked.question))
+        return stores.answered(with_newer(page, best.newer, parsed.question))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +85,20 @@ class _Found:
 # Reading: the candidates of one store, with the memories that the graph associates with the best of them.
 
 
-def _search(stores: Stores, number: int, asked: Asked, models: Models, indexes: IndexCache | None) -> _Found:
-    persona, question = stores[number], stores.question(number, asked.question, asked.now)
+def _search(stores: Stores, number: int, parsed: ParsedQuestion, models: Models, indexes: IndexCache | None) -> _Found:
+    persona, question = stores[number], stores.question(number, parsed.question, parsed.now)
     meaning = meaning_of(persona, question, models, indexes)
     named, by_meaning = _entities(persona, question, models) if question.mode == "graph" else (None, EntitiesByMeaning())
     with persona.database.read_briefly() as connection:
-        search = Search(number, persona, connection, question, asked, meaning)
+        search = Search(number, persona, connection, question, parsed, meaning)
         if named is None:
             candidates = from_sources(search)
         else:
             candidates = near_in_graph(
-                search, named, by_meaning, lambda: in_order(from_sources(search), asked, meaning, in_small_store=False).leading
+                search, named, by_meaning, lambda: in_order(from_sources(search), parsed, meaning, in_small_store=False).leading
             )
         in_small_store = len(candidates) < bm25_index.FEW_ROWS and bm25_index.is_small(connection)
-        order = in_order(candidates, asked, meaning, in_small_store=in_small_store)
+        order = in_order(candidates, parsed, meaning, in_small_store=in_small_store)
         evidence = _associated(search, order, named)
         if evidence.memories:
             candidates = with_associated(search, candidates, evidence)
@@ -118,7 +118,7 @@ def _entities(persona: Persona, question: Question, models: Models) -> tuple[Que
 
 def _associated(search: Search, order: Order, named: QueryEntities | None) -> GraphEvidence:
     """What the graph associates with the best candidates, and what it states of the entities that the query names."""
-    question, fusion = search.question, search.asked.settings.fusion
+    question, fusion = search.question, search.parsed.settings.fusion
     weight = fusion.graph_weight_dense if search.meaning.index else fusion.graph_weight
     is_by_meaning_alone = question.mode == "semantic" and search.meaning.index is not None
     leads_on = bool(weight) and question.mode not in NOT_RERANKED and not is_by_meaning_alone
@@ -136,34 +136,34 @@ def _associated(search: Search, order: Order, named: QueryEntities | None) -> Gr
 
 def _missing(search: Search, candidates: Candidates) -> tuple[str, ...]:
     """The words of the question that the store lacks, and those for dates of which it has nothing."""
-    question, asked = search.question, search.asked
+    question, parsed = search.question, search.parsed
     # Where expired memories can't be moved to the trash, their words are still in the index.
-    is_told = not asked.time.is_vague and not question.filters.unexpired_at
-    missing = unmatched(search.connection, asked.time.informative, search.in_other_scripts) if is_told else ()
-    is_of_dates = bool(asked.time.dates) and question.mode != "graph" and not question.filters
+    is_told = not parsed.time.is_vague and not question.filters.unexpired_at
+    missing = unmatched(search.connection, parsed.time.informative, search.in_other_scripts) if is_told else ()
+    is_of_dates = bool(parsed.time.dates) and question.mode != "graph" and not question.filters
     if is_of_dates and not candidates.dates.any():
-        return (*unmatched_dates(search.connection, asked.time.date_words), *missing)
+        return (*unmatched_dates(search.connection, parsed.time.date_words), *missing)
     return missing
 
 
 # Ordering: the candidates of all stores in one table.
 
 
-def _ordered(stores: Stores, found: Mapping[int, _Found], lead: _Found, asked: Asked) -> Order:
+def _ordered(stores: Stores, found: Mapping[int, _Found], lead: _Found, parsed: ParsedQuestion) -> Order:
     if lead.order and len(found) == 1:
         return lead.order
     are_small = all(each.in_small_store for each in found.values())
-    return in_order(_together(stores, found, lead, asked), asked, lead.meaning, in_small_store=are_small)
+    return in_order(_together(stores, found, lead, parsed), parsed, lead.meaning, in_small_store=are_small)
 
 
-def _together(stores: Stores, found: Mapping[int, _Found], lead: _Found, asked: Asked) -> Candidates:
+def _together(stores: Stores, found: Mapping[int, _Found], lead: _Found, parsed: ParsedQuestion) -> Candidates:
     parts = {
         number: each.candidates if each.meaning.generation == lead.meaning.generation else without_vectors(each.candidates)
         for number, each in found.items()
     }
     if len(parts) > 1:
         beside_vectors = any(each.meaning.index is not None for each in found.values())
-        parts = on_one_scale(stores, parts, asked.terms(beside_vectors=beside_vectors).tokens)
+        parts = on_one_scale(stores, parts, parsed.terms(beside_vectors=beside_vectors).tokens)
     return joined(list(parts.values()))
 
 
@@ -177,25 +177,25 @@ def _lead(found: Mapping[int, _Found]) -> _Found:
 # Answering: what is read of the best, and what of that is shown.
 
 
-def _may_rerank(asked: Asked, models: Models) -> bool:
-    return models.reranker is not None and asked.question.mode not in NOT_RERANKED
+def _may_rerank(parsed: ParsedQuestion, models: Models) -> bool:
+    return models.reranker is not None and parsed.question.mode not in NOT_RERANKED
 
 
 def _reranked(order: Order, best: Best, models: Models, deadline: float | None) -> Reranked:
     """The candidates with the signal of the cross-encoder, unless the mode has another order."""
     time_limit.check()
-    asked = order.scored.asked
-    if asked.question.mode in NOT_RERANKED:
+    parsed = order.scored.parsed
+    if parsed.question.mode in NOT_RERANKED:
         return Reranked(order.scored.candidates)
     if models.reranker is None:
         state = models.reranker_state.state
         return Reranked(order.scored.candidates, skipped=None if state == "off" else f"reranker_{state}")
 
     def passage_of(row: int) -> str:
-        return passage(best.memories[row], lambda _: best.part(row, asked.shown_words))
+        return passage(best.memories[row], lambda _: best.part(row, parsed.shown_words))
 
     def part_of(row: int) -> str:
-        return part(best.memories[row], asked.shown_words, best.part(row, asked.shown_words))
+        return part(best.memories[row], parsed.shown_words, best.part(row, parsed.shown_words))
 
     return rerank(order.scored, [row for row in order.pool if row not in best.gone], passage_of, part_of, models.reranker, deadline)
 
@@ -203,15 +203,15 @@ def _reranked(order: Order, best: Best, models: Models, deadline: float | None) 
 def _page(
     stores: Stores, found: Mapping[int, _Found], lead: _Found, order: Order, best: Best, floor: Floor, reranked: Reranked
 ) -> Recalled:
-    asked, meaning = order.scored.asked, lead.meaning
-    question = asked.question
+    parsed, meaning = order.scored.parsed, lead.meaning
+    question = parsed.question
     pool = [row for row in order.pool if row not in best.gone]
     passing = floor.passing(order.scored, pool)
     rows, repeated = distinct(passing, best.statements, question.top_k)
     shown = [
         (best.memories[row], float(order.scored.score[row]), reasons) for row, reasons in zip(rows, why(order.scored, rows), strict=True)
     ]
-    words = asked.shown_words if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else ()
+    words = parsed.shown_words if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else ()
     by_key = {best.memories[row].key: row for row in rows}
     relations = tuple(line for number, each in found.items() for line in _of_pool(stores.pool(number), each.relations))
     hits = within_budget(
@@ -289,13 +289,13 @@ def _by_keys(stores: Stores, question: Question) -> Recalled:
     return Recalled(named, "keys", False, (), 0, more=len(present) - len(hits), missing=missing)
 
 
-def _latest(stores: Stores, asked: Asked) -> Recalled:
+def _latest(stores: Stores, parsed: ParsedQuestion) -> Recalled:
     """The latest memories that pass the filters; for a question such as 「最近何があった？」 first what people said, then what an assistant said."""
-    people_first = asked.time.is_vague and asked.people_first
-    count = asked.question.top_k + 1
+    people_first = parsed.time.is_vague and parsed.people_first
+    count = parsed.question.top_k + 1
 
     def read(number: int) -> list[Memory]:
-        filters = stores.question(number, asked.question, asked.now).filters
+        filters = stores.question(number, parsed.question, parsed.now).filters
         with stores[number].database.read_briefly() as connection:
             return memories.recent(connection, filters, 2 * (count + SPARE_FOR_REPEATED) if people_first else count)
 
@@ -304,7 +304,7 @@ def _latest(stores: Stores, asked: Asked) -> Recalled:
     if people_first:
         assistants = Assistants(stores[0])
         found.sort(key=lambda entry: assistants.wrote(entry[1]))
-    shown = [(in_pool(pool, memory), 1.0, {"recent": True}) for pool, memory in found[: asked.question.top_k]]
-    hits = within_budget(shown, asked.question.detail, asked.question.max_tokens)
+    shown = [(in_pool(pool, memory), 1.0, {"recent": True}) for pool, memory in found[: parsed.question.top_k]]
+    hits = within_budget(shown, parsed.question.detail, parsed.question.max_tokens)
     named = tuple(replace(hit, pool=pool) for hit, (pool, _) in zip(hits, found, strict=False))
     return Recalled(named, "recent", False, (), 0, more=len(found[:count]) - len(hits))

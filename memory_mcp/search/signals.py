@@ -19,7 +19,7 @@ from memory_mcp import time_limit
 from memory_mcp.config.settings import Fusion, Settings
 from memory_mcp.search.candidates import Candidates, Column, Flags
 from memory_mcp.search.meaning import Meaning
-from memory_mcp.search.question import Asked
+from memory_mcp.search.question import ParsedQuestion
 from memory_mcp.store import properties
 from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.timestamps import from_text
@@ -55,7 +55,7 @@ class Scored:
     """
 
     candidates: Candidates
-    asked: Asked
+    parsed: ParsedQuestion
     meaning: float
     are_apart: bool
     score: Column
@@ -65,7 +65,7 @@ class Scored:
 
     @property
     def fusion(self) -> Fusion:
-        return self.asked.settings.fusion
+        return self.parsed.settings.fusion
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Order:
 
     @property
     def _pool_size(self) -> int:
-        return self.scored.asked.question.top_k * POOL_FACTOR
+        return self.scored.parsed.question.top_k * POOL_FACTOR
 
     @property
     def pool(self) -> Sequence[int]:
@@ -106,28 +106,28 @@ class Order:
 
     def sorted_again(self, candidates: Candidates) -> "Order":
         """The order with another signal of the candidates in the pool."""
-        again = scored(candidates, self.scored.asked, dense_weight=self.scored.meaning, are_apart=self.scored.are_apart)
+        again = scored(candidates, self.scored.parsed, dense_weight=self.scored.meaning, are_apart=self.scored.are_apart)
         return Order(again, [*ordered(again, self.pool), *self.rest])
 
 
-def in_order(candidates: Candidates, asked: Asked, meaning: Meaning, *, in_small_store: bool) -> Order:
+def in_order(candidates: Candidates, parsed: ParsedQuestion, meaning: Meaning, *, in_small_store: bool) -> Order:
     """The hits among the candidates, by the sum of all signals."""
     time_limit.check()
-    weight = meaning.weight if asked.settings.fusion.dense_weight is None else asked.settings.fusion.dense_weight
-    by_meaning_alone = asked.question.mode == "semantic"
-    result = scored(candidates, asked, dense_weight=1.0 if by_meaning_alone else weight, are_apart=meaning.centers is not None)
+    weight = meaning.weight if parsed.settings.fusion.dense_weight is None else parsed.settings.fusion.dense_weight
+    by_meaning_alone = parsed.question.mode == "semantic"
+    result = scored(candidates, parsed, dense_weight=1.0 if by_meaning_alone else weight, are_apart=meaning.centers is not None)
     hits = supported(result, in_small_store=in_small_store)
     return Order(result, ordered(result, np.flatnonzero(hits).tolist()))
 
 
 @spanned("fuse")
-def scored(candidates: Candidates, asked: Asked, *, dense_weight: float, are_apart: bool) -> Scored:
+def scored(candidates: Candidates, parsed: ParsedQuestion, *, dense_weight: float, are_apart: bool) -> Scored:
     """The candidates with their scores."""
-    fusion = asked.settings.fusion
+    fusion = parsed.settings.fusion
     role = np.where(candidates.is_assistants, fusion.assistant_weight, 1.0)
     shares = candidates.lexical / (float((candidates.lexical * role).max(initial=0.0)) or 1.0)
     weight = dense_weight if candidates.has_vectors else 0.0
-    result = Scored(candidates, asked, weight, are_apart, np.zeros(len(candidates)), shares)
+    result = Scored(candidates, parsed, weight, are_apart, np.zeros(len(candidates)), shares)
     for signal in SIGNALS:
         if weight := signal.weight(result):
             values = signal.values(result)
@@ -139,8 +139,10 @@ def scored(candidates: Candidates, asked: Asked, *, dense_weight: float, are_apa
 def ordered(scored: Scored, rows: Iterable[int]) -> list[int]:
     """These rows, best first: by their scores; of equals those of a named date, then the one that was told later. For a question
     for the latest, or for what is to come, by their times."""
-    if scored.asked.question.mode == "recent":
-        return sorted(rows, key=_nearest_time(scored)) if scored.asked.time.looks_ahead else sorted(rows, key=_latest(scored), reverse=True)
+    if scored.parsed.question.mode == "recent":
+        return (
+            sorted(rows, key=_nearest_time(scored)) if scored.parsed.time.looks_ahead else sorted(rows, key=_latest(scored), reverse=True)
+        )
     score, dates, origins = scored.score.tolist(), scored.candidates.dates.tolist(), scored.candidates.origins
     return sorted(rows, key=lambda row: (score[row], dates[row], origins[row].told_at), reverse=True)
 
@@ -154,7 +156,7 @@ def supported(scored: Scored, *, in_small_store: bool) -> Flags:
     near, and none is left out. A turn that answers one that is a hit is one, too.
     """
     candidates = scored.candidates
-    if scored.asked.are_all_hits or (candidates.has_vectors and not scored.are_apart):
+    if scored.parsed.are_all_hits or (candidates.has_vectors and not scored.are_apart):
         return np.ones(len(candidates), bool)
     words = candidates.lexical
     least = 0.0 if in_small_store else LEAST_WORDS * float(words.max(initial=0.0))
@@ -221,7 +223,7 @@ def _session_shares(scored: Scored) -> Column:
 def _recency(scored: Scored) -> Column:
     """What the time at which it was told adds: from nothing before the time that is asked for to `RECENT_WEIGHT` − 1 times as much
     at its end."""
-    recent = scored.asked.time.dates[0]
+    recent = scored.parsed.time.dates[0]
     ages = [(from_text(origin.told_at) - recent.start) / (recent.end - recent.start) for origin in scored.candidates.origins]
     return scored.score * (RECENT_WEIGHT ** np.clip(np.array(ages, np.float64), 0.0, 1.0) - 1)
 
@@ -278,7 +280,7 @@ def _part(scored: Scored, name: str) -> Column:
 
 
 def _graph_weight(scored: Scored) -> float:
-    if scored.asked.question.mode == "graph":
+    if scored.parsed.question.mode == "graph":
         return NEARNESS_WEIGHT
     return scored.fusion.graph_weight_dense if scored.candidates.has_vectors else scored.fusion.graph_weight
 
@@ -293,7 +295,7 @@ def _latest(scored: Scored) -> Callable[[int], Any]:
 def _nearest_time(scored: Scored) -> Callable[[int], Any]:
     """Sorts by the first of a memory's times that is to come, of those under way the shortest first; those that only name a longer
     time last."""
-    candidates, start = scored.candidates, min((since for since, _ in scored.asked.spans), default="")
+    candidates, start = scored.candidates, min((since for since, _ in scored.parsed.spans), default="")
 
     def nearest(row: int) -> tuple[float, str, timedelta, Any]:
         times = [(max(time, start), from_text(end) - from_text(time)) for time, end in candidates.times[row] if end > start]
@@ -323,14 +325,14 @@ SIGNALS: tuple[Signal, ...] = (
     ),
     Signal(
         "dates",
-        lambda scored: 0.0 if scored.asked.time.is_recent else scored.fusion.date_boost,
+        lambda scored: 0.0 if scored.parsed.time.is_recent else scored.fusion.date_boost,
         lambda scored: scored.candidates.dates,
         ("date", lambda scored: scored.candidates.dates > 0),
     ),
-    Signal("recency", lambda scored: float(scored.asked.time.is_recent), _recency),
+    Signal("recency", lambda scored: float(scored.parsed.time.is_recent), _recency),
     Signal(
         "freshness",
-        lambda scored: scored.asked.settings.decay.weight,
+        lambda scored: scored.parsed.settings.decay.weight,
         lambda scored: scored.candidates.retention,
         ("freshness", _if_any(lambda scored: _part(scored, "freshness"))),
     ),

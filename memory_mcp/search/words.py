@@ -15,7 +15,7 @@ from memory_mcp.language.sound import in_hiragana
 from memory_mcp.language.spelling import Spelling, other_spellings, to_hiragana, to_katakana
 from memory_mcp.language.synonyms import Synonyms, phrase_as_written
 from memory_mcp.language.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, query_tokens, tokens
-from memory_mcp.search.question import EMPTY_JAPANESE, VAGUE_ENGLISH
+from memory_mcp.search.question import VAGUE_ENGLISH, VAGUE_JAPANESE
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
 from memory_mcp.store.lexical.stored_words import LATIN, StoredWords, held
 from memory_mcp.tracing import spanned
@@ -204,7 +204,7 @@ _KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"(?<![{HIRAGANA}])[{HIRAGA
 _WRITTEN_DATE = re.compile(r"\d{4}|\d月|月\d|[a-z]{3} \d|\d [a-z]{3}")
 # What asks or relates, and says nothing of what is asked for.
 _ASKING = re.compile(
-    rf"何[{HAN}]{{0,20}}|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[今次特主]{_NO_KANJI}|{EMPTY_JAPANESE}"
+    rf"何[{HAN}]{{0,20}}|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[今次特主]{_NO_KANJI}|{VAGUE_JAPANESE}"
 )
 _ASKING_ENGLISH = VAGUE_ENGLISH.union(lexicon.words("en", "relating"))
 
