@@ -1,7 +1,7 @@
-"""The memories that may become hits, a row each, with what their sources and the store know of them: columns that the signals of an
-answer read.
+"""The memories that may become hits, as a table: a row for each, and a column for everything that the signals of an answer read.
 
-Nothing is scored here. The database is read in one snapshot."""
+Nothing is scored here. The database is read in one snapshot.
+"""
 
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -106,12 +106,12 @@ def _of_model(settings: Settings, name: str, otherwise: float = 0.0) -> float:
     return floors.get(name, next((least for model, least in floors.items() if own_name(model) == own_name(name)), otherwise))
 
 
-def read_best(stores: Stores, order: Order, floor: Floor, *, is_whole: bool) -> Best:
+def read_best(stores: Stores, order: Order, floor: Floor, *, with_whole_pool: bool) -> Best:
     """The memories that may be shown, or the whole pool, which only a cross-encoder needs: first as many as are shown, then others,
     if some say the same."""
     best, keys, count = Best(), order.scored.candidates.keys, order.scored.parsed.question.top_k
-    wanted = order.pool if is_whole else floor.passing(order.scored, order.pool)[: count + SPARE_FOR_REPEATED]
-    for some in (wanted,) if is_whole else (wanted[:count], wanted[count:]):
+    wanted = order.pool if with_whole_pool else floor.passing(order.scored, order.pool)[: count + SPARE_FOR_REPEATED]
+    for some in (wanted,) if with_whole_pool else (wanted[:count], wanted[count:]):
         time_limit.check()
         stores.each(lambda number, some=some: _read_from(stores, number, order, some, best), {keys[row][0] for row in some})  # type: ignore[misc]
         best.gone.update(row for row in some if row not in best.memories)
