@@ -54,36 +54,38 @@ _NO_OPINION = (0.0, "")
 
 @dataclass(frozen=True)
 class Candidates:
-    """A row for each memory. Columns of values have NaN where a value is not known.
-
-    `lexical` is a BM25 score, comparable only within one search. `dense` is a cosine: that of the nearest of `chunks`, or, if the
-    memory's own questions are more similar, between the two. `nearness` is the same without what all memories share, and with a
-    part of the previous turn. `is_foreign`: it is nearer to texts of another language than the query's. `asks`: how far it only asks something, from 0 to 1. `times` are those that a
-    text names; `dates`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names another.
-    `is_named`: the query names its speaker; `is_assistants`: an assistant said it, and counts less. `graph` is its share of the
-    best association, `is_certain`: that alone makes it a hit. `retention` and `judged` are what use and judgements say of it,
-    `verdicts` the judgement that stands against it. `answers`: turn → the turn before it, where that asks something. `rerank` is
-    the score of a cross-encoder, `reranked` how far above what else it read that puts it.
-    """
+    """A row for each memory. NaN stands for a value that is not known."""
 
     keys: Sequence[Key]
     origins: Sequence[Origin]
+    # The BM25 score, comparable only within one search.
     lexical: Column
+    # The cosine of the nearest of the `chunks`, or, if the memory's own questions are more similar, between the two; and `nearness`, the same
+    # without what all memories share, and with a part of the previous turn.
     dense: Column
     nearness: Column
     chunks: Sequence[int | None]
+    # It is nearer to texts of another language than the question's.
     is_foreign: Flags
+    # How far it is only a question, from 0 to 1.
     asks: Column
+    # The times that its text names.
     times: Sequence[Times]
+    # 1 if it is of a date in the question, .5 if its text names another date, and only its day in the timeline is that.
     dates: Column
+    # The question names its speaker; an assistant said it, and it counts less.
     is_named: Flags
     is_assistants: Flags
+    # What the graph associates with the best candidates: its share of the strongest association, and whether that alone makes it a hit.
     graph: Column
     is_certain: Flags
+    # What use and judgements say of it, and the judgement that is against it.
     retention: Column
     judged: Column
     verdicts: Sequence[str]
+    # Turn → the turn before it, where that is a question.
     answers: Mapping[Key, Key]
+    # The score of a cross-encoder, and how far above all that it read that is.
     rerank: Column
     reranked: Column
 
@@ -366,8 +368,8 @@ def _is_day_under_way(moment: str, start: str, end: str, origin: Origin) -> bool
 
 
 class Assistants:
-    """Which lines of a persona's memories are an assistant's: by the role that is stored, or by the name of their source. A persona's own lines
-    are its own, whatever it is called."""
+    """Which lines of a persona's memories are an assistant's: by the role that is stored, or by the name of their source. A persona's own
+    lines are its own, whatever it is called."""
 
     def __init__(self, persona: Persona) -> None:
         self._persona = persona

@@ -231,7 +231,8 @@ def statement_of(memory: Memory) -> Statement:
 
 
 def with_newer(recalled: Recalled, newer: Mapping[str, Memory], question: Question) -> Recalled:
-    """The answer with what is newer than a hit, just before that hit, within the limits of the question. The hit names it in `superseded_by`."""
+    """The answer with what is newer than a hit, just before that hit, within the limits of the question. The hit names it in
+    `superseded_by`."""
     if newer.keys().isdisjoint(hit.memory.key for hit in recalled.hits):
         return recalled
     among = {hit.memory.key: hit for hit in recalled.hits}

@@ -176,7 +176,8 @@ def _together(stores: Stores, by_store: Mapping[int, _FromStore], lead: _FromSto
 
 
 def _lead(by_store: Mapping[int, _FromStore]) -> _FromStore:
-    """The first store whose vectors were searched: its model names the pipeline that ran, and the vectors of others are compared with its own."""
+    """The first store whose vectors were searched: its model names the pipeline that ran, and the vectors of others are compared with its
+    own."""
     lead = next((each for each in by_store.values() if each.meaning.index), by_store[0])
     by_meaning = next((each.by_meaning for each in by_store.values() if each.by_meaning.entities), lead.by_meaning)
     return replace(lead, by_meaning=by_meaning)

@@ -1,6 +1,7 @@
 """Which current memories are near to one that was just stored: whoever wrote it may know that one of them no longer holds.
 
-They have the rarest of its words, or a vector near to its own: that of the text as the index embeds it, so that the index finds it in the cache.
+They have the rarest of its words, or a vector near to its own: that of the text as the index embeds it, so that the index finds it in the
+cache.
 """
 
 import logging
@@ -42,8 +43,8 @@ logger = logging.getLogger(__name__)
 def related(
     persona: Persona, key: str, known: Collection[str], *, models: Models, zone: ZoneInfo, now: datetime, indexes: IndexCache | None
 ) -> list[Memory]:
-    """At most `RELATED_LIMIT` memories near to the stored one with this key, the nearest first, without those of the keys `known`; none where they can't
-    be found in time."""
+    """At most `RELATED_LIMIT` memories near to the stored one with this key, the nearest first, without those of the keys `known`; none
+    where they can't be found in time."""
     try:
         with time_limit.limited(SEARCH_SECONDS), on_behalf_of(persona.name):
             meaning = _meaning_of(persona, key, models, zone, indexes) if models.loaded and indexes else None
@@ -77,7 +78,8 @@ def _near(
 
 
 def _with_meaning(connection: apsw.Connection, meaning: Meaning, alike: float, shares: Mapping[int, float]) -> dict[int, float]:
-    """The scores of those of these memories, given with their shares of the words, that are near by words, or by a cosine of at least `alike`."""
+    """The scores of those of these memories, given with their shares of the words, that are near by words, or by a cosine of at least
+    `alike`."""
     near = similarities(connection, meaning, list(shares))
     best = max((each.nearness for each in near.values()), default=1.0)
     scores: dict[int, float] = {}
@@ -90,7 +92,8 @@ def _with_meaning(connection: apsw.Connection, meaning: Meaning, alike: float, s
 
 
 def _meaning_of(persona: Persona, key: str, models: Models, zone: ZoneInfo, indexes: IndexCache) -> tuple[Meaning, float] | None:
-    """The vector of the memory with this key with the index, and the cosine from which others are near; None where one of them is not there in time."""
+    """The vector of the memory with this key with the index, and the cosine from which others are near; None where one of them is not there
+    in time."""
     with persona.database.read_briefly() as connection:
         stored = memories.by_keys(connection, [key]).get(key)
         embedder = models.of_generation(stored_vectors.serving_generation(connection))

@@ -40,9 +40,11 @@ OTHER_LANGUAGE_SHARE = 0.7
 NEARNESS_WEIGHT = 0.5
 # The pool has so many times as many as an answer shows.
 POOL_FACTOR = 3
-# What was judged as outdated, or as misleading, keeps this share of its score: it is behind all other answers, and first where there is none.
+# What was judged as outdated, or as misleading, keeps this share of its score: it is behind all other answers, and first where there is
+# none.
 SUNK_SHARES: Mapping[str, float] = {"stale": 0.1, "hurt": 0.3}
-# The least share of the best match's words, and of its nearness, that makes a candidate a hit. The words of others of its session count half.
+# The least share of the best match's words, and of its nearness, that makes a candidate a hit. The words of others of its session count
+# half.
 LEAST_WORDS, SESSION_SUPPORT, LEAST_NEARNESS = 0.28, 0.5, 0.5
 
 
@@ -50,8 +52,8 @@ LEAST_WORDS, SESSION_SUPPORT, LEAST_NEARNESS = 0.28, 0.5, 0.5
 class Scored:
     """Candidates and their `score`: the sum of the rows that were added so far, of which `values` and `weights` are kept by name.
 
-    `shares` is the lexical score as a share of the best one. `meaning` is the weight of vectors beside words. Where vectors `are_apart` from
-    what all texts share, any two texts have a nearness of about 0.
+    `shares` is the lexical score as a share of the best one. `meaning` is the weight of vectors beside words. Where vectors `are_apart`
+    from what all texts share, any two texts have a nearness of about 0.
     """
 
     candidates: Candidates
@@ -70,8 +72,8 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A row: its `weight` for a question, and its `values` for the candidates. `shown`: its name and its values in an explained answer, which
-    leaves out NaN."""
+    """A row: its `weight` for a question, and its `values` for the candidates. `shown`: its name and its values in an explained answer,
+    which leaves out NaN."""
 
     name: str
     weight: Callable[[Scored], float]
@@ -100,8 +102,8 @@ class Order:
 
     @property
     def leading(self) -> list[tuple[int, float]]:
-        """The ids of the best with their scores, without those that were judged as outdated or misleading: what they lead to would be ranked
-        before them."""
+        """The ids of the best with their scores, without those that were judged as outdated or misleading: what they lead to would be
+        ranked before them."""
         candidates, score = self.scored.candidates, self.scored.score
         return [(candidates.keys[row][1], float(score[row])) for row in self.pool if not candidates.verdicts[row]]
 
@@ -138,8 +140,8 @@ def scored(candidates: Candidates, parsed: ParsedQuestion, *, dense_weight: floa
 
 
 def ordered(scored: Scored, rows: Iterable[int]) -> list[int]:
-    """These rows, best first: by score; of equals those of a named date first, then the latest. For a question for the latest memories, or for
-    what is to come, by time."""
+    """These rows, best first: by score; of equals those of a named date first, then the latest. For a question for the latest memories, or
+    for what is to come, by time."""
     if scored.parsed.question.mode == "recent":
         return (
             sorted(rows, key=_nearest_time(scored)) if scored.parsed.time.looks_ahead else sorted(rows, key=_latest(scored), reverse=True)
@@ -149,11 +151,12 @@ def ordered(scored: Scored, rows: Iterable[int]) -> list[int]:
 
 
 def supported(scored: Scored, *, in_small_store: bool) -> Flags:
-    """The rows that are hits, because of their words, their meaning, a named date or speaker, or the graph (docs/decisions/0026-support.md).
+    """The rows that are hits, because of their words, their meaning, a named date or speaker, or the graph
+    (docs/decisions/0026-support.md).
 
     Every candidate shares some word with the question. To a question about what was never said, most candidates have no more than that, and
-    are no hits. In a small store one shared word is enough. Nearness counts where vectors are apart from what all texts share; elsewhere all
-    may be near, and every candidate is a hit. The answer to a turn that is a hit is a hit, too.
+    are no hits. In a small store one shared word is enough. Nearness counts where vectors are apart from what all texts share; elsewhere
+    all may be near, and every candidate is a hit. The answer to a turn that is a hit is a hit, too.
     """
     candidates = scored.candidates
     if scored.parsed.are_all_hits or (candidates.has_vectors and not scored.are_apart):
@@ -183,8 +186,8 @@ def why(scored: Scored, rows: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def _words(scored: Scored) -> Column:
-    """The share of the best lexical score. A memory in another language than the question can't share its words: a share of its meaning counts
-    instead."""
+    """The share of the best lexical score. A memory in another language than the question can't share its words: a share of its meaning
+    counts instead."""
     if not scored.candidates.is_foreign.any():
         return scored.shares
     return np.where(scored.candidates.is_foreign, np.maximum(scored.shares, OTHER_LANGUAGE_SHARE * _meaning(scored)), scored.shares)
@@ -285,8 +288,8 @@ def _graph_weight(scored: Scored) -> float:
 
 
 def _latest(scored: Scored) -> Callable[[int], Any]:
-    """Sorts the latest first; memories whose text names the date of the question come before those that were only said on it, and in both groups
-    people before assistants."""
+    """Sorts the latest first; memories whose text names the date of the question come before those that were only said on it, and in both
+    groups people before assistants."""
     candidates = scored.candidates
     return lambda row: (candidates.dates[row], not candidates.is_assistants[row], candidates.origins[row].told_at, candidates.keys[row])
 

@@ -79,8 +79,8 @@ def in_other_scripts(connection: apsw.Connection, stored: StoredWords, text: str
 
 
 def as_synonyms(query: str, in_store: Iterable[Spelling]) -> list[Synonyms]:
-    """What `in_other_scripts` found for a query, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two. Between Latin
-    letters and another script it counts at least like a word."""
+    """What `in_other_scripts` found for a query, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two. Between
+    Latin letters and another script it counts at least like a word."""
     text = unicodedata.normalize("NFKC", query)
     by_word: dict[tuple[str, bool], dict[str, None]] = {}
     for spelling in in_store:
@@ -226,8 +226,8 @@ class _QueryWord:
 
 @spanned("unmatched")
 def unmatched(connection: apsw.Connection, query: str, others: Callable[[str], Sequence[Spelling]]) -> tuple[str, ...]:
-    """The words, as they were written, each once, at most `MOST_UNMATCHED` of `LONGEST_UNMATCHED` characters. `query` is without the dates that were
-    understood, `others` finds the words of it that the store has in another script."""
+    """The words, as they were written, each once, at most `MOST_UNMATCHED` of `LONGEST_UNMATCHED` characters. `query` is without the dates
+    that were understood, `others` finds the words of it that the store has in another script."""
     text = unicodedata.normalize("NFKC", query)
     words = list(islice(_query_words(text), QUERY_WORDS_LIMIT))
     known = held(connection, list({phrase for word in words for _, _, phrase in word.phrases}))
