@@ -201,6 +201,10 @@ class Visit:
         """Send the browser to another page."""
         return RedirectResponse(self.url(path, **query), status_code=303)
 
+    def redirect_home(self) -> Response:
+        """Send the browser to the choice of a persona."""
+        return RedirectResponse(f"{address_of(self.request.scope, DASHBOARD)}?choose=1", status_code=303)
+
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
         """Render a page."""
         authenticator: Authenticator = self.request.app.state.authenticator

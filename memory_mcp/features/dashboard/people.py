@@ -19,7 +19,7 @@ PAGE = 50
 DRAWN = 100
 MENTIONING = 10
 DAYS = 60
-TOGETHER = "co_occurrence"
+TOGETHER, RELATION = "co_occurrence", "relation_"
 DEPTHS = ("1", "2", "3")
 # How far a path between two is looked for.
 STEPS, STEPS_OFFERED = "4", ("2", "3", "4", "5", "6")
@@ -252,16 +252,19 @@ def types(visit: Visit) -> dict[str, Any]:
     listed = visit.perform(entities.list_types)
     shown = "display_name" if visit.language == "ja" else "name"
     named = {kind: {type_["name"]: type_[shown] for type_ in listed[kind]} for kind in ("entity_types", "relation_types")}
-    relations = named["relation_types"]
     used = {kind: [type_ for type_ in listed[kind] if type_["used"]] for kind in named}
     return {
         "types": used["entity_types"],
         "type_names": named["entity_types"],
         "relation_types": used["relation_types"],
-        "relation_names": {
-            name: visit.words(f"relation_{name}") if f"relation_{name}" in WORDS else shown for name, shown in relations.items()
-        },
+        "relation_names": _relation_names(visit, named["relation_types"]),
     }
+
+
+def _relation_names(visit: Visit, known: Mapping[str, str]) -> dict[str, str]:
+    """How the page calls relations: also frequent ones that no type was made for."""
+    worded = {name.removeprefix(RELATION): visit.words(name) for name in WORDS if name.startswith(RELATION)}
+    return {**known, **worded}
 
 
 def _or_refused(visit: Visit, ask: Callable[..., Json], *sent: Any, **arguments: Any) -> tuple[Json | None, Refused | None]:
