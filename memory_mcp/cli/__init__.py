@@ -14,7 +14,6 @@ from memory_mcp import __version__
 from memory_mcp.cli import (
     backups,
     cells,
-    chat,
     connect,
     corrections,
     doctor,
@@ -57,7 +56,6 @@ EVERYDAY: tuple[Command, ...] = (
     memories.remember,
     memories.recall,
     memories.recent,
-    chat.chat,
     *(command for brought in _BROUGHT for command in brought.everyday),
     import_export.import_memories,
     import_export.export_memories,

@@ -300,23 +300,6 @@ class Llm(Group):
     timeout_seconds: float = Field(60, gt=0, le=3600, description="The time limit of one answer of the chat model.")
 
 
-class Chat(Group):
-    """Conversations with a chat model."""
-
-    model: ModelName | None = Field(
-        None, description="The model of conversations that name none, as `vendor:model`: openai, anthropic, google or ollama."
-    )
-    max_tokens: int | None = Field(None, ge=1, description="How many tokens one conversation may use. `null`: no limit.")
-    max_cost: float | None = Field(None, ge=0, description="What one conversation may cost, by `chat.prices`. `null`: no limit.")
-    prices: dict[ModelName, dict[Literal["input", "output"], Annotated[float, Field(ge=0)]]] = Field(
-        {}, description="What a million tokens of a model cost, `input` and `output`, in your currency."
-    )
-    dashboard_scope: Literal["admin", "write"] = Field(
-        "admin",
-        description="The scope that a token needs, beside `read` and `write`, to chat in the dashboard, which spends the server's keys.",
-    )
-
-
 class Graph(Group):
     """What is added to the knowledge graph in the background."""
 
@@ -468,7 +451,6 @@ class OwnSettings(Group):
     privacy: Privacy = Field(Privacy(), description="What happens to private data in a text before it is stored.")
     summaries: Summaries = Field(Summaries(), description="Summaries of sessions and days, made in the background.")
     llm: Llm = Field(Llm(), description="An optional chat model for background work.")
-    chat: Chat = Field(Chat(), description="Conversations with a chat model: `memory-mcp chat` and the dashboard's.")
     graph: Graph = Field(Graph(), description="What is added to the knowledge graph in the background.")
     usage: Usage = Field(Usage(), description="Counting how often memories are used.")
     decay: Decay = Field(Decay(), description="How age, importance and use affect the order of `recall`.")

@@ -17,7 +17,7 @@ from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.language.low_value import low_value
 from memory_mcp.language.tokens import jaccard, query_tokens, tokens
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.candidates import by_assistant
+from memory_mcp.search.candidates import Assistants
 from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, LEAST_TEXT_TOKENS, WORTH_CUTTING_TOKENS, cut_to, labels_cost, statement_of
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.question import shifted
@@ -187,8 +187,7 @@ def _latest(persona: Persona, connection: apsw.Connection, filters: Filters, wan
     for pool in LATEST_POOLS:
         latest = memories.recent(connection, filters, pool)
         informative = [memory for memory in latest if not low_value(memory.content)]
-        is_assistants = by_assistant(persona, informative)
-        further = {memory.id for memory in list(filter(is_assistants, informative))[ASSISTANTS_LINES:]}
+        further = {memory.id for memory in list(filter(Assistants(persona).wrote, informative))[ASSISTANTS_LINES:]}
         shown = [memory for memory in informative if memory.id not in further]
         if len(shown) >= wanted or len(latest) < pool:
             break

@@ -4,14 +4,14 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, Literal
 
+import apsw
 import numpy as np
 
 from memory_mcp import time_limit
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Confirmation, Detail, Hit, Memory, Question, Recalled
+from memory_mcp.domain import Confirmation, Detail, Filters, Hit, Memory, Question, Recalled
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
 from memory_mcp.language.budget import WINDOW_CHARACTERS, Span, best_window, cut_to_tokens, estimate_tokens, excerpt
@@ -70,14 +70,15 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """What was read of the best rows: the memories, what each says and what confirms it, the spans of their nearest chunks, and the
-    rows that are `gone` since they were found."""
+    """What was read of the best rows: the memories, the statement of each and what confirms it, the spans of their nearest chunks, the
+    rows that are `gone` since they were found, and by the keys of memories what is `newer`."""
 
     memories: dict[int, Memory] = field(default_factory=dict)
     statements: dict[int, Statement] = field(default_factory=dict)
     confirmations: dict[int, Confirmation] = field(default_factory=dict)
     spans: dict[int, Span] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
+    newer: dict[str, Memory] = field(default_factory=dict)
 
     def part(self, row: int, words: Sequence[str]) -> Span:
         """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
@@ -120,10 +121,10 @@ def read_best(stores: Stores, order: Order, floor: Floor, *, is_whole: bool) -> 
 
 
 def _read_from(stores: Stores, number: int, order: Order, rows: Sequence[int], best: Best) -> None:
-    candidates, now = order.scored.candidates, order.scored.asked.now
+    candidates, asked, pool = order.scored.candidates, order.scored.asked, stores.pool(number)
     by_id = {candidates.keys[row][1]: row for row in rows if candidates.keys[row][0] == number}
     with stores[number].database.read_briefly() as connection:
-        found, confirmed = confirmed_memories(connection, list(by_id), now)
+        found, confirmed = confirmed_memories(connection, list(by_id), asked.now)
         current = {memory_id: memory for memory_id, memory in found.items() if not (memory.deleted_at or memory.superseded_by)}
         said = {memory_id: statement_of(memory) for memory_id, memory in current.items()}
         if len(set(said.values())) < len(said):  # 「今日は走った」 of another day is another statement
@@ -131,9 +132,12 @@ def _read_from(stores: Stores, number: int, order: Order, rows: Sequence[int], b
             said |= {memory_id: (said[memory_id][0], tuple(named)) for memory_id, named in times.items()}
         nearest = [chunk for row in by_id.values() if (chunk := candidates.chunks[row]) is not None]
         spans = chunks.spans(connection, nearest) if nearest else {}
+        newer = _newer(connection, list(current), stores.question(number, asked.question, asked.now).filters)
     for memory_id, memory in current.items():
         row = by_id[memory_id]
-        best.memories[row], best.statements[row] = in_pool(stores.pool(number), memory), said[memory_id]
+        best.memories[row], best.statements[row] = in_pool(pool, memory), said[memory_id]
+        if memory_id in newer:
+            best.newer[best.memories[row].key] = in_pool(pool, newer[memory_id])
         best.confirmations[row] = replace(confirmed[memory_id], judged=candidates.verdicts[row] or None)
         if (chunk := candidates.chunks[row]) in spans:
             best.spans[row] = spans[chunk]
@@ -226,16 +230,9 @@ def statement_of(memory: Memory) -> Statement:
     return _NOT_SAID.sub("", normalise(memory.content)) or memory.content, memory.occurred_at
 
 
-def with_newer(recalled: Recalled, question: Question, stores: Stores, now: datetime) -> Recalled:
-    """The answer with what is newer than a hit before it, within the limits of the question. A hit names in `superseded_by` what is newer.
-
-    What was judged as outdated or misleading is not brought along.
-    """
-    if not recalled.hits or question.keys:
-        return recalled
-    found = stores.each(lambda number: _newer(stores, number, recalled.hits, stores.question(number, question, now)))
-    newer = {key: memory for of_store in found.values() for key, memory in of_store.items()}
-    if not newer:
+def with_newer(recalled: Recalled, newer: Mapping[str, Memory], question: Question) -> Recalled:
+    """The answer with what is newer than a hit, just before that hit, within the limits of the question. The hit names it in `superseded_by`."""
+    if newer.keys().isdisjoint(hit.memory.key for hit in recalled.hits):
         return recalled
     among = {hit.memory.key: hit for hit in recalled.hits}
     ordered: dict[str, Hit] = {}
@@ -251,19 +248,14 @@ def with_newer(recalled: Recalled, question: Question, stores: Stores, now: date
     return replace(recalled, hits=hits, more=recalled.more + sum(key not in shown for key in among))
 
 
-def _newer(stores: Stores, number: int, hits: Sequence[Hit], question: Question) -> Mapping[str, Memory]:
-    """The key of a hit in this store → what is newer, by the keys that the caller uses."""
-    pool = stores.pool(number)
-    keys = {hit.memory.id: hit.memory.key for hit in hits if hit.pool == pool}
-    if not keys:
+def _newer(connection: apsw.Connection, ids: Sequence[int], filters: Filters) -> dict[int, Memory]:
+    """Memory → what says that it no longer holds, unless that was judged as outdated or misleading."""
+    newest = memory_links.newest(connection, ids, filters)
+    if not newest:
         return {}
-    with stores[number].database.read_briefly() as connection:
-        newest = memory_links.newest(connection, keys, question.filters)
-        if not newest:
-            return {}
-        against = standing_against(connection, list(newest.values()))
-        by_id = memories.by_ids(connection, newest.values())
-    return {keys[earlier]: in_pool(pool, by_id[later]) for earlier, later in newest.items() if later not in against}
+    against = standing_against(connection, list(newest.values()))
+    by_id = memories.by_ids(connection, newest.values())
+    return {earlier: by_id[later] for earlier, later in newest.items() if later not in against}
 
 
 def _brought(memory: Memory, hit: Hit, question: Question) -> Hit:

@@ -204,25 +204,18 @@ def _session_shares(scored: Scored) -> Column:
     """For each row the mean share of the best others from its session; fewer than `WITNESSES` count as if the rest had none."""
     if "sessions" in scored.values:
         return scored.values["sessions"]
-    sessions, shares = scored.candidates.session_ids, _shown_words(scored).tolist()
+    shares = _shown_words(scored).tolist()
     by_session = defaultdict(list)
-    for session, share in zip(sessions, shares, strict=True):
-        if share and session:
-            by_session[session].append(share)
-    best = {session: sorted(of_session, reverse=True)[: WITNESSES + 1] for session, of_session in by_session.items()}
-    return np.array(
-        [
-            _sum_of_others(best[session], share) / WITNESSES if session in best else 0.0
-            for session, share in zip(sessions, shares, strict=True)
-        ],
-        np.float64,
-    )
-
-
-def _sum_of_others(best: Sequence[float], own: float) -> float:
-    """The sum of the best shares of a session without its own."""
-    own_is_among = own >= best[-1]
-    return sum(best[:-1] if not own_is_among and len(best) > WITNESSES else best) - (own if own_is_among else 0.0)
+    for row, session in enumerate(scored.candidates.session_ids):
+        if session:
+            by_session[session].append(row)
+    of_others = np.zeros(len(shares))
+    for rows in by_session.values():
+        best = sorted((shares[row] for row in rows if shares[row]), reverse=True)[: WITNESSES + 1]
+        if best:
+            every, without_last = sum(best), sum(best[:WITNESSES])
+            of_others[rows] = [every - shares[row] if shares[row] >= best[-1] else without_last for row in rows]
+    return of_others / WITNESSES
 
 
 def _recency(scored: Scored) -> Column:
@@ -235,7 +228,7 @@ def _recency(scored: Scored) -> Column:
 
 def _asking(scored: Scored) -> Column:
     """What a turn that only asks something loses, at most all that it has."""
-    asks = np.array([origin.asks for origin in scored.candidates.origins], np.float64)
+    asks = scored.candidates.asks
     return np.where(asks > 0, np.minimum(asks, scored.score / ASKING_PENALTY), 0.0)
 
 

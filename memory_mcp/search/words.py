@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby, islice
 
@@ -17,8 +17,7 @@ from memory_mcp.language.synonyms import Synonyms, phrase_as_written
 from memory_mcp.language.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, query_tokens, tokens
 from memory_mcp.search.question import EMPTY_JAPANESE, VAGUE_ENGLISH
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
-from memory_mcp.store.lexical.stored_words import LATIN, StoredWords
-from memory_mcp.store.lexical.token_frequencies import held
+from memory_mcp.store.lexical.stored_words import LATIN, StoredWords, held
 from memory_mcp.tracing import spanned
 
 # As many tokens as count like a word, which a synonym of one token does not.
@@ -79,12 +78,12 @@ def in_other_scripts(connection: apsw.Connection, stored: StoredWords, text: str
     return found
 
 
-def as_synonyms(connection: apsw.Connection, stored: StoredWords, query: str) -> list[Synonyms]:
-    """The same, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two. Between Latin letters and another script it
-    counts at least like a word."""
+def as_synonyms(query: str, in_store: Iterable[Spelling]) -> list[Synonyms]:
+    """What `in_other_scripts` found for a query, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two. Between Latin
+    letters and another script it counts at least like a word."""
     text = unicodedata.normalize("NFKC", query)
     by_word: dict[tuple[str, bool], dict[str, None]] = {}
-    for spelling in in_other_scripts(connection, stored, text):
+    for spelling in in_store:
         word = phrase_as_written(text[spelling.start : spelling.end])
         by_word.setdefault((word, is_unspaced(word) and is_unspaced(spelling.phrase)), {})[spelling.phrase] = None
     return [
@@ -226,15 +225,15 @@ class _QueryWord:
 
 
 @spanned("unmatched")
-def unmatched(connection: apsw.Connection, stored: StoredWords, query: str) -> tuple[str, ...]:
+def unmatched(connection: apsw.Connection, query: str, others: Callable[[str], Sequence[Spelling]]) -> tuple[str, ...]:
     """The words, as they were written, each once, at most `MOST_UNMATCHED` of `LONGEST_UNMATCHED` characters. `query` is without the dates that were
-    understood."""
+    understood, `others` finds the words of it that the store has in another script."""
     text = unicodedata.normalize("NFKC", query)
     words = list(islice(_query_words(text), QUERY_WORDS_LIMIT))
     known = held(connection, list({phrase for word in words for _, _, phrase in word.phrases}))
     parts = [(word, missing) for word in words if (missing := _missing(word, known))]
     if any(word.may_be_heard for word, _ in parts):
-        heard = _heard(connection, stored, text)
+        heard = _heard(connection, others(query))
         parts = [(word, missing) for word, missing in parts if not heard.issuperset(range(word.start, word.start + len(word.text)))]
     named = dict.fromkeys(part for _, missing in parts for part in missing)
     return tuple(part if len(part) <= LONGEST_UNMATCHED else f"{part[: LONGEST_UNMATCHED - 1]}…" for part in islice(named, MOST_UNMATCHED))
@@ -247,9 +246,8 @@ def unmatched_dates(connection: apsw.Connection, words: Sequence[str]) -> tuple[
     return tuple(word for word in words if written.get(word) not in known)
 
 
-def _heard(connection: apsw.Connection, stored: StoredWords, text: str) -> set[int]:
+def _heard(connection: apsw.Connection, others: Sequence[Spelling]) -> set[int]:
     """The positions of what is in the store in another script."""
-    others = in_other_scripts(connection, stored, text)
     known = held(connection, list({other.phrase for other in others}))
     return {index for other in others if other.phrase in known for index in range(other.start, other.end)}
 

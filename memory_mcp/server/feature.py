@@ -9,10 +9,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
+from memory_mcp.config.settings import Settings
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.feature import modules
 from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.jobs.chores import ChoreParts
+from memory_mcp.server.conversing import Conversing
 from memory_mcp.server.operation import Operation
 
 # A call whose body or answer may have any size, or that lasts as long as a model talks: it waits for no turn of its persona as others do.
@@ -35,7 +37,7 @@ class Feature:
     `streams`: paths with a body or an answer of any size.
     `refusal_page`: what a browser gets that is not let in. `apps`: pages by the name that `Tool.app` says.
     `chores`: what is done for each persona in the background, made once from the parts that chores may need.
-    `conversing`: runs the conversations of `server/conversing.py`; asked once, at the start."""
+    `conversing`: what runs conversations, if all that it needs is installed. It asks for the settings anew for each turn."""
 
     operations: Sequence[Operation] = ()
     toolsets: Mapping[str, Sequence[Operation]] = field(default_factory=dict)
@@ -45,6 +47,7 @@ class Feature:
     refusal_page: Callable[[Scope, MemoryMCPError], Response] | None = None
     apps: Mapping[str, App] = field(default_factory=dict)
     chores: Callable[[ChoreParts], Sequence[Chore]] = lambda _: ()
+    conversing: Callable[[Callable[[], Settings]], Conversing | None] = lambda _: None
 
 
 @cache

@@ -17,7 +17,6 @@ from memory_mcp.errors import ChatFailed, ConversationNotFound, InvalidInput, Me
 from memory_mcp.features.dashboard.ask import PARTS
 from memory_mcp.features.dashboard.frame import HEADERS, Visit
 from memory_mcp.features.dashboard.records import contents
-from memory_mcp.server.actions import conversations
 from memory_mcp.server.answers import turn_of
 from memory_mcp.server.conversing import RunningTurn
 from memory_mcp.server.in_process_calls import admitted_now, transports
@@ -26,6 +25,8 @@ from memory_mcp.server.operation import Json
 # The latest turns of a conversation that are shown, and sent to a model.
 TURNS = 40
 MEMBERS = 8
+# The number of a turn that none has.
+AFTER_THE_LAST = 1_000_000
 # A proxy closes a connection on which nothing comes; a model may think for minutes.
 SILENCE_SECONDS = 15.0
 STREAM_HEADERS = {**HEADERS, "X-Accel-Buffering": "no"}
@@ -33,14 +34,14 @@ STREAM_HEADERS = {**HEADERS, "X-Accel-Buffering": "no"}
 
 def listing(visit: Visit) -> Response:
     """Show the conversations, the latest first."""
-    listed = visit.perform(conversations.list_conversations, after=visit.field("after"))
+    listed = visit.perform("list_conversations", after=visit.field("after"))
     return visit.page("chats.html", found=listed, may_talk=_may_talk(visit), missing=_missing(visit))
 
 
 def one(visit: Visit) -> Response:
     """Show a conversation, or the form to begin one."""
-    identity, before = visit.field("id"), visit.field("before") or conversations.NUMBER_LIMIT
-    known = visit.perform(conversations.read_conversation, id=identity, before=before, limit=TURNS) if identity else None
+    identity, before = visit.field("id"), visit.field("before") or AFTER_THE_LAST
+    known = visit.perform("read_conversation", id=identity, before=before, limit=TURNS) if identity else None
     host = visit.call.runtime.conversing
     vendors = host.vendors() if host and _may_talk(visit) else []
     own = visit.call.persona_name()
@@ -59,7 +60,7 @@ def one(visit: Visit) -> Response:
         vendors=vendors,
         model=turns[-1]["model"]
         if turns
-        else visit.call.settings.chat.model or next((name for vendor in vendors for name in vendor["models"]), ""),
+        else (host and host.model()) or next((name for vendor in vendors for name in vendor["models"]), ""),
         may_talk=_may_talk(visit),
         missing=_missing(visit),
     )
@@ -67,19 +68,19 @@ def one(visit: Visit) -> Response:
 
 def rename(visit: Visit) -> Response:
     """Give a conversation another title."""
-    visit.perform(conversations.rename_conversation, id=visit.field("id"), title=visit.field("title"))
+    visit.perform("rename_conversation", id=visit.field("id"), title=visit.field("title"))
     return visit.redirect("/chat/one", id=visit.field("id"))
 
 
 def delete(visit: Visit) -> Response:
     """Delete a conversation for good."""
-    visit.perform(conversations.delete_conversation, id=visit.field("id"))
+    visit.perform("delete_conversation", id=visit.field("id"))
     return visit.redirect("/chat")
 
 
 def export(visit: Visit) -> Response:
     """Send a conversation as a file."""
-    return visit.stream(conversations.export_conversation, id=visit.field("id"), format=visit.field("format") or "markdown")
+    return visit.stream("export_conversation", id=visit.field("id"), format=visit.field("format") or "markdown")
 
 
 def answer(visit: Visit) -> Response:
@@ -140,7 +141,7 @@ def _asked(visit: Visit) -> tuple[_Asked, Mapping[str, Sequence[Json]]]:
     if len(visits) > MEMBERS:
         raise InvalidInput(f"{len(visits)} personas are too many for a room", f"{MEMBERS} are the limit", "Choose fewer")
     identity = visit.field("id") or uuid.uuid4().hex
-    before = int(replaced) if replaced else conversations.NUMBER_LIMIT
+    before = int(replaced) if replaced else AFTER_THE_LAST
     # A conversation that was deleted meanwhile, or whose persona was renamed, does not begin anew.
     turns = {name: _turns(member, identity, before, is_known=bool(visit.field("id")) and name == own) for name, member in visits.items()}
     number = int(replaced) if replaced else 1 + max((turn["number"] for known in turns.values() for turn in known), default=0)
@@ -150,7 +151,7 @@ def _asked(visit: Visit) -> tuple[_Asked, Mapping[str, Sequence[Json]]]:
 
 def _turns(visit: Visit, identity: str, before: int, *, is_known: bool) -> list[Json]:
     try:
-        known: list[Json] = visit.perform(conversations.read_conversation, id=identity, before=before, limit=TURNS)["turns"]
+        known: list[Json] = visit.perform("read_conversation", id=identity, before=before, limit=TURNS)["turns"]
     except ConversationNotFound:
         if is_known:
             raise
@@ -209,7 +210,7 @@ def _store(visit: Visit, asked: _Asked, members: Mapping[str, Json]) -> Json:
     title = ""
     for name, heard in members.items():
         fields: dict[str, Any] = {"id": asked.conversation, "number": asked.number, "model": asked.model, "members": group, **heard}
-        stored = visit.of_persona(name).perform(conversations.add_turn, replace=asked.is_replacing, **fields)
+        stored = visit.of_persona(name).perform("add_turn", replace=asked.is_replacing, **fields)
         title = stored["conversation"]["title"]
     return {"event": "saved", "title": title, **asked.fields()}
 
@@ -222,7 +223,8 @@ def _needed(visit: Visit) -> tuple[TokenScope, ...]:
     """The scopes that the chat needs. It costs money through the server's keys, so the configuration can require more than reading and
     writing.
     """
-    return ("read", "write", visit.call.settings.chat.dashboard_scope)
+    host = visit.call.runtime.conversing
+    return ("read", "write", host.scope() if host else "admin")
 
 
 def _missing(visit: Visit) -> str | None:

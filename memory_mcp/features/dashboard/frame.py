@@ -84,6 +84,8 @@ HOUSE: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
     ("/house/settings", "config_room", ("admin",)),
     ("/house/tokens", "tokens_room", ("admin",)),
 )
+# Pages about another feature, by one of its operations.
+OF_FEATURES: Mapping[str, str] = {"/chat": "list_conversations"}
 # Those of the whole server, for tokens of all personas.
 OF_SERVER = frozenset({"/house/settings"})
 
@@ -120,6 +122,10 @@ class Visit:
         """The texts in the language of the page."""
         return Words(self.language)
 
+    def has(self, path: str) -> bool:
+        """Whether the feature that a page is about is there."""
+        return path not in OF_FEATURES or self.offers(OF_FEATURES[path])
+
     def offers(self, name: str) -> bool:
         """Whether a feature brings this operation."""
         return name in operations()
@@ -133,11 +139,8 @@ class Visit:
             InvalidInput: an argument can't be used.
             MemoryMCPError: what the operation raises.
         """
-        if isinstance(action, str):
-            if not self.offers(action):
-                raise PageMissing
-            action = operations()[action]
-        return action(self.call, self._checked(action, arguments))
+        known = _known(action)
+        return known(self.call, self._checked(known, arguments))
 
     def of_persona(self, name: str) -> "Visit":
         """The same visit, now, of another persona.
@@ -149,7 +152,7 @@ class Visit:
         self.admission.require_persona(call.persona_name())
         return replace(self, call=call)
 
-    def stream(self, action: Operation, body: str | UploadFile = "", **arguments: Any) -> Response:
+    def stream(self, action: Operation | str, body: str | UploadFile = "", **arguments: Any) -> Response:
         """The same of an operation that reads a body or answers with a file: its response."""
 
         async def receive() -> Message:
@@ -158,9 +161,10 @@ class Visit:
             block = await body.read(FILE_BLOCK)
             return {"type": "http.request", "body": block, "more_body": bool(block)}
 
+        known = _known(action)
         # The page has its turn already.
         request = Request({**self.request.scope, TURN: nullcontext}, receive)
-        response: Response = from_thread.run(action.function, request, self._checked(action, arguments))
+        response: Response = from_thread.run(known.function, request, self._checked(known, arguments))
         response.headers.update(HEADERS)
         return response
 
@@ -212,7 +216,9 @@ class Visit:
         shared = {
             "visit": self,
             "persona": persona,
-            "rooms": [(path, name) for path, name, scopes in ROOMS if persona is not None and any(map(self.may, scopes))],
+            "rooms": [
+                (path, name) for path, name, scopes in ROOMS if persona is not None and any(map(self.may, scopes)) and self.has(path)
+            ],
             "form_key": authenticator.sessions.form_key(authenticator.sessions.cookie_of(self.request.scope)),
             "is_signed_in": self.admission.token is not None,
             "is_open": self.admission.token is None and not self.admission.is_stranger,
@@ -235,7 +241,20 @@ class Visit:
 
 
 class PageMissing(Exception):
-    """A page is about a feature that isn't installed."""
+    """A page is about a feature that isn't there."""
+
+
+def _known(action: Operation | str) -> Operation:
+    """An operation; that of another feature by its name.
+
+    Raises:
+        PageMissing: no feature brings it.
+    """
+    if isinstance(action, Operation):
+        return action
+    if action not in operations():
+        raise PageMissing
+    return operations()[action]
 
 
 Room = Callable[[Visit], Response]

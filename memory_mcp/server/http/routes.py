@@ -17,7 +17,6 @@ from memory_mcp.server.actions import (
     browse,
     configuration,
     context,
-    conversations,
     entities,
     graph,
     imports,
@@ -92,7 +91,7 @@ OPERATIONS = (
         action
         for action in operations_of(
             *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges),
-            *(conversations, tokens, configuration, records, private_data),
+            *(tokens, configuration, records, private_data),
         )
         if action.route is not None
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from memory_mcp.chat.tools import Tool
+from memory_mcp.features.chat.tools import Tool
 
 # Gemini refuses these, or warns of each.
 _NOT_FOR_GEMINI = frozenset({"additionalProperties", "$schema", "title", "default"})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memory_mcp.cli import japanese
+from memory_mcp.cli.feature import Commands
 from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import (
     AsJson,
@@ -24,9 +25,10 @@ from memory_mcp.cli.options import (
 from memory_mcp.cli.stdio import Here
 from memory_mcp.config.reading import language_of_machine, personal_data_directory
 from memory_mcp.errors import InvalidInput, ServerUnreachable
+from memory_mcp.features.chat.settings import Chat
 
 if TYPE_CHECKING:
-    from memory_mcp.chat import Connection, Conversation, Event
+    from memory_mcp.features.chat.library import Connection, Conversation, Event
 
 STDIN = "-"
 
@@ -55,12 +57,12 @@ def chat(
 
     The vendors' usual variables hold the keys: ANTHROPIC_API_KEY, OPENAI_API_KEY (and OPENAI_BASE_URL), GOOGLE_API_KEY, OLLAMA_HOST.
     """
-    from memory_mcp.chat.opening import Opening  # noqa: PLC0415  `--help` needs none of it
+    from memory_mcp.features.chat.opening import Opening  # noqa: PLC0415  `--help` needs none of it
 
     here = Here(data or personal_data_directory(), config)
     opening = Opening(
         lambda name: _connection(here, url, name or persona, data),
-        settings_of(config).chat,
+        settings_of(config).of(Chat),
         allowed=("*",) if yes else (),
         keep_transcript=transcript and not off,
         instructions=instructions,
@@ -69,7 +71,7 @@ def chat(
     )
     try:
         if once is None and sys.stdin.isatty():
-            from memory_mcp.chat.terminal import run  # noqa: PLC0415  as above
+            from memory_mcp.features.chat.terminal import run  # noqa: PLC0415  as above
 
             language = language_of_machine()
             refusal = japanese.error if language == "ja" else str
@@ -105,7 +107,7 @@ async def _answer(conversation: "Conversation", text: str, *, off_record: bool, 
     Raises:
         ChatFailed: there is no answer.
     """
-    from memory_mcp.chat import CutOff, TextPiece, ToolResult, event_json  # noqa: PLC0415  as above
+    from memory_mcp.features.chat.library import CutOff, TextPiece, ToolResult, event_json  # noqa: PLC0415  as above
 
     tools: list[Mapping[str, Any]] = []
     pieces: list[str] = []
@@ -147,7 +149,7 @@ def _note(conversation: "Conversation", event: "Event") -> None:
     Raises:
         ChatFailed: there is no answer.
     """
-    from memory_mcp.chat import ApprovalNeeded, CutOff, Failed  # noqa: PLC0415  as above
+    from memory_mcp.features.chat.library import ApprovalNeeded, CutOff, Failed  # noqa: PLC0415  as above
 
     if isinstance(event, ApprovalNeeded):
         conversation.answer(event.call.id, allowed=False)
@@ -156,3 +158,6 @@ def _note(conversation: "Conversation", event: "Event") -> None:
         tell(f"memory-mcp: the answer was cut off: {event.model} reached its limit of tokens", err=True)
     elif isinstance(event, Failed):
         raise event.error()
+
+
+COMMANDS = Commands(everyday=(chat,))

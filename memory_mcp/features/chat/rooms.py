@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from memory_mcp.chat.conversation import Conversation
+from memory_mcp.features.chat.conversation import Conversation
 
 
 class Rooms:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
-from memory_mcp.chat.events import Recalled, Stored
-from memory_mcp.chat.messages import Message, ToolCall
-from memory_mcp.chat.tools import Answer, Tool
+from memory_mcp.features.chat.events import Recalled, Stored
+from memory_mcp.features.chat.messages import Message, ToolCall
+from memory_mcp.features.chat.tools import Answer, Tool
 
 # Arguments that name whose memory is meant, or which is replaced.
 _FAR = ("pool", "persona", "supersedes")

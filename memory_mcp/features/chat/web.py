@@ -1,4 +1,4 @@
-"""What the dashboard's chat room needs of conversations, as JSON: the server knows nothing of this package, `app` hands it in."""
+"""What the dashboard's chat room needs of conversations, as JSON: `Conversing` of the server."""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from memory_mcp.chat.events import Heard, ToolResult, TurnEnded, event_json
-from memory_mcp.chat.group import GroupConversation
-from memory_mcp.chat.messages import messages_from_json, messages_json
-from memory_mcp.chat.models import OLLAMA, VENDORS, obstacle
-from memory_mcp.chat.opening import limits_of, prices_of
-from memory_mcp.chat.tools import MEMORY, ToolServer
 from memory_mcp.config.proxies import used_for
-from memory_mcp.config.settings import Chat
+from memory_mcp.domain import TokenScope
 from memory_mcp.errors import ProxyUnusable, without_passwords
+from memory_mcp.features.chat.events import Heard, ToolResult, TurnEnded, event_json
+from memory_mcp.features.chat.group import GroupConversation
+from memory_mcp.features.chat.messages import messages_from_json, messages_json
+from memory_mcp.features.chat.models import OLLAMA, VENDORS, obstacle
+from memory_mcp.features.chat.opening import limits_of, prices_of
+from memory_mcp.features.chat.settings import Chat
+from memory_mcp.features.chat.tools import MEMORY, ToolServer
 
 if TYPE_CHECKING:
     from fastmcp.client.transports import ClientTransport
@@ -30,6 +31,14 @@ class WebChat:
 
     def __init__(self, settings: Callable[[], Chat] = Chat) -> None:
         self._settings = settings
+
+    def model(self) -> str | None:
+        """The model of conversations that name none."""
+        return self._settings().model
+
+    def scope(self) -> TokenScope:
+        """The scope that a token needs to talk, beside `read` and `write`."""
+        return self._settings().dashboard_scope
 
     def vendors(self) -> list[Json]:
         """Each vendor with its models, where they are configured or can be listed without a key, and why it can't be asked, if it can't."""

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory_mcp.chat.conversation import Conversation
-from memory_mcp.chat.messages import Message, messages_from_json
-from memory_mcp.chat.models import chat_model
-from memory_mcp.chat.server_files import servers_of
-from memory_mcp.chat.turn import Limits, Price
 from memory_mcp.client.connection import Connection
-from memory_mcp.config.settings import Chat
 from memory_mcp.errors import InvalidInput
+from memory_mcp.features.chat.conversation import Conversation
+from memory_mcp.features.chat.messages import Message, messages_from_json
+from memory_mcp.features.chat.models import chat_model
+from memory_mcp.features.chat.server_files import servers_of
+from memory_mcp.features.chat.settings import Chat
+from memory_mcp.features.chat.turn import Limits, Price
 
 
 def limits_of(settings: Chat) -> Limits:

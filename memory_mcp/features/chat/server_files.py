@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from memory_mcp.chat.tools import MEMORY, ToolServer
 from memory_mcp.config.proxies import used_for
 from memory_mcp.config.reading import variable
 from memory_mcp.errors import InvalidInput
+from memory_mcp.features.chat.tools import MEMORY, ToolServer
 from memory_mcp.patterns import bounded
 
 if TYPE_CHECKING:

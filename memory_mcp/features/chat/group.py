@@ -5,13 +5,13 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any, Self
 
-from memory_mcp.chat.conversation import Conversation
-from memory_mcp.chat.events import Event, Failed, Heard, TurnEnded
-from memory_mcp.chat.memory_use import transcript
-from memory_mcp.chat.messages import Message
-from memory_mcp.chat.tools import ToolServer, finished
 from memory_mcp.client.connection import Connection
 from memory_mcp.errors import InvalidInput, MemoryMCPError
+from memory_mcp.features.chat.conversation import Conversation
+from memory_mcp.features.chat.events import Event, Failed, Heard, TurnEnded
+from memory_mcp.features.chat.memory_use import transcript
+from memory_mcp.features.chat.messages import Message
+from memory_mcp.features.chat.tools import ToolServer, finished
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from memory_mcp.chat.messages import ToolCall
 from memory_mcp.errors import ChatFailed
+from memory_mcp.features.chat.messages import ToolCall
 
 Outcome = Literal["done", "cancelled", "failed"]
 

@@ -17,10 +17,21 @@ from textual.widget import Widget
 from textual.widgets import Collapsible, Input, Label, Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
-from memory_mcp.chat.conversation import Conversation
-from memory_mcp.chat.events import ApprovalNeeded, CutOff, Event, Failed, Recalled, Retrying, TextPiece, ToolResult, TurnEnded, Usage
-from memory_mcp.chat.opening import Opening
 from memory_mcp.errors import MemoryMCPError
+from memory_mcp.features.chat.conversation import Conversation
+from memory_mcp.features.chat.events import (
+    ApprovalNeeded,
+    CutOff,
+    Event,
+    Failed,
+    Recalled,
+    Retrying,
+    TextPiece,
+    ToolResult,
+    TurnEnded,
+    Usage,
+)
+from memory_mcp.features.chat.opening import Opening
 from memory_mcp.store.files.durable_files import write_atomically
 
 SHOWN_LENGTH = 300

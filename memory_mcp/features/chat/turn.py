@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from memory_mcp.chat.events import ApprovalNeeded, CutOff, Event, Retrying, TextPiece, ToolCallStarted, ToolResult, Usage
-from memory_mcp.chat.failures import failure_of
-from memory_mcp.chat.memory_use import arguments_of, reaches_others, recalled, stored
-from memory_mcp.chat.messages import Message, ToolCall, for_model, from_model, portable_id
-from memory_mcp.chat.schemas import specifications
-from memory_mcp.chat.tools import Answer, Tool, Toolbox, finished
 from memory_mcp.errors import ChatFailed
+from memory_mcp.features.chat.events import ApprovalNeeded, CutOff, Event, Retrying, TextPiece, ToolCallStarted, ToolResult, Usage
+from memory_mcp.features.chat.failures import failure_of
+from memory_mcp.features.chat.memory_use import arguments_of, reaches_others, recalled, stored
+from memory_mcp.features.chat.messages import Message, ToolCall, for_model, from_model, portable_id
+from memory_mcp.features.chat.schemas import specifications
+from memory_mcp.features.chat.tools import Answer, Tool, Toolbox, finished
 from memory_mcp.language.budget import estimate_tokens
 
 if TYPE_CHECKING:
