@@ -150,7 +150,8 @@ class Visit:
         """
         call = replace(self.call, scope={**self.call.scope, PATH_PERSONA: name}, headers=())
         self.admission.require_persona(call.persona_name())
-        return replace(self, call=call)
+        request = Request({**self.request.scope, PATH_PERSONA: name}, self.request.receive)
+        return replace(self, call=call, request=request)
 
     def stream(self, action: Operation | str, body: str | UploadFile = "", **arguments: Any) -> Response:
         """The same of an operation that reads a body or answers with a file: its response."""

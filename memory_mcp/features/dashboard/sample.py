@@ -36,6 +36,7 @@ def is_sample(visit: Visit) -> bool:
 
 def show(visit: Visit) -> Response:
     """Store the sample in its own persona, unless somebody uses that, and go there."""
+    visit.admission.require([*transfer.import_memories.needs, *browse.list_memories.needs], "the sample")
     there = visit.of_persona(PERSONA)
     if not there.perform(browse.list_memories, shelf="all", limit=1)["memories"]:
         there.stream(transfer.import_memories, "\n".join(json.dumps(_told(line, visit), ensure_ascii=False) for line in _lines()))
@@ -44,6 +45,7 @@ def show(visit: Visit) -> Response:
 
 def throw_away(visit: Visit) -> Response:
     """Erase the sample's persona, which nobody has added anything to."""
+    visit.admission.require(personas.erase.needs, "throwing the sample away")
     if not is_sample(visit):
         raise InvalidInput("this persona is not the sample", "something was added to it, or it is another one", "Erase it under Manage")
     visit.perform(personas.erase, confirm=PERSONA)
