@@ -86,7 +86,7 @@ ROUTES = (
 
 def needed(call: Call) -> tuple[TokenScope, ...]:
     """The scopes of a call: it reads and writes memories, and spends the server's keys as the chat does."""
-    return ("read", "write", call.settings.chat.dashboard_scope)
+    return ("read", "write", call.settings.spending_scope)
 
 
 def too_long() -> InvalidInput:
