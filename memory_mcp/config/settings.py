@@ -502,11 +502,6 @@ class OwnSettings(Group):
         """The keys of a feature."""
         return next(value for value in vars(self).values() if isinstance(value, group))
 
-    @property
-    def spending_scope(self) -> Literal["admin", "write"]:
-        """The scope of a call that spends the server's keys: `chat.dashboard_scope`, or `admin` where there is no chat."""
-        return getattr(getattr(self, "chat", None), "dashboard_scope", "admin")
-
 
 if TYPE_CHECKING:
     Settings = OwnSettings  # what features bring is asked for by `of`

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from memory_mcp.config.settings import ModelVendor
+from memory_mcp.config.settings import ModelVendor, setting_schemas, value_of
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.features.gateway import answers, transcript
@@ -35,6 +35,8 @@ CHAT, MODELS = f"{PREFIX}chat/completions", f"{PREFIX}models"
 BODY_LIMIT_BYTES = 32 * 1024 * 1024
 # Clients name the conversation by the first; Open WebUI has a name of its own for that.
 SESSION_HEADERS = ("x-session", "x-openwebui-chat-id")
+# The key with the scope that spending the server's keys needs; the chat brings it.
+CHAT_SCOPE = "chat.dashboard_scope"
 MEMORY_HEADER, OFF = "x-memory", "off"
 
 logger = logging.getLogger(__name__)
@@ -86,7 +88,8 @@ ROUTES = (
 
 def needed(call: Call) -> tuple[TokenScope, ...]:
     """The scopes of a call: it reads and writes memories, and spends the server's keys as the chat does."""
-    return ("read", "write", call.settings.spending_scope)
+    spends: TokenScope = value_of(call.settings, CHAT_SCOPE) if CHAT_SCOPE in setting_schemas() else "admin"
+    return ("read", "write", spends)
 
 
 def too_long() -> InvalidInput:
