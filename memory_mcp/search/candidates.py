@@ -52,7 +52,7 @@ NO_TIMES: Mapping[int, Times] = {}
 _NO_OPINION = (0.0, "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidates:
     """A row for each memory. Columns of values have NaN where a value is not known.
 
@@ -90,7 +90,7 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.keys)
 
-    @property
+    @cached_property
     def has_vectors(self) -> bool:
         return not np.isnan(self.nearness).all()
 
