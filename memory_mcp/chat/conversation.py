@@ -15,7 +15,7 @@ from memory_mcp.chat.tools import MEMORY, Answer, Tool, Toolbox, ToolServer, fin
 from memory_mcp.chat.turn import Approvals, Limits, Price, Turn
 from memory_mcp.client.connection import Connection
 from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
-from memory_mcp.language.unstorable import storable
+from memory_mcp.language.labels import storable
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_mcp.characters import HAN, KATAKANA, is_japanese
-from memory_mcp.language.tokens import is_function_word, normalise, tokens
+from memory_mcp.language.analysis import Analysis
+from memory_mcp.language.tokens import is_function_word, tokens
 from memory_mcp.patterns import bounded
 
 _TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
@@ -49,9 +50,9 @@ class Chain(NamedTuple):
     end: int
 
 
-def news(text: str) -> Iterator[News]:
+def news(text: Analysis) -> Iterator[News]:
     """The changes that a text tells as done."""
-    for sentence in sentences(text):
+    for sentence in text.sentences:
         start = 0
         for event in EVENT.finditer(sentence) if not _UNSURE.search(sentence) else ():
             kind, before = str(event.lastgroup), sentence[start : event.start()]
@@ -59,12 +60,6 @@ def news(text: str) -> Iterator[News]:
             if told.nouns:
                 yield told
             start = event.end()
-
-
-def sentences(text: str) -> list[str]:
-    """The normalized sentences of a text; a question keeps its mark."""
-    marked = normalise(text).replace(". ", "。").replace("!", "。").replace("\n", "。").replace("?", "?。")
-    return [part.strip(" .") for part in marked.split("。") if part.strip(" .")]
 
 
 def chains(text: str) -> list[Chain]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from memory_mcp.domain import Memory, Origin
 from memory_mcp.errors import StoreDamaged
-from memory_mcp.language.speakers import is_assistant
+from memory_mcp.language.names import is_assistant
 from memory_mcp.language.tokens import normalise
 from memory_mcp.personas.registry import Persona
 

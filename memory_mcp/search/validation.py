@@ -9,10 +9,9 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.dates.resolve import parse_range
 from memory_mcp.domain import DETAILS, KEYS_LIMIT, KINDS, MODE_ALIASES, MODES, Filters, Question
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.labels import few
+from memory_mcp.language.labels import few, storable
 from memory_mcp.language.names import normalized_length
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import storable
 
 TOP_K_LIMIT = 50
 TOKENS_LIMIT = 100_000

@@ -19,10 +19,9 @@ from memory_mcp.experience.matches import Match, Matches, matches, of_pool
 from memory_mcp.experience.reports import Report
 from memory_mcp.experience.reports import report as count_report
 from memory_mcp.experience.weights import fit
-from memory_mcp.language.labels import few, label
+from memory_mcp.language.labels import few, label, storable
 from memory_mcp.language.names import normalized_length
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.names import key_in, pool_of
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.own_weights import own_weights, set_own_weights

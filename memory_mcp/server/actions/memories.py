@@ -11,10 +11,9 @@ from memory_mcp.dates.resolve import is_iso
 from memory_mcp.domain import NEVER, Expiry, Remembered, Similar
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.budget import estimate_tokens, preview
-from memory_mcp.language.labels import label, labels
+from memory_mcp.language.labels import label, labels, storable
 from memory_mcp.language.low_value import low_value
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.names import key_in
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import validation
