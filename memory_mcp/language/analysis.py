@@ -8,6 +8,7 @@ The steps of a search, and those that store a memory, pass an `Analysis` on inst
 question and the words of it are read once however many steps need them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from functools import lru_cache
@@ -30,9 +31,12 @@ from memory_mcp.language.tokens import (
     tokens,
     weighed_query_tokens,
 )
+from memory_mcp.lexicon import words
 
 # The texts that are kept, and the characters of the longest of them: 5 MB with all that was found in them. A text is asked on so many days.
 KEPT_TEXTS, KEPT_CHARACTERS, KEPT_DAYS = 256, 300, 8
+
+_FOR_ASSISTANT = re.compile("|".join((*words("en", "for_assistant"), *words("ja", "for_assistant"))))
 
 _Part = TypeVar("_Part")
 
@@ -79,8 +83,8 @@ class Analysis:
     is_unspaced = _Once(lambda read: any(map(is_unspaced, read.query_tokens)))
     # Its normalized sentences, without their full stops.
     sentences = _Once(lambda read: [plain for part in sentences_of(read.text) if (plain := normalise(part).strip("。.! "))])
-    # It is a question for the assistant's own statements.
-    asks_assistant = _Once(lambda read: names.asks_assistant(read.text))
+    # It is a question for the assistant's own statements, such as "What did you recommend?"; "Can you suggest a film?" is a request.
+    asks_assistant = _Once(lambda read: _FOR_ASSISTANT.search(read.normalized) is not None)
     # All that may be a date in it, whenever it is read.
     recognized = _Once(lambda read: recognize(read.text))
 

@@ -3,6 +3,7 @@ a query, and those around them.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from memory_mcp.language.kanji import with_usual_kanji
@@ -36,14 +37,8 @@ def cut_to_tokens(text: str, budget: int) -> str:
     """The longest prefix of `text` that costs at most `budget` tokens, with an ellipsis if it was cut."""
     if estimate_tokens(text) <= budget:
         return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if estimate_tokens(text[:middle]) <= budget - 1:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low].rstrip() + "…"
+    fitting = bisect_right(range(1, len(text) + 1), budget - 1, key=lambda length: estimate_tokens(text[:length]))
+    return text[:fitting].rstrip() + "…"
 
 
 def preview(text: str, characters: int = PREVIEW_CHARACTERS) -> str:

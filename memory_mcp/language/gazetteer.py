@@ -59,7 +59,7 @@ class Gazetteer:
         self._parts = [(part, AhoCorasick([name for name, _ in part], matchkind=MatchKind.Standard)) for part in parts]
 
     def find(self, folded: str, offsets: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
-        """Start, end and entities of each known name in a text that `folded_with_offsets` gives. Matches may overlap."""
+        """Start, end and entities of each known name in a text that `composed_with_places` gives. Matches may overlap."""
         for known, automaton in self._parts:
             for pattern, start, end in _matches(automaton, folded):
                 name, entities = known[pattern]

@@ -5,7 +5,7 @@ latest memories of `get_context`, summaries, merge proposals. In doubt, a text i
 """
 
 import re
-from collections.abc import Callable, Set
+from collections.abc import Set
 from itertools import takewhile
 from typing import Literal
 
@@ -48,25 +48,15 @@ def low_value(text: str, normal: str | None = None) -> LowValue | None:
     squeezed = _squeezed(normalise(text) if normal is None else normal)
     if not any(letter.isalnum() for letter in squeezed):
         return "no_words"
-    may_be_phrases = squeezed.startswith(_BY_FIRST_LETTER.get(squeezed[0], ()))
-    rules: tuple[tuple[LowValue, Callable[[], bool]], ...] = (
-        ("error_dump", lambda: _is_dump(text)),
-        ("greeting", lambda: may_be_phrases and _is_all(_GREETINGS, text, squeezed)),
-        ("nod", lambda: may_be_phrases and _is_all(_NODS, text, squeezed)),
-        ("greeting", lambda: may_be_phrases and _is_all(_EITHER, text, squeezed)),
-        ("repetition", lambda: _is_repetition(squeezed)),
-        ("too_short", lambda: _is_short(squeezed)),
-    )
-    return next((name for name, holds in rules if holds()), None)
-
-
-def _is_all(phrases: Set[str], text: str, squeezed: str) -> bool:
-    if len(text) > PHRASES_LIMIT:
-        return False
-    if _consists_of(phrases, squeezed):
-        return True
-    without_name = _ADDRESSEE.sub("", text.strip())
-    return phrases is not _NODS and without_name != text.strip() and _consists_of(_GREETINGS, _squeezed(normalise(without_name)))
+    if _is_dump(text):
+        return "error_dump"
+    if squeezed.startswith(_BY_FIRST_LETTER.get(squeezed[0], ())) and len(text) <= PHRASES_LIMIT:
+        addressed = _ADDRESSEE.sub("", text.strip())
+        if _consists_of(_NODS, squeezed) and not _consists_of(_GREETINGS, squeezed):
+            return "nod"
+        if _consists_of(_EITHER, squeezed) or (addressed != text.strip() and _consists_of(_GREETINGS, _squeezed(normalise(addressed)))):
+            return "greeting"
+    return "repetition" if _is_repetition(squeezed) else "too_short" if _is_short(squeezed) else None
 
 
 def _consists_of(phrases: Set[str], squeezed: str) -> bool:

@@ -4,7 +4,7 @@ in a question, and who is an assistant or only a role in a conversation."""
 import re
 import unicodedata
 from bisect import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -38,25 +38,8 @@ ASSISTANT_ROLES = frozenset((*words("en", "assistant_roles"), *words("ja", "assi
 ASSISTANT_NAMES = frozenset(words("en", "assistant_names"))
 _ROLES = ASSISTANT_ROLES.union(*(words(language, table) for language in ("en", "ja") for table in ("roles", "pronouns")))
 LEAST_CHARACTERS = 2
-# A past statement, not a request: "Can you suggest a film?" is a request.
-_FOR_ASSISTANT = re.compile("|".join((*words("en", "for_assistant"), *words("ja", "for_assistant"))))
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
-
-# A character with the marks that belong to it: half-width kana carry theirs apart.
-_MARKS = "[\uff9e\uff9f\u3099\u309a\u0300-\u036f]"
-_MARK, _CHARACTER = re.compile(_MARKS), re.compile(f"(?s:.){_MARKS}*")
-
-
-class _Folded(dict[int, str]):
-    """The folded characters that texts had so far."""
-
-    def __missing__(self, code: int) -> str:
-        folded = self[code] = unicodedata.normalize("NFKC", chr(code)).casefold()
-        return folded
-
-
-_FOLDED = _Folded()
 
 
 def fold(name: str) -> str:
@@ -85,20 +68,6 @@ def bare(name: str) -> str:
 def is_polite(name: str) -> bool:
     """True if the name has an honorific: 田中さん, and あっくん, which is no name without it."""
     return _HONORIFIC.search(fold(name)) is not None or _NICKNAME.search(fold(name)) is not None
-
-
-def folded_with_offsets(text: str) -> tuple[str, Sequence[int]]:
-    """The text folded character by character, and for each folded character its offset in the text (and one for the end)."""
-    if not _MARK.search(text) and len(folded := text.translate(_FOLDED)) == len(text):
-        return folded, range(len(text) + 1)  # nearly every text: a tenth of the time
-    parts: list[str] = []
-    offsets: list[int] = []
-    for match in _CHARACTER.finditer(text):
-        folded = unicodedata.normalize("NFKC", match[0]).casefold()
-        parts.append(folded)
-        offsets += [match.start()] * len(folded)
-    offsets.append(len(text))
-    return "".join(parts), offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +131,6 @@ def _is_named(source: str, question: str) -> bool:
     return any(
         is_apart(before[-1:], name, is_before=True) and is_apart(after[:1], name, is_before=False) for before, after in pairwise(pieces)
     )
-
-
-def asks_assistant(question: str) -> bool:
-    """True of a question for the assistant's own statements: "What did you recommend?", 「あなたは何て言った？」."""
-    return _FOR_ASSISTANT.search(fold(question)) is not None
 
 
 def is_assistant(source: str | None) -> bool:

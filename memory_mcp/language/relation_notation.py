@@ -83,11 +83,6 @@ def format_relation(relation: StatedRelation) -> str | None:
         return None
 
 
-def validity(valid_from: str | None, valid_to: str | None) -> str:
-    """The suffix for the days on which a relation holds: ` (2010-04-01..2015-03-31)`; empty where none is stated."""
-    return f" ({valid_from or ''}..{valid_to or ''})" if valid_from or valid_to else ""
-
-
 def _typed(name: str, types: Collection[str]) -> tuple[str, str | None]:
     before, bar, after = name.rpartition("|")
     type_ = type_of_word(after, types) if bar else None

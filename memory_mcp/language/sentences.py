@@ -2,13 +2,13 @@
 that splits text into sentences uses these patterns.
 
 A short memory is never split. Chunks are measured in characters when a memory is written, and in the model's own tokens once a model is
-available.
+available (`index/splitting.py`).
 """
 
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from memory_mcp.domain import Chunk
 from memory_mcp.lexicon import words
@@ -48,23 +48,10 @@ def split(content: str, limit: int = CHUNK_CHARACTERS, overlap: int = OVERLAP_CH
     """
     if len(content) <= limit:
         return [Chunk(0, len(content))]
-    return [Chunk(start, end) for start, end in _cut(len(content), sentence_ends(content), limit, overlap)]
+    return [Chunk(start, end) for start, end in cut_at_ends(len(content), sentence_ends(content), limit, overlap)]
 
 
-def split_by_tokens(content: str, spans: Sequence[tuple[int, int]], limit: int, overlap: int) -> list[Chunk]:
-    """As `split`, but measured in tokens, given their sorted (start, end) in the content. The chunks cover every character."""
-    if len(spans) <= limit:
-        return [Chunk(0, len(content))]
-    # Several tokens may share a character, and spaces belong to none: characters between two tokens go to the earlier chunk.
-    begins = list(accumulate((start for start, _ in spans), max))
-    token_ends = list(accumulate((end for _, end in spans), max))
-    ends = [bisect_right(token_ends, end) for end in sentence_ends(content)]
-    offsets = [0, *begins[1:], len(content)]
-    cuts = [(offsets[start], offsets[end]) for start, end in _cut(len(spans), ends, limit, overlap)]
-    return [Chunk(start, end) for start, end in cuts if start < end]
-
-
-def _cut(length: int, ends: Sequence[int], limit: int, overlap: int) -> list[tuple[int, int]]:
+def cut_at_ends(length: int, ends: Sequence[int], limit: int, overlap: int) -> list[tuple[int, int]]:
     """Divides `length` units into spans of at most `limit`, at one of the sorted `ends` if there is one in the second half of a span."""
     pieces: list[tuple[int, int]] = []
     start = 0

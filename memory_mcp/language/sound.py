@@ -57,33 +57,28 @@ def in_hiragana(word: str) -> list[str]:
 
 
 def reading(name: str) -> str:
-    """A name in lower-case Latin letters: kana as they are read, long vowels and doubled consonants as single ones.
-
-    Two spellings of one Japanese name mostly have the same reading.
-    """
+    """A name in lower-case Latin letters: kana as they are read, long vowels and doubled consonants as single ones, so that two spellings of
+    one Japanese name mostly have the same reading."""
     text = to_hiragana(unicodedata.normalize("NFKC", name)).casefold()
     return _applied(_ONE_LENGTH, _applied(_ROMANIZED, _unmarked(_SYLLABLE.sub(_romanized, text))))
 
 
 def _romanized(match: re.Match[str]) -> str:
     syllable, small = _SYLLABLES.get(match[1], match[1]), _SMALL.get(match[2], "")
-    if not small:
-        return syllable
     stem = syllable[:-1]
-    return stem + (small[-1] if stem in ("sh", "ch", "j") else small)
+    return stem + (small[-1] if stem in ("sh", "ch", "j") else small) if small else syllable
 
 
 # The ways to read one word in Latin letters, and its letters that are read.
 READINGS_LIMIT, LONGEST = 16, 24
 # How much the vowels of words that sound alike may differ, for each consonant.
 DIFFERENCE_PER_CONSONANT = 0.25
-
 # The difference of vowels that can't be the same.
 FAR = 3
 _VOWELS = "aeiou"
 # What has several readings, as a capital letter, and these.
 _READ_AS = {letter: tuple(read.replace("-", "") for read in readings.split()) for letter, readings in mapping("sounds", "read_as").items()}
-_PARTS = re.compile(f"[^{_VOWELS}]|[{_VOWELS}]+")
+_CONSONANT = re.compile(f"[^{_VOWELS}]")
 # The vowels in kana of what is written in Latin letters, and those of a consonant that needs one.
 _USUAL = {written: tuple(vowels.split()) for written, vowels in mapping("sounds", "usual_vowels").items()}
 _RARE, _NEEDED = mapping("sounds", "rare_vowels"), mapping("sounds", "needed_vowels")
@@ -124,14 +119,7 @@ def largest_difference(sound: Sound) -> float:
 
 
 def _sound(text: str) -> Sound:
-    consonants, vowels = [], [""]
-    for part in _PARTS.findall(text):
-        if part[0] in _VOWELS:
-            vowels[-1] += part
-        else:
-            consonants.append(part)
-            vowels.append("")
-    return Sound("".join(consonants), tuple(vowels))
+    return Sound("".join(letter for letter in text if letter not in _VOWELS), tuple(_CONSONANT.split(text)))
 
 
 def _difference(kana: str, written: str, consonant: str, *, is_last: bool) -> float:
@@ -142,8 +130,6 @@ def _difference(kana: str, written: str, consonant: str, *, is_last: bool) -> fl
         return 0 if not kana or (consonant and kana in _NEEDED.get(consonant, "u")) else FAR
     if kana in usual:
         return 0.5
-    is_near = (
-        kana[:1] in _RARE.get(written, "") if kana else written == "e",
-        max(len(kana), len(written)) > 1 and bool(kana) and (kana[-1] == written[-1] or kana[0] == written[0]),
-    )
-    return 1 if any(is_near) else FAR
+    is_rare = kana[:1] in _RARE.get(written, "") if kana else written == "e"
+    shares_an_end = max(len(kana), len(written)) > 1 and kana and (kana[-1] == written[-1] or kana[0] == written[0])
+    return 1 if is_rare or shares_an_end else FAR

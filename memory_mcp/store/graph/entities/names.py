@@ -7,8 +7,9 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.dates.spans import composed_with_places
 from memory_mcp.language.gazetteer import Candidate, Gazetteer, Match, Spellings, is_searchable
-from memory_mcp.language.names import bare, fold, folded_with_offsets
+from memory_mcp.language.names import bare, fold
 from memory_mcp.store import properties
 from memory_mcp.store.graph.entities import name_similarity
 from memory_mcp.store.sqlite.bulk_rows import json_ids
@@ -71,7 +72,7 @@ class KnownNames:
         """
         everything, recent = self._ready(connection)
         spans: dict[tuple[int, int], list[int]] = {}
-        folded = folded_with_offsets(text)
+        folded = composed_with_places(text)
         for start, end, entities in (*everything.find(*folded), *recent.find(*folded)):
             spans.setdefault((start, end), []).extend(entities)
         if not spans:
