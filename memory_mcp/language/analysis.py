@@ -64,6 +64,7 @@ class _Once(Generic[_Part]):
 class Analysis:
     """A question or a memory, and what was found in it. Take it from `analysis`."""
 
+    text: str
     # The text in NFKC and without case; the same with the usual form of each kanji.
     normalized = _Once(lambda read: normalise(read.text))
     plain = _Once(lambda read: with_usual_kanji(read.normalized))
