@@ -75,7 +75,7 @@ def subjects(text: Analysis) -> list[str]:
     found: list[str] = []
     for sentence in text.sentences:
         still = VALUE.sub(_gap, EVENT.sub("、", sentence))
-        nouns = [noun for chain in chains(f"{still}。") for noun in chain.nouns if noun not in WORDS["generic"]]
+        nouns = [noun for chain in chains(f"{still}。") for noun in chain.nouns if noun not in WORDS["generic"] and not POLAR.match(noun)]
         found += [match[1] or match[0] for noun in nouns for match in _PART.finditer(noun)]
         rest = analysis(still)
         for token in rest.query_tokens:  # a run of hiragana may be a name; one that follows a kanji is the ending of a verb

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
-from itertools import pairwise
+from itertools import islice, pairwise
 from threading import Thread
 from zoneinfo import ZoneInfo
 
@@ -36,9 +36,9 @@ FOUND = 7
 # Of a long text so many characters are searched, and so many of its rarest tokens.
 LONGEST, TOKENS = 500, 12
 # The share that a related memory has of what the subjects of the text count by BM25, all of which the text itself has; and how much nearer than the
-# next one by meaning is what stands out. Of e5, apart from their centers: 44 of 60 everyday changes are so much nearer to what they change, and
-# one of ten texts is to what it has nothing to do with.
-LEAST_WORDS, LEAST_GAP = 0.25, 0.1
+# next one by meaning is what stands out. Of e5, apart from their centers: 45 of 60 everyday changes are so much nearer to what they change, and
+# none of ten texts is to what it has nothing to do with.
+LEAST_WORDS, LEAST_GAP = 0.25, 0.12
 # So long may an answer wait for the vector, and for the search.
 EMBEDDING_SECONDS, SEARCH_SECONDS = 0.3, 0.5
 
@@ -86,9 +86,8 @@ def _near(
     nearest = sorted(scores, key=lambda memory_id: (-scores[memory_id], -memory_id))[:FOUND]
     by_id = memories.by_ids(connection, nearest)
     distinct = {by_id[memory_id].content: by_id[memory_id] for memory_id in reversed(nearest) if memory_id in by_id}
-    return [memory for memory in reversed(distinct.values()) if memory.key not in known and memory.content != stored.content][
-        :RELATED_LIMIT
-    ]
+    others = (memory for memory in reversed(distinct.values()) if memory.kind != "summary" and memory.content != stored.content)
+    return list(islice((memory for memory in others if memory.key not in known), RELATED_LIMIT))
 
 
 def _is_about(text: Analysis, words: Sequence[str]) -> bool:
