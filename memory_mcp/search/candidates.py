@@ -19,7 +19,7 @@ from memory_mcp.domain import Filters, Memory, Origin, Question, TimeRange
 from memory_mcp.errors import StoreDamaged
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
-from memory_mcp.language.speakers import is_assistant
+from memory_mcp.language.names import is_assistant
 from memory_mcp.language.spelling import Spelling
 from memory_mcp.language.tokens import normalise, tokens
 from memory_mcp.personas.registry import Persona
