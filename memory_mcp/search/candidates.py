@@ -19,7 +19,7 @@ from memory_mcp.domain import Filters, Memory, Origin, Question, TimeRange
 from memory_mcp.errors import StoreDamaged
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
-from memory_mcp.language.speakers import is_assistant
+from memory_mcp.language.names import is_assistant
 from memory_mcp.language.spelling import Spelling
 from memory_mcp.language.tokens import normalise, tokens
 from memory_mcp.personas.registry import Persona
@@ -60,8 +60,8 @@ class Candidates:
     origins: Sequence[Origin]
     # The BM25 score, comparable only within one search.
     lexical: Column
-    # The cosine of the nearest of the `chunks`, or, if the memory's own questions are more similar, between the two; and `nearness`, the same
-    # without what all memories share, and with a part of the previous turn.
+    # The cosine of the nearest of the `chunks`, or, if the memory's own questions are more similar, between the two; and `nearness`, the
+    # same without what all memories share, and with a part of the previous turn.
     dense: Column
     nearness: Column
     chunks: Sequence[int | None]

@@ -21,8 +21,10 @@ DERIVED = ("rule", "vectors", "contradiction")
 MADE = ("temporal_sequence", "same_session", "reference", "semantic_similarity", "contradiction", "newer")
 # Links with a direction.
 DIRECTED = ("temporal_sequence", "reference", "causality", "newer")
-# The method of a link that a person took back: it stays, so that it isn't made again, and is none.
-UNDONE = "undone"
+# A link that a person took back stays, so that it isn't made again, with the method 'undone', and is none. Of a link that comes from elsewhere: one that is here stays, unless a person took it back there.
+UNLESS_UNDONE = (
+    "ON CONFLICT (source, target, type) DO UPDATE SET method = excluded.method, weight = excluded.weight WHERE excluded.method = 'undone'"
+)
 # How many steps lead from a memory to the newest one.
 LONGEST_CHAIN = 8
 # Relations of which an entity has one at a time.

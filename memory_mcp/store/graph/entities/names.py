@@ -8,8 +8,9 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.dates.spans import composed_with_places
 from memory_mcp.language.gazetteer import Candidate, Gazetteer, Match, Spellings, is_searchable
-from memory_mcp.language.names import bare, fold, folded_with_offsets
+from memory_mcp.language.names import bare, fold
 from memory_mcp.store import properties
 from memory_mcp.store.sqlite.reading import json_ids
 
@@ -73,7 +74,7 @@ class KnownNames:
         """
         everything, recent = self._ready(connection)
         spans: dict[tuple[int, int], list[int]] = {}
-        folded = folded_with_offsets(text)
+        folded = composed_with_places(text)
         for start, end, entities in (*everything.find(*folded), *recent.find(*folded)):
             spans.setdefault((start, end), []).extend(entities)
         if not spans:
