@@ -70,6 +70,9 @@ class Analysis:
     plain = _Once(lambda read: with_usual_kanji(read.normalized))
     # The tokens that the word index has of this text, in order.
     tokens = _Once(lambda read: tokens(read.text))
+    # The words that a dictionary has, each with those that mean the same; and the other ways to write its kana, at their places.
+    synonyms = _Once(lambda read: synonyms(read.text))
+    spellings = _Once(lambda read: other_spellings(read.normalized))
     # The tokens to look for if this is a question, each once, without function words; the pairs of words side by side; and the tokens repeated
     # so that a word has the same weight in any script.
     query_tokens = _Once(lambda read: query_tokens(read.text))
@@ -77,9 +80,6 @@ class Analysis:
     weighed_query_tokens = _Once(lambda read: weighed_query_tokens(read.text, {each.word for each in read.synonyms}))
     # The tokens to look for that find nothing alone: pairs of hiragana that are no part of a word.
     fragments = _Once(lambda read: fragments(read.text))
-    # The words that a dictionary has, each with those that mean the same; and the other ways to write its kana, at their places.
-    synonyms = _Once(lambda read: synonyms(read.text))
-    spellings = _Once(lambda read: other_spellings(read.normalized))
     # Any of it is in a script without spaces, such as Japanese.
     is_unspaced = _Once(lambda read: any(map(is_unspaced, read.query_tokens)))
     # Its normalized sentences, without their full stops.
