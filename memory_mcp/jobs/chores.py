@@ -1,6 +1,7 @@
 """The list of chores: what each does for a persona in the background, in which settings it is enabled, and how often it runs."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from memory_mcp.config.settings import Settings
@@ -27,16 +28,25 @@ SEGMENTS_INTERVAL = timedelta(minutes=5)
 USAGE_INTERVAL = timedelta(minutes=10)
 
 
-def background_chores(
-    personas: Personas,
-    models_for: Callable[[Settings], Models],
-    indexes: IndexCache,
-    forget_cached: Callable[[], None],
-    usage: Usage,
-    chat: Chat,
-) -> list[Chore]:
-    """The chores, most important first. `forget_cached` is called after memories have been erased."""
-    return [*_graph_chores(models_for, indexes, chat), *_memory_chores(personas, indexes, forget_cached, chat), usage.chore(USAGE_INTERVAL)]
+@dataclass(frozen=True, slots=True)
+class ChoreParts:
+    """What chores work with. `forget_cached` is called after memories have been erased."""
+
+    personas: Personas
+    models_for: Callable[[Settings], Models]
+    indexes: IndexCache
+    forget_cached: Callable[[], None]
+    usage: Usage
+    chat: Chat
+
+
+def background_chores(parts: ChoreParts) -> list[Chore]:
+    """The chores, most important first."""
+    return [
+        *_graph_chores(parts.models_for, parts.indexes, parts.chat),
+        *_memory_chores(parts.personas, parts.indexes, parts.forget_cached, parts.chat),
+        parts.usage.chore(USAGE_INTERVAL),
+    ]
 
 
 def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexCache, chat: Chat) -> list[Chore]:

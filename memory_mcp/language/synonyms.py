@@ -111,12 +111,14 @@ def _found(dictionary: _Dictionary, query: str) -> Iterator[Synonyms]:
 def _of_word(word: str) -> Synonyms:
     """The synonyms of a word of the dictionary."""
     dictionary, own = _dictionary(), phrase_of(word)
-    others = dict.fromkeys(map(phrase_of, dictionary.others(word)) if dictionary else ())
-    if is_single_kanji(own):  # for a verb such as 飼う another's kanji, 保 of 保つ, would also be found in 保険
-        others = dict.fromkeys(phrase for phrase in others if not is_single_kanji(phrase))
-    return Synonyms(
-        own, tuple(islice((phrase for phrase in others if phrase and phrase != own), SYNONYMS_LIMIT)), max(len(own.split()) - 1, 1)
-    )
+    others: dict[str, None] = {}
+    for phrase in map(phrase_of, dictionary.others(word) if dictionary else ()):
+        # For a verb such as 飼う another's kanji, 保 of 保つ, would also be found in 保険.
+        if phrase and phrase != own and not (is_single_kanji(own) and is_single_kanji(phrase)):
+            others[phrase] = None
+        if len(others) == SYNONYMS_LIMIT:
+            break
+    return Synonyms(own, tuple(others), max(len(own.split()) - 1, 1))
 
 
 def phrase_of(word: str) -> str:

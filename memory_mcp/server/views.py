@@ -20,7 +20,7 @@ from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.names import pool_of, pool_store
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.call import Call, client_language
-from memory_mcp.store.replacements import confirmations
+from memory_mcp.store.memory_rows import confirmations
 
 Count = Annotated[int, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]

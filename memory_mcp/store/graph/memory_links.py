@@ -13,7 +13,7 @@ import apsw
 from memory_mcp.domain import Filters
 from memory_mcp.store.memories import CURRENT, TOLD_TIME, where
 from memory_mcp.store.session_order import nearest_in_session
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 from memory_mcp.store.timestamps import to_text
 
 # Methods that derive links from the memories, again when those change.

@@ -16,7 +16,7 @@ from memory_mcp.domain import StatedRelation
 from memory_mcp.language.names import UNKNOWN_TYPE
 from memory_mcp.store.graph.entities.records import OWN_TYPE
 from memory_mcp.store.memories import CURRENT
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
+from memory_mcp.store.sqlite.reading import bulk_rows, json_ids
 from memory_mcp.store.timestamps import to_text
 
 Pair = tuple[int, int]

@@ -156,7 +156,7 @@ def _check_names(connection: apsw.Connection, new_names: Sequence[str], type_: s
             (fold(name),),
         ).fetchall()
         candidates = list(records.by_ids(connection, [row[0] for row in rows]).values())
-        visible = {entity.id for entity in lookup.visible_as(connection, candidates, name)}
+        visible = {entity.id for entity in visibility.visible_as(connection, candidates, name)}
         for other, other_name, other_type, entity_id in rows:
             if other not in own and other in visible and entity_merges.compatible(type_, other_type):
                 raise InvalidInput(
