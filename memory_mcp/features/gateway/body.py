@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memory_mcp.characters import not_utf8
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.unstorable import not_utf8
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _decode = json.JSONDecoder().raw_decode

@@ -26,8 +26,7 @@ from memory_mcp.features.gateway.refusals import UnknownAddress, UnknownModel, r
 from memory_mcp.features.gateway.settings import Gateway
 from memory_mcp.features.gateway.spending import Spending, tokens_of
 from memory_mcp.features.gateway.upstream import Reply, Upstream
-from memory_mcp.language.labels import label
-from memory_mcp.language.unstorable import UNSTORABLE
+from memory_mcp.language.labels import UNSTORABLE, label
 from memory_mcp.server.answers import turn_of
 from memory_mcp.server.call import Call, call_of
 from memory_mcp.server.http.requests import body_within

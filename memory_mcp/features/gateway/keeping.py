@@ -16,9 +16,8 @@ from memory_mcp.features.gateway.place import Place, locate
 from memory_mcp.features.gateway.putting_in import Asked
 from memory_mcp.features.gateway.rows import Put, Reason, Turn
 from memory_mcp.features.gateway.transcript import digest, without_thoughts
-from memory_mcp.language.labels import LABEL_LIMIT
+from memory_mcp.language.labels import LABEL_LIMIT, UNSTORABLE
 from memory_mcp.language.names import normalized_length
-from memory_mcp.language.unstorable import UNSTORABLE
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import forget_stored
 from memory_mcp.remember.pipeline import remember_many
