@@ -13,7 +13,6 @@ import typer
 from memory_mcp import __version__
 from memory_mcp.cli import (
     backups,
-    cells,
     connect,
     corrections,
     doctor,
@@ -27,7 +26,6 @@ from memory_mcp.cli import (
     models,
     oauth,
     organize,
-    packs,
     personas,
     purge,
     serve,
@@ -77,7 +75,6 @@ GROUPS: Mapping[str, tuple[str, tuple[Command, ...]]] = {
             purge.purge,
             organize.organize,
             folder_sync.sync,
-            packs.group,
             *(command for brought in _BROUGHT for command in brought.data),
         ),
     ),
@@ -94,7 +91,6 @@ GROUPS: Mapping[str, tuple[str, tuple[Command, ...]]] = {
             encryption.encrypt,
             encryption.decrypt,
             encryption.rotate_key,
-            cells.group,
             *(command for brought in _BROUGHT for command in brought.admin),
             stdio.stdio,
             hook.hook,
