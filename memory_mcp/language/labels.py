@@ -27,7 +27,7 @@ def split_labels(text: str) -> list[str]:
 def few(values: Sequence[str], name: str) -> Sequence[str]:
     """`values`, unless they are too many."""
     if len(values) > LIST_LIMIT:
-        raise InvalidInput(f"{name} has {len(values)} entries", f"{LIST_LIMIT} are the limit", "Send fewer")
+        raise InvalidInput("{} has {} entries", "{} are the limit", "Send fewer", name, len(values), LIST_LIMIT)
     return values
 
 
@@ -36,7 +36,7 @@ def label(value: str | None, name: str) -> str | None:
     if value is None or not value.strip():
         return None
     if len(value) > LABEL_LIMIT:
-        raise InvalidInput(f"{name} has {len(value):,} characters", f"{LABEL_LIMIT} are the limit", "Send a shorter one")
+        raise InvalidInput("{} has {} characters", "{} are the limit", "Send a shorter one", name, f"{len(value):,}", LABEL_LIMIT)
     return storable(value, name).strip()
 
 
@@ -49,12 +49,17 @@ def json_object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidInput(f"{name} can't be written as JSON", str(error), "Send an object of texts, numbers, lists and objects") from error
+        raise InvalidInput(
+            "{} can't be written as JSON", "{}", "Send an object of texts, numbers, lists and objects", name, error
+        ) from error
     if len(text) > METADATA_LIMIT:
         raise InvalidInput(
-            f"{name} has {len(text):,} characters as JSON",
-            f"{METADATA_LIMIT:,} are the limit",
+            "{} has {} characters as JSON",
+            "{} are the limit",
             "Put what is to be remembered into content",
+            name,
+            f"{len(text):,}",
+            f"{METADATA_LIMIT:,}",
         )
     storable(text, name)
     return dict(value)

@@ -24,9 +24,9 @@ def parse_relation(text: str, types: Collection[str]) -> StatedRelation:
     """
     parts = [part.strip().removeprefix("[[").removesuffix("]]").strip() for part in _ARROW.split(storable(text, "the relation").strip())]
     if len(parts) > 3 and any(sign in text for sign in ",;、；\n"):
-        raise InvalidInput(f"the relation {text[:80]!r} can't be read", "it seems to hold several", _ONE_EACH)
+        raise InvalidInput("the relation {} can't be read", "it seems to hold several", _ONE_EACH, repr(text[:80]))
     if len(parts) != 3 or any(map(is_invisible, parts)):
-        raise InvalidInput(f"the relation {text[:80]!r} can't be read", "it is not three names with > between them", _FORM)
+        raise InvalidInput("the relation {} can't be read", "it is not three names with > between them", _FORM, repr(text[:80]))
     (source, source_type), (target, target_type) = _typed(parts[0], types), _typed(parts[2], types)
     relation = re.sub(r"\s+", "_", parts[1])
     if (
@@ -37,15 +37,19 @@ def parse_relation(text: str, types: Collection[str]) -> StatedRelation:
         or len(relation) > RELATION_TYPE_LIMIT
     ):
         raise InvalidInput(
-            f"the relation {text[:80]!r} can't be kept",
-            f"names have 1 to {NAME_LIMIT} characters, a relation's type at most {RELATION_TYPE_LIMIT}",
+            "the relation {} can't be kept",
+            "names have 1 to {} characters, a relation's type at most {}",
             "Shorten it, and put the rest into content",
+            repr(text[:80]),
+            NAME_LIMIT,
+            RELATION_TYPE_LIMIT,
         )
     if source == target and (source_type is None or target_type is None or source_type == target_type):
         raise InvalidInput(
-            f"the relation {text[:80]!r} has the same name at both ends",
+            "the relation {} has the same name at both ends",
             "",
             "Name two different ones, or say of what type each is: A|Person > born_in > A|Location",
+            repr(text[:80]),
         )
     return StatedRelation(source, relation, target, source_type, target_type)
 

@@ -21,9 +21,12 @@ def storable(text: str, name: str) -> str:
         return text
     character = "a NUL character" if match.group() == "\x00" else f"half of a surrogate pair (U+{ord(match.group()):04X})"
     raise InvalidInput(
-        f"{name} holds {character} at character {match.start() + 1}",
+        "{} holds {} at character {}",
         "it can't be stored or searched as text",
         "Remove it and send the call again",
+        name,
+        character,
+        match.start() + 1,
     )
 
 

@@ -407,14 +407,17 @@ def check_schema(connection: apsw.Connection, file_name: str) -> None:
     if further := sorted(done - {name for name, _ in MIGRATIONS}):
         raise StoreError(
             "the memories were written by a newer version",
-            f"it made the change {further[0]!r}, which this one doesn't know",
+            "it made the change {}, which this one doesn't know",
             "Start that version again; nothing was changed",
+            repr(further[0]),
         )
     if done and (altered := _altered(connection, done)):
         raise StoreDamaged(
-            f"the tables of {shown_name(Path(connection.filename))} were changed by another program",
-            altered,
+            "the tables of {} were changed by another program",
+            "{}",
             "Restore a backup; nothing was changed",
+            shown_name(Path(connection.filename)),
+            altered,
         )
 
 

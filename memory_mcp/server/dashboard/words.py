@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_mcp.dates.format import Language
-from memory_mcp.server.dashboard.refusals import kind_left_out, sentence_in
+from memory_mcp.wording import catalog, in_language
 
 _ORDER: tuple[Language, ...] = ("en", "ja")
 WORDS: Mapping[str, list[str]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
@@ -31,8 +31,8 @@ class Words:
 
     def sentence(self, sentence: str) -> str:
         """A sentence of the operations in the language of the page, as it is where there is no translation."""
-        return sentence_in(sentence, self.language)
+        return in_language(sentence, self.language)
 
     def left_out(self, kind: str) -> str:
         """What an import leaves out, in the language of the page."""
-        return kind_left_out(kind, self.language)
+        return kind if self.language == "en" else catalog()["left_out"].get(kind, kind)

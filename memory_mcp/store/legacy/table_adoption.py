@@ -99,7 +99,7 @@ def convert_memories(
     for number, row in enumerate(rows(connection, table, schema), start=1):
         if problem := row_reading.too_long(row):
             raise StoreError(
-                "the older memories can't be taken over", f"{name_of(row, schema, number)}: {problem[0].lower()}{problem[1:-1]}"
+                "the older memories can't be taken over", "{}: {}{}", "", name_of(row, schema, number), problem[0].lower(), problem[1:-1]
             )
         identity = identity_of(row, schema)
         kept = {"id": row.pop("id"), "write_digest": row.pop("write_digest")} if ours else {"id": number}
@@ -199,7 +199,7 @@ def _rename(connection: apsw.Connection, name: str, new_name: str) -> None:
         connection.execute(f"ALTER TABLE {quoted(name)} RENAME TO {quoted(new_name)}")
     except apsw.SQLError as error:  # a virtual table of a missing extension
         raise StoreError(
-            f"the table {name} of an older server can't be renamed", str(error), "Rename it with that server's SQLite"
+            "the table {} of an older server can't be renamed", "{}", "Rename it with that server's SQLite", name, error
         ) from error
 
 
