@@ -4,7 +4,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,12 +14,10 @@ from memory_mcp import __version__
 from memory_mcp.cli import (
     backups,
     cells,
-    chat,
     connect,
     corrections,
     doctor,
     encryption,
-    figures,
     folder_sync,
     help_pages,
     hook,
@@ -37,9 +35,11 @@ from memory_mcp.cli import (
     stdio,
     tokens,
 )
+from memory_mcp.cli.feature import Command, Commands
 from memory_mcp.cli.japanese import worded
 from memory_mcp.config.reading import have_home, language_of_machine
 from memory_mcp.errors import MemoryMCPError
+from memory_mcp.feature import modules
 from memory_mcp.wording import sentence
 
 INTERRUPTED, MISUSED = 130, 2
@@ -51,21 +51,22 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+_BROUGHT: tuple[Commands, ...] = tuple(module.COMMANDS for module in modules("commands"))
 # What a page of help shows first.
-EVERYDAY = (
+EVERYDAY: tuple[Command, ...] = (
     serve.serve,
     connect.connect,
     memories.remember,
     memories.recall,
     memories.recent,
-    chat.chat,
+    *(command for brought in _BROUGHT for command in brought.everyday),
     import_export.import_memories,
     import_export.export_memories,
     backups.group,
     doctor.doctor,
 )
 # The others, by group. Each is also a command without the name of its group, which help does not list.
-GROUPS: Mapping[str, tuple[str, tuple[Callable[..., None] | typer.Typer, ...]]] = {
+GROUPS: Mapping[str, tuple[str, tuple[Command, ...]]] = {
     "data": (
         "Correct, tidy up, share and erase memories; whole personas.",
         (
@@ -78,10 +79,9 @@ GROUPS: Mapping[str, tuple[str, tuple[Callable[..., None] | typer.Typer, ...]]] 
             corrections.history,
             purge.purge,
             organize.organize,
-            figures.figures,
-            figures.weights,
             folder_sync.sync,
             packs.group,
+            *(command for brought in _BROUGHT for command in brought.data),
         ),
     ),
     "admin": (
@@ -98,6 +98,7 @@ GROUPS: Mapping[str, tuple[str, tuple[Callable[..., None] | typer.Typer, ...]]] 
             encryption.decrypt,
             encryption.rotate_key,
             cells.group,
+            *(command for brought in _BROUGHT for command in brought.admin),
             stdio.stdio,
             hook.hook,
         ),
@@ -105,7 +106,7 @@ GROUPS: Mapping[str, tuple[str, tuple[Callable[..., None] | typer.Typer, ...]]] 
 }
 
 
-def _add(to: typer.Typer, command: Callable[..., None] | typer.Typer, *, hidden: bool = False) -> None:
+def _add(to: typer.Typer, command: Command, *, hidden: bool = False) -> None:
     if isinstance(command, typer.Typer):
         to.add_typer(command, hidden=hidden)
     else:  # `import` can't be the name of a function

@@ -15,7 +15,7 @@ def worded(text: str, *values: object) -> str:
 
 
 def named(kind: str, name: str) -> str:
-    """A name that programs read, such as `keyword`, where the machine is Japanese after what the dashboard calls it: 単語 [keyword]."""
+    """A name that programs read, such as `keyword`, where the machine is Japanese after what pages call it: 単語 [keyword]."""
     if language_of_machine() != "ja":
         return name
     meaning = term(kind, name)
@@ -23,11 +23,11 @@ def named(kind: str, name: str) -> str:
 
 
 def term(kind: str, value: str) -> str:
-    """What the dashboard calls a name that programs read, such as a format, in the language of the machine."""
+    """What pages call a name that programs read, such as a format, in the language of the machine."""
     # Imported here: most commands don't need the tables of the server.
-    from memory_mcp.server.dashboard.words import Words  # noqa: PLC0415
+    from memory_mcp.server.terms import Terms  # noqa: PLC0415
 
-    return Words(language_of_machine()).term(kind, value)
+    return Terms(language_of_machine()).term(kind, value)
 
 
 def left_out_kind(kind: str) -> str:

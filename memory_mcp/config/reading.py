@@ -14,7 +14,8 @@ from typing import Any, Literal
 import platformdirs
 from pydantic import BaseModel, ValidationError
 
-from memory_mcp.config.settings import Group, Settings, documented_keys
+from memory_mcp.config.group import Group
+from memory_mcp.config.settings import Settings, documented_keys
 from memory_mcp.errors import ConfigError
 from memory_mcp.wording import clauses, sentence
 

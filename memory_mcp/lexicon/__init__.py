@@ -21,3 +21,8 @@ def words(language: str, table: str) -> tuple[str, ...]:
 def mapping(language: str, table: str) -> Mapping[str, str]:
     """A table of pairs: a word, and what it stands for."""
     return dict(_FILES[language][table])
+
+
+def grouped(language: str, table: str) -> Mapping[str, str]:
+    """A table of groups, turned around: each word, and the name of its group."""
+    return {word: group for group, written in mapping(language, table).items() for word in written.split()}

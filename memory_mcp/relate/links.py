@@ -24,7 +24,7 @@ from memory_mcp.store import memories, memory_dates, operations
 from memory_mcp.store.graph import background_tasks, memory_links
 from memory_mcp.store.graph.memory_links import Link
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.lexical.token_frequencies import TokenCounts
+from memory_mcp.store.lexical.stored_words import TokenCounts
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import to_text
 

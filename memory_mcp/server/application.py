@@ -20,8 +20,8 @@ from memory_mcp.personas.server_lock import YIELD_PATH
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.bounds import Bounds
 from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
-from memory_mcp.server.dashboard import routes as dashboard
 from memory_mcp.server.edge import Edge, part_of
+from memory_mcp.server.feature import features
 from memory_mcp.server.http import routes
 from memory_mcp.server.mcp import apps, instructions, resources
 from memory_mcp.server.mcp.access import Needs, ScopeCheck
@@ -63,7 +63,7 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
 
 
 def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings, bounds: Bounds) -> ASGIApp:
-    """Build the ASGI application: stateless MCP of both protocol eras at /mcp, the routes, the dashboard, host and origin protection,
+    """Build the ASGI application: stateless MCP of both protocol eras at /mcp, the routes, those of features, host and origin protection,
     the edge.
     """
     app = mcp.http_app(
@@ -76,9 +76,11 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings, bounds:
         allowed_origins=[settings.oauth.public_url] if settings.oauth.public_url else None,
     )
     app.state.runtime = runtime
-    known_paths = {"/mcp", *oauth.PATHS, *(operation.route.path for operation in routes.OPERATIONS if operation.route), *dashboard.PATHS}
+    further = [route for feature in features() for route in feature.routes]
+    known_paths = {"/mcp", *oauth.PATHS, *(operation.route.path for operation in routes.OPERATIONS if operation.route)}
+    known_paths |= {route.path for route in further if isinstance(route, Route)}
     app.state.authenticator = authenticator = Authenticator(runtime, known_paths)
-    app.router.routes.extend([*oauth.routes(), *dashboard.ROUTES])
+    app.router.routes.extend([*oauth.routes(), *further])
     app.router.routes.extend(Route(path, routes.nowhere, methods=METHODS) for path in ("/api", "/api/{path:path}"))
     if stop := runtime.yield_lock:
 
@@ -99,7 +101,7 @@ def scope_needs(toolsets: Iterable[str] = tuple(TOOLSETS)) -> Needs:
     Resources and prompts need none: they hold counts, states and the pages of apps, and nothing of what memories say.
     """
     return {
-        **{operation.tool.name: operation.needs for name in toolsets for operation in TOOLSETS[name] if operation.tool},
+        **{operation.tool.name: operation.needs for name in toolsets for operation in TOOLSETS.get(name, ()) if operation.tool},
         **{f"memory://{name}": frozenset() for name in resources.RESOURCES},
         **{apps.address(name): frozenset() for name in apps_of(toolsets)},
         **{name: frozenset() for name in instructions.PROMPTS},

@@ -10,16 +10,15 @@ import pytest
 from memory_mcp import errors
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Privacy, documented_keys
-from memory_mcp.server.dashboard import diff, frame
-from memory_mcp.server.dashboard.refusals import Refused, refused
-from memory_mcp.server.dashboard.words import WORDS
+from memory_mcp.features.dashboard import diff, frame
+from memory_mcp.features.dashboard.words import WORDS
 from memory_mcp.server.errors import status_of
+from memory_mcp.server.refusals import Refused, refused
 from memory_mcp.wording import catalog, in_language
 
 ROOT = Path(__file__).parents[2]
-DASHBOARD = ROOT / "memory_mcp" / "server" / "dashboard"
-SERVER = DASHBOARD.parent
-TEXTS = [*DASHBOARD.rglob("*.html"), *DASHBOARD.rglob("*.py"), SERVER / "oauth" / "consent.py", *SERVER.glob("mcp/app_pages/*.js")]
+DASHBOARD = ROOT / "memory_mcp" / "features" / "dashboard"
+TEXTS = [*DASHBOARD.rglob("*.html"), *DASHBOARD.rglob("*.py"), *DASHBOARD.glob("app_pages/*.js")]
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in TEXTS)
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -93,7 +92,7 @@ def test_the_files_of_others_are_listed_with_version_license_and_digest():
         assert version in name
         assert hashlib.sha256(vendor.joinpath(name).read_bytes()).hexdigest() == digest
     declared = tomllib.loads(ROOT.joinpath("pyproject.toml").read_text(encoding="utf-8"))["project"]["license-files"]
-    assert {f"memory_mcp/server/dashboard/static/vendor/{license_}" for license_ in licenses} <= set(declared)
+    assert {f"memory_mcp/features/dashboard/static/vendor/{license_}" for license_ in licenses} <= set(declared)
 
 
 def test_every_file_that_a_page_names_exists():

@@ -579,7 +579,17 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
         ),
         ("a.json", ["[2025-01-03] - 苺が好き", "左利き"], [("2025-01-03", "苺が好き"), (None, "左利き")]),
         ("a.json", {"memories": ["苺が好き", "左利き"]}, [(None, "苺が好き"), (None, "左利き")]),
-        ("a.json", {"memories": [{"text": "苺が好き", "date": "2025-01-03"}]}, [("2025-01-03T00:00:00", "苺が好き")]),
+        (
+            "a.json",
+            {"memories": [{"text": "苺が好き", "date": "2025-01-03"}, {"text": "左利き", "date": "2025/1/4"}]},
+            [("2025-01-03", "苺が好き"), ("2025/1/4", "左利き")],
+        ),
+        (
+            "a.txt",
+            "Here's what I remember about you:\n\n- Has a cat\n  - It is called Tama\n\n**Work**\n1. Baker\n",
+            [(None, "Has a cat\n- It is called Tama"), (None, "Baker")],
+        ),
+        ("a.txt", "[2025-01-03] - Tea.[2025-01-04] - Coffee.\n", [("2025-01-03", "Tea."), ("2025-01-04", "Coffee.")]),
     ],
 )
 def test_a_list_of_facts_is_one_fact_a_line_with_its_day(

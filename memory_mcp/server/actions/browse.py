@@ -16,8 +16,8 @@ from memory_mcp.domain import KINDS, PRIVACY_LEVELS, SHELVES, Filters, Kind, Mem
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.language.budget import preview
 from memory_mcp.language.labels import label
-from memory_mcp.search.pooled import in_pool
-from memory_mcp.search.validation import question
+from memory_mcp.search.question import question
+from memory_mcp.search.stores import in_pool
 from memory_mcp.server.actions.organize import brief
 from memory_mcp.server.arguments import Arguments, Between, DateRange, OneOf, Share, Text, TextList, http
 from memory_mcp.server.call import Call, client_language

@@ -13,7 +13,7 @@ from pydantic import Field
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.language.budget import cut_to_tokens
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.search.validation import TOKENS_FLOOR, TOKENS_LIMIT
+from memory_mcp.search.question import TOKENS_FLOOR, TOKENS_LIMIT
 from memory_mcp.server.actions import context, memories
 from memory_mcp.server.actions.context import ContextArguments, UpdateContextArguments
 from memory_mcp.server.actions.memories import ForgetArguments, RecallArguments, RememberArguments, ReviseArguments

@@ -23,7 +23,7 @@ from memory_mcp.language.synonyms import Synonyms
 from memory_mcp.language.tokens import TOKENS_VERSION, is_grammar, is_single_kanji, tokens
 from memory_mcp.store import properties
 from memory_mcp.store.graph import relations
-from memory_mcp.store.lexical.token_frequencies import COUNTED_ROWS, TokenCounts, rows_with
+from memory_mcp.store.lexical.stored_words import COUNTED_ROWS, TokenCounts, rows_with
 from memory_mcp.store.memories import CURRENT, where
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids

@@ -189,6 +189,11 @@ def text_in(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def fields_of(value: object) -> Mapping[str, Any]:
+    """The value if it is an object, otherwise none of its fields."""
+    return value if isinstance(value, dict) else {}
+
+
 def objects(value: object) -> list[dict[str, Any]]:
     """The dicts in a list; empty if the value is not a list."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

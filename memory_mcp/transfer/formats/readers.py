@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.legacy import lines
 from memory_mcp.store.legacy.schemas import OWNERS_LISTED
-from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, characters, claude, documents, mem0, obsidian, slack, text_files
+from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, characters, claude, documents, gemini, mem0, obsidian, slack, text_files
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report, Row
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS
 from memory_mcp.transfer.formats.recognition import Head
@@ -46,7 +46,7 @@ def by_persona(
     return [(persona, database(path, persona if persona in owners else owners[0]))]
 
 
-_LOOKED_AT = frozenset({".json", ".jsonl", ".ndjson", ".csv", *text_files.TEXT_SUFFIXES})
+_LOOKED_AT = frozenset({".json", ".jsonl", ".ndjson", ".csv", *gemini.PAGES, *text_files.TEXT_SUFFIXES})
 _DIRECTORY_FORMATS = (Format.OBSIDIAN, Format.SLACK)
 
 
@@ -113,7 +113,7 @@ def _of_most(source: Source, names: list[str], plain: Format | None) -> Format |
             kind = _of_head(Head(source, name))
         except InvalidInput:
             continue
-        if kind and (kind is plain or not ROWS[kind].is_general):
+        if kind and ((kind is plain and kind is not Format.DOCUMENT) or not ROWS[kind].is_general):
             found[kind] += 1
     return max(found, key=found.__getitem__, default=None)
 

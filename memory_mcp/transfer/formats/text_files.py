@@ -129,8 +129,9 @@ def decoded_head(head: bytes) -> str:
 def _is_json(text: str) -> bool:
     if text.lstrip()[:1] not in ("{", "["):
         return False
-    with suppress(ValueError, RecursionError):
-        return isinstance(json.loads(text), dict | list)
+    for whole_or_line in (text, text.lstrip().partition("\n")[0]):
+        with suppress(ValueError, RecursionError):
+            return isinstance(json.loads(whole_or_line), dict | list)
     return False
 
 
