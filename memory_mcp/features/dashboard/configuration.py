@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from starlette.responses import Response
 
+from memory_mcp.config.settings import FIRST_KEYS
 from memory_mcp.errors import InvalidInput, SettingsRefused
 from memory_mcp.features.dashboard.fields import commas
 from memory_mcp.features.dashboard.frame import Visit
@@ -18,6 +19,8 @@ from memory_mcp.server.actions import configuration
 from memory_mcp.server.operation import Json
 from memory_mcp.server.refusals import Refused
 
+# The section of the settings that people change.
+FIRST = "first"
 Shape = Literal["flag", "choice", "choices", "number", "list", "object", "text"]
 
 
@@ -135,14 +138,16 @@ def _page(
     error: Refused | None = None,
     saved: Sequence[str] = (),
 ) -> Response:
-    groups: dict[str, list[Field]] = {}
-    for setting in shown["settings"]:
-        groups.setdefault(setting["key"].rpartition(".")[0], []).append(_field(visit, setting, problems or {}))
+    groups: dict[str, list[Field]] = {FIRST: []}
+    for setting in sorted(shown["settings"], key=lambda setting: setting["key"] not in FIRST_KEYS):
+        group = FIRST if setting["key"] in FIRST_KEYS else setting["key"].rpartition(".")[0]
+        groups.setdefault(group, []).append(_field(visit, setting, problems or {}))
+    groups[FIRST].sort(key=lambda field: FIRST_KEYS.index(field.key))
     return visit.page(
         "settings.html",
         status,
         sections=[Section(name, fields) for name, fields in groups.items()],
-        titles=_sentences()["groups"] if visit.language == "ja" else {},
+        titles={**(_sentences()["groups"] if visit.language == "ja" else {}), FIRST: visit.words("config_first")},
         shown=shown,
         problems=problems,
         error=error,
