@@ -13,7 +13,6 @@ import typer
 from memory_mcp import __version__
 from memory_mcp.cli import (
     backups,
-    cells,
     connect,
     corrections,
     doctor,
@@ -28,7 +27,6 @@ from memory_mcp.cli import (
     models,
     oauth,
     organize,
-    packs,
     personas,
     purge,
     serve,
@@ -80,7 +78,6 @@ GROUPS: Mapping[str, tuple[str, tuple[Command, ...]]] = {
             purge.purge,
             organize.organize,
             folder_sync.sync,
-            packs.group,
             *(command for brought in _BROUGHT for command in brought.data),
         ),
     ),
@@ -97,7 +94,6 @@ GROUPS: Mapping[str, tuple[str, tuple[Command, ...]]] = {
             encryption.encrypt,
             encryption.decrypt,
             encryption.rotate_key,
-            cells.group,
             *(command for brought in _BROUGHT for command in brought.admin),
             stdio.stdio,
             hook.hook,

@@ -68,9 +68,10 @@ def test_the_catalog_has_what_the_product_says_and_nothing_else():
     assert [text for section in ("sentences", "values") for text in catalog()[section] if text.strip() not in said] == []
 
 
-# Made of names that programs read: the sources of a context, what became of a memory, fields, scopes.
+# Made of parts: the sources of a context, what became of a memory, fields, scopes, an error with a reason more.
 MADE = {f"[{source}]" for source in ("core", "recent", "semantic", "summary", "upcoming")}
 MADE |= {"already forgotten", "not found", "would forget", "occurred", "would be"}
+MADE |= {"no entity is named {}: {}; {}. Take a name from a memory, or look at graph_snapshot."}
 MADE |= {"the scope {}", "the scopes {} and {}", "the scopes {} and {} and {}"}
 
 

@@ -150,7 +150,8 @@ class Visit:
         """
         call = replace(self.call, scope={**self.call.scope, PATH_PERSONA: name}, headers=())
         self.admission.require_persona(call.persona_name())
-        return replace(self, call=call)
+        request = Request({**self.request.scope, PATH_PERSONA: name}, self.request.receive)
+        return replace(self, call=call, request=request)
 
     def stream(self, action: Operation | str, body: str | UploadFile = "", **arguments: Any) -> Response:
         """The same of an operation that reads a body or answers with a file: its response."""
@@ -204,6 +205,10 @@ class Visit:
     def redirect(self, path: str, **query: Any) -> Response:
         """Send the browser to another page."""
         return RedirectResponse(self.url(path, **query), status_code=303)
+
+    def redirect_home(self) -> Response:
+        """Send the browser to the choice of a persona."""
+        return RedirectResponse(f"{address_of(self.request.scope, DASHBOARD)}?choose=1", status_code=303)
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
         """Render a page."""

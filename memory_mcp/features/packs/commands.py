@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memory_mcp import __version__
+from memory_mcp.cli.feature import Commands
 from memory_mcp.cli.import_export import report, written_to
 from memory_mcp.cli.japanese import named, named_counts, tell
 from memory_mcp.cli.options import DataDirectory, PersonaName, PoolName, Url, connection, memories_in_words
@@ -21,7 +22,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
-    from memory_mcp.transfer.packs import Manifest, PrivateFinding
+    from memory_mcp.features.packs.archive import Manifest, PrivateFinding
 
 FINDINGS_SHOWN = 20
 
@@ -43,8 +44,8 @@ def make(
 ) -> None:
     """Write a pack. Exit status 1: private data were found, and nothing was written."""
     # Imported here: the other commands don't need the stores and their libraries.
+    from memory_mcp.features.packs.archive import Manifest, Packing, check_name, public_key_of, signed  # noqa: PLC0415
     from memory_mcp.store.files.signing_keys import own_key  # noqa: PLC0415
-    from memory_mcp.transfer.packs import Manifest, Packing, check_name, public_key_of, signed  # noqa: PLC0415
 
     name, signer = name.strip(), signer.strip()
     for what in (name, signer):
@@ -78,7 +79,7 @@ def make(
 @group.command()
 def inspect(file: PackFile, data: DataDirectory = None) -> None:
     """Show what a pack says of itself and who signed it. Nothing is installed. Exit status 1: it was changed after it was signed."""
-    from memory_mcp.transfer.packs import findings_in, rows_of, verified  # noqa: PLC0415  as above
+    from memory_mcp.features.packs.archive import findings_in, rows_of, verified  # noqa: PLC0415  as above
 
     manifest = verified(file)
     tell(
@@ -109,8 +110,8 @@ def install(
     data: DataDirectory = None,
 ) -> None:
     """Import a pack into a persona or a pool. Each memory gets the tag `pack:NAME`. Exit status 1: something was refused."""
+    from memory_mcp.features.packs.archive import looks_of, rows_of, verified  # noqa: PLC0415  as above
     from memory_mcp.store.files.signing_keys import known_signers, remember_signer  # noqa: PLC0415  as above
-    from memory_mcp.transfer.packs import looks_of, rows_of, verified  # noqa: PLC0415  as above
 
     manifest, directory = verified(file), data or default_data_directory()
     known = known_signers(directory)
@@ -151,3 +152,6 @@ def _show_findings(findings: "list[PrivateFinding]") -> None:
     if findings:
         counts = named_counts("data", Counter(finding.kind for finding in findings))
         tell("may be private: {}. Names of people are not looked for: read it before you give it away.", counts, err=True)
+
+
+COMMANDS = Commands(data=(group,))

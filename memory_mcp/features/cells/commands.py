@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
+from memory_mcp.cli.feature import Commands
 from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_directory, settings_of
 from memory_mcp.cli.progress import steps
@@ -45,7 +46,7 @@ def haproxy(
     claim: Annotated[str | None, typer.Option("--claim", help="The claim of OAuth tokens that names the persona.", metavar="NAME")] = None,
 ) -> None:
     """Print a configuration of HAProxy that leads each call to the cell of its persona."""
-    from memory_mcp.cli.cell_files import haproxy as made  # noqa: PLC0415  `--help` doesn't need it
+    from memory_mcp.features.cells.router_files import haproxy as made  # noqa: PLC0415  `--help` doesn't need it
 
     typer.echo(made(of, server, bind, claim), nl=False)
 
@@ -56,7 +57,7 @@ def litestream(
     data: DataDirectory = None,
 ) -> None:
     """Print a configuration of Litestream, which copies plain personas within seconds."""
-    from memory_mcp.cli.cell_files import litestream as made  # noqa: PLC0415  as above
+    from memory_mcp.features.cells.router_files import litestream as made  # noqa: PLC0415  as above
 
     typer.echo(made(existing_data_directory(data), to), nl=False)
 
@@ -81,10 +82,10 @@ def restore(
     data: DataDirectory = None,
 ) -> None:
     """Restore a lost cell into an empty data directory: each persona from its newest backup or copy. Exit status 1: one was not."""
+    from memory_mcp.features.cells.restore import restore_cell  # noqa: PLC0415  as above
     from memory_mcp.personas.cells import Cell  # noqa: PLC0415  as above
     from memory_mcp.personas.registry import Personas  # noqa: PLC0415  as above
     from memory_mcp.store.files.encryption_keys import Keys  # noqa: PLC0415  as above
-    from memory_mcp.upkeep.cell_restore import restore_cell  # noqa: PLC0415  as above
 
     settings = settings_of(config)
     if backups:
@@ -135,10 +136,13 @@ def split(
     data: DataDirectory = None,
 ) -> None:
     """Make two cells of one, twice as many in all. No server may run. After an interruption, run it again."""
-    from memory_mcp.upkeep.cell_split import split as make  # noqa: PLC0415  as above
+    from memory_mcp.features.cells.split import split as make  # noqa: PLC0415  as above
 
     directory = existing_data_directory(data)
     with steps("splitting") as progress:
         done = make(directory, to, progress)
     for cell, personas, where in ((done.kept, done.kept_personas, directory), (done.new, done.moved_personas, to)):
         typer.echo(f"{where}: cell.index {cell.index}, cell.of {cell.of}, {personas:,} personas")
+
+
+COMMANDS = Commands(admin=(group,))
