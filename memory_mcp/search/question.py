@@ -108,9 +108,11 @@ def _check(text: str, mode: str, kind: str, hypothetical: str, keys: Sequence[st
         )
     for name, value in (("query", text), ("hypothetical", hypothetical)):
         if (length := normalized_length(value)) > QUERY_LIMIT:
-            raise InvalidInput(f"{name} has {length:,} characters", f"{QUERY_LIMIT:,} are the limit", "Ask in a sentence or two")
+            raise InvalidInput(
+                "{} has {} characters", "{} are the limit", "Ask in a sentence or two", name, f"{length:,}", f"{QUERY_LIMIT:,}"
+            )
     if len(keys) > KEYS_LIMIT:
-        raise InvalidInput(f"keys has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Fetch them in several calls")
+        raise InvalidInput("keys has {} entries", "{} are the limit", "Fetch them in several calls", len(keys), KEYS_LIMIT)
 
 
 def token_budget(max_tokens: int | None, default: int) -> int:
@@ -120,13 +122,15 @@ def token_budget(max_tokens: int | None, default: int) -> int:
 
 def _between(name: str, value: int, low: int, high: int) -> int:
     if not low <= value <= high:
-        raise InvalidInput(f"{name} is {value}", f"it runs from {low} to {high:,}", "Send a number in that range, or leave it out")
+        raise InvalidInput(
+            "{} is {}", "it runs from {} to {}", "Send a number in that range, or leave it out", name, value, low, f"{high:,}"
+        )
     return value
 
 
 def _fraction(name: str, value: float) -> float:
     if not (math.isfinite(value) and 0 <= value <= 1):
-        raise InvalidInput(f"{name} is {value:g}", "it runs from 0 to 1", "Send a number in that range, or leave it out")
+        raise InvalidInput("{} is {}", "it runs from 0 to 1", "Send a number in that range, or leave it out", name, f"{value:g}")
     return value
 
 
@@ -134,7 +138,7 @@ def _one_of(name: str, value: str, allowed: Sequence[Word]) -> Word:
     for word in allowed:
         if value == word:
             return word
-    raise InvalidInput(f"{name} is {value[:80]!r}", f"it is one of {', '.join(allowed)}", "Leave it out if unsure")
+    raise InvalidInput("{} is {}", "it is one of {}", "Leave it out if unsure", name, repr(value[:80]), ", ".join(allowed))
 
 
 # How far a question for plans looks ahead if it names no date.
