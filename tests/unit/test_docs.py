@@ -15,7 +15,7 @@ from starlette.routing import Route
 from memory_mcp.cli import app as command_line
 from memory_mcp.cli.connect import ClientName
 from memory_mcp.config.reading import load
-from memory_mcp.config.settings import NEEDS_RESTART, Settings, documented_keys
+from memory_mcp.config.settings import FIRST_KEYS, NEEDS_RESTART, Settings, documented_keys
 from memory_mcp.domain import KEYS_LIMIT, TOKEN_SCOPES
 from memory_mcp.language.labels import LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.remember.validation import CONTENT_LIMIT
@@ -89,7 +89,7 @@ def anchors(text):
 def test_every_configuration_key_is_documented_with_its_default(key, default):
     row = rows(section(CONFIGURATION, "Keys")).get(key)
     assert row, f"docs/configuration.md has no row for {key}"
-    assert row[1] == f"`{json.dumps(default)}`"
+    assert row[1] == f"`{json.dumps(default, ensure_ascii=False)}`"
     assert row[2]
     assert row[3]
 
@@ -98,6 +98,12 @@ def test_every_configuration_key_is_documented_with_its_default(key, default):
 def test_the_documentation_says_which_keys_need_a_restart(key):
     needs = key.split(".")[0] in NEEDS_RESTART
     assert rows(section(CONFIGURATION, "Keys"))[key][4] == ("yes" if needs else "no")
+
+
+@pytest.mark.parametrize(("page", "heading"), [("configuration.md", "Keys"), ("configuration.ja.md", "項目")])
+def test_the_keys_that_people_change_come_first(page, heading):
+    table = list(rows(section(ROOT.joinpath("docs", page).read_text(encoding="utf-8"), heading)))
+    assert tuple(table[2 : 2 + len(FIRST_KEYS)]) == FIRST_KEYS
 
 
 def test_no_configuration_key_is_documented_that_does_not_exist():
@@ -334,7 +340,7 @@ def test_the_japanese_page_says_of_each_key_what_the_dashboard_says():
     sentences = tomllib.loads(ROOT.joinpath("memory_mcp/features/dashboard/settings.toml").read_text(encoding="utf-8"))["keys"]
     table = rows(section(ROOT.joinpath("docs/configuration.ja.md").read_text(encoding="utf-8"), "項目"))
     assert {key: table[key][3] for key, sentence in sentences.items() if not table[key][3].startswith(sentence)} == {}
-    assert {key: table[key][1] for key, _, _ in KEYS} == {key: f"`{json.dumps(default)}`" for key, default, _ in KEYS}
+    assert {key: table[key][1] for key, _, _ in KEYS} == {key: f"`{json.dumps(default, ensure_ascii=False)}`" for key, default, _ in KEYS}
 
 
 def test_both_readmes_have_the_same_outline_snippets_and_numbers():

@@ -12,9 +12,8 @@ from typing_extensions import TypedDict
 
 from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import ConversationNotFound, InvalidInput
-from memory_mcp.language.labels import label, labels
+from memory_mcp.language.labels import UNSTORABLE, label, labels, storable
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import UNSTORABLE, storable
 from memory_mcp.server.answers import Blocks, joined, streamed
 from memory_mcp.server.arguments import Arguments, Between, Flag, ObjectList, OneOf, Text, TextList, WholeNumber, http
 from memory_mcp.server.call import Call, call_of
@@ -71,7 +70,7 @@ def _position(text: str) -> tuple[str, str]:
     try:
         return to_text(from_text(moment)), identity
     except ValueError:
-        raise InvalidInput(f"after is {text[:80]!r}", "it is `next` of the page before", "Leave it out for the first page") from None
+        raise InvalidInput("after is {}", "it is `next` of the page before", "Leave it out for the first page", repr(text[:80])) from None
 
 
 class IdArguments(Arguments):
@@ -144,7 +143,7 @@ def add_turn(call: Call, arguments: TurnArguments) -> Json:
     messages = redaction.tree(arguments.messages)
     text = storable(json.dumps(messages, ensure_ascii=False), "messages")
     if len(text.encode()) > TURN_LIMIT_BYTES:
-        raise InvalidInput("the turn is too long", f"{TURN_LIMIT_BYTES // 1_048_576} MiB are the limit", "Leave out what tools returned")
+        raise InvalidInput("the turn is too long", "{} MiB are the limit", "Leave out what tools returned", TURN_LIMIT_BYTES // 1048576)
     title = redaction.optional(label(arguments.title, "title")) or _beginning(messages)
     members = tuple(arguments.members and labels(arguments.members, "members"))
     turn = Turn(
@@ -263,7 +262,7 @@ def _as_markdown(whole: Json, turns: Iterable[Json]) -> Iterator[str]:
 
 def _known(conversation: Conversation | None, identity: str) -> Conversation:
     if conversation is None:
-        raise ConversationNotFound(f"no conversation has the id {identity[:80]}", "", "Take one from GET /api/conversations")
+        raise ConversationNotFound("no conversation has the id {}", "", "Take one from GET /api/conversations", identity[:80])
     return conversation
 
 

@@ -1,6 +1,7 @@
 """The room of settings: a form made from the settings' own schema, each with its sentence, its limits and what is wrong with it."""
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Literal
 
 from starlette.responses import Response
 
+from memory_mcp.config.settings import FIRST_KEYS
 from memory_mcp.errors import InvalidInput, SettingsRefused
 from memory_mcp.features.dashboard.fields import commas
 from memory_mcp.features.dashboard.frame import Visit
@@ -18,14 +20,17 @@ from memory_mcp.server.actions import configuration
 from memory_mcp.server.operation import Json
 from memory_mcp.server.refusals import Refused
 
+_SENTENCE = re.compile(r"(.+?)(?:。|\.(?= ))\s*(.+)", re.DOTALL)
+
 Shape = Literal["flag", "choice", "choices", "number", "list", "object", "text"]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A setting in the form. `written` is its value as the form has it; `choices` are the words that it takes."""
+    """A setting in the form: its first sentence is its `label`. `written` is its value as the form has it; `choices` are the words that it takes."""
 
     key: str
+    label: str
     sentence: str
     shape: Shape
     written: str
@@ -42,9 +47,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The fields of a group of keys."""
+    """The fields of a group of keys; of those that most people look for first where there is no name."""
 
-    name: str
+    name: str | None
     fields: Sequence[Field]
 
     @property
@@ -135,13 +140,14 @@ def _page(
     error: Refused | None = None,
     saved: Sequence[str] = (),
 ) -> Response:
-    groups: dict[str, list[Field]] = {}
-    for setting in shown["settings"]:
-        groups.setdefault(setting["key"].rpartition(".")[0], []).append(_field(visit, setting, problems or {}))
+    fields = {setting["key"]: _field(visit, setting, problems or {}) for setting in shown["settings"]}
+    groups: dict[str | None, list[Field]] = {None: [fields.pop(key) for key in FIRST_KEYS if key in fields]}
+    for key, field in fields.items():
+        groups.setdefault(key.rpartition(".")[0], []).append(field)
     return visit.page(
         "settings.html",
         status,
-        sections=[Section(name, fields) for name, fields in groups.items()],
+        sections=[Section(name, of_group) for name, of_group in groups.items() if of_group],
         titles=_sentences()["groups"] if visit.language == "ja" else {},
         shown=shown,
         problems=problems,
@@ -156,10 +162,12 @@ def _field(visit: Visit, setting: Json, problems: Mapping[str, str]) -> Field:
     shape = _shape(inner)
     is_written = visit.request.method == "POST" and setting["editable"] and key in visit.fields
     allowed = _allowed(schema, visit.words)
+    label, sentence = _in_two((_sentences()["keys"] if visit.language == "ja" else {}).get(key, schema.get("description", "")))
     why = problems.get(key, "")
     return Field(
         key=key,
-        sentence=(_sentences()["keys"] if visit.language == "ja" else {}).get(key, schema.get("description", "")),
+        label=label,
+        sentence=sentence,
         shape=shape,
         written=visit.field(key) if is_written else as_written(setting["value"]),
         chosen=visit.fields[key] if is_written else [str(value) for value in setting["value"]] if shape == "choices" else [],
@@ -174,6 +182,12 @@ def _field(visit: Visit, setting: Json, problems: Mapping[str, str]) -> Field:
         if why
         else "",
     )
+
+
+def _in_two(text: str) -> tuple[str, str]:
+    """The first sentence without its end, and the others."""
+    found = _SENTENCE.fullmatch(text)
+    return (found[1], found[2]) if found else (text.rstrip(".。"), "")
 
 
 def as_written(value: Any) -> str:

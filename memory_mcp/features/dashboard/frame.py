@@ -150,7 +150,8 @@ class Visit:
         """
         call = replace(self.call, scope={**self.call.scope, PATH_PERSONA: name}, headers=())
         self.admission.require_persona(call.persona_name())
-        return replace(self, call=call)
+        request = Request({**self.request.scope, PATH_PERSONA: name}, self.request.receive)
+        return replace(self, call=call, request=request)
 
     def stream(self, action: Operation | str, body: str | UploadFile = "", **arguments: Any) -> Response:
         """The same of an operation that reads a body or answers with a file: its response."""
@@ -173,7 +174,7 @@ class Visit:
         try:
             return action.arguments.model_validate(arguments)
         except pydantic.ValidationError as error:
-            raise InvalidInput("; ".join(argument_problems(error, list(action.arguments.model_fields)))) from error
+            raise InvalidInput("{}", "", "", "; ".join(argument_problems(error, list(action.arguments.model_fields)))) from error
 
     def trying(self, settings: Settings) -> "Visit":
         """The same visit under other settings."""
@@ -204,6 +205,10 @@ class Visit:
     def redirect(self, path: str, **query: Any) -> Response:
         """Send the browser to another page."""
         return RedirectResponse(self.url(path, **query), status_code=303)
+
+    def redirect_home(self) -> Response:
+        """Send the browser to the choice of a persona."""
+        return RedirectResponse(f"{address_of(self.request.scope, DASHBOARD)}?choose=1", status_code=303)
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
         """Render a page."""
@@ -322,7 +327,7 @@ async def _limited(stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     async for block in stream:
         size += len(block)
         if size > UPLOAD_LIMIT:
-            raise BodyTooLong("the file is too large", f"{UPLOAD_LIMIT // 1024**3} GiB are the limit here", "Use `memory-mcp import FILE`")
+            raise BodyTooLong("the file is too large", "{} GiB are the limit here", "Use `memory-mcp import FILE`", UPLOAD_LIMIT // 1024**3)
         yield block
 
 

@@ -23,7 +23,7 @@ from memory_mcp.server.arguments import Arguments, Between, DateRange, OneOf, Sh
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.views import Count, ReadingAnswer, heading, local, memory_view, omit_empty
-from memory_mcp.store import memories, memory_pages, replacements, versions
+from memory_mcp.store import memories, memory_pages, memory_rows, versions
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import lookup, records
 from memory_mcp.store.memory_pages import Position
@@ -97,7 +97,7 @@ def _position(text: str) -> Position:
         from_text(timestamp)
         return Position(timestamp, int(number))
     except ValueError:
-        raise InvalidInput(f"after is {text[:80]!r}", "it is `next` of the page before", "Leave it out for the first page") from None
+        raise InvalidInput("after is {}", "it is `next` of the page before", "Leave it out for the first page", repr(text[:80])) from None
 
 
 class DaysArguments(Arguments):
@@ -158,7 +158,7 @@ def get_memory(call: Call, arguments: MemoryArguments) -> Json:
     with call.reading() as persona, persona.database.read() as connection:
         memory = memories.by_keys(connection, [key]).get(key)
         if memory is None:
-            raise MemoryNotFound(f"no memory has the key {key[:200]}", "", "Take the key from a recall")
+            raise MemoryNotFound("no memory has the key {}", "", "Take the key from a recall", key[:200])
         replaced, replaced_by = _replaced(connection, memory), _successors(connection, memory)
         zone = call.settings.zone
         further = omit_empty(
@@ -198,7 +198,7 @@ def _as_of(connection: apsw.Connection, chain: Sequence[Memory], memory: Memory,
 
 def _replaced(connection: apsw.Connection, memory: Memory) -> list[Memory]:
     """The memories that this one replaced, directly or through others, the latest first."""
-    latest = sorted(replacements.replaced_by(connection, [memory]), reverse=True)[:CHAIN_LIMIT]
+    latest = sorted(memory_rows.replaced_by(connection, [memory]), reverse=True)[:CHAIN_LIMIT]
     earlier = memories.beginnings(connection, latest)
     return [earlier[memory_id] for memory_id in latest if memory_id in earlier]
 

@@ -11,9 +11,8 @@ from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import STATE_FIELDS, Memory, Recalled
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.language.budget import preview
-from memory_mcp.language.labels import label
+from memory_mcp.language.labels import label, storable
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
 from memory_mcp.search.context import upcoming as still_upcoming
@@ -218,9 +217,12 @@ def checked_changes(state: Mapping[str, str | None], user_info: Mapping[str, str
         unknown = [part for part in person if part not in PERSON_FIELDS[name]]
         if unknown:
             raise InvalidInput(
-                f"{name} has the unknown field {unknown[0][:80]!r}",
-                f"it may hold {', '.join(PERSON_FIELDS[name])}",
+                "{} has the unknown field {}",
+                "it may hold {}",
                 "Use remember for anything else",
+                name,
+                repr(unknown[0][:80]),
+                ", ".join(PERSON_FIELDS[name]),
             )
     changes: dict[str, Any] = {
         STATE_KEYS[name]: _within(text, name, FIELD_LIMIT).strip() for name in STATE_FIELDS if (text := state.get(name)) is not None
@@ -248,7 +250,7 @@ def _shown(value: Any) -> Any:
 
 def _within(value: str, name: str, limit: int) -> str:
     if len(value) > limit:
-        raise InvalidInput(f"{name} has {len(value):,} characters", f"{limit:,} are the limit", "Say it in a sentence")
+        raise InvalidInput("{} has {} characters", "{} are the limit", "Say it in a sentence", name, f"{len(value):,}", f"{limit:,}")
     return storable(value, name)
 
 

@@ -26,7 +26,7 @@ from memory_mcp.store.graph import relations
 from memory_mcp.store.lexical.stored_words import COUNTED_ROWS, TokenCounts, rows_with
 from memory_mcp.store.memories import CURRENT, where
 from memory_mcp.store.session_order import adjacent_turns
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
+from memory_mcp.store.sqlite.reading import bulk_rows, json_ids
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 # What phrases count beside words: as in sequential dependence models (Metzler and Croft, 2005), a fraction.
@@ -174,11 +174,13 @@ def search(
     counts, rows = counts or TokenCounts(), _rows(connection)
     # The name in another script is as frequent as who has it, and rare synonyms must not replace it.
     alternatives = ((terms.synonyms, SYNONYM_ROWS), (terms.same_sound, LEADING_ROWS)) if limit else ()
+    if len(rows) > MANY_ROWS:
+        query = _without_phrases(query)
+    if len(rows) >= FEW_ROWS:  # in one statement
+        counts.uncommon(connection, [*query, *(other for some, _ in alternatives for each in some for other in each.others)], rows)
     instead = " OR ".join(filter(None, (_instead(connection, some, counts, rows, most) for some, most in alternatives if some)))
     with_synonyms = dict(_matching(connection, instead, filters=filters, limit=limit, also=also)) if instead else {}
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
-    if len(rows) > MANY_ROWS:
-        query = _without_phrases(query)
     leading, informative, others = _by_rarity(connection, query, terms.fragments, counts, rows)
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
         matches = matching(_any_of(query))
@@ -248,10 +250,9 @@ def rarest(connection: apsw.Connection, query: Sequence[str], limit: int, counts
 
 
 def near_text(connection: apsw.Connection, text: Sequence[str], most_tokens: int, filters: Filters, limit: int) -> list[tuple[int, float]]:
-    """(memory id, BM25) of the best matches of a stored text, best first: by the rarest of its tokens that others have, too, at most `most_tokens`.
-    A kanji that is part of one of its pairs of kanji says nothing more, and tokens in `SHARED_ROWS` or more are slow to search by and say
-    little; together those that are chosen are in at most `ROWS_READ` rows.
-    """
+    """(memory id, BM25) of the best matches of a stored text, best first: by the rarest of its tokens that others have, too, at most
+    `most_tokens`. A kanji that is part of one of its pairs of kanji says nothing more, and tokens in `SHARED_ROWS` or more are slow to
+    search by and say little; together those that are chosen are in at most `ROWS_READ` rows."""
     in_pairs = {kanji for token in text if len(token) == 2 and all(map(is_single_kanji, token)) for kanji in token}
     counted = rows_with(connection, [token for token in text if not (token in in_pairs or is_grammar(token))], SHARED_ROWS)
     held = sorted((count, token) for token, (count, _) in counted.items() if 1 < count < SHARED_ROWS)

@@ -16,7 +16,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.language.names import UNKNOWN_TYPE
 from memory_mcp.store.graph import mentions, relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import names
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 from memory_mcp.store.timestamps import optional_from_text, to_text
 
 # The entity ?1 with all entities that are merged with it.
@@ -71,7 +71,7 @@ def undo(connection: apsw.Connection, number: int, now: datetime) -> tuple[int, 
     row = connection.execute("SELECT kept, merged, merged_at FROM entity_merges WHERE id = ? AND undone_at IS NULL", (number,)).fetchone()
     if row is None:
         raise InvalidInput(
-            f"there is no merge {number} to undo", "it does not exist, or was undone already", "Look at the merges of merge_entities"
+            "there is no merge {} to undo", "it does not exist, or was undone already", "Look at the merges of merge_entities", number
         )
     kept, merged, merged_at = row
     relation_queue.enqueue(connection, _memories_since(connection, kept, merged_at))

@@ -15,6 +15,7 @@ from memory_mcp.language.names import UNKNOWN_TYPE, fold
 from memory_mcp.store import memories
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import entity_merges, names, records, type_history
+from memory_mcp.store.graph.memory_links import UNLESS_UNDONE
 from memory_mcp.store.graph.relations import Pair, rebuild_sums, sum_up, supporters
 from memory_mcp.store.graph.transfer import graph_merge
 
@@ -190,14 +191,14 @@ class GraphImport:
         missing = set(keys) - stored.keys()
         if missing:
             raise InvalidInput(
-                f"the {kind} can't be stored", f"this persona has no memory with the key {min(missing)}", "Import the memories with it"
+                "the {} can't be stored", "this persona has no memory with the key {}", "Import the memories with it", kind, min(missing)
             )
         return stored
 
     def _link(self, row: Row) -> bool:
         ends = self._memories("link", row["source"], row["target"])
         self._connection.execute(
-            "INSERT OR IGNORE INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,?,?,?,?,?)",
+            f"INSERT INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,?,?,?,?,?) {UNLESS_UNDONE}",
             (
                 ends[row["source"]].id,
                 ends[row["target"]].id,
@@ -248,7 +249,7 @@ class GraphAdditions(GraphImport):
             InvalidInput: rows of this kind change what is stored.
         """
         if kind not in ADDED:
-            raise InvalidInput(f"a {kind} line changes what is stored", "this import only adds", "Remove the line")
+            raise InvalidInput("a {} line changes what is stored", "this import only adds", "Remove the line", kind)
         return super().add(kind, row)
 
     def _type(self, row: Row) -> bool:
