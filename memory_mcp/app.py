@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,6 @@ from memory_mcp.encoders.torch import devices
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import NotInstalled, StartupError
 from memory_mcp.extras import is_installed
-from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.index.samples import newest_contents
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
 from memory_mcp.jobs.chores import ChoreParts, background_chores
@@ -182,7 +181,6 @@ def _run(
     chat = Chat(lambda: config.current().llm)
     with (
         _spans(),
-        closing(Analyses()) as analyses,
         _index(config, personas, clock, caches) as (models, indexes, worker),
         _upkeep(
             config,
@@ -203,7 +201,6 @@ def _run(
             chores=chores,
             forget_cached=lambda: _forget_cached(caches, usage),
             usage=usage,
-            analyses=analyses,
             instance=instance_of(secret),
             secret=secret if inner else None,
             yield_lock=inner.yield_lock if inner else None,
@@ -225,6 +222,7 @@ def _run(
             gc.enable()
             config.stop()
             runtime.imports.close()
+            runtime.close()
             chat.close()
             usage.write_all(personas)
             logger.info("stopped")

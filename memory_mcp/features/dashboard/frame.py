@@ -85,7 +85,7 @@ HOUSE: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
     ("/house/tokens", "tokens_room", ("admin",)),
 )
 # Pages about another feature, by one of its operations.
-OF_FEATURES: Mapping[str, str] = {"/chat": "list_conversations"}
+OF_FEATURES: Mapping[str, str] = {"/chat": "list_conversations", "/people": "list_entities", "/ask/figures": "recall_figures"}
 # Those of the whole server, for tokens of all personas.
 OF_SERVER = frozenset({"/house/settings"})
 
@@ -124,7 +124,7 @@ class Visit:
 
     def has(self, path: str) -> bool:
         """Whether the feature that a page is about is there."""
-        return path not in OF_FEATURES or self.offers(OF_FEATURES[path])
+        return all(self.offers(name) for about, name in OF_FEATURES.items() if path == about or path.startswith(f"{about}/"))
 
     def offers(self, name: str) -> bool:
         """Whether a feature brings this operation."""

@@ -13,7 +13,7 @@ from memory_mcp.features.dashboard.diff import changes
 from memory_mcp.features.dashboard.fields import commas
 from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.features.dashboard.people import types
-from memory_mcp.server.actions import browse, graph, organize, upkeep
+from memory_mcp.server.actions import browse, organize, upkeep
 from memory_mcp.server.actions import memories as actions
 from memory_mcp.server.actions.memories import RecallArguments
 from memory_mcp.server.operation import Json
@@ -81,7 +81,7 @@ def reader(visit: Visit) -> Response:
     known, problem = _known(visit, key)
     past = visit.perform(upkeep.whole_history, key=key)
     is_trashed = "deleted_at" in known["memory"]
-    links = {"links": [], "in_all": 0} if is_trashed else visit.perform(graph.memory_links, key=key)
+    links = visit.perform("memory_links", key=key) if visit.offers("memory_links") and not is_trashed else {"links": [], "in_all": 0}
     done = visit.field("done")
     return visit.page(
         "memory.html",
