@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, Field, create_model, model_validator
 
 from memory_mcp.config.group import Group, Keys
-from memory_mcp.config.values import HostAddress, ModelName, PoolName, PublicPath, SecureAddress, ServiceAddress, Timezone
+from memory_mcp.config.values import HostAddress, ModelName, PoolName, PublicPath, SecureAddress, ServiceAddress, Timezone, VendorName
 from memory_mcp.feature import modules
 
 PoolRole = Literal["readers", "writers", "reader_tokens", "writer_tokens"]
@@ -289,6 +289,16 @@ class Summaries(Group):
     interval_minutes: float = Field(10, ge=0.01, description="The least time between two checks of one persona.")
 
 
+class ModelVendor(Group):
+    """A server of chat models."""
+
+    url: ServiceAddress = Field(description="Its address, up to what comes before `/chat/completions`: `https://api.openai.com/v1`.")
+    key: str | None = Field(
+        None, pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|keyring(:[^\s:]+)?)$", description="Where its key is, never the key."
+    )
+    wire: Literal["openai"] = Field("openai", description="What it speaks.")
+
+
 class Llm(Group):
     """An optional chat model for background work. Without one, summaries are made from sentences of the memories."""
 
@@ -298,6 +308,10 @@ class Llm(Group):
     )
     arguments: dict[str, Any] = Field({}, description="The arguments of `llm.chat_class`.")
     timeout_seconds: float = Field(60, gt=0, le=3600, description="The time limit of one answer of the chat model.")
+    vendors: dict[VendorName, ModelVendor] = Field(
+        {},
+        description="Servers of chat models that speak OpenAI's API, by a name of yours: `url`, and `key` as `env:NAME`, `keyring` or `keyring:NAME`.",
+    )
 
 
 class Graph(Group):
@@ -503,7 +517,7 @@ NEEDS_RESTART = frozenset(
 # decide who reaches the server. A program with a stolen token must not get from memories to the machine.
 ONLY_IN_THE_FILE = frozenset(
     {
-        *("embeddings_class", "embeddings_arguments", "embeddings_url", "reranker_url", "llm.chat_class", "llm.arguments"),
+        *("embeddings_class", "embeddings_arguments", "embeddings_url", "reranker_url", "llm.chat_class", "llm.arguments", "llm.vendors"),
         *("backup.directory", "encryption.enabled", "encryption.key_file", "encryption.keyring"),
         *("server_host", "allow_anonymous", "allowed_hosts"),
         *(f"oauth.{name}" for name in OAuth.model_fields),
@@ -511,7 +525,7 @@ ONLY_IN_THE_FILE = frozenset(
     }
 ).union(*(brought.only_in_the_file for brought in _BROUGHT))
 # Their values may hold the keys of services.
-SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments"})
+SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments", "llm.vendors"})
 
 
 def restart_needed(old: Settings, new: Settings) -> list[str]:

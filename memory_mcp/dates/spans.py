@@ -254,7 +254,7 @@ def normalize(text: str) -> str:
 
 def normalized_with_places(text: str) -> tuple[str, Sequence[int]]:
     """The normalized text, and for each place of it, its end included, the place in the text itself."""
-    plain, places = _composed(text)
+    plain, places = composed_with_places(text)
     blanks = len(plain) - len(plain.lstrip())
     blanks += len("西暦") if plain.startswith("西暦", blanks) else 0
     end = max(len(plain.rstrip()), blanks)
@@ -265,8 +265,8 @@ def normalized_with_places(text: str) -> tuple[str, Sequence[int]]:
     return plain, places
 
 
-def _composed(text: str) -> tuple[str, Sequence[int]]:
-    """The text in NFKC and without upper case, and its places."""
+def composed_with_places(text: str) -> tuple[str, Sequence[int]]:
+    """The text in NFKC and without upper case, and for each place of it, its end included, the place in the text itself."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     if len(plain) == len(text) and (text.isascii() or unicodedata.is_normalized("NFC", text)):
         return plain, range(len(text) + 1)

@@ -19,7 +19,7 @@ from memory_mcp.domain import Filters, Memory, Origin, Question, TimeRange
 from memory_mcp.errors import StoreDamaged
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
-from memory_mcp.language.speakers import is_assistant
+from memory_mcp.language.names import is_assistant
 from memory_mcp.language.spelling import Spelling
 from memory_mcp.language.tokens import normalise, tokens
 from memory_mcp.personas.registry import Persona
@@ -52,7 +52,7 @@ NO_TIMES: Mapping[int, Times] = {}
 _NO_OPINION = (0.0, "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidates:
     """A row for each memory. Columns of values have NaN where a value is not known.
 
@@ -90,7 +90,7 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.keys)
 
-    @property
+    @cached_property
     def has_vectors(self) -> bool:
         return not np.isnan(self.nearness).all()
 

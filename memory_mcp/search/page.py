@@ -24,7 +24,7 @@ from memory_mcp.search.stores import Stores, in_pool
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.feedback import standing_against
 from memory_mcp.store.graph import memory_links
-from memory_mcp.store.replacements import confirmed_memories
+from memory_mcp.store.memory_rows import confirmed_memories
 from memory_mcp.store.vectors import chunks
 from memory_mcp.tracing import spanned
 

@@ -187,6 +187,9 @@ def _reranked(order: Order, best: Best, models: Models, deadline: float | None) 
     asked = order.scored.asked
     if asked.question.mode in NOT_RERANKED:
         return Reranked(order.scored.candidates)
+    if models.reranker is None:
+        state = models.reranker_state.state
+        return Reranked(order.scored.candidates, skipped=None if state == "off" else f"reranker_{state}")
 
     def passage_of(row: int) -> str:
         return passage(best.memories[row], lambda _: best.part(row, asked.shown_words))
@@ -194,7 +197,7 @@ def _reranked(order: Order, best: Best, models: Models, deadline: float | None) 
     def part_of(row: int) -> str:
         return part(best.memories[row], asked.shown_words, best.part(row, asked.shown_words))
 
-    return rerank(order.scored, [row for row in order.pool if row not in best.gone], passage_of, part_of, models, deadline)
+    return rerank(order.scored, [row for row in order.pool if row not in best.gone], passage_of, part_of, models.reranker, deadline)
 
 
 def _page(

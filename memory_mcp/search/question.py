@@ -25,12 +25,11 @@ from memory_mcp.dates.tense import EVENTS, PLANNED
 from memory_mcp.domain import DETAILS, KEYS_LIMIT, KINDS, MODE_ALIASES, MODES, Filters, Question, TimeRange
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.analysis import Analysis, analysis
-from memory_mcp.language.labels import few
+from memory_mcp.language.labels import few, storable
 from memory_mcp.language.names import normalized_length
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.synonyms import Synonyms
 from memory_mcp.language.tokens import normalise
-from memory_mcp.language.unstorable import storable
 from memory_mcp.patterns import bounded
 from memory_mcp.store.lexical.bm25_index import Terms
 from memory_mcp.store.timestamps import to_text

@@ -2,12 +2,13 @@
 
 import gc
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
 import fastmcp
 from fastmcp import FastMCP
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -76,6 +77,7 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings, bounds:
         allowed_origins=[settings.oauth.public_url] if settings.oauth.public_url else None,
     )
     app.state.runtime = runtime
+    app.router.lifespan_context = _with_features(app.router.lifespan_context)
     further = [route for feature in features() for route in feature.routes]
     known_paths = {"/mcp", *oauth.PATHS, *(operation.route.path for operation in routes.OPERATIONS if operation.route)}
     known_paths |= {route.path for route in further if isinstance(route, Route)}
@@ -93,6 +95,21 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings, bounds:
     app.state.metrics = Metrics(runtime, limiter, authenticator.refusals) if is_installed("metrics") else None
     app.state.edge = edge = Edge(app, authenticator, limiter, bounds, app.state.metrics)
     return edge
+
+
+def _with_features(lifespan: Callable[[Any], AbstractAsyncContextManager[Any]]) -> Callable[[Any], AbstractAsyncContextManager[Any]]:
+    """The lifespan of the application around those of the features."""
+
+    @asynccontextmanager
+    async def with_features(app: Starlette) -> AsyncIterator[Any]:
+        async with AsyncExitStack() as stack:
+            state = await stack.enter_async_context(lifespan(app))
+            for feature in features():
+                if feature.lifespan:
+                    await stack.enter_async_context(feature.lifespan(app))
+            yield state
+
+    return with_features
 
 
 def scope_needs(toolsets: Iterable[str] = tuple(TOOLSETS)) -> Needs:

@@ -49,6 +49,9 @@ FILES_OF_ONE = 2
 EXPORTS_OF_ONE = 8  # of one persona, and of one token
 # Under these paths calls wait for their turn.
 WORK = ("/api/", ENDPOINTS, *(path for feature in features() for path in feature.work))
+# Paths at which another API than ours is spoken, and how long a body may be that is no import.
+WIRES = {path: refused for feature in features() for path, refused in feature.wires.items()}
+BODY_LIMITS = {path: limit for feature in features() for path, limit in feature.body_limits.items()}
 # Those who sign in, clients of OAuth, and all others without a token have shares of their own; one address has half of each.
 STRANGERS, FROM = "strangers", "from"
 PART_OF_STRANGERS, PART_OF_ADDRESS = 5, 10
@@ -95,7 +98,8 @@ class Edge:
         record = call_record.begin(self._door.address(scope))
         scope = {**scope, ARRIVED: record.began}
         try:
-            await self._let_in(scope, receive, Rewording(in_blocks(send), record, partial(self._end, record)))
+            is_ours = not scope["path"].startswith(tuple(WIRES))
+            await self._let_in(scope, receive, Rewording(in_blocks(send), record, partial(self._end, record), is_ours=is_ours))
         finally:
             self._end(record)
 
@@ -164,7 +168,8 @@ class Edge:
     async def _stream(self, scope: Scope, receive: InTime, send: Send, limiter: ConcurrencyLimiter) -> None:
         """Answer a call that reads its body, or answers, bit by bit. It has a limiter of its own, and takes a turn for each bit."""
         caller = callers_of(scope)
-        messages = await self._arrived(scope, receive) if limiter is self._exports else ()
+        reads_on = limiter in (self._streams["import"], self._streams["file"])
+        messages = () if reads_on else await self._arrived(scope, receive)
         with limiter.admitted(*caller):
             turns = self._blocks if limiter is self._exports else self._limiter
             await self._app({**scope, TURN: partial(turns.turn, *caller)}, replayed(messages, receive), send)
@@ -178,7 +183,7 @@ class Edge:
             Overloaded: more bytes of large bodies are waiting than fit.
         """
         messages: list[Message] = []
-        limit = self._bounds.stranger_bytes if scope[ADMISSION].is_stranger else BODY_LIMIT_BYTES
+        limit = self._bounds.stranger_bytes if scope[ADMISSION].is_stranger else BODY_LIMITS.get(scope["path"], BODY_LIMIT_BYTES)
         size = counted = 0
         caller = callers_of(scope)[-1]
         try:
@@ -271,6 +276,8 @@ def _turned_away(scope: Scope, error: MemoryMCPError) -> Response:
     page = next((feature.refusal_page for feature in features() if feature.refusal_page), None)
     if page and is_dashboard(scope["path"]):
         return page(scope, error)
+    if worded := next((worded for path, worded in WIRES.items() if scope["path"].startswith(path)), None):
+        return worded(error)
     if scope["path"] != "/mcp":
         return http_refusal(error, rules=Privacy())
     refused = json_rpc_refusal(status_of(error), OVERLOADED if isinstance(error, Overloaded) else INVALID_REQUEST, str(error))

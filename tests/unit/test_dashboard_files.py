@@ -5,6 +5,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import icons
 import pytest
 from error_wordings import wordings
 
@@ -112,6 +113,11 @@ def test_the_files_of_others_are_listed_with_version_license_and_digest():
         assert hashlib.sha256(vendor.joinpath(name).read_bytes()).hexdigest() == digest
     declared = tomllib.loads(ROOT.joinpath("pyproject.toml").read_text(encoding="utf-8"))["project"]["license-files"]
     assert {f"memory_mcp/features/dashboard/static/vendor/{license_}" for license_ in licenses} <= set(declared)
+
+
+def test_every_icon_of_a_page_is_in_the_sprite_and_none_is_left_over():
+    sprite = icons.SPRITE.read_text(encoding="utf-8")
+    assert set(re.findall('<symbol id="([^"]+)"', sprite)) == icons.used()
 
 
 def test_every_file_that_a_page_names_exists():

@@ -89,7 +89,7 @@ def anchors(text):
 def test_every_configuration_key_is_documented_with_its_default(key, default):
     row = rows(section(CONFIGURATION, "Keys")).get(key)
     assert row, f"docs/configuration.md has no row for {key}"
-    assert row[1] == f"`{json.dumps(default)}`"
+    assert row[1] == f"`{json.dumps(default, ensure_ascii=False)}`"
     assert row[2]
     assert row[3]
 
@@ -334,7 +334,7 @@ def test_the_japanese_page_says_of_each_key_what_the_dashboard_says():
     sentences = tomllib.loads(ROOT.joinpath("memory_mcp/features/dashboard/settings.toml").read_text(encoding="utf-8"))["keys"]
     table = rows(section(ROOT.joinpath("docs/configuration.ja.md").read_text(encoding="utf-8"), "項目"))
     assert {key: table[key][3] for key, sentence in sentences.items() if not table[key][3].startswith(sentence)} == {}
-    assert {key: table[key][1] for key, _, _ in KEYS} == {key: f"`{json.dumps(default)}`" for key, default, _ in KEYS}
+    assert {key: table[key][1] for key, _, _ in KEYS} == {key: f"`{json.dumps(default, ensure_ascii=False)}`" for key, default, _ in KEYS}
 
 
 def test_both_readmes_have_the_same_outline_snippets_and_numbers():

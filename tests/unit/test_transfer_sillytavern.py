@@ -76,6 +76,8 @@ def test_in_a_group_everybody_has_a_name(tmp_path: Path) -> None:
     unused = {"chat_metadata": {}, "user_name": "unused", "character_name": "unused"}
     items = read(tmp_path / "g.jsonl", unused, message("行こう"), message("待って", name="サナ"), message("うん", name="ユウ"))
     assert [row["source"] for row in rows(items)] == ["ミレイ", "サナ", "ユウ"]
+    asked = read(tmp_path / "g.jsonl", unused, message("{{user}}は？"), message("うん", name="ユウ"))
+    assert rows(asked)[0]["content"] == "ユウは？"
     renamed = read(tmp_path / "g.jsonl", unused, message("うん", name="ユウ"), me="悠")
     assert [row["source"] for row in rows(renamed)] == ["悠"]
     assert rows(renamed)[0]["key"] == rows(items)[2]["key"]

@@ -78,9 +78,9 @@ def test_csv_is_detected_and_text_is_not_taken_for_it(tmp_path: Path) -> None:
     for name, expected in {"a.csv": Format.CSV, "b.TSV": Format.CSV, "c.txt": Format.TEXT}.items():
         (tmp_path / name).write_text("content\n苺\n")
         assert detect_format(tmp_path / name) is expected
-    (tmp_path / "d.xls").write_text("x")
+    (tmp_path / "d.bin").write_text("x")
     with pytest.raises(InvalidInput, match="not recognized"):
-        detect_format(tmp_path / "d.xls")
+        detect_format(tmp_path / "d.bin")
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,20 @@ def test_times_are_understood_as_programs_write_them(tmp_path: Path, table: str,
     (row,) = rows(tmp_path / "a.csv", table)
     occurred_at, created_at = times
     assert (row.get("occurred_at", "").lstrip("0"), row.get("created_at")) == ((occurred_at or "").lstrip("0"), created_at)
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        (["05/01/2024", "13/01/2024"], ["2024-01-05", "2024-01-13"]),
+        (["01/05/2024", "01/13/2024"], ["2024-01-05", "2024-01-13"]),
+        (["05.01.2024", "06.01.2024"], ["2024-01-05", "2024-01-06"]),
+        (["January 5, 2024 → January 6, 2024", "2024/01/05 21:05 (GMT+9)"], ["January 5, 2024", "2024-01-05T21:05:00+09:00"]),
+    ],
+)
+def test_which_number_is_the_day_is_decided_from_the_whole_column(tmp_path: Path, days: list[str], expected: list[str]) -> None:
+    table = "date,content\n" + "".join(f'"{day}",柿{number}\n' for number, day in enumerate(days))
+    assert [row["occurred_at"] for row in rows(tmp_path / "a.csv", table)] == expected
 
 
 def workbook(*lines: list[object], further: str = "") -> bytes:

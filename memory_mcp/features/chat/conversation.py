@@ -15,7 +15,7 @@ from memory_mcp.features.chat.messages import Message, messages_json
 from memory_mcp.features.chat.models import chat_model, parsed
 from memory_mcp.features.chat.tools import MEMORY, Answer, Tool, Toolbox, ToolServer, finished, memory_server
 from memory_mcp.features.chat.turn import Approvals, Limits, Price, Turn
-from memory_mcp.language.unstorable import storable
+from memory_mcp.language.labels import storable
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel

@@ -7,11 +7,11 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from memory_mcp.config.master_key import KEYRING_SERVICE, keyring
 from memory_mcp.config.proxies import used_for
 from memory_mcp.config.reading import variable
 from memory_mcp.errors import ChatFailed, NotInstalled, ProxyUnusable
 from memory_mcp.extras import is_installed, require
+from memory_mcp.llm.vendors import in_keyring
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -39,7 +39,7 @@ class Vendor:
 
     def key(self) -> str | None:
         """The key of the environment, or else of the system's keyring."""
-        return next(filter(None, chain(map(variable, self.keys), map(_in_keyring, self.keys))), None)
+        return next(filter(None, chain(map(variable, self.keys), map(in_keyring, self.keys))), None)
 
     def base_url(self) -> str | None:
         """The address of the environment; None for the vendor's own."""
@@ -78,16 +78,6 @@ VENDORS: Mapping[str, Vendor] = {
     ),
 }
 _OTHER_NAMES = {"google_genai": "google", "gemini": "google", "claude": "anthropic", "gpt": "openai"}
-
-
-def _in_keyring(name: str) -> str | None:
-    if not is_installed("keyring"):
-        return None
-    try:
-        key: str | None = keyring().get_password(KEYRING_SERVICE, name)
-    except Exception:  # noqa: BLE001  each keyring raises its own errors: one that is not there or is locked has no key
-        return None
-    return key
 
 
 def parsed(name: str) -> tuple[str, str]:

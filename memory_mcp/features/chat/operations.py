@@ -12,9 +12,8 @@ from typing_extensions import TypedDict
 
 from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import ConversationNotFound, InvalidInput
-from memory_mcp.language.labels import label, labels
+from memory_mcp.language.labels import UNSTORABLE, label, labels, storable
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import UNSTORABLE, storable
 from memory_mcp.server.answers import Blocks, joined, streamed
 from memory_mcp.server.arguments import Arguments, Between, Flag, ObjectList, OneOf, Text, TextList, WholeNumber, http
 from memory_mcp.server.call import Call, call_of

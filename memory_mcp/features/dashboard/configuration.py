@@ -1,6 +1,7 @@
 """The room of settings: a form made from the settings' own schema, each with its sentence, its limits and what is wrong with it."""
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,14 +19,22 @@ from memory_mcp.server.actions import configuration
 from memory_mcp.server.operation import Json
 from memory_mcp.server.refusals import Refused
 
+# What most people look for first.
+USUAL = (
+    *("embeddings_model", "reranker_model", "timezone", "llm.model", "chat.model", "backup.enabled", "retention.trash_days"),
+    *("context.recent", "min_score", "summaries.enabled"),
+)
+_SENTENCE = re.compile(r"(.+?)(?:。|\.(?= ))\s*(.+)", re.DOTALL)
+
 Shape = Literal["flag", "choice", "choices", "number", "list", "object", "text"]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A setting in the form. `written` is its value as the form has it; `choices` are the words that it takes."""
+    """A setting in the form: its first sentence is its `label`. `written` is its value as the form has it; `choices` are the words that it takes."""
 
     key: str
+    label: str
     sentence: str
     shape: Shape
     written: str
@@ -42,9 +51,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The fields of a group of keys."""
+    """The fields of a group of keys; of those that most people look for first where there is no name."""
 
-    name: str
+    name: str | None
     fields: Sequence[Field]
 
     @property
@@ -135,13 +144,14 @@ def _page(
     error: Refused | None = None,
     saved: Sequence[str] = (),
 ) -> Response:
-    groups: dict[str, list[Field]] = {}
-    for setting in shown["settings"]:
-        groups.setdefault(setting["key"].rpartition(".")[0], []).append(_field(visit, setting, problems or {}))
+    fields = {setting["key"]: _field(visit, setting, problems or {}) for setting in shown["settings"]}
+    groups: dict[str | None, list[Field]] = {None: [fields.pop(key) for key in USUAL if key in fields]}
+    for key, field in fields.items():
+        groups.setdefault(key.rpartition(".")[0], []).append(field)
     return visit.page(
         "settings.html",
         status,
-        sections=[Section(name, fields) for name, fields in groups.items()],
+        sections=[Section(name, of_group) for name, of_group in groups.items() if of_group],
         titles=_sentences()["groups"] if visit.language == "ja" else {},
         shown=shown,
         problems=problems,
@@ -156,10 +166,12 @@ def _field(visit: Visit, setting: Json, problems: Mapping[str, str]) -> Field:
     shape = _shape(inner)
     is_written = visit.request.method == "POST" and setting["editable"] and key in visit.fields
     allowed = _allowed(schema, visit.words)
+    label, sentence = _in_two((_sentences()["keys"] if visit.language == "ja" else {}).get(key, schema.get("description", "")))
     why = problems.get(key, "")
     return Field(
         key=key,
-        sentence=(_sentences()["keys"] if visit.language == "ja" else {}).get(key, schema.get("description", "")),
+        label=label,
+        sentence=sentence,
         shape=shape,
         written=visit.field(key) if is_written else as_written(setting["value"]),
         chosen=visit.fields[key] if is_written else [str(value) for value in setting["value"]] if shape == "choices" else [],
@@ -174,6 +186,12 @@ def _field(visit: Visit, setting: Json, problems: Mapping[str, str]) -> Field:
         if why
         else "",
     )
+
+
+def _in_two(text: str) -> tuple[str, str]:
+    """The first sentence without its end, and the others."""
+    found = _SENTENCE.fullmatch(text)
+    return (found[1], found[2]) if found else (text.rstrip(".。"), "")
 
 
 def as_written(value: Any) -> str:

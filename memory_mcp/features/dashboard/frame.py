@@ -139,8 +139,8 @@ class Visit:
             InvalidInput: an argument can't be used.
             MemoryMCPError: what the operation raises.
         """
-        known = _known(action)
-        return known(self.call, self._checked(known, arguments))
+        found = known(action)
+        return found(self.call, self._checked(found, arguments))
 
     def of_persona(self, name: str) -> "Visit":
         """The same visit, now, of another persona.
@@ -150,7 +150,8 @@ class Visit:
         """
         call = replace(self.call, scope={**self.call.scope, PATH_PERSONA: name}, headers=())
         self.admission.require_persona(call.persona_name())
-        return replace(self, call=call)
+        request = Request({**self.request.scope, PATH_PERSONA: name}, self.request.receive)
+        return replace(self, call=call, request=request)
 
     def stream(self, action: Operation | str, body: str | UploadFile = "", **arguments: Any) -> Response:
         """The same of an operation that reads a body or answers with a file: its response."""
@@ -161,10 +162,10 @@ class Visit:
             block = await body.read(FILE_BLOCK)
             return {"type": "http.request", "body": block, "more_body": bool(block)}
 
-        known = _known(action)
+        found = known(action)
         # The page has its turn already.
         request = Request({**self.request.scope, TURN: nullcontext}, receive)
-        response: Response = from_thread.run(known.function, request, self._checked(known, arguments))
+        response: Response = from_thread.run(found.function, request, self._checked(found, arguments))
         response.headers.update(HEADERS)
         return response
 
@@ -205,6 +206,10 @@ class Visit:
         """Send the browser to another page."""
         return RedirectResponse(self.url(path, **query), status_code=303)
 
+    def redirect_home(self) -> Response:
+        """Send the browser to the choice of a persona."""
+        return RedirectResponse(f"{address_of(self.request.scope, DASHBOARD)}?choose=1", status_code=303)
+
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
         """Render a page."""
         authenticator: Authenticator = self.request.app.state.authenticator
@@ -240,7 +245,7 @@ class PageMissing(Exception):
     """A page is about a feature that isn't there."""
 
 
-def _known(action: Operation | str) -> Operation:
+def known(action: Operation | str) -> Operation:
     """An operation; that of another feature by its name.
 
     Raises:

@@ -5,6 +5,7 @@ from urllib.parse import quote
 from starlette.responses import RedirectResponse, Response
 
 from memory_mcp.errors import TokenRefused
+from memory_mcp.features.dashboard import sample
 from memory_mcp.features.dashboard.frame import Visit, address_of, own_path, set_cookie
 from memory_mcp.server.actions.personas import list_personas
 from memory_mcp.server.auth import Authenticator
@@ -49,4 +50,7 @@ def personas(visit: Visit) -> Response:
         named = listed[0]["name"]
     if named:
         return RedirectResponse(address_of(visit.request.scope, f"/p/{quote(named, safe='')}{DASHBOARD}/today"), status_code=303)
-    return visit.page("personas.html", personas=listed, following=answer.get("next"), cell=answer.get("cell"))
+    may_show_sample = sample.may_show(visit) and not listed
+    return visit.page(
+        "personas.html", may_show_sample=may_show_sample, personas=listed, following=answer.get("next"), cell=answer.get("cell")
+    )

@@ -81,7 +81,11 @@ def reader(visit: Visit) -> Response:
     known, problem = _known(visit, key)
     past = visit.perform(upkeep.whole_history, key=key)
     is_trashed = "deleted_at" in known["memory"]
-    links = visit.perform("memory_links", key=key) if visit.offers("memory_links") and not is_trashed else {"links": [], "in_all": 0}
+    links: dict[str, Any] = (
+        {"links": [], "in_all": 0} if is_trashed or not visit.offers("memory_links") else visit.perform("memory_links", key=key)
+    )
+    # Two memories may be linked twice, such as of one conversation and one after the other: the first link says it.
+    shown = list({link["memory"]["key"]: link for link in reversed(links["links"])}.values())[::-1]
     done = visit.field("done")
     return visit.page(
         "memory.html",
@@ -89,7 +93,7 @@ def reader(visit: Visit) -> Response:
         memory=known["memory"],
         steps=_steps(known["memory"], past["versions"]),
         history=past,
-        links=links,
+        links={**links, "links": shown},
         done=done if done in DONE else None,
         as_of=visit.field("as_of"),
         problem=problem,

@@ -1,6 +1,7 @@
 """The room of people and things: the entities that memories name, as a table and as a picture, their relations, and possible duplicates."""
 
 import itertools
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from memory_mcp.errors import EntityNotFound, InvalidInput, NotInstalled, install_command
-from memory_mcp.features.dashboard.frame import Visit
+from memory_mcp.features.dashboard.frame import Visit, known
 from memory_mcp.features.dashboard.words import WORDS
 from memory_mcp.server.actions import browse
 from memory_mcp.server.actions.memories import recall
@@ -19,7 +20,9 @@ PAGE = 50
 DRAWN, AROUND_LIMIT = 100, 50
 MENTIONING = 10
 DAYS = 60
-TOGETHER = "co_occurrence"
+# A relation between two names, in its direction or without one.
+_STEP = re.compile(r"( [>—] )([^\s>—]+)\1")
+TOGETHER, RELATION = "co_occurrence", "relation_"
 DEPTHS = ("1", "2", "3")
 # How far a path between two is looked for.
 STEPS, STEPS_OFFERED = "4", ("2", "3", "4", "5", "6")
@@ -156,6 +159,7 @@ def change(visit: Visit) -> Response:
 
 def relate(visit: Visit) -> Response:
     """State how an entity is related to another one."""
+    visit.admission.require(known("relate").needs, "a relation")
     entity = visit.perform("get_entity", entity=visit.field("entity"))["entity"]
     stated = " > ".join((entity["name"], visit.field("relation"), visit.field("target")))
     try:
@@ -172,6 +176,9 @@ def path(visit: Visit) -> Response:
     if source and target:
         sent = {"source": source, "target": target, "max_depth": steps}
         answer, error = _or_refused(visit, visit.perform, "find_path", **sent, algorithm="all")
+    named = types(visit)
+    for way in answer["paths"] if answer else ():
+        way["steps"] = [_worded(step, named["relation_names"]) for step in way["steps"]]
     return visit.page(
         "path.html",
         400 if error else 200,
@@ -181,7 +188,7 @@ def path(visit: Visit) -> Response:
         steps_offered=STEPS_OFFERED,
         found=answer,
         graph=_ways(visit, answer["paths"]) if answer and answer["paths"] else None,
-        **types(visit),
+        **named,
         error=error,
     )
 
@@ -215,6 +222,11 @@ def _ways(visit: Visit, paths: Sequence[Json]) -> Graph:
     ids = {node["label"]: node["id"] for node in snapshot["nodes"]}
     steps = {(ids.get(start, ""), ids.get(end, "")) for way in paths for start, end in itertools.pairwise(way["entities"])}
     return replace(_graph(visit, snapshot), path=steps | {(end, start) for start, end in steps}, opened=[])
+
+
+def _worded(step: str, names: Mapping[str, str]) -> str:
+    """A step of a path, `A > lives_in > B`, with the relation as the page calls it."""
+    return _STEP.sub(lambda found: f"{found[1]}{names.get(found[2], found[2])}{found[1]}", step)
 
 
 def statistics(visit: Visit) -> Response:
@@ -252,16 +264,19 @@ def types(visit: Visit) -> dict[str, Any]:
     listed = visit.perform("list_types") if visit.offers("list_types") else {"entity_types": [], "relation_types": []}
     shown = "display_name" if visit.language == "ja" else "name"
     named = {kind: {type_["name"]: type_[shown] for type_ in listed[kind]} for kind in ("entity_types", "relation_types")}
-    relations = named["relation_types"]
     used = {kind: [type_ for type_ in listed[kind] if type_["used"]] for kind in named}
     return {
         "types": used["entity_types"],
         "type_names": named["entity_types"],
         "relation_types": used["relation_types"],
-        "relation_names": {
-            name: visit.words(f"relation_{name}") if f"relation_{name}" in WORDS else shown for name, shown in relations.items()
-        },
+        "relation_names": _relation_names(visit, named["relation_types"]),
     }
+
+
+def _relation_names(visit: Visit, known: Mapping[str, str]) -> dict[str, str]:
+    """How the page calls relations: also frequent ones that no type was made for."""
+    t, worded = visit.words, (name.removeprefix(RELATION) for name in WORDS if name.startswith(RELATION))
+    return {**known, **{name: t.term("relation", name) for name in worded}}
 
 
 def _or_refused(visit: Visit, ask: Callable[..., Json], *sent: Any, **arguments: Any) -> tuple[Json | None, Refused | None]:

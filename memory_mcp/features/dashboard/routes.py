@@ -22,6 +22,7 @@ from memory_mcp.features.dashboard import (
     people,
     persona,
     records,
+    sample,
     today,
     tokens,
 )
@@ -35,6 +36,8 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/sign-out": (None, front.sign_out),
     "/find": (find.overview, None),
     "/today": (today.overview, None),
+    "/sample": (None, sample.show),
+    "/sample/discard": (None, sample.throw_away),
     "/today/decide": (today.decide, None),
     "/today/merge": (None, today.merge),
     "/today/undo": (None, today.undo),

@@ -2,6 +2,7 @@
 
 from starlette.responses import Response
 
+from memory_mcp.features.dashboard import sample
 from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.server.actions import browse, context, organize, upkeep
 from memory_mcp.server.operation import Json
@@ -28,6 +29,8 @@ def overview(visit: Visit) -> Response:
         days=[(day["day"], day["memories"]) for day in days],
         ready=readiness(visit.call.runtime, visit.admission),
         backup=_newest_backup(visit),
+        may_show_sample=sample.may_show(visit),
+        is_sample=sample.is_sample(visit),
     )
 
 

@@ -19,10 +19,9 @@ from memory_mcp.features.experience.matches import Match, Matches, matches, of_p
 from memory_mcp.features.experience.reports import Report
 from memory_mcp.features.experience.reports import report as count_report
 from memory_mcp.features.experience.weights import fit
-from memory_mcp.language.labels import few, label
+from memory_mcp.language.labels import few, label, storable
 from memory_mcp.language.names import normalized_length
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.names import key_in, pool_of
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.question import QUERY_LIMIT

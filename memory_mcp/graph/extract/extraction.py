@@ -8,9 +8,9 @@ from datetime import date
 from memory_mcp.characters import EVERY_KANJI, KATAKANA
 from memory_mcp.dates.mentions import DAY, NamedDay, WrittenDates
 from memory_mcp.graph.extract.rules import BEFORE_NAME, HONORIFICS, mentions_by_rules, relatives, small_words
-from memory_mcp.language.entity_types import type_of_word
 from memory_mcp.language.gazetteer import Candidate, Match
 from memory_mcp.language.names import NAME_LIMIT, UNKNOWN_TYPE, Mention, bare, is_invisible, is_polite, without_overlaps
+from memory_mcp.language.relation_notation import type_of_word
 from memory_mcp.lexicon import words
 from memory_mcp.patterns import bounded
 

@@ -23,7 +23,7 @@ from memory_mcp.server.arguments import Arguments, Between, DateRange, OneOf, Sh
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.views import Count, ReadingAnswer, heading, local, memory_view, omit_empty
-from memory_mcp.store import memories, memory_pages, replacements, versions
+from memory_mcp.store import memories, memory_pages, memory_rows, versions
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import lookup, records
 from memory_mcp.store.memory_pages import Position
@@ -198,7 +198,7 @@ def _as_of(connection: apsw.Connection, chain: Sequence[Memory], memory: Memory,
 
 def _replaced(connection: apsw.Connection, memory: Memory) -> list[Memory]:
     """The memories that this one replaced, directly or through others, the latest first."""
-    latest = sorted(replacements.replaced_by(connection, [memory]), reverse=True)[:CHAIN_LIMIT]
+    latest = sorted(memory_rows.replaced_by(connection, [memory]), reverse=True)[:CHAIN_LIMIT]
     earlier = memories.beginnings(connection, latest)
     return [earlier[memory_id] for memory_id in latest if memory_id in earlier]
 

@@ -11,9 +11,8 @@ from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import STATE_FIELDS, Memory, Recalled
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.language.budget import preview
-from memory_mcp.language.labels import label
+from memory_mcp.language.labels import label, storable
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
 from memory_mcp.search.context import upcoming as still_upcoming

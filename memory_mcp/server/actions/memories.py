@@ -1,5 +1,6 @@
 """Storing, finding, correcting and forgetting memories: the tools remember, recall, revise and forget."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,11 +12,10 @@ from typing_extensions import TypedDict
 from memory_mcp.dates.resolve import is_iso, parse_moment
 from memory_mcp.domain import NEVER, Expiry, Remembered, Similar
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.budget import estimate_tokens, preview
-from memory_mcp.language.labels import label, labels
+from memory_mcp.language.budget import line_cost, preview
+from memory_mcp.language.labels import label, labels, storable
 from memory_mcp.language.low_value import low_value
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.names import key_in
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import validation
@@ -65,7 +65,7 @@ from memory_mcp.server.views import (
 # How many relations a note names.
 RELATIONS_SHOWN = 5
 # What is shown of the memories that are near to a new one: so many characters of each, fewer where all would cost more tokens.
-RELATED_CHARACTERS, RELATED_TOKENS = (40, 24), 110
+RELATED_CHARACTERS, RELATED_TOKENS = (40, 32, 24, 16), 120
 
 
 class RememberArguments(Arguments):
@@ -175,12 +175,11 @@ def _related(target: Call, persona: Persona, stored: Remembered) -> list[dict[st
         indexes=target.runtime.indexes,
     )
     shown = [in_pool(target.foreign_pool, memory) for memory in near]
-    views: list[dict[str, str]] = []
     for characters in RELATED_CHARACTERS:
         views = [{"key": memory.key, "content": preview(memory.content, characters)} for memory in shown]
-        if sum(estimate_tokens(f"{view['key']} {view['content']}") for view in views) <= RELATED_TOKENS:
-            break
-    return views
+        if line_cost(json.dumps(views, ensure_ascii=False)) <= RELATED_TOKENS:
+            return views
+    return views[:1]  # long keys, of a pool with a long name
 
 
 def _note_of(stored: Remembered, supersedes: str) -> str | None:

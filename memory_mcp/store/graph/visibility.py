@@ -20,7 +20,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.language.names import bare, fold
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 
 # Of a memory m; ?1 is whether the reader sees the trash, ?2 whether it sees secret memories.
 _WITHHELD = "(NOT ?2 AND m.privacy_level = 'secret')"

@@ -14,10 +14,9 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.labels import LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.language.labels import LABEL_LIMIT, LIST_LIMIT, UNSTORABLE
+from memory_mcp.language.names import is_assistant
 from memory_mcp.language.sentences import split
-from memory_mcp.language.speakers import is_assistant
-from memory_mcp.language.unstorable import UNSTORABLE
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.remember.validation import CONTENT_LIMIT
 from memory_mcp.transfer.line_fields import is_too_deep

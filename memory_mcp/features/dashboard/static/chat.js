@@ -28,10 +28,20 @@ if (form) {
     turn.querySelector(".edit").hidden = running !== null || !turn.dataset.number;
   });
 
+  // As the server draws it: an avatar of the same persona that is on the page has its color.
+  const faceOf = (face, speaker) => {
+    face.hidden = false;
+    face.textContent = [...speaker.trim()][0]?.toUpperCase() ?? "?";
+    const own = document.querySelector(".switch");
+    const known = own?.querySelector("strong").textContent === speaker ? own.querySelector(".avatar").className : "avatar hue-11";
+    face.className = `${known} round`;
+  };
+
   const said = (turn, role, speaker, model) => {
     const element = clone("said");
     element.classList.add(role);
     element.querySelector(".label").textContent = model ? `${speaker} · ${model}` : speaker;
+    if (role === "assistant") faceOf(element.querySelector(".avatar"), speaker);
     turn.querySelector(".edit").before(element);
     return element.querySelector(".words");
   };
@@ -40,6 +50,8 @@ if (form) {
 
   const showStored = (turn, persona, stored) => {
     const element = add(turn, clone("stored"));
+    const button = element.querySelector("button");
+    toast(`${texts.stored} ${stored.text || stored.key}`, button && (() => button.click()));
     Object.assign(element.querySelector("a"), { href: memory(persona, stored.key), textContent: stored.text || stored.key });
     element.querySelector("button")?.addEventListener("click", async (event) => {
       const answer = await send(room(persona, "/memories/forget"), { key: stored.key }).catch(() => null);
@@ -54,7 +66,7 @@ if (form) {
       Object.assign(element.querySelector("a"), { href: memory(persona, one.key), textContent: one.text || one.key });
       element.querySelector(".hint").textContent = [one.when, one.score].filter((part) => part !== null && part !== "").join(" · ");
       for (const [name, part] of Object.entries(one.why ?? {})) {
-        element.querySelector(".why").appendChild(document.createElement("li")).textContent = `${texts[`part_${name}`] ?? name}: ${typeof part === "number" ? part.toFixed(3) : part}`;
+        element.querySelector(".why").appendChild(document.createElement("li")).textContent = `${texts[`part_${name}`] ?? name}: ${typeof part === "number" ? part.toFixed(3) : texts.named}`;
       }
       for (const judging of element.querySelectorAll("form")) {
         judging.action = room(persona, "/memory/judge");
@@ -160,7 +172,9 @@ if (form) {
     run.turn.dataset.text = text;
     const old = replace ? [...turns.querySelectorAll(".turn")].filter((turn) => Number(turn.dataset.number) >= Number(replace)) : [];
     for (const turn of old) turn.hidden = true;
+    turns.querySelector(".begin")?.remove();
     turns.append(run.turn);
+    run.turn.scrollIntoView({ block: "end" });
     showMarkdown(said(run.turn, "user", texts.you), text);
     running = new AbortController();
     cancel.hidden = false;
@@ -210,7 +224,11 @@ if (form) {
     speak(text, replace);
   });
   form.elements.text.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.isComposing) form.requestSubmit();
+    // On a phone, Enter begins a line; while a word is being composed, it ends that.
+    const sends = event.ctrlKey || event.metaKey || !(event.shiftKey || matchMedia("(pointer: coarse)").matches);
+    if (event.key !== "Enter" || event.isComposing || !sends) return;
+    event.preventDefault();
+    if (!running) form.requestSubmit();
   });
   cancel.addEventListener("click", () => running?.abort());
   // A judgement is noted in its place; without this script, the memory's page says so.

@@ -154,4 +154,29 @@ document.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
+// A line to paste elsewhere.
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.hidden = !navigator.clipboard;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    toast(button.dataset.done);
+  });
+}
+
+// Settings by a part of their words or of their key.
+const narrow = document.querySelector("[data-narrow]");
+if (narrow) {
+  narrow.hidden = false;
+  narrow.addEventListener("input", () => {
+    const words = narrow.querySelector("input").value.trim().toLowerCase();
+    for (const group of document.querySelectorAll(".settings > details")) {
+      const found = [...group.querySelectorAll(".setting")].filter((setting) => {
+        setting.hidden = !setting.textContent.toLowerCase().includes(words);
+        return !setting.hidden;
+      });
+      group.hidden = !found.length;
+      if (words) group.open = true;
+    }
+  });
+}
 document.querySelector("[data-keys]")?.addEventListener("click", () => document.getElementById("keys").showModal());

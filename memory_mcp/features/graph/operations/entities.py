@@ -12,7 +12,7 @@ from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.features.graph import entity_edits
 from memory_mcp.features.graph.views import MERGES_LIMIT, entity_view, merge_view
 from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
-from memory_mcp.language.entity_types import type_of_word
+from memory_mcp.language.relation_notation import type_of_word
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.arguments import (
     Arguments,

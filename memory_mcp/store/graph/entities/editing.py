@@ -9,8 +9,8 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.entity_types import type_of_word
 from memory_mcp.language.names import UNKNOWN_TYPE, fold
+from memory_mcp.language.relation_notation import type_of_word
 from memory_mcp.store.graph import relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import entity_merges, lookup, names, records, type_history
 from memory_mcp.store.graph.entities.records import Entity

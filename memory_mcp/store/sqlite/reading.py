@@ -1,16 +1,19 @@
-"""The pool of reading connections of one file, and a fair limit on how many short reads run at once.
+"""Reading one file: the pool of its connections, a fair limit on how many short reads run at once, and many small rows in one step.
 
 Fifty concurrent searches would open fifty connections, each costing two megabytes and a read of the schema, only to wait for the
-cores and the interpreter lock anyway.
+cores and the interpreter lock anyway. APSW releases that lock around each row: with forty busy threads, a recall that reads five hundred ids
+would wait for it five hundred times. As one JSON text the rows arrive in one step.
 """
 
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import apsw
+from pydantic_core import from_json, to_json
 
 from memory_mcp import time_limit
 from memory_mcp.process import usable_cores
@@ -91,3 +94,22 @@ class FairLimiter:
                 self._waiting.popleft().release()
             else:
                 self._free += 1
+
+
+def bulk_rows(connection: apsw.Connection, columns: str, query: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[list[Any]]:
+    """The rows of `query` in order, as lists of `columns`. For numbers and short texts, not for contents."""
+    # MATERIALIZED, because bm25() works only inside the full-text query itself.
+    sql = f"WITH rows_found AS MATERIALIZED ({query}) SELECT json_group_array(json_array({columns})) FROM rows_found"
+    text = connection.execute(sql, values if isinstance(values, dict) else tuple(values)).get
+    rows: list[list[Any]] = from_json(text)
+    return rows
+
+
+def json_ids(ids: Iterable[int]) -> str:
+    """Ids as the text that a statement reads with `json_each(?)`, in a third of the time of `json.dumps`."""
+    return to_json(list(ids)).decode()
+
+
+def row_count(connection: apsw.Connection, table: str) -> int:
+    """The number of rows of a table."""
+    return int(connection.execute(f'SELECT count(*) FROM "{table}"').get)

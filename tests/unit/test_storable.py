@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.unstorable import storable
+from memory_mcp.language.labels import storable
 
 
 @pytest.mark.parametrize(("text", "named", "place"), [("a\x00b", "NUL", 2), ("ab\ud83d", "U+D83D", 3)])
