@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
@@ -174,6 +174,7 @@ def _run(
     gc.disable()  # until `quicken_calls`: a twelfth of a start would go to walking what the imports make, which stays anyway
     from memory_mcp.server.application import http_application, mcp_server  # noqa: PLC0415
     from memory_mcp.server.feature import features  # noqa: PLC0415
+    from memory_mcp.server.mcp.tools import TOOLSETS  # noqa: PLC0415
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()
@@ -210,7 +211,9 @@ def _run(
         bounds = Bounds()
         uvicorn_server = _http_server(http_application(server, runtime, settings, bounds), bounds)
         logs.configure(settings.log_level, settings.log_format)  # again: the imports have added handlers
-        _log_start(listener, config, personas, is_inner=inner is not None)
+        has_pages = any(feature.refusal_page for feature in features())
+        _log_start(listener, config, personas, is_inner=inner is not None, has_pages=has_pages)
+        _log_absent(settings, TOOLSETS, has_pages=has_pages)
         config.start()
         _end_first(uvicorn_server, runtime.runs.end)
         if inner:
@@ -405,7 +408,7 @@ def _adopting(personas: Personas) -> Iterator[Callable[[], None]]:
             thread.join(GRACE_SECONDS)
 
 
-def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas, *, is_inner: bool) -> None:
+def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas, *, is_inner: bool, has_pages: bool) -> None:
     """Logs where the server is and what it found, for users and for scripts that wait for it."""
     names, count = personas.names(limit=10), personas.count()
     logger.info("data in %s: %d persona(s)%s", personas.directory.resolve(), count, f" ({', '.join(names)})" if names else "")
@@ -422,8 +425,19 @@ def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas, 
     if oauth.is_on:
         logger.info("OAuth: the authorization server is %s, this server is %s", oauth.issuer or "built in", oauth.public_url)
     logs.announce(f"Memory MCP listens on {_url(*listener.getsockname()[:2])}")
-    if not is_inner:
+    if not is_inner and has_pages:
         logs.announce(f"Its dashboard: {_url_of(listener)}/ui")
+
+
+def _log_absent(settings: Settings, toolsets: Collection[str], *, has_pages: bool) -> None:
+    """Warns of settings that only a feature whose folder is gone could follow."""
+    for name in settings.toolsets:
+        if name not in toolsets:
+            logger.warning("toolsets names %s, and nothing here brings its tools", name)
+    if settings.oauth.authorization_server == "built_in" and not has_pages:
+        logger.warning(
+            "oauth.authorization_server is built_in, and without the dashboard there is no page on which people grant clients anything"
+        )
 
 
 def _url_of(listener: socket.socket) -> str:
