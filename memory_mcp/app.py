@@ -49,7 +49,8 @@ from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.sqlite import database
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.upkeep import encryption, legacy_adoption
+from memory_mcp.upkeep import encryption
+from memory_mcp.upkeep.older_data import adopters
 
 if TYPE_CHECKING:
     import uvicorn
@@ -396,10 +397,16 @@ def _adopting(personas: Personas) -> Iterator[Callable[[], None]]:
     """Moves the files of older versions into place before the server answers, which takes milliseconds. Yields a function that starts the
     conversion of their tables in the background, which takes up to a minute for the largest stores.
     """
-    legacy_adoption.move_into_place(personas, _now())
+    for adopter in adopters():
+        adopter.move(personas, _now())
     stopping = threading.Event()
+
+    def take_over() -> None:
+        for adopter in adopters():
+            adopter.take_over(personas, stopping)
+
     # A daemon: an interrupted conversion is one transaction, which the next start repeats.
-    thread = threading.Thread(target=legacy_adoption.take_over_tables, args=(personas, stopping), name="adoption", daemon=True)
+    thread = threading.Thread(target=take_over, name="adoption", daemon=True)
     try:
         yield thread.start
     finally:
