@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import anyio
@@ -21,8 +22,9 @@ from memory_mcp.features.gateway import answers, transcript
 from memory_mcp.features.gateway.body import Body, parsed
 from memory_mcp.features.gateway.keeping import keep
 from memory_mcp.features.gateway.putting_in import Asked, put_in
-from memory_mcp.features.gateway.refusals import UnknownModel, refusal
+from memory_mcp.features.gateway.refusals import UnknownAddress, UnknownModel, refusal
 from memory_mcp.features.gateway.settings import Gateway
+from memory_mcp.features.gateway.spending import Spending, tokens_of
 from memory_mcp.features.gateway.upstream import Reply, Upstream
 from memory_mcp.language.labels import UNSTORABLE, label
 from memory_mcp.server.answers import turn_of
@@ -45,6 +47,8 @@ async def complete(request: Request) -> Response:
     """Pass a call on to the vendor that its model names."""
     try:
         call = _admitted(request)
+        spending: Spending = request.app.state.spending
+        spending.require(call.admission, call.settings.of(Gateway), _local_now(call))
         body = parsed(await body_within(request, BODY_LIMIT_BYTES, too_long()))
         name, vendor, model = _vendor(call, body.get("model"))
         asked = await _asked(request, call, body)
@@ -73,7 +77,7 @@ async def models(request: Request) -> Response:
 
 async def nowhere(request: Request) -> Response:
     """Say what there is."""
-    return await _refused(request, InvalidInput("there is nothing here", "", f"POST {CHAT}, or GET {MODELS}"))
+    return await _refused(request, UnknownAddress("there is nothing here", "", f"POST {CHAT}, or GET {MODELS}"))
 
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -85,6 +89,10 @@ ROUTES = (
 )
 
 
+def _local_now(call: Call) -> datetime:
+    return call.now.astimezone(call.settings.zone)
+
+
 def needed(call: Call) -> tuple[TokenScope, ...]:
     """The scopes of a call: it reads and writes memories, and spends the server's keys as the chat does."""
     spends: TokenScope = value_of(call.settings, CHAT_SCOPE) if CHAT_SCOPE in setting_schemas() else "admin"
@@ -92,7 +100,7 @@ def needed(call: Call) -> tuple[TokenScope, ...]:
 
 
 def too_long() -> InvalidInput:
-    return InvalidInput("the body is too long", f"{BODY_LIMIT_BYTES // 1_048_576} MiB are the limit", "Send less at once")
+    return InvalidInput("the body is too long", "{} MiB are the limit", "Send less at once", BODY_LIMIT_BYTES // 1048576)
 
 
 def _admitted(request: Request) -> Call:
@@ -167,7 +175,6 @@ class _Passing:
     vendor: ModelVendor
     sent: bytes
     asked: Asked | None
-    has_begun: bool = False
 
     async def pass_to(self, send: Send) -> None:
         """Send the vendor's answer as it comes. A vendor that breaks off leaves it incomplete here, too."""
@@ -187,21 +194,34 @@ class _Passing:
     async def _stream(self, reply: Reply, send: Send) -> None:
         await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
         events, is_kept = answers.Events(), reply.status >= 300
-        async for piece in reply.pieces:
-            events.feed(piece)
-            if not is_kept and events.answer.ended:
-                is_kept = True
-                await self._keep(events.answer)  # before the client learns that it is complete
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        try:
+            async for piece in reply.pieces:
+                events.feed(piece)
+                if not is_kept and events.answer.ended:
+                    is_kept = True
+                    await self._keep(events.answer)  # before the client learns that it is complete
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        finally:
+            self._count(events.answer)
         await send({"type": "http.response.body", "body": b""})
 
     async def _at_once(self, reply: Reply, send: Send) -> None:
         body = b"".join([piece async for piece in reply.pieces])
         if reply.status < 300:
-            await self._keep(answers.whole(body))
+            answer = answers.whole(body)
+            self._count(answer)
+            await self._keep(answer)
         length = (b"content-length", str(len(body)).encode())
         await send({"type": "http.response.start", "status": reply.status, "headers": [*reply.headers, length]})
         await send({"type": "http.response.body", "body": body})
+
+    def _count(self, answer: answers.Answer) -> None:
+        """Count what the vendor did, whether or not the client waited for it."""
+        state = self.request.app.state
+        tokens = tokens_of(answer, self.sent)
+        state.spending.add(self.call.admission, tokens, _local_now(self.call))
+        if state.metrics:
+            state.metrics.spent(self.name, *tokens)
 
     async def _keep(self, answer: answers.Answer) -> None:
         asked = self.asked

@@ -110,7 +110,7 @@ class _Keeping:
         ]
 
     def _gone_on(self, connection: apsw.Connection, place: Place, identity: int, keys: Sequence[str]) -> list[Operation]:
-        """What was said after the turn before this one and is not before this one has been left; what is before it counts again."""
+        """What followed a turn of this conversation otherwise than now has been left; what is before this turn counts again."""
         turns = {turn.id: turn for turn in rows.of_conversation(connection, place.conversation) if turn.conversation == place.conversation}
         path = set(_upwards(turns, identity))
         back = [turn.id for turn in turns.values() if turn.id in path and turn.is_left]
@@ -118,7 +118,7 @@ class _Keeping:
             turn.id
             for turn in turns.values()
             if place.is_certain and not turn.is_left and self._is_recent(turn) and turn.id not in path
-            if place.parent in set(_upwards(turns, turn.id))
+            if not path.isdisjoint(_upwards(turns, turn.parent))
         ]
         rows.leave(connection, back, is_left=False)
         rows.leave(connection, left, is_left=True)

@@ -34,9 +34,13 @@ class UnknownModel(InvalidInput):
     """No configured vendor has a model of this name."""
 
 
+class UnknownAddress(InvalidInput):
+    """There is nothing at this address."""
+
+
 def refusal(error: MemoryMCPError, rules: Privacy = Privacy()) -> JSONResponse:  # noqa: B008  frozen
     """The answer of a call that failed here."""
-    status = 404 if isinstance(error, UnknownModel) else BAD_GATEWAY if isinstance(error, ChatFailed) else status_of(error)
+    status = 404 if isinstance(error, UnknownModel | UnknownAddress) else BAD_GATEWAY if isinstance(error, ChatFailed) else status_of(error)
     kind, code = next(((kind, code) for of, kind, code in _TYPES if isinstance(error, of)), ("server_error", None))
     param = None
     if isinstance(error, UnknownModel):
