@@ -78,11 +78,10 @@ def subjects(text: Analysis) -> list[str]:
         nouns = [noun for chain in chains(f"{still}。") for noun in chain.nouns if noun not in WORDS["generic"] and not POLAR.match(noun)]
         found += [match[1] or match[0] for noun in nouns for match in _PART.finditer(noun)]
         rest = analysis(still)
-        for token in rest.query_tokens:  # a run of hiragana may be a name; one that follows a kanji is the ending of a verb
-            is_kana = all("ぁ" <= letter <= "ゖ" for letter in token)
-            is_other = not (is_unspaced(token) or token.isdecimal() or token in _TELLING)
-            if is_other or (is_kana and token not in rest.fragments):
+        for token in rest.query_tokens:
+            if not (is_unspaced(token) or token.isdecimal() or token in _TELLING):
                 found.append(token)
+        found += [part for word in rest.kana_words for part in word.split()]
     return [part for part in dict.fromkeys(found) if not is_grammar(part)]
 
 

@@ -331,7 +331,7 @@ class Asked:
         another query instead."""
         asked = analysis(self.time.words if rest is None else rest)
         tokens = search_tokens(asked, analysis(self.question.hypothetical), beside_vectors=beside_vectors)
-        return Terms(tokens, asked.query_phrases, asked.synonyms, same_sound, asked.words, asked.fragments)
+        return Terms(tokens, asked.query_phrases, asked.synonyms, same_sound, asked.words, asked.fragments, asked.kana_words)
 
 
 def asked_by(question: Question, now: datetime, settings: Settings) -> Asked:
