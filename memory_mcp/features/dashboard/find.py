@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.features.dashboard.frame import HOUSE, OF_SERVER, ROOMS, Visit
-from memory_mcp.features.dashboard.looks import ICON_OF
+from memory_mcp.features.dashboard.looks import ICON_OF, OTHER_ICON
 from memory_mcp.features.dashboard.words import WORDS
 from memory_mcp.server.actions import entities
 from memory_mcp.server.actions.memories import recall
@@ -70,4 +70,6 @@ def _memories(visit: Visit, query: str) -> list[Place]:
 
 def _people(visit: Visit, query: str) -> list[Place]:
     found = visit.perform(entities.list_entities, query=query, limit=OF_EACH)["entities"]
-    return [Place(entity["name"], visit.url("/people/one", entity=entity["id"]), icon="user-round") for entity in found]
+    return [
+        Place(entity["name"], visit.url("/people/one", entity=entity["id"]), ICON_OF.get(entity["type"], OTHER_ICON)) for entity in found
+    ]
