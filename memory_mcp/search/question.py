@@ -327,7 +327,7 @@ class ParsedQuestion:
         another query instead."""
         read = analysis(self.time.words if rest is None else rest)
         tokens = search_tokens(read, analysis(self.question.hypothetical), beside_vectors=beside_vectors)
-        return Terms(tokens, read.query_phrases, read.synonyms, same_sound, read.words, read.fragments)
+        return Terms(tokens, read.query_phrases, read.synonyms, same_sound, read.words, read.fragments, read.kana_words)
 
 
 def parsed_question(question: Question, now: datetime, settings: Settings) -> ParsedQuestion:
