@@ -21,7 +21,16 @@ from memory_mcp.server.refusals import Refused
 
 # What most people look for first.
 USUAL = (
-    *("embeddings_model", "reranker_model", "timezone", "llm.model", "chat.model", "backup.enabled", "retention.trash_days"),
+    *(
+        "embeddings_model",
+        "embeddings_fallback",
+        "reranker_model",
+        "timezone",
+        "llm.model",
+        "chat.model",
+        "backup.enabled",
+        "retention.trash_days",
+    ),
     *("context.recent", "min_score", "summaries.enabled"),
 )
 _SENTENCE = re.compile(r"(.+?)(?:。|\.(?= ))\s*(.+)", re.DOTALL)
