@@ -351,10 +351,10 @@ def refuse_anonymous_access(host: str, settings: Settings, *, has_tokens: bool) 
     """Refuses to listen on other than loopback addresses without tokens, unless the user allows it."""
     if not has_tokens and not settings.allow_anonymous and not is_loopback(host):
         raise StartupError(
-            f"refusing to listen on {host}",
+            "refusing to listen on {}",
             "everyone who can reach that address could read and change every memory",
-            "Create a token with `memory-mcp token create --persona NAME`, or listen on 127.0.0.1, "
-            "or set allow_anonymous to true in config.json if you trust everyone in the network",
+            "Create a token with `memory-mcp token create --persona NAME`, or listen on 127.0.0.1, or set allow_anonymous to true in config.json if you trust everyone in the network",
+            host,
         )
 
 
@@ -370,9 +370,12 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
             listener.bind((host, port))
         except OSError as error:
             raise StartupError(
-                f"can't listen on {host}:{port}",
-                error.strerror or str(error),
+                "can't listen on {}:{}",
+                "{}",
                 "Stop the program that uses the port, or choose another with --port",
+                host,
+                port,
+                error.strerror or str(error),
             ) from error
         listener.listen(2048)
         yield listener

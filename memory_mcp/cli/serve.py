@@ -8,6 +8,7 @@ import typer
 from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import ConfigFile, DataDirectory
 from memory_mcp.config.reading import default_config_path, default_data_directory
+from memory_mcp.wording import sentence
 
 
 def serve(
@@ -40,7 +41,7 @@ def adopt(
     for thing in things:
         tell(thing.sentence(done=not dry_run))
     for name, refused in stores.items():
-        tell(f"{name}: {refused or f'its older tables {verb} taken over'}")
+        tell("{}: {}", name, refused or sentence("its older tables {} taken over", verb))
     if not things and not stores:
         tell("There is no data of an older server here.")
     if any(thing.refused for thing in things) or any(stores.values()):

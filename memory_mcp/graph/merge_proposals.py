@@ -17,6 +17,7 @@ from memory_mcp.store.graph.entities.lookup import visible
 from memory_mcp.store.graph.entities.name_similarity import AMBIGUOUS, AMBIGUOUS_NAME, SHORTER, TYPO, Similarity, surest
 from memory_mcp.store.graph.entities.names import SHORTENED_TYPES, shorter_forms
 from memory_mcp.store.graph.entities.records import Entity
+from memory_mcp.wording import sentence
 
 # The most connected entities are compared, up to this number.
 ENTITIES_LIMIT = 20_000
@@ -74,7 +75,7 @@ def _scored(similarity: Similarity | None, around: "_Neighborhoods", pair: Pair)
     score = similarity.score if similarity else 0.3 + 0.2 * share
     if names:
         score += NEIGHBORS_BONUS * share if similarity else 0.0
-        why.append(f"both are related to {', '.join(names)}")
+        why.append(sentence("both are related to {}", ", ".join(names)))
     if around.related(pair):
         score -= COOCCURRENCE_PENALTY
         why.append("but one memory names both")

@@ -108,7 +108,7 @@ def undo(persona: Persona, newer: str, earlier: str, now: datetime) -> str:
         ends = memories.by_keys(connection, [newer, earlier])
         made_by = memory_links.undo_newer(connection, ends[newer].id, ends[earlier].id) if len(ends) == 2 else None
         if made_by is None:
-            raise MemoryNotFound(f"{newer} is not linked as newer than {earlier}", "", "Take both keys from the links of a memory")
+            raise MemoryNotFound("{} is not linked as newer than {}", "", "Take both keys from the links of a memory", newer, earlier)
         operation = Operation("unlink", newer, now, before={"method": made_by})
         operations.record(connection, operation)
         return made_by, operation

@@ -1,7 +1,7 @@
 """Which current memories are near to one that was just stored: whoever wrote it may know that one of them no longer holds.
 
-They share nouns or names with it, or their vectors stand out as near to its own: that of the text as the index embeds it, so that the index finds it
-in the cache.
+They share nouns or names with it, or their vectors stand out as near to its own: that of the text as the index embeds it, so that the index
+finds it in the cache.
 """
 
 import logging
@@ -35,9 +35,9 @@ RELATED_LIMIT = 3
 FOUND = 7
 # Of a long text so many characters are searched, and so many of its rarest tokens.
 LONGEST, TOKENS = 500, 12
-# The share that a related memory has of what the subjects of the text count by BM25, all of which the text itself has; and how much nearer than the
-# next one by meaning is what stands out. Of e5, apart from their centers: 45 of 60 everyday changes are so much nearer to what they change, and
-# none of ten texts is to what it has nothing to do with.
+# The share that a related memory has of what the subjects of the text count by BM25, all of which the text itself has; and how much nearer
+# than the next one by meaning is what stands out. Of e5, apart from their centers: 45 of 60 everyday changes are so much nearer to what
+# they change, and none of ten texts is to what it has nothing to do with.
 LEAST_WORDS, LEAST_GAP = 0.25, 0.12
 # So long may an answer wait for the vector, and for the search.
 EMBEDDING_SECONDS, SEARCH_SECONDS = 0.3, 0.5
@@ -51,8 +51,8 @@ logger = logging.getLogger(__name__)
 def related(
     persona: Persona, key: str, known: Collection[str], *, models: Models, zone: ZoneInfo, now: datetime, indexes: IndexCache | None
 ) -> list[Memory]:
-    """At most `RELATED_LIMIT` memories near to the stored one with this key, the nearest first, without those of the keys `known`; none where they can't
-    be found in time."""
+    """At most `RELATED_LIMIT` memories near to the stored one with this key, the nearest first, without those of the keys `known`; none
+    where they can't be found in time."""
     try:
         with on_behalf_of(persona.name):
             meaning = _meaning_of(persona, key, models, zone, indexes) if models.loaded and indexes else None

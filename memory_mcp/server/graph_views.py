@@ -17,6 +17,7 @@ from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.neighbors import HOPS_LIMIT, Step
 from memory_mcp.store.graph.overview import Relation
 from memory_mcp.store.graph.relations import validity
+from memory_mcp.wording import clauses, sentence
 
 DEFAULT_COLOR = "#adb5bd"
 MERGES_LIMIT = 100
@@ -75,25 +76,26 @@ def why_no_neighbors(connection: apsw.Connection, types: Sequence[str], name: st
     waiting = unread_note(connection) if not types or "co_occurrence" in types else None
     if waiting or not types:
         return waiting
-    asked = f"along relations of the type {' or '.join(types)[:200]} nothing is reached"
-    return f"{asked}; those of {name} are of {_counted(there)}" if there else f"{asked}; {name} has no relations yet"
+    asked = sentence("along relations of the type {} nothing is reached", " or ".join(types)[:200])
+    rest = sentence("those of {} are of {}", name, _counted(there)) if there else sentence("{} has no relations yet", name)
+    return clauses([asked, rest])
 
 
 def why_no_path(connection: apsw.Connection, paths: Paths, types: Sequence[str], max_depth: int) -> str:
     """Say why there is no path of so many hops along relations of these `types`, of any type if none is named."""
     if paths.alone:
-        why = f"{' and '.join(paths.alone)} {'has' if len(paths.alone) == 1 else 'have'} no relations yet"
+        lonely = "{} has no relations yet" if len(paths.alone) == 1 else "{} and {} have no relations yet"
+        why = [sentence(lonely, *paths.alone)]
     else:
-        along = f" along relations of the type {' or '.join(types)[:200]}" if types else ""
-        why = (
-            f"no path of at most {max_depth} hop{'s' if max_depth > 1 else ''} leads from {paths.source.name} to {paths.target.name}{along}"
-        )
+        along = sentence(" along relations of the type {}", " or ".join(types)[:200]) if types else ""
+        none = "no path of at most {} hops leads from {} to {}{}" if max_depth > 1 else "no path of at most {} hop leads from {} to {}{}"
+        why = [sentence(none, max_depth, paths.source.name, paths.target.name, along)]
         if max_depth < HOPS_LIMIT:
-            why += f"; a larger max_depth, up to {HOPS_LIMIT}, may find one"
+            why.append(sentence("a larger max_depth, up to {}, may find one", HOPS_LIMIT))
     if types and paths.types_there:
-        why += f"; the relations of {paths.source.name} are of {_counted(paths.types_there)}"
+        why.append(sentence("the relations of {} are of {}", paths.source.name, _counted(paths.types_there)))
     waiting = unread_note(connection) if not types or "co_occurrence" in types else None
-    return f"{why}; {waiting}" if waiting else why
+    return clauses([*why, *([waiting] if waiting else [])])
 
 
 def _counted(types: Mapping[str, int]) -> str:
@@ -105,8 +107,8 @@ def unread_note(connection: apsw.Connection) -> str | None:
     waiting = relation_queue.length(connection)
     if not waiting:
         return None
-    memories = "1 memory waits" if waiting == 1 else f"{waiting} memories wait"
-    return f"{memories} to be read for names that occur together, which is done while nobody calls: more may come of it"
+    waits = sentence("{} memory waits" if waiting == 1 else "{} memories wait", waiting)
+    return sentence("{} to be read for names that occur together, which is done while nobody calls: more may come of it", waits)
 
 
 def paths_view(paths: Paths, note: str | None = None) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def _copy_owner(directory: Path, item: LegacyItem, kept: Path) -> Path:
     original_files.close_properly(source, kept / original_files.SHARED_NAME)
     schema = original_files.recognize(source)[0].schema
     if schema is None:
-        raise StoreError(f"{item.source} has changed", "its table of memories is gone", "Start again")
+        raise StoreError("{} has changed", "its table of memories is gone", "Start again", item.source)
     with scratch(directory, target.parent.name) as unfinished:
         copied = unfinished / DATABASE_NAME
         owners.copy_rows(source, schema, item.persona, copied)
@@ -147,7 +147,7 @@ def _set_owners_aside(directory: Path, item: LegacyItem, kept: Path) -> Path:
         owner for owner in original_files.recognize(directory / item.source)[0].owners if not _is_copied(directory, item.source, owner)
     ]
     if missing:
-        raise StoreError(f"{item.source} stays where it is", f"the memories of {missing[0]} could not be copied", "Start again")
+        raise StoreError("{} stays where it is", "the memories of {} could not be copied", "Start again", item.source, missing[0])
     return _set_aside(directory, item, kept / original_files.SHARED_NAME)
 
 

@@ -21,6 +21,7 @@ from memory_mcp.store.files.persona_context import FILE_NAME as CONTEXT_NAME
 from memory_mcp.store.legacy import original_files
 from memory_mcp.store.operations import LOG_NAME, SERVER_EVENTS
 from memory_mcp.store.sqlite.database import DATABASE_NAME
+from memory_mcp.wording import sentence
 
 VECTORS_NAME = "vector_store"
 PICKLE_NAME = "index.pkl"
@@ -33,6 +34,16 @@ ADOPTED_FROM = "adopted_from"
 Kind = Literal["directory", "database", "owner", "owners", "permissions", "vectors", "log"]
 
 _CURRENT_NAME = re.compile(r"\A.+~[0-9a-f]{20}")
+
+
+# What will be done with a thing, and what was.
+_MADE_WRITABLE = ("{} of an older server will be made writable.", "{} of an older server was made writable.")
+_COPIED = (
+    "The memories of {} in {} of an older server will be copied to {}.",
+    "The memories of {} in {} of an older server were copied to {}.",
+)
+_MOVED = ("{} of an older server will be moved to {}.", "{} of an older server was moved to {}.")
+_SET_ASIDE = ("{} of an older server will be set aside in {}.", "{} of an older server was set aside in {}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +62,14 @@ class LegacyItem:
     def sentence(self, *, done: bool) -> str:
         """A sentence about what was done with it, or will be."""
         if self.refused:
-            return f"{self.source} of an older server stays where it is: {self.refused}"
-        verb = "was" if done else "will be"
+            return sentence("{} of an older server stays where it is: {}", self.source, self.refused)
         if self.kind == "permissions":
-            return f"{self.source} of an older server {verb} made writable."
+            return sentence(_MADE_WRITABLE[done], self.source)
         if self.kind == "owner":
-            verb = "were" if done else "will be"
-            return f"The memories of {self.persona} in {self.source} of an older server {verb} copied to {self.target}."
-        action = f"moved to {self.target}" if self.target else f"set aside in {original_files.KEPT_NAME}"
-        return f"{self.source} of an older server {verb} {action}."
+            return sentence(_COPIED[done], self.persona, self.source, self.target)
+        if self.target:
+            return sentence(_MOVED[done], self.source, self.target)
+        return sentence(_SET_ASIDE[done], self.source, original_files.KEPT_NAME)
 
 
 def legacy_items(directory: Path, adopted: Collection[str] = ()) -> list[LegacyItem]:

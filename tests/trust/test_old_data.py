@@ -30,7 +30,6 @@ from older_stores import (
     make_vectors,
     rows_of,
     started,
-    take_back,
     with_text,
 )
 from unloaded_models import unloaded_models
@@ -368,22 +367,6 @@ def test_a_broken_view_of_the_older_server_is_in_nobodys_way(data_directory):
     make_store(path, OlderStore(STORES["with tags"].columns, STORES["with tags"].rows, "CREATE VIEW operations AS SELECT * FROM gone"))
     with started(data_directory) as personas:
         assert len(exported(personas, "nilou")) == 2
-
-
-def test_a_store_that_was_taken_over_in_place_before_gives_its_further_columns_away_too(data_directory, zone, settings):
-    with started(data_directory) as personas, personas.writing("nilou") as persona:
-        key = remember(persona, draft("抹茶", now=NOON, zone=zone, tags=["茶"]), now=NOON, zone=zone, privacy=Privacy()).key
-    path = data_directory / "nilou" / "memory.sqlite"
-    take_back(path, "0005")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("ALTER TABLE memories ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'")
-    ids = [(row["id"], row["write_digest"]) for row in rows_of(path)]
-    with started(data_directory) as personas:
-        (line,) = exported(personas, "nilou")
-        assert (line["key"], line["tags"], line["metadata"]) == (key, ["茶"], {"legacy": {"mood": "calm"}})
-        assert found(personas, "nilou", settings, "抹茶") == ["抹茶"]
-    assert [(row["id"], row["write_digest"]) for row in rows_of(path)] == ids
-    assert "mood" not in rows_of(path)[0]
 
 
 @pytest.mark.parametrize("target", ["nilou/memory.sqlite", "nilou.sqlite", "さくら/memory.sqlite"])

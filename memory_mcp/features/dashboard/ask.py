@@ -78,7 +78,7 @@ def _asked(visit: Visit, shown: str) -> Json:
     """The answer with as many hits as are wanted, and with those that come next."""
     limit = int(shown) if shown.isascii() and shown.isdecimal() else 0
     if not 1 <= limit <= SHOWN_LIMIT:
-        raise InvalidInput(f"top_k is {shown[:20]!r}", f"it runs from 1 to {SHOWN_LIMIT} here", "Leave it out for the default")
+        raise InvalidInput("top_k is {}", "it runs from 1 to {} here", "Leave it out for the default", repr(shown[:20]), SHOWN_LIMIT)
     sent = {"query": visit.field("q"), "mode": visit.field("mode"), "top_k": limit + BEYOND, "max_tokens": ANSWER_TOKENS, "detail": "why"}
     answer = visit.perform(recall, **sent)
     if "relations" in answer:
@@ -121,14 +121,14 @@ def _with(settings: Settings, changed: Mapping[str, str]) -> Settings:
     try:
         return Settings.model_validate(tree)
     except pydantic.ValidationError as error:
-        raise InvalidInput("; ".join(argument_problems(error, TRIED))) from error
+        raise InvalidInput("{}", "", "", "; ".join(argument_problems(error, TRIED))) from error
 
 
 def _number(key: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InvalidInput(f"{key} is {text[:20]!r}", "it is a number", "Leave it empty for the one in force") from None
+        raise InvalidInput("{} is {}", "it is a number", "Leave it empty for the one in force", key, repr(text[:20])) from None
 
 
 def figures(visit: Visit) -> Response:

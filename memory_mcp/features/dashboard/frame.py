@@ -174,7 +174,7 @@ class Visit:
         try:
             return action.arguments.model_validate(arguments)
         except pydantic.ValidationError as error:
-            raise InvalidInput("; ".join(argument_problems(error, list(action.arguments.model_fields)))) from error
+            raise InvalidInput("{}", "", "", "; ".join(argument_problems(error, list(action.arguments.model_fields)))) from error
 
     def trying(self, settings: Settings) -> "Visit":
         """The same visit under other settings."""
@@ -327,7 +327,7 @@ async def _limited(stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     async for block in stream:
         size += len(block)
         if size > UPLOAD_LIMIT:
-            raise BodyTooLong("the file is too large", f"{UPLOAD_LIMIT // 1024**3} GiB are the limit here", "Use `memory-mcp import FILE`")
+            raise BodyTooLong("the file is too large", "{} GiB are the limit here", "Use `memory-mcp import FILE`", UPLOAD_LIMIT // 1024**3)
         yield block
 
 

@@ -70,7 +70,7 @@ def _matching(visit: Visit, query: str, filters: Mapping[str, str]) -> Json:
     if sent.get("shelf") == "current":
         del sent["shelf"]
     if strange := [name for name in sent if name not in RecallArguments.model_fields]:
-        raise InvalidInput(f"a search takes no {' and no '.join(strange)}", "", "Search without it, or list without search words")
+        raise InvalidInput("a search takes no {}", "", "Search without it, or list without search words", " and no ".join(strange))
     recalled = visit.perform(actions.recall, query=query, top_k=HITS, max_tokens=HITS_TOKENS, detail="index", **sent)
     return {**recalled, "memories": recalled["hits"]}
 

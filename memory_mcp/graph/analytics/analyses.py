@@ -77,7 +77,7 @@ class Deadline:
     def passed(self) -> AnalysisUnfinished:
         """The error of an analysis that took too long."""
         why = "the graph is large, or the server has much else to do"
-        return AnalysisUnfinished(f"the analysis was not done within {self.seconds:g} s", why, self.do)
+        return AnalysisUnfinished("the analysis was not done within {} s", why, self.do, f"{self.seconds:g}")
 
 
 class Executor(Protocol):
@@ -134,11 +134,11 @@ class Processes:
     def _ended(self, what: str, deadline: Deadline, *, in_time: bool) -> AnalysisUnfinished:
         """The error of an analysis whose process has ended, by itself if that was `in_time`."""
         if self._pool.is_closed:
-            return AnalysisUnfinished(f"{what} was ended", STOPPED)
+            return AnalysisUnfinished("{} was ended", STOPPED, "", what)
         if not in_time:
             return deadline.passed()
         logger.error("%s broke off: its process was ended from outside, or ended by itself", what)
-        return AnalysisUnfinished(f"{what} broke off", "its process ended, as where memory runs out", "Try again in a moment")
+        return AnalysisUnfinished("{} broke off", "its process ended, as where memory runs out", "Try again in a moment", what)
 
 
 @dataclass(slots=True)

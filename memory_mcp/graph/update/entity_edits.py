@@ -119,9 +119,13 @@ def merge_entities(persona: Persona, name: str, into: str, *, reason: str | None
         merged, kept = lookup.find_only(connection, name), lookup.find_only(connection, into)
         if not entity_merges.compatible(merged.type, kept.type):
             raise InvalidInput(
-                f"{merged.name!r} and {kept.name!r} can't be one",
-                f"one is a {merged.type}, the other a {kept.type}",
+                "{} and {} can't be one",
+                "one is a {}, the other a {}",
                 "If both are one all the same, correct the type of one first (PATCH /api/graph/entity)",
+                repr(merged.name),
+                repr(kept.name),
+                merged.type,
+                kept.type,
             )
         number = entity_merges.merge(connection, kept.id, merged.id, redacted_reason, now)
         after = {"names": [merged.name, kept.name], "number": number}
@@ -210,9 +214,9 @@ def checked(wanted: EntityChange, privacy: Privacy) -> EntityChange:
     redaction = Redaction(privacy)
     aliases = wanted.aliases
     if aliases is not None and len(aliases) > LIST_LIMIT:
-        raise InvalidInput(f"aliases has {len(aliases)} entries", f"{LIST_LIMIT} are the limit", "Send fewer")
+        raise InvalidInput("aliases has {} entries", "{} are the limit", "Send fewer", len(aliases), LIST_LIMIT)
     if wanted.importance is not None and not (math.isfinite(wanted.importance) and 0 <= wanted.importance <= 1):
-        raise InvalidInput(f"importance is {wanted.importance:g}", "it runs from 0 to 1", "Leave it out to let it be")
+        raise InvalidInput("importance is {}", "it runs from 0 to 1", "Leave it out to let it be", f"{wanted.importance:g}")
     return replace(
         wanted,
         name=None if wanted.name is None else _name(redaction.text(wanted.name), "name"),
@@ -252,10 +256,10 @@ def checked_type(wanted: NewType, privacy: Privacy) -> NewType:
 def _name(name: str, field: str) -> str:
     cleaned = " ".join(storable(name, field).split())
     if is_invisible(cleaned):
-        raise InvalidInput(f"{field} has an empty name", "", "Send what it is called")
+        raise InvalidInput("{} has an empty name", "", "Send what it is called", field)
     if len(cleaned) > NAME_LIMIT:
         raise InvalidInput(
-            f"a name in {field} has {len(cleaned)} characters", f"{NAME_LIMIT} are the limit", "Put the rest into description"
+            "a name in {} has {} characters", "{} are the limit", "Put the rest into description", field, len(cleaned), NAME_LIMIT
         )
     return cleaned
 
@@ -264,7 +268,7 @@ def _type_name(name: str) -> str:
     cleaned = "_".join(storable(name, "name").split())
     if not cleaned or len(cleaned) > RELATION_TYPE_LIMIT or any(sign in cleaned for sign in "|>[]"):
         raise InvalidInput(
-            f"{name[:80]!r} can't be the name of a type", f"1 to {RELATION_TYPE_LIMIT} characters, none of | > [ ]", "Choose another"
+            "{} can't be the name of a type", "1 to {} characters, none of | > [ ]", "Choose another", repr(name[:80]), RELATION_TYPE_LIMIT
         )
     return cleaned
 
@@ -272,14 +276,19 @@ def _type_name(name: str) -> str:
 def _short(text: str, field: str) -> str:
     cleaned = " ".join(storable(text, field).split())
     if len(cleaned) > SUBTYPE_LIMIT:
-        raise InvalidInput(f"{field} has {len(cleaned)} characters", f"{SUBTYPE_LIMIT} are the limit", "Put the rest into description")
+        raise InvalidInput("{} has {} characters", "{} are the limit", "Put the rest into description", field, len(cleaned), SUBTYPE_LIMIT)
     return cleaned
 
 
 def _text(text: str | None, field: str) -> str | None:
     if text is not None and len(text) > DESCRIPTION_LIMIT:
         raise InvalidInput(
-            f"{field} has {len(text):,} characters", f"{DESCRIPTION_LIMIT:,} are the limit", "Shorten it, and remember the rest"
+            "{} has {} characters",
+            "{} are the limit",
+            "Shorten it, and remember the rest",
+            field,
+            f"{len(text):,}",
+            f"{DESCRIPTION_LIMIT:,}",
         )
     return None if text is None else storable(text, field).strip()
 

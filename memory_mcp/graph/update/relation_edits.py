@@ -39,7 +39,7 @@ def lasting(valid_from: str, valid_to: str, notes: str, now: datetime, zone: Zon
     first = _days("valid_from", valid_from, now, zone)[0] if valid_from.strip() else None
     last = _days("valid_to", valid_to, now, zone)[1] if valid_to.strip() else None
     if first and last and last < first:
-        raise InvalidInput("valid_to is before valid_from", f"{last} is before {first}", "Send the earlier day as valid_from")
+        raise InvalidInput("valid_to is before valid_from", "{} is before {}", "Send the earlier day as valid_from", last, first)
     return RelationValidity(first.isoformat() if first else None, last.isoformat() if last else None, label(notes, "notes"))
 
 
@@ -47,9 +47,9 @@ def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, da
     try:
         span = parse_range(text, now, zone)
     except InvalidInput as error:
-        raise InvalidInput(f"{name} {text[:80]!r} is no date that can be understood", "", DATES) from error
+        raise InvalidInput("{} {} is no date that can be understood", "", "{}", name, repr(text[:80]), DATES) from error
     if span.start.year == date.min.year or span.end.year == date.max.year:
-        raise InvalidInput(f"{name} {text[:80]!r} is open at one end", "it is a day, or a span of days", DATES)
+        raise InvalidInput("{} {} is open at one end", "it is a day, or a span of days", DATES, name, repr(text[:80]))
     return span.start.astimezone(zone).date(), (span.end - timedelta(microseconds=1)).astimezone(zone).date()
 
 
@@ -70,7 +70,7 @@ def relate(
             for source, target in product(*_ends(connection, relation, now.date(), _existing)):
                 relations.allow(connection, source, target, relation.relation)
         for relation in add_stated_relations(connection, None, stated, now, holds):
-            raise InvalidInput(f"{relation.source[:80]!r} and {relation.target[:80]!r} are one", "", "Relate two different ones")
+            raise InvalidInput("{} and {} are one", "", "Relate two different ones", repr(relation.source[:80]), repr(relation.target[:80]))
         done = [
             Operation("relate", None, now, after={**_as_json(relation), **(_days_as_json(holds) if holds else {})}) for relation in stated
         ]
@@ -145,11 +145,11 @@ def _refuse_unknown(connection: apsw.Connection, stated: StatedRelation, source_
         if len(fitting) > 1:
             candidates = ", ".join(f"{entity.name} ({entity.type})" for entity in fitting[: lookup.SUGGESTIONS])
             raise InvalidInput(
-                f"{len(fitting)} are called {name[:80]!r}", f"they are {candidates}", "Name the one that you mean by its own name"
+                "{} are called {}", "they are {}", "Name the one that you mean by its own name", len(fitting), repr(name[:80]), candidates
             )
     names = [repr(name[:80]) for name, _ in unknown]
     near = "" if len(names) > 1 else lookup.similar_names_text(connection, unknown[0][0])
-    raise EntityNotFound(f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} not known", near, "Look at entity_neighbors")
+    raise EntityNotFound("{} {} not known", near, "Look at entity_neighbors", " and ".join(names), "are" if len(names) > 1 else "is")
 
 
 def _as_json(stated: StatedRelation) -> dict[str, str]:

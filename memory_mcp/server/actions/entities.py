@@ -218,7 +218,7 @@ def create_type(call: Call, arguments: NewGraphType) -> Json:
     """Add a type."""
     color = arguments.color or None
     if color and not _COLOR.fullmatch(color):
-        raise InvalidInput(f"color is {color[:80]!r}", "it is # and six hexadecimal digits", "Send one such as #e4572e, or none")
+        raise InvalidInput("color is {}", "it is # and six hexadecimal digits", "Send one such as #e4572e, or none", repr(color[:80]))
     new = entity_edits.NewType(arguments.kind, arguments.name, arguments.display_name, arguments.description, color, arguments.directed)
     entity_edits.checked_type(new, call.settings.privacy)  # a type that is refused must not create the persona
     with call.writing() as persona:
@@ -248,7 +248,7 @@ def seen_by_name(call: Call, persona: Persona, name: str, view: Callable[[apsw.C
     near = entities_by_meaning(persona, name, call.models)
     if not near.entities:
         asked = f"none could be looked for by meaning ({near.skipped})" if near.skipped else "none is near by meaning"
-        raise EntityNotFound(unknown.what, f"{unknown.why}; {asked}", unknown.do) from unknown
+        raise EntityNotFound(unknown.what, "{}; {}", unknown.do, unknown.why, asked) from unknown
     (best, similarity), *others = near.entities
     further = [{"name": entity.name, "similarity": nearness} for entity, nearness in others]
     marked = omit_empty(others=further, **({"degraded": [near.replaced.reason], "embedder": near.replaced.name} if near.replaced else {}))
@@ -266,7 +266,7 @@ def known_types(names: Sequence[str], known: Collection[str]) -> list[str]:
     for name in names:
         type_ = type_of_word(name, known)
         if type_ is None:
-            raise InvalidInput(f"there is no type {name[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or none")
+            raise InvalidInput("there is no type {}", "known are {}", "Take one of them, or none", repr(name[:80]), ", ".join(known))
         types.append(type_)
     return types
 

@@ -163,7 +163,7 @@ class GraphPicture(ReadingAnswer):
 def graph_snapshot(call: Call, arguments: SnapshotArguments) -> Json:
     """The people, places and things that matter most, or those around some of them, and what relates them; drawable by vis.js."""
     if len(arguments.around) > AROUND_LIMIT:
-        raise InvalidInput(f"around has {len(arguments.around)} entries", f"{AROUND_LIMIT} are the limit", "Send fewer")
+        raise InvalidInput("around has {} entries", "{} are the limit", "Send fewer", len(arguments.around), AROUND_LIMIT)
     around = [entity_name(name, "around") for name in arguments.around]
     with call.reading() as persona, persona.database.read() as connection:
         types = known_types(arguments.types, records.entity_types(connection))
@@ -185,7 +185,7 @@ def relate(call: Call, arguments: RelateArguments) -> Json:
     """State how two people, places or projects are related, and since when or until when."""
     texts = arguments.relations
     if not 0 < len(texts) <= RELATIONS_LIMIT:
-        raise InvalidInput(f"relations has {len(texts)} entries", f"1 to {RELATIONS_LIMIT} are allowed", 'Send "A > works_on > B"')
+        raise InvalidInput("relations has {} entries", "1 to {} are allowed", 'Send "A > works_on > B"', len(texts), RELATIONS_LIMIT)
     when = relation_edits.lasting(arguments.valid_from, arguments.valid_to, arguments.notes, call.now, call.settings.zone)
     with call.reading() as persona:
         head = heading(call, persona)
@@ -249,7 +249,7 @@ def memory_links(call: Call, arguments: LinksArguments) -> Json:
     with call.reading() as persona, persona.database.read() as connection:
         memory = memories.by_keys(connection, [key]).get(key)
         if memory is None or memory.deleted_at:
-            raise MemoryNotFound(f"no memory has the key {key}", "it is in the trash" if memory else "", "Take the key from a recall")
+            raise MemoryNotFound("no memory has the key {}", "it is in the trash" if memory else "", "Take the key from a recall", key)
         types = known_types(arguments.types, stored_links.types(connection)) if arguments.types else []
         shown, total = stored_links.of_memory(connection, memory.id, types, arguments.limit)
         others = memories.beginnings(connection, {end for link in shown for end in (link.source, link.target)} - {memory.id})

@@ -142,7 +142,7 @@ def _merged(call: Call, arguments: EntityMerging) -> Json:
 def _undone(call: Call, number: int) -> Json:
     with call.changing() as persona:
         if not 0 < number <= MERGE_NUMBER_LIMIT:
-            raise InvalidInput(f"undo is {number}", "it is the number of a merge", "Look at the merges that are listed")
+            raise InvalidInput("undo is {}", "it is the number of a merge", "Look at the merges that are listed", number)
         into, entity = entity_edits.undo_merge(persona, number, now=call.now)
         zone = call.settings.zone
         views = omit_empty(into=into and entity_view(into, zone), entity=entity and entity_view(entity, zone))

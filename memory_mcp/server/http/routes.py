@@ -39,6 +39,7 @@ from memory_mcp.server.http import openapi
 from memory_mcp.server.http.requests import arguments_of
 from memory_mcp.server.operation import Operation, Route, operation, operations_of
 from memory_mcp.server.rewording import REWORDED
+from memory_mcp.server.sentences import Answer
 from memory_mcp.server.status import Health, Readiness, readiness
 from memory_mcp.server.views import omit_empty
 
@@ -145,4 +146,4 @@ async def _answer(action: Operation, request: Request, arguments: Arguments) -> 
         response: Response = await action.function(request, arguments)
         return response
     call = call_of(request)
-    return await run_in_threadpool(lambda: JSONResponse(action(call, arguments)))
+    return await run_in_threadpool(lambda: Answer(action(call, arguments)))

@@ -250,10 +250,9 @@ def rarest(connection: apsw.Connection, query: Sequence[str], limit: int, counts
 
 
 def near_text(connection: apsw.Connection, text: Sequence[str], most_tokens: int, filters: Filters, limit: int) -> list[tuple[int, float]]:
-    """(memory id, BM25) of the best matches of a stored text, best first: by the rarest of its tokens that others have, too, at most `most_tokens`.
-    A kanji that is part of one of its pairs of kanji says nothing more, and tokens in `SHARED_ROWS` or more are slow to search by and say
-    little; together those that are chosen are in at most `ROWS_READ` rows.
-    """
+    """(memory id, BM25) of the best matches of a stored text, best first: by the rarest of its tokens that others have, too, at most
+    `most_tokens`. A kanji that is part of one of its pairs of kanji says nothing more, and tokens in `SHARED_ROWS` or more are slow to
+    search by and say little; together those that are chosen are in at most `ROWS_READ` rows."""
     in_pairs = {kanji for token in text if len(token) == 2 and all(map(is_single_kanji, token)) for kanji in token}
     counted = rows_with(connection, [token for token in text if not (token in in_pairs or is_grammar(token))], SHARED_ROWS)
     held = sorted((count, token) for token, (count, _) in counted.items() if 1 < count < SHARED_ROWS)
