@@ -16,10 +16,10 @@ from zoneinfo import ZoneInfo
 from dateutil.parser import parse as parse_date
 
 from memory_mcp.dates.hours import DayReading, hours_ago, is_just_now, named_hours, night_hours, up_to_now, with_modifiers
-from memory_mcp.dates.mentions import LATE, NEARLY_A_YEAR, calendar_dates, is_date, planned
-from memory_mcp.dates.recognize import AS_ARGUMENTS, Named, Recognized, dates_asked, recognize, spans_together
+from memory_mcp.dates.recognize import AS_ARGUMENTS, Named, Recognized, calendar_dates, dates_asked, recognize, spans_together
 from memory_mcp.dates.spans import MONTHS, ONE_DAY, WEEKDAY_NAMES, WEEKDAYS, DaySpan, day_of, narrowed, normalize
-from memory_mcp.dates.tables import PART_BEFORE_WEEK, WEEKDAY
+from memory_mcp.dates.statements import LATE, NEARLY_A_YEAR, is_date, planned
+from memory_mcp.dates.tables import PART_BEFORE_WEEK
 from memory_mcp.dates.tense import Direction, direction_of_text
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
@@ -28,7 +28,7 @@ from memory_mcp.patterns import bounded
 # These words exclude a date that is past.
 NEXT = re.compile("(?:次|今度)の?|来たる|来る|きたる|(?<![a-z])(?:next|(?:the )?(?:coming|upcoming))(?![a-z])")
 # Alone, such an hour belongs to the last night.
-HOUR_OF_NIGHT = re.compile(r"\A(?:深夜|真?夜中|夜|晩)の?0?[0-5](?:時半?|時\d{1,2}分|:\d\d)\Z")
+HOUR_OF_NIGHT = re.compile(r"\A(?:深夜|真?夜中|夜|晩)の?0?[0-5](?:時半?|時\d{1,2}分|:\d\d)(?:頃|ごろ)?\Z")
 _HOURS = {"JST": 9, "UTC": 0, "GMT": 0, "CET": 1, "CEST": 2, "EST": -5, "EDT": -4, "PST": -8, "PDT": -7}
 _OFFSETS = {name: f"{hours:+03}:00" for name, hours in _HOURS.items()}
 _ZONE = re.compile(rf"(?<=\d)(?: ?(?P<name>{'|'.join(_OFFSETS)})| (?P<offset>[+-]\d\d:?\d\d))\Z")
@@ -152,7 +152,6 @@ def outside_calendar() -> InvalidInput:
 LONGEST_WORDS = 200
 DAY_NAMES = "mon|tue|wed|thu|fri|sat|sun"
 MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
-CLOCK_ALONE = re.compile(r"\A(?:午前|午後|昼|夕方|早朝|未明|朝|深夜|真?夜中|夜|晩)?の?\d{1,2}(?:時半?|時\d{1,2}分|:\d\d|\s*[ap]m)\Z")
 _CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 早朝 明け方 昼前 昼過ぎ 夕方 noon midnight".split())
 # Words for a day that include a part of it.
 _IMPLIED_PARTS = [
@@ -282,9 +281,18 @@ def moment_of(reading: DayReading, zone: ZoneInfo) -> datetime:
 
 def _clock_alone(plain: str, today: date) -> list[list[DaySpan]]:
     """A clock time without a day is of today, an hour of the night of the last one."""
-    if CLOCK_ALONE.search(plain) or plain in _CLOCK_WORDS:
+    if _is_clock(plain) or plain in _CLOCK_WORDS:
         return [[day_of(today - ONE_DAY if HOUR_OF_NIGHT.search(plain) else today)]]
     return []
+
+
+def _is_clock(plain: str) -> bool:
+    """Whether a text is a time of the day and nothing else."""
+    try:
+        reading, rest = with_modifiers(day_of(date.min), plain)
+    except (ValueError, OverflowError):
+        return False
+    return reading.minute is not None and not _CONNECTORS.sub("", rest)
 
 
 def _is_ahead(ahead: Sequence[Named], direction: Direction | None, today: date) -> bool:
@@ -321,7 +329,7 @@ _HALF_A_DAY = timedelta(hours=12)
 _LATE = bounded("夜|晩|夕|午後|night|evening|afternoon|pm")
 _LONGEST_MONTH = timedelta(days=31, hours=1)  # October where clocks go back
 _DAY_OF_MONTH = bounded(r"(?:the )?(\d{1,2})(?:日|st|nd|rd|th)?")
-_WEEKDAY_ALONE = bounded(rf"([{WEEKDAY_NAMES}])曜日?|{WEEKDAY}")
+_WEEKDAY_ALONE = bounded(rf"([{WEEKDAY_NAMES}])曜日?|({DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?")
 
 
 def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
@@ -383,7 +391,7 @@ def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo, *, late: 
             return in_utc(day_of(begun + timedelta(days=ahead)), zone)
     except (ValueError, OverflowError):
         return None
-    if begun and CLOCK_ALONE.search(plain):
+    if begun and _is_clock(plain):
         span = span_of_date(f"{begun.isoformat()} {plain}", today, zone)
         if span and span.end <= start.start:
             later = _HALF_A_DAY if late and span.start + _HALF_A_DAY > start.start else 2 * _HALF_A_DAY

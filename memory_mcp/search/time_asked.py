@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp import lexicon
 from memory_mcp.characters import HAN
-from memory_mcp.dates.mentions import calendar_dates
+from memory_mcp.dates.recognize import calendar_dates
 from memory_mcp.dates.recognize import Named, Recognized
 from memory_mcp.dates.resolve import times_of
 from memory_mcp.dates.spans import MONTH_NAMES, DaySpan, spellings_of_year, year_of

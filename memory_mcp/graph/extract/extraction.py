@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date
 
 from memory_mcp.characters import EVERY_KANJI, KATAKANA
-from memory_mcp.dates.mentions import DAY, NamedDay, WrittenDates
+from memory_mcp.dates.statements import DAY, NamedDay, WrittenDates
 from memory_mcp.graph.extract.rules import BEFORE_NAME, HONORIFICS, mentions_by_rules, relatives, small_words
 from memory_mcp.language.entity_types import type_of_word
 from memory_mcp.language.gazetteer import Candidate, Match

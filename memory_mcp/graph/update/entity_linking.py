@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 
 import apsw
 
-from memory_mcp.dates.mentions import NamedDay, day_called
+from memory_mcp.dates.statements import NamedDay, day_called
 from memory_mcp.dates.resolve import in_utc_spans
 from memory_mcp.dates.statements import Statement, day_of_telling, days_of_statement
 from memory_mcp.domain import Draft, Memory, RelationValidity, StatedRelation

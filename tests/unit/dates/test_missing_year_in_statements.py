@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from memory_mcp.dates.mentions import day_called
+from memory_mcp.dates.statements import day_called
 from memory_mcp.graph.extract.extraction import extract_mentions
 
 # In February the last 10月17日 is the nearest one, and in the middle of June the next one.
