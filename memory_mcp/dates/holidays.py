@@ -29,8 +29,8 @@ from memory_mcp.dates.spans import (
     nth_weekday,
     number_of,
 )
-from memory_mcp.dates.tables import YEAR_BEFORE, Found, row, year_before
-from memory_mcp.patterns import bounded
+from memory_mcp.dates.tables import YEAR_BEFORE, row, year_before
+from memory_mcp.patterns import Found, bounded
 
 NAMED_DAY, PERIOD, PERIOD_ALONE_KIND = "holidays and other days with a name", "holiday periods", "holiday periods, as an argument"
 DAYS_OFF = "days off in a row, and the first days after them"

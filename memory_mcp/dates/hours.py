@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from memory_mcp import lexicon
 from memory_mcp.dates.spans import COUNT, KANJI_NUMBER, ONE_DAY, DaySpan, first_of_month, number_of
-from memory_mcp.dates.tables import Forms, Found
 from memory_mcp.domain import TimeRange
-from memory_mcp.patterns import bounded
+from memory_mcp.patterns import Forms, Found, bounded
 
 _HOURS = {**lexicon.counts("ja", "hours"), **lexicon.counts("en", "hours")}
 _PART_OF_DAY = bounded(lexicon.any_of(_HOURS))
@@ -38,7 +37,7 @@ _PARTS = Forms(f"{_WEEK_OF_SPAN}|{_PART_OF_SPAN}")
 _WEEKS = {"最初": 1, "first": 1, "second": 2, "third": 3, "fourth": 4, "最後": -1, "最": -1, "last": -1}
 # The day before or after a named one: クリスマスの翌日, the day before Christmas.
 _DAY_BESIDE = bounded("の(?:前日|前の日|(?P<later>翌日|次の日|明くる日))|(?:the )?day (?:before|(?P<after>after))(?![a-z])")
-_AT_NIGHT, _AFTERNOON = bounded("夜(?!明け)|晩|night"), bounded("午後|夕方|afternoon|evening")
+_NIGHT, _AFTERNOON = ("夜", "晩", "night"), ("午後", "夕方", "afternoon", "evening")
 _LONG_DAYS, _MONTH_DAYS = 80, 28
 # The end of a year is its last months, late in a year its last third.
 _MOST_OF_A_YEAR, _MONTHS_AT_AN_END = 300, 2
@@ -48,12 +47,13 @@ _LOOSELY = ("early", "late", "mid", "the mid", "中", "半", "なかば", "真",
 @dataclass(frozen=True, slots=True)
 class DayReading:
     """Whole days, and what qualifies them: the `hour` at which it began, to the `minute` if a clock time is given; `about`: it is not
-    exact."""
+    exact. `counted`: the single day that a count of weeks, months or years means as a moment."""
 
     days: DaySpan
     hour: int | None = None
     minute: int | None = None
     about: bool = False
+    counted: date | None = None
 
     @property
     def at_night(self) -> bool:
@@ -92,9 +92,8 @@ def with_modifiers(days: DaySpan, rest: str) -> tuple[DayReading, str]:
 
 
 # Behind or in front of a week, month or year in a sentence: 来月いっぱい, 来月の初め, early next month.
-_TO_THE_END = bounded(r"\s?(?:中)?いっぱい|の?(?:末日|最終日)|末まで|の終わりまで")
 # A limit: what is to be done within it is to be done by its last day.
-_LIMIT = bounded("[内中](?:に|まで|で)")
+_TO_THE_END = bounded(r"\s?(?:中)?いっぱい|の?(?:末日|最終日)|末まで|の終わりまで|(?P<limit>[内中](?:に|まで|で))")
 _PART_BEHIND = Forms(rf"\A(?:の?(?:{_WEEK_OF_SPAN}|{_PART_OF_SPAN})(?![ァ-ヶ一-龥]))")
 _PART_IN_FRONT = Forms(rf"(?:{_PART_OF_SPAN})(?: the)?\s?\Z")
 _SHORTEST_WITH_PARTS = timedelta(days=7)
@@ -113,7 +112,8 @@ def part_of_span(span: DaySpan, before: str, after: str) -> DaySpan:
 
 def limit_or_part(span: DaySpan, before: str, after: str, *, is_planned: bool = False) -> DaySpan:
     """The same; of 来月いっぱい and of an end the last day, and of a plan for 今月中に, too."""
-    is_end = _TO_THE_END.match(after) or before.endswith(("end of ", "end of the ")) or (is_planned and _LIMIT.match(after))
+    end = _TO_THE_END.match(after)
+    is_end = (is_planned or not end["limit"]) if end else before.endswith(("end of ", "end of the "))
     return (span[1] - ONE_DAY, span[1]) if is_end and span[1] - span[0] >= _SHORTEST_WITH_PARTS else part_of_span(span, before, after)
 
 
@@ -172,13 +172,13 @@ def _with_clock(reading: DayReading, found: Found) -> DayReading:
 def _hour_of_day(hour: int, rest: str, *, has_half: bool) -> int:
     """The hour of the day that a clock time means together with 夜 or 午後; one o'clock at night belongs to the night that begins on that
     day."""
-    if hour < _NIGHT_ENDS + 1 and _AT_NIGHT.search(rest) and not _AFTERNOON.search(rest):
+    at_night = any(word in rest.replace("夜明け", "") for word in _NIGHT)
+    in_afternoon = any(word in rest for word in _AFTERNOON)
+    if hour < _NIGHT_ENDS + 1 and at_night and not in_afternoon:
         return hour + 24
     if has_half or hour > 12:
         return hour
-    if _AT_NIGHT.search(rest):
-        return hour + 12
-    return hour + 12 if hour < 12 and _AFTERNOON.search(rest) else hour
+    return hour + 12 if at_night or (hour < 12 and in_afternoon) else hour
 
 
 _FEW = 6

@@ -30,7 +30,7 @@ from memory_mcp.dates.spans import (
     normalize,
     number_of,
 )
-from memory_mcp.dates.tables import DAY, NO_COUNT, Expression, Needs, next_weekday
+from memory_mcp.dates.tables import DAY, NO_COUNT, Expression, Table, next_weekday
 from memory_mcp.dates.tense import Direction, asked_directions, sentence_around
 from memory_mcp.lexicon import any_of
 from memory_mcp.patterns import bounded
@@ -59,7 +59,6 @@ class CalendarDate(NamedTuple):
         return day_of(date(year, self.month, self.day)) if self.day else month_of(year, self.month)
 
 
-_IN_FIGURES = bounded(r"\d[/.-]\d")
 # A number at the end of a name tells which of its forms a match has.
 _DATE = bounded(
     rf"(?=[\d同{''.join({name[0] for name in YEARS_BACK})}])(?:"
@@ -75,7 +74,7 @@ _AMERICAN, _DOTTED, _SLASHED = 2, 3, 6
 # Such a number is the version of a program.
 _VERSION = bounded(r"(?:\b(?:v|ver\.?|version|release|build)|バージョン|リリース|版|[=<>~^@]|\b[a-z][\w.]*-[a-z]\w*)\s?\Z")
 # 1/2の量 is a half, and 1/2(金) and 1/2まで are days.
-_SURELY_A_DAY = bounded(r"\s?[(]|から|まで|以降|締|頃|ごろ")
+_SURELY_A_DAY = ("(", "から", "まで", "以降", "締", "頃", "ごろ")
 _LARGEST_DENOMINATOR = 10
 _VERSION_REACH = 20
 # 17日〜19日, 17日と18日, 17日(金)、18日(土): the month is that of the day before. 17日から20日かかった and 17日と2日後 are so many days.
@@ -105,14 +104,13 @@ _ENGLISH_DATE = bounded(
 )
 _MAY_BE_VERBS = ("may", "march")
 _NO_COUNT_FOLLOWS = bounded(NO_COUNT)
-_ORDINAL_ENDING = bounded("st|nd|rd|th")
+_ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
 
 
 def calendar_dates(plain: str) -> list[CalendarDate]:
     """The calendar dates of a normalized text, in its order."""
-    in_figures = [*_dates_in_figures(plain)] if "月" in plain or _IN_FIGURES.search(plain) else []
-    in_words = [*_english_dates(plain)] if any(map(plain.__contains__, _MONTH_BEGINNINGS)) else []
-    return sorted([*in_figures, *in_words], key=lambda date: date.start)
+    in_words = _english_dates(plain) if any(map(plain.__contains__, _MONTH_BEGINNINGS)) else ()
+    return sorted([*_dates_in_figures(plain), *in_words], key=lambda date: date.start)
 
 
 def _form(match: re.Match[str]) -> int:
@@ -145,7 +143,7 @@ def _dates_in_figures(plain: str) -> Iterator[CalendarDate]:
 def _is_no_date(match: re.Match[str], form: int, month: int, day: int | None) -> bool:
     """Whether the figures are a fraction or a version."""
     if form == _SLASHED:
-        return month < (day or 0) <= _LARGEST_DENOMINATOR and not _SURELY_A_DAY.match(match["follows"])
+        return month < (day or 0) <= _LARGEST_DENOMINATOR and not match["follows"].lstrip().startswith(_SURELY_A_DAY)
     return form == _DOTTED and _VERSION.search(match.string[max(match.start() - _VERSION_REACH, 0) : match.start()]) is not None
 
 
@@ -161,7 +159,7 @@ def _english_dates(plain: str) -> Iterator[CalendarDate]:
     for match in _ENGLISH_DATE.finditer(plain):
         form = _form(match)
         year, name = _number(match, f"year{form}"), match[f"month{form}"]
-        may_be_verb = name in _MAY_BE_VERBS and not year and not _ORDINAL_ENDING.search(match[0].replace(name, ""))
+        may_be_verb = name in _MAY_BE_VERBS and not year and not any(ending in match[0].replace(name, "") for ending in _ORDINAL_ENDINGS)
         if may_be_verb and not _NO_COUNT_FOLLOWS.match(plain, match.end()):
             continue
         if form == 2:
@@ -197,57 +195,27 @@ CALENDAR = Expression(
     _days_of_date,
     ("2025-10-17", "2025年10月17日", "令和7年10月17日", "来年の4月8日", "10月17日", "十月十七日", "10/17", "10/17/2025", "October 17, 2025", "October 17", "Oct 17th",
        "last October 17", "17 October 2025", "the 17th of last October", "2025年10月", "25年10月", "October 2025", "再来年の4月"),
-    needs=Needs(f"月 / - . {' '.join(_MONTH_BEGINNINGS)}"),
+    needs=("月", "/", "-", ".", *_MONTH_BEGINNINGS),
 )  # fmt: skip
+# fmt: off
 # Unambiguous: they mean dates wherever they occur. The longer reading first.
-_ALWAYS: list[Expression] = [
-    tables.LATELY,
-    *tables.NTH_DAYS,
-    holidays.ROW_OF_DAYS_OFF,
-    *holidays.NAMED_DAYS,
-    holidays.HOLIDAY_BESIDE,
-    holidays.AFTER_DAYS_OFF,
-    tables.SEASON_OF_YEAR,
-    holidays.PERIOD_OF_YEAR,
-    CALENDAR,
-    *tables.QUARTERS,
-    *tables.YEARS,
-    *tables.MONTHS_AND_DAYS,
-    tables.THIS_DAY,
-    *tables.WEEKS,
-    *tables.AGOS,
-    tables.NEAR_DAYS,
-    tables.MONTHS_AND_YEARS,
-]
+_ALWAYS = (
+    tables.LATELY, *tables.NTH_DAYS, holidays.ROW_OF_DAYS_OFF, *holidays.NAMED_DAYS, holidays.HOLIDAY_BESIDE, holidays.AFTER_DAYS_OFF,
+    tables.SEASON_OF_YEAR, holidays.PERIOD_OF_YEAR, CALENDAR, *tables.QUARTERS, *tables.YEARS, *tables.MONTHS_AND_DAYS, tables.THIS_DAY,
+    *tables.WEEKS, *tables.AGOS, tables.NEAR_DAYS, tables.MONTHS_AND_YEARS,
+)
 # Questions and memories.
-IN_TEXTS: Sequence[Expression] = (
-    *_ALWAYS,
-    *tables.MONTHS_IN_TEXTS,
-    tables.SINCE_WEEKDAY,
-    tables.YEAR_IN_TEXTS,
-    tables.LATER_IN_TEXTS,
-    tables.ENDS_IN_TEXTS,
-    tables.DAY_OF_MONTH_ALONE,
-    *tables.DAYS_OF_SENTENCES,
-)
+IN_TEXTS = Table((
+    *_ALWAYS, *tables.MONTHS_IN_TEXTS, tables.SINCE_WEEKDAY, tables.YEAR_IN_TEXTS, tables.LATER_IN_TEXTS, tables.ENDS_IN_TEXTS,
+    tables.DAY_OF_MONTH_ALONE, *tables.DAYS_OF_SENTENCES,
+))
 # With words that mean a date where nothing else is written, and may mean anything in a sentence: 夏, Friday, 最近.
-AS_ARGUMENTS: Sequence[Expression] = (
-    tables.WEEKS_LATER,
-    *tables.WEEKS[:1],
-    tables.LATER,
-    *_ALWAYS,
-    tables.FROM_TODAY,
-    *tables.FIGURES_ALONE,
-    tables.FISCAL_YEAR_ALONE,
-    holidays.PERIOD_ALONE,
-    tables.SEASON_ALONE,
-    *tables.CALENDAR_ALONE,
-    tables.DAY_OF_MONTH_ALONE,
-    *tables.WEEKDAYS_ALONE,
-    *tables.WEEK_AND_YEAR_ALONE,
-    *tables.VAGUE_ALONE,
-)
-_YEAR = bounded("[0-9]{4}")
+AS_ARGUMENTS = Table((
+    tables.WEEKS_LATER, *tables.WEEKS[:1], tables.LATER, *_ALWAYS, tables.FROM_TODAY, *tables.FIGURES_ALONE, tables.FISCAL_YEAR_ALONE,
+    holidays.PERIOD_ALONE, tables.SEASON_ALONE, *tables.CALENDAR_ALONE, tables.DAY_OF_MONTH_ALONE, *tables.WEEKDAYS_ALONE,
+    *tables.WEEK_AND_YEAR_ALONE, *tables.VAGUE_ALONE,
+))
+# fmt: on
 # A text that is longer, such as a timetable, is no question for a day.
 _LONGEST = 2_000
 _NEARLY_A_YEAR = timedelta(days=180)
@@ -301,16 +269,14 @@ class Recognized:
         return plain
 
 
-def recognize(text: str, table: Sequence[Expression] = IN_TEXTS) -> Recognized:
+def recognize(text: str, table: Table = IN_TEXTS) -> Recognized:
     """All that may be a date in a text."""
     return recognized_in(normalize(text), table)
 
 
-def recognized_in(plain: str, table: Sequence[Expression] = IN_TEXTS) -> Recognized:
-    """The same of a normalized text. Only expressions of which it has a word are tried."""
-    characters, has_year = frozenset(plain), _YEAR.search(plain) is not None
-    tried = (entry for entry in table if (entry.needs.met_by(plain, characters) if entry.needs else has_year))
-    return Recognized(plain, [(entry, match) for entry in tried for match in entry.find(plain)])
+def recognized_in(plain: str, table: Table = IN_TEXTS) -> Recognized:
+    """The same of a normalized text."""
+    return Recognized(plain, table.found_in(plain))
 
 
 def _resolved(expression: Expression, match: Any, today: date) -> Iterator[DaySpan]:
@@ -377,14 +343,14 @@ class Clause(NamedTuple):
 
 
 # Between the two days of a range.
-TO = rf"(?:の?[{WEEKDAY_NAMES}]曜日?|\s?\([^)]{{1,8}}\))?\s*(?:から|より|[〜~–—-]|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
+_TO = rf"(?:の?[{WEEKDAY_NAMES}]曜日?|\s?\([^)]{{1,8}}\))?\s*(?:から|より|[〜~–—-]|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
 _TIME = r"(?:の?\s?(?:午前|午後|朝|昼|夕方|夜))?(?:の?\s?\d{1,2}(?:時半?|:\d\d)(?:\d{1,2}分)?)?"
-_RANGE, _AND, _BETWEEN = bounded(_TIME + TO), bounded(r"\s+and\s+"), bounded(r"(?<![a-z])between\s+\Z")
+RANGE = bounded(_TIME + _TO)
 # One year may be said of several dates: 去年のクリスマスと大晦日.
 _OF_A_YEAR = bounded(rf"(?:\d{{4}}年|{any_of(YEARS_BACK)})(?![代度])")
-_WITHIN = bounded(r"\s*(?:の|of|in|,)?\s*")
+_WITHIN = ("", "の", "of", "in", ",")
 _EXTENT = bounded(
-    rf"{_TIME}{TO}(?:(?P<weekday>[{WEEKDAY_NAMES}])曜(?:日(?!曜))?|(?P<last>\d{{1,2}})日(?!間|前|目))|[-–](?P<day>\d{{1,2}})(?![\w/:.-])"
+    rf"{_TIME}{_TO}(?:(?P<weekday>[{WEEKDAY_NAMES}])曜(?:日(?!曜))?|(?P<last>\d{{1,2}})日(?!間|前|目))|[-–](?P<day>\d{{1,2}})(?![\w/:.-])"
     rf"|\s*からの?(?:{named_group(NUMBER, 'days')}日間|{named_group(NUMBER, 'nights')}泊(?:\d{{1,2}}日)?|{named_group(NUMBER, 'weeks')}週間)(?!前|後|以内)"
 )
 
@@ -418,15 +384,13 @@ def with_ranges(plain: str, clauses: Sequence[Clause], longest: timedelta = time
 def _is_range(plain: str, first: Clause, last: Clause) -> bool:
     """Whether two clauses are the ends of a range, by the text before the first and between them."""
     between = plain[first.end : last.start]
-    return _RANGE.fullmatch(between) is not None or (
-        _AND.fullmatch(between) is not None and _BETWEEN.search(plain[: first.start]) is not None
-    )
+    return RANGE.fullmatch(between) is not None or (between.strip() == "and" and plain[: first.start].rstrip().endswith("between"))
 
 
 def _clauses(plain: str, named: Sequence[Named]) -> Iterator[Clause]:
     group: list[Named] = []
     for each in named:
-        if group and not _WITHIN.fullmatch(plain[group[-1].end : each.start]):
+        if group and plain[group[-1].end : each.start].strip() not in _WITHIN:
             yield _clause(group)
             group = []
         group.append(each)

@@ -186,6 +186,14 @@ def _in_full(match: re.Match[str]) -> str:
 
 
 _LONG_UNITS = {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}
+_BEFORE_SHORT_YEAR = (
+    "in",
+    "since",
+    "of",
+    "during",
+    *MONTHS,
+    *(f"{end}{comma}" for end in (r"\d", "st", "nd", "rd", "th") for comma in ("", ",")),
+)
 # Of each spelling: a word that a text with it has, how it is written, and what it is written as.
 # fmt: off
 _SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
@@ -199,8 +207,7 @@ _SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | C
         ("年 月 日", f"[{_NUMERALS}]++(?=年|月(?!前(?!半)|[間号雨蝿蠅目]|半(?!ば))|日(?!月(?!曜)))", _in_digits),
         # Behind a kanji it is of another era: 天正10年6月2日.
         ("年", r"'?(\d\d)(?<![\d年一-龥]..)(年)(?=の?(?:\d{1,2}月|[春夏秋冬]))", _in_full),
-        ("'0 '1 '2 '6 '7 '8 '9", rf"(?<=[a-z\d,] )'(\d\d)(?:(?<=in ...)|(?<=since ...)|(?<=of ...)|(?<=during ...)|(?<=\d ...)|(?<=\d, ...)"
-            rf"|(?<=th ...)|(?<=th, ...){''.join(f'|(?<={name} ...)' for name in MONTHS)})(?![\w'])()", _in_full),
+        ("'0 '1 '2 '6 '7 '8 '9", rf"(?<=[a-z\d,] )'(\d\d)(?:{'|'.join(f'(?<={word} ...)' for word in _BEFORE_SHORT_YEAR)})(?![\w'])()", _in_full),
         ("ago", r"(?<=[\da] )(?:wk|yr|mo|hr)(?=s? ago)", lambda match: _LONG_UNITS[match[0]]),
         ("まえ", "(?<=[日間月年半分])((?:ほど|くらい|ぐらい)?)まえ", r"\g<1>前"),
         ("ひと月前 ふた月前", "(?:ひと|ふた)(?=月前)", lambda match: "一" if match[0] == "ひと" else "二"),

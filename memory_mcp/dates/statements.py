@@ -12,9 +12,9 @@ from datetime import date, timedelta
 from typing import ClassVar
 
 from memory_mcp.dates.hours import limit_or_part
-from memory_mcp.dates.recognize import CALENDAR, TO, CalendarDate, Clause, Named, calendar_dates, recognized_in, with_ranges
+from memory_mcp.dates.recognize import CALENDAR, RANGE, CalendarDate, Clause, Named, calendar_dates, recognized_in, with_ranges
 from memory_mcp.dates.spans import ONE_DAY, WEEKDAY_NAMES, DaySpan, day_of, normalized_with_places
-from memory_mcp.dates.tense import Direction, direction, direction_of_relation, is_habit, sentence_around
+from memory_mcp.dates.tense import Direction, direction, is_habit, sentence_around
 from memory_mcp.lexicon import any_of, words
 from memory_mcp.patterns import bounded
 
@@ -139,7 +139,6 @@ def _day_of_anchor(text: str, written: CalendarDate, reference_day: date | None)
 DAY = "day"
 _LEAP_YEAR = 2000
 _EVERY_YEAR = bounded(rf"{any_of(words('ja', 'every_year'))}|(?<![a-z])(?:{any_of(words('en', 'every_year'))})(?![a-z])", re.IGNORECASE)
-_BETWEEN = bounded(TO)
 _AND = bounded(r"(?:[とや、,・〜~–-]|から|まで|か|または|及び|および|and|\s|\([^)]*\))*")
 # 10/17(金) determines the year: in three consecutive years it is another day of the week.
 _WEEKDAY_BESIDE = bounded(rf"\s?(?:[(（]([{WEEKDAY_NAMES}])(?:曜日?)?[)）]|の?([{WEEKDAY_NAMES}])曜(?:日(?!曜)|(?=[にのはがもと、。]|\Z)))")
@@ -200,7 +199,7 @@ class WrittenDates:
         if written.years_back is not None:
             return today.year - written.years_back if today else None
         last = self.dates[index - 1] if index else None
-        if last and last.day and written.day and year_before and _BETWEEN.fullmatch(self.plain, last.end, written.start):
+        if last and last.day and written.day and year_before and RANGE.fullmatch(self.plain, last.end, written.start):
             return year_before + ((written.month, written.day) < (last.month, last.day))
         return self._year_from_sentence(index, today, "last" if written.is_last else known_direction) if today else None
 
@@ -240,7 +239,8 @@ def day_called(name: str, reference_day: date | None, relation: str = "", other_
     """
     if _EVERY_YEAR.search(f"{relation} {other_end}"):
         reference_day = None
-    known_direction = direction_of_relation(relation, other_end) if reference_day else None
+    said = relation.replace("_", " ")
+    known_direction = direction(f"{other_end} {said}", "") or direction("", said)
     return next((day for day in days(name, reference_day, known_direction) if (day.start, day.end) == (0, len(name))), None)
 
 

@@ -6,10 +6,10 @@ A row is a kind, a pattern, what a match may mean as seen from today, the latest
 longer readings come first. Where both languages have the same shape they share a row, and so does a text that mixes them: 来週Friday.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 from typing import Any
 
 from memory_mcp import lexicon
@@ -36,71 +36,11 @@ from memory_mcp.dates.spans import (
     week_of,
     year_of,
 )
-from memory_mcp.patterns import bounded
+from memory_mcp.patterns import Forms, Found, bounded
 
+_YEAR = bounded("[0-9]{4}")
 # Raises ValueError or OverflowError where there is no such day.
 Resolver = Callable[[Any, date], Iterable[DaySpan]]
-
-
-class Found:
-    """A match of an expression. A pattern may have a group several times, for each of its forms: it is the one that matched, else empty."""
-
-    __slots__ = ("_groups", "_match", "string")
-
-    def __init__(self, match: re.Match[str], groups: dict[str, list[str]]) -> None:
-        self._match, self._groups, self.string = match, groups, match.string
-
-    def __getitem__(self, name: str) -> str:
-        return next(iter(self.all(name)), "")
-
-    def all(self, name: str) -> list[str]:
-        """What each of the groups of this name matched."""
-        return [text for group in self._groups.get(name, ()) if (text := self._match[group])]
-
-    def span(self) -> tuple[int, int]:
-        return self._match.span()
-
-
-_GROUP = re.compile(r"\(\?P<(\w+)>")
-
-
-class Forms:
-    """A pattern of several forms, each of which may have the same groups. Each repetition in it has an end."""
-
-    def __init__(self, pattern: str) -> None:
-        self._groups: dict[str, list[str]] = {}
-        self._compiled = bounded(_GROUP.sub(self._numbered, pattern))
-
-    def _numbered(self, group: re.Match[str]) -> str:
-        forms = self._groups.setdefault(group[1], [])
-        forms.append(f"{group[1]}_{len(forms)}")
-        return f"(?P<{forms[-1]}>"
-
-    def all(self, plain: str) -> Iterator[Found]:
-        return (Found(match, self._groups) for match in self._compiled.finditer(plain))
-
-    def first(self, plain: str) -> Found | None:
-        return next(self.all(plain), None)
-
-    def whole(self, plain: str) -> Found | None:
-        match = self._compiled.fullmatch(plain)
-        return Found(match, self._groups) if match else None
-
-
-class Needs:
-    """Words of which a text must have one. The rarest character of a word is looked for first: a kanji, of letters one of the last of the
-    alphabet."""
-
-    def __init__(self, words: str) -> None:
-        each = [word.replace("_", " ") for word in words.split()]
-        self._words = {character: [word for word in each if max(word) == character] for character in map(max, each)}
-        self._characters = frozenset(self._words)
-
-    def met_by(self, plain: str, characters: Set[str]) -> bool:
-        """Whether a text, given its characters, has one of the words."""
-        if self._characters.isdisjoint(characters):
-            return False
-        return any(word in plain for character in self._characters & characters for word in self._words[character])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -115,10 +55,32 @@ class Expression:
     find: Callable[[str], Iterable[Any]]
     resolve: Resolver
     examples: tuple[str, ...]
-    needs: Needs | None = None
+    needs: tuple[str, ...] = ()
     recurs_after: tuple[int, ...] = ()
     counted: Resolver | None = None
     is_alone: bool = False
+
+
+class Table(tuple[Expression, ...]):
+    """Expressions, in the order in which they are tried."""
+
+    @cached_property
+    def _needed(self) -> dict[str, dict[str, list[int]]]:
+        """The words that expressions need, with the indexes of those, by the character of a word that the fewest texts have: a kanji, of
+        letters one of the last of the alphabet."""
+        needed: dict[str, dict[str, list[int]]] = {}
+        for index, expression in enumerate(self):
+            for word in (need.replace("_", " ") for need in expression.needs):
+                needed.setdefault(max(word), {}).setdefault(word, []).append(index)
+        return needed
+
+    def found_in(self, plain: str) -> list[tuple[Expression, Any]]:
+        """The matches of a text, of the expressions of which it has a word or, where they need none, a year."""
+        by_word = (self._needed[character] for character in self._needed.keys() & set(plain))
+        tried = {index for words in by_word for word, indexes in words.items() if word in plain for index in indexes}
+        if _YEAR.search(plain):
+            tried.update(index for index, expression in enumerate(self) if not expression.needs)
+        return [(self[index], match) for index in sorted(tried) for match in self[index].find(plain)]
 
 
 def row(
@@ -131,7 +93,7 @@ def row(
     counted: Resolver | None = None,
     is_alone: bool = False,
 ) -> Expression:
-    return Expression(kind, Forms(pattern).all, resolve, examples, Needs(needs) if needs else None, recurs_after, counted, is_alone)
+    return Expression(kind, Forms(pattern).all, resolve, examples, tuple(needs.split()), recurs_after, counted, is_alone)
 
 
 NEAR, WEEKDAY_KIND, WEEK, FROM_NOW = "near days", "days of the week", "weeks and weekends", "months and years from now"
@@ -470,25 +432,18 @@ _NEAR_DAY = (
 )
 _THEN = "今(?:ごろ|頃|時分)|同じ(?:頃|ころ|時期)"
 _PARTS_OF_WEEK = "内|の(?:頭|初め|はじめ|始め|半ば|真ん中|中頃|前半|後半|終わり)"
-_VAGUE_DAYS = [
-    (
-        "しばらく前|ちょっと前|少し前|(?<![a-z])(?:(?:quite )?a while|some time|not (?:so |that |too |very )?long) (?:ago|back)",
-        (180, 0),
-    ),
-    (
-        "(?:ここ|つい)?最近|(?:近|この)(?:頃|ごろ)|昨今|ここしばらく|このところ"
-        "|(?<![a-z])(?:(?:just |only |very )?recently|lately|of late|these days|in recent (?:days|weeks))",
+# fmt: off
+_VAGUE_DAYS = {
+    "しばらく前|ちょっと前|少し前|(?<![a-z])(?:(?:quite )?a while|some time|not (?:so |that |too |very )?long) (?:ago|back)": (180, 0),
+    "(?:ここ|つい)?最近|(?:近|この)(?:頃|ごろ)|昨今|ここしばらく|このところ|(?<![a-z])(?:(?:just |only |very )?recently|lately|of late|these days|in recent (?:days|weeks))":
         (30, 1),
-    ),
-    (
-        "(?:つい)?(?:先日|この間|このあいだ|この前|このまえ|こないだ|先だって|先頃|先ごろ)|(?<![a-z])(?:just )?the other (?:day|night|week)",
-        (14, 0),
-    ),
-]
+    "(?:つい)?(?:先日|この間|このあいだ|この前|このまえ|こないだ|先だって|先頃|先ごろ)|(?<![a-z])(?:just )?the other (?:day|night|week)": (14, 0),
+}
+# fmt: on
 
 
 def _vague(found: Found, today: date) -> list[DaySpan]:
-    before, after = next(days for index, (_, days) in enumerate(_VAGUE_DAYS) if found[f"v{index}"])
+    before, after = next(days for index, days in enumerate(_VAGUE_DAYS.values()) if found[f"v{index}"])
     return [(today - timedelta(days=before), today + timedelta(days=after))]
 
 
@@ -553,7 +508,7 @@ VAGUE_ALONE = [
     row(CURRENT, "月初め?", lambda m, t: [(t.replace(day=1), t.replace(day=11))], "月初め", needs="月初"),
     row(CURRENT, "(?<![a-z])the month|月(?=[末内]|[上中下]旬|半ば|なかば|の(?:末|頭|初め|はじめ|始め|半ば|なかば|終わり|前半|後半))|\\A(?=[上中下初]旬)",
         lambda m, t: [months_back(t, 0)], "月末", "月内", "上旬", "end of the month", needs="月 month 旬"),
-    row(VAGUE, "|".join(f"(?P<v{index}>{words})" for index, (words, _) in enumerate(_VAGUE_DAYS)), _vague,
+    row(VAGUE, "|".join(f"(?P<v{index}>{words})" for index, words in enumerate(_VAGUE_DAYS)), _vague,
         "しばらく前", "a while ago", "最近", "recently", "先日", "このあいだ", "the other day",
         needs="前 最近 頃 ごろ 昨今 しばらく ところ 先 間 あいだ まえ こないだ ago back recent lately late days other"),
 ]

@@ -4,7 +4,6 @@ The first verb behind the day decides, in English the last one before it; then w
 few endings and words: a sentence without them shows neither.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -35,6 +34,8 @@ _WAS = (
     rf"(?:[っいしきえけせてめれべねげぎみりちびじ]|[{KANJI}])た(?![いちくぶりめだほ]|ら(?!しい)|方が|が[りるっ])"
     rf"|[{KANJI}しらこ]んだ(?!ろ)|[{KANJI}なそ]いだ(?!ろ)|でした|だった(?!ら)"
 )
+_PLANS, _LATELY, _BY = words("ja", "planned", "coming"), words("ja", "lately"), ("by", "until", "till", "before")
+_IN_ENGLISH = bounded("[^\u3041-\u30ff]*?[A-Za-z]{2}[^\u3041-\u30ff]*")
 _FIRST_VERB = bounded(rf"(?P<was>{_WAS})|(?P<comes>{_TO_COME})")
 # What was done for a day to come: 予約した, 面接が入った, 10月17日に決まった.
 _ARRANGED = bounded(
@@ -43,20 +44,16 @@ _ARRANGED = bounded(
 )
 _BESIDE_DAY = rf"(?:\s?[(（][^)）]*[)）]|の?[{WEEKDAY_NAMES}]曜日?)?(?:の?\s?(?:午前|午後|朝|昼|夕方|夜))?(?:の?\s?\d{{1,2}}(?:時半?|:\d\d)(?:\d{{1,2}}分)?)?"
 _FIXED = bounded(rf"{_BESIDE_DAY}(?:から)?[にへ](?:決[まめ定]|な(?:っ(?!て)|り)|変更|確定|延期|延[びば]|ずら|移し|取り直|して?もら)")
-_OBJECT = bounded("を[^はが、]*$")
 # Something was to be, and was not or may not have been; and what was done about an event, which does not say when that is.
 _UNCLEAR = bounded(
     r"(?:予定|つもり|はず)(?:だった|でした|で(?=[、し]))|(?:だった|でした)(?:が|けど|のを?に?|もの)|^のこと|中止|延期に?$|キャンセル|誘われ|招待|案内"
 )
 _ABOUT_IT = bounded(r"^の(?!\s?[朝昼夕夜晩午])[^はがも、]*を")
-_CONTRAST = bounded(rf"(?:のに|けど|けれど|(?<=[たいだるう])が)[、\s]*[^。]*(?:{_WAS})")
-_PLANS = bounded(rf"{PLANNED}|{any_of(words('ja', 'coming'))}")
 _HAPPENS_ON = bounded(rf"(?:{EVENTS})(?:は|が|の日は|日は|も|[、\s:])[、\s]*$")
 _PLAIN_END = r"(?:です|だ)?(?:よ|ね|から|ので)?\s*"
 _PLAIN = bounded(rf"^{_BESIDE_DAY}(?:に|から|で|まで)?{_PLAIN_END}(?:$|、)")
 _IS_THE_DAY = bounded(rf"^{_BESIDE_DAY}(?:(?:は|が|に|から|も|、|\s)[^、]{{0,20}}?)?(?:{EVENTS})日?{_PLAIN_END}$")
 _SINCE = bounded(r"^(?:以来|から[^、]*[てで]い?(?:る|ます|ない))")
-_LATELY = bounded(any_of(words("ja", "lately")))
 
 _ENGLISH = bounded(
     r"\b(?:(?P<was>(?:was|were) (?:due|going to|supposed to|scheduled|planned)|(?:should|could|would) have|had (?:planned|scheduled|booked|an?)|used to)"
@@ -68,18 +65,13 @@ _ENGLISH = bounded(
     r"|ha(?:s|ve) (?:an? )?(?:surgery|exam|appointment|meeting|game|flight|interview|date)"
     r"|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
     rf"|(?P<past>{any_of(words('en', 'past'))}|(?!(?:{any_of(words('en', 'not_past'))})\b)[a-z]{{2,}}ed))\b",
-    re.IGNORECASE,
 )
-_BY = bounded(r"\b(?:by|until|till|before)\s*$", re.IGNORECASE)
 # A sentence without a verb: dentist on Friday, Friday dentist.
 _EVENT = any_of(words("en", "events"))
 _EVENT_ON = bounded(
     rf"\b(?:{_EVENT})(?: (?:with|at|in|for|to) [a-z' ]{{1,30}}?)?(?: on|,|:)?(?: the)?\s*\0|^\s*\0(?:,|:)?(?: at)?\s(?:\d[\d:]*(?: ?[ap]m)? )?(?:{_EVENT})\b",
-    re.IGNORECASE,
 )
-_SINCE_IN_ENGLISH = bounded(r"\bsince\s*$", re.IGNORECASE)
-_ENGLISH_CLAUSE = bounded(r"[,;:]|\b(?:but|who|so|because)\b", re.IGNORECASE)
-_KANA, _WORD = bounded("[\u3041-\u30ff]"), bounded("[A-Za-z]{2}")
+_ENGLISH_CLAUSE = bounded(r"[,;:]|\b(?:but|who|so|because)\b")
 _HABIT = bounded(rf"{any_of(words('ja', 'habits'))}|\b(?:{any_of(words('en', 'habits'))})\b")
 # What asks for plans in a question.
 _ANYTHING_ON = r"(?: (?:on|happening|planned|up|scheduled|due|the plan|going on|coming up))*(?: for| on)?(?: the)?\s*$"
@@ -88,16 +80,14 @@ _PLAN_ASKED = bounded(
     rf"|\b(?:what(?:'s| is| do (?:i|we) have| have (?:i|we) got){_ANYTHING_ON}|anything{_ANYTHING_ON}|(?:am|are) (?:i|we|you) (?:free|busy|available)"
     rf"|(?:{any_of(words('en', 'plans_asked'))})\b)"
 )
-_RECALLED = bounded(r"っけ|(?:予定|約束|締め?切り?|用事).*(?:だった|でした)")
-_RELATION_TO_COME = bounded(rf"{PLANNED}|due|deadline|schedule|plan|appointment|reserv|expire|until", re.IGNORECASE)
 
 
 def direction(before: str, after: str) -> Direction | None:
     """Whether a sentence, given its text before and after a day, means the next such day or the last one; None where it shows neither."""
-    if _WORD.search(before + after) and not _KANA.search(before + after):
-        return _english(before, after)
+    if _IN_ENGLISH.fullmatch(before + after):
+        return _english(before.casefold(), after.casefold())
     told = _SPEECH.split(after, maxsplit=1)[0]
-    if _FIXED.match(told) and not _OBJECT.search(before):
+    if _FIXED.match(told) and not before.endswith("を"):
         return "next"
     if _SINCE.match(told):
         return "last"
@@ -108,21 +98,12 @@ def direction(before: str, after: str) -> Direction | None:
         return (
             "next" if arranged and arranged.start() <= verb.start() else None if _UNCLEAR.search(told) or _ABOUT_IT.match(told) else "last"
         )
-    return None if _UNCLEAR.search(told) or _CONTRAST.search(after) else "next"
+    return None if _UNCLEAR.search(told) else "next"
 
 
 def is_habit(sentence: str) -> bool:
     """Whether a sentence says what is so whenever such a day comes."""
     return _HABIT.search(sentence) is not None
-
-
-def direction_of_relation(type_: str, other_end: str) -> Direction | None:
-    """The same for a day at one end of a relation, which has no sentence: deadlines and plans mean the next one."""
-    relation = type_.replace("_", " ")
-    if _RELATION_TO_COME.search(relation) or _PLANS.search(other_end):
-        return "next"
-    verb = _ENGLISH.search(relation)
-    return ("next" if verb["plan"] else "last") if verb else _first_tense(relation)
 
 
 def direction_of_text(text: str, positions: Iterable[tuple[int, int]]) -> Direction | None:
@@ -149,7 +130,7 @@ def asked_directions(before: str, after: str) -> Iterator[Direction]:
     told = _first_tense(after) if japanese else direction(before, after)
     if told == "last" and (japanese or not is_planned):
         yield "last"
-        if is_planned and _RECALLED.search(after):
+        if is_planned:
             yield "next"
     elif is_planned or (told == "next" and not japanese):
         yield "next"
@@ -167,21 +148,22 @@ def _first_tense(text: str) -> Direction | None:
 
 
 def _without_a_verb(before: str, after: str) -> Direction | None:
-    if _LATELY.search(before):
+    if any(word in before for word in _LATELY):
         return "last"
     if _UNCLEAR.search(after):
         return None
     here = before.rstrip("、 ").rpartition("、")[2] + " " + after.lstrip("、 ").partition("、")[0]
     happens = (_HAPPENS_ON.search(before) and _PLAIN.match(after)) or _IS_THE_DAY.match(after)
-    return "next" if happens or _PLANS.search(here) else None
+    return "next" if happens or any(word in here for word in _PLANS) else None
 
 
 def _english(before: str, after: str) -> Direction | None:
     """The tense of the last verb before the day in its clause, else of the first behind it, else of those of the whole sentence."""
-    if _SINCE_IN_ENGLISH.search(before):
+    preposition = before.rsplit(maxsplit=1)[-1] if before.split() else ""
+    if preposition == "since":
         return "last"
     near = _ENGLISH_CLAUSE.split(before)[-1], _ENGLISH_CLAUSE.split(after)[0]
     for left, right in (near, (before, after)):
         if verb := next(iter([*reversed(list(_ENGLISH.finditer(left))), *_ENGLISH.finditer(right)]), None):
-            return "next" if verb["plan"] else None if _BY.search(left) else "last"
-    return "next" if _BY.search(before) or _EVENT_ON.search(f"{before}\0{after}") else None
+            return "next" if verb["plan"] else None if preposition in _BY and left else "last"
+    return "next" if preposition in _BY or _EVENT_ON.search(f"{before}\0{after}") else None
