@@ -30,16 +30,16 @@ from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.loaders import load_embedder
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.encoders.worker_pool import ModelPool
-from memory_mcp.experience import reports
-from memory_mcp.experience.advice import advice
-from memory_mcp.experience.matches import Matches, matches
+from memory_mcp.features.experience import reports
+from memory_mcp.features.experience.advice import advice
+from memory_mcp.features.experience.matches import Matches, matches
 from memory_mcp.index import sync
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
-from memory_mcp.search.validation import question
+from memory_mcp.search.question import question
 from memory_mcp.store.experience_text import Experience, read
 from memory_mcp.store.vectors.index_cache import IndexCache
 

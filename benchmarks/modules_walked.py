@@ -18,7 +18,7 @@ from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
-from memory_mcp.search.validation import question
+from memory_mcp.search.question import question
 
 ROOT = Path(memory_mcp.__file__).parent
 CALLS = (

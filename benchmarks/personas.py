@@ -35,7 +35,7 @@ from memory_mcp.personas.registry import Personas
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.legacy_layout import legacy_items
 
-MODULES = "import memory_mcp.app, memory_mcp.chat.web, memory_mcp.server.application, uvicorn"
+MODULES = "import memory_mcp.app, memory_mcp.features.chat.web, memory_mcp.server.application, uvicorn"
 SMALL_PAGE = 1_024  # a third of the disk, and no matter for a start, which opens none of them
 TOUCHED = 50
 

@@ -33,7 +33,7 @@ from memory_mcp.extras import is_installed
 from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.index.samples import newest_contents
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
-from memory_mcp.jobs.chores import background_chores
+from memory_mcp.jobs.chores import ChoreParts, background_chores
 from memory_mcp.jobs.freed_memory import FreedMemory
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.step_thread import StepThread
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
-CHAT_EXTRAS = ("chat-openai", "chat-anthropic", "chat-google", "chat-ollama")
 GRACE_SECONDS = 10
 # Clients close an idle connection after 4 to 60 seconds, and the client must do so first: a call sent while the server closes
 # the connection is lost. With uvicorn's default of 5 seconds that happens to httpx, which has the same limit.
@@ -174,8 +173,8 @@ def _run(
     inner: InnerServer | None,
 ) -> None:
     gc.disable()  # until `quicken_calls`: a twelfth of a start would go to walking what the imports make, which stays anyway
-    from memory_mcp.chat.web import WebChat  # noqa: PLC0415
     from memory_mcp.server.application import http_application, mcp_server  # noqa: PLC0415
+    from memory_mcp.server.feature import features  # noqa: PLC0415
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()
@@ -189,7 +188,7 @@ def _run(
             config,
             personas,
             clock,
-            background_chores(personas, models.current, indexes, lambda: _forget_cached(caches, usage), usage, chat),
+            _chores(ChoreParts(personas, models.current, indexes, lambda: _forget_cached(caches, usage), usage, chat)),
         ) as chores,
     ):
         worker.subscribe(chores.wake, chores.note_call)
@@ -208,7 +207,7 @@ def _run(
             instance=instance_of(secret),
             secret=secret if inner else None,
             yield_lock=inner.yield_lock if inner else None,
-            conversing=WebChat(lambda: config.current().chat) if any(map(is_installed, CHAT_EXTRAS)) else None,
+            conversing=next(filter(None, (feature.conversing(config.current) for feature in features())), None),
         )
         server = mcp_server(settings, on_started=lambda: _start_background(config, models, worker, chores, adopt))
         bounds = Bounds()
@@ -229,6 +228,13 @@ def _run(
             chat.close()
             usage.write_all(personas)
             logger.info("stopped")
+
+
+def _chores(parts: ChoreParts) -> list[Chore]:
+    """The chores, those of features last."""
+    from memory_mcp.server.feature import features  # noqa: PLC0415  see the comment in `serve`
+
+    return [*background_chores(parts), *(chore for feature in features() for chore in feature.chores(parts))]
 
 
 def _http_server(application: "ASGIApp", bounds: Bounds) -> "uvicorn.Server":

@@ -25,7 +25,7 @@ from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
-from memory_mcp.search.validation import question
+from memory_mcp.search.question import question
 
 # Commands speak the language of the machine; their words are tested in English, and in Japanese where a test says so.
 os.environ["LC_ALL"] = "C.UTF-8"

@@ -1,4 +1,4 @@
-"""The grammar table of docs/dates.md and docs/dates.ja.md, generated from the tables of date expressions: python tests/dates_grammar.py writes it."""
+"""The grammar table of docs/dates.md, generated from the tables of date expressions: python tests/dates_grammar.py writes it."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from memory_mcp.dates.statements import days, days_of_statement
 from memory_mcp.domain import TimeRange
 
 DOCS = Path(__file__).parents[1] / "docs"
-ENGLISH, JAPANESE = DOCS / "dates.md", DOCS / "dates.ja.md"
+PAGE = DOCS / "dates.md"
 TOKYO = ZoneInfo("Asia/Tokyo")
 NOW = datetime(2025, 10, 30, 12, tzinfo=TOKYO)
 BEGIN, END = "<!-- begin of the table -->\n", "<!-- end of the table -->\n"
@@ -37,42 +37,7 @@ ORDER = (
 )  # fmt: skip
 MOMENT, STATEMENT = "moments, as `occurred_at`", "days of a memory's text, in the graph"
 ALONE = "days alone in a memory's text"
-HEAD = {
-    ENGLISH: "| kind | example | means, on Thursday, 30 October 2025, at noon |",
-    JAPANESE: "| 種類 | 例 | 2025 年 10 月 30 日（木曜日）の正午に書いた場合の意味 |",
-}
-IN_JAPANESE = {
-    "ISO 8601": "ISO 8601",
-    "near days": "近い日",
-    "days of the week": "曜日",
-    "weeks and weekends": "週と週末",
-    "months and years from now": "今を基準にした月と年",
-    "days": "日",
-    "months": "月",
-    "years and decades": "年と年代",
-    "quarters and halves of a year": "四半期と半期",
-    "fiscal years, which begin in April": "年度（4 月始まり）",
-    "days counted within a month, and weeks of a day": "月の第何曜日など、ある日の週",
-    "so long ago": "どれくらい前か",
-    "up to now, with today": "今までの期間（今日を含む）",
-    "hours from now": "今を基準にした時間",
-    "seasons": "季節",
-    "holidays and other days with a name": "祝日など名前のある日",
-    "holiday periods": "名前のある時期",
-    "days off in a row, and the first days after them": "連休と連休明け",
-    "the day beside a named day": "名前のある日の前後の日",
-    "parts of a span": "期間の一部",
-    "clock times": "時刻",
-    "not exactly: also the days beside it": "おおよその日（前後の日も含む）",
-    "ranges": "範囲",
-    "to come": "これから先",
-    "parts of the current week, month or year": "今の週、月、年の一部",
-    "days of the week and weekends": "曜日と週末",
-    "vague times": "はっきりしない時",
-    MOMENT: "日時（`occurred_at`）",
-    STATEMENT: "記憶の本文の日付（グラフ）",
-    ALONE: "記憶の本文の曜日や日だけの日付",
-}
+HEAD = "| kind | example | means, on Thursday, 30 October 2025, at noon |"
 STATEMENTS = [
     "10月17日〜19日に旅行した",
     "10/17(金)の会議",
@@ -133,28 +98,19 @@ def meaning(span: TimeRange) -> str:
     return ends[0] if ends[0] == ends[1] else "..".join(ends)
 
 
-def table(page: Path) -> str:
-    lines = [HEAD[page], "|---|---|---|"]
+def table() -> str:
+    lines = [HEAD, "|---|---|---|"]
     before = ""
     for kind, example, means in rows():
-        shown = kind if page == ENGLISH else in_japanese(kind)
-        lines.append(f"| {shown if kind != before else ''} | `{example}` | {means} |")
+        lines.append(f"| {kind if kind != before else ''} | `{example}` | {means} |")
         before = kind
     return "\n".join(lines) + "\n"
 
 
-def in_japanese(kind: str) -> str:
-    for suffix, japanese in (", as an argument", "（引数で）"), (", in a question", "（質問の中で）"):
-        if kind.endswith(suffix):
-            return IN_JAPANESE[kind.removesuffix(suffix)] + japanese
-    return IN_JAPANESE[kind]
-
-
-def with_table(page: Path) -> str:
-    text = page.read_text(encoding="utf-8")
-    return re.sub(f"(?s)(?<={re.escape(BEGIN)}).*(?={re.escape(END)})", lambda _: table(page), text)
+def with_table() -> str:
+    text = PAGE.read_text(encoding="utf-8")
+    return re.sub(f"(?s)(?<={re.escape(BEGIN)}).*(?={re.escape(END)})", lambda _: table(), text)
 
 
 if __name__ == "__main__":
-    for page in HEAD:
-        page.write_text(with_table(page), encoding="utf-8")
+    PAGE.write_text(with_table(), encoding="utf-8")

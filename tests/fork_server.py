@@ -36,9 +36,9 @@ FORKS = sys.platform == "linux"
 IMPORTED = (
     "memory_mcp.cli",
     "memory_mcp.app",
-    "memory_mcp.chat",
-    "memory_mcp.chat.opening",
-    "memory_mcp.chat.web",
+    "memory_mcp.features.chat.library",
+    "memory_mcp.features.chat.opening",
+    "memory_mcp.features.chat.web",
     "memory_mcp.client.bridge",
     "memory_mcp.client.discovery",
     "memory_mcp.server.application",

@@ -308,7 +308,7 @@ def take_back(path: Path, step: str) -> None:
         for name, make in migrations.MIGRATIONS:
             if name < step:
                 migrations.run(blank, make)
-        for kind in ("index", "table"):
+        for kind in ("trigger", "index", "table"):
             known = {name for (name,) in blank.execute("SELECT name FROM sqlite_schema")} | {"migrations"}
             found = "SELECT name FROM sqlite_schema WHERE type = ? AND sql IS NOT NULL"
             for (name,) in connection.execute(found, (kind,)).fetchall():

@@ -13,13 +13,10 @@ import typer
 from memory_mcp import __version__
 from memory_mcp.cli import (
     backups,
-    cells,
-    chat,
     connect,
     corrections,
     doctor,
     encryption,
-    figures,
     folder_sync,
     hook,
     import_export,
@@ -29,15 +26,16 @@ from memory_mcp.cli import (
     models,
     oauth,
     organize,
-    packs,
     personas,
     purge,
     serve,
     stdio,
     tokens,
 )
+from memory_mcp.cli.feature import Command, Commands
 from memory_mcp.config.reading import have_home, language_of_machine
 from memory_mcp.errors import MemoryMCPError
+from memory_mcp.feature import modules
 
 INTERRUPTED = 130
 _CONTROL = re.compile("(\x1b\\[[0-9;]*m)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -48,21 +46,22 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+_BROUGHT: tuple[Commands, ...] = tuple(module.COMMANDS for module in modules("commands"))
 # What a page of help shows first.
-EVERYDAY = (
+EVERYDAY: tuple[Command, ...] = (
     serve.serve,
     connect.connect,
     memories.remember,
     memories.recall,
     memories.recent,
-    chat.chat,
+    *(command for brought in _BROUGHT for command in brought.everyday),
     import_export.import_memories,
     import_export.export_memories,
     backups.group,
     doctor.doctor,
 )
 # The others, by group. Each is also a command without the name of its group, which help does not list.
-GROUPS: Mapping[str, tuple[str, tuple[Callable[..., None] | typer.Typer, ...]]] = {
+GROUPS: Mapping[str, tuple[str, tuple[Command, ...]]] = {
     "data": (
         "Correct, tidy up, share and erase memories; whole personas.",
         (
@@ -75,10 +74,8 @@ GROUPS: Mapping[str, tuple[str, tuple[Callable[..., None] | typer.Typer, ...]]] 
             corrections.history,
             purge.purge,
             organize.organize,
-            figures.figures,
-            figures.weights,
             folder_sync.sync,
-            packs.group,
+            *(command for brought in _BROUGHT for command in brought.data),
         ),
     ),
     "admin": (
@@ -94,7 +91,7 @@ GROUPS: Mapping[str, tuple[str, tuple[Callable[..., None] | typer.Typer, ...]]] 
             encryption.encrypt,
             encryption.decrypt,
             encryption.rotate_key,
-            cells.group,
+            *(command for brought in _BROUGHT for command in brought.admin),
             stdio.stdio,
             hook.hook,
         ),
@@ -102,7 +99,7 @@ GROUPS: Mapping[str, tuple[str, tuple[Callable[..., None] | typer.Typer, ...]]] 
 }
 
 
-def _add(to: typer.Typer, command: Callable[..., None] | typer.Typer, *, hidden: bool = False) -> None:
+def _add(to: typer.Typer, command: Command, *, hidden: bool = False) -> None:
     if isinstance(command, typer.Typer):
         to.add_typer(command, hidden=hidden)
     else:  # `import` can't be the name of a function

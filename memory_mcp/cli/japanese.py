@@ -71,7 +71,7 @@ def paragraphs(text: str) -> list[str]:
 def error(message: str) -> str:
     """The line for an error of a command or of a server, unchanged where there is no translation."""
     # Imported here: commands that succeed don't need the tables of the server.
-    from memory_mcp.server.dashboard.refusals import sentence_in  # noqa: PLC0415
+    from memory_mcp.server.refusals import sentence_in  # noqa: PLC0415
     from memory_mcp.server.translations import Translations  # noqa: PLC0415
 
     tables = _tables()
@@ -93,27 +93,27 @@ def worded(sentence: str) -> str:
 
 
 def named(kind: str, name: str) -> str:
-    """A name that programs read, such as `keyword`, where the machine is Japanese after what the dashboard calls it: 単語 [keyword]."""
+    """A name that programs read, such as `keyword`, where the machine is Japanese after what pages call it: 単語 [keyword]."""
     if language_of_machine() != "ja":
         return name
-    from memory_mcp.server.dashboard.words import Words  # noqa: PLC0415  as above
+    from memory_mcp.server.terms import Terms  # noqa: PLC0415  as above
 
-    meaning = Words("ja").term(kind, name)
+    meaning = Terms("ja").term(kind, name)
     return name if meaning == name else f"{meaning} [{name}]"
 
 
 def term(kind: str, value: str) -> str:
-    """What the dashboard calls a name that programs read, such as a format, in the language of the machine."""
-    from memory_mcp.server.dashboard.words import Words  # noqa: PLC0415  as above
+    """What pages call a name that programs read, such as a format, in the language of the machine."""
+    from memory_mcp.server.terms import Terms  # noqa: PLC0415  as above
 
-    return Words(language_of_machine()).term(kind, value)
+    return Terms(language_of_machine()).term(kind, value)
 
 
 def left_out_kind(kind: str) -> str:
     """A kind of what an import leaves out, in the language of the machine."""
-    from memory_mcp.server.dashboard.words import Words  # noqa: PLC0415  as above
+    from memory_mcp.server.terms import Terms  # noqa: PLC0415  as above
 
-    return Words(language_of_machine()).left_out(kind)
+    return Terms(language_of_machine()).left_out(kind)
 
 
 def named_counts(kind: str, counts: Mapping[str, int]) -> str:

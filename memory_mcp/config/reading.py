@@ -14,7 +14,8 @@ from typing import Any, Literal
 import platformdirs
 from pydantic import BaseModel, ValidationError
 
-from memory_mcp.config.settings import Group, Settings, documented_keys
+from memory_mcp.config.group import Group
+from memory_mcp.config.settings import SECRET_KEYS, Settings, documented_keys
 from memory_mcp.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "MEMORY_MCP_"
@@ -230,7 +231,9 @@ def _not_allowed(error: ValidationError, source: str, overrides: Mapping[tuple[s
         variable = next((_variable(path) for path in overrides if path == problem["loc"][: len(path)]), None)
         # For a value of several possible kinds, pydantic reports a problem for each, and names the kind in the location.
         key = variable or ".".join(part for each in problem["loc"] if not _KIND.fullmatch(part := str(each)))
-        value = f"{key} = {json.dumps(problem['input'], ensure_ascii=False, default=str)}"
+        # The error is logged, and the dashboard shows it.
+        is_secret = any(f"{key}.".startswith(f"{secret}.") for secret in SECRET_KEYS)
+        value = key if is_secret else f"{key} = {json.dumps(problem['input'], ensure_ascii=False, default=str)}"
         allowed_by_value.setdefault((variable is not None, value), []).append(allowed(problem["msg"]))
     wrong_values = [(of_variable, f"{value} ({' or '.join(_once(kinds))})") for (of_variable, value), kinds in allowed_by_value.items()]
     in_variables = [text for of_variable, text in wrong_values if of_variable]

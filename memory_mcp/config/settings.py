@@ -3,21 +3,21 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
-from memory_mcp.config.values import HostAddress, ModelName, PoolName, PublicPath, SecureAddress, ServiceAddress, Timezone
+from memory_mcp.config.group import Group, Keys
+from memory_mcp.config.values import HostAddress, ModelName, PoolName, PublicPath, SecureAddress, ServiceAddress, Timezone, VendorName
+from memory_mcp.feature import modules
 
 PoolRole = Literal["readers", "writers", "reader_tokens", "writer_tokens"]
 Toolset = Literal["core", "upkeep", "compat", "graph", "experience"]
 PrivacyMode = Literal["off", "flag", "redact"]
-
-
-class Group(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+G = TypeVar("G", bound=Group)
+_BROUGHT: tuple[Keys, ...] = tuple(module.SETTINGS for module in modules("settings"))
 
 
 class VectorRebuild(Group):
@@ -289,6 +289,16 @@ class Summaries(Group):
     interval_minutes: float = Field(10, ge=0.01, description="The least time between two checks of one persona.")
 
 
+class ModelVendor(Group):
+    """A server of chat models."""
+
+    url: ServiceAddress = Field(description="Its address, up to what comes before `/chat/completions`: `https://api.openai.com/v1`.")
+    key: str | None = Field(
+        None, pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|keyring(:[^\s:]+)?)$", description="Where its key is, never the key."
+    )
+    wire: Literal["openai"] = Field("openai", description="What it speaks.")
+
+
 class Llm(Group):
     """An optional chat model for background work. Without one, summaries are made from sentences of the memories."""
 
@@ -298,22 +308,9 @@ class Llm(Group):
     )
     arguments: dict[str, Any] = Field({}, description="The arguments of `llm.chat_class`.")
     timeout_seconds: float = Field(60, gt=0, le=3600, description="The time limit of one answer of the chat model.")
-
-
-class Chat(Group):
-    """Conversations with a chat model."""
-
-    model: ModelName | None = Field(
-        None, description="The model of conversations that name none, as `vendor:model`: openai, anthropic, google or ollama."
-    )
-    max_tokens: int | None = Field(None, ge=1, description="How many tokens one conversation may use. `null`: no limit.")
-    max_cost: float | None = Field(None, ge=0, description="What one conversation may cost, by `chat.prices`. `null`: no limit.")
-    prices: dict[ModelName, dict[Literal["input", "output"], Annotated[float, Field(ge=0)]]] = Field(
-        {}, description="What a million tokens of a model cost, `input` and `output`, in your currency."
-    )
-    dashboard_scope: Literal["admin", "write"] = Field(
-        "admin",
-        description="The scope that a token needs, beside `read` and `write`, to chat in the dashboard, which spends the server's keys.",
+    vendors: dict[VendorName, ModelVendor] = Field(
+        {},
+        description="Servers of chat models that speak OpenAI's API, by a name of yours: `url`, and `key` as `env:NAME`, `keyring` or `keyring:NAME`.",
     )
 
 
@@ -355,22 +352,8 @@ class Decay(Group):
     )
 
 
-class Experience(Group):
-    """What `advise` advises."""
-
-    similar_from: dict[str, float] = Field(
-        {},
-        description="From which similarity to a task on its experience is advised, by embedding model, and by `words` for searches without one. "
-        "Of others: what suits the model, 0.66 for e5 and 0.7 for others; 0.43 for words.",
-    )
-    success_from: float = Field(
-        0.9, ge=0, le=1, description="The share of the tries that must have worked for steps to be advised; below, they are warned of."
-    )
-    half_life_days: float = Field(90, gt=0, le=36_500, description="After how many days without use an experience ranks half as high.")
-
-
-class Settings(Group):
-    """All keys of config.json. Every key has a default; an empty file is valid."""
+class OwnSettings(Group):
+    """The keys of config.json that are no feature's. Every key has a default; an empty file is valid."""
 
     embeddings_model: ModelName | None = Field(
         "cl-nagoya/ruri-v3-30m",
@@ -482,9 +465,7 @@ class Settings(Group):
     privacy: Privacy = Field(Privacy(), description="What happens to private data in a text before it is stored.")
     summaries: Summaries = Field(Summaries(), description="Summaries of sessions and days, made in the background.")
     llm: Llm = Field(Llm(), description="An optional chat model for background work.")
-    chat: Chat = Field(Chat(), description="Conversations with a chat model: `memory-mcp chat` and the dashboard's.")
     graph: Graph = Field(Graph(), description="What is added to the knowledge graph in the background.")
-    experience: Experience = Field(Experience(), description="What `advise` advises.")
     usage: Usage = Field(Usage(), description="Counting how often memories are used.")
     decay: Decay = Field(Decay(), description="How age, importance and use affect the order of `recall`.")
     cell: Cell = Field(Cell(), description="One of many servers that share the personas.")
@@ -517,25 +498,34 @@ class Settings(Group):
         """`timezone` as an object."""
         return ZoneInfo(self.timezone)
 
+    def of(self, group: type[G]) -> G:
+        """The keys of a feature."""
+        return next(value for value in vars(self).values() if isinstance(value, group))
+
+
+if TYPE_CHECKING:
+    Settings = OwnSettings  # what features bring is asked for by `of`
+else:
+    Settings = create_model("Settings", __base__=OwnSettings, **{name: spec for brought in _BROUGHT for name, spec in brought.keys.items()})
 
 NEEDS_RESTART = frozenset(
     {"server_host", "server_port", "toolsets", "allow_anonymous", "allowed_hosts", "operations_log", "encryption", "cell"}
-)
+).union(*(brought.needs_restart for brought in _BROUGHT))
 
 
 # What can't be changed over HTTP, however much a token allows: keys that run code, that send memories to a service, that name files, or that
 # decide who reaches the server. A program with a stolen token must not get from memories to the machine.
 ONLY_IN_THE_FILE = frozenset(
     {
-        *("embeddings_class", "embeddings_arguments", "embeddings_url", "reranker_url", "llm.chat_class", "llm.arguments"),
+        *("embeddings_class", "embeddings_arguments", "embeddings_url", "reranker_url", "llm.chat_class", "llm.arguments", "llm.vendors"),
         *("backup.directory", "encryption.enabled", "encryption.key_file", "encryption.keyring"),
         *("server_host", "allow_anonymous", "allowed_hosts"),
         *(f"oauth.{name}" for name in OAuth.model_fields),
         *(f"cell.{name}" for name in Cell.model_fields),
     }
-)
+).union(*(brought.only_in_the_file for brought in _BROUGHT))
 # Their values may hold the keys of services.
-SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments"})
+SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments", "llm.vendors"})
 
 
 def restart_needed(old: Settings, new: Settings) -> list[str]:

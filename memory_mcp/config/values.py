@@ -72,6 +72,15 @@ def _pool_name(name: str) -> str:
     return name
 
 
+_VENDOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+def _vendor_name(name: str) -> str:
+    if not _VENDOR.fullmatch(name):
+        raise ValueError("the name of a vendor: letters, digits and . _ -, without a slash, which ends it in the name of a model")
+    return name
+
+
 _SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
 
 
@@ -91,6 +100,7 @@ def _path_of_proxy(path: str) -> str:
 
 Timezone = Annotated[str, AfterValidator(_known_timezone)]
 PoolName = Annotated[str, AfterValidator(_pool_name)]
+VendorName = Annotated[str, AfterValidator(_vendor_name)]
 ModelName = Annotated[str, AfterValidator(_not_blank)]
 SecureAddress = Annotated[str, AfterValidator(_secure_address)]
 ServiceAddress = Annotated[str, AfterValidator(_address_of_service)]

@@ -497,7 +497,7 @@ def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
         spelling, reading = next(((spelling, reading) for spelling, reading in readings if reading), (plain, None))
         if reading is None:
             raise _refusal("expires_at", text, plain, today)
-        reading = with_single_day(reading, spelling, today)
+        reading = with_single_day(reading, spelling, today, lambda: "last")
         night = night_hours() if reading.at_night else timedelta()
         moment = in_utc(reading.days, zone).end + night if reading.minute is None else moment_of(reading, zone)
     if moment <= now:

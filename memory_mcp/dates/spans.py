@@ -262,11 +262,11 @@ def normalize(text: str) -> str:
 
 def normalized_with_places(text: str) -> tuple[str, Sequence[int]]:
     """The normalized text, and for each place of it, its end included, the place in the text itself."""
-    plain, places = _composed(text)
+    plain, places = composed_with_places(text)
     blanks = len(plain) - len(plain.lstrip())
     blanks += len("西暦") if plain.startswith("西暦", blanks) else 0
     end = max(len(plain.rstrip()), blanks)
-    plain, places = plain[blanks:end], places[blanks : end + 1]
+    plain, places = plain[blanks:end].replace("’", "'"), places[blanks : end + 1]
     present = set(plain)
     for needed, characters, pattern, written in _SPELLINGS:
         if not characters.isdisjoint(present) and any(map(plain.__contains__, needed)):
@@ -274,20 +274,16 @@ def normalized_with_places(text: str) -> tuple[str, Sequence[int]]:
     return plain, places
 
 
-def _composed(text: str) -> tuple[str, Sequence[int]]:
-    """The text in NFKC, without upper case and with one kind of apostrophe, and its places."""
-    plain = _folded(text)
+def composed_with_places(text: str) -> tuple[str, Sequence[int]]:
+    """The text in NFKC and without upper case, and for each place of it, its end included, the place in the text itself."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
     if len(plain) == len(text) and (text.isascii() or unicodedata.is_normalized("NFC", text)):
         return plain, range(len(text) + 1)
     places: list[int] = []
     for cluster in _CLUSTER.finditer(text):
-        places += [cluster.start()] * len(_folded(cluster[0]))
+        places += [cluster.start()] * len(unicodedata.normalize("NFKC", cluster[0]).casefold())
     places += [len(text)] * (len(plain) + 1 - len(places))
     return plain, places
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
 
 
 def _replaced(

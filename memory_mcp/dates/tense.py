@@ -34,6 +34,7 @@ _WAS = (
     rf"(?:[っいしきえけせてめれべねげぎみりちびじ]|[{KANJI}])た(?![いちくぶりめだほ]|ら(?!しい)|方が|が[りるっ])"
     rf"|[{KANJI}しらこ]んだ(?!ろ)|[{KANJI}なそ]いだ(?!ろ)|でした|だった(?!ら)"
 )
+_RECALLED = ("っけ", "予定", "約束", "締切", "締め切り", "用事")
 _PLANS, _LATELY, _BY = words("ja", "planned", "coming"), words("ja", "lately"), ("by", "until", "till", "before")
 _IN_ENGLISH = bounded("[^\u3041-\u30ff]*?[A-Za-z]{2}[^\u3041-\u30ff]*")
 _FIRST_VERB = bounded(rf"(?P<was>{_WAS})|(?P<comes>{_TO_COME})")
@@ -130,7 +131,7 @@ def asked_directions(before: str, after: str) -> Iterator[Direction]:
     told = _first_tense(after) if japanese else direction(before, after)
     if told == "last" and (japanese or not is_planned):
         yield "last"
-        if is_planned:
+        if is_planned and any(word in after for word in _RECALLED):
             yield "next"
     elif is_planned or (told == "next" and not japanese):
         yield "next"

@@ -34,7 +34,7 @@ class Prefixes:
 class Ranking:
     """`weight`: that of the vectors relative to the words. `apart`: whether they are compared apart from the means of their language.
     `alike` and `same`: the cosines from which two memories are linked as similar, and proposed for merging as of the same meaning; `same_task` that from
-    which two tasks are taken for the same (`experience/matches.py`)."""
+    which two tasks are taken for the same (`features/experience/matches.py`)."""
 
     weight: float = 0.5
     apart: bool = False

@@ -14,7 +14,8 @@ from memory_mcp.language.names import bare
 from memory_mcp.store.graph import neighbors, overview
 from memory_mcp.store.graph.entities import entity_merges, name_similarity
 from memory_mcp.store.graph.entities.lookup import visible
-from memory_mcp.store.graph.entities.name_similarity import AMBIGUOUS, AMBIGUOUS_NAME, SHORTENED_TYPES, SHORTER, TYPO, Similarity, surest
+from memory_mcp.store.graph.entities.name_similarity import AMBIGUOUS, AMBIGUOUS_NAME, SHORTER, TYPO, Similarity, surest
+from memory_mcp.store.graph.entities.names import SHORTENED_TYPES, shorter_forms
 from memory_mcp.store.graph.entities.records import Entity
 
 # The most connected entities are compared, up to this number.
@@ -139,7 +140,7 @@ def _shorter(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
     longer: dict[tuple[str, str], set[int]] = defaultdict(set)
     for entity, name, type_ in names:
         whole[type_, bare(name)].add(entity)
-        for part in name_similarity.parts(name, type_):
+        for part in shorter_forms(name, type_):
             longer[type_, part].add(entity)
     for key in whole.keys() & longer.keys():
         entities = longer[key]

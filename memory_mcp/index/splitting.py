@@ -4,7 +4,9 @@ A memory is split before it leaves the queue or is embedded in another generatio
 is only checked again.
 """
 
-from collections.abc import Collection
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from itertools import accumulate
 from zoneinfo import ZoneInfo
 
 import apsw
@@ -12,13 +14,13 @@ import apsw
 from memory_mcp.config.settings import LongTexts
 from memory_mcp.domain import Chunk
 from memory_mcp.encoders.models import Embedder
-from memory_mcp.language.sentences import CHUNK_CHARACTERS, split_by_tokens
+from memory_mcp.language.sentences import CHUNK_CHARACTERS, cut_at_ends, sentence_ends
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.vectors import chunks, long_texts, stored_vectors
 from memory_mcp.store.vectors.stored_vectors import Unembedded
 
 # Increase it when `pieces` splits the same text differently: long texts are then split again.
-VERSION = "1"
+VERSION = "2"
 MIN_TOKENS = 16
 # A text and its label may have so many more tokens together than separately.
 JOINT_TOKENS = 2
@@ -99,3 +101,16 @@ def pieces(content: str, label: str, embedder: Embedder, rules: LongTexts) -> li
 def _surely_short(embedder: Embedder, rules: LongTexts) -> int:
     """A text of at most so many bytes, with its label, is certainly one piece."""
     return min(rules.chunk_tokens, embedder.max_tokens or rules.chunk_tokens, CHUNK_CHARACTERS)
+
+
+def split_by_tokens(content: str, spans: Sequence[tuple[int, int]], limit: int, overlap: int) -> list[Chunk]:
+    """As `split` of `language.sentences`, but measured in tokens, given their sorted (start, end) in the content. The chunks cover every character."""
+    if len(spans) <= limit:
+        return [Chunk(0, len(content))]
+    # Several tokens may share a character, and spaces belong to none: characters between two tokens go to the earlier chunk.
+    begins = list(accumulate((start for start, _ in spans), max))
+    token_ends = list(accumulate((end for _, end in spans), max))
+    ends = [bisect_right(token_ends, end) for end in sentence_ends(content)]
+    offsets = [0, *begins[1:], len(content)]
+    cuts = [(offsets[start], offsets[end]) for start, end in cut_at_ends(len(spans), ends, limit, overlap)]
+    return [Chunk(start, end) for start, end in cuts if start < end]

@@ -1,11 +1,12 @@
 """The list of chores: what each does for a persona in the background, in which settings it is enabled, and how often it runs."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
-from memory_mcp.graph.extract.dictionary import Dictionary
+from memory_mcp.graph.extract.dictionary import proper_nouns
 from memory_mcp.graph.update import consistency_check, llm_extraction
 from memory_mcp.graph.update.background_links import link_similar
 from memory_mcp.graph.update.cooccurrence import update_graph
@@ -27,24 +28,31 @@ SEGMENTS_INTERVAL = timedelta(minutes=5)
 USAGE_INTERVAL = timedelta(minutes=10)
 
 
-def background_chores(
-    personas: Personas,
-    models_for: Callable[[Settings], Models],
-    indexes: IndexCache,
-    forget_cached: Callable[[], None],
-    usage: Usage,
-    chat: Chat,
-) -> list[Chore]:
-    """The chores, most important first. `forget_cached` is called after memories have been erased."""
-    return [*_graph_chores(models_for, indexes, chat), *_memory_chores(personas, indexes, forget_cached, chat), usage.chore(USAGE_INTERVAL)]
+@dataclass(frozen=True, slots=True)
+class ChoreParts:
+    """What chores work with. `forget_cached` is called after memories have been erased."""
+
+    personas: Personas
+    models_for: Callable[[Settings], Models]
+    indexes: IndexCache
+    forget_cached: Callable[[], None]
+    usage: Usage
+    chat: Chat
+
+
+def background_chores(parts: ChoreParts) -> list[Chore]:
+    """The chores, most important first."""
+    return [
+        *_graph_chores(parts.models_for, parts.indexes, parts.chat),
+        *_memory_chores(parts.personas, parts.indexes, parts.forget_cached, parts.chat),
+        parts.usage.chore(USAGE_INTERVAL),
+    ]
 
 
 def _graph_chores(models_for: Callable[[Settings], Models], indexes: IndexCache, chat: Chat) -> list[Chore]:
-    dictionary = Dictionary()
-
     def keep_graph(persona: Persona, now: datetime, settings: Settings) -> bool:
-        name_dictionary = dictionary.get() if settings.graph.names_by == "sudachi" else None
-        return update_graph(persona, now.astimezone(settings.zone), name_dictionary) or embed_entities(persona, models_for(settings))
+        dictionary = proper_nouns() if settings.graph.names_by == "sudachi" else None
+        return update_graph(persona, now.astimezone(settings.zone), dictionary) or embed_entities(persona, models_for(settings))
 
     return [
         Chore("graph", keep_graph, only_after_writes=True),

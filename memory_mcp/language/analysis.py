@@ -1,24 +1,25 @@
 """A text, read once: its tokens, words, synonyms, sentences, dates and names, each found when it is first needed, and kept.
 
     asked = analysis("昨日おちゃを飲んだ？")
-    asked.query_tokens, asked.synonyms, asked.is_question
+    asked.query_tokens, asked.synonyms, asked.sentences
     asked.recognized, asked.date_expressions(today)
 
 The steps of a search, and those that store a memory, pass an `Analysis` on instead of a text. The last short texts are kept, so that a
 question and the words of it are read once however many steps need them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, overload
 
-from memory_mcp.dates.recognize import Named, Recognized, dates_asked, recognize
-from memory_mcp.language import speakers
+from memory_mcp.dates.recognize import Named, dates_asked, recognize
+from memory_mcp.language import names
 from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.language.sentences import sentences_of
-from memory_mcp.language.spelling import Spelling, other_spellings
-from memory_mcp.language.synonyms import Synonyms, synonyms
+from memory_mcp.language.spelling import other_spellings
+from memory_mcp.language.synonyms import synonyms
 from memory_mcp.language.tokens import (
     forget_tokens,
     fragments,
@@ -30,9 +31,12 @@ from memory_mcp.language.tokens import (
     tokens,
     weighed_query_tokens,
 )
+from memory_mcp.lexicon import words
 
-# The texts that are kept, and the characters of the longest of them: 5 MB with all that was found in them.
-KEPT_TEXTS, KEPT_CHARACTERS = 256, 300
+# The texts that are kept, and the characters of the longest of them: 5 MB with all that was found in them. A text is asked on so many days.
+KEPT_TEXTS, KEPT_CHARACTERS, KEPT_DAYS = 256, 300, 8
+
+_FOR_ASSISTANT = re.compile("|".join((*words("en", "for_assistant"), *words("ja", "for_assistant"))))
 
 _Part = TypeVar("_Part")
 
@@ -41,7 +45,10 @@ class _Once(Generic[_Part]):
     """A part of an analysis that is found when it is first needed. Unlike those of functools, two texts never wait for each other."""
 
     def __init__(self, find: "Callable[[Analysis], _Part]") -> None:
-        self._find, self._name, self.__doc__ = find, find.__name__, find.__doc__
+        self._find, self._name = find, ""
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self._name = name
 
     @overload
     def __get__(self, text: None, owner: Any) -> "_Once[_Part]": ...
@@ -57,59 +64,34 @@ class _Once(Generic[_Part]):
 class Analysis:
     """A question or a memory, and what was found in it. Take it from `analysis`."""
 
+    text: str
+    # The text in NFKC and without case; the same with the usual form of each kanji.
+    normalized = _Once(lambda read: normalise(read.text))
+    plain = _Once(lambda read: with_usual_kanji(read.normalized))
+    # The tokens that the word index has of this text, in order.
+    tokens = _Once(lambda read: tokens(read.text))
+    # The words that a dictionary has, each with those that mean the same; and the other ways to write its kana, at their places.
+    synonyms = _Once(lambda read: synonyms(read.text))
+    spellings = _Once(lambda read: other_spellings(read.normalized))
+    # The tokens to look for if this is a question, each once, without function words; the pairs of words side by side; and the tokens repeated
+    # so that a word has the same weight in any script.
+    query_tokens = _Once(lambda read: query_tokens(read.text))
+    query_phrases = _Once(lambda read: query_phrases(read.text))
+    weighed_query_tokens = _Once(lambda read: weighed_query_tokens(read.text, {each.word for each in read.synonyms}))
+    # The tokens to look for that find nothing alone: pairs of hiragana that are no part of a word.
+    fragments = _Once(lambda read: fragments(read.text))
+    # Any of it is in a script without spaces, such as Japanese.
+    is_unspaced = _Once(lambda read: any(map(is_unspaced, read.query_tokens)))
+    # Its normalized sentences, without their full stops.
+    sentences = _Once(lambda read: [plain for part in sentences_of(read.text) if (plain := normalise(part).strip("。.! "))])
+    # It is a question for the assistant's own statements, such as "What did you recommend?"; "Can you suggest a film?" is a request.
+    asks_assistant = _Once(lambda read: _FOR_ASSISTANT.search(read.normalized) is not None)
+    # All that may be a date in it, whenever it is read.
+    recognized = _Once(lambda read: recognize(read.text))
+
     def __init__(self, text: str) -> None:
         self.text = text
-        self._dates: dict[tuple[Any, ...], Any] = {}
-
-    @_Once
-    def normalized(self) -> str:
-        """The text in NFKC and without case."""
-        return normalise(self.text)
-
-    @_Once
-    def plain(self) -> str:
-        """The normalized text with the usual form of each kanji."""
-        return with_usual_kanji(self.normalized)
-
-    @_Once
-    def tokens(self) -> Sequence[str]:
-        """The tokens that the word index has of this text, in order."""
-        return tokens(self.text)
-
-    @_Once
-    def token_set(self) -> frozenset[str]:
-        """The same, each once."""
-        return frozenset(self.tokens)
-
-    @_Once
-    def query_tokens(self) -> Sequence[str]:
-        """The tokens to look for if this is a question, each once, without function words."""
-        return query_tokens(self.text)
-
-    @_Once
-    def query_phrases(self) -> Sequence[str]:
-        """The pairs of words side by side, without function words."""
-        return query_phrases(self.text)
-
-    @_Once
-    def weighed_query_tokens(self) -> Sequence[str]:
-        """The tokens to look for, repeated so that a word has the same weight in any script."""
-        return weighed_query_tokens(self.text, {each.word for each in self.synonyms})
-
-    @_Once
-    def synonyms(self) -> Sequence[Synonyms]:
-        """The words that a dictionary has, each with those that mean the same."""
-        return synonyms(self.text)
-
-    @_Once
-    def spellings(self) -> Sequence[Spelling]:
-        """The other ways to write its kana, at their places in the normalized text."""
-        return other_spellings(normalise(self.text))
-
-    @_Once
-    def is_unspaced(self) -> bool:
-        """Whether any of it is in a script without spaces, such as Japanese."""
-        return any(map(is_unspaced, self.query_tokens))
+        self._dates: dict[tuple[date, bool], Sequence[Named]] = {}
 
     @_Once
     def words(self) -> Sequence[str]:
@@ -120,47 +102,18 @@ class Analysis:
         in_japanese = [each.word for each in self.synonyms if is_unspaced(each.word) and not is_grammar(each.word)]
         return in_japanese + [token for token in self.query_tokens if not (is_unspaced(token) or " " in token)]
 
-    @_Once
-    def fragments(self) -> frozenset[str]:
-        """The tokens to look for that find nothing alone: pairs of hiragana that are no part of a word."""
-        return fragments(self.text)
-
-    @_Once
-    def sentences(self) -> Sequence[str]:
-        """Its sentences, without surrounding spaces."""
-        return sentences_of(self.text)
-
-    @_Once
-    def is_question(self) -> bool:
-        """Whether it ends in a question mark."""
-        return self.normalized.rstrip().endswith("?")
-
-    @_Once
-    def asks_assistant(self) -> bool:
-        """Whether it is a question for the assistant's own statements."""
-        return speakers.asks_assistant(self.text)
-
     def names(self, sources: Iterable[str | None]) -> frozenset[str]:
         """Those of these speakers that it names."""
-        return speakers.named_speakers(self.text, sources)
-
-    @_Once
-    def recognized(self) -> Recognized:
-        """All that may be a date in it, whenever it is read."""
-        return recognize(self.text)
+        return names.named_speakers(self.text, sources)
 
     def date_expressions(self, today: date, *, upcoming: bool = False) -> Sequence[Named]:
         """The dates that it asks for, with their places in `recognized.plain`."""
-        return self._found("expressions", today, upcoming, find=lambda: dates_asked(self.recognized, today, upcoming=upcoming))
-
-    def _found(self, *key: Any, find: Callable[[], _Part]) -> _Part:
-        """What was found for these days, of which the last few are kept."""
+        key = today, upcoming
         if key not in self._dates:
-            if len(self._dates) >= 8:  # each day has its own
+            if len(self._dates) >= KEPT_DAYS:
                 self._dates.clear()
-            self._dates[key] = find()
-        found: _Part = self._dates[key]
-        return found
+            self._dates[key] = dates_asked(self.recognized, today, upcoming=upcoming)
+        return self._dates[key]
 
 
 def analysis(text: str) -> Analysis:

@@ -3,8 +3,8 @@ a query, and those around them.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import takewhile
 
 from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.language.sentences import sentence_ends, split
@@ -13,10 +13,8 @@ from memory_mcp.language.tokens import is_single_kanji, normalise
 LINE_OVERHEAD_TOKENS = 3
 PREVIEW_CHARACTERS = 80
 
-_WIDE = re.compile("[\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]")
-
-_WIDE_RUN = re.compile(f"{_WIDE.pattern}+")
-_TOKEN = re.compile(rf"{_WIDE.pattern}|[^{_WIDE.pattern[1:-1]}]{{1,4}}")
+_WIDE = "\u1100-\u11ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff"
+_WIDE_RUN, _TOKEN = re.compile(f"[{_WIDE}]+"), re.compile(rf"[{_WIDE}]|[^{_WIDE}]{{1,4}}")
 
 
 def estimate_tokens(text: str) -> int:
@@ -39,14 +37,8 @@ def cut_to_tokens(text: str, budget: int) -> str:
     """The longest prefix of `text` that costs at most `budget` tokens, with an ellipsis if it was cut."""
     if estimate_tokens(text) <= budget:
         return text
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if estimate_tokens(text[:middle]) <= budget - 1:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low].rstrip() + "…"
+    fitting = bisect_right(range(1, len(text) + 1), budget - 1, key=lambda length: estimate_tokens(text[:length]))
+    return text[:fitting].rstrip() + "…"
 
 
 def preview(text: str, characters: int = PREVIEW_CHARACTERS) -> str:
@@ -93,16 +85,6 @@ def excerpt(text: str, around: Span, budget: int, words: Sequence[str] = ()) -> 
         return ("…" if start else "") + cut_to_tokens(text[start:], max(budget - 1, 1))
     start, end = _widened(text, start, end, left)
     return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
-
-
-def what_differs(text: str, other: str, budget: int) -> str:
-    """One line of at most `budget` tokens of `text`, from where it begins to differ from `other`; the beginning of a word that differs
-    counts."""
-    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
-    while start > 0 and text[start - 1].isascii() and text[start - 1].isalnum():
-        start -= 1
-    start = start if text[start:].strip() else 0
-    return ("…" if start else "") + cut_to_tokens(" ".join(text[start:].split()), budget - (start > 0))
 
 
 def _widened(text: str, start: int, end: int, budget: int) -> Span:

@@ -1,14 +1,13 @@
 """Finds known names in a text by an Aho-Corasick automaton, also in Japanese, which has no word boundaries."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from memory_mcp.characters import EVERY_KANJI
-from memory_mcp.language.names import NAME_LIMIT, fold
+from memory_mcp.language.names import KANJI, NAME_LIMIT, fold, is_apart
+from memory_mcp.lexicon import words
 
 _Known = tuple[str, list[int]]
 
@@ -16,26 +15,15 @@ _Known = tuple[str, list[int]]
 # 100,000 names, or a text in which a hundred names begin at each character, keeps no other call waiting.
 NAMES_AT_ONCE, CHARACTERS_AT_ONCE = 10_000, 2_000
 
-_HIRAGANA = re.compile("[\u3041-\u309f]")
-_KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]")
-_KANJI = re.compile(f"[{EVERY_KANJI}]")
-# The hiragana that may be next to a name in hiragana: particles.
-_BEFORE_HIRAGANA = "はがのをにでともへやかねよ"
-_AFTER_HIRAGANA = "はがのをにでともへやかねよっだじさちくた"
-# Names that also end a sentence or follow any noun: いいのかな, 東京から.
-_NAMES_LIKE_ENDINGS = frozenset("かな かも かね よね".split())
-_NAMES_LIKE_PARTICLES = frozenset("から まで だけ など より ほど さえ なの".split())
-_HONORIFIC_AFTER = re.compile("さん|さま|様|くん|君|ちゃん|たん|先生|先輩")
-_PAUSES = "。！？!?\n「『（( \u3000・"
-# かなと会った, and not 大丈夫かなと思った.
-_LIKE_A_PERSON = re.compile(
-    "[はがをにへもの]|から|と(?![、。]|思|おも|考|感じ|言|答|い[いうっわ]|心配|不安|期待|予想|悩|迷|疑|首|空|目|気に)"
+# Names that also end a sentence or follow any noun: いいのかな, 東京から; and what shows that they are names: かなと会った, and not 大丈夫かなと思った;
+# 妹はさえです, 親友のよりが結婚した.
+_LIKE_ENDINGS, _LIKE_PARTICLES = frozenset(words("ja", "names_like_endings")), frozenset(words("ja", "names_like_particles"))
+_HONORIFIC_AFTER, _PAUSES = words("ja", "honorifics"), "。！？!?\n「『（( \u3000・"
+_LIKE_A_PERSON, _IS_STATED, _DOES_SOMETHING = (
+    re.compile(words("ja", table)[0]) for table in ("like_a_person", "is_stated", "does_something")
 )
 # 静かな, 豊かな; 誰かな, 何かな.
 _WORDS_IN_KANA = "静確豊僅愚遥微厳密細柔暖和清鮮滑朗賑誰何"
-# 妹はさえです, 親友のよりが結婚した.
-_IS_STATED = re.compile("です|だ(?:よ|ね|。|$)|という|って")
-_DOES_SOMETHING = re.compile("[がにと](?![かもは])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +59,13 @@ class Gazetteer:
         self._parts = [(part, AhoCorasick([name for name, _ in part], matchkind=MatchKind.Standard)) for part in parts]
 
     def find(self, folded: str, offsets: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
-        """Start, end and entities of each known name in a text that `folded_with_offsets` gives. Matches may overlap."""
+        """Start, end and entities of each known name in a text that `composed_with_places` gives. Matches may overlap."""
         for known, automaton in self._parts:
             for pattern, start, end in _matches(automaton, folded):
                 name, entities = known[pattern]
-                if _begins(folded[start - 1 : start], name) and _ends(folded[end : end + 1], name) and _is_a_name(folded, start, end, name):
+                before, after = folded[start - 1 : start], folded[end : end + 1]
+                is_whole = is_apart(before, name, is_before=True) and is_apart(after, name, is_before=False)
+                if is_whole and _is_a_name(folded, start, end, name):
                     yield offsets[start], offsets[end], entities
 
 
@@ -91,8 +81,8 @@ class Spellings:
 
 
 def is_searchable(name: str) -> bool:
-    """Whether a name is long enough to be recognized in a text (one kanji is) and not too long, and no nickname without its honorific."""
-    return _KANJI.match(name) is not None if len(name) == 1 else len(name) <= NAME_LIMIT and not name.endswith(("っ", "ッ"))
+    """True if a name is long enough to be recognized in a text (one kanji is) and not too long, and no nickname without its honorific."""
+    return KANJI.match(name) is not None if len(name) == 1 else len(name) <= NAME_LIMIT and not name.endswith(("っ", "ッ"))
 
 
 def _matches(automaton: AhoCorasick, text: str) -> Iterator[tuple[int, int, int]]:
@@ -105,37 +95,12 @@ def _matches(automaton: AhoCorasick, text: str) -> Iterator[tuple[int, int, int]
                 yield pattern, offset + start, offset + end
 
 
-def _begins(before: str, name: str) -> bool:
-    return not before or _is_apart(before, name, name[0], _BEFORE_HIRAGANA)
-
-
-def _ends(after: str, name: str) -> bool:
-    return not after or _is_apart(after, name, name[-1], _AFTER_HIRAGANA)
-
-
 def _is_a_name(text: str, start: int, end: int, name: str) -> bool:
-    """Whether a name that is also an everyday word is a name there."""
-    if name not in _NAMES_LIKE_ENDINGS and name not in _NAMES_LIKE_PARTICLES:
-        return True
+    """True if a name that is also an everyday word is a name there."""
     before = text[start - 1 : start]
-    if not before or before in _PAUSES or _HONORIFIC_AFTER.match(text, end):
+    is_like_particle = name in _LIKE_PARTICLES
+    if not (is_like_particle or name in _LIKE_ENDINGS) or not before or before in _PAUSES or text.startswith(_HONORIFIC_AFTER, end):
         return True
-    if name in _NAMES_LIKE_PARTICLES:
+    if is_like_particle:
         return bool((before in "はが" and _IS_STATED.match(text, end)) or (before == "の" and _DOES_SOMETHING.match(text, end)))
     return before in "はが" or (before not in _WORDS_IN_KANA and _LIKE_A_PERSON.match(text, end) is not None)
-
-
-def _is_apart(neighbor: str, name: str, edge: str, particles: str) -> bool:
-    """Whether the edge of a name and its neighbor are not one word. A name of one kanji has no kanji as neighbor: 森 is not in 森林."""
-    if _KATAKANA.match(edge):
-        return _KATAKANA.match(neighbor) is None
-    if _HIRAGANA.match(edge):
-        return _HIRAGANA.match(neighbor) is None or neighbor in particles
-    if _KANJI.match(edge):
-        return len(name) > 1 or _KANJI.match(neighbor) is None
-    return not (neighbor.isalnum() and _is_spaced(neighbor))
-
-
-def _is_spaced(character: str) -> bool:
-    """Whether it belongs to a script that puts spaces between words."""
-    return unicodedata.east_asian_width(character) not in ("W", "F")

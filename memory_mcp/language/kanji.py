@@ -5,6 +5,7 @@ combinations of kanji. Which of these are words only a text can tell: the caller
 """
 
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache, cached_property
@@ -14,13 +15,12 @@ from itertools import chain, islice, product
 DIRECTORY, VARIANTS, READINGS = resources.files("memory_mcp.language") / "dictionaries", "variants.tsv", "readings.tsv"
 
 
-def _usual() -> dict[str, str]:
-    file = DIRECTORY / VARIANTS
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else ()
-    return {other: usual for usual, others in (line.split("\t") for line in lines) for other in others}
+def _lines(name: str) -> list[str]:
+    file = DIRECTORY / name
+    return file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
 
 
-_USUAL = _usual()
+_USUAL = {other: usual for usual, others in (line.split("\t") for line in _lines(VARIANTS)) for other in others}
 _OTHER_FORM = re.compile(f"[{''.join(_USUAL)}]" if _USUAL else "(?!)")
 
 
@@ -48,41 +48,34 @@ def readings_of(word: str) -> list[str]:
     table = _table()
     if not table or len(word) > LONGEST_WORD:
         return []
-    of_kanji = ("".join(read) for read in product(*(table.usual.get(kanji, ()) for kanji in word)))
-    return list(dict.fromkeys(islice(chain(table.of_word.get(word, ()), of_kanji, table.rare.get(word, ())), READINGS_LIMIT)))
+    usual, rare, irregular = table.readings
+    of_kanji = ("".join(read) for read in product(*(usual.get(kanji, ()) for kanji in word)))
+    return list(dict.fromkeys(islice(chain(irregular.get(word, ()), of_kanji, rare.get(word, ())), READINGS_LIMIT)))
 
 
 class _Table:
     """The file: reading → the kanji that usually have it and those that rarely do, and reading → words that are read so as a whole."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, lines: Iterable[str]) -> None:
         self.irregular: dict[str, Sequence[str]] = {}
         self._kanji: dict[str, tuple[Set[str], Set[str]]] = {}
-        once: dict[str, str] = {}
-        for line in text.splitlines():
+        for line in lines:
             kana, usual, rare, *words = line.split("\t")
-            self._kanji[kana] = (
-                frozenset(once.setdefault(one, one) for one in usual),
-                frozenset(once.setdefault(one, one) for one in rare),
-            )
+            self._kanji[kana] = frozenset(map(sys.intern, usual)), frozenset(map(sys.intern, rare))
             if words:
                 self.irregular[kana] = words
         self._longest = max(map(len, self._kanji))
 
     @cached_property
-    def usual(self) -> dict[str, list[str]]:
-        """Kanji → its usual readings."""
-        return _inverted((kana, kanji) for kana, (usual, _) in self._kanji.items() for kanji in usual)
-
-    @cached_property
-    def rare(self) -> dict[str, list[str]]:
-        """Kanji → the readings that it has as a word or as a part of few."""
-        return _inverted((kana, kanji) for kana, (_, rare) in self._kanji.items() for kanji in rare)
-
-    @cached_property
-    def of_word(self) -> dict[str, list[str]]:
-        """Word of irregular reading → its readings."""
-        return _inverted((kana, word) for kana, irregular in self.irregular.items() for word in irregular)
+    def readings(self) -> tuple[dict[str, list[str]], dict[str, list[str]], dict[str, list[str]]]:
+        """Kanji → its usual readings, and those that it has as a word or as a part of few; word of irregular reading → its readings."""
+        inverted: tuple[dict[str, list[str]], ...] = (defaultdict(list), defaultdict(list), defaultdict(list))
+        for kana, kanji in self._kanji.items():
+            for readings, written in zip(inverted, (*kanji, self.irregular.get(kana, ())), strict=True):
+                for one in written:
+                    readings[one].append(kana)
+        usual, rare, irregular = map(dict, inverted)
+        return usual, rare, irregular
 
     def rest(self, kana: str, followers: Mapping[str, str], word: str, rare_limit: int) -> Iterator[str]:
         """What begins with `word`, and is read further as `kana`."""
@@ -96,14 +89,7 @@ class _Table:
                         yield from self.rest(kana[length:], followers, word + one, rare_limit - is_rare)
 
 
-def _inverted(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    inverted: dict[str, list[str]] = defaultdict(list)
-    for kana, written in pairs:
-        inverted[written].append(kana)
-    return dict(inverted)
-
-
 @cache
 def _table() -> _Table | None:
-    file = DIRECTORY / READINGS
-    return _Table(file.read_text(encoding="utf-8")) if file.is_file() else None
+    lines = _lines(READINGS)
+    return _Table(lines) if lines else None

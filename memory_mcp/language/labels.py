@@ -1,4 +1,4 @@
-"""Checks of the short texts, lists and JSON objects that a caller sends with a content."""
+"""Checks of what a caller sends: texts that can be stored, short texts, lists, JSON objects, names of nothing."""
 
 import json
 import re
@@ -6,11 +6,36 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.unstorable import storable
 
 LABEL_LIMIT = 500
 LIST_LIMIT = 100
 METADATA_LIMIT = 10_000
+# Characters that are no text.
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+# How languages print a value that isn't there.
+_NOTHING = ("null", "none", "undefined")
+
+
+def storable(text: str, name: str) -> str:
+    """Returns `text` unchanged.
+
+    Raises:
+        InvalidInput: it contains a character that can't be stored; the message names the field `name` and the offset.
+    """
+    match = UNSTORABLE.search(text)
+    if match is None:
+        return text
+    character = "a NUL character" if match.group() == "\x00" else f"half of a surrogate pair (U+{ord(match.group()):04X})"
+    raise InvalidInput(
+        f"{name} holds {character} at character {match.start() + 1}",
+        "it can't be stored or searched as text",
+        "Remove it and send the call again",
+    )
+
+
+def is_nothing(value: object) -> bool:
+    """True for the name of nothing: null, None, undefined, in any case and with blanks around it."""
+    return isinstance(value, str) and len(value) <= 80 and value.strip().casefold() in _NOTHING
 
 
 def labels(values: Sequence[str], name: str) -> tuple[str, ...]:
@@ -21,7 +46,7 @@ def labels(values: Sequence[str], name: str) -> tuple[str, ...]:
 
 def split_labels(text: str) -> list[str]:
     """The labels in a text, with commas between them."""
-    return [part.strip() for part in re.split("[,、，]", text) if part.strip()]
+    return [part.strip() for part in text.replace("、", ",").replace("，", ",").split(",") if part.strip()]
 
 
 def few(values: Sequence[str], name: str) -> Sequence[str]:

@@ -5,10 +5,11 @@ latest memories of `get_context`, summaries, merge proposals. In doubt, a text i
 """
 
 import re
-from collections.abc import Callable, Set
+from collections.abc import Set
+from itertools import takewhile
 from typing import Literal
 
-from memory_mcp.language.tokens import normalise
+from memory_mcp.language.tokens import is_unspaced, normalise
 from memory_mcp.lexicon import words
 
 LowValue = Literal["greeting", "nod", "error_dump", "too_short", "no_words", "repetition"]
@@ -18,21 +19,18 @@ LEAST_LETTERS, LEAST_UNSPACED_LETTERS = 4, 2
 PHRASES_LIMIT = 120
 REPETITION_LETTERS = 12
 
-_NOT_WORDS, _LENGTHENED = re.compile(r"[\W_]+"), re.compile("[~〜ー]+")
-_UNSPACED = re.compile("[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_NOT_LETTERS, _LENGTHENED = re.compile(r"[\W_]+"), str.maketrans("~〜", "ーー")
 
 
-def _squeezed(text: str) -> str:
-    """Only letters and digits, with case, width and lengthened vowels unified."""
-    return _of_letters(normalise(text))
-
-
-def _of_letters(normal: str) -> str:
-    return _NOT_WORDS.sub("", _LENGTHENED.sub("ー", normal))
+def _squeezed(normal: str) -> str:
+    """Only the letters and digits of a normalized text, with lengthened vowels unified."""
+    letters = _NOT_LETTERS.sub("", normal.translate(_LENGTHENED))
+    return re.sub("ー+", "ー", letters) if "ーー" in letters else letters
 
 
 _GREETINGS, _NODS = (
-    frozenset(_squeezed(phrase) for language in ("ja", "en") for phrase in words(language, table)) for table in ("greetings", "nods")
+    frozenset(_squeezed(normalise(phrase)) for language in ("ja", "en") for phrase in words(language, table))
+    for table in ("greetings", "nods")
 )
 _EITHER = _GREETINGS | _NODS
 _LONGEST = max(map(len, _EITHER))
@@ -42,94 +40,56 @@ _ENDINGS, _ENDINGS_LIMIT = frozenset("ーっねよですまwh笑"), 3
 # The addressee of a greeting: 「おはよう、ニィロウさん」, "Hello, Nilou!".
 _ADDRESSEE = re.compile(r"(?<![、,，\s])[、,，\s]++[^、,，。\s\d]{1,12}?(?:さん|ちゃん|くん|君|様)?\s*+[!！。.〜~ー♪]*+\s*+$")
 
-_TRACE_LINES = re.compile(
-    r"""^[^\S\n]*+(?:
-        Traceback\ \(most\ recent\ call\ last\)
-      | File\ ".*",\ line\ \d+
-      | at\ [\w.$<>\ /\[\]-]+\(.*\)
-      | at\ .+:\d+:\d+
-      | Caused\ by:
-      | \.\.\.\ \d+\ more
-      | goroutine\ \d+
-      | thread\ '.*'\ panicked\ at
-      | Segmentation\ fault
-      | (?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Warning)\b(?::|\ in\ |$)
-      | (?:Uncaught|Unhandled)\b.*(?:Error|Exception|rejection)
-      | npm\ ERR!
-      | (?:fatal|error|panic|warning)(?:\[\w+\])?:\s
-      | (?:\[?\d{4}-\d\d-\d\d[T\ ][\d:.,]+Z?\]?\s+)?\[?(?:ERROR|FATAL|WARN(?:ING)?|CRITICAL)\]?[:\s\[]
-      | (?:HTTP(?:/\d\.\d)?|status(?:\ code)?:?|エラー|エラーコード[:：]?)\s*[45]\d\d\b
-      | Error:\s | Exception\ in\ thread
-      | (?:エラー|例外)(?:が発生しました|[:：])
-    )""",
-    re.VERBOSE | re.MULTILINE,
-)
+_TRACE_LINES = re.compile(rf"^[^\S\n]*+(?:{'|'.join(words('en', 'trace_lines'))})", re.MULTILINE)
 
 
 def low_value(text: str, normal: str | None = None) -> LowValue | None:
     """The reason why a text is of low value; None if it may be worth showing. `normal`: the normalized text, if the caller has it."""
-    squeezed = _of_letters(normalise(text) if normal is None else normal)
+    squeezed = _squeezed(normalise(text) if normal is None else normal)
     if not any(letter.isalnum() for letter in squeezed):
         return "no_words"
-    may_be_phrases = squeezed.startswith(_BY_FIRST_LETTER.get(squeezed[0], ()))
-    rules: tuple[tuple[LowValue, Callable[[], bool]], ...] = (
-        ("error_dump", lambda: _is_dump(text)),
-        ("greeting", lambda: may_be_phrases and _is_all(_GREETINGS, text, squeezed)),
-        ("nod", lambda: may_be_phrases and _is_all(_NODS, text, squeezed)),
-        ("greeting", lambda: may_be_phrases and _is_all(_EITHER, text, squeezed)),
-        ("repetition", lambda: _is_repetition(squeezed)),
-        ("too_short", lambda: _is_short(squeezed)),
-    )
-    return next((name for name, holds in rules if holds()), None)
-
-
-def _is_all(phrases: Set[str], text: str, squeezed: str) -> bool:
-    if len(text) > PHRASES_LIMIT:
-        return False
-    if _consists_of(phrases, squeezed):
-        return True
-    without_name = _ADDRESSEE.sub("", text.strip())
-    return phrases is not _NODS and without_name != text.strip() and _consists_of(_GREETINGS, _squeezed(without_name))
+    if _is_dump(text):
+        return "error_dump"
+    if squeezed.startswith(_BY_FIRST_LETTER.get(squeezed[0], ())) and len(text) <= PHRASES_LIMIT:
+        addressed = _ADDRESSEE.sub("", text.strip())
+        if _consists_of(_NODS, squeezed) and not _consists_of(_GREETINGS, squeezed):
+            return "nod"
+        if _consists_of(_EITHER, squeezed) or (addressed != text.strip() and _consists_of(_GREETINGS, _squeezed(normalise(addressed)))):
+            return "greeting"
+    return "repetition" if _is_repetition(squeezed) else "too_short" if _is_short(squeezed) else None
 
 
 def _consists_of(phrases: Set[str], squeezed: str) -> bool:
-    """Whether a text consists only of phrases and their endings. A regular expression would backtrack exponentially: both え and ええ
+    """True if a text consists only of phrases and their endings. A regular expression would backtrack exponentially: both え and ええ
     are phrases, so that sixty え can be divided in about 10¹² ways."""
     reached = {0}
     for start in range(len(squeezed)):
-        if start not in reached:
-            continue
-        for end in range(start + 1, min(start + _LONGEST, len(squeezed)) + 1):
-            if squeezed[start:end] in phrases:
-                reached.add(end)
-                for further in range(end, min(end + _ENDINGS_LIMIT, len(squeezed))):
-                    if squeezed[further] not in _ENDINGS:
-                        break
-                    reached.add(further + 1)
-    return len(squeezed) > 0 and len(squeezed) in reached
+        ends = range(start + 1, min(start + _LONGEST, len(squeezed)) + 1) if start in reached else ()
+        for end in (end for end in ends if squeezed[start:end] in phrases):
+            following = takewhile(_ENDINGS.__contains__, squeezed[end : end + _ENDINGS_LIMIT])
+            reached.update(range(end, end + 1 + sum(1 for _ in following)))
+    return bool(squeezed) and len(squeezed) in reached
 
 
 def _is_dump(text: str) -> bool:
-    """Whether the text begins with a line of a stack trace, and half of its lines or more are trace or indented lines."""
+    """True if the text begins with a line of a stack trace, and half of its lines or more are trace or indented lines."""
     if not _TRACE_LINES.match(text.lstrip()):
         return False
     lines = [line for line in text.splitlines() if line.strip()]
-    traces = sum(bool(_TRACE_LINES.match(line)) for line in lines)
-    indented = sum(line[:1].isspace() for line in lines)
-    return 2 * traces + indented >= len(lines) and bool(_TRACE_LINES.match(lines[0]))
+    traces = sum(_TRACE_LINES.match(line) is not None for line in lines)
+    return 2 * traces + sum(line[:1].isspace() for line in lines) >= len(lines)
 
 
 def _is_repetition(squeezed: str) -> bool:
-    """Whether a few characters are repeated: ｗｗｗｗ, あああああ, test test test."""
-    if len(set(squeezed[:REPETITION_LETTERS])) > 6:
-        return False  # nearly every text
-    return (len(squeezed) > LEAST_LETTERS and len(set(squeezed)) <= 2) or (
-        len(squeezed) >= REPETITION_LETTERS and len(set(squeezed)) <= 6 and re.fullmatch(r"(.{1,6}?)\1{3,}", squeezed) is not None
-    )
+    """True if a few characters are repeated: ｗｗｗｗ, あああああ, test test test."""
+    length = len(squeezed)
+    different = len(set(squeezed)) if len(set(squeezed[:REPETITION_LETTERS])) <= 6 else length  # nearly every text
+    periods = (period for period in range(1, 7) if length >= 4 * period and squeezed == (squeezed[:period] * length)[:length])
+    return (length > LEAST_LETTERS and different <= 2) or (length >= REPETITION_LETTERS and any(length % period == 0 for period in periods))
 
 
 def _is_short(squeezed: str) -> bool:
-    """Whether the text is too short for a fact: one character in Japanese, three in Latin script, three digits."""
+    """True if the text is too short for a fact: one character in Japanese, three in Latin script, three digits."""
     if squeezed.isdigit():
         return len(squeezed) < LEAST_LETTERS
-    return len(squeezed) < (LEAST_UNSPACED_LETTERS if _UNSPACED.search(squeezed) else LEAST_LETTERS)
+    return len(squeezed) < (LEAST_UNSPACED_LETTERS if any(map(is_unspaced, squeezed)) else LEAST_LETTERS)

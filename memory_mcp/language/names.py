@@ -1,12 +1,16 @@
-"""Names, compared without regard to width, case and honorifics, and their mentions in a text."""
+"""Names, compared without regard to width, case and honorifics; their mentions in a text; and the speakers of memories: who of them is named
+in a question, and who is an assistant or only a role in a conversation."""
 
 import re
 import unicodedata
 from bisect import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
+from memory_mcp.characters import EVERY_KANJI, HIRAGANA, KATAKANA
+from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.lexicon import words
 
 NAME_LIMIT = 100
@@ -22,22 +26,20 @@ _JAPANESE, _LATIN = ("|".join(words(language, "honorifics")) for language in ("j
 _HONORIFIC = re.compile(f"(?<=[^っッ])(?:{_JAPANESE}|-?(?:{_LATIN}))$")
 _NICKNAME = re.compile("[っッ](?:さん|さま|くん|ちゃん|たん)$")
 
+# The letters of a script, those that may be before a name which begins with one of them, and behind one that ends so: particles.
+_SCRIPTS = (
+    (re.compile(f"[{KATAKANA}]"), "", ""),
+    (re.compile(f"[{HIRAGANA}\u3097-\u309f]"), "".join(words("ja", "before_hiragana_name")), "".join(words("ja", "after_hiragana_name"))),
+)
+KANJI = re.compile(f"[{EVERY_KANJI}]")
+# The roles of what is no person, whose texts are long and repeat a person's; and assistants by name, as their exports, hooks and clients
+# write it. Names of the roles in a conversation don't name a person.
+ASSISTANT_ROLES = frozenset((*words("en", "assistant_roles"), *words("ja", "assistant_roles")))
+ASSISTANT_NAMES = frozenset(words("en", "assistant_names"))
+_ROLES = ASSISTANT_ROLES.union(*(words(language, table) for language in ("en", "ja") for table in ("roles", "pronouns")))
+LEAST_CHARACTERS = 2
+
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
-
-# A character with the marks that belong to it: half-width kana carry theirs apart.
-_MARKS = "[\uff9e\uff9f\u3099\u309a\u0300-\u036f]"
-_MARK, _CHARACTER = re.compile(_MARKS), re.compile(f"(?s:.){_MARKS}*")
-
-
-class _Folded(dict[int, str]):
-    """The folded characters that texts had so far."""
-
-    def __missing__(self, code: int) -> str:
-        folded = self[code] = unicodedata.normalize("NFKC", chr(code)).casefold()
-        return folded
-
-
-_FOLDED = _Folded()
 
 
 def fold(name: str) -> str:
@@ -51,7 +53,7 @@ def normalized_length(text: str) -> int:
 
 
 def is_invisible(name: str) -> bool:
-    """Whether a name has only invisible characters: blanks, direction marks, control characters. Characters unknown to Python count as
+    """True if a name has only invisible characters: blanks, direction marks, control characters. Characters unknown to Python count as
     visible.
     """
     return all(unicodedata.category(character) in _INVISIBLE for character in fold(name))
@@ -64,22 +66,8 @@ def bare(name: str) -> str:
 
 
 def is_polite(name: str) -> bool:
-    """Whether the name has an honorific: 田中さん, and あっくん, which is no name without it."""
+    """True if the name has an honorific: 田中さん, and あっくん, which is no name without it."""
     return _HONORIFIC.search(fold(name)) is not None or _NICKNAME.search(fold(name)) is not None
-
-
-def folded_with_offsets(text: str) -> tuple[str, Sequence[int]]:
-    """The text folded character by character, and for each folded character its offset in the text (and one for the end)."""
-    if not _MARK.search(text) and len(folded := text.translate(_FOLDED)) == len(text):
-        return folded, range(len(text) + 1)  # nearly every text: a tenth of the time
-    parts: list[str] = []
-    offsets: list[int] = []
-    for match in _CHARACTER.finditer(text):
-        folded = unicodedata.normalize("NFKC", match[0]).casefold()
-        parts.append(folded)
-        offsets += [match.start()] * len(folded)
-    offsets.append(len(text))
-    return "".join(parts), offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +102,42 @@ def without_overlaps(mentions: Iterable[Mention]) -> list[Mention]:
         if all(mention.end <= other.start or mention.start >= other.end for other in neighbors):
             kept.insert(index, mention)
     return kept
+
+
+def is_apart(neighbor: str, name: str, *, is_before: bool) -> bool:
+    """True if a name and the character before or behind it, if any, are not one word. A name of one kanji has no kanji beside it: 森 is not
+    in 森林."""
+    edge = name[0] if is_before else name[-1]
+    for script, before, after in _SCRIPTS:
+        if script.match(edge):
+            return not script.match(neighbor) or neighbor in (before if is_before else after)
+    if KANJI.match(edge):
+        return len(name) > 1 or not KANJI.match(neighbor)
+    return not neighbor.isalnum() or unicodedata.east_asian_width(neighbor) in ("W", "F")  # a script without spaces
+
+
+def named_speakers(question: str, sources: Iterable[str | None]) -> frozenset[str]:
+    """The sources that the question names, in any width or case, with or without an honorific such as さん."""
+    plain = with_usual_kanji(fold(question))
+    return frozenset(source for source in set(sources) if source and _is_named(source, plain))
+
+
+def _is_named(source: str, question: str) -> bool:
+    name = with_usual_kanji(fold(source))
+    name = without if len(without := bare(name)) >= LEAST_CHARACTERS else name
+    if len(name) < LEAST_CHARACTERS or name in _ROLES:
+        return False
+    pieces = question.split(name)  # its neighbors are the ends of the pieces
+    return any(
+        is_apart(before[-1:], name, is_before=True) and is_apart(after[:1], name, is_before=False) for before, after in pairwise(pieces)
+    )
+
+
+def is_assistant(source: str | None) -> bool:
+    """True if a source is the assistant, the system or a tool, or an assistant's name."""
+    return source is not None and fold(source) in ASSISTANT_ROLES | ASSISTANT_NAMES
+
+
+def is_role(source: str) -> bool:
+    """True if a source is only a role in a conversation, such as `user`."""
+    return fold(source) in _ROLES

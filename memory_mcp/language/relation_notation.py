@@ -1,18 +1,38 @@
-"""The notation of stated relations: 「田中 > works_on > プロジェクトA」, with an optional type after a bar: 田中|Person."""
+"""The notation of stated relations: 「田中 > works_on > プロジェクトA」, with an optional type after a bar: 田中|Person, 田中|人物."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.entity_types import type_of_word
+from memory_mcp.language.labels import storable
 from memory_mcp.language.names import NAME_LIMIT, is_invisible
-from memory_mcp.language.unstorable import storable
+from memory_mcp.lexicon import mapping
 
 RELATION_TYPE_LIMIT = 50
 _ARROW = re.compile("->|>|→|＞")
 _FORM = 'Write it as "A > works_on > B"'
 _ONE_EACH = 'Send a list with one relation in each entry: ["A > works_on > B", "B > knows > C"]'
+
+_TYPES = "Person Location Event Concept Object Organization TimeUnit Task Document Technology".split()
+# As `type_of_word` takes them: display names, of which there are none here, by type.
+STANDARD_TYPES: Mapping[str, str] = dict.fromkeys(_TYPES, "")
+_TYPE_OF_WORD = {
+    word: type_ for type_ in _TYPES for language in ("ja", "en") for word in mapping(language, "entity_types")[type_.casefold()].split()
+}
+
+
+def type_of_word(word: str, types: Collection[str]) -> str | None:
+    """The type with this name, or for which this is another word; None where there is none.
+
+    `types`: display names by type, or type names alone. The list of names may be incomplete, so other words are recognized with a mapping
+    only.
+    """
+    wanted = word.strip().casefold()
+    shown = types.items() if isinstance(types, Mapping) else ()
+    by_name = {str(name).casefold(): known for known, name in shown} | {known.casefold(): known for known in types}
+    other = _TYPE_OF_WORD.get(wanted)
+    return by_name.get(wanted) or (other if shown and other in types else None)
 
 
 def parse_relation(text: str, types: Collection[str]) -> StatedRelation:
@@ -22,31 +42,23 @@ def parse_relation(text: str, types: Collection[str]) -> StatedRelation:
         InvalidInput: it is not three names with `>` between them; one is empty, too long or can't be stored; both ends are the same and of
             one type.
     """
+
+    def refused(how: str, why: str, what_to_do: str) -> InvalidInput:
+        return InvalidInput(f"the relation {text[:80]!r} {how}", why, what_to_do)
+
     parts = [part.strip().removeprefix("[[").removesuffix("]]").strip() for part in _ARROW.split(storable(text, "the relation").strip())]
     if len(parts) > 3 and any(sign in text for sign in ",;、；\n"):
-        raise InvalidInput(f"the relation {text[:80]!r} can't be read", "it seems to hold several", _ONE_EACH)
+        raise refused("can't be read", "it seems to hold several", _ONE_EACH)
     if len(parts) != 3 or any(map(is_invisible, parts)):
-        raise InvalidInput(f"the relation {text[:80]!r} can't be read", "it is not three names with > between them", _FORM)
+        raise refused("can't be read", "it is not three names with > between them", _FORM)
     (source, source_type), (target, target_type) = _typed(parts[0], types), _typed(parts[2], types)
-    relation = re.sub(r"\s+", "_", parts[1])
-    if (
-        is_invisible(source)
-        or is_invisible(target)
-        or len(source) > NAME_LIMIT
-        or len(target) > NAME_LIMIT
-        or len(relation) > RELATION_TYPE_LIMIT
-    ):
-        raise InvalidInput(
-            f"the relation {text[:80]!r} can't be kept",
-            f"names have 1 to {NAME_LIMIT} characters, a relation's type at most {RELATION_TYPE_LIMIT}",
-            "Shorten it, and put the rest into content",
-        )
+    relation = "_".join(parts[1].split())
+    if any(is_invisible(end) or len(end) > NAME_LIMIT for end in (source, target)) or len(relation) > RELATION_TYPE_LIMIT:
+        limits = f"names have 1 to {NAME_LIMIT} characters, a relation's type at most {RELATION_TYPE_LIMIT}"
+        raise refused("can't be kept", limits, "Shorten it, and put the rest into content")
     if source == target and (source_type is None or target_type is None or source_type == target_type):
-        raise InvalidInput(
-            f"the relation {text[:80]!r} has the same name at both ends",
-            "",
-            "Name two different ones, or say of what type each is: A|Person > born_in > A|Location",
-        )
+        apart = "Name two different ones, or say of what type each is: A|Person > born_in > A|Location"
+        raise refused("has the same name at both ends", "", apart)
     return StatedRelation(source, relation, target, source_type, target_type)
 
 
@@ -69,11 +81,6 @@ def format_relation(relation: StatedRelation) -> str | None:
         return text if parse_relation(text, types) == relation else None
     except InvalidInput:
         return None
-
-
-def validity(valid_from: str | None, valid_to: str | None) -> str:
-    """The suffix for the days on which a relation holds: ` (2010-04-01..2015-03-31)`; empty where none is stated."""
-    return f" ({valid_from or ''}..{valid_to or ''})" if valid_from or valid_to else ""
 
 
 def _typed(name: str, types: Collection[str]) -> tuple[str, str | None]:

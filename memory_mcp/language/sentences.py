@@ -2,30 +2,24 @@
 that splits text into sentences uses these patterns.
 
 A short memory is never split. Chunks are measured in characters when a memory is written, and in the model's own tokens once a model is
-available.
+available (`index/splitting.py`).
 """
 
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from memory_mcp.domain import Chunk
+from memory_mcp.lexicon import words
 
 # The characters of a chunk, and of the end of the previous one that it repeats.
 CHUNK_CHARACTERS, OVERLAP_CHARACTERS = 2000, 200
 
-# After a full stop that may end a sentence: not that of a title or of an abbreviation, of "No. 5", or of "etc." within a sentence.
-_STOP = (
-    "(?<=[.])"
-    + "".join(rf"(?<!(?<![A-Za-z]){word}[.])" for word in "Mr Mrs Ms Dr Prof St vs cf e[.]g i[.]e".split())
-    + r"(?!(?<=(?<![A-Za-z])No[.])\s+[0-9])(?!(?<=(?<![A-Za-z])etc[.])\s+[a-z])"
-)
-# A sentence or line with the quotes, brackets and spaces that follow it.
-_END = re.compile(rf"[。．！？!?]+[」』）)\"']*\s*|\n+|{_STOP}\s+")
-# English full stops are split separately, and only before a capital or quote, so that 3.30 and p.m. stay whole.
-_SENTENCE = re.compile(r"[^。．！？!?\n]*[。．！？!?]+[」』）)\"']*|[^。．！？!?\n]+")
-_ENGLISH_END = re.compile(rf"{_STOP}\s+(?=[A-Z\"'(])")
+# A full stop ends no sentence before a small letter, in "No. 5", and of a title or an abbreviation.
+_ABBREVIATED = "".join(rf"(?<!(?<![A-Za-z]){re.escape(word)}[.])" for word in words("en", "abbreviations"))
+# The end of a sentence or line, with the quotes, brackets and spaces that follow it.
+_END = re.compile(rf"[。．！？!?]+[」』）)\"']*\s*|\n+|(?<=[.]){_ABBREVIATED}\s++(?![a-z]|(?<=(?<![A-Za-z])No[.]\s)[0-9])")
 # Characters of a micro-summary.
 LEAST, MOST = 50, 80
 # Only this much of a long text is read for a line of 80 characters.
@@ -41,22 +35,9 @@ def sentence_ends(text: str) -> list[int]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text without surrounding spaces. English ones end where a capital or a quote follows the full stop."""
-    pieces = [piece.strip() for match in _SENTENCE.finditer(text) for piece in _ENGLISH_END.split(match.group())]
-    return [piece for piece in pieces if piece]
-
-
-def split_at_ends(text: str) -> list[str]:
-    """The parts of a text between the ends of sentences and lines; every full stop before a space is an end, except of a title or an
-    abbreviation."""
+    """The sentences and lines of a text, without surrounding spaces."""
     ends = [0, *sentence_ends(text), len(text)]
-    return [text[start:end] for start, end in pairwise(ends) if start < end]
-
-
-def last_sentence_end(text: str) -> int | None:
-    """The offset of the last end of a sentence or line; None if there is none."""
-    ends = sentence_ends(f"{text} ")
-    return len(text[: ends[-1]].rstrip()) if ends else None
+    return [sentence for start, end in pairwise(ends) if (sentence := text[start:end].strip())]
 
 
 def split(content: str, limit: int = CHUNK_CHARACTERS, overlap: int = OVERLAP_CHARACTERS) -> list[Chunk]:
@@ -67,23 +48,10 @@ def split(content: str, limit: int = CHUNK_CHARACTERS, overlap: int = OVERLAP_CH
     """
     if len(content) <= limit:
         return [Chunk(0, len(content))]
-    return [Chunk(start, end) for start, end in _cut(len(content), sentence_ends(content), limit, overlap)]
+    return [Chunk(start, end) for start, end in cut_at_ends(len(content), sentence_ends(content), limit, overlap)]
 
 
-def split_by_tokens(content: str, spans: Sequence[tuple[int, int]], limit: int, overlap: int) -> list[Chunk]:
-    """As `split`, but measured in tokens, given their sorted (start, end) in the content. The chunks cover every character."""
-    if len(spans) <= limit:
-        return [Chunk(0, len(content))]
-    # Several tokens may share a character, and spaces belong to none: characters between two tokens go to the earlier chunk.
-    begins = list(accumulate((start for start, _ in spans), max))
-    token_ends = list(accumulate((end for _, end in spans), max))
-    ends = [bisect_right(token_ends, end) for end in sentence_ends(content)]
-    offsets = [0, *begins[1:], len(content)]
-    cuts = [(offsets[start], offsets[end]) for start, end in _cut(len(spans), ends, limit, overlap)]
-    return [Chunk(start, end) for start, end in cuts if start < end]
-
-
-def _cut(length: int, ends: Sequence[int], limit: int, overlap: int) -> list[tuple[int, int]]:
+def cut_at_ends(length: int, ends: Sequence[int], limit: int, overlap: int) -> list[tuple[int, int]]:
     """Divides `length` units into spans of at most `limit`, at one of the sorted `ends` if there is one in the second half of a span."""
     pieces: list[tuple[int, int]] = []
     start = 0
@@ -106,7 +74,7 @@ def micro_summary(content: str) -> str:
     whole = _line(content[:_READ_CHARACTERS])
     if len(whole) <= MOST:
         return whole
-    sentences = [line for line in map(_line, split_at_ends(content[:_READ_CHARACTERS])) if line]
+    sentences = list(map(_line, sentences_of(content[:_READ_CHARACTERS])))
     first = next((index for index, line in enumerate(sentences) if len(line) >= _FILLER_CHARACTERS), 0)
     summary = ""
     for sentence in sentences[first:]:

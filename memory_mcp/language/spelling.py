@@ -83,10 +83,9 @@ def _words(text: str) -> Iterator[Spelling]:
 
 
 def _may_be_one(words: Sequence[str]) -> bool:
-    has_number = any(character.isdecimal() for word in words for character in word)
-    is_short = len(words) == 2 and min(map(len, words)) <= SHORT_WORD
-    is_word = sum(map(len, words)) <= LONGEST_WORD and not "".join(words).isdecimal() and not any(map(is_function_word, words))
-    return is_word and (has_number or is_short)
+    joined, is_short = "".join(words), len(words) == 2 and min(map(len, words)) <= SHORT_WORD
+    is_word = len(joined) <= LONGEST_WORD and not joined.isdecimal() and not any(map(is_function_word, words))
+    return is_word and (is_short or any(map(str.isdecimal, joined)))
 
 
 def _pairs(kana: str) -> str:

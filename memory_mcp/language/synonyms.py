@@ -27,13 +27,10 @@ _MARKS = 1 << 20
 FILES = ("jmdict.tsv", "sudachi.tsv", "polite.tsv")
 # Stands before a word that is found by the others of its group, but mostly means something else.
 _ONLY_FOUND = "-"
-_RUN = re.compile(f"[{HIRAGANA}{KATAKANA}{HAN}]+")
+_RUN, _KANJI, _KATAKANA = (re.compile(f"[{script}]+") for script in (HIRAGANA + KATAKANA + HAN, HAN, KATAKANA))
 # A word such as おかし is none in おかしい. What may follow one in hiragana.
 _POLITE_PREFIXES, _AFTER_POLITE = tuple(words("ja", "polite_prefixes")), "".join(words("ja", "particles")) + "だでさっじな"
 _HIRAGANA = re.compile(f"[{HIRAGANA}]+")
-# Would also be found as a part of other words: カー for 車 in カード. For an English word, such as bread, it may be the only one.
-_SHORT_KATAKANA = re.compile(f"[{KATAKANA}]{{2}}")
-_KANJI, _KATAKANA_RUN = re.compile(f"[{HAN}]"), re.compile(f"[{KATAKANA}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +49,7 @@ def synonyms(query: str) -> list[Synonyms]:
 
 
 def is_word(text: str) -> bool:
-    """Whether the dictionaries have a word, a Japanese one as it is written, an English one in any of its forms: it is hardly a name
-    then.
-    """
+    """True if the dictionaries have a word, a Japanese one as written, an English one in any of its forms: it is hardly a name then."""
     dictionary = _dictionary()
     return dictionary is not None and (normalise(text) if is_japanese(text) else phrase_as_written(text)) in dictionary
 
@@ -84,7 +79,8 @@ class _Dictionary:
         groups = [self._text[start : self._text.index("\n", start)].split("\t") for start in self._starts[first:last]]
         in_turn = (other.removeprefix(_ONLY_FOUND) for others in zip_longest(*groups) for other in others if other)
         others = (other for other in dict.fromkeys(in_turn) if other != word)
-        return [other for other in others if not (is_japanese(word) and _SHORT_KATAKANA.fullmatch(other))]
+        # Two katakana would also be found as a part of other words: カー for 車 in カード. For an English word they may be the only one.
+        return [other for other in others if not (is_japanese(word) and len(other) == 2 and _KATAKANA.fullmatch(other))]
 
 
 def _words_in(text: str) -> Iterator[tuple[int, int]]:
@@ -115,12 +111,14 @@ def _found(dictionary: _Dictionary, query: str) -> Iterator[Synonyms]:
 def _of_word(word: str) -> Synonyms:
     """The synonyms of a word of the dictionary."""
     dictionary, own = _dictionary(), phrase_of(word)
-    others = dict.fromkeys(map(phrase_of, dictionary.others(word)) if dictionary else ())
-    if is_single_kanji(own):  # for a verb such as 飼う another's kanji, 保 of 保つ, would also be found in 保険
-        others = dict.fromkeys(phrase for phrase in others if not is_single_kanji(phrase))
-    return Synonyms(
-        own, tuple(islice((phrase for phrase in others if phrase and phrase != own), SYNONYMS_LIMIT)), max(len(own.split()) - 1, 1)
-    )
+    others: dict[str, None] = {}
+    for phrase in map(phrase_of, dictionary.others(word) if dictionary else ()):
+        # For a verb such as 飼う another's kanji, 保 of 保つ, would also be found in 保険.
+        if phrase and phrase != own and not (is_single_kanji(own) and is_single_kanji(phrase)):
+            others[phrase] = None
+        if len(others) == SYNONYMS_LIMIT:
+            break
+    return Synonyms(own, tuple(others), max(len(own.split()) - 1, 1))
 
 
 def phrase_of(word: str) -> str:
@@ -155,20 +153,16 @@ def _japanese(dictionary: _Dictionary, text: str) -> Iterator[str]:
             end = next((end for end in longest_first if text[start:end] in dictionary and _is_word(text, start, end)), None)
             if end:
                 yield text[start:end]
-            elif within := _KATAKANA_RUN.match(text, start):  # a part of another word
+            elif within := _KATAKANA.match(text, start):  # a part of another word
                 end = within.end()
             start = end or start + 1
 
 
 def _is_word(text: str, start: int, end: int) -> bool:
-    """Whether a known word may be one there: a single kanji has no kanji beside it, and grammar is none."""
+    """True if a known word may be one there: a single kanji has no kanji beside it, and grammar is none."""
     if end - start == 1:
         return not (_KANJI.match(text, start - 1) if start else None) and not _KANJI.match(text, end)
-    if (
-        text[start] in _POLITE_PREFIXES
-        and _HIRAGANA.fullmatch(text, start, end)
-        and _HIRAGANA.match(text, end)
-        and text[end] not in _AFTER_POLITE
-    ):
+    is_polite = text.startswith(_POLITE_PREFIXES, start) and _HIRAGANA.fullmatch(text, start, end)
+    if is_polite and _HIRAGANA.match(text, end) and text[end] not in _AFTER_POLITE:
         return False
     return not all(map(is_grammar, tokens(text[start:end])))

@@ -9,7 +9,7 @@ trigrams and substring search on Japanese memories: docs/decisions/0002-lexical-
 import re
 import threading
 import unicodedata
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -51,8 +51,7 @@ _SIGNS = mapping("en", "signs")
 # The parts and characters of a word that is also one without its signs, the characters of a part that a query looks for, and the digits of
 # a long number.
 PARTS_LIMIT, LONGEST_WORD, LEAST_CHARACTERS, LEAST_DIGITS = 5, 40, 3, 7
-_UNSPACED = re.compile(f"[{UNSPACED}]")
-_KANJI = re.compile(f"[{HAN}]")
+_UNSPACED, _KANJI = re.compile(f"[{UNSPACED}]"), re.compile(f"[{HAN}]")
 KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,{LONGEST_KATAKANA}}}")
 _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 
@@ -104,21 +103,19 @@ def tokens(text: str) -> list[str]:
 
 
 def query_tokens(text: str) -> list[str]:
-    """The distinct tokens of a query, and phrases of them, up to `QUERY_TOKENS_LIMIT`. A query that consists only of function words keeps
-    them."""
-    runs = [(run.group(), run.lastgroup) for run in _RUN.finditer(plain(text))]
+    """The distinct tokens of a query, and phrases of them. A query that consists only of function words keeps them."""
+    runs = [(run[0], run.lastgroup) for run in _RUN.finditer(plain(text))]
     kept = [run for run in runs if run[0] not in _STOPWORDS] or runs
     found = (token for written, script in kept for token in (_pairs(written) if script == "unspaced" else _word(written).asked))
     return list(dict.fromkeys(found))[:QUERY_TOKENS_LIMIT]
 
 
 def weighed_query_tokens(text: str, known: Set[str] = frozenset()) -> list[str]:
-    """The tokens of a query; where spaces are not always written, each as often as it counts, so that a word has the weight of one word in
-    any script.
+    """The tokens of a query; where spaces are not always written, each as often as it counts, so that a word has one weight in any script.
 
-    A word in Latin letters is one token, and its weight is `WORD_WEIGHT`. One in katakana is searched as a whole, and by its first three
-    and its last characters, which compounds share with their parts; バージョン and リージョン share only the last. One of two or three characters is
-    so only if it is among `known` phrases of tokens. A long query stays as it is.
+    A word in Latin letters is one token of the weight `WORD_WEIGHT`. One in katakana is searched as a whole, and by its first three and its
+    last characters, which compounds share with their parts: of a long one the last two, as in ジム of スポーツジム. One of two or three characters
+    is so only if it is among `known` phrases of tokens. A long query stays as it is.
     """
     found = query_tokens(text)
     if len(found) > QUERY_TOKENS_LIMIT // WORD_WEIGHT or not any(map(is_unspaced, found)):
@@ -127,21 +124,13 @@ def weighed_query_tokens(text: str, known: Set[str] = frozenset()) -> list[str]:
     words = [pairs for pairs in words if len(pairs) > 2 or " ".join(pairs) in known]
     replaced = {pair for pairs in words for pair in pairs}
     weighed = [token for token in found if token not in replaced for _ in range(1 if is_unspaced(token) else WORD_WEIGHT)]
-    return weighed + [" ".join(part) for pairs in words for part in (pairs, pairs[:2], _last_part(pairs))]
-
-
-def _last_part(pairs: Sequence[str]) -> Sequence[str]:
-    """The last three characters of a word in katakana; of a long one two, as its last part may be short: ジム of スポーツジム."""
-    return pairs[-1:] if len(pairs) > LONG_WORD_PAIRS else pairs[-2:]
+    return weighed + [" ".join(part) for pairs in words for part in (pairs, pairs[:2], pairs[-1 if len(pairs) > LONG_WORD_PAIRS else -2 :])]
 
 
 def query_phrases(text: str) -> list[str]:
-    """The pairs of words that stand side by side in a query, without function words. Where no spaces are written, pairs are tokens
-    already."""
-    runs = ((run.group(), run.lastgroup) for run in _RUN.finditer(plain(text)))
-    read = chain.from_iterable(
-        _word(written).stored if script == "word" and written not in _STOPWORDS else (None,) for written, script in runs
-    )
+    """The pairs of words side by side in a query, without function words. Where no spaces are written, pairs are tokens already."""
+    words = (run["word"] for run in _RUN.finditer(plain(text)))
+    read = chain.from_iterable(_word(word).stored if word and word not in _STOPWORDS else (None,) for word in words)
     pairs = dict.fromkeys(f"{word} {after}" for word, after in pairwise(read) if word and after)
     return list(pairs)[:QUERY_PHRASES_LIMIT]
 
@@ -168,22 +157,22 @@ def fragments(text: str) -> frozenset[str]:
 
 
 def is_function_word(word: str) -> bool:
-    """Whether a word is an English one that distinguishes nothing."""
+    """True if a word is an English one that distinguishes nothing."""
     return normalise(word) in _STOPWORDS
 
 
 def is_unspaced(token: str) -> bool:
-    """Whether a token is of a script without spaces, where a word is several tokens and a token may lie across two words."""
+    """True if a token is of a script without spaces, where a word is several tokens and a token may lie across two words."""
     return _UNSPACED.match(token) is not None
 
 
 def is_single_kanji(token: str) -> bool:
-    """Whether a token is a single kanji: frequent, weak, and dispensable where its pairs are searched."""
+    """True if a token is a single kanji: frequent, weak, and dispensable where its pairs are searched."""
     return len(token) == 1 and _KANJI.match(token) is not None
 
 
 def is_grammar(token: str) -> bool:
-    """Whether a token of a Japanese question is made of particles, endings, honorifics or what asks, is a single hiragana, or lies across
+    """True if a token of a Japanese question is made of particles, endings, honorifics or what asks, is a single hiragana, or lies across
     two words (は何, 前は)."""
     return token in _GRAMMAR_TOKENS or _NO_WORD.fullmatch(token) is not None
 
@@ -202,7 +191,7 @@ def _tokens_of(text: str) -> list[str]:
     result: list[str] = []
     for unspaced, word, symbol in _RUN.findall(plain(text)):
         if word:
-            result += (_known_word(word) if len(word) <= LONGEST_WORD else _read_word(word))[0]
+            result += _word(word).stored
         else:
             result += _pairs(unspaced) if unspaced else symbol
     return result

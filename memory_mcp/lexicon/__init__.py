@@ -32,3 +32,8 @@ def counts(language: str, table: str) -> Mapping[str, int]:
 def any_of(listed: Iterable[str]) -> str:
     """A regular expression for one of these words, the longer one first; an apostrophe may be missing."""
     return "|".join(re.escape(word).replace("'", "'?") for word in sorted(listed, key=len, reverse=True))
+
+
+def grouped(language: str, table: str) -> Mapping[str, str]:
+    """A table of groups, turned around: each word, and the name of its group."""
+    return {word: group for group, written in mapping(language, table).items() for word in written.split()}

@@ -13,7 +13,7 @@ import unicodedata
 from urllib.parse import unquote
 
 from memory_mcp.errors import InvalidPersonaName
-from memory_mcp.language.unstorable import is_unfilled
+from memory_mcp.language.labels import is_nothing
 
 NAME_LIMIT = 200
 # What the store of a pool is called among the stores of personas: no persona's name begins with a blank, and no persona's directory with @.
@@ -31,6 +31,13 @@ _INVISIBLE = frozenset(["Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"])
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0]")
 # They select a glyph of a character (❤️, 葛󠄀), and keyboards insert them by themselves.
 _VARIATION_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+# Inside a placeholder is what belongs there, which begins with a letter, or nothing: [._.] and <3 are names.
+_INSIDE = r"\s*(?:[$#=@.]?[^\W\d_][^<>{}\[\]%]*)?"
+# A whole name in the syntax of a template; and what no name has, wherever it is: ${…}, #{…}, %{…}, {{word}}, <%…%>.
+_PLACEHOLDER = re.compile(
+    rf"\A(?:<+{_INSIDE}>+|\{{+{_INSIDE}\}}+|\[+{_INSIDE}\]+|%{_INSIDE}%|\{{\d+\}}|\$\(.*\)|\$[A-Za-z_]\w*(?:[.:]\w+)*)\Z"
+    r"|[$#%]\{|<%|\{\{\s*[$#=@.]?[^\W\d_][^{}]*\}\}"
+)
 # A character decomposes into at most four. Composing takes quadratic time, so longer texts aren't composed.
 _MOST_DECOMPOSED = 4
 
@@ -66,7 +73,7 @@ def addressed_name(text: str) -> str:
         InvalidPersonaName: as `canonical_name`; or it is a placeholder that was not filled in, which all who forgot to would share.
     """
     name = canonical_name(_decoded(text) if text.startswith(BASE64_MARK) else text)
-    if is_unfilled(name):
+    if _is_unfilled(name):
         raise InvalidPersonaName(
             f"the persona name is {name!r}",
             "that is a placeholder which was not filled in",
@@ -150,3 +157,8 @@ def directory_name(canonical: str) -> str:
 def fold(name: str) -> str:
     """A name without differences in width, case, and surrounding blanks, to find similar names."""
     return unicodedata.normalize("NFKC", name).casefold().strip()
+
+
+def _is_unfilled(name: str) -> bool:
+    folded = unicodedata.normalize("NFKC", name[:400]).strip()
+    return is_nothing(folded) or _PLACEHOLDER.search(folded) is not None

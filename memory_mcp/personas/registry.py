@@ -41,7 +41,7 @@ from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.inspection import refuse_unknown
 from memory_mcp.store.legacy import foreign_limits, further_rows, original_files
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.lexical.token_frequencies import TokenCounts
+from memory_mcp.store.lexical.stored_words import TokenCounts
 from memory_mcp.store.operations import Operation, OperationsLog, Rotation
 from memory_mcp.store.sqlite import cipher
 from memory_mcp.store.sqlite.database import DATABASE_NAME, Database, immediate

@@ -13,9 +13,9 @@ from memory_mcp.characters import is_japanese
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Filters, Memory
 from memory_mcp.errors import ChatFailed, MemoryNotFound
+from memory_mcp.language.analysis import analysis
+from memory_mcp.language.names import is_assistant
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.speakers import is_assistant
-from memory_mcp.language.tokens import query_tokens
 from memory_mcp.llm.chat import ChatModel
 from memory_mcp.personas.registry import Persona
 from memory_mcp.relate.news import news
@@ -24,7 +24,7 @@ from memory_mcp.store import memories, memory_dates, operations
 from memory_mcp.store.graph import background_tasks, memory_links
 from memory_mcp.store.graph.memory_links import Link
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.lexical.token_frequencies import TokenCounts
+from memory_mcp.store.lexical.stored_words import TokenCounts
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import to_text
 
@@ -51,10 +51,14 @@ def link_by_rules(connection: apsw.Connection, counts: TokenCounts, memory_ids: 
             continue
         newer, _ = memory_links.newer_and_earlier(connection, memory.id)
         near = _in_order(_near(connection, counts, memory, newer))
-        earlier = [(other, sign) for other in near if _is_before(other, memory) and (sign := sign_of_news(memory.content, other.content))]
+        earlier = [
+            (other, sign)
+            for other in near
+            if _is_before(other, memory) and (sign := sign_of_news(analysis(memory.content), analysis(other.content)))
+        ]
         _replace(connection, memory, "rule", _that_hold(connection, memory, earlier), CONFIDENCE, now)
         for other in near:
-            if _is_before(memory, other) and (sign := sign_of_news(other.content, memory.content)):
+            if _is_before(memory, other) and (sign := sign_of_news(analysis(other.content), analysis(memory.content))):
                 links = _links(other, _that_hold(connection, other, [(memory, sign)]), "rule", CONFIDENCE)
                 memory_links.add(connection, links, now)
 
@@ -116,8 +120,10 @@ def undo(persona: Persona, newer: str, earlier: str, now: datetime) -> str:
 
 def _near(connection: apsw.Connection, counts: TokenCounts, memory: Memory, also: Iterable[int]) -> list[Memory]:
     """Current memories that may say what this one changes: those that name it, or have its rarest words; the best matches first."""
-    named = [noun for told in news(memory.content) for noun in told.nouns]
-    words = bm25_index.rarest(connection, query_tokens(" ".join(named) or memory.content), WORDS_COMPARED, counts)
+    text = analysis(memory.content)
+    named = [noun for told in news(text) for noun in told.nouns]
+    sought = analysis(" ".join(named)) if named else text
+    words = bm25_index.rarest(connection, sought.query_tokens, WORDS_COMPARED, counts)
     found = bm25_index.search(connection, bm25_index.Terms(words), Filters(), NAMING if named else ALIKE, (), counts)
     by_id = memories.by_ids(connection, dict.fromkeys([*(other for other, _ in found), *also]))
     return [other for other in by_id.values() if other.id != memory.id and _may_be_linked(other) and _is_of_one(other, memory)]

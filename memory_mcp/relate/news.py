@@ -1,12 +1,15 @@
 """What a text says has changed, and the values that it has. The words are in `words.toml`."""
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from memory_mcp.characters import HAN, KATAKANA, is_japanese
-from memory_mcp.language.tokens import is_function_word, normalise, tokens
+from memory_mcp.language.analysis import Analysis, analysis
+from memory_mcp.language.tokens import is_function_word, is_grammar, is_unspaced, tokens
+from memory_mcp.lexicon import words
 from memory_mcp.patterns import bounded
 
 _TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
@@ -30,6 +33,11 @@ _PHRASE = bounded(
     r"(?:さん|ちゃん|くん)?(?P<by>には|(?:から)?に|から|まで|って|とは|との|も(?!う)|の(?!で|に)|で(?!す|し|き)|という|と(?!い|き)|[はがをへ、]|(?=[。!]|$))"
 )
 
+# A pair of kanji, a kanji with the kana behind it, the last one alone, a word in katakana.
+_PART = bounded(rf"(?=([{HAN}]{{2}}))|[{KATAKANA}]{{2,}}|(?<![{HAN}])[{HAN}](?:[{_KANA}]+|$)")
+# Words that any text has, as tokens.
+_TELLING = frozenset(token for table in ("vague", "relating", "telling") for word in words("en", table) for token in tokens(word))
+
 
 class News(NamedTuple):
     """What a sentence says has changed: the nouns that name it, the days and hours that it had, and what it has now, if that is said."""
@@ -49,9 +57,9 @@ class Chain(NamedTuple):
     end: int
 
 
-def news(text: str) -> Iterator[News]:
+def news(text: Analysis) -> Iterator[News]:
     """The changes that a text tells as done."""
-    for sentence in sentences(text):
+    for sentence in text.sentences:
         start = 0
         for event in EVENT.finditer(sentence) if not _UNSURE.search(sentence) else ():
             kind, before = str(event.lastgroup), sentence[start : event.start()]
@@ -61,10 +69,27 @@ def news(text: str) -> Iterator[News]:
             start = event.end()
 
 
-def sentences(text: str) -> list[str]:
-    """The normalized sentences of a text; a question keeps its mark."""
-    marked = normalise(text).replace(". ", "。").replace("!", "。").replace("\n", "。").replace("?", "?。")
-    return [part.strip(" .") for part in marked.split("。") if part.strip(" .")]
+def subjects(text: Analysis) -> list[str]:
+    """What a text is about: its nouns and names, without what has changed of them, days, numbers, and words that any text has. Japanese ones are parts
+    that other nouns may share: pairs of kanji, words in katakana, a kanji alone; others are tokens."""
+    found: list[str] = []
+    for sentence in text.sentences:
+        still = VALUE.sub(_gap, EVENT.sub("、", sentence))
+        nouns = [noun for chain in chains(f"{still}。") for noun in chain.nouns if noun not in WORDS["generic"] and not POLAR.match(noun)]
+        found += [match[1] or match[0] for noun in nouns for match in _PART.finditer(noun)]
+        rest = analysis(still)
+        for token in rest.query_tokens:  # a run of hiragana may be a name; one that follows a kanji is the ending of a verb
+            is_kana = all("ぁ" <= letter <= "ゖ" for letter in token)
+            is_other = not (is_unspaced(token) or token.isdecimal() or token in _TELLING)
+            if is_other or (is_kana and token not in rest.fragments):
+                found.append(token)
+    return [part for part in dict.fromkeys(found) if not is_grammar(part)]
+
+
+def _gap(value: re.Match[str]) -> str:
+    """What is left of a value: the first letter of the word behind it, where it took that for its unit."""
+    is_part = value[0][-1:].isascii() and value[0][-1:].isalpha() and value.string[value.end() : value.end() + 1].isalpha()
+    return f"、{value[0][-1:]}" if is_part else "、"
 
 
 def chains(text: str) -> list[Chain]:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from memory_mcp.characters import is_japanese
-from memory_mcp.language.tokens import is_single_kanji, jaccard, normalise, tokens
-from memory_mcp.relate.news import ENDING, EVENT, PAST, POLAR, VALUE, WORDS, News, chains, news, sentences
+from memory_mcp.language.analysis import Analysis
+from memory_mcp.language.tokens import is_single_kanji, jaccard, tokens
+from memory_mcp.relate.news import ENDING, EVENT, PAST, POLAR, VALUE, WORDS, News, chains, news
 
 Sign = Literal["plan", "fact"]
 
@@ -19,18 +20,18 @@ PLANS = ("off", "gone", "shift", "cancel", "move")
 ENDS = frozenset(("off", "gone", "over", "cancel", "end"))
 
 
-def sign_of_news(text: str, earlier: str) -> Sign | None:
+def sign_of_news(text: Analysis, earlier: Analysis) -> Sign | None:
     """What says that because of `text`, told later, what `earlier` says is no longer so: a plan that moved or is off, or anything else; None: nothing."""
-    if max(len(text), len(earlier)) > LONGEST or _is_of_another(normalise(text), normalise(earlier)):
+    if max(len(text.text), len(earlier.text)) > LONGEST or _is_of_another(text.normalized, earlier.normalized):
         return None
-    plain, before = sentences(text), sentences(earlier)
+    plain, before = text.sentences, earlier.sentences
     for told in news(text):
         if _names(told.nouns, before) and any(_concerns(told, sentence) for sentence in before):
             return "plan" if told.kind in PLANS else "fact"
     if len(plain) != 1 or len(before) != 1 or any(map(_is_over, (*plain, *before))) or any(word in plain[0] for word in WORDS["now"]):
         return None
     first, second = (ENDING.sub("", each[0]).strip() for each in (plain, before))
-    return "fact" if _differ_in_number(first, second) or _differ_in_name(first, second, text) or _denies(first, second) else None
+    return "fact" if _differ_in_number(first, second) or _differ_in_name(first, second, text.text) or _denies(first, second) else None
 
 
 def _is_of_another(plain: str, before: str) -> bool:

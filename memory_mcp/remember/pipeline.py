@@ -25,7 +25,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import RETRY_WINDOW, is_stricter, settle
 from memory_mcp.remember.revise import Revision, revise_stored
 from memory_mcp.remember.validation import redacted
-from memory_mcp.store import expiry, memories, operations, replacements, trash
+from memory_mcp.store import expiry, memories, memory_rows, operations, trash
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import CONFIRM, Operation
@@ -81,7 +81,7 @@ def _compared(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, 
     """
     try:
         with persona.database.read() as connection:
-            rivals = replacements.successors(connection, draft.supersedes) if draft.supersedes else []
+            rivals = memory_rows.successors(connection, draft.supersedes) if draft.supersedes else []
             return _similar(connection, draft.content, except_key=key), tuple(rival for rival in rivals if rival != key)
     except StoreError as error:
         logger.warning("%s of %s is stored, and could not be compared: %s", key, persona.name, error)
@@ -264,7 +264,7 @@ def _replace(connection: apsw.Connection, memory: Memory, key: str, now: datetim
     replaced = list(memories.by_keys(connection, [key]).values())
     if not replaced:
         raise unknown_predecessor(key)
-    ids = [replaced[0].id, *replacements.replaced_by(connection, replaced)]
+    ids = [replaced[0].id, *memory_rows.replaced_by(connection, replaced)]
     if memory.id in ids:
         raise InvalidInput(f"{memory.key} can't replace {key}", "it is the same memory, or that one replaces it", "Leave supersedes out")
     memories.set_predecessor(connection, memory.id, key)
@@ -284,4 +284,4 @@ def _superseded_ids(connection: apsw.Connection, draft: Draft) -> list[int]:
     if not draft.supersedes:
         return []
     direct = list(memories.by_keys(connection, [draft.supersedes]).values())
-    return [*(memory.id for memory in direct), *replacements.replaced_by(connection, direct)]
+    return [*(memory.id for memory in direct), *memory_rows.replaced_by(connection, direct)]

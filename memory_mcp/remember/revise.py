@@ -24,6 +24,9 @@ from memory_mcp.store.timestamps import to_text
 from memory_mcp.store.vectors import chunks, index_queue
 from memory_mcp.store.versions import Version
 
+# What is kept with a change beside the text, the tags and the importance.
+LABELS = ("category", "privacy_level", "expires_at", "source", "occurred_at")
+
 
 @dataclass(frozen=True, slots=True)
 class Revision:
@@ -35,6 +38,8 @@ class Revision:
     category: str | None = None
     privacy_level: PrivacyLevel | None = None
     expires_at: Expiry | None = None
+    source: str | None = None
+    occurred_at: datetime | None = None
     restore: bool = False
     reason: str | None = None
     revision: int | None = None
@@ -42,7 +47,7 @@ class Revision:
     @property
     def changes(self) -> bool:
         """Whether any field of the memory changes."""
-        fields = (self.content, self.tags, self.importance, self.category, self.privacy_level, self.expires_at, self.revision)
+        fields = (self.content, self.tags, self.importance, self.revision, *(getattr(self, name) for name in LABELS))
         return any(field is not None for field in fields)
 
 
@@ -54,6 +59,7 @@ def private(revision: Revision, rules: Privacy) -> tuple[Revision, Redaction]:
         content=redaction.optional(revision.content),
         tags=None if revision.tags is None else tuple(dict.fromkeys(redaction.texts(revision.tags))),
         category=redaction.optional(revision.category),
+        source=redaction.optional(revision.source),
         reason=redaction.optional(revision.reason),
     ), redaction
 
@@ -158,9 +164,12 @@ def _change(
         category=revision.category,
         privacy_level=revision.privacy_level,
         expires_at=revision.expires_at,
+        source=revision.source,
+        occurred_at=revision.occurred_at,
     )
     questions = read(content).matched_by if memory.kind == "experience" and memory.questions else base.questions
-    if _searched(replace(base, content=content, questions=questions)) != _searched(memory):
+    told = replace(base, source=revision.source or base.source, occurred_at=revision.occurred_at or base.occurred_at)
+    if _searched(replace(told, content=content, questions=questions)) != _searched(memory):
         memories.set_questions(connection, memory.id, questions)
         chunks.replace(connection, memory.id, split(content), questions)
         bm25_index.refresh(connection, [memory.id])
@@ -169,7 +178,7 @@ def _change(
             entity_linking.relink_entities(connection, names, {memory.id: content}, now)
     if content != memory.content or (revision.privacy_level == "secret" and memory.privacy_level != "secret"):
         summary_rows.withhold(connection, [memory], now)
-    labelled = [name for name in ("category", "privacy_level", "expires_at") if getattr(revision, name) is not None]
+    labelled = [name for name in LABELS if getattr(revision, name) is not None]
     return Operation(
         "update",
         memory.key,

@@ -12,11 +12,10 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.dates.resolve import parse_expiry, parse_moment
 from memory_mcp.domain import KINDS, NEVER, PRIVACY_LEVELS, STATE_FIELDS, Draft, Expiry, Kind, Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.labels import LIST_LIMIT, few, json_object, label, labels
+from memory_mcp.language.labels import LIST_LIMIT, few, json_object, label, labels, storable
 from memory_mcp.language.names import normalized_length
 from memory_mcp.language.privacy.redaction import FLAG_PREFIX, Redaction, relations_redacted
 from memory_mcp.language.relation_notation import parse_relation
-from memory_mcp.language.unstorable import storable
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
 from memory_mcp.store.versions import Version
 from memory_mcp.tracing import spanned

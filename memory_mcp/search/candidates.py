@@ -1,13 +1,13 @@
 """The memories that may become hits, a row each, with what their sources and the store know of them: columns that the signals of an
 answer read.
 
-Nothing is scored here. The database is read in one snapshot.
-"""
+Nothing is scored here. The database is read in one snapshot."""
 
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -15,15 +15,17 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from memory_mcp.domain import Filters, Origin, Question, TimeRange
+from memory_mcp.domain import Filters, Memory, Origin, Question, TimeRange
+from memory_mcp.errors import StoreDamaged
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
-from memory_mcp.language.tokens import tokens
+from memory_mcp.language.names import is_assistant
+from memory_mcp.language.spelling import Spelling
+from memory_mcp.language.tokens import normalise, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.meaning import NOT_NEAR, Meaning, from_meaning, similarities
-from memory_mcp.search.other_scripts import as_synonyms
 from memory_mcp.search.question import Asked
-from memory_mcp.search.roles import assistants_among
+from memory_mcp.search.words import as_synonyms, in_other_scripts
 from memory_mcp.store import feedback, memories, memory_dates, memory_usage
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.bm25_index import Terms
@@ -50,13 +52,13 @@ NO_TIMES: Mapping[int, Times] = {}
 _NO_OPINION = (0.0, "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidates:
     """A row for each memory. Columns of values have NaN where a value is not known.
 
     `lexical` is a BM25 score, comparable only within one search. `dense` is a cosine: that of the nearest of `chunks`, or, if the
     memory's own questions are more similar, between the two. `nearness` is the same without what all memories share, and with a
-    part of the previous turn. `is_foreign`: it is nearer to texts of another language than the query's. `times` are those that a
+    part of the previous turn. `is_foreign`: it is nearer to texts of another language than the query's. `asks`: how far it only asks something, from 0 to 1. `times` are those that a
     text names; `dates`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names another.
     `is_named`: the query names its speaker; `is_assistants`: an assistant said it, and counts less. `graph` is its share of the
     best association, `is_certain`: that alone makes it a hit. `retention` and `judged` are what use and judgements say of it,
@@ -71,6 +73,7 @@ class Candidates:
     nearness: Column
     chunks: Sequence[int | None]
     is_foreign: Flags
+    asks: Column
     times: Sequence[Times]
     dates: Column
     is_named: Flags
@@ -87,7 +90,7 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.keys)
 
-    @property
+    @cached_property
     def has_vectors(self) -> bool:
         return not np.isnan(self.nearness).all()
 
@@ -99,10 +102,12 @@ class Candidates:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Search:
-    """A question to one store, by its `number` in the answer, what is known of it before the store is searched, and a connection to
-    that."""
+    """A question to one store, by its `number` in the answer, a snapshot of that store, and what is known before it is searched.
+
+    What several steps need of the store is read once.
+    """
 
     number: int
     persona: Persona
@@ -111,12 +116,23 @@ class Search:
     asked: Asked
     meaning: Meaning
     _origins: dict[int, Origin] = field(default_factory=dict)
+    _in_other_scripts: dict[str, Sequence[Spelling]] = field(default_factory=dict)
+
+    @cached_property
+    def assistants(self) -> "Assistants":
+        return Assistants(self.persona)
 
     def origins(self, memory_ids: Collection[int]) -> dict[int, Origin]:
-        """Memory → its times, source and session, read once in a search."""
+        """Memory → its times, source and session."""
         if new := [memory_id for memory_id in memory_ids if memory_id not in self._origins]:
             self._origins.update(memories.origins(self.connection, new))
         return {memory_id: self._origins[memory_id] for memory_id in memory_ids if memory_id in self._origins}
+
+    def in_other_scripts(self, text: str) -> Sequence[Spelling]:
+        """The words of a text that the store has in another script, at their places in its normalized width."""
+        if text not in self._in_other_scripts:
+            self._in_other_scripts[text] = in_other_scripts(self.connection, self.persona.words.stored, unicodedata.normalize("NFKC", text))
+        return self._in_other_scripts[text]
 
     @property
     def limit(self) -> int:
@@ -178,29 +194,33 @@ def rows_of(
     by_id = search.origins(ids)
     ids, origins = list(by_id), list(by_id.values())
     near = similarities(connection, search.meaning, ids)
-    nearest = [near.get(memory_id, NOT_NEAR) for memory_id in ids]
+    nearest = [near.get(memory_id, NOT_NEAR) for memory_id in ids] if near else [NOT_NEAR] * len(ids)
+    cosines, nearness, nearest_chunks, is_foreign = zip(*nearest, strict=True) if ids else ((), (), (), ())
     named = {**memory_dates.of_memories(connection, ids), **times} if asked.time.dates else {}
+    named_times = [named.get(memory_id, ()) for memory_id in ids] if named else [()] * len(ids)
     speakers = asked.named({origin.source for origin in origins})
-    assistants = assistants_among(search.persona, origins) - speakers if asked.people_first else frozenset()
+    assistants = search.assistants.among(origins) - speakers if asked.people_first else frozenset()
     opinions = feedback.judgements(connection, ids) if asked.settings.fusion.judged_weight else {}
+    opinion_of = [opinions.get(memory_id, _NO_OPINION) for memory_id in ids] if opinions else [_NO_OPINION] * len(ids)
     return Candidates(
         keys=[(search.number, memory_id) for memory_id in ids],
         origins=origins,
         lexical=_column(ids, words),
-        dense=np.array([each.cosine for each in nearest]),
-        nearness=np.array([each.nearness for each in nearest]),
-        chunks=[each.chunk for each in nearest],
-        is_foreign=np.array([each.in_other_language for each in nearest], bool),
-        times=[named.get(memory_id, ()) for memory_id in ids],
-        dates=date_shares(asked, [(origin, named.get(memory_id, ())) for memory_id, origin in zip(ids, origins, strict=True)]),
-        is_named=np.array([origin.source in speakers for origin in origins], bool),
+        dense=np.array(cosines, np.float64),
+        nearness=np.array(nearness, np.float64),
+        chunks=nearest_chunks,
+        is_foreign=np.array(is_foreign, bool),
+        asks=np.array([origin.asks for origin in origins], np.float64),
+        times=named_times,
+        dates=date_shares(asked, list(zip(origins, named_times, strict=True))),
+        is_named=_flags(origins, lambda origin: origin.source in speakers) if speakers else np.zeros(len(ids), bool),
         # A person may have an assistant's name.
-        is_assistants=np.array([origin.source in assistants and origin.role != "user" for origin in origins], bool),
+        is_assistants=_flags(origins, lambda origin: origin.source in assistants and origin.role != "user"),
         graph=_column(ids, graph),
         is_certain=np.zeros(len(ids), bool),
         retention=_column(ids, _retention(search, ids)),
-        judged=np.array([opinions.get(memory_id, _NO_OPINION)[0] for memory_id in ids]),
-        verdicts=[opinions.get(memory_id, _NO_OPINION)[1] for memory_id in ids],
+        judged=np.array([share for share, _ in opinion_of], np.float64),
+        verdicts=[verdict for _, verdict in opinion_of],
         answers=_answers(search, by_id),
         rerank=np.full(len(ids), np.nan),
         reranked=np.zeros(len(ids)),
@@ -225,7 +245,7 @@ def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, f
     """The best lexical matches, and those of `others` that match: by id, with their BM25 score. Where an assistant said some of the
     best, as many of what people said are added."""
     asked, filters = search.asked, search.question.filters
-    sounds = as_synonyms(search.connection, search.persona.words.stored, asked.time.words) if limit else ()
+    sounds = as_synonyms(asked.time.words, search.in_other_scripts(asked.time.words)) if limit else ()
     terms = asked.terms(beside_vectors=search.meaning.index is not None, same_sound=sounds)
     matches = partial(lexical_matches, search, asked.time.words, terms)
     if not (limit and asked.people_first):
@@ -233,10 +253,9 @@ def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, f
     # People's are nearly always among twice as many, and another search costs as much as this one.
     twice = matches(filters, 2 * limit, others)
     best, rest = list(twice)[:limit], list(twice)[limit:]
-    origins = search.origins(twice if len(twice) > limit else ())
-    assistants = assistants_among(search.persona, [origins[memory_id] for memory_id in best if memory_id in origins])
-    by_people = [memory_id for memory_id in twice if assistants and origins[memory_id].source not in assistants][:limit]
-    chosen = {*best, *by_people, *others}
+    assistants = search.assistants.among(search.origins(best).values())
+    by_people = [memory_id for memory_id, origin in search.origins(twice if assistants else ()).items() if origin.source not in assistants]
+    chosen = {*best, *by_people[:limit], *others}
     words = {memory_id: bm25 for memory_id, bm25 in twice.items() if memory_id in chosen}
     if assistants and len(rest) >= limit and len(by_people) < limit:
         words |= matches(replace(filters, other_sources=tuple(assistants)), limit)
@@ -283,6 +302,10 @@ def _with_phrases(search: Search, spellings: Sequence[str]) -> list[int]:
     if not phrases:
         return []
     return [memory_id for memory_id, _ in bm25_index.search(search.connection, Terms(phrases), search.question.filters, search.limit)]
+
+
+def _flags(origins: Sequence[Origin], is_one: Callable[[Origin], bool]) -> Flags:
+    return np.array([is_one(origin) for origin in origins], bool)
 
 
 def _column(ids: Sequence[int], values: Mapping[int, float]) -> Column:
@@ -340,3 +363,34 @@ def _date_share(since: str, until: str, origin: Origin, times: Times, *, of_tell
 
 def _is_day_under_way(moment: str, start: str, end: str, origin: Origin) -> bool:
     return origin.told_at < start < moment < end and from_text(end) - from_text(start) <= _LONGEST_DAY
+
+
+class Assistants:
+    """Which lines of a persona's memories are an assistant's: by the role that is stored, or by the name of their source. A persona's own lines
+    are its own, whatever it is called."""
+
+    def __init__(self, persona: Persona) -> None:
+        self._persona = persona
+        self._known: dict[tuple[str | None, str | None], bool] = {}
+
+    def wrote(self, line: Origin | Memory) -> bool:
+        """This line is an assistant's."""
+        key = line.source, line.role
+        if key not in self._known:
+            self._known[key] = line.role == "assistant" or (line.role is None and self._has_name_of_one(line.source))
+        return self._known[key]
+
+    def among(self, origins: Iterable[Origin]) -> frozenset[str]:
+        """The sources of these lines that are assistants."""
+        return frozenset(origin.source for origin in origins if origin.source and self.wrote(origin))
+
+    def _has_name_of_one(self, source: str | None) -> bool:
+        return source is not None and is_assistant(source) and normalise(source).strip() not in self._own_names
+
+    @cached_property
+    def _own_names(self) -> frozenset[str]:
+        try:
+            about = self._persona.context.read().get("persona_info") or {}
+        except StoreDamaged:
+            about = {}
+        return frozenset(normalise(name).strip() for name in (self._persona.name, about.get("name")) if isinstance(name, str))

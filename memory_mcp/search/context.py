@@ -4,29 +4,37 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import islice
+from itertools import islice, zip_longest
+from typing import Literal, get_args
+from zoneinfo import ZoneInfo
 
 import apsw
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Filters, Hit, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
+from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.language.low_value import low_value
 from memory_mcp.language.tokens import jaccard, query_tokens, tokens
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.context_budget import ORDER, Layer, Layered, shared
-from memory_mcp.search.newer import upcoming
-from memory_mcp.search.page import statement_of
+from memory_mcp.search.candidates import Assistants
+from memory_mcp.search.page import HIT_OVERHEAD_TOKENS, LEAST_TEXT_TOKENS, WORTH_CUTTING_TOKENS, cut_to, labels_cost, statement_of
 from memory_mcp.search.pipeline import recall
-from memory_mcp.search.pooled import NO_POOLS, Pools, latest_of_pools
-from memory_mcp.search.roles import by_assistant
-from memory_mcp.search.time_asked import shifted
-from memory_mcp.store import memories
+from memory_mcp.search.question import shifted
+from memory_mcp.search.stores import NO_POOLS, Pools, latest_of_pools
+from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.graph import memory_links
 from memory_mcp.store.summary_rows import EXTRACTIVE, MADE_BY
 from memory_mcp.store.vectors.index_cache import IndexCache
 
+Layer = Literal["core", "semantic", "summary", "upcoming", "recent"]
+# The order in which they are shown.
+ORDER: tuple[Layer, ...] = get_args(Layer)
+Layered = tuple[Layer, Hit]
+
 AT_MOST = 10
+# So many plans more than are wanted are read where some no longer hold.
+SPARE_PLANS = 10
 # Extra matches from which the most diverse are chosen. Each costs the cross-encoder three pairs.
 SPARE_MATCHES = 3
 # The number of latest memories among which informative ones are looked for, more where the first few are not enough; and the number of
@@ -155,6 +163,22 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
     return chosen
 
 
+def upcoming(
+    connection: apsw.Connection, now: datetime, end: datetime, zone: ZoneInfo, limit: int, characters: int | None = None
+) -> list[Memory]:
+    """What is to come (`memories.upcoming`) without plans that no longer hold, and without what only names the days of such a plan: 「29日の花見は中止」."""
+    plans = memories.upcoming(connection, now, end, zone, limit + SPARE_PLANS, characters)
+    replaced = memory_links.newest(connection, [plan.id for plan in plans], Filters())
+    earlier = {plan.id: memory_links.newer_and_earlier(connection, plan.id)[1] for plan in plans}
+    days = memory_dates.of_memories(connection, {*earlier, *(old for olds in earlier.values() for old in olds)})
+
+    def holds(plan: Memory) -> bool:
+        of_earlier = {span for old in earlier[plan.id] for span in days.get(old, ())}
+        return plan.id not in replaced and not (of_earlier and plan.occurred_at is None and {*days.get(plan.id, ())} <= of_earlier)
+
+    return [plan for plan in plans if holds(plan)][:limit]
+
+
 def _latest(persona: Persona, connection: apsw.Connection, filters: Filters, wanted: int) -> list[Memory]:
     """The latest informative memories, as many as are `wanted` or as there are among the latest, without those that no longer hold because of another.
 
@@ -163,8 +187,7 @@ def _latest(persona: Persona, connection: apsw.Connection, filters: Filters, wan
     for pool in LATEST_POOLS:
         latest = memories.recent(connection, filters, pool)
         informative = [memory for memory in latest if not low_value(memory.content)]
-        is_assistants = by_assistant(persona, informative)
-        further = {memory.id for memory in list(filter(is_assistants, informative))[ASSISTANTS_LINES:]}
+        further = {memory.id for memory in list(filter(Assistants(persona).wrote, informative))[ASSISTANTS_LINES:]}
         shown = [memory for memory in informative if memory.id not in further]
         if len(shown) >= wanted or len(latest) < pool:
             break
@@ -208,3 +231,81 @@ def _unlike(texts: Iterable[str], same: float) -> Iterator[int]:
 
 def _whole(memory: Memory) -> Hit:
     return Hit(memory, 1.0, {}, memory.content)
+
+
+# What matters most gets at most half of the budget. One hit gets at most a quarter of the budget while others follow, and the topic three quarters;
+# where a quarter is too little to show anything, the first of the others gets what shows it shortened.
+CORE_SHARE, LARGEST_SHARE, KEPT_SHARE = 2, 4, 4
+# What a summary costs at most, besides its labels.
+SUMMARY_TOKENS = 80
+LEAST_SHOWN = HIT_OVERHEAD_TOKENS + WORTH_CUTTING_TOKENS
+
+
+def shared(layered: Sequence[Layered], max_tokens: int, words: Sequence[str]) -> tuple[Layered, ...]:
+    """As many of these hits, in order, as fit; at least one. A cut hit shows its best part, where most of `words` are.
+
+    What is left over goes to the hits that were cut, in order.
+    """
+    largest = max(max_tokens // LARGEST_SHARE, LEAST_SHOWN) if len(layered) > 1 else max_tokens
+    core, topical, latest, summaries, upcoming = (
+        _indexes(layered, layer) for layer in ("core", "semantic", "recent", "summary", "upcoming")
+    )
+    others = [index for indexes in zip_longest(latest, summaries, upcoming) for index in indexes if index is not None]
+    # Of a small budget the first of the others gets what shows its beginning, unless the topic would then have nothing.
+    least = labels_cost(layered[others[0]][1].memory) + LEAST_TEXT_TOKENS if others else 0
+    kept = min(max(max_tokens // KEPT_SHARE, least), sum(min(_cost(layered[index][1]), largest) for index in others))
+    if topical and max_tokens - kept < labels_cost(layered[topical[0]][1].memory) + LEAST_TEXT_TOKENS:
+        kept = 0
+    shown = _Shown(layered, words)
+    shown.fill(core, max_tokens // CORE_SHARE, largest)
+    shown.fill(topical, max_tokens - kept, largest)
+    shown.widen(max_tokens - kept)
+    half_of_the_rest = max((max_tokens - shown.spent) // 2, LEAST_SHOWN)
+    shown.fill(others[:1], max_tokens, min(largest, half_of_the_rest), LEAST_TEXT_TOKENS)
+    shown.fill(others, max_tokens, min(largest, half_of_the_rest))
+    shown.fill(topical, max_tokens, largest)
+    shown.widen(max_tokens)
+    return tuple((layer, _showing(hit, shown.texts[index])) for index, (layer, hit) in enumerate(layered) if index in shown.texts)
+
+
+@dataclass(slots=True)
+class _Shown:
+    """The texts shown so far, by index of the hit, and their cost."""
+
+    layered: Sequence[Layered]
+    words: Sequence[str]
+    texts: dict[int, str] = field(default_factory=dict)
+    spent: int = 0
+
+    def fill(self, indexes: Sequence[int], limit: int, largest: int, least: int = WORTH_CUTTING_TOKENS) -> None:
+        """Adds these hits in order, at most `largest` tokens of each, until not even `least` tokens of the next would fit within `limit`."""
+        for index in indexes:
+            layer, hit = self.layered[index]
+            room = min(limit - self.spent, largest) - labels_cost(hit.memory)
+            room = min(room, SUMMARY_TOKENS) if layer == "summary" else room
+            if index in self.texts:
+                continue
+            if self.texts and room < min(estimate_tokens(hit.text), least):
+                break
+            self.texts[index] = cut_to(hit, max(room, 1 if self.texts else LEAST_TEXT_TOKENS), self.words)
+            self.spent += labels_cost(hit.memory) + estimate_tokens(self.texts[index])
+
+    def widen(self, limit: int) -> None:
+        """Gives the rest up to `limit` to the hits that were cut, in order."""
+        for index in sorted(self.texts):
+            (layer, hit), before = self.layered[index], estimate_tokens(self.texts[index])
+            if self.texts[index] != hit.text and limit > self.spent and layer != "summary":
+                self.texts[index] = cut_to(hit, before + limit - self.spent, self.words)
+                self.spent += estimate_tokens(self.texts[index]) - before
+
+
+def _indexes(layered: Sequence[Layered], wanted: str) -> list[int]:
+    return [index for index, (layer, _) in enumerate(layered) if layer == wanted]
+
+
+def _cost(hit: Hit) -> int:
+    return labels_cost(hit.memory) + estimate_tokens(hit.text)
+
+
+def _showing(hit: Hit, text: str) -> Hit:
+    return replace(hit, text=text, truncated=text != hit.memory.content)

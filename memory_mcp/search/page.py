@@ -1,4 +1,4 @@
-"""Chooses the hits of an answer: those that reach the minimum score and say different things, cut to fit the token budget."""
+"""The hits of an answer: those that reach the minimum score and say different things, cut to fit the token budget, each with what is newer."""
 
 import json
 import re
@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import apsw
 import numpy as np
 
 from memory_mcp import time_limit
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Confirmation, Detail, Hit, Memory
+from memory_mcp.domain import Confirmation, Detail, Filters, Hit, Memory, Question, Recalled
 from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Models
 from memory_mcp.language.budget import WINDOW_CHARACTERS, Span, best_window, cut_to_tokens, estimate_tokens, excerpt
@@ -18,10 +19,12 @@ from memory_mcp.language.sentences import CHUNK_CHARACTERS, micro_summary
 from memory_mcp.language.tokens import normalise
 from memory_mcp.search.candidates import Column
 from memory_mcp.search.meaning import Meaning
-from memory_mcp.search.pooled import Stores, in_pool
 from memory_mcp.search.signals import Order, Scored
-from memory_mcp.store import memory_dates
-from memory_mcp.store.replacements import confirmed_memories
+from memory_mcp.search.stores import Stores, in_pool
+from memory_mcp.store import memories, memory_dates
+from memory_mcp.store.feedback import standing_against
+from memory_mcp.store.graph import memory_links
+from memory_mcp.store.memory_rows import confirmed_memories
 from memory_mcp.store.vectors import chunks
 from memory_mcp.tracing import spanned
 
@@ -67,14 +70,15 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """What was read of the best rows: the memories, what each says and what confirms it, the spans of their nearest chunks, and the
-    rows that are `gone` since they were found."""
+    """What was read of the best rows: the memories, the statement of each and what confirms it, the spans of their nearest chunks, the
+    rows that are `gone` since they were found, and by the keys of memories what is `newer`."""
 
     memories: dict[int, Memory] = field(default_factory=dict)
     statements: dict[int, Statement] = field(default_factory=dict)
     confirmations: dict[int, Confirmation] = field(default_factory=dict)
     spans: dict[int, Span] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
+    newer: dict[str, Memory] = field(default_factory=dict)
 
     def part(self, row: int, words: Sequence[str]) -> Span:
         """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
@@ -117,10 +121,10 @@ def read_best(stores: Stores, order: Order, floor: Floor, *, is_whole: bool) -> 
 
 
 def _read_from(stores: Stores, number: int, order: Order, rows: Sequence[int], best: Best) -> None:
-    candidates, now = order.scored.candidates, order.scored.asked.now
+    candidates, asked, pool = order.scored.candidates, order.scored.asked, stores.pool(number)
     by_id = {candidates.keys[row][1]: row for row in rows if candidates.keys[row][0] == number}
     with stores[number].database.read_briefly() as connection:
-        found, confirmed = confirmed_memories(connection, list(by_id), now)
+        found, confirmed = confirmed_memories(connection, list(by_id), asked.now)
         current = {memory_id: memory for memory_id, memory in found.items() if not (memory.deleted_at or memory.superseded_by)}
         said = {memory_id: statement_of(memory) for memory_id, memory in current.items()}
         if len(set(said.values())) < len(said):  # 「今日は走った」 of another day is another statement
@@ -128,9 +132,12 @@ def _read_from(stores: Stores, number: int, order: Order, rows: Sequence[int], b
             said |= {memory_id: (said[memory_id][0], tuple(named)) for memory_id, named in times.items()}
         nearest = [chunk for row in by_id.values() if (chunk := candidates.chunks[row]) is not None]
         spans = chunks.spans(connection, nearest) if nearest else {}
+        newer = _newer(connection, list(current), stores.question(number, asked.question, asked.now).filters)
     for memory_id, memory in current.items():
         row = by_id[memory_id]
-        best.memories[row], best.statements[row] = in_pool(stores.pool(number), memory), said[memory_id]
+        best.memories[row], best.statements[row] = in_pool(pool, memory), said[memory_id]
+        if memory_id in newer:
+            best.newer[best.memories[row].key] = in_pool(pool, newer[memory_id])
         best.confirmations[row] = replace(confirmed[memory_id], judged=candidates.verdicts[row] or None)
         if (chunk := candidates.chunks[row]) in spans:
             best.spans[row] = spans[chunk]
@@ -221,3 +228,49 @@ def distinct(rows: Sequence[int], statements: Mapping[int, Statement], limit: in
 def statement_of(memory: Memory) -> Statement:
     """The content of a memory but for punctuation, width and case, and its stated time: the same of another time is different."""
     return _NOT_SAID.sub("", normalise(memory.content)) or memory.content, memory.occurred_at
+
+
+def with_newer(recalled: Recalled, newer: Mapping[str, Memory], question: Question) -> Recalled:
+    """The answer with what is newer than a hit, just before that hit, within the limits of the question. The hit names it in `superseded_by`."""
+    if newer.keys().isdisjoint(hit.memory.key for hit in recalled.hits):
+        return recalled
+    among = {hit.memory.key: hit for hit in recalled.hits}
+    ordered: dict[str, Hit] = {}
+    for hit in recalled.hits:
+        later = newer.get(hit.memory.key)
+        if later and later.key not in ordered:
+            brought = among.get(later.key) or _brought(later, hit, question)
+            ordered[later.key] = replace(brought, score=max(brought.score, hit.score))
+        named = replace(hit, memory=replace(hit.memory, superseded_by=later.key)) if later else hit
+        ordered.setdefault(hit.memory.key, named)
+    hits = _within(list(ordered.values()), recalled, question)
+    shown = {hit.memory.key for hit in hits}
+    return replace(recalled, hits=hits, more=recalled.more + sum(key not in shown for key in among))
+
+
+def _newer(connection: apsw.Connection, ids: Sequence[int], filters: Filters) -> dict[int, Memory]:
+    """Memory → what says that it no longer holds, unless that was judged as outdated or misleading."""
+    newest = memory_links.newest(connection, ids, filters)
+    if not newest:
+        return {}
+    against = standing_against(connection, list(newest.values()))
+    by_id = memories.by_ids(connection, newest.values())
+    return {earlier: by_id[later] for earlier, later in newest.items() if later not in against}
+
+
+def _brought(memory: Memory, hit: Hit, question: Question) -> Hit:
+    text = text_of(memory, question.detail)
+    return Hit(memory, hit.score, {"newer": True}, text, truncated=text != memory.content, pool=hit.pool)
+
+
+def _within(hits: Sequence[Hit], recalled: Recalled, question: Question) -> tuple[Hit, ...]:
+    """As many of these hits as the question wants, and no more tokens than it allows or the answer had before."""
+    costs = {hit.memory.key: labels_cost(hit.memory) + estimate_tokens(hit.text) for hit in (*recalled.hits, *hits)}
+    left = max(question.max_tokens, sum(costs[hit.memory.key] for hit in recalled.hits))
+    kept: list[Hit] = []
+    for hit in hits[: question.top_k]:
+        left -= costs[hit.memory.key]
+        if kept and left < 0:
+            break
+        kept.append(hit)
+    return tuple(kept)

@@ -18,16 +18,14 @@ from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, entit
 from memory_mcp.language.budget import WINDOW_CHARACTERS, line_cost
 from memory_mcp.personas.names import key_in
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.candidates import Candidates, Search, from_sources, joined, near_in_graph, with_associated
+from memory_mcp.search.candidates import Assistants, Candidates, Search, from_sources, joined, near_in_graph, with_associated
 from memory_mcp.search.meaning import Meaning, meaning_of
-from memory_mcp.search.newer import with_newer
-from memory_mcp.search.page import SPARE_FOR_REPEATED, Best, Floor, distinct, floor_for, read_best, within_budget
-from memory_mcp.search.pooled import NO_POOLS, Pools, Stores, in_pool, on_one_scale, without_vectors
+from memory_mcp.search.page import SPARE_FOR_REPEATED, Best, Floor, distinct, floor_for, read_best, with_newer, within_budget
 from memory_mcp.search.question import Asked, asked_by
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
-from memory_mcp.search.roles import by_assistant
 from memory_mcp.search.signals import Order, in_order, why
-from memory_mcp.search.unmatched import unmatched, unmatched_dates
+from memory_mcp.search.stores import NO_POOLS, Pools, Stores, in_pool, on_one_scale, without_vectors
+from memory_mcp.search.words import unmatched, unmatched_dates
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import stored_vectors
@@ -65,8 +63,8 @@ def recall(
         if reranked.done:
             order = order.sorted_again(reranked.candidates)
         floor = floor_for(settings, models, lead.meaning, reranked=reranked.done)
-        page = with_newer(_page(stores, found, lead, order, best, floor, reranked), asked.question, stores, now)
-        return stores.answered(page)
+        page = _page(stores, found, lead, order, best, floor, reranked)
+        return stores.answered(with_newer(page, best.newer, asked.question))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +139,7 @@ def _missing(search: Search, candidates: Candidates) -> tuple[str, ...]:
     question, asked = search.question, search.asked
     # Where expired memories can't be moved to the trash, their words are still in the index.
     is_told = not asked.time.is_vague and not question.filters.unexpired_at
-    missing = unmatched(search.connection, search.persona.words.stored, asked.time.informative) if is_told else ()
+    missing = unmatched(search.connection, asked.time.informative, search.in_other_scripts) if is_told else ()
     is_of_dates = bool(asked.time.dates) and question.mode != "graph" and not question.filters
     if is_of_dates and not candidates.dates.any():
         return (*unmatched_dates(search.connection, asked.time.date_words), *missing)
@@ -189,6 +187,9 @@ def _reranked(order: Order, best: Best, models: Models, deadline: float | None) 
     asked = order.scored.asked
     if asked.question.mode in NOT_RERANKED:
         return Reranked(order.scored.candidates)
+    if models.reranker is None:
+        state = models.reranker_state.state
+        return Reranked(order.scored.candidates, skipped=None if state == "off" else f"reranker_{state}")
 
     def passage_of(row: int) -> str:
         return passage(best.memories[row], lambda _: best.part(row, asked.shown_words))
@@ -196,7 +197,7 @@ def _reranked(order: Order, best: Best, models: Models, deadline: float | None) 
     def part_of(row: int) -> str:
         return part(best.memories[row], asked.shown_words, best.part(row, asked.shown_words))
 
-    return rerank(order.scored, [row for row in order.pool if row not in best.gone], passage_of, part_of, models, deadline)
+    return rerank(order.scored, [row for row in order.pool if row not in best.gone], passage_of, part_of, models.reranker, deadline)
 
 
 def _page(
@@ -301,8 +302,8 @@ def _latest(stores: Stores, asked: Asked) -> Recalled:
     found = [(stores.pool(number), memory) for number, newest in stores.each(read).items() for memory in newest]
     found.sort(key=lambda entry: entry[1].told_at, reverse=True)
     if people_first:
-        is_assistants = by_assistant(stores[0], [memory for _, memory in found])
-        found.sort(key=lambda entry: is_assistants(entry[1]))
+        assistants = Assistants(stores[0])
+        found.sort(key=lambda entry: assistants.wrote(entry[1]))
     shown = [(in_pool(pool, memory), 1.0, {"recent": True}) for pool, memory in found[: asked.question.top_k]]
     hits = within_budget(shown, asked.question.detail, asked.question.max_tokens)
     named = tuple(replace(hit, pool=pool) for hit, (pool, _) in zip(hits, found, strict=False))

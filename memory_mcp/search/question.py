@@ -1,20 +1,287 @@
-"""A question, read once: what it says about time, which words are looked for, and whether it asks for what an assistant said.
+"""A question, read once: its checked arguments, what it says about time, which words are looked for, and whether it asks for what an
+assistant said.
 
 Every step of a search takes an `Asked`; none reads the text of the question again.
 """
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
+from typing import TypeVar
+from zoneinfo import ZoneInfo
 
+from memory_mcp import lexicon
+from memory_mcp.characters import HAN
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Question
+from memory_mcp.dates.recognize import Named, Recognized, calendar_dates
+from memory_mcp.dates.resolve import parse_range, times_of
+from memory_mcp.dates.spans import MONTH_NAMES, DaySpan, spellings_of_year, year_of
+from memory_mcp.dates.statements import LONGEST_SPAN
+from memory_mcp.dates.tense import EVENTS, PLANNED
+from memory_mcp.domain import DETAILS, KEYS_LIMIT, KINDS, MODE_ALIASES, MODES, Filters, Question, TimeRange
+from memory_mcp.errors import InvalidInput
 from memory_mcp.language.analysis import Analysis, analysis
+from memory_mcp.language.labels import few, storable
+from memory_mcp.language.names import normalized_length
+from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.synonyms import Synonyms
-from memory_mcp.search.time_asked import TimeAsked, time_asked
+from memory_mcp.language.tokens import normalise
+from memory_mcp.patterns import bounded
 from memory_mcp.store.lexical.bm25_index import Terms
 from memory_mcp.store.timestamps import to_text
+
+TOP_K_LIMIT = 50
+TOKENS_LIMIT = 100_000
+TOKENS_FLOOR = 50
+QUERY_LIMIT = 10_000
+
+Word = TypeVar("Word", bound=str)
+
+
+def question(
+    *,
+    settings: Settings,
+    now: datetime,
+    query: str | None = None,
+    top_k: int | None = None,
+    mode: str | None = None,
+    tags: Sequence[str] = (),
+    date_range: str | None = None,
+    min_importance: float | None = None,
+    hypothetical: str | None = None,
+    keys: Sequence[str] = (),
+    detail: str | None = None,
+    max_tokens: int | None = None,
+    category: str | None = None,
+    session_id: str | None = None,
+    kind: str | None = None,
+    source: str | None = None,
+) -> Question:
+    """A checked question. `top_k` left out means `reranker_top_n`.
+
+    Raises:
+        InvalidInput: an argument can't be used; names it.
+    """
+    private = Redaction(settings.privacy)  # what is never stored can't be found, and must not reach a model or its cache
+    asked = private.text(storable((query or "").strip(), "query"))
+    wanted = (mode or "").strip().casefold() or "auto"
+    mode = MODE_ALIASES.get(wanted, wanted)
+    wanted_kind = (kind or "").strip().casefold()
+    if not asked and mode == "auto" and any((tags, category, date_range, min_importance, session_id, wanted_kind, source)):
+        mode = "recent"  # the filters alone are the question: what happened yesterday
+    _check_asked(asked, mode, wanted_kind, hypothetical or "", keys)
+    return Question(
+        query=asked,
+        top_k=_between("top_k", settings.reranker_top_n if top_k is None else top_k, 1, TOP_K_LIMIT),
+        mode=_one_of("mode", mode, MODES),
+        filters=Filters(
+            tags=tuple(dict.fromkeys(private.text(storable(tag, "tags").strip()) for tag in few(tags, "tags") if tag.strip())),
+            date_range=parse_range(date_range, now, settings.zone) if date_range and date_range.strip() else None,
+            min_importance=_fraction("min_importance", min_importance or 0.0),
+            category=private.text(storable((category or "").strip(), "category")) or None,
+            session_id=private.text(storable((session_id or "").strip(), "session_id")) or None,
+            kind=_one_of("kind", wanted_kind, KINDS) if wanted_kind else None,
+            source=private.text(storable((source or "").strip(), "source")) or None,
+        ),
+        keys=tuple(dict.fromkeys(storable(key, "keys").strip() for key in keys)),
+        hypothetical=private.text(storable((hypothetical or "").strip(), "hypothetical")),
+        detail=_one_of("detail", (detail or "full").strip().casefold(), DETAILS),
+        max_tokens=_between("max_tokens", 1500 if max_tokens is None else max_tokens, TOKENS_FLOOR, TOKENS_LIMIT),
+    )
+
+
+def _check_asked(asked: str, mode: str, kind: str, hypothetical: str, keys: Sequence[str]) -> None:
+    """Raises InvalidInput if nothing is asked for, or more than can be looked for."""
+    if not asked and not keys and mode != "recent":
+        raise InvalidInput(
+            "query is empty",
+            "there is nothing to search for",
+            "Send a query, or keys to fetch, or a filter such as date_range, tags or session_id, or mode=recent",
+        )
+    if asked and kind == "summary":
+        raise InvalidInput(
+            "kind is 'summary'", "summaries repeat memories, and are not searched", "Leave out the query for the latest of them"
+        )
+    for name, text in (("query", asked), ("hypothetical", hypothetical)):
+        if (length := normalized_length(text)) > QUERY_LIMIT:
+            raise InvalidInput(f"{name} has {length:,} characters", f"{QUERY_LIMIT:,} are the limit", "Ask in a sentence or two")
+    if len(keys) > KEYS_LIMIT:
+        raise InvalidInput(f"keys has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Fetch them in several calls")
+
+
+def token_budget(max_tokens: int | None, default: int) -> int:
+    """A checked `max_tokens`."""
+    return _between("max_tokens", default if max_tokens is None else max_tokens, TOKENS_FLOOR, TOKENS_LIMIT)
+
+
+def _between(name: str, value: int, low: int, high: int) -> int:
+    if not low <= value <= high:
+        raise InvalidInput(f"{name} is {value}", f"it runs from {low} to {high:,}", "Send a number in that range, or leave it out")
+    return value
+
+
+def _fraction(name: str, value: float) -> float:
+    if not (math.isfinite(value) and 0 <= value <= 1):
+        raise InvalidInput(f"{name} is {value:g}", "it runs from 0 to 1", "Send a number in that range, or leave it out")
+    return value
+
+
+def _one_of(name: str, value: str, allowed: Sequence[Word]) -> Word:
+    for word in allowed:
+        if value == word:
+            return word
+    raise InvalidInput(f"{name} is {value[:80]!r}", f"it is one of {', '.join(allowed)}", "Leave it out if unsure")
+
+
+# How far a question for plans looks ahead if it names no date.
+AHEAD = timedelta(days=366)
+# What 最近 means where something else is asked for, too.
+RECENT = timedelta(days=30)
+
+_LATELY = bounded(
+    r"最近|近頃|近ごろ|この頃|このごろ|この(?:の)?ところ|ここの?ところ|\b(?:recently|lately|these days)\b|"
+    # How something is: now.
+    r"近況|変わりは?ない|何か新し[いく]|(?:調子|様子|具合|(?<=体調|容体|状況|状態|進捗))(?:は|って)?(?:どう(?!し|だった|でした|すれ)|いかが)|"
+    r"\b(?:what'?s new(?= (?:with|about|at|in|on)\b|\W*$)|any(?:thing)? new|catch me up|what'?s (?:going on|happening|up) with"
+    r"|the latest (?:with|on|about)|"
+    r"how(?:'s| is| are) (?=[^.?!]*\b(?:going(?! to)|doing|coming along)\b)|how (?:has|have) (?=[^.?!]*\bbeen\s*(?:\?|$)))"
+)
+_LAST_TIME = bounded(r"さっき|先ほど|前回|(?<!ど)この前|こないだ|先日|\b(?:so far|last time|leave off|left off)\b")
+_PLANS = bounded(
+    r"予定(?!だった|でした|では?なかった)|これから|今後(?!\d)|(?<!ど)この先(?!生|週|日|月|輩)|近いうち|スケジュール(?!だった|でした)|"
+    # The latest of 直近の会議 may be over.
+    rf"直近の?(?=予定|予約|約束|締め?切|期[限日]|納期)|(?<![{HAN}\d])(?:次回?|今度)の(?={PLANNED}|{EVENTS})|"
+    r"\b(?:upcoming|coming up|ahead|schedule|scheduled|planned|plans?)\b|\bnext\s*\??$"
+)
+# Words that say nothing about what is asked for. Particles count only behind another of them: もも is no もも.
+EMPTY_JAPANESE = lexicon.any_of(lexicon.words("ja", "asking_time"))
+_PARTICLES = rf"[{''.join(lexicon.words('ja', 'particles'))}な]|から|まで|って|には|では|とか"
+_VAGUE_JAPANESE = bounded(rf"(?:{EMPTY_JAPANESE})(?:{EMPTY_JAPANESE}|{_PARTICLES}|\s)*")
+VAGUE_ENGLISH = frozenset(lexicon.words("en", "function_words") + lexicon.words("en", "vague"))
+_WORDS = bounded(r"[a-z']+")
+
+
+# Behind a date, or in front of one: what was said on that day, and not what happened on it.
+_SAID = lexicon.any_of(lexicon.words("en", "saying"))
+_TELLS = bounded(
+    rf"[^、。\w]{{0,3}}(?:[^、。]{{0,8}}[がにはから、])?\s?(?:{lexicon.any_of(lexicon.words('ja', 'saying'))})(?:っ|て|た|い|まし|だ|れ)"
+    rf"|,?\s(?:i|you|we|he|she|they)\s(?:\w+\s)?(?:{_SAID})\b"
+)
+_TELLING = bounded(rf"\b(?:{_SAID})\b[^,.?!]{{0,30}}$")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAsked:
+    """What `query` says about time. `dates` are the spans that it names; `words` is the query without them, but for long ones.
+    `looks_ahead`: it asks for what is to come.
+
+    `informative` is the query without all that was understood as time. `is_vague`: nothing else is asked for, so that time orders the
+    answer. `is_recent`: the latest of something is asked for. `date_words`: the words of its dates. `written`: how a text writes those of
+    its days that are of no certain year or week, and `years` its years. `of_telling`: it asks for what was said on a day.
+    """
+
+    query: str
+    words: str
+    informative: str
+    dates: Sequence[TimeRange] = ()
+    looks_ahead: bool = False
+    is_vague: bool = False
+    is_recent: bool = False
+    date_words: Sequence[str] = ()
+    written: Sequence[str] = ()
+    years: Sequence[str] = ()
+    of_telling: bool = False
+
+
+def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
+    """What the query says about time. A question for plans that names no date means the time from now on."""
+    read = analysis(query)
+    recognized, named = read.recognized, read.date_expressions(now.astimezone(zone).date(), upcoming=True)
+    dates = times_of(recognized, named, now, zone)
+    if not dates:  # such as the first day of the calendar, which is before it elsewhere
+        named = ()
+    short = [each for each in named if all(end - start <= LONGEST_SPAN for start, end in each.spans)]
+    words = recognized.without(short) if short else query
+    plain = normalise(words)
+    looks_ahead = _PLANS.search(plain) is not None
+    lately = _LATELY.search(plain) is not None
+    if looks_ahead:
+        dates = _to_come(dates, now)
+    asks_for_time = dates or lately or looks_ahead or _LAST_TIME.search(plain)
+    undated = recognized.without(named) if named else words
+    rest = normalise(undated) if dates else plain
+    is_vague = bool(asks_for_time) and _is_vague(_PLANS.sub(" ", _LAST_TIME.sub(" ", _LATELY.sub(" ", rest))))
+    if lately and not dates and not is_vague:
+        recent = _LAST_TIME.sub(" ", _LATELY.sub(" ", plain))
+        return TimeAsked(query, recent, recent, [TimeRange(shifted(now, -RECENT), now)], is_recent=True)
+    return TimeAsked(
+        query,
+        words,
+        _PLANS.sub(" ", undated),
+        dates,
+        looks_ahead,
+        is_vague,
+        date_words=[recognized.plain[each.start : each.end].strip() for each in named],
+        written=[*_days_written(recognized.plain), *(_word_alone(recognized, each) for each in named if each.is_alone)] if named else (),
+        years=[spelling for each in named for span in each.spans if _is_year(span) for spelling in spellings_of_year(span[0].year)],
+        of_telling=any(_asks_telling(recognized, each) for each in named),
+    )
+
+
+def _is_year(span: DaySpan) -> bool:
+    return span == year_of(span[0].year)
+
+
+def _days_written(plain: str) -> list[str]:
+    """How a text may write the days of a question that name no year."""
+    days = [day for day in calendar_dates(plain) if day.day and day.month <= 12 and not (day.year or day.years_back)]
+    return [
+        spelling
+        for day in days
+        for spelling in (plain[day.start : day.end], f"{day.month}月{day.day}日", f"{MONTH_NAMES[day.month - 1]} {day.day}")
+    ]
+
+
+def _word_alone(recognized: Recognized, named: Named) -> str:
+    """金曜 of 金曜日, and friday of "friday night"."""
+    word = recognized.plain[named.start : named.end].strip().removeprefix("the ")
+    return f"{word.partition('曜')[0]}曜" if "曜" in word else word.partition(" ")[0]
+
+
+def _asks_telling(recognized: Recognized, named: Named) -> bool:
+    return bool(_TELLS.match(recognized.plain, named.end) or _TELLING.search(recognized.plain[: named.start]))
+
+
+def shifted(now: datetime, by: timedelta) -> datetime:
+    """This time later or earlier; at an end of the calendar the same."""
+    try:
+        return now + by
+    except OverflowError:
+        return now
+
+
+def _to_come(dates: Sequence[TimeRange], now: datetime) -> list[TimeRange]:
+    """The parts of the dates that are to come, or all of them if none is."""
+    if not dates:
+        return [TimeRange(now, shifted(now, AHEAD))]
+    return [replace(date, start=max(date.start, now)) for date in dates if date.end > now] or list(dates)
+
+
+def _is_vague(rest: str) -> bool:
+    parts = [part for part in re.split(r"[\s、。，．,.!?！？…「」『』（）()・]+", rest) if part]
+    return all(_VAGUE_JAPANESE.fullmatch(part) or re.fullmatch(_PARTICLES, part) or _is_vague_english(part) for part in _joined(parts))
+
+
+def _is_vague_english(part: str) -> bool:
+    return _WORDS.fullmatch(part) is not None and part in VAGUE_ENGLISH
+
+
+def _joined(parts: Sequence[str]) -> list[str]:
+    """Japanese parts without the particles that a removed date left at their beginning: の予定は."""
+    return [re.sub(rf"^(?:{_PARTICLES})+(?=.)", "", part) if not part.isascii() else part for part in parts]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Memory
-from memory_mcp.encoders.models import Models, Reranker
+from memory_mcp.encoders.models import Reranker
 from memory_mcp.encoders.spread import logit
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.language.budget import Span, best_window, estimate_tokens, excerpt
@@ -60,14 +60,11 @@ def rerank(
     pool: Sequence[int],
     passage_of: Callable[[int], str],
     part_of: Callable[[int], str],
-    models: Models,
+    reranker: Reranker,
     deadline: float | None,
 ) -> Reranked:
     """The candidates with the signal of the cross-encoder for the rows of the `pool`, best first, or those of them that it has time for."""
-    candidates, asked, reranker = scored.candidates, scored.asked, models.reranker
-    if reranker is None:
-        state = models.reranker_state.state
-        return Reranked(candidates, skipped=None if state == "off" else f"reranker_{state}")
+    candidates, asked = scored.candidates, scored.asked
     if not pool:
         return Reranked(candidates, done=True)
     if not reranker.covers(asked.question.query):

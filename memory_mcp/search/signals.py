@@ -3,22 +3,25 @@
     score = Σ weight · value
 
 Each row of `SIGNALS` has a name, a weight for this question, and a value for each candidate. A row sees the sum of those above it:
-some rows take a share of that away, or multiply it. What each of them gains: docs/decisions/0065-one-table-of-signals.md.
-"""
+some rows take a share of that away, or multiply it. What each of them gains: docs/decisions/0065-one-table-of-signals.md."""
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+import apsw
 import numpy as np
 
 from memory_mcp import time_limit
-from memory_mcp.config.settings import Fusion
+from memory_mcp.config.settings import Fusion, Settings
 from memory_mcp.search.candidates import Candidates, Column, Flags
 from memory_mcp.search.meaning import Meaning
 from memory_mcp.search.question import Asked
+from memory_mcp.store import properties
+from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.tracing import spanned
 
@@ -201,25 +204,18 @@ def _session_shares(scored: Scored) -> Column:
     """For each row the mean share of the best others from its session; fewer than `WITNESSES` count as if the rest had none."""
     if "sessions" in scored.values:
         return scored.values["sessions"]
-    sessions, shares = scored.candidates.session_ids, _shown_words(scored).tolist()
+    shares = _shown_words(scored).tolist()
     by_session = defaultdict(list)
-    for session, share in zip(sessions, shares, strict=True):
-        if share and session:
-            by_session[session].append(share)
-    best = {session: sorted(of_session, reverse=True)[: WITNESSES + 1] for session, of_session in by_session.items()}
-    return np.array(
-        [
-            _sum_of_others(best[session], share) / WITNESSES if session in best else 0.0
-            for session, share in zip(sessions, shares, strict=True)
-        ],
-        np.float64,
-    )
-
-
-def _sum_of_others(best: Sequence[float], own: float) -> float:
-    """The sum of the best shares of a session without its own."""
-    own_is_among = own >= best[-1]
-    return sum(best[:-1] if not own_is_among and len(best) > WITNESSES else best) - (own if own_is_among else 0.0)
+    for row, session in enumerate(scored.candidates.session_ids):
+        if session:
+            by_session[session].append(row)
+    of_others = np.zeros(len(shares))
+    for rows in by_session.values():
+        best = sorted((shares[row] for row in rows if shares[row]), reverse=True)[: WITNESSES + 1]
+        if best:
+            every, without_last = sum(best), sum(best[:WITNESSES])
+            of_others[rows] = [every - shares[row] if shares[row] >= best[-1] else without_last for row in rows]
+    return of_others / WITNESSES
 
 
 def _recency(scored: Scored) -> Column:
@@ -232,7 +228,7 @@ def _recency(scored: Scored) -> Column:
 
 def _asking(scored: Scored) -> Column:
     """What a turn that only asks something loses, at most all that it has."""
-    asks = np.array([origin.asks for origin in scored.candidates.origins], np.float64)
+    asks = scored.candidates.asks
     return np.where(asks > 0, np.minimum(asks, scored.score / ASKING_PENALTY), 0.0)
 
 
@@ -354,3 +350,38 @@ SIGNALS: tuple[Signal, ...] = (
         ("rerank", lambda scored: scored.candidates.rerank),
     ),
 )
+
+
+_PROPERTY = "fusion_weights"
+# What may be fitted.
+FITTED = ("dense_weight", "session_weight", "graph_weight", "graph_weight_dense", "rerank_weight")
+
+
+def own_weights(database: Database) -> Mapping[str, float]:
+    """The weights that the persona has instead of those of config.json; usually none. Each search asks for them."""
+    return database.kept("own weights", lambda: _read(database))
+
+
+def set_own_weights(connection: apsw.Connection, weights: Mapping[str, float]) -> None:
+    """Give the persona weights of its own; without any it has those of config.json again."""
+    if weights:
+        properties.put(connection, _PROPERTY, json.dumps(dict(weights)))
+    else:
+        properties.remove(connection, _PROPERTY)
+
+
+def with_own_weights(database: Database, settings: Settings) -> Settings:
+    """The settings with the persona's own weights."""
+    own = own_weights(database)
+    return with_weights(settings, own) if own else settings
+
+
+def with_weights(settings: Settings, weights: Mapping[str, float]) -> Settings:
+    """The settings with other weights of the fusion."""
+    return settings.model_copy(update={"fusion": settings.fusion.model_copy(update=dict(weights))})
+
+
+def _read(database: Database) -> Mapping[str, float]:
+    with database.read_statement() as connection:
+        stored = properties.value(connection, _PROPERTY)
+    return {name: value for name, value in json.loads(stored).items() if name in FITTED} if stored else {}

@@ -2,12 +2,13 @@
 
 import gc
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
 import fastmcp
 from fastmcp import FastMCP
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -20,8 +21,8 @@ from memory_mcp.personas.server_lock import YIELD_PATH
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.bounds import Bounds
 from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
-from memory_mcp.server.dashboard import routes as dashboard
 from memory_mcp.server.edge import Edge, part_of
+from memory_mcp.server.feature import features
 from memory_mcp.server.http import routes
 from memory_mcp.server.mcp import apps, instructions, resources
 from memory_mcp.server.mcp.access import Needs, ScopeCheck
@@ -63,7 +64,7 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
 
 
 def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings, bounds: Bounds) -> ASGIApp:
-    """Build the ASGI application: stateless MCP of both protocol eras at /mcp, the routes, the dashboard, host and origin protection,
+    """Build the ASGI application: stateless MCP of both protocol eras at /mcp, the routes, those of features, host and origin protection,
     the edge.
     """
     app = mcp.http_app(
@@ -76,9 +77,12 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings, bounds:
         allowed_origins=[settings.oauth.public_url] if settings.oauth.public_url else None,
     )
     app.state.runtime = runtime
-    known_paths = {"/mcp", *oauth.PATHS, *(operation.route.path for operation in routes.OPERATIONS if operation.route), *dashboard.PATHS}
+    app.router.lifespan_context = _with_features(app.router.lifespan_context)
+    further = [route for feature in features() for route in feature.routes]
+    known_paths = {"/mcp", *oauth.PATHS, *(operation.route.path for operation in routes.OPERATIONS if operation.route)}
+    known_paths |= {route.path for route in further if isinstance(route, Route)}
     app.state.authenticator = authenticator = Authenticator(runtime, known_paths)
-    app.router.routes.extend([*oauth.routes(), *dashboard.ROUTES])
+    app.router.routes.extend([*oauth.routes(), *further])
     app.router.routes.extend(Route(path, routes.nowhere, methods=METHODS) for path in ("/api", "/api/{path:path}"))
     if stop := runtime.yield_lock:
 
@@ -93,13 +97,28 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings, bounds:
     return edge
 
 
+def _with_features(lifespan: Callable[[Any], AbstractAsyncContextManager[Any]]) -> Callable[[Any], AbstractAsyncContextManager[Any]]:
+    """The lifespan of the application around those of the features."""
+
+    @asynccontextmanager
+    async def with_features(app: Starlette) -> AsyncIterator[Any]:
+        async with AsyncExitStack() as stack:
+            state = await stack.enter_async_context(lifespan(app))
+            for feature in features():
+                if feature.lifespan:
+                    await stack.enter_async_context(feature.lifespan(app))
+            yield state
+
+    return with_features
+
+
 def scope_needs(toolsets: Iterable[str] = tuple(TOOLSETS)) -> Needs:
     """Return the scopes that a token must have, for every tool of these toolsets, every resource, prompt and route.
 
     Resources and prompts need none: they hold counts, states and the pages of apps, and nothing of what memories say.
     """
     return {
-        **{operation.tool.name: operation.needs for name in toolsets for operation in TOOLSETS[name] if operation.tool},
+        **{operation.tool.name: operation.needs for name in toolsets for operation in TOOLSETS.get(name, ()) if operation.tool},
         **{f"memory://{name}": frozenset() for name in resources.RESOURCES},
         **{apps.address(name): frozenset() for name in apps_of(toolsets)},
         **{name: frozenset() for name in instructions.PROMPTS},

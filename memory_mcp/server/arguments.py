@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, PydanticUseDefault, core_schema
 
 from memory_mcp.domain import KEYS_LIMIT
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.unstorable import is_nothing
+from memory_mcp.language.labels import is_nothing
 from memory_mcp.store.files.persona_context import PEOPLE
 
 T = TypeVar("T", dict[str, Any], list[Any])

@@ -26,9 +26,9 @@ from memory_mcp.encoders.models import Models
 from memory_mcp.errors import ClockUnusable, MemoryMCPError, NotAllowed, Overloaded, PersonaUnknown, StoreError
 from memory_mcp.personas.names import NAME_LIMIT, pool_store
 from memory_mcp.personas.registry import Persona
-from memory_mcp.search.own_weights import with_own_weights
-from memory_mcp.search.pooled import NO_POOLS, Pools
 from memory_mcp.search.rerank import rerank_deadline
+from memory_mcp.search.signals import with_own_weights
+from memory_mcp.search.stores import NO_POOLS, Pools
 from memory_mcp.server.addressing import DEFAULT_PERSONA, HEADER, PATH_PERSONA, POOL_HEADER, named, pool_in, pool_rights, resolve
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.caller_presence import CALLER, Caller

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from memory_mcp.domain import TokenScope
 from memory_mcp.server.operation import Json
 
 if TYPE_CHECKING:
@@ -26,6 +27,12 @@ class RunningTurn(Protocol):
 
 class Conversing(Protocol):
     """What runs conversations."""
+
+    def model(self) -> str | None:
+        """The model of conversations that name none."""
+
+    def scope(self) -> TokenScope:
+        """The scope that a token needs to talk, beside `read` and `write`."""
 
     def vendors(self) -> list[Json]:
         """The vendors of models: `name`, `models` that are known of it, and `why` it can't be asked."""

@@ -5,6 +5,7 @@ libraries: a body that is too large, is no UTF-8 or no JSON, a wrong host or ori
 """
 
 import logging
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from urllib.parse import unquote, unquote_to_bytes
@@ -28,29 +29,32 @@ from memory_mcp.server.call import ARRIVED, TURN
 from memory_mcp.server.call_record import CallRecord
 from memory_mcp.server.caller_presence import CALLER, watched
 from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
-from memory_mcp.server.dashboard.frame import SIGN_IN, refusal_page
 from memory_mcp.server.errors import http_refusal, refusal_headers, status_of
+from memory_mcp.server.feature import Stream, features
 from memory_mcp.server.http.requests import BODY_LIMIT_BYTES
 from memory_mcp.server.mcp.bodies import INVALID_REQUEST, OVERLOADED, json_rpc_refusal, refused_body
 from memory_mcp.server.metrics import Metrics
 from memory_mcp.server.oauth.resource import ENDPOINTS
 from memory_mcp.server.public_path import with_public_path
 from memory_mcp.server.rewording import Rewording
-from memory_mcp.server.sessions import DASHBOARD, STATIC, is_dashboard
+from memory_mcp.server.sessions import DASHBOARD, SIGN_IN, STATIC, is_dashboard
 
-# Bodies of any size: lines and files to import, and the form that sends a file, which lies on the disk until it is whole.
-IMPORTS = frozenset({"/api/import", "/api/import/file"})
-FILE_FORM, FILES_OF_ONE = f"{DASHBOARD}/house/import", 2
+# Paths with bodies or answers of any size, or that last as long as a model talks. A file of a form lies on the disk until it is whole.
+STREAMS: Mapping[str, Stream] = {
+    **dict.fromkeys(("/api/import", "/api/import/file"), "import"),
+    **dict.fromkeys(("/api/export", "/api/graph/export"), "export"),
+    **{path: stream for feature in features() for path, stream in feature.streams.items()},
+}
+FILES_OF_ONE = 2
+EXPORTS_OF_ONE = 8  # of one persona, and of one token
+# Under these paths calls wait for their turn.
+WORK = ("/api/", ENDPOINTS, *(path for feature in features() for path in feature.work))
+# Paths at which another API than ours is spoken, and how long a body may be that is no import.
+WIRES = {path: refused for feature in features() for path, refused in feature.wires.items()}
+BODY_LIMITS = {path: limit for feature in features() for path, limit in feature.body_limits.items()}
 # Those who sign in, clients of OAuth, and all others without a token have shares of their own; one address has half of each.
 STRANGERS, FROM = "strangers", "from"
 PART_OF_STRANGERS, PART_OF_ADDRESS = 5, 10
-# Answers of any size.
-EXPORTS = frozenset(
-    {"/api/export", "/api/graph/export", "/api/conversation/export", f"{DASHBOARD}/house/export", f"{DASHBOARD}/chat/export"}
-)
-EXPORTS_OF_ONE = 8  # of one persona, and of one token
-# Answers that last as long as a model talks.
-CONVERSATION = f"{DASHBOARD}/chat/say"
 
 logger = logging.getLogger(__name__)
 
@@ -66,12 +70,15 @@ class Edge:
         self._door = door
         self._metrics = metrics
         self._limiter = limiter
-        self._imports = limiter.without_waiting()
-        self._files = limiter.without_waiting(FILES_OF_ONE)
         self._exports = limiter.without_waiting(EXPORTS_OF_ONE)
+        self._streams: Mapping[Stream, ConcurrencyLimiter] = {
+            "import": limiter.without_waiting(),
+            "file": limiter.without_waiting(FILES_OF_ONE),
+            "export": self._exports,
+            "conversation": limiter.without_waiting(),
+        }
         # Blocks of exports are computed one after another on each core: calls have the others' turns, and most of the interpreter's time.
         self._blocks = ConcurrencyLimiter(lambda: Calls(at_once=min(usable_cores(), WORKER_THREADS)))
-        self._conversations = limiter.without_waiting()
         self._arriving = WaitingBytes(
             bounds, Overloaded("too many long calls are arriving", "their bodies fill the memory", "Try again in a moment")
         )
@@ -91,7 +98,8 @@ class Edge:
         record = call_record.begin(self._door.address(scope))
         scope = {**scope, ARRIVED: record.began}
         try:
-            await self._let_in(scope, receive, Rewording(in_blocks(send), record, partial(self._end, record)))
+            is_ours = not scope["path"].startswith(tuple(WIRES))
+            await self._let_in(scope, receive, Rewording(in_blocks(send), record, partial(self._end, record), is_ours=is_ours))
         finally:
             self._end(record)
 
@@ -137,12 +145,8 @@ class Edge:
 
     def _streams_of(self, scope: Scope) -> ConcurrencyLimiter | None:
         """The limiter of a call whose body or answer may have any size."""
-        path, method = scope["path"], scope["method"]
-        if method != "POST":
-            return self._exports if path in EXPORTS else None
-        if path == FILE_FORM:
-            return self._files
-        return self._imports if path in IMPORTS else self._conversations if path == CONVERSATION else None
+        stream = STREAMS.get(scope["path"])
+        return self._streams[stream] if stream and (stream == "export") == (scope["method"] != "POST") else None
 
     async def _answer(self, scope: Scope, receive: InTime, send: Send) -> None:
         """Answer a call, which has its turn from when its body is there until its answer is: a slow client delays no other."""
@@ -164,7 +168,8 @@ class Edge:
     async def _stream(self, scope: Scope, receive: InTime, send: Send, limiter: ConcurrencyLimiter) -> None:
         """Answer a call that reads its body, or answers, bit by bit. It has a limiter of its own, and takes a turn for each bit."""
         caller = callers_of(scope)
-        messages = await self._arrived(scope, receive) if limiter is self._exports else ()
+        reads_on = limiter in (self._streams["import"], self._streams["file"])
+        messages = () if reads_on else await self._arrived(scope, receive)
         with limiter.admitted(*caller):
             turns = self._blocks if limiter is self._exports else self._limiter
             await self._app({**scope, TURN: partial(turns.turn, *caller)}, replayed(messages, receive), send)
@@ -178,7 +183,7 @@ class Edge:
             Overloaded: more bytes of large bodies are waiting than fit.
         """
         messages: list[Message] = []
-        limit = self._bounds.stranger_bytes if scope[ADMISSION].is_stranger else BODY_LIMIT_BYTES
+        limit = self._bounds.stranger_bytes if scope[ADMISSION].is_stranger else BODY_LIMITS.get(scope["path"], BODY_LIMIT_BYTES)
         size = counted = 0
         caller = callers_of(scope)[-1]
         try:
@@ -229,7 +234,7 @@ def part_of(caller: str) -> int:
 def _is_work(scope: Scope) -> bool:
     """Whether it is a call that waits for its turn. Health must be answered when nothing else is."""
     path: str = scope["path"]
-    return path == "/mcp" or path.startswith(("/api/", ENDPOINTS)) or (is_dashboard(path) and not path.startswith(STATIC))
+    return path == "/mcp" or path.startswith(WORK) or (is_dashboard(path) and not path.startswith(STATIC))
 
 
 async def _drain(scope: Scope, receive: InTime) -> None:
@@ -268,8 +273,11 @@ def _accepting_answers(scope: Scope) -> Scope:
 
 def _turned_away(scope: Scope, error: MemoryMCPError) -> Response:
     """The refusal of a caller who is not let in. Its body was not read: the id of the call is unknown."""
-    if is_dashboard(scope["path"]):
-        return refusal_page(scope, error)
+    page = next((feature.refusal_page for feature in features() if feature.refusal_page), None)
+    if page and is_dashboard(scope["path"]):
+        return page(scope, error)
+    if worded := next((worded for path, worded in WIRES.items() if scope["path"].startswith(path)), None):
+        return worded(error)
     if scope["path"] != "/mcp":
         return http_refusal(error, rules=Privacy())
     refused = json_rpc_refusal(status_of(error), OVERLOADED if isinstance(error, Overloaded) else INVALID_REQUEST, str(error))

@@ -10,13 +10,13 @@ from memory_mcp.graph.query.layout import Places
 from memory_mcp.graph.query.neighbors import Neighbor, Neighborhood
 from memory_mcp.graph.query.paths import Paths
 from memory_mcp.graph.query.snapshot import Snapshot
-from memory_mcp.language.relation_notation import validity
 from memory_mcp.server.views import local, omit_empty
 from memory_mcp.store.graph import relation_queue
 from memory_mcp.store.graph.entities.entity_merges import Merge
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.neighbors import HOPS_LIMIT, Step
 from memory_mcp.store.graph.overview import Relation
+from memory_mcp.store.graph.relations import validity
 
 DEFAULT_COLOR = "#adb5bd"
 MERGES_LIMIT = 100

@@ -36,7 +36,7 @@ class Metrics:
     """The metrics of one server."""
 
     def __init__(self, runtime: Runtime, limiter: ConcurrencyLimiter, refusals: RefusalLog) -> None:
-        from prometheus_client import CollectorRegistry, Histogram, ProcessCollector  # noqa: PLC0415  it may be missing
+        from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector  # noqa: PLC0415  it may be missing
 
         self._registry = CollectorRegistry()
         self._seconds = Histogram(
@@ -46,12 +46,20 @@ class Metrics:
             buckets=BUCKETS,
             registry=self._registry,
         )
+        self._tokens = Counter(
+            "memory_mcp_model_tokens", "Tokens of chat models that calls used.", ("vendor", "direction"), registry=self._registry
+        )
         ProcessCollector(registry=self._registry)
         self._registry.register(_State(runtime, limiter, refusals))
 
     def observe(self, record: CallRecord) -> None:
         """Count a call that has ended."""
         self._seconds.labels(record.operation, record.outcome).observe(record.seconds)
+
+    def spent(self, vendor: str, read: int, written: int) -> None:
+        """Count tokens that a configured vendor's model has read and written."""
+        self._tokens.labels(vendor, "input").inc(read)
+        self._tokens.labels(vendor, "output").inc(written)
 
     def written(self, accepted: str) -> tuple[bytes, str]:
         """All metrics in the format that an `Accept` header asks for, and its media type."""

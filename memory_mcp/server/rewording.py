@@ -19,12 +19,15 @@ REWORDED = {
 
 
 class Rewording:
-    """Replaces a library's plain-text refusal by ours, as JSON, adds the missing scopes for a client of OAuth, and notes the status."""
+    """Replaces a library's plain-text refusal by ours, as JSON, where `is_ours` what is answered; adds the missing scopes for a client of
+    OAuth, and notes the status.
+    """
 
-    def __init__(self, send: Send, record: CallRecord, end: Callable[[], None]) -> None:
+    def __init__(self, send: Send, record: CallRecord, end: Callable[[], None], *, is_ours: bool = True) -> None:
         self._send = send
         self._record = record
         self._end = end
+        self._is_ours = is_ours
         self._words: bytes | None = None
         self.step_up: Callable[[], str | None] = lambda: None
 
@@ -34,7 +37,7 @@ class Rewording:
                 message = {**message, "status": 403, "headers": [*message["headers"], (b"www-authenticate", wanted.encode())]}
             self._record.status = max(self._record.status, message["status"])  # a refusal of a tool is answered with 200
             kind = next((value for name, value in message["headers"] if name == b"content-type"), b"")
-            if message["status"] in REWORDED and not kind.startswith((b"application/json", b"text/html")):
+            if self._is_ours and message["status"] in REWORDED and not kind.startswith((b"application/json", b"text/html")):
                 self._words = json.dumps({"error": REWORDED[message["status"]]}).encode()
                 kept = [(name, value) for name, value in message["headers"] if name not in (b"content-type", b"content-length")]
                 length = str(len(self._words)).encode()

@@ -17,6 +17,7 @@ from starlette.types import Scope
 
 DASHBOARD = "/ui"
 STATIC = f"{DASHBOARD}/static/"
+SIGN_IN = f"{DASHBOARD}/sign-in"
 COOKIE = "memory_mcp_session"
 # Without a request for so long a session ends, and however it is used after so long.
 IDLE_SECONDS, LIFE_SECONDS = 30 * 60, 12 * 60 * 60

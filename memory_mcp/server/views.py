@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
+from itertools import takewhile
 from typing import Annotated, Any, Literal, NotRequired
 from zoneinfo import ZoneInfo
 
@@ -13,13 +14,13 @@ from memory_mcp.dates.format import Language, ago, language_of
 from memory_mcp.domain import Confirmation, Detail, Hit, Memory, Outcome, Recalled, Similar
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.packaged import package
-from memory_mcp.language.budget import what_differs
+from memory_mcp.language.budget import cut_to_tokens
+from memory_mcp.language.names import is_assistant
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.speakers import is_assistant
 from memory_mcp.personas.names import pool_of, pool_store
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.call import Call, client_language
-from memory_mcp.store.replacements import confirmations
+from memory_mcp.store.memory_rows import confirmations
 
 Count = Annotated[int, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -181,3 +182,13 @@ def privacy_view(redaction: Redaction) -> dict[str, Any]:
 def without_blanks(tree: Mapping[str, Any]) -> dict[str, Any]:
     """Return a context file's tree without the parts that are empty."""
     return omit_empty(**{name: without_blanks(value) if isinstance(value, Mapping) else value for name, value in tree.items()})
+
+
+def what_differs(text: str, other: str, budget: int) -> str:
+    """One line of at most `budget` tokens of `text`, from where it begins to differ from `other`; the beginning of a word that differs
+    counts."""
+    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
+    while start > 0 and text[start - 1].isascii() and text[start - 1].isalnum():
+        start -= 1
+    start = start if text[start:].strip() else 0
+    return ("…" if start else "") + cut_to_tokens(" ".join(text[start:].split()), budget - (start > 0))

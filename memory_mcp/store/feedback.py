@@ -14,7 +14,7 @@ import apsw
 
 from memory_mcp.domain import JUDGEMENTS, OUTCOMES, Feedback, Verdict
 from memory_mcp.language.tokens import tokens
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 from memory_mcp.store.timestamps import from_text, to_text
 
 _IN_JUDGEMENTS = ", ".join(f"'{verdict}'" for verdict in JUDGEMENTS)

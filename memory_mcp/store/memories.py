@@ -21,7 +21,7 @@ from memory_mcp.store import feedback, tombstones
 from memory_mcp.store.expiry import expiry_text
 from memory_mcp.store.memory_dates import NAMED_IN
 from memory_mcp.store.memory_rows import COLUMNS, SUCCESSOR, columns_with_beginnings, memory_of, unreadable
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
+from memory_mcp.store.sqlite.reading import bulk_rows, json_ids
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 
 # A memory has up to 200,000 characters.
@@ -123,13 +123,16 @@ def change(
     category: str | None = None,
     privacy_level: PrivacyLevel | None = None,
     expires_at: Expiry | None = None,
+    source: str | None = None,
+    occurred_at: datetime | None = None,
 ) -> int:
-    """Change a memory. None keeps the category, privacy level or expiry; an empty category removes it. Returns the new revision."""
+    """Change a memory. None keeps a category, privacy level, expiry, speaker or time; an empty category removes it. Returns the new revision."""
     revision = memory.revision + 1
-    draft = Draft(content=content, source=memory.source, session_id=memory.session_id, occurred_at=memory.occurred_at)
+    source, occurred_at = source or memory.source, occurred_at or memory.occurred_at
+    draft = Draft(content=content, source=source, session_id=memory.session_id, occurred_at=occurred_at)
     connection.execute(
         "UPDATE memories SET content = ?, tags = ?, importance = ?, updated_at = ?, revision = ?, write_digest = ?, category = ?, "
-        "privacy_level = ?, micro_summary = ?, expires_at = ? WHERE id = ?",
+        "privacy_level = ?, micro_summary = ?, expires_at = ?, source = ?, occurred_at = ? WHERE id = ?",
         (
             content,
             _json(tags),
@@ -141,6 +144,8 @@ def change(
             privacy_level or memory.privacy_level,
             micro_summary(content),
             optional_to_text(memory.expires_at) if expires_at is None else expiry_text(expires_at),
+            source,
+            optional_to_text(occurred_at),
             memory.id,
         ),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import apsw
 
 from memory_mcp.domain import TimeRange
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
+from memory_mcp.store.sqlite.reading import bulk_rows, json_ids
 from memory_mcp.store.timestamps import to_text
 
 # A memory `m` with a derived time that overlaps a range. Values: the end of the range, its start.

@@ -10,7 +10,7 @@ import apsw
 
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
+from memory_mcp.store.sqlite.reading import bulk_rows, json_ids
 from memory_mcp.store.timestamps import from_text, to_text
 
 SECONDS_PER_DAY = 86_400.0

@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import StoreDamaged, StoreError
+from memory_mcp.feature import modules
 from memory_mcp.store import operations, timestamps
 from memory_mcp.store.graph import schema as graph_schema
 from memory_mcp.store.legacy import further_rows, row_conversion, schemas, table_adoption
@@ -380,6 +381,7 @@ MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
     ("0033 times of adopted operations", _local_times_of_operations),
     ("0034 memories compared with newer ones", graph_schema.COMPARED_WITH_NEWER),
     ("0035 undated memories", _UNDATED),
+    *(migration for module in modules("migrations") for migration in module.MIGRATIONS),
 ]
 
 
@@ -404,7 +406,8 @@ def check_schema(connection: apsw.Connection, file_name: str) -> None:
     done = _done(connection)
     if not done and (unknown := schemas.refusal(connection, file_name)):
         raise unknown
-    if further := sorted(done - {name for name, _ in MIGRATIONS}):
+    # A feature's begin with its name. Where its folder is gone, its tables stay.
+    if further := sorted(name for name in done - {name for name, _ in MIGRATIONS} if name[:1].isdigit()):
         raise StoreError(
             "the memories were written by a newer version",
             f"it made the change {further[0]!r}, which this one doesn't know",

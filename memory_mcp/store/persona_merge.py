@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Draft
-from memory_mcp.store import conversations, memories, replacements, summary_rows, tombstones
+from memory_mcp.store import conversations, memories, memory_rows, summary_rows, tombstones
 from memory_mcp.store.graph import relation_queue as graph_queue
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.transfer import graph_merge
@@ -56,7 +56,7 @@ def merge_into(here: apsw.Connection, there: apsw.Connection, name: str, now: da
     _copy_feedback(here, there, ids)
     graph_queue.enqueue_unnamed(here, ids.values())
     graph_merge.merge_graph(here, there, ids, now)
-    replaced = replacements.replaced_by(here, list(memories.by_ids(here, ids.values()).values()))
+    replaced = memory_rows.replaced_by(here, list(memories.by_ids(here, ids.values()).values()))
     relations.sum_up(here, relations.pairs_of_memories(here, replaced), now)
     changed = dict.fromkeys([*ids.values(), *replaced])
     bm25_index.refresh(here, changed)

@@ -5,7 +5,7 @@ from typing import Literal
 
 import apsw
 
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
+from memory_mcp.store.sqlite.reading import bulk_rows, json_ids
 
 # Before or after.
 Side = Literal["<", ">"]

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.domain import Draft, Memory, TimeRange
-from memory_mcp.store import memories, properties, replacements
+from memory_mcp.store import memories, memory_rows, properties
 from memory_mcp.store.memories import CURRENT, TOLD_TIME
 from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
 
@@ -272,7 +272,7 @@ def _subjects(connection: apsw.Connection, at: dict[str, str], zone: ZoneInfo) -
     """The sessions and days of these memories and of those they replace; for purged memories, the subjects of their summaries."""
     current = memories.by_keys(connection, list(at))
     latest = max(at.values(), default="")
-    replaced = memories.by_ids(connection, replacements.replaced_by(connection, list(current.values()))).values()
+    replaced = memories.by_ids(connection, memory_rows.replaced_by(connection, list(current.values()))).values()
     rows = [
         (memory.session_id, to_text(memory.told_at), at.get(memory.key, latest))
         for memory in (*current.values(), *replaced)

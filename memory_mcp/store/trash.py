@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.domain import Memory
-from memory_mcp.store import memories, operations, replacements
+from memory_mcp.store import memories, memory_rows, operations
 from memory_mcp.store.graph import mentions, relations
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
@@ -30,7 +30,7 @@ def refresh(connection: apsw.Connection, changed: Sequence[Memory], now: datetim
     """Updates lexical rows, index queue and graph after memories entered or left the trash, for them, their neighbors and what they
     replace.
     """
-    ids = [*(memory.id for memory in changed), *replacements.replaced_by(connection, changed)]
+    ids = [*(memory.id for memory in changed), *memory_rows.replaced_by(connection, changed)]
     bm25_index.refresh(connection, ids)
     index_queue.enqueue(connection, ids)
     update_graph(connection, ids, now)

@@ -4,11 +4,12 @@ A fact is called by its keys, if a lorebook brought it, else by its tags, else b
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memory_mcp.transfer.formats.characters import BOOK, INFO
+from memory_mcp.transfer.formats.characters import BOOK, INFO, NUMBER
 from memory_mcp.transfer.formats.lorebooks import FORM, KEYS, NAMES, OWN, OWN_FIELDS, keys_of, names_line
 from memory_mcp.transfer.formats.obsidian_notes import links_in
 from memory_mcp.transfer.non_memory_lines import CARD, CONTEXT
@@ -21,6 +22,8 @@ _OF_WORLD_INFO = {
     "selective": "selective",
     "uid": "id",
 }
+# In the text of a card the quotation marks of a string have a backslash before them, so that this is in none.
+_WRITTEN_NUMBER = re.compile(rf'\{{\s*"{NUMBER}":\s*"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"\s*\}}')
 _TEXTS = ("creator", "character_version", "creator_notes", "system_prompt", "post_history_instructions", "mes_example")
 _LISTS = ("tags", "alternate_greetings", "group_only_greetings")
 
@@ -58,7 +61,8 @@ def card(lines: Iterable[bytes | str], persona: str) -> CharacterCard:
         BOOK: {"extensions": {}, **kept.get("book", {}), "entries": entries},
     }
     whole = {**kept.get("around", {}), "spec": "chara_card_v3", "spec_version": "3.0", "data": data}
-    return CharacterCard(json.dumps(whole, ensure_ascii=False, indent=2) + "\n", len(entries), len(facts) - len(entries))
+    text = _WRITTEN_NUMBER.sub(r"\1", json.dumps(whole, ensure_ascii=False, indent=2))
+    return CharacterCard(text + "\n", len(entries), len(facts) - len(entries))
 
 
 def _entry(row: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -10,9 +10,8 @@ import apsw
 
 from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.labels import label, labels
+from memory_mcp.language.labels import label, labels, storable
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import conversations, tombstones
 from memory_mcp.store.timestamps import to_text

@@ -16,8 +16,8 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
+from memory_mcp.language.labels import storable
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.store import memories, memory_merges, trash

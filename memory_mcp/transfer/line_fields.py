@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from memory_mcp.characters import not_utf8
 from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import ROLE, ROLES, VERDICTS, Draft, Feedback, Restored, Version
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.labels import LABEL_LIMIT, label, labels, split_labels
-from memory_mcp.language.unstorable import not_utf8, storable
+from memory_mcp.language.labels import LABEL_LIMIT, label, labels, split_labels, storable
 from memory_mcp.remember.validation import checked_content, checked_importance, checked_privacy_level, draft
 from memory_mcp.transfer.line_vectors import Generations, embedded_in
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from memory_mcp.characters import is_japanese
 from memory_mcp.language.low_value import low_value
-from memory_mcp.language.sentences import last_sentence_end, sentences_of
+from memory_mcp.language.sentences import sentence_ends, sentences_of
 from memory_mcp.language.tokens import is_single_kanji, tokens
 
 CHARACTERS_LIMIT = 400
@@ -79,8 +79,9 @@ def cut(text: str, limit: int = CHARACTERS_LIMIT) -> str:
     """The longest prefix of at most `limit` characters that ends with a sentence or line, otherwise a prefix with an ellipsis."""
     if len(text) <= limit:
         return text
-    end = last_sentence_end(text[:limit]) or 0
-    return text[:end].rstrip() if end > limit // 2 else text[: limit - 1].rstrip() + "…"
+    kept = text[:limit]
+    whole = kept[: max(sentence_ends(f"{kept} "), default=0)].rstrip()
+    return whole if len(whole) > limit // 2 else text[: limit - 1].rstrip() + "…"
 
 
 def _candidates(statements: Sequence[Statement]) -> list[_Sentence]:

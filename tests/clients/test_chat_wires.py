@@ -20,7 +20,7 @@ from node_packages import PACKAGES, Node
 from processes import SPAWNED, RunningServer, clean_environment, command, serving
 
 from memory_mcp.chat import ApprovalNeeded, Connection, Conversation, Failed, Retrying, TextPiece, ToolResult, TurnEnded, Usage
-from memory_mcp.chat import turn as turns
+from memory_mcp.features.chat import turn as turns
 
 pytestmark = [
     pytest.mark.slow,

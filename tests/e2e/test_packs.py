@@ -11,8 +11,8 @@ import pytest
 from processes import RunningServer, serving
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.features.packs.archive import Packing, packed, public_key_of, signed, verified
 from memory_mcp.store.files.signing_keys import own_key
-from memory_mcp.transfer.packs import Packing, packed, public_key_of, signed, verified
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
 from memory_mcp.store import memories
-from memory_mcp.store.lexical import bm25_index, token_frequencies
-from memory_mcp.store.lexical.token_frequencies import TokenCounts
+from memory_mcp.store.lexical import bm25_index, stored_words
+from memory_mcp.store.lexical.stored_words import TokenCounts
 
 
 @pytest.fixture
@@ -219,10 +219,10 @@ def large(monkeypatch):
     def make(leading_rows, share=0.5, sampled_part=1):
         monkeypatch.setattr(bm25_index, "MANY_ROWS", 5)
         monkeypatch.setattr(bm25_index, "LEADING_ROWS", leading_rows)
-        monkeypatch.setattr(token_frequencies, "COUNTED_ROWS", leading_rows)
-        monkeypatch.setattr(token_frequencies, "SAMPLED_PART", sampled_part)
-        monkeypatch.setattr(token_frequencies, "COMMON_SHARE", share)
-        monkeypatch.setattr(token_frequencies, "COMMON_KANJI_SHARE", share)
+        monkeypatch.setattr(stored_words, "COUNTED_ROWS", leading_rows)
+        monkeypatch.setattr(stored_words, "SAMPLED_PART", sampled_part)
+        monkeypatch.setattr(stored_words, "COMMON_SHARE", share)
+        monkeypatch.setattr(stored_words, "COMMON_KANJI_SHARE", share)
 
     return make
 
@@ -351,7 +351,7 @@ def test_what_was_counted_is_kept_until_the_store_has_grown(say, counted):
 def test_what_was_counted_is_counted_anew_after_a_while(say, counted, monkeypatch):
     for number in range(40):
         say(f"{'dragon' if number % 10 == 0 else 'entry'} {number}")
-    monkeypatch.setattr(token_frequencies, "KEPT_SECONDS", -1)
+    monkeypatch.setattr(stored_words, "KEPT_SECONDS", -1)
     assert counted("dragon") == 4
     say("a dragon again")
     assert counted("dragon") == 5

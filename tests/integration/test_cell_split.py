@@ -13,6 +13,7 @@ import pytest
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Remembered
 from memory_mcp.errors import InvalidInput, StartupError
+from memory_mcp.features.cells.split import split
 from memory_mcp.personas import cells
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import Personas
@@ -20,7 +21,6 @@ from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.store.files.signing_keys import own_key
 from memory_mcp.upkeep.backup import Backups
-from memory_mcp.upkeep.cell_split import split
 
 pytestmark = pytest.mark.slow
 

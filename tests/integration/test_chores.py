@@ -15,7 +15,7 @@ from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft, Restored
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.jobs.chore_worker import ChoreWorker
-from memory_mcp.jobs.chores import background_chores
+from memory_mcp.jobs.chores import ChoreParts, background_chores
 from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.registry import Persona, Personas
@@ -47,9 +47,8 @@ class Idle:
     def __init__(self, directory: Path, now: datetime) -> None:
         self.personas, self.now, self.usage = Watched(directory), now, Usage()
         self.settings = Settings.model_validate({"embeddings_model": None, "reranker_model": None, "upkeep": {"idle_seconds": 0}})
-        chores = background_chores(
-            self.personas, unloaded_models, IndexCache(), Caches().clear, self.usage, Chat(lambda: self.settings.llm)
-        )
+        parts = ChoreParts(self.personas, unloaded_models, IndexCache(), Caches().clear, self.usage, Chat(lambda: self.settings.llm))
+        chores = background_chores(parts)
         self.worker = ChoreWorker(self.personas, chores, lambda: self.settings, lambda: self.now)
 
     def write(self, name: str, *drafts: Draft) -> list[str]:

@@ -13,7 +13,7 @@ from panics import Panicked
 from memory_mcp.errors import MemoryNotFound, Overloaded, StoreDamaged, StoreError, StoreFull
 from memory_mcp.store.sqlite import database as database_module
 from memory_mcp.store.sqlite import network_drives
-from memory_mcp.store.sqlite import reader_pool as readers_module
+from memory_mcp.store.sqlite import reading as readers_module
 from memory_mcp.store.sqlite.database import Database, immediate
 
 

@@ -4,10 +4,9 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.graph.extract import dictionary
-from memory_mcp.graph.extract.dictionary import Dictionary, ProperNouns
+from memory_mcp.graph.extract.dictionary import ProperNouns, installed, proper_nouns
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.language.names import Mention
-from memory_mcp.language.sudachi import installed
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store.graph.entities import records
 
@@ -72,8 +71,9 @@ def test_a_changed_text_keeps_no_name_of_the_dictionary(say, named, nilou, now):
 
 def test_where_there_is_no_dictionary_it_is_said_once_and_the_rules_go_on(monkeypatch, caplog):
     monkeypatch.setattr(dictionary, "installed", lambda: None)
-    found = Dictionary()
-    assert found.get() is found.get() is None
+    proper_nouns.cache_clear()
+    assert proper_nouns() is proper_nouns() is None
+    proper_nouns.cache_clear()
     assert caplog.text.count('pip install "persona-memory-mcp[sudachi]"') == 1
 
 

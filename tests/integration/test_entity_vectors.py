@@ -15,7 +15,7 @@ from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.search.pipeline import recall
-from memory_mcp.search.validation import question
+from memory_mcp.search.question import question
 from memory_mcp.store import erasure, memories
 from memory_mcp.store.graph.entities import entity_vectors, records
 from memory_mcp.store.graph.entities.editing import EntityChange

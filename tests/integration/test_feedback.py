@@ -7,7 +7,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Feedback
-from memory_mcp.experience.advice import lower_bound
+from memory_mcp.features.experience.advice import lower_bound
 from memory_mcp.remember.merge import merge, undo
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import feedback, memories

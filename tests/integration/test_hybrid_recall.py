@@ -14,7 +14,7 @@ from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.remember.forget import forget
 from memory_mcp.search.context import context
 from memory_mcp.search.pipeline import recall
-from memory_mcp.search.validation import question
+from memory_mcp.search.question import question
 from memory_mcp.store import feedback, memories
 from memory_mcp.store.vectors.index_cache import IndexCache
 

@@ -2,12 +2,13 @@
 
 import pytest
 
+from memory_mcp.dates.spans import composed_with_places
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.query.retrieval import known_entities
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.language import gazetteer
 from memory_mcp.language.gazetteer import Gazetteer
-from memory_mcp.language.names import NAME_LIMIT, Mention, folded_with_offsets
+from memory_mcp.language.names import NAME_LIMIT, Mention
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.graph.entities.names import RECENT_LIMIT
@@ -119,14 +120,14 @@ def test_names_are_no_longer_than_a_name_may_be_however_a_text_writes_them(nilou
 def test_a_name_of_an_older_version_that_is_too_long_is_not_looked_for():
     names_of = {name: number for number, name in enumerate(("森" * NAME_LIMIT, "林" * (NAME_LIMIT + 1)))}
     text = "森" * NAME_LIMIT + "と" + "林" * (NAME_LIMIT + 1)
-    assert [entities for *_, entities in Gazetteer(names_of.items()).find(*folded_with_offsets(text))] == [[0]]
+    assert [entities for *_, entities in Gazetteer(names_of.items()).find(*composed_with_places(text))] == [[0]]
 
 
 def test_a_long_text_and_many_names_are_searched_in_parts_with_nothing_left_out(monkeypatch):
     names_of = [(f"名{number}番", number) for number in range(50)]
     text = "、".join(name for name, _ in names_of * 3)
-    whole = sorted(Gazetteer(names_of).find(*folded_with_offsets(text)))
+    whole = sorted(Gazetteer(names_of).find(*composed_with_places(text)))
     monkeypatch.setattr(gazetteer, "NAMES_AT_ONCE", 7)
     monkeypatch.setattr(gazetteer, "CHARACTERS_AT_ONCE", 11)
-    assert sorted(Gazetteer(names_of).find(*folded_with_offsets(text))) == whole
+    assert sorted(Gazetteer(names_of).find(*composed_with_places(text))) == whole
     assert len(whole) == 150

@@ -10,6 +10,7 @@ from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Feedback
 from memory_mcp.errors import ChatFailed, MemoryNotFound
 from memory_mcp.graph.update.cooccurrence import update_graph
+from memory_mcp.personas.registry import NO_KEYS
 from memory_mcp.relate.links import step, undo
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
@@ -21,6 +22,8 @@ from memory_mcp.store.graph import memory_links
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 from memory_mcp.upkeep import purge
+from memory_mcp.upkeep.backup import Backups
+from memory_mcp.upkeep.restore import restore
 
 DRIVES, SOLD = "プリウスに乗ってる", "プリウスを手放してヤリスを買った"
 
@@ -179,11 +182,17 @@ def test_an_undone_link_is_gone_and_not_made_again(say, weave, links, contents, 
         assert memory_links.of_memory(connection, 1, ["newer"], 10) == ([], 0)
 
 
-def test_links_and_what_was_undone_survive_export_and_import(say, weave, links, nilou, personas, now, zone):
+@pytest.fixture
+def took_back(say, weave, nilou, now):
+    """Two changes, of which one link was taken back."""
     say(DRIVES), say(SOLD, at=now + timedelta(days=1))
     old, new = say("ジムに通っている"), say("ジムは退会した", at=now + timedelta(days=1))
     weave()
     undo(nilou, new.key, old.key, now)
+
+
+@pytest.mark.parametrize("is_linked_there", [False, True], ids=["before", "after"])
+def test_links_and_what_was_undone_survive_export_and_import(took_back, weave, links, nilou, personas, now, zone, is_linked_there):
     lines = list(export_lines(nilou, ExportOptions()))
     with personas.writing("copy") as copy:
 
@@ -192,10 +201,23 @@ def test_links_and_what_was_undone_survive_export_and_import(say, weave, links, 
             yield copy
 
         numbered = [(number, line.encode()) for number, line in enumerate(lines, start=1)]
+        if is_linked_there:  # as the background does between two batches of a long import
+            import_lines(opened, [line for line in numbered if b'"link"' not in line[1]], ImportOptions(now, zone, privacy=Privacy()))
+            weave(copy)
+            assert [method for *_, method in links(copy)] == ["rule", "rule"]
         import_lines(opened, numbered, ImportOptions(now, zone, privacy=Privacy()))
         assert links(copy) == links()
         weave(copy)
         assert links(copy) == links()
+
+
+def test_what_was_undone_stays_so_in_a_restored_backup(took_back, weave, links, nilou, personas, now):
+    before = links()
+    made, _ = Backups(personas.directory, NO_KEYS).make(nilou, now, Settings())
+    restore(personas, made.path, lambda _: None, now, to="restored")
+    with personas.writing("restored") as restored:
+        weave(restored)
+        assert links(restored) == before
 
 
 def test_erasing_one_of_two_leaves_no_link_and_no_key(say, weave, links, nilou, now):

@@ -9,7 +9,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.language.analysis import analysis
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.search.other_scripts import LONGEST, WORDS_LIMIT, as_synonyms, in_other_scripts
+from memory_mcp.search.words import LONGEST, WORDS_LIMIT, as_synonyms, in_other_scripts
 from memory_mcp.store.lexical import stored_words
 from memory_mcp.upkeep import purge
 
@@ -215,9 +215,9 @@ def test_a_long_query_stays_bounded(say, nilou, text):
     for word in ("沢渡 火花 歌火 香花 華火 佳歌 加賀 花咲 家々", "Greta karin carine", "カリン カン グレタ"):
         say(word)
     with nilou.database.read() as connection:
-        as_synonyms(connection, nilou.words.stored, "さわたり")
+        in_other_scripts(connection, nilou.words.stored, "さわたり")
         begun = time.process_time()
-        meant = as_synonyms(connection, nilou.words.stored, text)
+        meant = as_synonyms(text, in_other_scripts(connection, nilou.words.stored, text))
         assert time.process_time() - begun < 0.5
     assert len(meant) <= WORDS_LIMIT
     assert all(len(each.others) <= 10 * LONGEST * stored_words.LIMIT for each in meant)

@@ -25,7 +25,7 @@ from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.pipeline import recall
-from memory_mcp.search.validation import question
+from memory_mcp.search.question import question
 from memory_mcp.store import tombstones
 from memory_mcp.store.graph.entities import entity_merges, records
 from memory_mcp.store.vectors import index_queue

@@ -14,8 +14,8 @@ from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
 from memory_mcp.search import pipeline
 from memory_mcp.search.pipeline import recall
-from memory_mcp.search.pooled import Pools
-from memory_mcp.search.validation import question
+from memory_mcp.search.question import question
+from memory_mcp.search.stores import Pools
 from memory_mcp.store import feedback, memories
 from memory_mcp.store.vectors.index_cache import IndexCache
 

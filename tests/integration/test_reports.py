@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from zoneinfo import ZoneInfo
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.experience.reports import Report, report
+from memory_mcp.features.experience.reports import Report, report
 from memory_mcp.store import feedback, memories
 from memory_mcp.store.experience_text import Experience
 

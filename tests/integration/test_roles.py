@@ -7,7 +7,7 @@ import pytest
 from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.language.speakers import is_assistant
+from memory_mcp.language.names import is_assistant
 from memory_mcp.search.context import context
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 

@@ -8,7 +8,7 @@ import pytest
 from memory_mcp.config.settings import Fusion, Privacy
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.search.time_asked import time_asked
+from memory_mcp.search.question import time_asked
 
 
 @pytest.fixture

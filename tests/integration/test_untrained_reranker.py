@@ -12,8 +12,8 @@ from memory_mcp.encoders.loading.loaders import load_reranker
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.search.pipeline import recall
+from memory_mcp.search.question import question
 from memory_mcp.search.rerank import MOST_SPREADS
-from memory_mcp.search.validation import question
 
 # Loading it needs torch, which takes seconds to import.
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ import pytest
 from keyring.errors import KeyringLocked
 
 from memory_mcp import cli
-from memory_mcp.chat.models import chat_model, obstacle
-from memory_mcp.chat.web import WebChat
+from memory_mcp.features.chat.models import chat_model, obstacle
+from memory_mcp.features.chat.web import WebChat
 
 NOBODY = "http://127.0.0.1:9"
 

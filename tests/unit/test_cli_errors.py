@@ -178,7 +178,7 @@ def test_the_help_loads_neither_the_server_nor_the_stores() -> None:
 @pytest.mark.slow
 def test_a_server_that_starts_loads_neither_models_nor_clients() -> None:
     heavy = {"torch", "onnxruntime", "faiss", "sudachipy", "rustworkx", "langchain_core", "fastmcp.client", "griffe"}
-    start = "import memory_mcp.app, memory_mcp.chat.web, memory_mcp.config.settings as c, memory_mcp.server.application as a"
+    start = "import memory_mcp.app, memory_mcp.features.chat.web, memory_mcp.config.settings as c, memory_mcp.server.application as a"
     assert loaded_of(heavy, f"{start}; a.mcp_server(c.Settings())") == ""
 
 

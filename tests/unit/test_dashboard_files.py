@@ -5,22 +5,22 @@ import re
 import tomllib
 from pathlib import Path
 
+import icons
 import pytest
 from error_wordings import wordings
 
 from memory_mcp import errors
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Privacy, documented_keys
-from memory_mcp.server.dashboard import diff, frame
-from memory_mcp.server.dashboard.refusals import Refused, refused, sentence_in
-from memory_mcp.server.dashboard.words import WORDS
+from memory_mcp.features.dashboard import diff, frame
+from memory_mcp.features.dashboard.words import WORDS
 from memory_mcp.server.errors import status_of
+from memory_mcp.server.refusals import Refused, refused, sentence_in
 from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
 
 ROOT = Path(__file__).parents[2]
-DASHBOARD = ROOT / "memory_mcp" / "server" / "dashboard"
-SERVER = DASHBOARD.parent
-TEXTS = [*DASHBOARD.rglob("*.html"), *DASHBOARD.rglob("*.py"), SERVER / "oauth" / "consent.py", *SERVER.glob("mcp/app_pages/*.js")]
+DASHBOARD = ROOT / "memory_mcp" / "features" / "dashboard"
+TEXTS = [*DASHBOARD.rglob("*.html"), *DASHBOARD.rglob("*.py"), *DASHBOARD.glob("app_pages/*.js")]
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in TEXTS)
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -51,7 +51,7 @@ def test_every_setting_is_explained_in_japanese_too():
     assert all(re.search("[ぁ-んァ-ヶ一-龥]", sentence) for sentence in sentences["keys"].values())
 
 
-REFUSALS = tomllib.loads(DASHBOARD.joinpath("refusals.toml").read_text(encoding="utf-8"))
+REFUSALS = tomllib.loads((ROOT / "memory_mcp" / "server" / "refusals.toml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.slow
@@ -112,7 +112,12 @@ def test_the_files_of_others_are_listed_with_version_license_and_digest():
         assert version in name
         assert hashlib.sha256(vendor.joinpath(name).read_bytes()).hexdigest() == digest
     declared = tomllib.loads(ROOT.joinpath("pyproject.toml").read_text(encoding="utf-8"))["project"]["license-files"]
-    assert {f"memory_mcp/server/dashboard/static/vendor/{license_}" for license_ in licenses} <= set(declared)
+    assert {f"memory_mcp/features/dashboard/static/vendor/{license_}" for license_ in licenses} <= set(declared)
+
+
+def test_every_icon_of_a_page_is_in_the_sprite_and_none_is_left_over():
+    sprite = icons.SPRITE.read_text(encoding="utf-8")
+    assert set(re.findall('<symbol id="([^"]+)"', sprite)) == icons.used()
 
 
 def test_every_file_that_a_page_names_exists():

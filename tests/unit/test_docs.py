@@ -19,7 +19,7 @@ from memory_mcp.config.settings import NEEDS_RESTART, Settings, documented_keys
 from memory_mcp.domain import KEYS_LIMIT, TOKEN_SCOPES
 from memory_mcp.language.labels import LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.remember.validation import CONTENT_LIMIT
-from memory_mcp.search import validation
+from memory_mcp.search import question
 from memory_mcp.server.actions import context
 from memory_mcp.server.application import TOOLSETS, mcp_server, scope_needs
 from memory_mcp.server.arguments import flat_properties
@@ -89,7 +89,7 @@ def anchors(text):
 def test_every_configuration_key_is_documented_with_its_default(key, default):
     row = rows(section(CONFIGURATION, "Keys")).get(key)
     assert row, f"docs/configuration.md has no row for {key}"
-    assert row[1] == f"`{json.dumps(default)}`"
+    assert row[1] == f"`{json.dumps(default, ensure_ascii=False)}`"
     assert row[2]
     assert row[3]
 
@@ -191,12 +191,12 @@ def test_every_toolset_is_named_where_the_configuration_is_documented():
         ("revise", "content", f"{CONTENT_LIMIT:,}"),
         ("remember", "source", str(LABEL_LIMIT)),
         ("remember", "tags", str(LIST_LIMIT)),
-        ("recall", "query", f"{validation.QUERY_LIMIT:,}"),
-        ("recall", "top_k", f"1 to {validation.TOP_K_LIMIT}"),
+        ("recall", "query", f"{question.QUERY_LIMIT:,}"),
+        ("recall", "top_k", f"1 to {question.TOP_K_LIMIT}"),
         ("recall", "keys", str(KEYS_LIMIT)),
-        ("recall", "max_tokens", f"{validation.TOKENS_FLOOR} to {validation.TOKENS_LIMIT:,}"),
-        ("get_context", "query", f"{validation.QUERY_LIMIT:,}"),
-        ("get_context", "max_tokens", f"{validation.TOKENS_FLOOR} to {validation.TOKENS_LIMIT:,}"),
+        ("recall", "max_tokens", f"{question.TOKENS_FLOOR} to {question.TOKENS_LIMIT:,}"),
+        ("get_context", "query", f"{question.QUERY_LIMIT:,}"),
+        ("get_context", "max_tokens", f"{question.TOKENS_FLOOR} to {question.TOKENS_LIMIT:,}"),
         ("forget", "keys", f"1 to {KEYS_LIMIT}"),
         ("update_context", "emotion", f"{context.FIELD_LIMIT:,}"),
     ],
@@ -331,10 +331,10 @@ def test_a_japanese_page_has_the_headings_the_tables_and_their_numbers_of_the_en
 
 
 def test_the_japanese_page_says_of_each_key_what_the_dashboard_says():
-    sentences = tomllib.loads(ROOT.joinpath("memory_mcp/server/dashboard/settings.toml").read_text(encoding="utf-8"))["keys"]
+    sentences = tomllib.loads(ROOT.joinpath("memory_mcp/features/dashboard/settings.toml").read_text(encoding="utf-8"))["keys"]
     table = rows(section(ROOT.joinpath("docs/configuration.ja.md").read_text(encoding="utf-8"), "項目"))
     assert {key: table[key][3] for key, sentence in sentences.items() if not table[key][3].startswith(sentence)} == {}
-    assert {key: table[key][1] for key, _, _ in KEYS} == {key: f"`{json.dumps(default)}`" for key, default, _ in KEYS}
+    assert {key: table[key][1] for key, _, _ in KEYS} == {key: f"`{json.dumps(default, ensure_ascii=False)}`" for key, default, _ in KEYS}
 
 
 def test_both_readmes_have_the_same_outline_snippets_and_numbers():

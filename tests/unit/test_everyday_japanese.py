@@ -7,7 +7,7 @@ import pytest
 
 from memory_mcp.graph.extract.extraction import extract_mentions
 from memory_mcp.graph.update.cooccurrence import may_be_a_name
-from memory_mcp.language.entity_types import type_of_word
+from memory_mcp.language.relation_notation import type_of_word
 from memory_mcp.store.graph.schema import ENTITY_TYPES
 
 SAID_ON = date(2025, 11, 21)

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_mcp.dates.spans import composed_with_places
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract import dictionary
+from memory_mcp.graph.extract.dictionary import installed
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions
 from memory_mcp.language.gazetteer import Candidate, Gazetteer, Match
-from memory_mcp.language.names import UNKNOWN_TYPE, Mention, bare, fold, folded_with_offsets, without_overlaps
+from memory_mcp.language.names import UNKNOWN_TYPE, Mention, bare, fold, without_overlaps
 from memory_mcp.language.relation_notation import parse_relation
-from memory_mcp.language.sudachi import installed
 from memory_mcp.store.graph.schema import ENTITY_TYPES
 
 TYPES = [row[0] for row in ENTITY_TYPES]
@@ -37,7 +38,7 @@ class Names:
         self.called |= {(name, number) for name in (mention.name, *mention.aliases)}
 
     def found_in(self, text):
-        places = Gazetteer(sorted(self.called)).find(*folded_with_offsets(text))
+        places = Gazetteer(sorted(self.called)).find(*composed_with_places(text))
         called = [
             Match(
                 start,
@@ -150,13 +151,13 @@ def test_the_place_of_a_mention_is_its_place_in_the_text_as_it_was_written():
     text = "㍿ｶﾞｷﾞの田中さん"
     (mention,) = [one for one in extract_mentions(text, TYPES) if one.type == "Person"]
     assert text[mention.start : mention.end] == "田中さん"
-    folded, places = folded_with_offsets(text)
+    folded, places = composed_with_places(text)
     assert len(places) == len(folded) + 1
 
 
 @given(st.text(st.sampled_from("aＡßİé森あアがかｶ゛ﾞ㍿ \u0301\u3099\u0323"), max_size=20))
 def test_each_part_of_a_folded_text_comes_from_its_place(text):
-    folded, places = folded_with_offsets(text)
+    folded, places = composed_with_places(text)
     assert list(places) == sorted(places)
     for begin, end in itertools.pairwise(sorted({*places})):
         part = "".join(character for character, place in zip(folded, places, strict=False) if place == begin)

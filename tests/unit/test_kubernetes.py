@@ -11,8 +11,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from memory_mcp.cli.cell_files import haproxy, litestream
 from memory_mcp.config.reading import load
+from memory_mcp.features.cells.router_files import haproxy, litestream
 
 ROOT = Path(__file__).parents[2] / "deploy" / "kubernetes"
 KUSTOMIZATIONS = sorted(ROOT.rglob("kustomization.yaml"))

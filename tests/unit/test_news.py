@@ -2,7 +2,13 @@
 
 import pytest
 
+from memory_mcp.language.analysis import analysis
 from memory_mcp.relate.rules import LONGEST, sign_of_news
+
+
+def sign_between(later, earlier):
+    return sign_of_news(analysis(later), analysis(earlier))
+
 
 # What was told earlier, and what was told later.
 NEWS = [
@@ -218,23 +224,23 @@ NONE = [
 
 @pytest.mark.parametrize(("earlier", "later"), NEWS)
 def test_what_no_longer_holds_is_known_by_what_is_told_later(earlier, later):
-    assert sign_of_news(later, earlier)
+    assert sign_between(later, earlier)
 
 
 @pytest.mark.parametrize(("earlier", "later"), NONE)
 def test_what_is_about_something_else_or_only_possible_is_no_news(earlier, later):
-    assert sign_of_news(later, earlier) is None
+    assert sign_between(later, earlier) is None
 
 
 @pytest.mark.parametrize(("earlier", "later"), NEWS)
 def test_nothing_is_news_of_itself(earlier, later):
-    assert sign_of_news(earlier, earlier) is sign_of_news(later, later) is None
+    assert sign_between(earlier, earlier) is sign_between(later, later) is None
 
 
 def test_a_plan_that_moved_is_told_from_a_fact():
-    assert sign_of_news("美容院は月曜に変更", "土曜に美容院") == "plan"
-    assert sign_of_news("プリウスを手放した", "プリウスに乗ってる") == "fact"
+    assert sign_between("美容院は月曜に変更", "土曜に美容院") == "plan"
+    assert sign_between("プリウスを手放した", "プリウスに乗ってる") == "fact"
 
 
 def test_long_texts_tell_of_other_things_too():
-    assert sign_of_news("プリウスを手放した" + "。" * LONGEST, "プリウスに乗ってる") is None
+    assert sign_between("プリウスを手放した" + "。" * LONGEST, "プリウスに乗ってる") is None

@@ -2,9 +2,9 @@
 
 import pytest
 
+from memory_mcp.dates.spans import composed_with_places
 from memory_mcp.graph.extract.extraction import extract_mentions
 from memory_mcp.language.gazetteer import Candidate, Gazetteer, Match
-from memory_mcp.language.names import folded_with_offsets
 from memory_mcp.store.graph.schema import ENTITY_TYPES
 
 TYPES = [row[0] for row in ENTITY_TYPES]
@@ -14,7 +14,7 @@ def named(text, *people):
     """Who is named in a text where these people are known."""
     called = (
         Match(start, end, tuple(Candidate(who, people[who], "Person") for who in found))
-        for start, end, found in Gazetteer(zip(people, range(len(people)), strict=True)).find(*folded_with_offsets(text))
+        for start, end, found in Gazetteer(zip(people, range(len(people)), strict=True)).find(*composed_with_places(text))
     )
     return [(mention.name, mention.type) for mention in extract_mentions(text, TYPES, called)]
 

@@ -5,7 +5,6 @@ import os
 import httpx2
 import pytest
 
-from memory_mcp.chat.models import chat_model
 from memory_mcp.client.connection import Connection
 from memory_mcp.config import proxies
 from memory_mcp.config.proxies import used_for
@@ -13,6 +12,7 @@ from memory_mcp.encoders.failures import CircuitBreaker
 from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.remote.connection import Connection as RemoteModel
 from memory_mcp.errors import ChatFailed, EncoderFailed, ProxyUnusable, ServerUnreachable
+from memory_mcp.features.chat.models import chat_model
 
 SOCKS = "socks5://user:password@127.0.0.1:9"
 NEEDED = "ALL_PROXY names a SOCKS proxy, which needs the package socksio"

@@ -8,7 +8,7 @@ import pytest
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import KEYS_LIMIT
 from memory_mcp.errors import InvalidInput
-from memory_mcp.search.validation import QUERY_LIMIT, question, token_budget
+from memory_mcp.search.question import QUERY_LIMIT, question, token_budget
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from memory_mcp.config.settings import NEEDS_RESTART, Fusion, Settings, documented_keys, restart_needed
 from memory_mcp.encoders.model_families import ranking_of
-from memory_mcp.experience.matches import LEAST_BY_WORDS
+from memory_mcp.features.experience.matches import LEAST_BY_WORDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

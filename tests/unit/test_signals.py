@@ -14,7 +14,7 @@ from memory_mcp.config.settings import Decay, Fusion, Settings
 from memory_mcp.domain import Filters, Origin, Question, TimeRange
 from memory_mcp.search import signals
 from memory_mcp.search.candidates import Candidates, date_shares, joined
-from memory_mcp.search.question import Asked
+from memory_mcp.search.question import Asked, TimeAsked
 from memory_mcp.search.rerank import in_spreads
 from memory_mcp.search.signals import (
     ANSWER_SHARE,
@@ -29,7 +29,6 @@ from memory_mcp.search.signals import (
     supported,
     why,
 )
-from memory_mcp.search.time_asked import TimeAsked
 from memory_mcp.store.timestamps import to_text
 
 NOW = datetime(2025, 10, 30, tzinfo=UTC)
@@ -49,6 +48,7 @@ def row(
         "lexical": lexical,
         "dense": unknown if dense is None else dense,
         "nearness": unknown if nearness is None else nearness,
+        "asks": asks,
         "dates": 0.0,
         "graph": 0.0,
         "retention": 0.0,

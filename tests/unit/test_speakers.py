@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.language.speakers import named_speakers
+from memory_mcp.language.names import named_speakers
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import zipfile
 import zlib
 from collections import Counter
@@ -10,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from memory_mcp.transfer.formats import characters, lorebooks, png_text
+from memory_mcp.transfer.card_export import card
+from memory_mcp.transfer.formats import Format, characters, lorebooks, png_text
 from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, ReadOptions
+from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
 
 ENTRY = {
@@ -147,15 +150,48 @@ def test_all_versions_and_containers_are_read(tmp_path: Path, content: Any, vers
 
 
 def test_a_card_may_be_in_a_zip_with_its_pictures(tmp_path: Path) -> None:
-    path = tmp_path / "a.charx"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("card.json", json.dumps(V3))
-        archive.writestr("assets/icon/main.png", b"x")
-    items = list(characters.read(source_of(path), NO_OPTIONS, lambda _: None))
-    assert context_of(items)["persona_info"]["nickname"] == "ミィ"
-    assert [(item.where, item.left_out) for item in items if item.left_out == "pictures and files"] == [
-        ("assets/icon/main.png", "pictures and files")
-    ]
+    for name, picture_before in (("a.charx", b""), ("a.jpeg", b"\xff\xd8\xff\xe0" + b"\0" * 60)):
+        path = tmp_path / name
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("card.json", json.dumps(V3))
+            archive.writestr("assets/icon/main.png", b"x")
+        path.write_bytes(picture_before + path.read_bytes())
+        assert detect_format(path) is Format.CHARACTER
+        items = list(characters.read(source_of(path), NO_OPTIONS, lambda _: None))
+        assert context_of(items)["persona_info"]["nickname"] == "ミィ"
+        assert [item.where for item in items if item.left_out == "pictures and files"] == ["assets/icon/main.png"]
+
+
+def test_a_number_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    numbers = '{"a": 1.50, "b": [1E5, -0.0, 1e400], "c": 12345678901234567890123, "d": 0.5, "e": "{\\"memory_mcp_number\\": \\"1.50\\"}"}'
+    (tmp_path / "a.json").write_text(json.dumps({**V2, "data": {**DATA, "extensions": "HERE"}}).replace('"HERE"', numbers))
+    items = list(characters.read(source_of(tmp_path / "a.json"), NO_OPTIONS, lambda _: None))
+    lines = [json.dumps(item.row, ensure_ascii=False, allow_nan=False) for item in items if item.row]
+    written = card([*lines[:1], *(line.replace('"content"', '"key": "k", "content"', 1) for line in lines[1:])], "ミレイ").text
+    assert re.sub(r"\s", "", numbers) in re.sub(r"\s", "", written)
+
+
+def test_cards_of_other_programs_name_their_fields_otherwise(tmp_path: Path) -> None:
+    agnai = {
+        "kind": "character",
+        "name": "ミレイ",
+        "persona": {"attributes": {"job": ["灯台守"], "text": ["物静か"]}},
+        "greeting": "やあ",
+        "scenario": "島",
+    }
+    expected = {"name": "ミレイ", "description": "job: 灯台守\n物静か", "greeting": "やあ", "scenario": "島"}
+    for card_of, info in (
+        (agnai, expected),
+        ({"name": "ミレイ", "greeting": "やあ", "context": "灯台守"}, {"name": "ミレイ", "description": "灯台守", "greeting": "やあ"}),
+    ):
+        path = tmp_path / "a.json"
+        assert context_of(read(path, card_of))["persona_info"] == info
+        assert detect_format(path) is Format.CHARACTER
+
+
+def test_the_name_of_a_lorebook_alone_is_nobodys(tmp_path: Path) -> None:
+    (fact,) = facts(read(tmp_path / "world.json", {"entries": {"0": {"key": ["塩"], "content": "{{char}} eats no salt."}}}))
+    assert fact["content"].startswith("the character eats no salt.")
 
 
 @pytest.mark.parametrize(

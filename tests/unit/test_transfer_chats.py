@@ -390,9 +390,27 @@ def test_a_bot_of_slack_is_known_by_its_entry_among_the_users(tmp_path: Path) ->
 
 
 def test_marks_of_sources_are_no_part_of_a_text_and_what_a_mark_shows_is(tmp_path: Path) -> None:
-    text = '硝子工房\ue200cite\ue202turn0search1\ue202turn0search2\ue201と\ue200entity\ue202["place","運河","小樽"]\ue201。【12†source】[1]:contentReference[oaicite:0]{index=0}'
+    text = '硝子工房 \ue200cite\ue202turn0search1\ue202turn0search2\ue201と\ue200entity\ue202["place","運河","小樽"]\ue201。【12†source】[1]:contentReference[oaicite:0]{index=0}'
     rows, _ = read(chatgpt.read, written(tmp_path / "conversations.json", [tree(node("last", "root", "assistant", text))]))
     assert said(rows) == [("ChatGPT", "硝子工房と運河。[1]")]
+
+
+def test_what_claude_could_not_show_and_its_old_tags_are_no_part_of_what_it_said(tmp_path: Path) -> None:
+    said = [
+        {"type": "text", "text": '<antThinking>?</antThinking>前<antArtifact identifier="x">本文</antArtifact>'},
+        {"type": "voice_note", "text": "声"},
+    ]
+    shown = {"uuid": "m", "sender": "assistant", "text": "x", "content": said}
+    tool = {
+        "uuid": "n",
+        "sender": "assistant",
+        "text": "This block is not supported on your current device yet.",
+        "content": [{"type": "tool_use"}],
+    }
+    path = written(tmp_path / "conversations.json", [{"uuid": "c", "name": "", "chat_messages": [shown, tool]}])
+    found = list(claude.read(source_of(path), None))
+    assert [one.row["content"] for one in found if one.row] == ["前本文\n\n声"]
+    assert [one.left_out for one in found if one.left_out] == ["uses of tools"]
 
 
 def test_a_text_that_was_pasted_into_a_message_of_claude_belongs_to_it(tmp_path: Path) -> None:

@@ -202,8 +202,19 @@ def test_a_hostile_document_is_refused_in_a_sentence(tmp_path: Path, name: str, 
     assert told(items) == []
 
 
-def test_of_a_page_that_is_nested_beyond_all_measure_the_text_is_read(tmp_path: Path) -> None:
-    assert told(read(tmp_path / "a.html", b"<div>" * 20_000 + b"x")) == [("a", {"title": "a"}, "x")]
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<h1>見出し</h1>前" + "<div>" * 50_000 + "奥" + "</div>" * 50_000 + "<p>後", "前\n\n奥\n\n後"),
+        ("<h1>見出し</h1>" + "<p>段落" * 3_000, "\n\n".join(["段落"] * 3_000)),  # their ends are left out
+        ("<h1>見出し</h1><script>'<div>'.repeat(9)</script>" + "<script><div><!--" * 3_000, ""),
+        ("<h1>見出し</h1><table>" + "<tr><td>あ<td>い" * 2 + "</table>", "|  |  |\n| --- | --- |\n| あ | い |\n| あ | い |"),
+    ],
+)
+def test_a_page_keeps_its_headings_however_deep_it_is(tmp_path: Path, page: str, text: str) -> None:
+    for name, data in (("a.html", page.encode()), ("a.epub", epub("本", page))):
+        shown = "".join(part.text for part in documents._parts(data, name, Path(name).suffix))
+        assert shown.strip() == f"# 見出し\n\n{text}".strip()
 
 
 def test_without_the_libraries_the_refusal_has_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

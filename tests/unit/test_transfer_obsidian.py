@@ -322,6 +322,7 @@ def test_a_link_names_the_note_without_its_folders(tmp_path: Path, link: str, sh
         "date: [[2019-10-17]]",
         "Date: 2019-10-17",
         "日付: 2019-10-17",
+        "date: 20191017",
         "date: いつか\ncreated: 2019年10月17日",
     ],
 )
@@ -330,6 +331,13 @@ def test_a_front_matter_says_the_day_as_people_write_it(tmp_path: Path, front: s
     (row,) = Read(tmp_path).rows
     assert row["occurred_at"].replace("/", "-").replace("年", "-").replace("月", "-").rstrip("日") == "2019-10-17"
     assert row["content"] == "明日は歯医者。" + ("\n\ndate: いつか" if "いつか" in front else "")
+
+
+@pytest.mark.parametrize("name", ["日記/2019/10/07.md", "日記/2019年/10月/7日.md", "2019/2019-10/07.md"])
+def test_folders_and_a_title_say_the_day_together(tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, "花見")
+    (row,) = Read(tmp_path).rows
+    assert row["occurred_at"] == "2019-10-07"
 
 
 def test_a_title_says_the_day_without_leading_zeros(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_chat_keeps_who_said_what_and_counts_what_is_left_out(tmp_path: Path) 
         ("2026-09-01T09:05:00.000Z", "2026-09-01T09:05:00+00:00"),
         (1785232801000, "2026-07-28T10:00:01+00:00"),
         ("1785232801000", "2026-07-28T10:00:01+00:00"),
-        ("January 3, 2025 4:05pm", "January 3, 2025 4:05pm"),
+        ("January 3, 2025 4:05pm", "2025-01-03T16:05:00"),
         ("2024-3-1 @12h 33m 20s 123ms", "2024-03-01T12:33:20.123000"),
         ("2026-09-01@18h00m00s", "2026-09-01T18:00:00"),
         ("Tue Oct 29 2024 21:05:33 GMT+0900 (Japan Standard Time)", "2024-10-29T21:05:33+09:00"),
@@ -76,6 +76,8 @@ def test_in_a_group_everybody_has_a_name(tmp_path: Path) -> None:
     unused = {"chat_metadata": {}, "user_name": "unused", "character_name": "unused"}
     items = read(tmp_path / "g.jsonl", unused, message("行こう"), message("待って", name="サナ"), message("うん", name="ユウ"))
     assert [row["source"] for row in rows(items)] == ["ミレイ", "サナ", "ユウ"]
+    asked = read(tmp_path / "g.jsonl", unused, message("{{user}}は？"), message("うん", name="ユウ"))
+    assert rows(asked)[0]["content"] == "ユウは？"
     renamed = read(tmp_path / "g.jsonl", unused, message("うん", name="ユウ"), me="悠")
     assert [row["source"] for row in rows(renamed)] == ["悠"]
     assert rows(renamed)[0]["key"] == rows(items)[2]["key"]

@@ -73,3 +73,19 @@ def test_a_damaged_zip_is_refused_wherever_it_is_read(tmp_path: Path, name: str)
         file.read()
     with pytest.raises(InvalidInput):
         detect_format(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("card.webp", "Save the card as PNG or JSON"),
+        ("card.JPG", "Save the card as PNG or JSON"),
+        ("book.xls", r"Save what is in it as \.xlsx or \.csv"),
+        ("letter.odt", r"Save what is in it as \.docx or \.pdf"),
+        ("all.7z", r"Save what is in it as \.zip"),
+    ],
+)
+def test_a_file_of_a_kind_that_is_not_read_says_as_what_it_would_be(tmp_path: Path, name: str, advice: str) -> None:
+    (tmp_path / name).write_bytes(b"\xd0\xcf\x11\xe0")
+    with pytest.raises(InvalidInput, match=advice):
+        detect_format(tmp_path / name)

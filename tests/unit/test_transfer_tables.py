@@ -78,9 +78,9 @@ def test_csv_is_detected_and_text_is_not_taken_for_it(tmp_path: Path) -> None:
     for name, expected in {"a.csv": Format.CSV, "b.TSV": Format.CSV, "c.txt": Format.TEXT}.items():
         (tmp_path / name).write_text("content\n苺\n")
         assert detect_format(tmp_path / name) is expected
-    (tmp_path / "d.xls").write_text("x")
+    (tmp_path / "d.bin").write_text("x")
     with pytest.raises(InvalidInput, match="not recognized"):
-        detect_format(tmp_path / "d.xls")
+        detect_format(tmp_path / "d.bin")
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_csv_is_detected_and_text_is_not_taken_for_it(tmp_path: Path) -> None:
             "アカウント名,さくら堂\nダウンロード日時,2026/09/15 14:34\n送信者名,送信日,送信時刻,内容\n健太,2025/09/18,14:24:55,予約\n",
             ("2025-09-18T14:24:55", None),
         ),
-        ("Timestamp,Your name,Text\n10/29/2025 21:05:33,Kenta,柿\n", (None, "10/29/2025 21:05:33")),
-        ('Name,Created,Text\n日記,"October 29, 2025 9:05 PM",柿\n', (None, "October 29, 2025 9:05 PM")),
-        ("タイムスタンプ,メモ\n2025/10/29 午後 9:05:33,柿\n", (None, "2025/10/29 午後 9:05:33")),
-        ("タイムスタンプ,メモ\n2025/10/29 9:05:33 午後 GMT+9,柿\n", (None, "2025-10-29T21:05:00+09:00")),
+        ("Timestamp,Your name,Text\n10/29/2025 21:05:33,Kenta,柿\n", (None, "2025-10-29T21:05:33")),
+        ('Name,Created,Text\n日記,"October 29, 2025 9:05 PM",柿\n', (None, "2025-10-29T21:05:00")),
+        ("タイムスタンプ,メモ\n2025/10/29 午後 9:05:33,柿\n", (None, "2025-10-29T21:05:33")),
+        ("タイムスタンプ,メモ\n2025/10/29 9:05:33 午後 GMT+9,柿\n", (None, "2025-10-29T21:05:33+09:00")),
         ("sep=;\n内容;日付\n柿, 梨;2025/10/29\n", ("2025-10-29", None)),
         ("内容,日時\n夜食,2025/10/29 25:30\n", ("2025/10/29 25:30", None)),
-        ("Date,Content\n05-Jan-24 10:20 AM,鍋\n", ("5 Jan 2024 10:20 AM", None)),
+        ("Date,Content\n05-Jan-24 10:20 AM,鍋\n", ("2024-01-05T10:20:00", None)),
         ("Conversation,Time,Author,Message\n旅行,2026-05-01T10:00:00,Human,尾道\n", ("2026-05-01T10:00:00", None)),
         ("内容,日付,時間\nカレー,2025/10/29,30分\n", ("2025-10-29", None)),
         ("内容,日付\n法事,45000\n", ("45000", None)),
@@ -106,6 +106,20 @@ def test_times_are_understood_as_programs_write_them(tmp_path: Path, table: str,
     (row,) = rows(tmp_path / "a.csv", table)
     occurred_at, created_at = times
     assert (row.get("occurred_at", "").lstrip("0"), row.get("created_at")) == ((occurred_at or "").lstrip("0"), created_at)
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        (["05/01/2024", "13/01/2024"], ["2024-01-05", "2024-01-13"]),
+        (["01/05/2024", "01/13/2024"], ["2024-01-05", "2024-01-13"]),
+        (["05.01.2024", "06.01.2024"], ["2024-01-05", "2024-01-06"]),
+        (["January 5, 2024 → January 6, 2024", "2024/01/05 21:05 (GMT+9)"], ["January 5, 2024", "2024-01-05T21:05:00+09:00"]),
+    ],
+)
+def test_which_number_is_the_day_is_decided_from_the_whole_column(tmp_path: Path, days: list[str], expected: list[str]) -> None:
+    table = "date,content\n" + "".join(f'"{day}",柿{number}\n' for number, day in enumerate(days))
+    assert [row["occurred_at"] for row in rows(tmp_path / "a.csv", table)] == expected
 
 
 def workbook(*lines: list[object], further: str = "") -> bytes:

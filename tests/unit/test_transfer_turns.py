@@ -196,6 +196,41 @@ def test_names_with_spaces_are_told_apart_by_what_messages_begin_with(tmp_path: 
     assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 1})
 
 
+LINE_WITHOUT_TEXTS = """[LINE] グループ「山の会」のトーク
+保存日時：2024/01/05 12:34
+
+2024/01/02(火)
+9:17\tA\t[イベント] 登山
+9:18\tA\t[投票] どの山
+9:19\tA\t[アルバム] 旅行
+9:20\tA\t[ファイル] 地図.pdf
+9:26\tB\t[プレゼント]
+9:27\tB\t通話時間 1:22
+9:28\tB\t不在着信
+9:29\t지민이 메시지 보내기를 취소했습니다
+9:30\tสมชาย ยกเลิกการส่งข้อความ
+9:31\tB\t[至急] 電話ください
+9:32\tB\t[ノート] 集合は駅
+"""
+
+
+def test_what_line_writes_for_no_text_is_counted_by_its_kind_and_brackets_of_people_stay(tmp_path: Path) -> None:
+    found = read(written(tmp_path, "a.txt", LINE_WITHOUT_TEXTS))
+    assert found.left_out == {"events": 1, "polls": 1, "albums": 1, "files": 1, "gifts": 1, "calls": 2, "deleted messages": 2}
+    assert found.turns == [
+        ("B", "2024-01-02T09:31:00", "LINE グループ「山の会」 2024-01-02", "[至急] 電話ください"),
+        ("B", "2024-01-02T09:32:00", "LINE グループ「山の会」 2024-01-02", "[ノート] 集合は駅"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "header", ["Chat history with 「Mei」", "[LINE] Chat mit Mei", "[LINE] Riwayat obrolan dengan Mei", "[LINE] 「Mei」とのトーク履歴"]
+)
+def test_a_talk_of_line_has_the_name_in_its_header(tmp_path: Path, header: str) -> None:
+    found = read(written(tmp_path, "a.txt", f"{header}\n\n2024/01/02(火)\n9:15\tMei\tはい\n"))
+    assert found.turns[0][2] == "LINE Mei 2024-01-02"
+
+
 def test_a_file_that_only_looks_like_a_chat_is_none(tmp_path: Path) -> None:
     diary = "2020/01/05 日記\n\n今日は 10:30 に出た。\n\n10:30 駅\n"
     assert detect_format(written(tmp_path, "日記.txt", diary)) == "text"
@@ -218,6 +253,15 @@ WHATSAPP_ANDROID = """05/02/24, 9:05 pm - Messages and calls are end-to-end encr
 06/02/24, 8:07 am - Ken: IMG-20240206-WA0001.jpg (file attached)
 our table
 07/02/24, 12:08 am - Emi: You deleted this message
+"""
+WHATSAPP_UNMARKED = """1/14/24, 1:20 PM - Emi: So: "yes" to all
+1/14/24, 1:27 PM - Ken changed the subject from "A: b" to "C"
+1/14/24, 1:28 PM - Ken: POLL:
+Pizza?
+OPTION: Yes (1 vote)
+1/14/24, 1:29 PM - Ken: location: https://maps.google.com/?q=1,2
+1/14/24, 1:30 PM - Ken: live location shared
+1/14/24, 1:33 PM - Ken: Waiting for this message. This may take a while.
 """
 WHATSAPP_GERMAN = """[28.02.24, 21:05:12] Emi: Essen?
 [01.03.24, 08:05:12] Ken: \u200eBild weggelassen
@@ -273,6 +317,18 @@ WHATSAPP_JAPANESE = """2024/02/05 21:05 - メッセージと通話はエンド�
             "2024. 2. 5. 오후 9:05 - 민수: 안녕\n2024. 2. 5. 오전 12:05 - 지우: 응\n",
             [("민수", "2024-02-05T21:05:00", "안녕"), ("지우", "2024-02-05T00:05:00", "응")],
             {},
+        ),
+        (
+            "_chat.txt",
+            "2024년 2월 5일 오후 9:05 - 민수: 안녕\n2024년 2월 6일 오전 12:05 - 지우: 응\n",
+            [("민수", "2024-02-05T21:05:00", "안녕"), ("지우", "2024-02-06T00:05:00", "응")],
+            {},
+        ),
+        (
+            "_chat.txt",
+            WHATSAPP_UNMARKED,
+            [("Emi", "2024-01-14T13:20:00", 'So: "yes" to all')],
+            {"polls": 1, "locations": 2, "messages that did not arrive": 1, "notices": 1},
         ),
     ],
 )
@@ -338,12 +394,15 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
             posted(4, "joined", type="GuildMemberJoin"),
             posted(5, "", type="Call"),
             posted(6, "", stickers=[{}]),
+            posted(7, "", author={"name": "占い", "isBot": True}, embeds=[{"title": "今日", "description": "吉", "fields": [{"name": "色", "value": "青"}]}]),
+            posted(8, "", poll={"question": {"text": "?"}}),
         ),
         [
             ("健太", "2026-09-30T23:15:01.123000+09:00", "Discord 居酒屋 #雑談 2026-09-30", "飲み会は新宿で"),
             ("emi", "2026-09-30T23:15:02.123000+09:00", "Discord 居酒屋 #雑談 2026-09-30", "はい"),
+            ("占い", "2026-09-30T23:15:07.123000+09:00", "Discord 居酒屋 #雑談 2026-09-30", "今日\n吉\n色: 青"),
         ],
-        {"reactions": 1, "photos": 1, "files": 1, "notices": 1, "calls": 1, "stickers": 1},
+        {"reactions": 1, "photos": 1, "files": 1, "notices": 1, "calls": 1, "stickers": 1, "polls": 1},
     ),
     (
         "discord",
@@ -354,6 +413,12 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
             ("emi", "2024-01-05T22:21:00+09:00", "Discord chat 2024-01-05", "どうも"),
         ],
         {"photos": 1, "reactions": 1},
+    ),
+    (
+        "discord",
+        "AuthorID,Author,Date,Content\n5,kenta,05/01/2024 10:20 PM,a\n5,kenta,13/01/2024 10:20 PM,b\n",
+        [("kenta", "2024-01-05T22:20:00+09:00", "Discord chat 2024-01-05", "a"), ("kenta", "2024-01-13T22:20:00+09:00", "Discord chat 2024-01-13", "b")],
+        {},
     ),
     (
         "line",
@@ -407,7 +472,7 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
                     "root": {"id": "root", "parent": None, "message": None},
                     "1": {"parent": "root", "message": {"inserted_at": "2025-11-03T20:15:37+08:00", "content": "出汁は？"}},
                     "2": {"parent": "1", "message": {"inserted_at": "2025-11-03T20:15:38+08:00", "content": "捨てた答え"}},
-                    "3": {"parent": "1", "message": {"inserted_at": "2025-11-03T20:15:40+08:00", "fragments": [{"type": "THINK", "content": "?"}, {"type": "RESPONSE", "content": "昆布です"}]}},
+                    "3": {"parent": "1", "message": {"inserted_at": "2025-11-03T20:15:40+08:00", "fragments": [{"type": "THINK", "content": "?"}, {"type": "RESPONSE", "content": "昆布です [citation:1]"}]}},
                 },
             }
         ],
@@ -425,7 +490,7 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
                     "history": {
                         "currentId": "b",
                         "messages": {
-                            "a": {"id": "a", "parentId": None, "role": "user", "content": "宿は伏見です", "timestamp": 1_760_000_000},
+                            "a": {"id": "a", "parentId": None, "role": "user", "content": [{"type": "text", "text": "宿は伏見です"}, {"type": "image_url"}], "timestamp": 1_760_000_000},
                             "b": {"id": "b", "parentId": "a", "role": "assistant", "model": "llama3", "content": '<details type="reasoning" done="true">x</details>\n鳥居ですね', "timestamp": 1_760_000_005},
                             "c": {"id": "c", "parentId": "a", "role": "assistant", "content": "別の答え", "timestamp": 1_760_000_009},
                         },
@@ -434,7 +499,7 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
             }
         ],
         [("user", "2025-10-09T08:53:20+00:00", "w1", "宿は伏見です"), ("llama3", "2025-10-09T08:53:25+00:00", "w1", "鳥居ですね")],
-        {"thoughts and tools": 1, "messages of branches that are not shown": 1},
+        {"thoughts and tools": 1, "messages of branches that are not shown": 1, "pictures and files": 1},
     ),
     (
         "grok",
@@ -444,7 +509,7 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
                     "conversation": {"id": "g", "title": "京都"},
                     "responses": [
                         {"response": {"_id": "1", "message": "宿は？", "sender": "human", "create_time": {"$date": {"$numberLong": "1760000000000"}}}},
-                        {"response": {"_id": "2", "message": "伏見です", "sender": "ASSISTANT", "steps": [{}], "create_time": {"$date": {"$numberLong": "1760000001000"}}}},
+                        {"response": {"_id": "2", "message": '伏見です<grok:render type="c"><argument name="id">1</argument></grok:render>', "sender": "ASSISTANT", "steps": [{}], "create_time": {"$date": {"$numberLong": "1760000001000"}}}},
                     ],
                 }
             ],
@@ -458,21 +523,25 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
         [
             {"header": "Gemini アプリ", "title": "送信したメッセージ: 茶の色は？", "time": "2026-03-02T09:15:00Z", "products": ["Gemini アプリ"], "safeHtmlItem": [{"html": "<p>茶色&amp;<b>緑</b>です。</p><p>以上</p>"}]},
             {"header": "Gemini Apps", "title": "Used Gemini Apps", "time": "2026-03-02T09:16:00Z", "products": ["Gemini Apps"]},
+            {"header": "Gemini Apps", "title": "Selected preferred draft", "time": "2026-03-02T09:17:00Z", "products": ["Gemini Apps"], "safeHtmlItem": [{"html": "<table><tr><td>緑</td><td>茶</td></tr></table>"}]},
+            {"header": "Bard", "title": "Said: x", "time": "2023-03-02T09:17:00Z", "products": ["Bard"], "imageFile": "a.png"},
         ],
         [
             ("user", "2026-03-02T09:15:00+00:00", "Gemini 2026-03-02", "茶の色は？"),
             ("Gemini", "2026-03-02T09:15:00+00:00", "Gemini 2026-03-02", "茶色&緑です。\n以上"),
+            ("Gemini", "2026-03-02T09:17:00+00:00", "Gemini 2026-03-02", "緑 茶"),
+            ("user", "2023-03-02T09:17:00+00:00", "Gemini 2023-03-02", "x"),
         ],
-        {"notices": 1},
+        {"notices": 2, "contents of files": 1},
     ),
     (
         "vscode-chat",
         {
             "requesterUsername": "ken",
             "responderUsername": "GitHub Copilot",
-            "requests": [{"requestId": "r1", "message": {"text": "並列数は4に"}, "response": [{"kind": "toolInvocationSerialized"}, {"value": "4に"}, {"value": "しました。"}], "timestamp": 1_760_000_000_000}],
+            "requests": [{"requestId": "r1", "message": {"text": "並列数は4に"}, "response": [{"kind": "toolInvocationSerialized"}, {"value": "4に"}, {"kind": "inlineReference", "inlineReference": {"path": "/src/a.py"}}, {"value": "でしました。"}], "timestamp": 1_760_000_000_000}],
         },
-        [("ken", "2025-10-09T08:53:20+00:00", "r1", "並列数は4に"), ("GitHub Copilot", "2025-10-09T08:53:20+00:00", "r1", "4にしました。")],
+        [("ken", "2025-10-09T08:53:20+00:00", "r1", "並列数は4に"), ("GitHub Copilot", "2025-10-09T08:53:20+00:00", "r1", "4にa.pyでしました。")],
         {"uses of tools": 1},
     ),
     (
@@ -491,8 +560,8 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
     ),
     (
         "character-ai",
-        {"info": {}, "histories": {"histories": [{"external_id": "h", "msgs": [{"src": {"name": "ユウ", "is_human": True}, "text": "鍵は壺の中"}, {"src": {"name": "ミレイ", "is_human": False}, "text": "覚えておくね"}]}]}},
-        [("ユウ", None, "h", "鍵は壺の中"), ("ミレイ", None, "h", "覚えておくね")],
+        {"info": {}, "histories": {"histories": [{"external_id": "h", "created": "2023-01-05T10:00:00Z", "msgs": [{"src": {"name": "ユウ", "is_human": True}, "text": "鍵は壺の中"}, {"src": {"name": "ミレイ", "is_human": False}, "text": "覚えておくね"}]}]}},
+        [("ユウ", "2023-01-05T10:00:00+00:00", "h", "鍵は壺の中"), ("ミレイ", "2023-01-05T10:00:00+00:00", "h", "覚えておくね")],
         {},
     ),
     (
@@ -579,7 +648,17 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
         ),
         ("a.json", ["[2025-01-03] - 苺が好き", "左利き"], [("2025-01-03", "苺が好き"), (None, "左利き")]),
         ("a.json", {"memories": ["苺が好き", "左利き"]}, [(None, "苺が好き"), (None, "左利き")]),
-        ("a.json", {"memories": [{"text": "苺が好き", "date": "2025-01-03"}]}, [("2025-01-03T00:00:00", "苺が好き")]),
+        (
+            "a.json",
+            {"memories": [{"text": "苺が好き", "date": "2025-01-03"}, {"text": "左利き", "date": "2025/1/4"}]},
+            [("2025-01-03", "苺が好き"), ("2025/1/4", "左利き")],
+        ),
+        (
+            "a.txt",
+            "Here's what I remember about you:\n\n- Has a cat\n  - It is called Tama\n\n**Work**\n1. Baker\n",
+            [(None, "Has a cat\n- It is called Tama"), (None, "Baker")],
+        ),
+        ("a.txt", "[2025-01-03] - Tea.[2025-01-04] - Coffee.\n", [("2025-01-03", "Tea."), ("2025-01-04", "Coffee.")]),
     ],
 )
 def test_a_list_of_facts_is_one_fact_a_line_with_its_day(

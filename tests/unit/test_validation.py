@@ -10,7 +10,7 @@ from memory_mcp.domain import Draft
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.labels import LABEL_LIMIT, LIST_LIMIT, labels
 from memory_mcp.remember.validation import CONTENT_LIMIT, checked_content, checked_importance, draft
-from memory_mcp.search.validation import QUERY_LIMIT, question
+from memory_mcp.search.question import QUERY_LIMIT, question
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ A wrong entity misleads every later search; a missed one costs little, since wor
 name, and what is unsure is left to marks, relations, SudachiPy or a chat model.
 """
 
-import re
 from collections.abc import Iterator, Set
 
 from memory_mcp.characters import HIRAGANA, KANJI, KATAKANA, is_japanese
 from memory_mcp.language.names import Mention
 from memory_mcp.language.synonyms import is_word
 from memory_mcp.language.tokens import is_function_word, normalise
+from memory_mcp.lexicon import grouped, words
 from memory_mcp.patterns import bounded
 
 # 様子, 君主 and 氏名 are words of their own.
@@ -25,37 +25,22 @@ _PERSON = bounded(
     rf"|(?:{_KANA_BEGINS})[{HIRAGANA}ー]{{2,4}}子?(?=さん|ちゃん|くん(?!だ|で)|(?<=っ)くん))(?P<honorific>{HONORIFICS})"
 )
 # Words that precede a name without a particle: 昨日田中さん, 同僚佐藤さん, 営業部木村さん. 今日子 and 明日香 are names.
-BEFORE_NAME = bounded(
-    "(?:[今昨明毎先来翌前当後再]々?[日朝晩夜年月週回度](?![子香美])|午[前後]|[週月年][末始]|[月火水木金土日]曜日?|最[近後初]|結局|突然|実際|全員"
-    f"|同僚|[友恋知]人|上司|部下|親友|[先後]輩|弁護士|担当|社員|また|ねえ|[{KANJI}]{{2,3}}[部課社店係班](?=..))+"
-)
+BEFORE_NAME = bounded(rf"\A(?:{'|'.join(words('ja', 'before_name'))}|[{KANJI}]{{2,3}}[部課社店係班](?=..))+")
 # Anybody of an occupation, a relative, an animal: 看護師さん, 娘さん, 犬さん. Also 彼氏 and 同様.
-_NOBODY = bounded(
-    "[客皆神仏王姫殿母父姉兄妹弟娘孫妻夫嫁婿奥隣犬猫牛豚馬鳥魚虫亀猿鹿鬼兎熊羊星月日子赤婆爺坊嬢俺僕私彼誰何某両各諸摂華源平暴主]"
-    f"|[{KANJI}{KATAKANA}]*(?:[屋員手師係者官士司家娘婆嬢両業務学]|[職芸管友知隣老主恋商新外国日]人|[俳声女]優|代表|様)|彼女|担任"
-    "|(?:クン|チャン|モン)|(?:お|ご|くん|さん|ちゃん|みな|みん|なん|だれ|たく|ぼく|じい|ばあ|とう|かあ|にい|ねえ|わたし|あなた).*|[もきやず]っと"
-)
-_IN_HIRAGANA = bounded(f"[{HIRAGANA}ー]+子?")
-# Words of the dictionary that are surnames as well: 小川, 青木, 平野.
-_LIKE_A_SURNAME = bounded(f"[{KANJI}][川木島野口山田村上井原崎橋沢]")
+_NOBODY = bounded(f"{'|'.join(words('ja', 'nobody'))}|[{KANJI}{KATAKANA}]*(?:{'|'.join(words('ja', 'occupations'))})")
+# Words of the dictionary that are surnames as well end so: 小川, 青木, 平野.
+_SURNAME_ENDS = "川木島野口山田村上井原崎橋沢"
 _LONGEST = 8
-
 # The writer's own relatives: 健太の母 is not one, and 宅配便のお兄さん or 優しいおばあさん may be anybody.
-_RELATIVES = "母 母さん 母ちゃん 母親 お母さん おかあさん ママ/父 父さん 父ちゃん 父親 お父さん おとうさん パパ/祖母 おばあちゃん/祖父 おじいちゃん/姉 お姉ちゃん/兄 兄貴 お兄ちゃん/妹/弟"
-_RELATIVE_OF = {word: words.split()[0] for words in _RELATIVES.split("/") for word in words.split()}
+_RELATIVE_OF = grouped("ja", "relatives")
 _RELATIVE = bounded(
     f"(?:(?<![{KANJI}{KATAKANA}のお])|(?<=うちの)|(?<=[私僕俺家舎]の))(?:{'|'.join(sorted(_RELATIVE_OF, key=len, reverse=True))})"
     f"(?![{KANJI}{KATAKANA}]|の日|たち|がた|さん|さま|くん|といっしょ)"
 )
-
-# The last part of a name, by the type that it shows.
-_KINDS = {
-    "Location": "駅 空港 公園 神社 神宮 温泉 病院 医院 動物園 水族館 美術館 博物館 図書館 ホテル タワー ドーム 大橋 商店街",
-    "Organization": "大学 高校 中学校 小学校 銀行 新聞 商事 工業 建設 製薬 製作所 研究所",
-    "Event": "祭り まつり 花火大会 マラソン フェス",
-    "Task": "プロジェクト",
-}
-_TYPE_OF = {last: type_ for type_, lasts in _KINDS.items() for last in lasts.split()}
+_TYPE_OF, _FIRST_WORDS, _LAST_WORDS = (
+    {word: type_.capitalize() for word, type_ in grouped(*table).items()}
+    for table in (("ja", "name_ends"), ("en", "name_beginnings"), ("en", "name_ends"))
+)
 _TYPE_OF_GROUP = {"company": "Organization", "firm": "Organization", "project": "Task", "title": "Document"}
 _RUN = f"[{KANJI}{KATAKANA}A-Za-z0-9]"
 _THING = bounded(
@@ -63,7 +48,6 @@ _THING = bounded(
     f"|(?P<project>プロジェクト[A-Z0-9]+)(?![A-Za-z])|(?<!{_RUN})(?P<own>{_RUN}{{1,10}}?)(?P<last>{'|'.join(_TYPE_OF)})(?!{_RUN})"
     "|『(?P<title>[^『』\n]{1,50})』(?!と[言答聞叫思返]|って)"
 )
-
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|ust|ember|ober)?"
 _CAPITAL = rf"(?!{_MONTH}\b)[A-Z][A-Za-z]*[a-z][A-Za-z]*"
 _ENGLISH = bounded(
@@ -72,26 +56,15 @@ _ENGLISH = bounded(
     rf"|(?<![A-Za-z0-9_@#/.|-])(?P<run>(?:{_CAPITAL}|[A-Z]{{2,}}(?=\s[A-Z][a-z]))(?:\.js)?"
     rf"(?:(?:\s(?:of|the|de|van|von)\s|[\s-])(?:{_CAPITAL}|[A-Z](?![A-Za-z]))){{0,6}})(?![A-Za-z0-9_@])"
 )
-_SENTENCE_BEGINS = bounded(r"(?:^|[.!?:\n。！？「『（(\"“•*#-])[\s\"“'(*]*$")
+# A sentence begins behind these, and what may stand between its beginning and its first word.
+_BEGINS, _BETWEEN = frozenset('.!?:\n。！？「『（("“•*#-'), " \t\n\r\"“'(*"
+_BEFORE_SOMEBODY = tuple(f" {word} " for word in words("en", "before_somebody"))
 # What follows the first word of a sentence that is a name: Maria said, Yuki is, Anna's.
-_SOMEBODY_BEFORE = bounded(
-    r"\b(?:with|met|told|asked|called|call|thanks to|brother|sister|friend|son|daughter|wife|husband|and)\s+$", re.IGNORECASE
-)
 _AFTER_NAME = bounded(
     r"\s(?:(?P<person>and I|said|says|told|tells|thinks|likes|loves|hates|wants)|is|was|has|[a-z]{2,}(?:[a-z]s|ed))\b|['’]s\b"
 )
-_NO_NAME = bounded(
-    "Hi|Hey|Hello|Congrats|(?:Every|No)body|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|[A-Z][a-z]+(?:ese|ish)|Mom|Dad|Mum|Grand[mp]a"
-    "|Christmas"
-)
-_FIRST_WORDS = dict.fromkeys("Mount Lake Cape San Saint Los".split(), "Location") | {"Project": "Task"}
-_LAST_WORDS = {
-    **dict.fromkeys("Street Park Station City Lake River Airport Museum Hotel Beach".split(), "Location"),
-    **dict.fromkeys("Inc Corp Ltd University College School Bank Company".split(), "Organization"),
-    **dict.fromkeys("Festival Marathon Conference Summit".split(), "Event"),
-    "Project": "Task",
-}
-_SMALL_WORD = re.compile(r"(?<![A-Za-z0-9_@./'’-])[a-z]+(?![A-Za-z0-9_])")
+_NO_NAMES, _NATIONAL = frozenset(words("en", "no_names")), ("ese", "ish")
+_SMALL_WORD = bounded(r"(?<![A-Za-z0-9_@./'’-])[a-z]+(?![A-Za-z0-9_])")
 # Characters around a name that are read, and the length from which a text shows by itself which words are everyday ones.
 _REACH, _LONG = 60, 600
 
@@ -114,16 +87,14 @@ def _people(text: str) -> Iterator[Mention]:
     """Names with さん, ちゃん, 先生 and the like after them."""
     for match in _PERSON.finditer(text):
         honorific = match["honorific"]
-        name = _without_words_before(match["name"])
+        name = BEFORE_NAME.sub("", match["name"])
         start = match.end("name") - len(name)
         is_verb = len(name) == 1 and honorific == "くん" and text.startswith(("だ", "で"), match.end())  # 働くんだ
         is_polite_noun = text.endswith(("お", "ご"), 0, start) and not text.endswith("なお", 0, start)  # お客様, ご主人様
         if is_verb or is_polite_noun or not _is_somebody(name, honorific):
             continue
-        if name.endswith(("っ", "ッ")):  # あっ is no name without its くん
-            yield Mention(name + honorific, "Person", start, match.end(), "rule")
-        else:
-            yield Mention(name, "Person", start, match.end(), "rule", aliases=(name + honorific,))
+        called = (name + honorific,) if name.endswith(("っ", "ッ")) else (name, name + honorific)  # あっ is no name without its くん
+        yield Mention(called[0], "Person", start, match.end(), "rule", aliases=called[1:])
 
 
 def relatives(text: str) -> Iterator[Mention]:
@@ -133,68 +104,66 @@ def relatives(text: str) -> Iterator[Mention]:
         yield Mention(name, "Person", match.start(), match.end(), "rule", subtype="family", aliases=(word,) * (word != name))
 
 
-def _without_words_before(name: str) -> str:
-    before = BEFORE_NAME.match(name)
-    return name[before.end() :] if before else name
-
-
 def _is_somebody(name: str, honorific: str) -> bool:
     if not name or _NOBODY.fullmatch(name) or is_word(name + honorific):
         return False
     if normalise(name[0]).isascii():
         return len(name) == 1 or len(name) > 3 or not name.isupper()  # AIさん, PTA様
-    if _IN_HIRAGANA.fullmatch(name):
+    if "ぁ" <= name[0] <= "ゖ" or name[0] == "ー":
         return name[0] not in "っゃゅょんー"
     if len(name) == 1:
         return honorific != "ちゃん"  # バス代ちゃんと払った
-    return len(name) <= _LONGEST and (_LIKE_A_SURNAME.fullmatch(name) is not None or not is_word(name))
+    return len(name) <= _LONGEST and (name[1:] in tuple(_SURNAME_ENDS) or not is_word(name))
 
 
 def _things(text: str) -> Iterator[Mention]:
     """Names whose last part shows their type; companies, projects and titles."""
     for match in _THING.finditer(text):
         if last := match["last"]:
-            own = _without_words_before(match["own"])
+            own = BEFORE_NAME.sub("", match["own"])
             if own and not is_word(own) and not is_word(own + last):
                 yield Mention(own + last, _TYPE_OF[last], match.end("own") - len(own), match.end(), "rule")
         elif group := match.lastgroup:
-            yield Mention(
-                match[group], _TYPE_OF_GROUP[group], match.start(), match.end(), "rule", aliases=(match[0],) * (group == "company")
-            )
+            aliases = (match[0],) * (group == "company")
+            yield Mention(match[group], _TYPE_OF_GROUP[group], match.start(), match.end(), "rule", aliases=aliases)
 
 
 def _english(text: str, small: Set[str]) -> Iterator[Mention]:
     """Handles, names with a title, and words with a capital letter that is not due to their place in the sentence."""
     for match in _ENGLISH.finditer(text):
-        person = match["handle"] or match["titled"]
-        if person:
+        if person := match["handle"] or match["titled"]:
             yield Mention(person, "Person", match.start(), match.end(), "rule", aliases=(match[0],))
             continue
         before, after = text[max(match.start() - _REACH, 0) : match.start()], text[match.end() : match.end() + _REACH]
         if name := _name_in_run(match["run"], before, after, small):
             said = _AFTER_NAME.match(after)
-            is_person = _SOMEBODY_BEFORE.search(before) if name == match["run"] else None
+            is_person = name == match["run"] and f" {' '.join(before.casefold().split())} ".endswith(_BEFORE_SOMEBODY)
             type_ = _type_of_thing(name) or ("Person" if is_person or (said and said["person"]) else None)
             yield Mention(name, type_, match.end() - len(name), match.end(), "rule")
 
 
 def _name_in_run(run: str, before: str, after: str, small: Set[str]) -> str:
     """The name in words with capital letters; empty where there is none."""
-    name, begins = run, _SENTENCE_BEGINS.search(before) is not None
+    outside = len(before.rstrip(_BETWEEN))
+    name, begins = run, outside == 0 or not _BEGINS.isdisjoint(before[outside - 1 :])
     while begins and " " in name:  # The Sakura Festival, Happy Birthday Caroline
         first, _, rest = name.partition(" ")
-        if not (_NO_NAME.fullmatch(first) or is_function_word(first) or (is_word(first) and not _type_of_thing(name))):
+        if not (_is_no_name(first) or is_function_word(first) or (is_word(first) and not _type_of_thing(name))):
             break
         name = rest
     if " " in name:
         return name
-    if name.casefold() in small or _NO_NAME.fullmatch(name) or is_function_word(name):
+    if name.casefold() in small or _is_no_name(name) or is_function_word(name):
         return ""
     may_be_a_word = begins and name == run and not is_japanese(after[:1])
     return "" if may_be_a_word and (is_word(name) or not _AFTER_NAME.match(after)) else name
 
 
+def _is_no_name(word: str) -> bool:
+    return word.casefold() in _NO_NAMES or word.endswith(_NATIONAL)
+
+
 def _type_of_thing(name: str) -> str | None:
     """The type that the first or the last word of a name shows; None for a single word."""
-    first, *_, last = name.split() * 2
+    first, *_, last = name.casefold().split() * 2
     return (_LAST_WORDS.get(last) or _FIRST_WORDS.get(first)) if first != last else None

@@ -10,11 +10,10 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.labels import LIST_LIMIT, json_object, label
+from memory_mcp.language.labels import LIST_LIMIT, json_object, label, storable
 from memory_mcp.language.names import NAME_LIMIT, is_invisible
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.relation_notation import RELATION_TYPE_LIMIT
-from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import operations
 from memory_mcp.store.graph import types

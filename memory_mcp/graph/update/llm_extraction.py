@@ -17,11 +17,10 @@ from memory_mcp.characters import is_japanese
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Memory
 from memory_mcp.errors import ChatFailed
-from memory_mcp.language.entity_types import type_of_word
 from memory_mcp.language.low_value import low_value
 from memory_mcp.language.names import NAME_LIMIT, TRUST, Mention
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.relation_notation import RELATION_TYPE_LIMIT
+from memory_mcp.language.relation_notation import RELATION_TYPE_LIMIT, type_of_word
 from memory_mcp.llm.chat import ChatModel
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories

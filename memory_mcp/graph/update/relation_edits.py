@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.dates.statements import NamedDay
 from memory_mcp.dates.resolve import parse_range
+from memory_mcp.dates.statements import NamedDay
 from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.update.entity_linking import add_stated_relations, stated_days
@@ -20,7 +20,7 @@ from memory_mcp.language.privacy.redaction import Redaction, relations_redacted
 from memory_mcp.language.relation_notation import with_types
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import operations
-from memory_mcp.store.graph import relations
+from memory_mcp.store.graph import relations, visibility
 from memory_mcp.store.graph.entities import lookup, records
 from memory_mcp.store.operations import Operation
 
@@ -132,7 +132,7 @@ def _visible(connection: apsw.Connection, name: str, type_: str | None, day: Nam
         return [entity.id] if entity else []
     of_this_year = records.find(connection, day.name, day.type)
     days = [*([of_this_year] if of_this_year else []), *(entity for entity in records.by_name(connection, name) if entity.type == day.type)]
-    return list(dict.fromkeys(entity.id for entity in lookup.visible_as(connection, days, name)))
+    return list(dict.fromkeys(entity.id for entity in visibility.visible_as(connection, days, name)))
 
 
 def _refuse_unknown(connection: apsw.Connection, stated: StatedRelation, source_is_known: bool, target_is_known: bool) -> NoReturn:

@@ -16,14 +16,14 @@ from memory_mcp.domain import KINDS, PRIVACY_LEVELS, SHELVES, Filters, Kind, Mem
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.language.budget import preview
 from memory_mcp.language.labels import label
-from memory_mcp.search.pooled import in_pool
-from memory_mcp.search.validation import question
+from memory_mcp.search.question import question
+from memory_mcp.search.stores import in_pool
 from memory_mcp.server.actions.organize import brief
 from memory_mcp.server.arguments import Arguments, Between, DateRange, OneOf, Share, Text, TextList, http
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.views import Count, ReadingAnswer, heading, local, memory_view, omit_empty
-from memory_mcp.store import memories, memory_pages, replacements, versions
+from memory_mcp.store import memories, memory_pages, memory_rows, versions
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import lookup, records
 from memory_mcp.store.memory_pages import Position
@@ -198,7 +198,7 @@ def _as_of(connection: apsw.Connection, chain: Sequence[Memory], memory: Memory,
 
 def _replaced(connection: apsw.Connection, memory: Memory) -> list[Memory]:
     """The memories that this one replaced, directly or through others, the latest first."""
-    latest = sorted(replacements.replaced_by(connection, [memory]), reverse=True)[:CHAIN_LIMIT]
+    latest = sorted(memory_rows.replaced_by(connection, [memory]), reverse=True)[:CHAIN_LIMIT]
     earlier = memories.beginnings(connection, latest)
     return [earlier[memory_id] for memory_id in latest if memory_id in earlier]
 

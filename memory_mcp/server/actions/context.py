@@ -11,14 +11,12 @@ from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import STATE_FIELDS, Memory, Recalled
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.language.budget import preview
-from memory_mcp.language.labels import label
+from memory_mcp.language.labels import label, storable
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.context import context
-from memory_mcp.search.newer import upcoming as still_upcoming
-from memory_mcp.search.time_asked import shifted
-from memory_mcp.search.validation import QUERY_LIMIT, token_budget
+from memory_mcp.search.context import upcoming as still_upcoming
+from memory_mcp.search.question import QUERY_LIMIT, shifted, token_budget
 from memory_mcp.server.arguments import Arguments, Between, Text, TextOrNone, TextsByName, WholeNumber, Words
 from memory_mcp.server.call import Call, client_language
 from memory_mcp.server.operation import Json, Route, Tool, operation

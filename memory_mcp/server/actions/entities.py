@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
 from memory_mcp.graph.update import entity_edits
-from memory_mcp.language.entity_types import type_of_word
+from memory_mcp.language.relation_notation import type_of_word
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.arguments import (
     Arguments,

@@ -1,20 +1,21 @@
 """Storing, finding, correcting and forgetting memories: the tools remember, recall, revise and forget."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memory_mcp.dates.resolve import is_iso
+from memory_mcp.dates.resolve import is_iso, parse_moment
 from memory_mcp.domain import NEVER, Expiry, Remembered, Similar
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.budget import estimate_tokens, preview
-from memory_mcp.language.labels import label, labels
+from memory_mcp.language.budget import line_cost, preview
+from memory_mcp.language.labels import label, labels, storable
 from memory_mcp.language.low_value import low_value
 from memory_mcp.language.privacy.redaction import Redaction
-from memory_mcp.language.unstorable import storable
 from memory_mcp.personas.names import key_in
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import validation
@@ -25,9 +26,9 @@ from memory_mcp.remember.revise import Revision, private, relations_left
 from memory_mcp.remember.revise import expire_session as expire_session_of
 from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
-from memory_mcp.search.pooled import in_pool
+from memory_mcp.search.question import question
 from memory_mcp.search.related import related as related_memories
-from memory_mcp.search.validation import question
+from memory_mcp.search.stores import in_pool
 from memory_mcp.server.actions.context import note_conversation
 from memory_mcp.server.arguments import (
     Arguments,
@@ -64,7 +65,7 @@ from memory_mcp.server.views import (
 # How many relations a note names.
 RELATIONS_SHOWN = 5
 # What is shown of the memories that are near to a new one: so many characters of each, fewer where all would cost more tokens.
-RELATED_CHARACTERS, RELATED_TOKENS = (40, 24), 110
+RELATED_CHARACTERS, RELATED_TOKENS = (40, 32, 24, 16), 120
 
 
 class RememberArguments(Arguments):
@@ -174,12 +175,11 @@ def _related(target: Call, persona: Persona, stored: Remembered) -> list[dict[st
         indexes=target.runtime.indexes,
     )
     shown = [in_pool(target.foreign_pool, memory) for memory in near]
-    views: list[dict[str, str]] = []
     for characters in RELATED_CHARACTERS:
         views = [{"key": memory.key, "content": preview(memory.content, characters)} for memory in shown]
-        if sum(estimate_tokens(f"{view['key']} {view['content']}") for view in views) <= RELATED_TOKENS:
-            break
-    return views
+        if line_cost(json.dumps(views, ensure_ascii=False)) <= RELATED_TOKENS:
+            return views
+    return views[:1]  # long keys, of a pool with a long name
 
 
 def _note_of(stored: Remembered, supersedes: str) -> str | None:
@@ -271,20 +271,36 @@ class ReviseArguments(Arguments):
     expires_at: Annotated[Text, Field(description="never: keep it")] = ""
 
 
+class CorrectArguments(ReviseArguments):
+    """What the route takes besides: a model that heard it wrong stores it again."""
+
+    source: Annotated[Text, http("Who said it, if that was wrong.")] = ""
+    occurred_at: Annotated[Text, http("When it happened, or is to happen, if that was wrong: ISO, 昨日.")] = ""
+
+
 class Corrected(PersonaAnswer):
     key: str
     content: str
     revision: Annotated[int, Field(ge=1)]
 
 
+@operation(needs=["read", "write"], tool=Tool("revise", "Revise a memory"))
+def revise(call: Call, arguments: ReviseArguments) -> Json:
+    """Correct what was stored wrong; the earlier text is kept. What has changed since: remember with supersedes."""
+    return _corrected(call, CorrectArguments(**vars(arguments)))
+
+
 @operation(
     needs=["read", "write"],
-    tool=Tool("revise", "Revise a memory"),
     route=Route("PATCH", "/api/memory", "Correct a memory, or bring it back from the trash; its earlier text is kept."),
     answer=Corrected,
 )
-def revise(call: Call, arguments: ReviseArguments) -> Json:
-    """Correct what was stored wrong; the earlier text is kept. What has changed since: remember with supersedes."""
+def correct(call: Call, arguments: CorrectArguments) -> Json:
+    """Correct a memory, also who said it and when it happened; or bring it back from the trash. Its earlier state is kept."""
+    return _corrected(call, arguments)
+
+
+def _corrected(call: Call, arguments: CorrectArguments) -> Json:
     content, tags, importance, privacy_level = arguments.content, arguments.tags, arguments.importance, arguments.privacy_level
     revision = Revision(
         content=validation.checked_content(content) if content else None,
@@ -293,6 +309,8 @@ def revise(call: Call, arguments: ReviseArguments) -> Json:
         category=label(arguments.category, "category"),
         privacy_level=validation.checked_privacy_level(privacy_level) if privacy_level.strip() else None,
         expires_at=_expiry(call, arguments.expires_at),
+        source=label(arguments.source, "source"),
+        occurred_at=_moment(call, arguments),
         restore=arguments.restore,
         reason=label(arguments.reason, "reason"),
     )
@@ -305,6 +323,12 @@ def revise(call: Call, arguments: ReviseArguments) -> Json:
         memory = in_pool(target.foreign_pool, memory)
         view = memory_view(memory, memory.content, call.settings.zone, call.now, client_language(call, content))
         return {**heading(target, persona), **view, "revision": memory.revision, **omit_empty(note=note), **privacy_view(redaction)}
+
+
+def _moment(call: Call, arguments: CorrectArguments) -> datetime | None:
+    """When what a memory tells is said to have been; None where that stays as it is."""
+    text = arguments.occurred_at.strip()
+    return parse_moment(text, call.now, call.settings.zone, arguments.content) if text else None
 
 
 def _expiry(call: Call, text: str) -> Expiry | None:

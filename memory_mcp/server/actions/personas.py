@@ -21,7 +21,7 @@ from memory_mcp.server.status import Statistics, StoredCounts, statistics
 from memory_mcp.server.views import Count, PersonaAnswer, omit_empty
 from memory_mcp.store import erasure, memories, tombstones
 from memory_mcp.store.files.access_tokens import read_tokens
-from memory_mcp.store.sqlite import bulk_rows
+from memory_mcp.store.sqlite import reading
 from memory_mcp.store.vectors import index_files
 from memory_mcp.upkeep import adopted_originals
 from memory_mcp.upkeep.backup import Backups
@@ -108,7 +108,7 @@ def _figures(call: Call, name: str) -> Json:
         counts = statistics(call, persona)
         with persona.database.read() as connection:
             further = {
-                **{field: bulk_rows.row_count(connection, table) for field, table in _COUNTED_TABLES.items()},
+                **{field: reading.row_count(connection, table) for field, table in _COUNTED_TABLES.items()},
                 "erased": len(tombstones.read_all(connection)),
                 "sweep_due": erasure.sweep_due(connection) is not None,
             }

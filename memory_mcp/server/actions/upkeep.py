@@ -15,8 +15,8 @@ from memory_mcp.language.labels import label
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.search.pooled import in_pool
-from memory_mcp.search.validation import TOKENS_LIMIT, token_budget
+from memory_mcp.search.question import TOKENS_LIMIT, token_budget
+from memory_mcp.search.stores import in_pool
 from memory_mcp.server.arguments import Arguments, Flag, NoArguments, Text, TextList, WholeNumber, Words
 from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, Tool, operation

@@ -11,8 +11,8 @@ import pydantic
 from pydantic.fields import FieldInfo
 from starlette.requests import Request
 
+from memory_mcp.characters import not_utf8
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.unstorable import not_utf8
 from memory_mcp.server.arguments import Arguments, Between, filled_in, kind_of
 from memory_mcp.server.errors import argument_problems
 from memory_mcp.server.operation import Route

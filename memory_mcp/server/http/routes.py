@@ -17,9 +17,7 @@ from memory_mcp.server.actions import (
     browse,
     configuration,
     context,
-    conversations,
     entities,
-    experience,
     graph,
     imports,
     memories,
@@ -36,6 +34,7 @@ from memory_mcp.server.arguments import Arguments, NoArguments
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.call import call_of
 from memory_mcp.server.errors import http_refusal
+from memory_mcp.server.feature import features
 from memory_mcp.server.http import openapi
 from memory_mcp.server.http.requests import arguments_of
 from memory_mcp.server.operation import Operation, Route, operation, operations_of
@@ -91,11 +90,12 @@ OPERATIONS = (
     *(
         action
         for action in operations_of(
-            *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges, experience),
-            *(conversations, tokens, configuration, records, private_data),
+            *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges),
+            *(tokens, configuration, records, private_data),
         )
         if action.route is not None
     ),
+    *(action for feature in features() for action in feature.operations if action.route is not None),
 )
 
 

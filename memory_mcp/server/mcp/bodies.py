@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse
 from starlette.types import Message, Scope
 
-from memory_mcp.language.unstorable import not_utf8
+from memory_mcp.characters import not_utf8
 from memory_mcp.server.bodies import declared_length
 from memory_mcp.server.http.requests import BODY_LIMIT_BYTES
 from memory_mcp.server.rewording import REWORDED

@@ -3,7 +3,7 @@
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pydantic
@@ -22,22 +22,26 @@ from starlette.concurrency import run_in_threadpool
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput, MemoryMCPError, StoreError
 from memory_mcp.server import call_record
-from memory_mcp.server.actions import compat, context, experience, graph, memories, merges, organize, upkeep
+from memory_mcp.server.actions import context, graph, memories, merges, organize, upkeep
 from memory_mcp.server.answer_text import answer_text
 from memory_mcp.server.arguments import Arguments, tool_schema
 from memory_mcp.server.call import Call, current_call
 from memory_mcp.server.errors import argument_problems, status_of, wording
+from memory_mcp.server.feature import features
 from memory_mcp.server.mcp import apps
 from memory_mcp.server.mcp.access import server_of
-from memory_mcp.server.operation import Operation, operations_of
+from memory_mcp.server.operation import Operation
 
-# The tools of each toolset, in the order in which clients list them.
-TOOLSETS: Mapping[str, tuple[Operation, ...]] = {
+_OWN: Mapping[str, tuple[Operation, ...]] = {
     "core": (context.get_context, memories.remember, memories.recall, memories.revise, memories.forget, context.update_context),
     "upkeep": (memories.explain_recall, upkeep.history, upkeep.restore_version, upkeep.purge_memories, organize.organize),
-    "compat": operations_of(compat),
     "graph": (graph.entity_neighbors, graph.find_path, graph.graph_snapshot, graph.relate, graph.unrelate, merges.merge_entities),
-    "experience": (experience.advise, experience.report, experience.judge),
+}
+_BROUGHT: list[Mapping[str, Sequence[Operation]]] = [feature.toolsets for feature in features()]
+# The tools of each toolset, in the order in which clients list them.
+TOOLSETS: Mapping[str, tuple[Operation, ...]] = {
+    name: (*_OWN.get(name, ()), *(action for toolsets in _BROUGHT for action in toolsets.get(name, ())))
+    for name in dict.fromkeys([*_OWN, *(name for toolsets in _BROUGHT for name in toolsets)])
 }
 
 
@@ -67,13 +71,13 @@ class OperationTool(Tool):
 
 def tools_of(toolsets: Iterable[str], *, with_pools: bool = False) -> list[OperationTool]:
     """Return the tools of these toolsets, each toolset once. Without pools no tool has an argument for one: every word costs tokens."""
-    return [_tool(action, with_pools=with_pools) for toolset in dict.fromkeys(toolsets) for action in TOOLSETS[toolset]]
+    return [_tool(action, with_pools=with_pools) for toolset in dict.fromkeys(toolsets) for action in TOOLSETS.get(toolset, ())]
 
 
 def apps_of(toolsets: Iterable[str]) -> list[str]:
     """Return the names of the apps that the tools of these toolsets have."""
-    tools = [action.tool for toolset in toolsets for action in TOOLSETS[toolset]]
-    return list(dict.fromkeys(tool.app for tool in tools if tool and tool.app))
+    tools = [action.tool for toolset in toolsets for action in TOOLSETS.get(toolset, ())]
+    return list(dict.fromkeys(tool.app for tool in tools if tool and tool.app in apps.APPS))
 
 
 def _tool(action: Operation, *, with_pools: bool) -> OperationTool:
@@ -94,7 +98,7 @@ def _tool(action: Operation, *, with_pools: bool) -> OperationTool:
             idempotent_hint=declared.idempotent,
             open_world_hint=False,
         ),
-        meta={"ui": app_config_to_meta_dict(AppConfig(resource_uri=apps.address(declared.app)))} if declared.app else None,
+        meta={"ui": app_config_to_meta_dict(AppConfig(resource_uri=apps.address(declared.app)))} if declared.app in apps.APPS else None,
         operation=action,
     )
 

@@ -18,12 +18,10 @@ from starlette.routing import BaseRoute, Route
 from memory_mcp.config.settings import OAuth, RateLimit
 from memory_mcp.errors import GrantRefused, InvalidInput, MemoryMCPError
 from memory_mcp.server.auth import ADMISSION
-from memory_mcp.server.dashboard.frame import room
 from memory_mcp.server.errors import refusal_headers, status_of
 from memory_mcp.server.http.requests import body_within
-from memory_mcp.server.oauth import consent
 from memory_mcp.server.oauth.clients import NAME_LIMIT, is_usable
-from memory_mcp.server.oauth.resource import ENDPOINTS, OAUTH_SCOPES, RESOURCE_METADATA, metadata, own_url
+from memory_mcp.server.oauth.resource import AUTHORIZE, ENDPOINTS, OAUTH_SCOPES, RESOURCE_METADATA, metadata, own_url
 from memory_mcp.server.rate_limits import RateLimits
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.store.files import oauth_grants
@@ -31,7 +29,7 @@ from memory_mcp.store.files.oauth_grants import ACCESS_LIFE, Issued
 
 TOKEN, REGISTER, REVOKE = f"{ENDPOINTS}token", f"{ENDPOINTS}register", f"{ENDPOINTS}revoke"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
-PATHS = (TOKEN, REGISTER, REVOKE, consent.AUTHORIZE)
+PATHS = (TOKEN, REGISTER, REVOKE)
 BODY_BYTES = 32 * 1024
 ADDRESSES_LIMIT = 10
 # Each writes to the disk. Counted for each address, whatever `rate_limit` is.
@@ -42,7 +40,7 @@ Endpoint = Callable[[Request, OAuth], Awaitable[Response]]
 
 
 def routes() -> list[BaseRoute]:
-    """The routes of OAuth. They come before those of the dashboard, of which the last takes every path."""
+    """The routes of OAuth that clients call; a person grants them something on a page of the dashboard."""
     registrations = RateLimits()
     return [
         Route(RESOURCE_METADATA + "{path:path}", _resource_metadata),
@@ -50,7 +48,6 @@ def routes() -> list[BaseRoute]:
         Route(TOKEN, _built_in(_token), methods=["POST"]),
         Route(REVOKE, _built_in(_revoke), methods=["POST"]),
         Route(REGISTER, _built_in(partial(_register, registrations)), methods=["POST"]),
-        Route(consent.AUTHORIZE, room(consent.consent), methods=["GET", "POST"]),
     ]
 
 
@@ -94,7 +91,7 @@ async def _server_metadata(_request: Request, oauth: OAuth) -> Response:
     return JSONResponse(
         {
             "issuer": own_url(oauth),
-            "authorization_endpoint": own_url(oauth, consent.AUTHORIZE),
+            "authorization_endpoint": own_url(oauth, AUTHORIZE),
             "token_endpoint": own_url(oauth, TOKEN),
             "revocation_endpoint": own_url(oauth, REVOKE),
             **registering,

@@ -9,9 +9,12 @@ from memory_mcp.config.settings import OAuth
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import InvalidPersonaName
 from memory_mcp.personas.names import addressed_name
+from memory_mcp.server.sessions import DASHBOARD
 
 MCP = "/mcp"
 ENDPOINTS = "/oauth/"
+# The page on which a person grants a client something.
+AUTHORIZE = f"{DASHBOARD}/authorize"
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 # What a client gets that asks for nothing in particular.
 USUAL_SCOPES: tuple[TokenScope, ...] = ("read", "write")

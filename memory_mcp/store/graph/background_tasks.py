@@ -6,7 +6,7 @@ from typing import Literal
 import apsw
 
 from memory_mcp.store.memories import CURRENT
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 
 Task = Literal["links", "model", "newer"]
 

@@ -11,7 +11,7 @@ from memory_mcp.store.graph import visibility
 from memory_mcp.store.graph.memory_links import OPPOSITE_TYPES, SINGLE_TYPES
 from memory_mcp.store.graph.relations import Pair, pairs_of_entities, summed_evidence
 from memory_mcp.store.memories import CURRENT
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 
 # Relations below this confidence are worth a look, or of just this confidence with a single piece of evidence. Co-occurrence is observed,
 # so it can't be wrong.

@@ -14,7 +14,7 @@ from memory_mcp.language.names import bare, fold
 from memory_mcp.store.graph import mentions, relations, visibility
 from memory_mcp.store.graph.entities import entity_merges, entity_vectors, names
 from memory_mcp.store.lexical import bm25_index
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 
 # Entities from texts without a mention, a relation that isn't rejected, or an entity that is merged into them.
 _UNSUPPORTED = """

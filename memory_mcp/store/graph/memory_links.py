@@ -13,7 +13,7 @@ import apsw
 from memory_mcp.domain import Filters
 from memory_mcp.store.memories import CURRENT, TOLD_TIME, where
 from memory_mcp.store.session_order import nearest_in_session
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 from memory_mcp.store.timestamps import to_text
 
 # Methods that derive links from the memories, again when those change.
@@ -21,8 +21,10 @@ DERIVED = ("rule", "vectors", "contradiction")
 MADE = ("temporal_sequence", "same_session", "reference", "semantic_similarity", "contradiction", "newer")
 # Links with a direction.
 DIRECTED = ("temporal_sequence", "reference", "causality", "newer")
-# The method of a link that a person took back: it stays, so that it isn't made again, and is none.
-UNDONE = "undone"
+# A link that a person took back stays, so that it isn't made again, with the method 'undone', and is none. Of a link that comes from elsewhere: one that is here stays, unless a person took it back there.
+UNLESS_UNDONE = (
+    "ON CONFLICT (source, target, type) DO UPDATE SET method = excluded.method, weight = excluded.weight WHERE excluded.method = 'undone'"
+)
 # How many steps lead from a memory to the newest one.
 LONGEST_CHAIN = 8
 # Relations of which an entity has one at a time.

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from memory_mcp.domain import Filters
 from memory_mcp.language.names import Mention
 from memory_mcp.store.memories import CURRENT, EVENT_TIME, where
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
+from memory_mcp.store.sqlite.reading import bulk_rows, json_ids
 from memory_mcp.store.timestamps import to_text
 
 # At least one of this many memories is expected to be current: neither in the trash nor replaced.

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 from pydantic_core import from_json
 
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 
 HOPS_LIMIT = 6
 # How many types of an entity's relations are listed.

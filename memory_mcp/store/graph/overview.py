@@ -12,7 +12,7 @@ from memory_mcp.store import properties
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.visibility import PRESENT
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 from memory_mcp.store.timestamps import from_text
 
 RELATION = (

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import apsw
 
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 
 
 def enqueue(connection: apsw.Connection, memory_ids: Iterable[int]) -> None:

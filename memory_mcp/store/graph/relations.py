@@ -14,10 +14,9 @@ import apsw
 
 from memory_mcp.domain import StatedRelation
 from memory_mcp.language.names import UNKNOWN_TYPE
-from memory_mcp.language.relation_notation import validity
 from memory_mcp.store.graph.entities.records import OWN_TYPE
 from memory_mcp.store.memories import CURRENT
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
+from memory_mcp.store.sqlite.reading import bulk_rows, json_ids
 from memory_mcp.store.timestamps import to_text
 
 Pair = tuple[int, int]
@@ -332,3 +331,8 @@ def strongest_statements(connection: apsw.Connection, entities: Iterable[int], m
 def current_statements(connection: apsw.Connection, memory_id: int) -> list[str]:
     """The relations that a memory states and that hold, in the format of `unrelate`."""
     return [" > ".join(row) for row in connection.execute(_STANDING, (memory_id,))]
+
+
+def validity(valid_from: str | None, valid_to: str | None) -> str:
+    """The suffix for the days on which a relation holds: ` (2010-04-01..2015-03-31)`; empty where none is stated."""
+    return f" ({valid_from or ''}..{valid_to or ''})" if valid_from or valid_to else ""

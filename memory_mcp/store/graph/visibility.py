@@ -13,14 +13,16 @@ The rule is written as SQL fragments, not as views: the reader is a parameter. O
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any
 
 import apsw
 
 from memory_mcp.language.names import bare, fold
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.graph.entities import records
+from memory_mcp.store.graph.entities.records import Entity
+from memory_mcp.store.sqlite.reading import json_ids
 
 # Of a memory m; ?1 is whether the reader sees the trash, ?2 whether it sees secret memories.
 _WITHHELD = "(NOT ?2 AND m.privacy_level = 'secret')"
@@ -148,6 +150,41 @@ def hidden_names(connection: apsw.Connection, entities: Iterable[int], matches: 
     current = _labels_among(connection, _union(remaining.values() for remaining in aliases.values()), _LABELS_OUTSIDE_TRASH)
     hidden = {entity: {alias for alias, name in remaining.items() if name not in current} for entity, remaining in aliases.items()}
     return {entity: names for entity, names in hidden.items() if names}
+
+
+def visible_and_hidden(connection: apsw.Connection, name: str) -> tuple[list[Entity], set[int]]:
+    """The entities with this name that a caller sees, and the ids of those that have it only because of the trash."""
+    hidden: set[int] = set()
+    for candidates in records.by_name_forms(connection, name):
+        entities = visible_as(connection, [entity for entity in candidates if entity.id not in hidden], name)
+        hidden.update({entity.id for entity in candidates} - {entity.id for entity in entities})
+        if entities:
+            return entities, hidden
+    return [], hidden
+
+
+def visible_as(connection: apsw.Connection, candidates: Sequence[Entity], name: str) -> list[Entity]:
+    """Those of these entities that a caller sees and knows by this name; each with all its names."""
+    wanted = bare(name)
+    return not_hidden(connection, matched_by_visible_names(connection, candidates, lambda known: bare(known) == wanted))
+
+
+def matched_by_visible_names(connection: apsw.Connection, candidates: Sequence[Entity], matches: Callable[[str], bool]) -> list[Entity]:
+    """Those of these entities with a visible name that matches."""
+    hidden = hidden_names(connection, [entity.id for entity in candidates if not matches(entity.name)], matches)
+    return [entity for entity in candidates if entity.id not in hidden or not _matches_only(entity, hidden[entity.id], matches)]
+
+
+def not_hidden(connection: apsw.Connection, candidates: list[Entity]) -> list[Entity]:
+    """Those of these entities that a caller sees."""
+    hidden = hidden_entities(connection, [entity.id for entity in candidates if not entity.extraction_count])
+    return [entity for entity in candidates if entity.id not in hidden]
+
+
+def _matches_only(entity: Entity, hidden: Set[str], matches: Callable[[str], bool]) -> bool:
+    """Whether all names of the entity that match are hidden."""
+    matching = [name for name in (*entity.aliases, *entity.merged_names) if matches(name)]
+    return bool(matching) and hidden >= set(matching)
 
 
 def entities_withheld_from_export(connection: apsw.Connection, deleted: bool, secret: bool) -> set[int]:

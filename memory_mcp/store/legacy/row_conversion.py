@@ -14,7 +14,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS
-from memory_mcp.language.unstorable import UNSTORABLE
+from memory_mcp.language.labels import UNSTORABLE
 from memory_mcp.store import timestamps
 from memory_mcp.store.legacy.row_reading import Undecodable
 from memory_mcp.store.legacy.schemas import OLDER_SERVERS_ZONE, OURS, Schema

@@ -23,10 +23,10 @@ from memory_mcp.language.synonyms import Synonyms
 from memory_mcp.language.tokens import TOKENS_VERSION, is_grammar, is_single_kanji, tokens
 from memory_mcp.store import properties
 from memory_mcp.store.graph import relations
-from memory_mcp.store.lexical.token_frequencies import COUNTED_ROWS, TokenCounts, rows_with
+from memory_mcp.store.lexical.stored_words import COUNTED_ROWS, TokenCounts, rows_with
 from memory_mcp.store.memories import CURRENT, where
 from memory_mcp.store.session_order import adjacent_turns
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
+from memory_mcp.store.sqlite.reading import bulk_rows, json_ids
 
 BODY_WEIGHT, PREVIOUS_WEIGHT, NEXT_WEIGHT = 1.0, 0.5, 0.2
 # What phrases count beside words: as in sequential dependence models (Metzler and Croft, 2005), a fraction.
@@ -174,11 +174,13 @@ def search(
     counts, rows = counts or TokenCounts(), _rows(connection)
     # The name in another script is as frequent as who has it, and rare synonyms must not replace it.
     alternatives = ((terms.synonyms, SYNONYM_ROWS), (terms.same_sound, LEADING_ROWS)) if limit else ()
+    if len(rows) > MANY_ROWS:
+        query = _without_phrases(query)
+    if len(rows) >= FEW_ROWS:  # in one statement
+        counts.uncommon(connection, [*query, *(other for some, _ in alternatives for each in some for other in each.others)], rows)
     instead = " OR ".join(filter(None, (_instead(connection, some, counts, rows, most) for some, most in alternatives if some)))
     with_synonyms = dict(_matching(connection, instead, filters=filters, limit=limit, also=also)) if instead else {}
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
-    if len(rows) > MANY_ROWS:
-        query = _without_phrases(query)
     leading, informative, others = _by_rarity(connection, query, terms.fragments, counts, rows)
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
         matches = matching(_any_of(query))

@@ -23,7 +23,7 @@ from memory_mcp.errors import Overloaded, StoreDamaged, StoreError
 from memory_mcp.store.files.encryption_keys import PersonaKey
 from memory_mcp.store.sqlite import cipher, network_drives
 from memory_mcp.store.sqlite.errors import shown_name, translate, translated_errors
-from memory_mcp.store.sqlite.reader_pool import ReaderPool
+from memory_mcp.store.sqlite.reading import ReaderPool
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], Any]

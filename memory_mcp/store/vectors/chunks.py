@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.domain import Chunk, Filters
 from memory_mcp.store.memories import where
-from memory_mcp.store.sqlite.bulk_rows import bulk_rows, json_ids
+from memory_mcp.store.sqlite.reading import bulk_rows, json_ids
 from memory_mcp.store.vectors.stored_vectors import SEARCHABLE
 
 

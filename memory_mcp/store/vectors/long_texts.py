@@ -10,7 +10,7 @@ import apsw
 from memory_mcp.domain import Chunk
 from memory_mcp.store import properties
 from memory_mcp.store.memories import EVENT_TIME
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 from memory_mcp.store.vectors import chunks, stored_vectors
 
 _RULE = "split:"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from memory_mcp.domain import Chunk, Embedded
 from memory_mcp.store import properties
 from memory_mcp.store.memories import CURRENT, EVENT_TIME
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.store.vectors import index_queue
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from operator import itemgetter
 from typing import Any
 
 from memory_mcp.transfer.formats import import_rows, lorebooks
@@ -77,7 +76,7 @@ def _of_agnai(chat: Mapping[str, Any]) -> list[Message]:
     by_id = {str(message.get("_id")): message for message in messages}
     leaf, shown = text_in(chat.get("treeLeafId")), list[Mapping[str, Any]](messages)
     if any(message.get("parent") for message in messages):
-        shown = [message for _, message in path_to_last(by_id, leaf, "parent", itemgetter("_id"))] if leaf in by_id else []
+        shown = [by_id[name] for name in path_to_last(by_id, leaf, "parent", str)] if leaf in by_id else []
     return [
         Message(
             bool(message.get("userId")) and not message.get("characterId"),

@@ -35,8 +35,11 @@ INFO = {
     "scenario": "scenario",
     "first_mes": "greeting",
 }
-# What the oldest programs call them.
+# What the oldest programs, text-generation-webui and Agnai call them.
 _OLDEST = {
+    "greeting": "first_mes",
+    "context": "description",
+    "sampleChat": "mes_example",
     "char_name": "name",
     "char_persona": "description",
     "world_scenario": "scenario",
@@ -44,6 +47,8 @@ _OLDEST = {
     "example_dialogue": "mes_example",
 }
 BOOK = "character_book"
+# The field of what stands for a number that is written in a way of its own.
+NUMBER = "memory_mcp_number"
 # For the program and its model, not about the character.
 LEFT_OUT = {
     "system_prompt": "system prompts",
@@ -73,7 +78,9 @@ def is_card(first: Mapping[str, Any]) -> bool:
     if first.get("spec") in SPECS:
         return isinstance(first.get("data"), dict)
     fields = {_OLDEST.get(name, name) for name in first}
-    return {"name", "first_mes"} <= fields and bool(fields & {"description", "personality", "scenario", "mes_example"})
+    return (
+        {"name", "first_mes"} <= fields and bool(fields & {"description", "personality", "scenario", "mes_example"}) and "spec" not in first
+    )
 
 
 def read(source: Source, options: ReadOptions, report: Report) -> Iterator[ImportItem]:
@@ -102,12 +109,18 @@ def _object(source: Source, name: str) -> dict[str, Any]:
         head = file.read(len(SIGNATURE))
     data = _in_picture(source, name) if head == SIGNATURE else whole(source, name, TEXT_LIMIT_BYTES)
     try:
-        value = json.loads(data.decode("utf-8-sig"))
+        value = json.loads(data.decode("utf-8-sig"), parse_float=_number)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{name} has no card that can be read", str(error)[:200], "Export it again") from error
     if not isinstance(value, dict) or is_too_deep(value):
         raise InvalidInput(f"{name} has no card that can be read", "it is no JSON object, or nested too deeply", "Export it again")
     return value
+
+
+def _number(literal: str) -> float | dict[str, str]:
+    """A number that any program writes as it is here; another one, such as 1.50, with how it is written, so that an export gives it back."""
+    number = float(literal)
+    return number if repr(number) == literal else {NUMBER: literal}
 
 
 def _in_picture(source: Source, name: str) -> bytes:
@@ -129,7 +142,16 @@ def _in_picture(source: Source, name: str) -> bytes:
 def _card(value: Mapping[str, Any]) -> Card:
     if value.get("spec") in SPECS:
         return Card(value["data"], value)
-    return Card({_OLDEST.get(name, name): entry for name, entry in value.items()}, {})
+    fields = {_OLDEST.get(name, name): entry for name, entry in value.items()}
+    if isinstance(value.get("persona"), dict):  # of Agnai: what the character has, in lists
+        fields["description"] = _of_attributes(value["persona"].get("attributes"))
+    return Card(fields, {})
+
+
+def _of_attributes(attributes: object) -> str:
+    listed = attributes.items() if isinstance(attributes, dict) else ()
+    lines = [(name, ", ".join(filter(None, map(text_in, values)))) for name, values in listed if isinstance(values, list)]
+    return "\n".join(text if name == "text" else f"{name}: {text}" for name, text in lines if text)
 
 
 def _card_items(card: Card, where: str, options: ReadOptions, report: Report) -> Iterator[ImportItem]:
@@ -162,7 +184,7 @@ def _book_items(value: Mapping[str, Any], where: str, options: ReadOptions, labe
         yield ImportItem(where, refused="It is neither a character card nor a lorebook.")
         return
     book = value["data"] if value.get("spec") == "lorebook_v3" else value
-    yield from lorebooks.items(book, where, text_in(book.get("name")).strip() or label, options.me or "")
+    yield from lorebooks.items(book, where, text_in(book.get("name")).strip() or label, options.me or "", character="")
 
 
 def _kept(card: Card) -> dict[str, Any]:

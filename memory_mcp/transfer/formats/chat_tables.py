@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer.formats.clock import day_of, hour_of
+from memory_mcp.transfer.formats.clock import at_time, day_of, hour_of, with_year_first
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
-from memory_mcp.transfer.formats.turns import Equals, Turn, at_time, in_zone, media_kind, text_lines, turn_items
+from memory_mcp.transfer.formats.turns import Equals, Turn, in_zone, media_kind, text_lines, turn_items
 
 Cells = Mapping[str, str]
 HEADER_ROWS = 12
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-# 2026-09-30T20:15:30.1230000+09:00 · 2025/09/18 14:22:59 · 05-Jan-24 10:20 AM · 1/5/2024 10:20:05 PM +09:00
-_YEAR_FIRST = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})[T ]+(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\.(\d{1,9}))?\s?(Z|[+-]\d{2}:?\d{2})?")
-_YEAR_LAST = re.compile(
-    r"(\d{1,2})[-/.]([A-Za-z]{3}|\d{1,2})[-/.](\d{2,4}),? (\d{1,2}):(\d{2})(?::(\d{2}))?\s?([AaPp]\.?[Mm]\.?)?\s?(Z|[+-]\d{2}:?\d{2})?"
+# 2026-09-30T20:15:30.1230000+09:00 · 2025/09/18 14:22:59 · 2024-01-05 10:20:05 PM +09:00
+_MOMENT = re.compile(
+    r"(\d{4})[-/](\d{1,2})[-/](\d{1,2}),?[T ]+(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\.(\d{1,9}))?\s?([AaPp]\.?[Mm]\.?)?\s?(Z|[+-]\d{2}:?\d{2})?"
 )
 _SENT = re.compile(r"(写真|画像|動画|スタンプ|ファイル|音声|ボイスメッセージ|位置情報|連絡先)を?送信しました。?")
 _UNSENT = re.compile(r".{0,60}メッセージの送信を取り消しました。?")
@@ -29,7 +27,8 @@ _GUARD = re.compile(r"'(?=[=+\-@\r\n\t])")
 
 @dataclass(frozen=True, slots=True)
 class ChatTable:
-    """A program's table of a chat: the columns that it has, and how a row of it is a turn, given what stands above the header."""
+    """A program's table of a chat: the columns that it has, the one of its times first, and how a row of it is a turn, given what stands above
+    the header."""
 
     columns: tuple[str, ...]
     turn: Callable[[Cells, Cells, ReadOptions, str], Turn]
@@ -37,28 +36,16 @@ class ChatTable:
 
 def said_at(text: str, options: ReadOptions, zone: str = "") -> str | None:
     """A time of such a table as ISO text; one that can't be read stays as it is, so that it is refused by its row."""
-    if written := _YEAR_FIRST.fullmatch(text.strip()):
-        *numbers, fraction, offset = written.groups()
-        year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
-        microseconds = int((fraction or "0")[:6].ljust(6, "0"))
-    elif written := _YEAR_LAST.fullmatch(text.strip()):
-        first, middle, last, hour_text, minute_text, second_text, half, offset = written.groups()
-        named = middle.casefold() in _MONTHS
-        day, month = (int(first), _MONTHS.index(middle.casefold()) + 1) if named else _day_and_month(int(first), int(middle))
-        year, hour, minute, second, microseconds = int(last), hour_of(int(hour_text), half), int(minute_text), int(second_text or 0), 0
-    else:
+    if not (written := _MOMENT.fullmatch(text.strip())):
         return text.strip() or None
-    local = at_time(day_of(year, month, day), hour, minute, second, microseconds)
+    *numbers, fraction, half, offset = written.groups()
+    year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
+    local = at_time(day_of(year, month, day), hour_of(hour, half), minute, second, int((fraction or "0")[:6].ljust(6, "0")))
     if local is None:
         return text.strip()
     return (
         f"{local.isoformat()}{'+00:00' if (offset or zone) == 'Z' else offset or zone}" if offset or zone else in_zone(local, options.zone)
     )
-
-
-def _day_and_month(first: int, second: int) -> tuple[int, int]:
-    """The order of American tables, unless the first number can be no month."""
-    return (first, second) if first > 12 else (second, first)
 
 
 def _line(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Turn:  # noqa: ARG001  it names its account
@@ -116,10 +103,10 @@ def _copilot(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Tur
     )
 
 
-_LINE = ChatTable(("送信者タイプ", "送信者名", "送信日", "送信時刻", "内容"), _line)
-_DISCORD = ChatTable(("AuthorID", "Author", "Date", "Content"), _discord)
+_LINE = ChatTable(("送信日", "送信者タイプ", "送信者名", "送信時刻", "内容"), _line)
+_DISCORD = ChatTable(("Date", "AuthorID", "Author", "Content"), _discord)
 _COPILOT = (
-    ChatTable(("Conversation", "Time", "Author", "Message"), _copilot),
+    ChatTable(("Time", "Conversation", "Author", "Message"), _copilot),
     ChatTable(("CreatedAt", "MessageContent", "Author", "ChatName"), _copilot),
 )
 
@@ -150,22 +137,30 @@ def _table(rows: Sequence[Sequence[str]], *tables: ChatTable) -> tuple[int, Chat
 def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message of one program's table. A day of a chat is a session, or a conversation with an assistant."""
     above: dict[str, str] = {}
-    header: Sequence[str] = ()
-    table: ChatTable | None = None
     equals = Equals()
-    rows = csv.reader(f"{line}\n" for _, line in text_lines(source, name))
     try:
-        for number, row in enumerate(rows, start=1):
-            if table is None:
-                found = _table([row], _LINE, _DISCORD, *_COPILOT)
-                table, header = (found[1], [cell.strip().lstrip("\ufeff") for cell in row]) if found else (None, ())
-                above.update([(row[0].strip().lstrip("\ufeff"), row[1].strip())] if len(row) > 1 else [])
-                if number > HEADER_ROWS:
-                    raise InvalidInput(f"{name} has no chat", "its first rows name no columns of one", "Choose its format")
-            elif any(row):
-                yield from _row(table, dict(zip(header, row, strict=False)), above, options, (form, name, number), equals)
+        dates = (cells.get(table.columns[0], "") for _, table, cells in _rows(source, name, {}))
+        year_first = with_year_first(dates)
+        for number, table, cells in _rows(source, name, above):
+            dated = {**cells, table.columns[0]: year_first(cells.get(table.columns[0], "").strip())}
+            yield from _row(table, dated if table.columns[0] in cells else cells, above, options, (form, name, number), equals)
     except csv.Error as error:
         raise InvalidInput(f"{name} can't be read", str(error), "Save it again") from error
+
+
+def _rows(source: Source, name: str, above: dict[str, str]) -> Iterator[tuple[int, ChatTable, dict[str, str]]]:
+    """The number and the cells of each row below the header. What stands above it is put into `above`."""
+    header: Sequence[str] = ()
+    table: ChatTable | None = None
+    for number, row in enumerate(csv.reader(f"{line}\n" for _, line in text_lines(source, name)), start=1):
+        if table is None:
+            found = _table([row], _LINE, _DISCORD, *_COPILOT)
+            table, header = (found[1], [cell.strip().lstrip("\ufeff") for cell in row]) if found else (None, ())
+            above.update([(row[0].strip().lstrip("\ufeff"), row[1].strip())] if len(row) > 1 else [])
+            if number > HEADER_ROWS:
+                raise InvalidInput(f"{name} has no chat", "its first rows name no columns of one", "Choose its format")
+        elif any(row):
+            yield number, table, dict(zip(header, row, strict=False))
 
 
 def _row(

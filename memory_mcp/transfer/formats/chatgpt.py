@@ -4,24 +4,18 @@ langchain-community's ChatGPTLoader is not used: it joins all branches of a conv
 fails at the first message without a time or with an image.
 """
 
-import json
-import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, moment, objects, text_in
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, read_entries
+from memory_mcp.transfer.formats.marks import without_marks
 from memory_mcp.transfer.formats.sources import Source
 from memory_mcp.transfer.formats.turns import BRANCHES, path_to_last
 
 FORM = "chatgpt"
 NAME = "ChatGPT"
-# What ChatGPT writes between private characters in place of a source, a name or a link; and older marks of sources.
-_MARK = re.compile("\ue200([^\ue200-\ue202]{0,80})((?:\ue202[^\ue200-\ue202]{0,4000}){0,50})\ue201")
-_OLDER_MARKS = re.compile(r"【\d{1,4}(?::\d{1,4})?†[^【】]{0,200}】|:contentReference\[oaicite:\d{1,4}\](?:\{index=\d{1,4}\})?")
-_PRIVATE = re.compile("[\ue200-\ue20f]")
 
 
 def is_export(fields: Mapping[str, Any]) -> bool:
@@ -62,7 +56,7 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
             f"{where}, message {number}",
             FORM,
             (session, message_id or str(number)),
-            _without_marks(text),
+            without_marks(text),
             source=(me or "user") if role == "user" else NAME,
             role=import_rows.role_of(me, role == "user"),
             session_id=session,
@@ -80,8 +74,8 @@ def _shown(conversation: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]
         listed = conversation.get("messages")  # the older form
         return [(text_in(entry.get("id")), entry) for entry in objects(listed)] if isinstance(listed, list) else None
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
-    path = path_to_last(nodes, conversation.get("current_node"), "parent", _time)
-    return [(name, node["message"]) for name, node in path if isinstance(node.get("message"), dict)]
+    path = path_to_last(nodes, conversation.get("current_node"), "parent", lambda name: _time(nodes[name]))
+    return [(name, nodes[name]["message"]) for name in path if isinstance(nodes[name].get("message"), dict)]
 
 
 def _left_out(conversation: Mapping[str, Any], where: str, shown: int) -> Iterator[ImportItem]:
@@ -134,17 +128,3 @@ def _text(message: Mapping[str, Any]) -> str:
         else []
     )
     return "\n\n".join(part for part in texts if part.strip())
-
-
-def _without_marks(text: str) -> str:
-    """A text without the marks of its sources. Of a mark that shows a name or a link, that stays."""
-    return _PRIVATE.sub("", _MARK.sub(_shown_by_mark, _OLDER_MARKS.sub("", text)))
-
-
-def _shown_by_mark(mark: re.Match[str]) -> str:
-    kind, values = mark[1], mark[2].split("\ue202")[1:]
-    if kind == "entity" and values:
-        with suppress(ValueError, RecursionError):
-            listed = json.loads(values[0])
-            return text_in(listed[1]) if isinstance(listed, list) and len(listed) > 1 else ""
-    return values[0] if kind in ("url", "link_title") and values else ""

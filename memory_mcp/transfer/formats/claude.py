@@ -13,6 +13,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects,
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, items, read_entries
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.text_files import paragraphs
+from memory_mcp.transfer.formats.turns import is_said, said_in
 
 FORM = "claude"
 NAME = "Claude"
@@ -20,6 +21,8 @@ MEMORY_FIELDS = frozenset({"conversations_memory", "project_memories", "memory_f
 _PROJECTS = re.compile(r"\A(?:.*/)?projects(?:/[^/]+)?\.json")
 FILES = re.compile(rf"{CONVERSATIONS.pattern}|\A(?:.*/)?memories(?:/[^/]+)?\.json|{_PROJECTS.pattern}")
 _BOLD_HEADING = re.compile(r"\*\*[^*\n]+\*\*:?")
+_THOUGHT = re.compile(r"<antThinking>(?:(?!</antThinking>).){0,20000}</antThinking>", re.DOTALL)
+_ARTIFACT = re.compile(r"</?antArtifact\b[^<>]{0,500}>")
 _NOT_SAID = {"thinking": "thoughts", "tool_use": "uses of tools", "tool_result": "results of tools"}
 
 
@@ -130,9 +133,14 @@ def _project_names(source: Source) -> dict[str, str]:
 
 def _text(message: Mapping[str, Any]) -> str:
     """The text of a message with what was pasted, without reasoning, tool calls and tool results."""
-    parts = [text_in(part.get("text")) for part in objects(message.get("content")) if part.get("type") == "text"]
-    said = "\n\n".join(part for part in parts if part.strip()) or text_in(message.get("text"))
+    content = message.get("content")
+    said = _without_tags(said_in(content)[0] if content else text_in(message.get("text")))
     return "\n\n".join(filter(str.strip, [said, *(text_in(pasted.get("extracted_content")) for pasted in _pasted(message))]))
+
+
+def _without_tags(text: str) -> str:
+    """A text of a time when artifacts and thoughts stood in it: the former belong to it, the latter don't."""
+    return _ARTIFACT.sub("", _THOUGHT.sub("", text)) if "<ant" in text else text
 
 
 def _pasted(message: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -142,7 +150,7 @@ def _pasted(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _left_out(message: Mapping[str, Any], where: str) -> Iterator[ImportItem]:
     for part in objects(message.get("content")):
-        if part.get("type") != "text":
+        if not is_said(part):
             yield ImportItem(where, left_out=_NOT_SAID.get(text_in(part.get("type")), "parts of other kinds"))
     nameless = [file for file in objects(message.get("files")) if not text_in(file.get("file_name"))]
     for _ in (*_files(message), *nameless):

@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from datetime import date
+from collections.abc import Callable, Iterable
+from datetime import date, datetime, time
 
 _MORNING = "am a.m. 午前 上午 凌晨 早上 清晨 오전 새벽 아침 vorm. π.μ. πμ ص ق.ظ öö sa pd pg fm f.m. de. पूर्वाह्न ก่อนเที่ยง пр.об."
 _EVENING = "pm p.m. 午後 下午 晚上 中午 傍晚 오후 저녁 밤 nachm. μ.μ. μμ م ب.ظ ös ch md ptg em e.m. du. अपराह्न หลังเที่ยง сл.об."
@@ -14,8 +15,11 @@ _WORD = r"[^\s\d\[\]:,\-\t]{1,12}(?: m\.)?"
 TIME = rf"(?P<before>(?:{_WORD} ?){{0,2}})(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})(?:[:.](?P<second>\d{{2}}))?(?: ?(?P<after>{_WORD}))?"
 # Years of the Buddhist era, as phones in Thailand write them.
 _BUDDHIST_YEARS, _BUDDHIST_ERA = range(2400, 2800), 543
+MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)}
 ENGLISH_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _WEEKDAYS_KEPT = 100
+# 1/5/2024 · 05.01.2024, and 05-Jan-24 of .NET
+_YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(?:(\d{1,2})\2(\d{4})|([A-Za-z]{3})\2(\d{4}|\d{2}))(?!\d)")
 
 
 def hour_of(hour: int, *words: str | None) -> int:
@@ -30,6 +34,34 @@ def day_of(year: int, month: int, day: int) -> date | None:
     year = year + 2000 if year < 100 else year - _BUDDHIST_ERA if year in _BUDDHIST_YEARS else year
     try:
         return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def with_year_first(texts: Iterable[str]) -> Callable[[str], str]:
+    """How the dates at the beginnings of these texts are written with the year first: their order is told by all of them."""
+    order, separator = DayOrder(), ""
+    for written in filter(None, map(_YEAR_LAST.match, texts)):
+        if written[3]:
+            separator = written[2]
+            order.add(int(written[1]), int(written[3]), int(written[4]))
+    is_day_first = order.is_day_first(in_doubt=separator == ".")
+
+    def year_first(written: re.Match[str]) -> str:
+        month = MONTHS.get((written[5] or "").casefold())
+        if written[5] and month is None:
+            return written[0]
+        day, month = (int(written[1]), month or int(written[3])) if is_day_first or month else (int(written[3]), int(written[1]))
+        year = written[4] or (f"20{written[6]}" if len(written[6]) == 2 else written[6])
+        return f"{year}-{month:02}-{day:02}"
+
+    return lambda text: _YEAR_LAST.sub(year_first, text, count=1) if _YEAR_LAST.match(text) else text
+
+
+def at_time(day: date | None, hour: int, minute: int, second: int = 0, microsecond: int = 0) -> datetime | None:
+    """The local time, if there is one."""
+    try:
+        return datetime.combine(day, time(hour, minute, second, microsecond)) if day else None
     except ValueError:
         return None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, moment, objects, role_of, text_in
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, fields_of, moment, objects, role_of, text_in
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
@@ -41,38 +41,43 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
 
 
 def _turn(message: Mapping[str, Any], guild: Mapping[str, Any], channel: Mapping[str, Any]) -> Turn:
-    author = message.get("author")
-    author = author if isinstance(author, dict) else {}
+    author = fields_of(message.get("author"))
     speaker = text_in(author.get("nickname")) or text_in(author.get("name"))
     said_at, place = moment(message.get("timestamp")), text_in(channel.get("name"))
     kind = text_in(message.get("type")) or "Default"
     is_said = kind in _SAID
-    forwarded = message.get("forwardedMessage")
-    text = text_in(message.get("content")) or (text_in(forwarded.get("content")) if isinstance(forwarded, dict) else "")
-    reference = message.get("reference")
+    text = text_in(message.get("content")) or text_in(fields_of(message.get("forwardedMessage")).get("content"))
+    posted = "" if text or not author.get("isBot") else "\n\n".join(map(_text_of_embed, objects(message.get("embeds")))).strip()
     server = text_in(guild.get("name"))
     return Turn(
         speaker or None,
-        text if is_said else "",
+        (text or posted) if is_said else "",
         said_at,
         " ".join(filter(None, (PROGRAM, server, f"#{place}" if place else "", (said_at or "")[:10]))),
         (text_in(channel.get("id")) or place, text_in(message.get("id")) or f"{said_at} {speaker} {text}"),
         role_of(speaker, not author.get("isBot")),
-        tuple(_beside(message)) if is_said else ("calls" if kind == "Call" else "notices",),
+        tuple(_beside(message, has_read_embeds=bool(posted))) if is_said else ("calls" if kind == "Call" else "notices",),
         {
             "guild": server,
             "channel": place,
             "message": text_in(message.get("id")),
             "author": text_in(author.get("name")),
-            "reply_to": text_in(reference.get("messageId")) if isinstance(reference, dict) else "",
+            "reply_to": text_in(fields_of(message.get("reference")).get("messageId")),
         },
     )
 
 
-def _beside(message: Mapping[str, Any]) -> Iterator[str]:
+def _text_of_embed(embed: Mapping[str, Any]) -> str:
+    """What a bot says in a frame: its title, its text, and its fields."""
+    fields = [f"{text_in(field.get('name'))}: {text_in(field.get('value'))}" for field in objects(embed.get("fields"))]
+    return "\n".join(filter(None, (text_in(embed.get("title")), text_in(embed.get("description")), *fields)))
+
+
+def _beside(message: Mapping[str, Any], *, has_read_embeds: bool) -> Iterator[str]:
     """The kinds of what a message has beside its text."""
     for file in objects(message.get("attachments")):
         yield media_kind(text_in(file.get("fileName"))) or "files"
     yield from ("stickers" for _ in objects(message.get("stickers")))
-    yield from ("link previews" for _ in objects(message.get("embeds")))
+    yield from ("link previews" for _ in objects(message.get("embeds")) if not has_read_embeds)
+    yield from ("polls" for _ in [message.get("poll")] if _)
     yield from ("reactions" for _ in objects(message.get("reactions")))

@@ -16,15 +16,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, BinaryIO
 from xml.parsers.expat import ExpatError
 
 from memory_mcp import extras
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.flat_html import flattened
 from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
 from memory_mcp.transfer.formats.sources import Source, check_packed, whole
 from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS, TEXT_SUFFIXES, decoded, file_fields
+
+if TYPE_CHECKING:
+    from markitdown import DocumentConverterResult, StreamInfo
+    from markitdown.converters import HtmlConverter
 
 FORM = "document"
 DOCUMENT_LIMIT_BYTES = 256 * 1024**2
@@ -175,12 +181,13 @@ def _by_markitdown(converter: str, suffix: str) -> Callable[[bytes, str], Iterat
         import markitdown  # noqa: PLC0415  as above
         from markitdown import converters  # noqa: PLC0415
 
-        if suffix not in HTML_SUFFIXES:
+        if suffix in HTML_SUFFIXES:
+            reader, data = _flat_converter(), _html(data, name)
+        else:
             check_packed(data, name)
-        content = io.BytesIO(_html(data, name) if suffix in HTML_SUFFIXES else data)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what is nested too deeply it gives the plain text, and says so
-            made = getattr(converters, converter)().convert(content, markitdown.StreamInfo(extension=suffix, charset="utf-8"))
+            reader = getattr(converters, converter)()
+            reader._html_converter = _flat_converter()  # noqa: SLF001  it makes HTML of the file, and reads that
+        made = reader.convert(io.BytesIO(data), markitdown.StreamInfo(extension=suffix, charset="utf-8"))
         title, text = made.title or "", made.markdown
         if suffix == EPUB:
             _, _, text = text.partition("\n\n")  # it begins with the fields of the book
@@ -189,6 +196,19 @@ def _by_markitdown(converter: str, suffix: str) -> Callable[[bytes, str], Iterat
         yield from (Part(slide, int(number), title) for number, slide in zip(slides[::2], slides[1::2], strict=True))
 
     return load
+
+
+def _flat_converter() -> "HtmlConverter":
+    """A converter of HTML of any depth."""
+    from markitdown import converters  # noqa: PLC0415  as above
+
+    class FlatConverter(converters.HtmlConverter):
+        def convert(self, file_stream: BinaryIO, stream_info: "StreamInfo", **options: Any) -> "DocumentConverterResult":
+            page = file_stream.read().decode(stream_info.charset or "utf-8", errors="replace")
+            in_utf8 = stream_info.copy_and_update(charset="utf-8")  # type: ignore[no-untyped-call]
+            return super().convert(io.BytesIO(flattened(page).encode()), in_utf8, **options)
+
+    return FlatConverter()
 
 
 def _html(data: bytes, name: str) -> bytes:

@@ -6,11 +6,12 @@ from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.clock import day_of
-from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, moment, text_in
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, text_in
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.turns import text_lines
+from memory_mcp.transfer.formats.written_times import written_time
 
 FORM = "facts"
 LISTS = ("memories", "facts", "saved_memories", "memory")
@@ -24,6 +25,9 @@ _DATED = re.compile(
 )
 _DAY_FIRST = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?\s{0,3}[-–—:：]\s{0,3}(.*)", re.DOTALL)
 _HEADING = re.compile(r"#{1,6}\s.*|[^\[\s].{0,60}[:：]|\*\*.{1,60}\*\*[:：]?")
+# A line may have several: [2025-01-03] - tea.[2025-01-04] - coffee.
+_GLUED = re.compile(r"\[\d{4}-\d{1,2}-\d{1,2}\] ?[-–—:]")
+LONGEST_SECTION = 20
 _FENCE = re.compile(r"```.{0,20}|[-=*_]{3,80}")
 
 
@@ -40,7 +44,7 @@ def recognizes(head: Head) -> bool:
             bool(kinds)
             and all(kinds)
             and (len(kinds) > 1 or dated > 0)
-            and not any(_is_item(line.strip()) for line in lines if line[:1].isspace())
+            and (head.suffix == ".txt" or not any(_is_item(line.strip()) for line in lines if line[:1].isspace()))
         )
     if head.suffix != ".json":
         return False
@@ -75,7 +79,7 @@ def _of_json(value: Any, where: str, options: ReadOptions) -> Iterator[ImportIte
         return
     fields: Mapping[str, Any] = value if isinstance(value, dict) else {"content": value}
     text = next(text_in(fields[name]) for name in _TEXTS if isinstance(fields.get(name), str))
-    day = next((found for name in _DAYS if (found := moment(fields.get(name)))), None)
+    day = next((found for name in _DAYS if (found := written_time(fields.get(name)))), None)
     further = import_rows.unread(fields, {*_TEXTS, *_DAYS})
     yield from _fact(text, where, options, "", day, further)
 
@@ -83,16 +87,28 @@ def _of_json(value: Any, where: str, options: ReadOptions) -> Iterator[ImportIte
 def _of_text(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     section, item = "", [""]
     begun = 0
-    for number, line in text_lines(source, name):
+    for number, line in ((number, part) for number, whole in text_lines(source, name) for part in _unglued(whole)):
         if not line.strip() or _FENCE.fullmatch(line.strip()):
             continue
         if _is_item(line) or (not line[:1].isspace() and _HEADING.fullmatch(line)):
             yield from _fact("\n".join(item), f"{name}, line {begun}", options, section)
             item, begun = ([line], number) if _is_item(line) else ([""], number)
-            section = section if _is_item(line) else line.strip("#* :：")
+            section = section if _is_item(line) else _section(line)
         else:
             item.append(line.strip())
     yield from _fact("\n".join(item), f"{name}, line {begun}", options, section)
+
+
+def _unglued(line: str) -> list[str]:
+    """The facts of a line, of which each but the first begins with its day."""
+    starts = [day.start() for day in _GLUED.finditer(line)][1:]
+    return [line[start:end] for start, end in zip([0, *starts], [*starts, None], strict=True)]
+
+
+def _section(heading: str) -> str:
+    """The tag that a heading gives. A sentence, such as "Here's what I remember about you:", gives none."""
+    name = heading.strip("#* :：")
+    return name if heading.startswith(("#", "*")) or len(name) <= LONGEST_SECTION else ""
 
 
 def _fact(

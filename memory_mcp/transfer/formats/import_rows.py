@@ -14,10 +14,9 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.labels import LABEL_LIMIT, LIST_LIMIT
+from memory_mcp.language.labels import LABEL_LIMIT, LIST_LIMIT, UNSTORABLE
+from memory_mcp.language.names import is_assistant
 from memory_mcp.language.sentences import split
-from memory_mcp.language.speakers import is_assistant
-from memory_mcp.language.unstorable import UNSTORABLE
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.remember.validation import CONTENT_LIMIT
 from memory_mcp.transfer.line_fields import is_too_deep
@@ -187,6 +186,11 @@ def moment(value: object) -> str | None:
 def text_in(value: object) -> str:
     """The value if it is a string, otherwise an empty string."""
     return value if isinstance(value, str) else ""
+
+
+def fields_of(value: object) -> Mapping[str, Any]:
+    """The value if it is an object, otherwise none of its fields."""
+    return value if isinstance(value, dict) else {}
 
 
 def objects(value: object) -> list[dict[str, Any]]:

@@ -10,9 +10,8 @@ from typing import Any
 
 from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.entity_types import STANDARD_TYPES, type_of_word
 from memory_mcp.language.names import NAME_LIMIT
-from memory_mcp.language.relation_notation import format_relation
+from memory_mcp.language.relation_notation import STANDARD_TYPES, format_relation, type_of_word
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, objects, text_in
 from memory_mcp.transfer.formats.json_stream import lines

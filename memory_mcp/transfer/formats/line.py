@@ -13,11 +13,11 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from memory_mcp.dates.spans import ERAS
-from memory_mcp.transfer.formats.clock import ENGLISH_WEEKDAYS, HALF, DayOrder, day_of, hour_of
+from memory_mcp.transfer.formats.clock import ENGLISH_WEEKDAYS, HALF, DayOrder, at_time, day_of, hour_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
-from memory_mcp.transfer.formats.turns import Equals, FurtherLines, Turn, at_time, in_zone, media_kind, text_lines, turn_items
+from memory_mcp.transfer.formats.turns import Equals, FurtherLines, Turn, in_zone, media_kind, text_lines, turn_items
 
 FORM = "line"
 PROGRAM = "LINE"
@@ -43,13 +43,19 @@ _TIME = re.compile(
 _WIDE_SPACE = re.compile(r" {2,}")
 _HEADER = re.compile(r"\[LINE\]\s?(.{1,200})")
 _AROUND_TITLE = re.compile(
-    r"Chat history (?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊[天][记記紀][录錄]$|(?:님과|와|과)의? ?대화$|^ประวัติการ(?:สนทนา|แชท)(?:กับ|ในกลุ่ม|ใน)\s?"
+    r"^Chat (?:history )?(?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊[天][记記紀][录錄]$|(?:님과|와|과)의? ?대화$|"
+    r"^ประวัติการ(?:สนทนา|แชท)(?:กับ|ในกลุ่ม|ใน)\s?|^Chat(?:verlauf)? mit |^Riwayat (?:obrolan|chat) dengan |^Historial de chat con "
 )
+_QUOTED_TITLE = re.compile(r"[\"「](.+)[\"」]")
 _DELETED = re.compile(
     r"(?:.{1,60}が)?メッセージの送信を取り消しました。?|(?:.{1,60} )?unsent a .{1,20}|Message unsent\.?|"
-    r"(?:.{1,60})?已?收回了?(?:一則)?訊息。?|(?:.{1,60})?撤回了一条消息。?|(?:.{1,60} )?메시지를 (?:취소|삭제)했습니다\.?|(?:.{1,60})?ยกเลิกข้อความ.{0,20}"
+    r"(?:.{1,60})?已?收回了?(?:一則)?訊息。?|(?:.{1,60})?撤回了一条消息。?|(?:.{1,60} )?메시지(?:를| 보내기를| 전송을) (?:취소|삭제)했습니다\.?|"
+    r"(?:.{1,60})?ยกเลิก(?:การส่ง)?ข้อความ.{0,20}"
 )
-_ALBUM = re.compile(r"\[(?:アルバム|Albums?|相簿|相册|앨범|投票|Polls?|イベント|Events?)\]")
+_CALL = re.compile(r"[☎☏].*|不在着信|Missed call|(?:通話時間|Call time|通话时长|通話時長|통화 ?시간) ?[\d:]{1,9}", re.DOTALL)
+_BRACKETED = re.compile(r"\[([^\[\]]{1,30})\] ?(.*)", re.DOTALL)
+# What has a title of its own beside its word: [アルバム] 旅行.
+_TITLED = frozenset({"albums", "polls", "events", "stickers", "files", "gifts"})
 # Notices that a computer's export writes where the speaker stands.
 _NOTICE = re.compile(
     r".{1,120}(?:参加|退会|退出|招待|追加|変更|作成|削除|キャンセル|投稿|アナウンス|解除)(?:し|され)ました。?|"
@@ -88,8 +94,7 @@ def _is_day(line: str) -> bool:
 
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message. A day of a chat is a session."""
-    header = _HEADER.match(next((line for _, line in text_lines(source, name)), "")) or _HEADER.match(PurePosixPath(name).stem)
-    title = _AROUND_TITLE.sub("", header[1].strip()).strip(' "「」') if header else ""
+    title = _title(next((line for _, line in text_lines(source, name)), "").strip("\ufeff")) or _title(PurePosixPath(name).stem)
     reading = _Reading(_survey(source, name))
     equals = Equals()
     for item in reading.items(text_lines(source, name), name):
@@ -110,6 +115,15 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         )
         yield from turn_items(FORM, f"{name}, line {item.number}", turn)
         yield from item.lines.too_long(f"{name}, line {item.number}")
+
+
+def _title(line: str) -> str:
+    """The name of the chat in a header, which in older files of a computer has no mark before it; empty for any other line."""
+    header = _HEADER.match(line)
+    title = header[1].strip() if header else line.strip() if line.startswith("Chat history ") else ""
+    named = _AROUND_TITLE.sub("", title).strip()
+    quoted = _QUOTED_TITLE.fullmatch(named)
+    return quoted[1] if quoted else named
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +182,15 @@ class _Reading:
 
     def kind(self, text: str, speaker: str) -> str | None:
         """What a message is if it is no text."""
-        if text.startswith(("☎", "☏")):
+        if _CALL.fullmatch(text):
             return "calls"
         if _DELETED.fullmatch(text):
             return "deleted messages"
         if not speaker:
             return "notices"
-        if _ALBUM.match(text):
-            return "albums"
-        return media_kind(text) if text.startswith("[") or self._survey.space == " " else None
+        if (bracketed := _BRACKETED.fullmatch(text)) and (kind := media_kind(bracketed[1])) and (kind in _TITLED or not bracketed[2]):
+            return kind
+        return media_kind(text) if bracketed or self._survey.space == " " else None
 
     def items(self, lines: Iterator[tuple[int, str]], name: str) -> Iterator[_Said | ImportItem]:
         """The messages, and what can't be read."""

@@ -39,8 +39,10 @@ def entries_of(book: Mapping[str, Any]) -> list[dict[str, Any]]:
     return objects(list(listed.values()) if isinstance(listed, dict) else listed)
 
 
-def items(book: Mapping[str, Any], where: str, owner: str, user: str) -> Iterator[ImportItem]:
-    """Yields a row for each entry of a book. It is identified by the name of its `owner`, its own name and its keys; `user` has the name of the user."""
+def items(book: Mapping[str, Any], where: str, owner: str, user: str, character: str | None = None) -> Iterator[ImportItem]:
+    """Yields a row for each entry of a book. It is identified by the name of its `owner`, its own name and its keys; `user` has the name of the user,
+    `character` that of the character if it isn't the owner."""
+    character = owner if character is None else character
     title = text_in(book.get("name")).strip() or owner
     seen = Counter[tuple[str, ...]]()
     for number, entry in enumerate(entries_of(book), start=1):
@@ -60,8 +62,8 @@ def items(book: Mapping[str, Any], where: str, owner: str, user: str) -> Iterato
             if len(json.dumps(kept, ensure_ascii=False)) > _KEPT_LIMIT:
                 yield ImportItem(place, left_out="settings of an entry that are too long")
                 kept = {}
-            named = with_names(text, owner, user).strip()
-            keys = [with_names(key, owner, user) for key in keys_of(entry)]
+            named = with_names(text, character, user).strip()
+            keys = [with_names(key, character, user) for key in keys_of(entry)]
             yield from import_rows.memory_rows(
                 place,
                 FORM,

@@ -30,7 +30,7 @@ from memory_mcp.transfer.formats.obsidian_notes import (
 )
 from memory_mcp.transfer.formats.sources import Source, whole
 from memory_mcp.transfer.formats.text_files import decoded, file_fields, pieces
-from memory_mcp.transfer.formats.written_times import written_time
+from memory_mcp.transfer.formats.written_times import day_in_title, written_time
 from memory_mcp.transfer.line_fields import FIELDS, VERSION_FIELDS
 from memory_mcp.transfer.non_memory_lines import CONTEXT, PIECES, VAULT, VERSION
 
@@ -157,6 +157,8 @@ def _days(fields: Mapping[str, Any]) -> dict[str, str]:
 def _unlinked(value: Any) -> Any:
     while isinstance(value, list) and len(value) == 1:  # [[2019-10-17]] without quotes is a list in a list
         value = value[0]
+    if isinstance(value, int) and len(str(value)) == len("20191017"):
+        return day_in_title(str(value))
     return value.strip().removeprefix("[[").removesuffix("]]") if isinstance(value, str) else None
 
 

@@ -9,11 +9,11 @@ from pathlib import Path, PurePosixPath
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.legacy import lines
 from memory_mcp.store.legacy.schemas import OWNERS_LISTED
-from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, characters, claude, documents, mem0, obsidian, slack, text_files
+from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, characters, claude, documents, gemini, mem0, obsidian, slack, text_files
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report, Row
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS
 from memory_mcp.transfer.formats.recognition import Head
-from memory_mcp.transfer.formats.sources import ZIP_SUFFIXES, Source, source_of
+from memory_mcp.transfer.formats.sources import Source, is_zip, source_of
 from memory_mcp.transfer.formats.table import ROWS, TABLE, database
 from memory_mcp.transfer.line_fields import is_too_deep
 
@@ -43,7 +43,16 @@ def by_persona(
     return [(persona, database(path, persona if persona in owners else owners[0]))]
 
 
-_LOOKED_AT = frozenset({".json", ".jsonl", ".ndjson", ".csv", *text_files.TEXT_SUFFIXES})
+_LOOKED_AT = frozenset({".json", ".jsonl", ".ndjson", ".csv", *gemini.PAGES, *text_files.TEXT_SUFFIXES})
+_PICTURES = frozenset(".jpg .jpeg .webp .gif .bmp .heic .avif .tif .tiff".split())
+# As what else programs save what is in files of other kinds.
+_SAVED_OTHERWISE = {
+    ".xls .xlsb .ods .numbers": ".xlsx or .csv",
+    ".doc .odt .rtf .pages .wps .jtd": ".docx or .pdf",
+    ".ppt .odp .key": ".pptx or .pdf",
+    ".mobi .azw .azw3 .kfx": ".epub",
+    ".7z .rar .tar .gz .tgz .xz .lzh": ".zip",
+}
 _DIRECTORY_FORMATS = (Format.OBSIDIAN, Format.SLACK)
 
 
@@ -66,9 +75,11 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
                 f"{path} can't be read as {requested}", "it is a file", "Name a directory or a zip, or choose another --format"
             )
         return requested
-    detected = _of_many(source_of(path), path) if path.is_dir() or path.suffix.lower() in ZIP_SUFFIXES else _of_file(path)
+    detected = _of_many(source_of(path), path) if path.is_dir() or is_zip(path) else _of_file(path)
     if detected is None and path.is_dir() and not any(path.iterdir()):
         raise InvalidInput(f"{path} holds nothing to import", "it is empty", "Check the path")
+    if detected is None and path.is_file():
+        _refuse_kind(path)
     if detected is None:
         raise InvalidInput(
             f"the format of {path.name} is not recognized",
@@ -76,6 +87,19 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
             "Name its format with --format, or save what is in it as a text",
         )
     return detected
+
+
+def _refuse_kind(path: Path) -> None:
+    """Raises InvalidInput if it is clear of which kind a file is that is not read, and in which form it would be."""
+    suffix = path.suffix.lower()
+    if suffix in _PICTURES:
+        raise InvalidInput(
+            f"{path.name} is not read",
+            "of pictures only PNG files with a character card are read",
+            "Save the card as PNG or JSON with the program that it is from",
+        )
+    if others := next((others for suffixes, others in _SAVED_OTHERWISE.items() if suffix in suffixes.split()), ""):
+        raise InvalidInput(f"{path.name} is not read", f"files of the kind {suffix} are not", f"Save what is in it as {others}")
 
 
 def _of_many(source: Source, path: Path) -> Format | None:
@@ -108,7 +132,7 @@ def _of_most(source: Source, names: list[str], plain: Format | None) -> Format |
             kind = _of_head(Head(source, name))
         except InvalidInput:
             continue
-        if kind and (kind is plain or not ROWS[kind].is_general):
+        if kind and ((kind is plain and kind is not Format.DOCUMENT) or not ROWS[kind].is_general):
             found[kind] += 1
     return max(found, key=found.__getitem__, default=None)
 

@@ -3,10 +3,10 @@
 import csv
 import json
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats.json_stream import outline
@@ -26,8 +26,12 @@ class Head:
         """Raises InvalidInput if the file can't be read."""
         self._source, self.name = source, name
         self.suffix = PurePosixPath(name).suffix.lower()
-        with source.open(name) as file:
+        with self.opened() as file:
             self.data = file.read(HEAD_BYTES)
+
+    def opened(self) -> AbstractContextManager[BinaryIO]:
+        """The file, for what is recognized further on in it."""
+        return self._source.open(self.name)
 
     @cached_property
     def text(self) -> str:

@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -20,6 +21,7 @@ from memory_mcp.transfer.formats.written_times import written_time
 
 FORM = "sillytavern"
 SUFFIX = ".jsonl"
+LINES_LOOKED_AT = 100
 # The first line names who takes part, or it is a message.
 _BEGINNING = re.compile(
     rb'\A(?:\xef\xbb\xbf)?\s{0,9}\{\s{0,9}"(?:chat_metadata"\s{0,9}:\s{0,9}\{|(?:user_name|character_name|name|is_user|mes)")'
@@ -52,7 +54,7 @@ def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
 
 def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     me, session = options.me, PurePosixPath(name).stem
-    user = character = ""
+    user, character = _user_who_speaks(source, name), ""
     seen = Counter[tuple[str, ...]]()
     for number, line in lines(blocks(source, name), name):
         where = f"{name}, line {number}"
@@ -88,6 +90,14 @@ def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportIte
                 tags=[FORM],
                 origin={"conversation": session},
             )
+
+
+def _user_who_speaks(source: Source, name: str) -> str:
+    """The name of the first of the user's messages: a group chat names nobody at its beginning."""
+    for _, line in islice(lines(blocks(source, name), name), LINES_LOOKED_AT):
+        if (message := _parsed(line)) and message.get("is_user") is True and (user := _name(message, "name")):
+            return user
+    return ""
 
 
 def _left_out(where: str, message: Mapping[str, Any], text: str) -> Iterator[ImportItem]:

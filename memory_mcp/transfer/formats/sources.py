@@ -26,6 +26,7 @@ COMPRESSION_RATIO_LIMIT = 200
 SMALL_BYTES = 16 * 1024**2
 # A character card with its pictures is a zip, too.
 ZIP_SUFFIXES = frozenset({ZIP_SUFFIX, ".charx"})
+_PICTURES_WITH_ZIP = frozenset({".jpg", ".jpeg"})
 _HIDDEN_PREFIXES = (".", "__MACOSX")
 _UTF8_FLAG = 0x800
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -172,7 +173,13 @@ def source_of(path: Path) -> Source:
     """
     if not path.exists():
         raise InvalidInput(f"{path} does not exist", "", "Check the path")
-    return Archive(path) if path.is_file() and path.suffix.lower() in ZIP_SUFFIXES else Folder(path)
+    return Archive(path) if path.is_file() and is_zip(path) else Folder(path)
+
+
+def is_zip(path: Path) -> bool:
+    """Whether a file is a zip by its name, or a picture of RisuAI's that ends with one."""
+    suffix = path.suffix.lower()
+    return suffix in ZIP_SUFFIXES or (suffix in _PICTURES_WITH_ZIP and zipfile.is_zipfile(path))
 
 
 def blocks(source: Source, name: str, limit: int = FILE_LIMIT_BYTES) -> Iterator[bytes]:

@@ -107,7 +107,7 @@ def _chat(
 
 
 def _assistant(kind: Format) -> FormatRow:
-    return _chat(kind, lambda head: assistants.PROGRAMS[kind].recognizes(head.fields), partial(assistants.read_file, kind))
+    return _chat(kind, partial(assistants.recognizes, kind), partial(assistants.read_file, kind))
 
 
 def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
@@ -177,6 +177,7 @@ TABLE: tuple[FormatRow, ...] = (
         "revise",
         is_general=True,
     ),
+    _assistant(Format.GEMINI),
     FormatRow(Format.DOCUMENT, lambda head: head.suffix in documents.OWN_SUFFIXES, _of_author(documents.read), "keep", is_general=True),
     _chat(Format.LINE, line.recognizes, line.read_file, chat_tables.is_line),
     _chat(Format.WHATSAPP, whatsapp.recognizes, whatsapp.read_file),
@@ -201,7 +202,7 @@ TABLE: tuple[FormatRow, ...] = (
     FormatRow(Format.MEMORY_SERVICE, lambda head: memory_service.is_export(dict(head.fields)), _of_author(memory_service.read), "keep"),
     _chat(Format.DISCORD, discord.recognizes, discord.read_file, chat_tables.is_discord),
     _chat(Format.TELEGRAM, telegram.recognizes, telegram.read_file),
-    *map(_assistant, (Format.DEEPSEEK, Format.LIBRECHAT, Format.OPEN_WEBUI, Format.LM_STUDIO, Format.GROK, Format.GEMINI)),
+    *map(_assistant, (Format.DEEPSEEK, Format.LIBRECHAT, Format.OPEN_WEBUI, Format.LM_STUDIO, Format.GROK)),
     *map(_assistant, (Format.VSCODE_CHAT, Format.CHARACTER_AI)),
     FormatRow(Format.CHATGPT, lambda head: chatgpt.is_export(head.fields), _of_author(chatgpt.read), "keep"),
     FormatRow(Format.MEM0, _is_mem0, _of_author(mem0.read), "revise"),

@@ -19,6 +19,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.language.labels import split_labels
 from memory_mcp.language.tokens import normalise
 from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.clock import with_year_first
 from memory_mcp.transfer.formats.documents import FORM_EXTRA, damage
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
@@ -41,6 +42,7 @@ COLUMNS = {
     "category": "category カテゴリ カテゴリー 分類",
     "importance": "importance 重要度",
 }
+_TIMES = ("occurred_at", "created_at")
 _FIELD_OF = {name: field for field, names in COLUMNS.items() for name in names.split()}
 _SEPARATOR = re.compile(r"[\r\n]{0,9}sep=(.)\r?\n", re.IGNORECASE)
 _MOMENT = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?(?:[T\s]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?")
@@ -120,29 +122,40 @@ def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterato
         raise InvalidInput(f"{name} has no column of texts", f"its first row is: {columns}", "Name that column content, text or 内容")
     if above:
         yield from [ImportItem(f"{name}, above its header", left_out="lines above the header of a table")] * len(above)
-    for number, row in table:
+    below = [(number, row) for number, row in table if any(row)]
+    year_first = {field: with_year_first(_column(below, fields, field)) for field in _TIMES}
+    for number, row in below:
         values = {field: cell.strip() for field, cell in reversed([*zip(fields, row, strict=False)]) if field and cell.strip()}
         further = {column: cell for column, field, cell in zip(header, fields, row, strict=False) if column and not field and cell.strip()}
         if values or further:
-            yield from _memory(values, further, f"{name}, row {number}", options)
+            times = {field: year_first[field](values[field]) for field in _TIMES if field in values}
+            yield from _memory(values, times, further, f"{name}, row {number}", options)
 
 
-def _memory(values: Mapping[str, str], further: Mapping[str, str], where: str, options: ReadOptions) -> Iterator[ImportItem]:
+def _column(rows: Iterable[tuple[int, list[str]]], fields: list[str], field: str) -> Iterator[str]:
+    at = fields.index(field) if field in fields else -1
+    return (row[at].strip() for _, row in rows if 0 <= at < len(row))
+
+
+def _memory(
+    values: Mapping[str, str], times: Mapping[str, str], further: Mapping[str, str], where: str, options: ReadOptions
+) -> Iterator[ImportItem]:
+    """The row of a memory. It is identified by its `values` as they are written; `times` have their years first."""
     if "content" not in values:
         yield ImportItem(where, refused="It has no text (content).")
         return
-    fields: dict[str, Any] = {"source": options.me, "kind": "fact", **values}
+    fields: dict[str, Any] = {"source": options.me, "kind": "fact", **values, **times}
     with suppress(ValueError):  # what is no number is refused by its name when it is stored
         fields |= {"importance": float(values["importance"])} if "importance" in values else {}
     clock, beside = fields.pop("clock", ""), dict(further)
     if written_time(
-        _iso(whole_time := f"{values.get('occurred_at', '')} {clock}".strip())
+        _iso(whole_time := f"{times.get('occurred_at', '')} {clock}".strip())
     ):  # a time of day, or a whole time where no column has a date
         fields |= {"occurred_at": whole_time} if clock else {}
     elif clock:  # such as how long it took
         clock, beside = "", {**further, "time": clock}
     # A time that can't be read is refused by its name when it is stored.
-    fields |= {name: _time(fields[name], options) for name in ("occurred_at", "created_at") if name in fields}
+    fields |= {name: _time(fields[name], options) for name in _TIMES if name in fields}
     fields |= {"tags": split_labels(values.get("tags", "")), "metadata": {FORM: beside} if beside else None}
     identity = tuple(values.get(name, "") for name in ("content", "occurred_at", "created_at", "source"))
     identity += (clock,) if clock else ()

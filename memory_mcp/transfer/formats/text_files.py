@@ -45,10 +45,17 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
 
 def file_fields(stem: str, changed: datetime, session: str) -> Row:
     """The fields that a file's name and time give. All pieces share a session, so that search sees each with its neighbors."""
-    day = day_in_title(unicodedata.normalize("NFC", stem))
+    day = day_in_title(unicodedata.normalize("NFC", stem)) or _day_of_folders(session)
     changed_at = changed.astimezone(UTC).isoformat(timespec="seconds")
     row = {"source": stem[:LABEL_LIMIT], "session_id": session[-LABEL_LIMIT:], "kind": "fact", "created_at": changed_at}
     return {**row, **({"occurred_at": day} if day else {})}
+
+
+def _day_of_folders(name: str) -> str | None:
+    """The day of a note that its folders and its name give together: 日記/2019/10/07.md."""
+    *_, year, month, day = ("", "", "", *name.rpartition(".")[0].split("/"))
+    numbers = [re.findall(r"\d+", part)[-1:] for part in (year, month, day)]
+    return day_in_title("-".join(number for found in numbers for number in found)) if re.fullmatch(r"\d{4}年?", year) else None
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -129,8 +136,9 @@ def decoded_head(head: bytes) -> str:
 def _is_json(text: str) -> bool:
     if text.lstrip()[:1] not in ("{", "["):
         return False
-    with suppress(ValueError, RecursionError):
-        return isinstance(json.loads(text), dict | list)
+    for whole_or_line in (text, text.lstrip().partition("\n")[0]):
+        with suppress(ValueError, RecursionError):
+            return isinstance(json.loads(whole_or_line), dict | list)
     return False
 
 

@@ -3,9 +3,9 @@
 import codecs
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
+from datetime import datetime
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
@@ -13,13 +13,18 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions
+from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, objects, text_in
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
+from memory_mcp.transfer.formats.marks import without_marks
 from memory_mcp.transfer.formats.recognition import HEAD_BYTES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.text_files import encoding_of
 
 BRANCHES = "messages of branches that are not shown"
+THOUGHTS, TOOLS, PICTURES, FILES = "thoughts", "uses of tools", "pictures and files", "contents of files"
+# The parts of a message by their types in the programs of assistants: what is said, and the kinds of what isn't.
+_SAID = frozenset({"text", "input_text", "output_text", "voice_note", "REQUEST", "RESPONSE"})
+_NOT_SAID = dict.fromkeys(("think", "thinking", "THINK"), THOUGHTS) | dict.fromkeys(("image", "image_file", "image_url", "file"), PICTURES)
 # A longer line is read in pieces of this length.
 LINE_CHARACTERS = 1_000_000
 
@@ -30,7 +35,10 @@ MEDIA: Mapping[str, str] = {
     "stickers": "スタンプ sticker stickers ステッカー 貼圖 贴图 스티커 สติกเกอร์ stiker aufkleber autocollant figurinha webp",
     "voice messages": "ボイスメッセージ 音声 audio voice 語音訊息 语音信息 음성메시지 음성 เสียง áudio opus ogg m4a mp3 aac wav amr",
     "contacts": "連絡先 contact 聯絡資訊 联系人 연락처 vcf",
-    "polls": "アンケート poll umfrage encuesta sondage enquete sondaggio 投票 투표",
+    "polls": "アンケート poll polls umfrage encuesta sondage enquete sondaggio 投票 투표",
+    "albums": "アルバム album albums 相簿 相册 앨범 อัลบั้ม",
+    "events": "イベント event events 活動 活动 일정",
+    "gifts": "プレゼント ギフト gift gifts 禮物 礼物 선물 ของขวัญ",
     "locations": "位置情報 location 位置訊息 位置 위치 ตำแหน่ง standort ubicación",
     "files": "ファイル ドキュメント file document 檔案 文件 파일 ไฟล์ dokument documento pdf docx doc xlsx xls pptx ppt zip txt csv",
 }
@@ -105,9 +113,9 @@ def message_items(form: str, where: str, message: Any, turn_of: Callable[[Mappin
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message of a conversation with an assistant, by the user or by the assistant of this name."""
+    """A message of a conversation with an assistant, by the user or by the assistant of this name; without a role the two take turns."""
 
-    by_user: bool
+    by_user: bool | None
     text: str
     speaker: str = ""
     id: str = ""
@@ -115,35 +123,58 @@ class Message:
     left_out: tuple[str, ...] = ()
 
 
+def is_said(part: Mapping[str, Any]) -> bool:
+    """Whether a part of a message is a text of whoever wrote it."""
+    return part.get("type") in _SAID
+
+
+def said_in(content: object, text_at: str = "text") -> tuple[str, list[str]]:
+    """What a message says, a text or the parts of one, and the kinds of the parts that are none."""
+    if isinstance(content, str):
+        return content, []
+    parts = objects(content)
+    said = [part.get(text_at) for part in parts if is_said(part)]
+    texts = [text_in(value.get("value") if isinstance(value, dict) else value) for value in said]
+    kinds = [_NOT_SAID.get(text_in(part.get("type")), TOOLS) for part in parts if not is_said(part)]
+    return "\n\n".join(text for text in texts if text.strip()), kinds
+
+
 def conversation_items(
-    form: str, where: str, session: str, title: str, messages: Iterator[Message], options: ReadOptions, program: str
+    form: str,
+    where: str,
+    session: str,
+    title: str,
+    messages: Iterable[Message],
+    options: ReadOptions,
+    names: tuple[str, str],
+    begun: str | None,
 ) -> Iterator[ImportItem]:
-    """The rows of a conversation with an assistant: the user's name is that of the options, else the export's, else `user`."""
+    """The rows of a conversation with an assistant: the user's name is that of the options, else the message's, else the first of `names`, else
+    `user`; the assistant's is the message's, else the second. Messages without a time have that of the beginning."""
     for number, message in enumerate(messages, start=1):
-        speaker = (options.me or message.speaker or "user") if message.by_user else message.speaker or program
+        by_user = message.by_user if message.by_user is not None else number % 2 == 1
+        speaker = (options.me or message.speaker or names[0] or "user") if by_user else message.speaker or names[1]
         turn = Turn(
             speaker,
-            message.text,
-            message.said_at,
+            message.text if by_user else without_marks(message.text),
+            message.said_at or begun,
             session,
             (session, message.id or str(number)),
-            import_rows.role_of(speaker, message.by_user),
+            import_rows.role_of(speaker, by_user),
             message.left_out,
             {"conversation": session, "title": title, "message": message.id},
         )
         yield from turn_items(form, f"{where}, message {number}", turn)
 
 
-def path_to_last(
-    nodes: Mapping[str, Mapping[str, Any]], last: Any, parent: str, said_at: Callable[[Mapping[str, Any]], Any]
-) -> list[tuple[str, Mapping[str, Any]]]:
-    """The ids and nodes of the branch that ends with `last`, or with the latest, first to last. It ends even if the parents form a cycle."""
-    node_id = last if last in nodes else max(nodes, key=lambda name: said_at(nodes[name]), default=None)
-    path: dict[str, Mapping[str, Any]] = {}
+def path_to_last(nodes: Mapping[str, Mapping[str, Any]], last: Any, parent: str, said_at: Callable[[str], Any]) -> list[str]:
+    """The ids of the branch that ends with `last`, or with the latest, first to last. It ends even if the parents form a cycle."""
+    node_id = last if isinstance(last, str) and last in nodes else max(nodes, key=said_at, default=None)
+    path: dict[str, None] = {}
     while isinstance(node_id, str) and node_id in nodes and node_id not in path:
-        path[node_id] = nodes[node_id]
+        path[node_id] = None
         node_id = nodes[node_id].get(parent)
-    return [*reversed(path.items())]
+    return [*reversed(path)]
 
 
 class Equals:
@@ -158,14 +189,6 @@ class Equals:
             self._day, self._counts = day, Counter()
         self._counts[same] += 1
         return str(self._counts[same])
-
-
-def at_time(day: date | None, hour: int, minute: int, second: int = 0, microsecond: int = 0) -> datetime | None:
-    """The local time, if there is one."""
-    try:
-        return datetime.combine(day, time(hour, minute, second, microsecond)) if day else None
-    except ValueError:
-        return None
 
 
 def in_zone(local: datetime, zone: ZoneInfo | None) -> str:

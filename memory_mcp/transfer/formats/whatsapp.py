@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
 
-from memory_mcp.transfer.formats.clock import TIME, DayOrder, day_of, hour_of
+from memory_mcp.transfer.formats.clock import TIME, DayOrder, at_time, day_of, hour_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
@@ -18,7 +18,6 @@ from memory_mcp.transfer.formats.turns import (
     Equals,
     FurtherLines,
     Turn,
-    at_time,
     in_zone,
     kind_in_words,
     media_kind,
@@ -34,7 +33,7 @@ MESSAGE_CHARACTERS = 70_000
 _OTHER_MARKS = dict.fromkeys(map(ord, "\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"), None) | dict.fromkeys(
     map(ord, "\u00a0\u202f\u2009"), " "
 )
-_DATE = r"(?P<first>\d{1,4})(?:[/.\-] ?|年 ?)(?P<middle>\d{1,2})(?:[/.\-] ?|月 ?)(?P<last>\d{1,4})[.日]?"
+_DATE = r"(?P<first>\d{1,4})(?:[/.\-] ?|[年년] ?)(?P<middle>\d{1,2})(?:[/.\-] ?|[月월] ?)(?P<last>\d{1,4})[.日일]?"
 _START = re.compile(rf"{MARK}?(?P<open>\[)?{_DATE}(?:,|،)? {{0,2}}{TIME}(?:\]| [\-–—]) (?P<rest>.*)", re.DOTALL)
 _FILE = re.compile(r"(\S.{0,120}\.[A-Za-z0-9]{2,5}) \([^()]{1,60}\)")
 _BRACKETED = re.compile(r"<([^<>]{1,80})>")
@@ -53,6 +52,10 @@ _DELETED = re.compile(
 _CALL = re.compile(
     r"(?:missed|voice|video|group) call|通話|不在着信|(?:Sprach|Video)anruf|[Ll]lamada|[Aa]ppel (?:vocal|vidéo)|[Cc]hamada|통화|未接",
     re.IGNORECASE,
+)
+# What Android writes like a text.
+_UNMARKED = re.compile(
+    r"(?P<poll>POLL:\n.*\nOPTION: )|(?P<place>(?:live )?location(?: shared|: https?://maps\S+)\s*\Z)|Waiting for this message\.", re.DOTALL
 )
 # What every chat begins with names calls, too: メッセージと通話はエンドツーエンドで暗号化されています。
 _ENCRYPTED = re.compile(r"crypt|暗号|加密|암호|schlüssel|cifrad|cript|chiffr|crittogr|sleutel|एन्क्रिप्ट|مشفر", re.IGNORECASE)
@@ -127,23 +130,33 @@ def _said(rest: str) -> tuple[str | None, str, tuple[str, ...]]:
     speaker, colon, text = rest.removeprefix(MARK).partition(": ")
     if not colon or len(speaker) > 100 or "\n" in speaker:
         speaker, colon, text = rest.removeprefix(MARK).partition(":\n")
-    if not colon or len(speaker) > 100 or "\n" in speaker:
+    if not colon or len(speaker) > 100 or "\n" in speaker or speaker.count('"') % 2:  # Ken changed the subject from "a: b"
         return None, "", ("calls" if _is_call(rest) else "notices",)
-    text, marked, by_program = _EDITED.sub("", text.rstrip()).partition(MARK)
-    if marked:
-        # A document has its name before the mark, and between marks how long it is.
-        text, by_program = ("", by_program.rpartition(MARK)[2]) if text.rstrip().endswith("•") else (text, by_program)
-        is_edited = text.strip() and by_program.startswith("<") and media_kind(by_program) is None and ":" not in by_program
-        return speaker, text, () if is_edited or not by_program.strip() else (_kind(by_program),)
+    said = _EDITED.sub("", text.rstrip())
+    return speaker, *(_marked(said) if MARK in said else _unmarked(said))
+
+
+def _marked(said: str) -> tuple[str, tuple[str, ...]]:
+    """The text before a mark, and the kind of what the program wrote behind it."""
+    text, _, by_program = said.partition(MARK)
+    # A document has its name before the mark, and between marks how long it is.
+    text, by_program = ("", by_program.rpartition(MARK)[2]) if text.rstrip().endswith("•") else (text, by_program)
+    is_edited = text.strip() and by_program.startswith("<") and media_kind(by_program) is None and ":" not in by_program
+    return text, () if is_edited or not by_program.strip() else (_kind(by_program),)
+
+
+def _unmarked(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text of a message without marks, and the kind of what Android wrote in it."""
     first, _, caption = text.partition("\n")
-    file = _FILE.fullmatch(first)
-    if file:
-        return speaker, caption, (media_kind(file[1]) or "files",)
+    if file := _FILE.fullmatch(first):
+        return caption, (media_kind(file[1]) or "files",)
     if _BRACKETED.fullmatch(first):
-        return speaker, caption, (_kind(first),)
+        return caption, (_kind(first),)
     if _DELETED.fullmatch(text.strip()):
-        return speaker, "", ("deleted messages",)
-    return speaker, "" if text.strip() == "null" else text, ()
+        return "", ("deleted messages",)
+    if notice := _UNMARKED.match(text):
+        return "", ("polls" if notice["poll"] else "locations" if notice["place"] else "messages that did not arrive",)
+    return "" if text.strip() == "null" else text, ()
 
 
 def _kind(words: str) -> str:

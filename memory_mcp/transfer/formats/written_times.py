@@ -9,17 +9,38 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.dates.resolve import parse_moment, parse_range
 from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats.clock import MONTHS, TIME, at_time, day_of, hour_of
 from memory_mcp.transfer.formats.import_rows import moment
 
 LONGEST = 100
+_SPACES = dict.fromkeys(map(ord, "\u00a0\u202f"), " ")
 # 2024-3-1 @12h 33m 20s 123ms, of SillyTavern.
 _AT = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m(?: ?(\d{1,2})s)?(?: ?(\d{1,3})ms)?")
 # Tue Oct 29 2024 21:05:33 GMT+0900 (Japan Standard Time), of JavaScript.
 _SCRIPTS = re.compile(r"[A-Za-z]{3} ([A-Za-z]{3}) (\d{1,2}) (\d{4}) (\d{2}:\d{2}:\d{2}) GMT([+-]\d{4})(?: \([^()]*\))?")
-# 05-Jan-24 10:20 AM, of .NET; 9:05:33 午後 and GMT+9, of Google.
+# 05-Jan-24 10:20 AM, of .NET; 9:05:33 午後 and GMT+9, of Google; January 5, 2024 → January 6, 2024, of Notion.
 _MONTH_NAME = re.compile(r"(\d{1,2})-([A-Za-z]{3})-(\d\d)(?= |\Z)")
 _HALF_OF_DAY_AFTER = re.compile(r"(\d{1,2}:\d{2}(?::\d{2})?) ?(午前|午後)")
-_OFFSET = re.compile(r" (?:GMT|UTC)([+-])(\d{1,2})(?::?(\d{2}))?\Z")
+_UNTIL = " → "
+_ZONES = (
+    "UTC=0 GMT=0 WET=0 BST=1 CET=1 MEZ=1 WEST=1 CEST=2 MESZ=2 EET=2 EEST=3 MSK=3 IST=5:30 ICT=7 WIB=7 HKT=8 SGT=8 JST=9 KST=9 AEST=10 AEDT=11 "
+    "NZST=12 NZDT=13 EST=-5 EDT=-4 CST=-6 CDT=-5 MST=-7 MDT=-6 PST=-8 PDT=-7 BRT=-3"
+)
+_HOURS_AHEAD = dict(zone.split("=") for zone in _ZONES.split())
+_OFFSET = re.compile(rf" \(?(?:(?:GMT|UTC)([+-]\d{{1,2}}(?::?\d{{2}})?)|({'|'.join(_HOURS_AHEAD)}))\)?\Z")
+# A day with a time beside it, in words and forms of any language: 2 févr. 2026, 08:24:02 · Feb 2, 2026, 7:24:02 AM · 2026. 2. 2. 오후 4:24:02 · 02.02.2026, 8:24
+_NAME, _YEAR, _DATE = r"(?P<month>[^\W\d]{3,9})", r"(?P<year>\d{4})", r"(?P<day>\d{1,2})"
+_WITH_CLOCK = tuple(
+    re.compile(rf"{day}(?: à| um|,)? {{1,2}}{TIME}")
+    for day in (
+        rf"{_YEAR}(?:[./-]|年) ?(?P<month>\d{{1,2}})(?:[./-]|月) ?{_DATE}[.日]?",
+        rf"{_DATE}\.? (?:de )?{_NAME}\.?,?(?: de)? {_YEAR}",
+        rf"{_NAME}\.? {_DATE},? {_YEAR}",
+        rf"{_DATE}\.(?P<month>\d{{1,2}})\.{_YEAR}",
+    )
+)
+_MONTHS_ELSEWHERE = "ene=1 gen=1 janv=1 fév=2 fev=2 mär=3 mrz=3 avr=4 abr=4 mai=5 mag=5 giu=6 juin=6 juil=7 lug=7 ago=8 aoû=8 set=9 okt=10 ott=10 out=10 dez=12 dic=12 déc=12"
+_MONTHS = MONTHS | {name: int(number) for name, _, number in (month.partition("=") for month in _MONTHS_ELSEWHERE.split())}
 _ZONE = ZoneInfo("UTC")
 # What is read the same on both days needs no other day to be understood.
 _ONE_DAY, _ANOTHER = datetime(2001, 3, 7, 1, tzinfo=UTC), datetime(2018, 10, 23, 1, tzinfo=UTC)
@@ -36,7 +57,7 @@ def written_time(value: object, zone: ZoneInfo | None = None) -> str | None:
     names no time by itself, such as 昨日."""
     if not isinstance(value, str):
         return moment(value)
-    text = value.strip()
+    text = value.translate(_SPACES).partition(_UNTIL)[0].strip()
     if not text or len(text) > LONGEST:
         return None
     time = next(filter(None, (read(text) for read in (_iso_day, _iso_moment, _of_sillytavern, _of_scripts, _in_words))), None)
@@ -100,9 +121,27 @@ def _of_scripts(text: str) -> str | None:
 def _in_words(text: str) -> str | None:
     text = _MONTH_NAME.sub(r"\1 \2 20\3", _HALF_OF_DAY_AFTER.sub(r"\2\1", text))
     offset = _OFFSET.search(text)
-    local = text[: offset.start()] if offset else text
+    local = _in_figures(text[: offset.start()] if offset else text)
     moment_alone = _alone(lambda now: parse_moment(local, now, _ZONE))
     if not (offset and moment_alone):
-        return text if moment_alone else None
-    ahead = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0)) * (-1 if offset[1] == "-" else 1)
+        return local if moment_alone else None
+    hours, _, minutes = (offset[1] or _HOURS_AHEAD[offset[2]]).partition(":")
+    hours, minutes = (hours[:3], hours[3:]) if len(hours) > 3 else (hours, minutes)
+    ahead = timedelta(hours=int(hours), minutes=int(minutes or 0) * (-1 if hours.startswith("-") else 1))
     return moment_alone.replace(tzinfo=timezone(ahead)).isoformat() if abs(ahead) < timedelta(days=1) else None
+
+
+def _in_figures(text: str) -> str:
+    """A day with a time of day as ISO text, to the second; any other text as it is."""
+    written = next(filter(None, (form.fullmatch(text) for form in _WITH_CLOCK)), None)
+    if not written:
+        return text
+    named = written["month"].casefold()
+    month = int(named) if named.isdecimal() else _MONTHS.get(named[:4]) or _MONTHS.get(named[:3]) or 0
+    local = at_time(
+        day_of(int(written["year"]), month, int(written["day"])),
+        hour_of(int(written["hour"]), written["before"], written["after"]),
+        int(written["minute"]),
+        int(written["second"] or 0),
+    )
+    return local.isoformat() if local else text

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from openai_wire import vendor
 
-from memory_mcp.chat.web import WebChat
+from memory_mcp.features.chat.web import WebChat
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from chat_models import ScriptedModel, forever
 from textual.widgets import Collapsible, Input, Label, Markdown, Static
 
 from memory_mcp.chat import Connection, Conversation
-from memory_mcp.chat.terminal import Terminal
+from memory_mcp.features.chat.terminal import Terminal
 
 REMEMBER = {"name": "remember", "args": json.dumps({"content": "健太は苺が好き。"})}
 RECALL = {"name": "recall", "args": '{"query": "苺"}'}

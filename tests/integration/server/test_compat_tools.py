@@ -9,8 +9,8 @@ from unloaded_models import unloaded_models
 
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.encoders.models import Models, ModelState
+from memory_mcp.features.compat import operations as compat
 from memory_mcp.personas.registry import Personas
-from memory_mcp.server.actions import compat
 from memory_mcp.server.arguments import NoArguments
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.call import Call

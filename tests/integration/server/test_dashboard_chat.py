@@ -14,7 +14,7 @@ import httpx2
 import pytest
 from openai_wire import vendor
 
-from memory_mcp.chat.web import WebChat
+from memory_mcp.features.chat.web import WebChat
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
 
 pytestmark = pytest.mark.slow  # a server for each of many tests

@@ -23,6 +23,8 @@ PAGES = (
     "/ui?choose=1",
     f"{AT}/today",
     f"{AT}/today/decide",
+    f"{AT}/find?q=健太",
+    f"{AT}/memories/new?supersedes=memory_b",
     f"{AT}/ask?q=健太の苺&fusion.session_weight=1",
     f"{AT}/ask?q=健太&fusion.date_boost=9",
     f"{AT}/ask/context?q=健太",
@@ -189,8 +191,8 @@ def test_without_scripts_memories_are_searched_filtered_paged_forgotten_and_rest
     assert page.locator("tbody tr").count() == 30
     page.goto("/p/plain/ui/memories")
     page.locator("input[type=search]").fill("記憶17")
-    follow(page, page.locator("form#find .row button"))
-    assert page.locator("tbody tr").first.locator("td.text").inner_text() == "記憶17"
+    follow(page, page.locator("form#find .bar button"))
+    assert page.locator("tbody tr").first.locator("td.text a").first.inner_text() == "記憶17"
     follow(page, page.locator("tbody tr a").first)
     follow(page, page.locator("button", has_text="ごみ箱へ"))
     assert page.locator("h1").inner_text() == "ごみ箱に入れました: 1件"
@@ -218,7 +220,7 @@ def test_a_memory_is_added_by_hand(page):
     page.locator("textarea").fill("来月から早起きする。\n約束。")
     page.locator("input[name=tags]").fill("習慣、約束")
     follow(page, page.locator("main button"))
-    follow(page, page.locator("main a.button"))
+    follow(page, page.locator("main a.button", has_text="記憶を見る"))
     assert page.locator("article.text").inner_text() == "来月から早起きする。\n約束。"
     assert page.locator("dd", has_text="習慣、約束").count() == 1
 
@@ -359,7 +361,7 @@ def test_two_tokens_in_two_browsers_never_see_each_other(guarded, signed_in):
             page.goto(path)
             assert f"{other}の秘密" not in page.content()
         assert page.evaluate("() => document.cookie") == ""
-        follow(page, page.locator("header button"))
+        follow(page, page.locator("footer button"))
         page.goto(f"/p/{name}/ui/memories")
         assert "/ui/sign-in" in page.url
 

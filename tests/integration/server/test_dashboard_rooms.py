@@ -105,17 +105,16 @@ def test_what_a_model_is_told_first_is_shown_word_for_word_with_its_cost(send, s
 
 
 def test_today_shows_what_was_learned_and_what_is_to_come(send, show):
-    send({"key": "a", "content": "11月2日に歯医者へ行く。"}, {"key": "b", "content": "苺を買った。"})
-    page = show("today")
-    latest, upcoming = page.split("Upcoming")
+    send({"key": "a", "content": "11月2日に歯医者へ行く。", "source": "健太"}, {"key": "b", "content": "苺を買った。"})
+    upcoming, latest = show("today").split("Learned lately")
+    assert "Nov 2 Sun 11月2日に歯医者へ行く。 in 3 days 健太 told today" in upcoming
     assert "苺を買った" in latest
-    assert "11月2日に歯医者へ行く。 2025-11-02 told 2025-10-30" in upcoming.partition("For you to decide")[0]
-    assert "off: config.json wants none" in page
+    assert "off: config.json wants none" in latest
 
 
 def test_today_shows_the_plans_of_the_next_days_and_not_only_as_many_as_a_model_is_told(send, show):
     send(*({"key": f"k{day}", "content": f"11月{day}日に歯医者へ行く。"} for day in range(7, 2, -1)))
-    upcoming = show("today").partition("Upcoming")[2]
+    upcoming = show("today").partition("Upcoming")[2].partition("Learned lately")[0]
     assert re.findall("11月.日", upcoming) == [f"11月{day}日" for day in range(3, 8)]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mcp.language.budget import what_differs
+from memory_mcp.server.views import what_differs
 
 
 @pytest.fixture

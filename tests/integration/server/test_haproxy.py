@@ -20,8 +20,8 @@ import httpx2
 import pytest
 from hostile_names import addressed_or_none, canonical_or_none, changed_names
 
-from memory_mcp.cli.cell_files import haproxy
 from memory_mcp.errors import InvalidInput
+from memory_mcp.features.cells.router_files import haproxy
 from memory_mcp.personas.cells import owner_of
 from memory_mcp.server.addressing import MANAGEMENT
 from memory_mcp.store import memories

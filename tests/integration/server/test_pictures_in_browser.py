@@ -11,6 +11,7 @@ pytestmark = pytest.mark.slow
 
 PERSONA = "さくら"
 AT = f"/p/{quote(PERSONA)}/ui/people"
+ALONE = "海斗"
 MARKUP = "<script>window.broken = true</script>"
 LINES = [
     {"content": "[[健太|Person]]は[[桜高校|Organization]]の生徒。", "relations": ["健太 > studies_at > 桜高校"]},
@@ -33,8 +34,12 @@ def site(tmp_path_factory, serving):
     """The address of a server without tokens."""
     with serving(tmp_path_factory.mktemp("site")) as server:
         send(server.url, PERSONA, *LINES)
-        body = {"name": MARKUP, "type": "Person"}
-        httpx2.post(f"{server.url}/api/graph/entities", json=body, headers={"X-Persona": quote(PERSONA)}).raise_for_status()
+        for name in (MARKUP, ALONE):
+            body = {"name": name, "type": "Person"}
+            httpx2.post(f"{server.url}/api/graph/entities", json=body, headers={"X-Persona": quote(PERSONA)}).raise_for_status()
+        related = {"source": MARKUP, "relation": "knows", "target": "鎌倉", "source_type": "Person", "target_type": "Location"}
+        answer = httpx2.post(f"{server.url}/api/import", content=json.dumps(related).encode(), headers={"X-Persona": quote(PERSONA)})
+        assert answer.json()["graph"] == 1, answer.text
         yield server.url
 
 
@@ -62,6 +67,7 @@ def test_the_picture_shows_what_the_tables_beside_it_say(page):
     assert drawn(page, 5) == sorted([f"{MARKUP[:15]}…", *names[1:]])  # of a long name what there is room for
     assert sorted(page.locator("[data-node] th").all_inner_texts()) == sorted(names)
     assert "人物" in page.locator(".legend").inner_text()
+    assert page.locator("main .chips a").all_inner_texts() == [ALONE]  # who is related to nobody stands beside the picture
     assert page.evaluate("() => window.broken") is None
 
 
@@ -155,7 +161,7 @@ def test_without_scripts_the_tables_are_the_picture(page):
     follow(page, page.locator("[aria-label='健太のつながりも表示']"))
     assert page.locator("[data-node]").count() == 4
     follow(page, page.locator("a", has_text="美咲と健太のつながり"))
-    assert "健太 > sibling_of > 美咲" in page.locator("main").inner_text()
+    assert "健太 > きょうだい > 美咲" in page.locator("main").inner_text()
 
 
 def test_500_entities_are_drawn_and_a_closer_look_names_them_all(page, site):

@@ -1,6 +1,7 @@
 """What remember answers of current memories near to the new one, and how a link between two is taken back."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
@@ -44,7 +45,7 @@ def test_remember_names_current_memories_about_the_same(persona, keys, text, nea
     assert answer["related"][0]["key"] == keys[near]
     assert len(answer["related"]) <= search_for_related.RELATED_LIMIT
     assert all(len(memory["content"]) <= 40 for memory in answer["related"])
-    assert sum(estimate_tokens(json.dumps(memory, ensure_ascii=False)) for memory in answer["related"]) <= 160
+    assert estimate_tokens(json.dumps(answer["related"], ensure_ascii=False)) <= 120
     assert f"related {keys[near]}" in answer_text(answer)
 
 
@@ -99,6 +100,35 @@ def test_what_goes_wrong_in_the_search_fails_no_write(persona, keys, monkeypatch
     answer = persona("remember", content="むぎがチキン味に飽きた。")
     assert answer["stored"] is True
     assert "related" not in answer
+
+
+def test_fifty_writes_at_once_are_all_stored_and_answered(server, connect, http, name):
+    headers = {"X-Persona": name}
+    texts = [f"むぎの{number}回目の健康診断は{number}月" for number in range(1, 51)]
+    with ThreadPoolExecutor(50) as threads:
+        answers = list(threads.map(lambda text: http.post("/api/memories", json={"content": text}, headers=headers, timeout=60), texts))
+    assert {answer.status_code for answer in answers} == {200}
+    assert all(answer.json()["stored"] for answer in answers)
+    assert (
+        http.get("/api/recall", params={"query": "むぎの7回目の健康診断", "top_k": 1}, headers=headers).json()["hits"][0]["content"]
+        == texts[6]
+    )
+
+
+def test_a_pool_has_its_own_related_memories_named_as_personas_know_them(serving, tmp_path, connect):
+    pool = "旅の支度のことを皆で話し合うためのとても長い名前の集まり"
+    with serving(tmp_path, pools={pool: {"writers": ["nilou", "other"]}}) as own:
+        writer, other = connect(own, "nilou"), connect(own, "other")
+        for text in (TOLD[3], "12月20日の朝は下呂の朝市に寄る", "下呂温泉の宿は水明館"):
+            writer("remember", content=text, pool=pool)
+        writer("remember", content="下呂には犬を連れて行かない")
+        answer = other("remember", content="下呂はやめて、和倉温泉に泊まることにした。", pool=pool)
+        assert answer["related"]
+        assert estimate_tokens(json.dumps(answer["related"], ensure_ascii=False)) <= 120
+        known = {hit["key"]: hit["content"] for hit in other("recall", keys=[memory["key"] for memory in answer["related"]])["hits"]}
+        assert set(known) == {memory["key"] for memory in answer["related"]}
+        assert "下呂には犬を連れて行かない" not in known.values()
+        assert "related" not in other("remember", content="下呂温泉の宿の水明館を予約した")
 
 
 def test_a_link_is_taken_back_over_http_and_in_the_dashboard(persona, http, server, name):

@@ -9,8 +9,8 @@ from typing import Any
 import apsw
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.language.entity_types import type_of_word
 from memory_mcp.language.names import UNKNOWN_TYPE, fold
+from memory_mcp.language.relation_notation import type_of_word
 from memory_mcp.store.graph import relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import entity_merges, lookup, names, records, type_history
 from memory_mcp.store.graph.entities.records import Entity
@@ -156,7 +156,7 @@ def _check_names(connection: apsw.Connection, new_names: Sequence[str], type_: s
             (fold(name),),
         ).fetchall()
         candidates = list(records.by_ids(connection, [row[0] for row in rows]).values())
-        visible = {entity.id for entity in lookup.visible_as(connection, candidates, name)}
+        visible = {entity.id for entity in visibility.visible_as(connection, candidates, name)}
         for other, other_name, other_type, entity_id in rows:
             if other not in own and other in visible and entity_merges.compatible(type_, other_type):
                 raise InvalidInput(

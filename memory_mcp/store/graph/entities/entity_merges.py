@@ -16,7 +16,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.language.names import UNKNOWN_TYPE
 from memory_mcp.store.graph import mentions, relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import names
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 from memory_mcp.store.timestamps import optional_from_text, to_text
 
 # The entity ?1 with all entities that are merged with it.

@@ -11,7 +11,7 @@ import apsw
 import numpy as np
 
 from memory_mcp.store.graph.visibility import PRESENT
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 from memory_mcp.store.vectors.stored_vectors import BLOB_TYPE, SEARCHABLE, Ids, Matrix
 
 NAME_WEIGHT, MEMORIES_WEIGHT = 0.7, 0.3

@@ -1,7 +1,7 @@
 """How a caller finds entities: by name or id, by a similar name, in lists; without what only the trash supports."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 import apsw
@@ -31,13 +31,7 @@ WHERE NOT a.by_hand AND a.alias <> k.name AND (g.id <> k.id OR k.made_by <> 'tex
 
 def visible(connection: apsw.Connection, candidates: Iterable[Entity]) -> list[Entity]:
     """Those of these entities that a caller sees, without their hidden names."""
-    return _without_hidden_names(connection, _not_hidden(connection, list(candidates)))
-
-
-def visible_as(connection: apsw.Connection, candidates: Sequence[Entity], name: str) -> list[Entity]:
-    """Those of these entities that a caller sees and knows by this name; each with all its names."""
-    wanted = bare(name)
-    return _not_hidden(connection, matched_by_visible_names(connection, candidates, lambda known: bare(known) == wanted))
+    return _without_hidden_names(connection, visibility.not_hidden(connection, list(candidates)))
 
 
 def without_hidden_names(connection: apsw.Connection, entity: Entity) -> Entity:
@@ -45,26 +39,9 @@ def without_hidden_names(connection: apsw.Connection, entity: Entity) -> Entity:
     return _without_hidden_names(connection, [entity])[0]
 
 
-def matched_by_visible_names(connection: apsw.Connection, candidates: Sequence[Entity], matches: Callable[[str], bool]) -> list[Entity]:
-    """Those of these entities with a visible name that matches."""
-    hidden = visibility.hidden_names(connection, [entity.id for entity in candidates if not matches(entity.name)], matches)
-    return [entity for entity in candidates if entity.id not in hidden or not _matches_only(entity, hidden[entity.id], matches)]
-
-
 def by_name(connection: apsw.Connection, name: str) -> list[Entity]:
     """The entities with this name, found as `records.by_name` finds them if there were no trash."""
-    return visible_and_hidden(connection, name)[0]
-
-
-def visible_and_hidden(connection: apsw.Connection, name: str) -> tuple[list[Entity], set[int]]:
-    """The same, and the ids of the entities that have the name only because of the trash."""
-    hidden: set[int] = set()
-    for candidates in records.by_name_forms(connection, name):
-        entities = visible_as(connection, [entity for entity in candidates if entity.id not in hidden], name)
-        hidden.update({entity.id for entity in candidates} - {entity.id for entity in entities})
-        if entities:
-            return entities, hidden
-    return [], hidden
+    return visibility.visible_and_hidden(connection, name)[0]
 
 
 def find_all(connection: apsw.Connection, name: str) -> Sequence[Entity]:
@@ -111,7 +88,9 @@ def similar(connection: apsw.Connection, name: str, limit: int) -> list[Entity]:
     """Visible entities with a name that contains this one or is contained in it, the most mentioned first."""
     wanted = bare(name)
     candidates = records.by_similar_name(connection, wanted, limit + _FURTHER_CANDIDATES)
-    return visible(connection, matched_by_visible_names(connection, candidates, lambda known: _are_similar(bare(known), wanted)))[:limit]
+    return visible(
+        connection, visibility.matched_by_visible_names(connection, candidates, lambda known: _are_similar(bare(known), wanted))
+    )[:limit]
 
 
 def similar_names_text(connection: apsw.Connection, name: str) -> str:
@@ -142,13 +121,8 @@ def _matched_by_hidden_names(connection: apsw.Connection, query: str) -> list[in
     folded, bared = fold(query), bare(query)
     rows = connection.execute(_MAY_MATCH_BY_HIDDEN_NAMES, ("", folded, bared)) if query else ()
     candidates = list(records.by_ids(connection, [row[0] for row in rows]).values())
-    matched = matched_by_visible_names(connection, candidates, lambda name: folded in fold(name) or bared in bare(name))
+    matched = visibility.matched_by_visible_names(connection, candidates, lambda name: folded in fold(name) or bared in bare(name))
     return sorted({entity.id for entity in candidates} - {entity.id for entity in matched})
-
-
-def _not_hidden(connection: apsw.Connection, candidates: list[Entity]) -> list[Entity]:
-    hidden = visibility.hidden_entities(connection, [entity.id for entity in candidates if not entity.extraction_count])
-    return [entity for entity in candidates if entity.id not in hidden]
 
 
 def _without_hidden_names(connection: apsw.Connection, entities: Sequence[Entity]) -> list[Entity]:
@@ -161,12 +135,6 @@ def _without(entity: Entity, hidden: Set[str]) -> Entity:
         return entity
     aliases, merged = ([name for name in names if name not in hidden] for names in (entity.aliases, entity.merged_names))
     return replace(entity, aliases=tuple(aliases), merged_names=tuple(merged))
-
-
-def _matches_only(entity: Entity, hidden: Set[str], matches: Callable[[str], bool]) -> bool:
-    """Whether all names of the entity that match are hidden."""
-    matching = [name for name in (*entity.aliases, *entity.merged_names) if matches(name)]
-    return bool(matching) and hidden >= set(matching)
 
 
 def _are_similar(name: str, wanted: str) -> bool:

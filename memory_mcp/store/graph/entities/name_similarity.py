@@ -14,8 +14,6 @@ from memory_mcp.language.names import bare
 
 # Names of days and hours that differ by one character are different.
 EXACT_TYPES = frozenset({"TimeUnit"})
-# Of a person, a name that is a part of another is its shorter form; 渋谷 and 渋谷駅 are two places.
-SHORTENED_TYPES = frozenset({"Person"})
 # Letters that a name needs before one of them may be a typo.
 TYPO_LENGTH = 4
 _COMPANY = re.compile(
@@ -86,19 +84,6 @@ def is_typo(first: str, second: str) -> bool:
     start = next((index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
     here, there = first[start:], second[start:]
     return here[1:] in (there, there[1:]) or here == there[1:] or (here[:2] == there[1::-1] and here[2:] == there[2:])
-
-
-def parts(name: str, type_: str) -> Iterator[str]:
-    """Possible shorter forms: beginnings and ends of a Japanese name, the words of others."""
-    if type_ not in SHORTENED_TYPES:
-        return
-    plain = bare(name)
-    words = [word for word in re.split(r"[\s・･=＝]+", plain) if len(word) > 1]
-    if len(words) > 1:
-        yield from words
-    elif not plain.isascii() and len(plain) > 2:
-        yield from (plain[:size] for size in range(2, len(plain)))
-        yield from (plain[-size:] for size in range(2, len(plain)))
 
 
 def _hiragana(text: str) -> str:

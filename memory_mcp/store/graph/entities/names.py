@@ -1,18 +1,21 @@
 """The names of one persona's entities as a gazetteer in memory, and the names that older memories are still to be searched for."""
 
 import json
+import re
 import threading
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import apsw
 
+from memory_mcp.dates.spans import composed_with_places
 from memory_mcp.language.gazetteer import Candidate, Gazetteer, Match, Spellings, is_searchable
-from memory_mcp.language.names import bare, fold, folded_with_offsets
+from memory_mcp.language.names import bare, fold
 from memory_mcp.store import properties
-from memory_mcp.store.graph.entities import name_similarity
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 
+# Of a person, a name that is a part of another is its shorter form; 渋谷 and 渋谷駅 are two places.
+SHORTENED_TYPES = frozenset({"Person"})
 # New names have a gazetteer of their own; after so many, the large one is built again (10,000 names: some 20 ms).
 RECENT_LIMIT = 300
 # Texts that are searched for new names at once.
@@ -71,7 +74,7 @@ class KnownNames:
         """
         everything, recent = self._ready(connection)
         spans: dict[tuple[int, int], list[int]] = {}
-        folded = folded_with_offsets(text)
+        folded = composed_with_places(text)
         for start, end, entities in (*everything.find(*folded), *recent.find(*folded)):
             spans.setdefault((start, end), []).extend(entities)
         if not spans:
@@ -116,13 +119,26 @@ def people_with_shorter_or_longer_names(connection: apsw.Connection, entities: I
     if not people:
         return {}
     longer = [(id_, name + " " * name.isascii()) for id_, name in people if len(name) > 1 and _may_be_a_part(name)]
-    parts = ((id_, part) for id_, name in people for part in name_similarity.parts(name, "Person") if name.startswith(part))
+    parts = ((id_, part) for id_, name in people for part in shorter_forms(name, "Person") if name.startswith(part))
     shorter = [(id_, part) for id_, part in parts if _may_be_a_part(part)]
     rows = connection.execute(_SHORTER_OR_LONGER, (json.dumps(longer), json.dumps(shorter)))
     others: dict[int, set[int]] = {}
     for entity, other in rows:
         others.setdefault(entity, set()).add(other)
     return others
+
+
+def shorter_forms(name: str, type_: str) -> Iterator[str]:
+    """Possible shorter forms: beginnings and ends of a Japanese name, the words of others."""
+    if type_ not in SHORTENED_TYPES:
+        return
+    plain = bare(name)
+    words = [word for word in re.split(r"[\s・･=＝]+", plain) if len(word) > 1]
+    if len(words) > 1:
+        yield from words
+    elif not plain.isascii() and len(plain) > 2:
+        yield from (plain[:size] for size in range(2, len(plain)))
+        yield from (plain[-size:] for size in range(2, len(plain)))
 
 
 def _may_be_a_part(name: str) -> bool:

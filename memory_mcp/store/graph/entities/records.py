@@ -12,7 +12,7 @@ import apsw
 from memory_mcp.dates.statements import day_called
 from memory_mcp.language.names import UNKNOWN_TYPE, bare, fold
 from memory_mcp.store.graph.entities import type_history
-from memory_mcp.store.sqlite.bulk_rows import json_ids
+from memory_mcp.store.sqlite.reading import json_ids
 from memory_mcp.store.timestamps import optional_from_text, to_text
 
 # The type of an entity e without the entities that are merged into it.

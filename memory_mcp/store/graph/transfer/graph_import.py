@@ -15,6 +15,7 @@ from memory_mcp.language.names import UNKNOWN_TYPE, fold
 from memory_mcp.store import memories
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import entity_merges, names, records, type_history
+from memory_mcp.store.graph.memory_links import UNLESS_UNDONE
 from memory_mcp.store.graph.relations import Pair, rebuild_sums, sum_up, supporters
 from memory_mcp.store.graph.transfer import graph_merge
 
@@ -197,7 +198,7 @@ class GraphImport:
     def _link(self, row: Row) -> bool:
         ends = self._memories("link", row["source"], row["target"])
         self._connection.execute(
-            "INSERT OR IGNORE INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,?,?,?,?,?)",
+            f"INSERT INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,?,?,?,?,?) {UNLESS_UNDONE}",
             (
                 ends[row["source"]].id,
                 ends[row["target"]].id,

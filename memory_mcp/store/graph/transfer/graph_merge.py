@@ -14,7 +14,7 @@ import apsw
 from memory_mcp.language.names import UNKNOWN_TYPE
 from memory_mcp.store.graph import visibility
 from memory_mcp.store.graph.entities import entity_merges, records, type_history
-from memory_mcp.store.graph.memory_links import DERIVED
+from memory_mcp.store.graph.memory_links import DERIVED, UNLESS_UNDONE
 from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, ordered_ends, sum_up
 from memory_mcp.store.timestamps import to_text
 
@@ -65,7 +65,7 @@ def _copy_links(here: apsw.Connection, there: apsw.Connection, memory_ids: Mappi
         f"SELECT {_LINK} FROM memory_links WHERE type = 'newer' OR method NOT IN (SELECT value FROM json_each(?))", (json.dumps(DERIVED),)
     )
     here.executemany(
-        f"INSERT OR IGNORE INTO memory_links({_LINK}) VALUES (?,?,?,?,?,?,?)",
+        f"INSERT INTO memory_links({_LINK}) VALUES (?,?,?,?,?,?,?) {UNLESS_UNDONE}",
         [(memory_ids[source], memory_ids[target], *rest) for source, target, *rest in rows if {source, target} <= memory_ids.keys()],
     )
 

@@ -1,0 +1,23 @@
+"""What config.json is made of: groups of keys, and the keys that a feature brings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The keys of a feature: the type of each, with a `Field` that has its default and its description.
+
+    `needs_restart`: keys that take effect only after a restart. `only_in_the_file`: dotted keys that can't be changed over HTTP.
+    """
+
+    keys: Mapping[str, tuple[Any, Any]]
+    needs_restart: frozenset[str] = frozenset()
+    only_in_the_file: frozenset[str] = frozenset()

@@ -1,0 +1,163 @@
+"""`memory-mcp chat`: a conversation as a persona, with any vendor's model, in the terminal or for one answer."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memory_mcp.cli import japanese
+from memory_mcp.cli.feature import Commands
+from memory_mcp.cli.japanese import tell
+from memory_mcp.cli.options import (
+    AsJson,
+    ConfigFile,
+    DataDirectory,
+    PersonaName,
+    Url,
+    connection,
+    print_json,
+    settings_of,
+)
+from memory_mcp.cli.stdio import Here
+from memory_mcp.config.reading import language_of_machine, personal_data_directory
+from memory_mcp.errors import InvalidInput, ServerUnreachable
+from memory_mcp.features.chat.settings import Chat
+
+if TYPE_CHECKING:
+    from memory_mcp.features.chat.library import Connection, Conversation, Event
+
+STDIN = "-"
+
+
+def chat(
+    persona: PersonaName = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="As vendor:model. Default: chat.model of config.json.", metavar="MODEL")
+    ] = None,
+    once: Annotated[
+        str | None, typer.Option(help="Print the answer to this text and end; `-` reads the text from stdin.", metavar="TEXT")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Let tools change something without a question.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Off the record: nothing is stored.")] = False,
+    transcript: Annotated[bool, typer.Option("--transcript", help="Store each turn as a memory of the conversation.")] = False,
+    summary: Annotated[bool, typer.Option("--summary", help="At the end store a summary, which the model writes.")] = False,
+    instructions: Annotated[Path | None, typer.Option(help="A text file that says who the persona is.", metavar="FILE")] = None,
+    mcp: Annotated[Path | None, typer.Option(help="Further MCP servers: an mcp.json as VS Code or Claude has it.", metavar="FILE")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with a conversation that /save has written.", metavar="FILE")] = None,
+    data: DataDirectory = None,
+    config: ConfigFile = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Talk with a persona, which uses its memory: with Claude, GPT, Gemini, Ollama, or any server that speaks as OpenAI's.
+
+    The vendors' usual variables hold the keys: ANTHROPIC_API_KEY, OPENAI_API_KEY (and OPENAI_BASE_URL), GOOGLE_API_KEY, OLLAMA_HOST.
+    """
+    from memory_mcp.features.chat.opening import Opening  # noqa: PLC0415  `--help` needs none of it
+
+    here = Here(data or personal_data_directory(), config)
+    opening = Opening(
+        lambda name: _connection(here, url, name or persona, data),
+        settings_of(config).of(Chat),
+        allowed=("*",) if yes else (),
+        keep_transcript=transcript and not off,
+        instructions=instructions,
+        servers=mcp,
+        resume=resume,
+    )
+    try:
+        if once is None and sys.stdin.isatty():
+            from memory_mcp.features.chat.terminal import run  # noqa: PLC0415  as above
+
+            language = language_of_machine()
+            refusal = japanese.error if language == "ja" else str
+            run(opening, model, language=language, refusal=refusal, off_record=off, summary=summary)
+            return
+        text = (sys.stdin.read() if once in (None, STDIN) else once or "").strip()
+        if not text:
+            raise InvalidInput("there is nothing to say", "", "Give the text with --once, or on stdin")
+        asyncio.run(_answer(opening.conversation(model), text, off_record=off, summary=summary, as_json=as_json))
+    finally:
+        here.stop()
+
+
+def _connection(here: Here, url: str | None, persona: str | None, data: Path | None) -> "Connection":
+    """The server that is named or runs, or else one that this process starts, as `memory-mcp stdio` does."""
+    from memory_mcp.client import discovery, stores  # noqa: PLC0415  as above
+    from memory_mcp.client.connection import Connection  # noqa: PLC0415  as above
+
+    try:
+        server = connection(url, persona, data)
+        server.check()
+    except ServerUnreachable:
+        if isinstance(stores.place(url, data), str):
+            raise
+        discovery.running_or_started(here.directory, lambda address, secret: Connection(address, secret=secret), here.start)
+        return connection(url, persona, here.directory)
+    return server
+
+
+async def _answer(conversation: "Conversation", text: str, *, off_record: bool, summary: bool, as_json: bool) -> None:
+    """Prints the answer alone on stdout, everything else on stderr.
+
+    Raises:
+        ChatFailed: there is no answer.
+    """
+    from memory_mcp.features.chat.library import CutOff, TextPiece, ToolResult, event_json  # noqa: PLC0415  as above
+
+    tools: list[Mapping[str, Any]] = []
+    pieces: list[str] = []
+    is_cut_off = False
+    async with conversation:
+        for server, why in conversation.toolbox.missing.items():
+            tell(f"memory-mcp: {server} is left out: {why}", err=True)
+        async for event in conversation.say(text, off_record=off_record):
+            if isinstance(event, TextPiece):
+                pieces.append(event.text)
+                if not as_json:
+                    typer.echo(event.text, nl=False)
+                    sys.stdout.flush()
+            elif isinstance(event, ToolResult):
+                tools.append(event_json(event))
+            else:
+                is_cut_off |= isinstance(event, CutOff)
+                _note(conversation, event)
+        if summary and not off_record:
+            await conversation.summarize()
+    if as_json:
+        facts = {"model": conversation.model, "persona": conversation.persona, "session_id": conversation.session_id}
+        print_json(
+            {
+                "answer": "".join(pieces),
+                **facts,
+                "tools": tools,
+                **({"cut_off": True} if is_cut_off else {}),
+                "usage": asdict(conversation.usage),
+            }
+        )
+    else:
+        typer.echo()
+
+
+def _note(conversation: "Conversation", event: "Event") -> None:
+    """Tells on stderr what became of a turn. Nobody is there to be asked.
+
+    Raises:
+        ChatFailed: there is no answer.
+    """
+    from memory_mcp.features.chat.library import ApprovalNeeded, CutOff, Failed  # noqa: PLC0415  as above
+
+    if isinstance(event, ApprovalNeeded):
+        conversation.answer(event.call.id, allowed=False)
+        tell(f"memory-mcp: {event.call.name} was not allowed: --yes allows it", err=True)
+    elif isinstance(event, CutOff):
+        tell(f"memory-mcp: the answer was cut off: {event.model} reached its limit of tokens", err=True)
+    elif isinstance(event, Failed):
+        raise event.error()
+
+
+COMMANDS = Commands(everyday=(chat,))

@@ -1,0 +1,1 @@
+"""The tools of older memory servers, as instructions written for them expect."""

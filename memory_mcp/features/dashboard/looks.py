@@ -1,0 +1,77 @@
+"""The icons, avatars and days that pages show."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import date
+
+from markupsafe import Markup
+
+ICONS = "vendor/lucide-1.62.0.svg"
+# As many colors as dashboard.css has for avatars.
+HUES = 12
+# By the name of a page's text, a verdict, or a type of people and things.
+ICON_OF: Mapping[str, str] = {
+    "today": "sun",
+    "memories": "library",
+    "ask": "sparkles",
+    "people": "users",
+    "chat": "message-circle",
+    "house": "sliders-horizontal",
+    "house_persona": "user-round",
+    "import": "upload",
+    "log_room": "scroll-text",
+    "privacy_room": "shield",
+    "config_room": "settings",
+    "tokens_room": "key-round",
+    "add": "plus",
+    "chat_begin": "message-circle",
+    "open_trash": "trash-2",
+    "context": "bot",
+    "figures": "chart-column",
+    "people_list": "users",
+    "picture": "network",
+    "path": "route",
+    "twice": "merge",
+    "statistics": "chart-column",
+    "export": "download",
+    "backup_now": "archive",
+    "helped": "thumbs-up",
+    "hurt": "thumbs-down",
+    "stale": "hourglass",
+    "Person": "user-round",
+    "Location": "map-pin",
+    "Organization": "building-2",
+    "Concept": "lightbulb",
+    "Event": "calendar",
+    "Project": "layers",
+}
+OTHER_ICON = "tag"
+_WEEKDAYS = {"en": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"), "ja": tuple("月火水木金土日")}
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def icon(sprite: str, name: str) -> Markup:
+    """An icon of the sprite at this address."""
+    return Markup('<svg class="icon" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>').format(sprite, name)
+
+
+def avatar(name: str, form: str = "") -> Markup:
+    """The initial of a persona or a speaker, on the color that this name always has."""
+    hue = hashlib.sha256(name.encode("utf-8", "replace")).digest()[0] % HUES
+    return Markup('<span class="avatar hue-{} {}" aria-hidden="true">{}</span>').format(hue, form, name.strip()[:1].upper() or "?")
+
+
+def weekday(day: str, language: str) -> str:
+    """The day of the week of an ISO date."""
+    return _WEEKDAYS[language][date.fromisoformat(day[:10]).weekday()]
+
+
+def month(day: str, language: str) -> str:
+    """The month of an ISO date."""
+    number = date.fromisoformat(day[:10]).month
+    return f"{number}月" if language == "ja" else _MONTHS[number - 1]
+
+
+def days_until(day: str, today: str) -> int:
+    """How many days it is from one ISO date to another."""
+    return (date.fromisoformat(day[:10]) - date.fromisoformat(today[:10])).days

@@ -1,0 +1,237 @@
+"""The room of memories: the table with search and filters, the reader of one memory, and what may be changed there."""
+
+import itertools
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from starlette.responses import Response
+
+from memory_mcp.domain import KEYS_LIMIT, KINDS, PRIVACY_LEVELS, SHELVES
+from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.features.dashboard.diff import changes
+from memory_mcp.features.dashboard.fields import commas
+from memory_mcp.features.dashboard.frame import Visit
+from memory_mcp.features.dashboard.people import types
+from memory_mcp.server.actions import browse, graph, organize, upkeep
+from memory_mcp.server.actions import memories as actions
+from memory_mcp.server.actions.memories import RecallArguments
+from memory_mcp.server.operation import Json
+from memory_mcp.server.refusals import Refused
+
+FILTERS = ("date_range", "tags", "kind", "source", "session_id", "category", "privacy_level", "min_importance", "shelf")
+HITS, HITS_TOKENS = 20, 20_000
+EDITED = ("content", "source", "occurred_at", "tags", "importance", "category", "privacy_level", "expires_at")
+ADDED = (
+    "content",
+    "source",
+    "occurred_at",
+    "expires_at",
+    "kind",
+    "tags",
+    "importance",
+    "session_id",
+    "category",
+    "privacy_level",
+    "supersedes",
+)
+# What a memory has of the one that it replaces, unless something else is written.
+REPLACED_KEEP = ("content", "source", "tags", "importance", "category", "privacy_level")
+CHOICES: Mapping[str, Any] = {"kinds": KINDS, "privacy_levels": PRIVACY_LEVELS, "shelves": SHELVES}
+# What a page may say that it has done, after a redirect.
+DONE = ("revised", "restored", "judged", "unlinked")
+
+
+def listing(visit: Visit) -> Response:
+    """Show the table: what a search finds, or all memories that pass the filters, the latest first."""
+    filters = {name: visit.field(name) for name in FILTERS}
+    try:
+        answer, error = _matching(visit, visit.field("q"), filters), None
+    except InvalidInput as refused:
+        answer, error = {"memories": []}, visit.refused(refused)
+    shown = {**filters, "shelf": filters["shelf"] or "current"}
+    is_filtered = any(value and (name, value) != ("shelf", "current") for name, value in filters.items())
+    return visit.page(
+        "memories.html",
+        400 if error else 200,
+        q=visit.field("q"),
+        filters=shown,
+        is_filtered=is_filtered,
+        error=error,
+        found=answer,
+        **CHOICES,
+    )
+
+
+def _matching(visit: Visit, query: str, filters: Mapping[str, str]) -> Json:
+    sent = {name: commas(value) if name == "tags" else value for name, value in filters.items() if value}
+    if not query:
+        return visit.perform(browse.list_memories, after=visit.field("after"), **sent)
+    if sent.get("shelf") == "current":
+        del sent["shelf"]
+    if strange := [name for name in sent if name not in RecallArguments.model_fields]:
+        raise InvalidInput(f"a search takes no {' and no '.join(strange)}", "", "Search without it, or list without search words")
+    recalled = visit.perform(actions.recall, query=query, top_k=HITS, max_tokens=HITS_TOKENS, detail="index", **sent)
+    return {**recalled, "memories": recalled["hits"]}
+
+
+def reader(visit: Visit) -> Response:
+    """Show one memory with everything that is known of it."""
+    key = visit.field("key")
+    known, problem = _known(visit, key)
+    past = visit.perform(upkeep.whole_history, key=key)
+    is_trashed = "deleted_at" in known["memory"]
+    links: dict[str, Any] = {"links": [], "in_all": 0} if is_trashed else visit.perform(graph.memory_links, key=key)
+    # Two memories may be linked twice, such as of one conversation and one after the other: the first link says it.
+    shown = list({link["memory"]["key"]: link for link in reversed(links["links"])}.values())[::-1]
+    done = visit.field("done")
+    return visit.page(
+        "memory.html",
+        known=known,
+        memory=known["memory"],
+        steps=_steps(known["memory"], past["versions"]),
+        history=past,
+        links={**links, "links": shown},
+        done=done if done in DONE else None,
+        as_of=visit.field("as_of"),
+        problem=problem,
+        **types(visit),
+    )
+
+
+def _known(visit: Visit, key: str) -> tuple[Json, Refused | None]:
+    """What is known of a memory, as of a date if one is given; and why that date can't be used, if it can't."""
+    try:
+        return visit.perform(browse.get_memory, key=key, as_of=visit.field("as_of")), None
+    except InvalidInput as refused:
+        return visit.perform(browse.get_memory, key=key), visit.refused(refused)
+
+
+def _steps(memory: Json, versions: list[Json]) -> list[Json]:
+    """The revisions of a memory, the latest first: each with the version before it and what changed in the text."""
+    states = [{**memory, "since": memory.get("updated_at", memory["created_at"])}, *versions]
+    return [
+        {"from": before, "to": after, "changes": changes(before["content"], after["content"])}
+        for after, before in itertools.pairwise(states)
+    ]
+
+
+def edit(visit: Visit) -> Response:
+    """Show the form to correct a memory."""
+    memory = visit.perform(browse.get_memory, key=visit.field("key"))["memory"]
+    return _edit_page(visit, 200, memory, _as_written(memory))
+
+
+def revise(visit: Visit) -> Response:
+    """Correct a memory, unless it has changed since the form was opened."""
+    memory = visit.perform(browse.get_memory, key=visit.field("key"))["memory"]
+    before = _as_written(memory)
+    written = {name: visit.field(name) if name in visit.fields else before[name] for name in EDITED}
+    if visit.field("revision") != str(memory["revision"]):
+        return _edit_page(visit, 409, memory, written, problem="changed_meanwhile")
+    changed: dict[str, Any] = {name: value for name, value in written.items() if value != before[name]}
+    if "tags" in changed:
+        changed["tags"] = commas(changed["tags"])
+    if changed.get("expires_at") == "":
+        changed["expires_at"] = "never"
+    try:
+        if changed:
+            visit.perform(actions.correct, key=memory["key"], reason=visit.field("reason"), **changed)
+    except InvalidInput as refused:
+        return _edit_page(visit, 400, memory, written, error=visit.refused(refused))
+    return visit.redirect("/memory", key=memory["key"], done="revised" if changed else "")
+
+
+def _edit_page(
+    visit: Visit, status: int, memory: Json, written: Mapping[str, str], *, problem: str | None = None, error: Refused | None = None
+) -> Response:
+    return visit.page("edit.html", status, memory=memory, written=written, problem=problem, error=error, **CHOICES)
+
+
+def _as_written(memory: Json) -> dict[str, str]:
+    """The fields of a memory as the form has them."""
+    fields = {**memory, "tags": "、".join(memory.get("tags", [])), "importance": f"{memory['importance']:g}"}
+    return {name: str(fields.get(name, "")).replace("\r\n", "\n").strip() for name in EDITED}
+
+
+def judge(visit: Visit) -> Response:
+    """Say what a memory that a page shows was worth."""
+    visit.perform("judge", keys=[visit.field("key")], verdict=visit.field("verdict"))
+    return visit.redirect("/memory", key=visit.field("key"), done="judged")
+
+
+def unlink(visit: Visit) -> Response:
+    """Take back that one memory is newer than another."""
+    visit.perform(organize.unlink, newer=visit.field("newer"), earlier=visit.field("earlier"))
+    return visit.redirect("/memory", key=visit.field("key"), done="unlinked")
+
+
+def restore_version(visit: Visit) -> Response:
+    """Give a memory the text of an earlier revision again."""
+    visit.perform(upkeep.restore_version, key=visit.field("key"), revision=visit.field("revision"))
+    return visit.redirect("/memory", key=visit.field("key"), done="restored")
+
+
+def forget_selected(visit: Visit) -> Response:
+    """Put memories into the trash."""
+    keys = visit.fields.get("key", [])
+    visit.perform(actions.forget, keys=keys, reason=visit.field("reason"))
+    return visit.redirect("/memories/done", what="forgotten", key=keys)
+
+
+def restore_selected(visit: Visit) -> Response:
+    """Take memories out of the trash."""
+    keys = visit.fields.get("key", [])[:KEYS_LIMIT]
+    for key in keys:
+        with suppress(MemoryNotFound, InvalidInput):  # the next page shows which are still in the trash
+            visit.perform(actions.revise, key=key, restore=True)
+    return visit.redirect("/memories/done", what="restored", key=keys)
+
+
+def erase(visit: Visit) -> Response:
+    """Show what would be erased for good, and what would remain elsewhere; with the code of that list, erase it."""
+    keys = visit.fields.get("key", [])
+    if not keys:
+        return visit.redirect("/memories", shelf="trash")
+    removed = {"remove_kept": "true"} if visit.field("remove_kept") else {}
+    answer = visit.perform(upkeep.purge_by_route, keys=keys, confirm=visit.field("confirm"), **removed)
+    return visit.page("purge.html", answer=answer, keys=keys)
+
+
+def done(visit: Visit) -> Response:
+    """Show which memories were forgotten or restored, and offer to undo it."""
+    what = "restored" if visit.field("what") == "restored" else "forgotten"
+    answer = visit.perform(actions.recall, keys=visit.fields.get("key", []), detail="index", max_tokens=HITS_TOKENS)
+    moved = [hit for hit in answer["hits"] if ("deleted_at" in hit) == (what == "forgotten")]
+    rest = [hit for hit in answer["hits"] if hit not in moved]
+    may_undo = visit.may("read", "write") if what == "forgotten" else visit.may("delete")
+    return visit.page("done.html", what=what, moved=moved, rest=rest, may_undo=may_undo)
+
+
+def new(visit: Visit) -> Response:
+    """Show the form to add a memory, or to say what holds now instead of an earlier one."""
+    written = {name: visit.field(name) for name in ADDED}
+    replaced = _replaced(visit)
+    if replaced:
+        kept = {name: value for name, value in _as_written(replaced).items() if name in REPLACED_KEEP}
+        written |= {name: written[name] or value for name, value in kept.items()}
+    return visit.page("new.html", written=written, replaced=replaced, error=None, **CHOICES)
+
+
+def add(visit: Visit) -> Response:
+    """Store a memory that the visitor wrote."""
+    written = {name: visit.field(name) for name in ADDED}
+    sent: dict[str, Any] = {name: commas(value) if name == "tags" else value for name, value in written.items() if value}
+    try:
+        stored = visit.perform(actions.remember, **{"content": "", **sent})
+    except InvalidInput as refused:
+        error, replaced = visit.refused(refused), _replaced(visit)
+        return visit.page("new.html", 400, written=written, replaced=replaced, error=error, **CHOICES)
+    return visit.page("added.html", stored=stored, replaced=written["supersedes"])
+
+
+def _replaced(visit: Visit) -> Json | None:
+    """The memory that the one to be written replaces; None for visitors who may not read it."""
+    key = visit.field("supersedes")
+    memory: Json | None = visit.perform(browse.get_memory, key=key)["memory"] if key and visit.may("read") else None
+    return memory

@@ -1,0 +1,255 @@
+// A turn of a conversation: sends the message, shows the events of the answer while they come, and ends the turn with the page.
+"use strict";
+
+const form = document.getElementById("say");
+if (form) {
+  const turns = document.getElementById("turns");
+  const heading = document.querySelector("h1");
+  const state = document.getElementById("state");
+  const texts = document.getElementById("texts").dataset;
+  const cancel = form.querySelector("[data-cancel]");
+  const allowed = new Set();
+  let running = null;
+
+  const clone = (name) => document.getElementById(name).content.firstElementChild.cloneNode(true);
+  const room = (persona, path) => `${document.body.dataset.root}/p/${encodeURIComponent(persona)}/ui${path}`;
+  const memory = (persona, key) => room(persona, `/memory?key=${encodeURIComponent(key)}`);
+  const value = (name) => form.elements[name]?.value ?? "";
+  const set = (name, text) => { form.elements[name].value = text; };
+
+  const send = (address, fields) => {
+    const body = new URLSearchParams(Object.entries(fields));
+    body.append("form_key", value("form_key"));
+    return fetch(address, { method: "POST", body });
+  };
+
+  // Edits are offered where a turn is stored and no other runs.
+  const offer = () => turns.querySelectorAll(".turn").forEach((turn) => {
+    turn.querySelector(".edit").hidden = running !== null || !turn.dataset.number;
+  });
+
+  // As the server draws it: an avatar of the same persona that is on the page has its color.
+  const faceOf = (face, speaker) => {
+    face.hidden = false;
+    face.textContent = [...speaker.trim()][0]?.toUpperCase() ?? "?";
+    const own = document.querySelector(".switch");
+    const known = own?.querySelector("strong").textContent === speaker ? own.querySelector(".avatar").className : "avatar hue-11";
+    face.className = `${known} round`;
+  };
+
+  const said = (turn, role, speaker, model) => {
+    const element = clone("said");
+    element.classList.add(role);
+    element.querySelector(".label").textContent = model ? `${speaker} · ${model}` : speaker;
+    if (role === "assistant") faceOf(element.querySelector(".avatar"), speaker);
+    turn.querySelector(".edit").before(element);
+    return element.querySelector(".words");
+  };
+
+  const add = (turn, element) => { turn.querySelector(".edit").before(element); return element; };
+
+  const showStored = (turn, persona, stored) => {
+    const element = add(turn, clone("stored"));
+    const button = element.querySelector("button");
+    toast(`${texts.stored} ${stored.text || stored.key}`, button && (() => button.click()));
+    Object.assign(element.querySelector("a"), { href: memory(persona, stored.key), textContent: stored.text || stored.key });
+    element.querySelector("button")?.addEventListener("click", async (event) => {
+      const answer = await send(room(persona, "/memories/forget"), { key: stored.key }).catch(() => null);
+      if (answer?.ok) event.target.replaceWith(texts.undone);
+    });
+  };
+
+  const showRecalled = (tool, persona, found) => {
+    const list = tool.appendChild(document.createElement("ul"));
+    for (const one of found) {
+      const element = clone("recalled");
+      Object.assign(element.querySelector("a"), { href: memory(persona, one.key), textContent: one.text || one.key });
+      element.querySelector(".hint").textContent = [one.when, one.score].filter((part) => part !== null && part !== "").join(" · ");
+      for (const [name, part] of Object.entries(one.why ?? {})) {
+        element.querySelector(".why").appendChild(document.createElement("li")).textContent = `${texts[`part_${name}`] ?? name}: ${typeof part === "number" ? part.toFixed(3) : texts.named}`;
+      }
+      for (const judging of element.querySelectorAll("form")) {
+        judging.action = room(persona, "/memory/judge");
+        judging.elements.key.value = one.key;
+      }
+      list.append(element);
+    }
+  };
+
+  // A long answer comes in thousands of pieces: they are shown once for each frame of the screen.
+  const draw = (run) => {
+    cancelAnimationFrame(run.due);
+    run.due = 0;
+    if (run.words) showMarkdown(run.words, run.text);
+  };
+  const finish = (run) => {
+    draw(run);
+    Object.assign(run, { words: null, text: "" });
+  };
+
+  // What becomes of each event. `run` holds the turn's element, its answers so far, and its tools by the ids of their calls.
+  const handlers = {
+    begun: (run, event) => Object.assign(run, { id: event.run, conversation: event.id, number: event.number }),
+    text_piece: (run, event) => {
+      run.words ??= said(run.turn, "assistant", event.persona, run.model);
+      run.text += event.text;
+      run.due ||= requestAnimationFrame(() => draw(run));
+    },
+    tool_call_started: (run, event) => {
+      finish(run);
+      const tool = add(run.turn, clone("tool"));
+      tool.querySelector("code").textContent = event.call.name;
+      tool.querySelector("pre").textContent = JSON.stringify(event.call.arguments, null, 2);
+      run.tools[event.persona + event.call.id] = tool;
+    },
+    approval_needed: (run, event) => {
+      const question = add(run.turn, clone("ask"));
+      question.querySelector("code").textContent = event.call.name;
+      question.querySelector("pre").textContent = JSON.stringify(event.call.arguments, null, 2);
+      for (const button of question.querySelectorAll("button")) {
+        button.addEventListener("click", () => {
+          if (button.dataset.allow === "yes") allowed.add(event.call.name);
+          send(form.dataset.answer, { run: run.id, call: event.call.id, allow: button.dataset.allow });
+          question.remove();
+        });
+      }
+      question.querySelector("button").focus();
+    },
+    tool_result: (run, event) => {
+      const tool = run.tools[event.persona + event.call.id];
+      if (!tool) return;
+      tool.appendChild(document.createElement("pre")).textContent = event.text;
+      showRecalled(tool, event.persona, event.recalled ?? []);
+      if (event.stored) showStored(run.turn, event.persona, event.stored);
+    },
+    heard: (run, event) => showStored(run.turn, event.persona, event.stored),
+    retrying: (_run, event) => { state.textContent = `${texts.retrying} ${event.why}`; },
+    cut_off: (run) => {
+      finish(run);
+      const note = add(run.turn, document.createElement("p"));
+      note.className = "note";
+      note.textContent = texts.cut_off;
+    },
+    turn_ended: (run) => finish(run),
+    failed: (run, event) => { run.failed = event.text; },
+    saved: (run, event) => {
+      run.saved = true;
+      run.turn.dataset.number = event.number;
+      set("id", event.id);
+      document.title = document.title.replace(heading.textContent, () => event.title);
+      heading.textContent = event.title;
+      history.replaceState(null, "", `${form.dataset.here}?id=${encodeURIComponent(event.id)}`);
+    },
+  };
+
+  // Server-sent events: each is a line of JSON after "data: ", and an empty line.
+  const read = async (stream, run) => {
+    const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = ""; ;) {
+      const { done, value: piece } = await reader.read();
+      if (done) return;
+      const parts = (rest + piece).split("\n\n");
+      rest = parts.pop();
+      for (const part of parts) {
+        if (!part.startsWith("data: ")) continue;
+        const event = JSON.parse(part.slice(6));
+        handlers[event.event]?.(run, event);
+      }
+    }
+  };
+
+  const refusal = async (answer) => {
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    return page.querySelector("[role=alert]")?.textContent ?? texts.broken;
+  };
+
+  const speak = async (text, replace) => {
+    const body = new URLSearchParams(new FormData(form));
+    body.set("text", text);
+    body.set("replace", replace ?? "");
+    for (const name of allowed) body.append("allowed", name);
+    const run = { turn: clone("turn"), tools: {}, text: "", words: null, model: value("model"), saved: false };
+    run.turn.dataset.text = text;
+    const old = replace ? [...turns.querySelectorAll(".turn")].filter((turn) => Number(turn.dataset.number) >= Number(replace)) : [];
+    for (const turn of old) turn.hidden = true;
+    turns.querySelector(".begin")?.remove();
+    turns.append(run.turn);
+    run.turn.scrollIntoView({ block: "end" });
+    showMarkdown(said(run.turn, "user", texts.you), text);
+    running = new AbortController();
+    cancel.hidden = false;
+    state.textContent = texts.running;
+    state.classList.remove("error");
+    offer();
+    try {
+      const answer = await fetch(form.action, { method: "POST", body, signal: running.signal });
+      if (answer.headers.get("content-type")?.startsWith("text/event-stream")) await read(answer.body, run);
+      else run.failed = await refusal(answer);
+    } catch {
+      run.failed ??= running.signal.aborted ? texts.cancelled : texts.broken;
+    }
+    running = null;
+    cancel.hidden = true;
+    end(run, old, text);
+  };
+
+  const end = (run, old, text) => {
+    finish(run);
+    const isKept = run.saved || (form.elements.off_record.checked && !run.failed);
+    for (const turn of old) isKept && run.saved ? turn.remove() : (turn.hidden = false);
+    state.textContent = run.failed ?? (run.saved ? texts.saved : texts.unsaved);
+    state.classList.toggle("error", Boolean(run.failed));
+    if (!isKept) {
+      run.turn.querySelectorAll("[role=alertdialog]").forEach((question) => question.remove());
+      run.turn.classList.add("ended");
+      if (!value("text")) set("text", text);
+    }
+    // Whoever is in the room stays in it.
+    const group = form.querySelector("[data-group]");
+    if (run.saved && group) {
+      const members = [...group.querySelectorAll("[name=member]")];
+      members.forEach((box) => { box.closest("label").hidden = true; });
+      group.hidden = !members.some((box) => box.checked);
+    }
+    set("replace", "");
+    offer();
+  };
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = value("text").trim();
+    if (running || !text) return;
+    const replace = value("replace");
+    set("text", "");
+    speak(text, replace);
+  });
+  form.elements.text.addEventListener("keydown", (event) => {
+    // On a phone, Enter begins a line; while a word is being composed, it ends that.
+    const sends = event.ctrlKey || event.metaKey || !(event.shiftKey || matchMedia("(pointer: coarse)").matches);
+    if (event.key !== "Enter" || event.isComposing || !sends) return;
+    event.preventDefault();
+    if (!running) form.requestSubmit();
+  });
+  cancel.addEventListener("click", () => running?.abort());
+  // A judgement is noted in its place; without this script, the memory's page says so.
+  turns.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const memory = event.target.closest("li");
+    if (!memory) return event.target.submit();
+    const answer = await fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)) }).catch(() => null);
+    const note = memory.querySelector("[role=status]") ?? memory.appendChild(document.createElement("span"));
+    note.setAttribute("role", "status");
+    note.textContent = answer?.ok ? texts.judged : answer ? await refusal(answer) : texts.broken;
+  });
+  turns.addEventListener("click", (event) => {
+    const turn = event.target.closest(".turn");
+    if (running || !turn?.dataset.number) return;
+    if (event.target.matches("[data-again]")) speak(turn.dataset.text, turn.dataset.number);
+    if (event.target.matches("[data-edit]")) {
+      set("text", turn.dataset.text);
+      set("replace", turn.dataset.number);
+      form.elements.text.focus();
+    }
+  });
+  offer();
+}

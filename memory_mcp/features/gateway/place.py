@@ -1,0 +1,94 @@
+"""Where a call is in its conversation: which turns its messages repeat, and after which one the new turn comes.
+
+Clients name no turns. They send what was said, perhaps without the beginning or with a message edited, so turns are recognized by
+digests of their words, each after the one before it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import apsw
+
+from memory_mcp.features.gateway import rows
+from memory_mcp.features.gateway.rows import Turn
+from memory_mcp.features.gateway.transcript import Transcript, digest
+
+# A conversation that begins again in the same words after so long is another one.
+SAME_BEGINNING = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`turns`: for each exchange before the new one the turn that it repeats, None where it is unknown. `turn`: the new one, if it was
+    asked before. `first`: the turn at which the conversation began. `is_certain`: what is directly before the new turn is known, so that
+    other turns after it were left.
+    """
+
+    conversation: str
+    turns: tuple[Turn | None, ...]
+    turn: Turn | None
+    parent: int | None
+    first: Turn | None
+    is_certain: bool
+
+    @property
+    def known(self) -> list[Turn]:
+        """The turns that the messages repeat."""
+        return [turn for turn in (*self.turns, self.turn) if turn]
+
+
+def locate(connection: apsw.Connection, transcript: Transcript, session: str | None, now: datetime) -> Place:
+    """The place of a call, in the conversation that `session` names, or else in the one that fits its messages best."""
+    said = [exchange.digest for exchange in transcript.exchanges]
+    answered = [digest(exchange.answer) for exchange in transcript.exchanges[:-1]]
+    name = session or f"gateway-{digest(transcript.instructions, said[0])[:16]}"
+    turns = rows.of_conversation(connection, name)
+    if session:
+        place = _within([turn for turn in turns if turn.conversation == session], session, said, answered, now)
+        return _with_keys(connection, place)
+    runs = dict.fromkeys(turn.conversation for turn in turns)
+    if not runs and answered and (other := rows.conversation_with(connection, said[-2], answered[-1])):
+        turns, runs = rows.of_conversation(connection, other), {other: None}  # its beginning is missing, or was changed
+    places = [_within([turn for turn in turns if turn.conversation == run], run, said, answered, now) for run in runs]
+    fitting = [place for place in places if (place.turn if len(said) == 1 else any(place.turns))]
+    if fitting:
+        return _with_keys(connection, max(reversed(fitting), key=lambda place: _repeated(place, answered)))
+    return Place(f"{name}~{len(runs) + 1}" if runs else name, (None,) * (len(said) - 1), None, None, None, is_certain=False)
+
+
+def _repeated(place: Place, answered: Sequence[str]) -> int:
+    """How many turns of the messages are of this conversation, answers included."""
+    return sum(turn is not None and turn.answered == answer for turn, answer in zip(place.turns, answered, strict=True))
+
+
+def _within(turns: Sequence[Turn], name: str, said: Sequence[str], answered: Sequence[str], now: datetime) -> Place:
+    after = {(turn.parent, turn.said): turn for turn in turns}
+    latest = {turn.said: turn for turn in turns}
+    found: list[Turn | None] = []
+    parent: int | None = None
+    for words in said[:-1]:
+        turn = after.get((parent, words)) or latest.get(words)
+        found.append(turn)
+        parent = turn.id if turn else parent
+    is_certain = bool(found) and found[-1] is not None and found[-1].answered == answered[-1]
+    if parent is None and found and turns:
+        parent = turns[-1].id  # what it repeats is unknown, so it only goes on
+    turn = after.get((parent, said[-1]))
+    # Without a history the same words may be said anew: a greeting, every day.
+    if turn and not found and (now - turn.at > SAME_BEGINNING or any(other.parent == turn.id for other in turns)):
+        turn = None
+    by_id = {each.id: each for each in turns}
+    first = by_id.get(parent or 0, turn)
+    while first and first.parent in by_id:
+        first = by_id[first.parent]
+    return Place(name, tuple(found), turn, parent, first, is_certain)
+
+
+def _with_keys(connection: apsw.Connection, place: Place) -> Place:
+    known = {turn.id: turn for turn in (place.first, *place.known) if turn}
+    keys = rows.keys_of(connection, known)
+    filled = {identity: replace(turn, keys=keys.get(identity, {})) for identity, turn in known.items()}
+    turns = tuple(filled[turn.id] if turn else None for turn in place.turns)
+    turn, first = (filled[each.id] if each else None for each in (place.turn, place.first))
+    return Place(place.conversation, turns, turn, place.parent, first, place.is_certain)

@@ -1,0 +1,118 @@
+"""What the gateway keeps of conversations: a row per turn, which knows the turn before it, and the keys of memories that were put in at it
+or stored of it. No text: what was put in is written again from the memories as they are now.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import apsw
+
+from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
+
+# Why a turn has a key: its memory was put in at the beginning or before the user's message, or is the user's message or the answer itself.
+Reason = Literal["context", "recall", "user", "answer"]
+
+_COLUMNS = "id, conversation, parent, said, answered, at, spoken_before, is_left"
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A memory that is put in: the part of its content from `start` to `end`, as of `revision`. Key and revision are those of the store."""
+
+    key: str
+    revision: int = 0
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn. `said` and `answered` are digests, empty where there is none; `spoken_before`: the last conversation before this one, at its
+    first turn. `is_left`: the client went back, and on from an earlier turn; what was stored of it is in the trash.
+    """
+
+    conversation: str
+    parent: int | None
+    said: str
+    at: datetime
+    answered: str = ""
+    spoken_before: datetime | None = None
+    is_left: bool = False
+    id: int = 0
+    keys: Mapping[Reason, Sequence[Put]] = field(default_factory=dict)
+
+    def stored(self, *reasons: Reason) -> list[str]:
+        """The keys that it has for these reasons."""
+        return [put.key for reason in reasons for put in self.keys.get(reason, ())]
+
+
+def of_conversation(connection: apsw.Connection, name: str) -> list[Turn]:
+    """The turns of a conversation and of others that began in the same words, in order, without their keys."""
+    return _turns(connection, "conversation = ?1 OR (conversation > ?1 || '~' AND conversation < ?1 || '~~')", (name,))
+
+
+def conversation_with(connection: apsw.Connection, said: str, answered: str) -> str | None:
+    """The conversation in which this was last said and answered so."""
+    found: str | None = connection.execute(
+        "SELECT conversation FROM gateway_turns WHERE said = ? AND answered = ? ORDER BY id DESC LIMIT 1", (said, answered)
+    ).get
+    return found
+
+
+def keys_of(connection: apsw.Connection, turns: Iterable[int]) -> dict[int, dict[Reason, list[Put]]]:
+    """The keys of turns, by turn and reason, in order."""
+    keys: dict[int, dict[Reason, list[Put]]] = {}
+    for turn in turns:
+        rows = connection.execute(
+            'SELECT reason, key, revision, start, "end" FROM gateway_keys WHERE turn = ? ORDER BY reason, place', (turn,)
+        )
+        for reason, *put in rows:
+            keys.setdefault(turn, {}).setdefault(reason, []).append(Put(*put))
+    return keys
+
+
+def turn_of(connection: apsw.Connection, conversation: str, parent: int | None, said: str, since: datetime) -> Turn | None:
+    """The latest turn after another in which this was said, at `since` or later."""
+    found = _turns(connection, "conversation = ? AND parent IS ? AND said = ? AND at >= ? ", (conversation, parent, said, to_text(since)))
+    return found[-1] if found else None
+
+
+def add(connection: apsw.Connection, turn: Turn) -> int:
+    """Add a turn with its keys. Returns its id."""
+    connection.execute(
+        "INSERT INTO gateway_turns(conversation, parent, said, answered, at, spoken_before) VALUES (?, ?, ?, ?, ?, ?)",
+        (turn.conversation, turn.parent, turn.said, turn.answered, to_text(turn.at), optional_to_text(turn.spoken_before)),
+    )
+    identity = connection.last_insert_rowid()
+    for reason, put in turn.keys.items():
+        set_keys(connection, identity, reason, put)
+    return identity
+
+
+def answer(connection: apsw.Connection, turn: int, answered: str) -> None:
+    """Note the digest of the answer that counts."""
+    connection.execute("UPDATE gateway_turns SET answered = ? WHERE id = ?", (answered, turn))
+
+
+def leave(connection: apsw.Connection, turns: Iterable[int], *, is_left: bool) -> None:
+    """Note that the client has left turns, or is back at them."""
+    connection.executemany("UPDATE gateway_turns SET is_left = ? WHERE id = ?", [(int(is_left), turn) for turn in turns])
+
+
+def set_keys(connection: apsw.Connection, turn: int, reason: Reason, put: Sequence[Put]) -> None:
+    """Replace the keys that a turn has for a reason."""
+    connection.execute("DELETE FROM gateway_keys WHERE turn = ? AND reason = ?", (turn, reason))
+    connection.executemany(
+        "INSERT INTO gateway_keys VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(turn, reason, place, each.key, each.revision, each.start, each.end) for place, each in enumerate(put)],
+    )
+
+
+def _turns(connection: apsw.Connection, condition: str, values: Sequence[Any]) -> list[Turn]:
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM gateway_turns WHERE {condition} ORDER BY id", values)
+    return [
+        Turn(conversation, parent, said, from_text(at), answered, from_text(before) if before else None, bool(left), identity)
+        for identity, conversation, parent, said, answered, at, before, left in rows
+    ]

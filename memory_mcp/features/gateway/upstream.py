@@ -1,0 +1,144 @@
+"""Calls of vendors: their bytes as they come, with our keys and without anything else of the server's or the client's credentials."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from memory_mcp.config.proxies import used_for
+from memory_mcp.config.settings import ModelVendor
+from memory_mcp.errors import ChatFailed, ProxyUnusable
+from memory_mcp.llm.vendors import key_of
+
+# A model may think for minutes before it says anything.
+TIMES = httpx2.Timeout(600.0, connect=10.0, pool=10.0)
+LISTING_SECONDS = 5.0
+LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
+# What of a client's headers a vendor gets.
+PASSED_ON = frozenset(
+    {
+        *("accept", "content-type", "user-agent", "idempotency-key", "openai-beta", "openai-organization", "openai-project"),
+        *("anthropic-beta", "anthropic-version", "http-referer", "x-title", "x-client-request-id", "traceparent"),
+    }
+)
+# What of a vendor's headers a client doesn't get: those of the connection, of the body's coding, which is taken off, and of its site.
+_HELD_BACK = frozenset(
+    {
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade"),
+        *("content-length", "content-encoding", "date", "server", "set-cookie", "alt-svc", "strict-transport-security"),
+        *("access-control-allow-origin", "access-control-allow-credentials", "authorization", "api-key", "x-api-key"),
+    }
+)
+HIDDEN = b"[key]"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A vendor's answer that has begun."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    content_type: str
+    pieces: AsyncIterator[bytes]
+
+
+class Upstream:
+    """The connections to vendors, of one event loop."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, httpx2.AsyncClient] = {}
+
+    async def close(self) -> None:
+        """Close all connections."""
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            await client.aclose()
+
+    @asynccontextmanager
+    async def asked(self, name: str, vendor: ModelVendor, headers: Mapping[str, str], body: bytes) -> AsyncIterator[Reply]:
+        """The answer of a vendor to a body. Leaving the block closes the connection, which ends what the vendor does.
+
+        Raises:
+            ChatFailed: it can't be asked, or nobody answers there.
+        """
+        key = await asyncio.to_thread(key_of, name, vendor)
+        sent = {header: value for header, value in headers.items() if header in PASSED_ON}
+        request = self._client(name, vendor).build_request(
+            "POST", f"{vendor.url}/chat/completions", content=body, headers={**sent, **_own(key)}
+        )
+        try:
+            response = await self._client(name, vendor).send(request, stream=True)
+        except httpx2.HTTPError as error:
+            raise _unreachable(name, error) from error
+        try:
+            yield Reply(
+                response.status_code,
+                [(header, value) for header, value in response.headers.raw if header.lower().decode("latin-1") not in _HELD_BACK],
+                response.headers.get("content-type", ""),
+                _without_key(response.aiter_bytes(), key),
+            )
+        finally:
+            await response.aclose()
+
+    async def models(self, vendors: Mapping[str, ModelVendor]) -> list[Any]:
+        """The models of all vendors that answer in time, with the vendor's name before each one's."""
+        lists = await asyncio.gather(*(self._models(name, vendor) for name, vendor in vendors.items()))
+        return [model for models in lists for model in models]
+
+    async def _models(self, name: str, vendor: ModelVendor) -> list[Any]:
+        try:
+            key = await asyncio.to_thread(key_of, name, vendor)
+            answer = await self._client(name, vendor).get(f"{vendor.url}/models", headers=_own(key), timeout=LISTING_SECONDS)
+            listed = answer.raise_for_status().json()["data"]
+            return [{**model, "id": f"{name}/{model['id']}"} for model in listed]
+        except (httpx2.HTTPError, ChatFailed, ProxyUnusable, ValueError, KeyError, TypeError) as error:
+            logger.warning("the models of %s can't be listed: %s", name, error if isinstance(error, ChatFailed) else type(error).__name__)
+            return []
+
+    def _client(self, name: str, vendor: ModelVendor) -> httpx2.AsyncClient:
+        if vendor.url not in self._clients:
+            try:
+                with used_for(vendor.url):
+                    self._clients[vendor.url] = httpx2.AsyncClient(timeout=TIMES, limits=LIMITS)
+            except ProxyUnusable as error:
+                raise ChatFailed(f"{name} can't be asked: {error.what}", error.why, error.do) from error
+        return self._clients[vendor.url]
+
+
+def _own(key: str | None) -> dict[str, str]:
+    return {
+        "accept-encoding": "identity",
+        **({"authorization": f"Bearer {key}"} if key else {}),
+    }
+
+
+def _unreachable(name: str, error: httpx2.HTTPError) -> ChatFailed:
+    why = "it did not answer in time" if isinstance(error, httpx2.TimeoutException) else "nobody answers at its address"
+    return ChatFailed(f"{name} can't be asked", why, "Look whether it runs, and at llm.vendors in config.json")
+
+
+async def _without_key(pieces: AsyncIterator[bytes], key: str | None) -> AsyncIterator[bytes]:
+    """The pieces without the key that was sent, should the vendor repeat it: some do where they refuse it."""
+    if not key:
+        async for piece in pieces:
+            yield piece
+        return
+    secret, held = key.encode(), b""
+    async for piece in pieces:
+        text = (held + piece).replace(secret, HIDDEN)
+        held = text[len(text) - _begun(text, secret) :]
+        if shown := text[: len(text) - len(held)]:
+            yield shown
+    if held:
+        yield held
+
+
+def _begun(text: bytes, secret: bytes) -> int:
+    """How many of the last bytes may be the beginning of the secret."""
+    return next((size for size in range(min(len(secret) - 1, len(text)), 0, -1) if text.endswith(secret[:size])), 0)

@@ -1,0 +1,1 @@
+"""Packs: memories of a pool as a signed file that others install."""

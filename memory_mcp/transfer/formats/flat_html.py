@@ -1,0 +1,74 @@
+"""Makes HTML of any depth shallow before a library reads it: the libraries go down one call for each element within another.
+
+Most pages are deep only because their authors left out the ends of paragraphs and items, which a browser adds.
+"""
+
+import re
+
+# Beyond this depth elements are left out; their text stays.
+DEEPEST = 100
+# What has no end, and what ends where another one begins.
+_EMPTY = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+_BLOCKS = "p h1 h2 h3 h4 h5 h6 div ul ol dl table blockquote pre section article header footer nav"
+_CELLS, _ROWS, _GROUPS = "td th", "tr", "thead tbody tfoot"
+_ENDED_BY = {
+    **dict.fromkeys(_BLOCKS.split(), ("p",)),
+    "li": ("p", "li"),
+    "option": ("option",),
+    **dict.fromkeys(("dt", "dd"), ("p", "dt", "dd")),
+    **dict.fromkeys(_CELLS.split(), ("p", *_CELLS.split())),
+    _ROWS: ("p", *_CELLS.split(), _ROWS),
+    **dict.fromkeys(_GROUPS.split(), ("p", *_CELLS.split(), _ROWS, *_GROUPS.split())),
+}
+# What a closing tag may close across is looked for among the innermost.
+_CLOSED_ACROSS = 200
+_NO_PAGE = re.compile(r"<!--|<(script|style)\b", re.IGNORECASE)
+_ENDS = {name: re.compile(end, re.IGNORECASE) for name, end in (("", "-->"), ("script", "</script[^<>]*>"), ("style", "</style[^<>]*>"))}
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]*+)[^<>]*+>")
+
+
+def flattened(page: str) -> str:
+    """The page without scripts, styles and comments, with the ends that its author left out, and at most so deep."""
+    page = _without_scripts(page)
+    inside: list[str] = []
+    parts, at = list[str](), 0
+    for tag in _TAG.finditer(page):
+        parts += [page[at : tag.start()], _kept(tag, inside)]
+        at = tag.end()
+    return "".join([*parts, page[at:]])
+
+
+def _kept(tag: re.Match[str], inside: list[str]) -> str:
+    """What becomes of a tag within these elements, which it changes."""
+    name = tag[2].lower()
+    if name in _EMPTY or tag[0].endswith("/>"):
+        return tag[0]
+    if not tag[1]:
+        ended = _ENDED_BY.get(name, ())
+        end = ""
+        while inside and inside[-1] in ended:
+            end += _popped(inside, 1)
+        inside.append(name)
+        return end + (tag[0] if len(inside) <= DEEPEST else "")
+    across = next((count for count, opened in enumerate(reversed(inside[-_CLOSED_ACROSS:]), start=1) if opened == name), 0)
+    return _popped(inside, across) if across else ""
+
+
+def _popped(inside: list[str], count: int) -> str:
+    """The ends of the innermost elements, of those that are kept."""
+    kept = [name for depth, name in enumerate(inside[-count:], start=len(inside) - count + 1) if depth <= DEEPEST]
+    del inside[-count:]
+    return "".join(f"</{name}>" for name in reversed(kept))
+
+
+def _without_scripts(page: str) -> str:
+    parts, at = list[str](), 0
+    for start in _NO_PAGE.finditer(page):
+        if start.start() < at:
+            continue
+        parts.append(page[at : start.start()])
+        end = _ENDS[(start[1] or "").lower()].search(page, start.end())
+        if end is None:
+            return "".join(parts)
+        at = end.end()
+    return "".join([*parts, page[at:]])

@@ -1,0 +1,165 @@
+"""A folder of features/ can be deleted: what it brings is gone, all else works, and what it has stored stays."""
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+
+import httpx2
+import pytest
+from processes import ROOT, clean_environment, serving
+
+from memory_mcp import cli  # noqa: F401  first: it asks for the commands of features
+from memory_mcp.feature import FOLDER
+
+pytestmark = pytest.mark.slow
+
+FEATURES = sorted(path.parent.name for path in FOLDER.glob("*/__init__.py"))
+OFFERED = """
+import json
+from memory_mcp.cli import EVERYDAY, GROUPS
+from memory_mcp.config.settings import documented_keys
+from memory_mcp.server.http.routes import OPERATIONS
+from memory_mcp.server.mcp.tools import TOOLSETS
+from memory_mcp.server.feature import features
+commands = [*EVERYDAY, *(member for _, members in GROUPS.values() for member in members)]
+print(json.dumps({
+    "tools": [action.tool.name for actions in TOOLSETS.values() for action in actions],
+    "routes": [action.route.name for action in OPERATIONS],
+    "pages": [route.path for feature in features() for route in feature.routes],
+    "commands": [getattr(command, "__name__", None) or command.info.name for command in commands],
+    "settings": [key for key, _, _ in documented_keys()],
+}))
+"""
+SERVE = (sys.executable, "-P", "-m", "memory_mcp")
+REMEMBERED = "Ame drinks barley tea"
+
+
+def name_of(command) -> str:
+    return getattr(command, "__name__", None) or command.info.name
+
+
+def brought(feature: str) -> dict[str, set[str]]:
+    """What a feature registers, by the kind of thing."""
+    parts = {path.stem: import_module(f"memory_mcp.features.{feature}.{path.stem}") for path in (FOLDER / feature).glob("*.py")}
+    server = getattr(parts.get("feature"), "FEATURE", None)
+    commands = getattr(parts.get("commands"), "COMMANDS", None)
+    keys = getattr(parts.get("settings"), "SETTINGS", None)
+    return {
+        "tools": {action.tool.name for actions in server.toolsets.values() for action in actions} if server else set(),
+        "routes": {action.route.name for action in server.operations if action.route} if server else set(),
+        "pages": {route.path for route in server.routes} if server else set(),
+        "commands": {name_of(command) for command in (*commands.everyday, *commands.data, *commands.admin)} if commands else set(),
+        "settings": set(keys.keys) if keys else set(),
+    }
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the package. What is compiled of it is kept for the next process."""
+    directory = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "memory_mcp", directory / "memory_mcp", copy_function=os.symlink)
+    return directory
+
+
+def environment(copy: Path) -> dict[str, str]:
+    compiled = {"PYTHONPYCACHEPREFIX": str(copy / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
+    return {"PYTHONPATH": os.pathsep.join([str(copy), str(ROOT / "tests")]), **compiled}
+
+
+def offered(copy: Path) -> dict[str, set[str]]:
+    """What the package in a directory offers, by the kind of thing."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", OFFERED], env=clean_environment(environment(copy)), capture_output=True, text=True, check=True
+    )
+    kinds = json.loads(done.stdout)
+    return {**{kind: set(names) for kind, names in kinds.items()}, "settings": {key.partition(".")[0] for key in kinds["settings"]}}
+
+
+@pytest.fixture(scope="module")
+def all_offered(copy):
+    return offered(copy)
+
+
+@pytest.fixture(scope="module")
+def filled(copy, tmp_path_factory):
+    """A data directory with what features store, and its export."""
+    directory = tmp_path_factory.mktemp("filled")
+    with serving(directory, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+        http.post("/api/memories", json={"content": "Ame met [[Kenta|Person]] in the tea house"}).raise_for_status()
+        http.post("/api/report", json={"task": "brew barley tea", "outcome": "worked", "steps": ["boil it"]}).raise_for_status()
+        exported = exported_lines(http)
+    return directory / "memory", exported
+
+
+def client(url: str) -> httpx2.Client:
+    return httpx2.Client(base_url=url, headers={"X-Persona": "ame"}, timeout=60, trust_env=False)
+
+
+def exported_lines(http: httpx2.Client) -> list[str]:
+    return [line for line in http.get("/api/export").text.splitlines() if '"exported_at"' not in line]
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_without_its_folder_a_feature_is_gone_and_nothing_else(feature, all_offered, filled, copy, tmp_path):
+    folder, stored = copy / "memory_mcp" / "features" / feature, filled
+    folder.rename(tmp_path / feature)
+    try:
+        check_without(feature, all_offered, stored, copy, tmp_path)
+    finally:
+        (tmp_path / feature).rename(folder)
+
+
+def check_without(feature, all_offered, stored, copy, tmp_path):
+    assert offered(copy) == {kind: names - brought(feature)[kind] for kind, names in all_offered.items()}
+
+    shutil.copytree(stored[0], tmp_path / "memory")
+    config = json.dumps(
+        {"toolsets": ["core", "upkeep", "compat", "graph", "experience"], **{key: {} for key in brought(feature)["settings"]}}
+    )
+    with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server:
+        with client(server.url) as http:
+            assert exported_lines(http) == stored[1]
+            http.post("/api/memories", json={"content": REMEMBERED}).raise_for_status()
+            found = http.get("/api/recall", params={"query": "What does Ame drink?"}).json()["hits"]
+        assert REMEMBERED in {hit["content"] for hit in found}
+        warned = [line for line in server.log.read_text(encoding="utf-8").splitlines() if "is ignored" in line]
+        assert len(warned) == len(brought(feature)["settings"])
+        assert json.loads(server.config.read_text(encoding="utf-8")).items() >= json.loads(config).items()
+
+
+def test_the_example_of_the_readme_brings_all_that_it_registers_and_its_table_stays_without_it(copy, all_offered, tmp_path):
+    files = re.findall(
+        r"^`(\S+\.py)`\n\n```python\n(.*?)```", FOLDER.joinpath("README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert sum(len(code.splitlines()) for _, code in files) <= 60
+    folder = copy / "memory_mcp" / "features" / "guestbook"
+    folder.mkdir()
+    for name, code in [*files, ("guestbook/__init__.py", "")]:
+        folder.parent.joinpath(name).write_text(code, encoding="utf-8")
+    try:
+        new = {kind: names - all_offered[kind] for kind, names in offered(copy).items()}
+        config = json.dumps({"guestbook": {"kept": 2}, "upkeep": {"idle_seconds": 0}})
+        with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+            guests = [http.post("/api/guests", json={"name": name}).json()["guests"] for name in ("Keqing", "Ganyu")]
+    finally:
+        shutil.rmtree(folder)
+    assert new == {
+        "tools": {"sign_guestbook"},
+        "routes": {"POST /api/guests"},
+        "commands": {"sign"},
+        "settings": {"guestbook"},
+        "pages": set(),
+    }
+    assert guests == [["Keqing"], ["Keqing", "Ganyu"]]
+    with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+        http.post("/api/memories", json={"content": REMEMBERED}).raise_for_status()
+        assert http.post("/api/guests", json={"name": "Ningguang"}).status_code == 404
+    with closing(sqlite3.connect(next(server.data.glob("ame/memory.sqlite")))) as connection:
+        assert connection.execute("SELECT name FROM guests ORDER BY id").fetchall() == [("Keqing",), ("Ganyu",)]
