@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import date
 
 from memory_mcp.characters import EVERY_KANJI, HIRAGANA, KANJI, KATAKANA, is_japanese
-from memory_mcp.dates.mentions import DAY, NamedDay, WrittenDates
+from memory_mcp.dates.statements import DAY, NamedDay, WrittenDates
 from memory_mcp.language.gazetteer import Candidate, Match
 from memory_mcp.language.names import NAME_LIMIT, UNKNOWN_TYPE, Mention, bare, is_invisible, is_polite, without_overlaps
 from memory_mcp.language.relation_notation import type_of_word
