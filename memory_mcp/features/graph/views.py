@@ -6,10 +6,10 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
-from memory_mcp.graph.query.layout import Places
-from memory_mcp.graph.query.neighbors import Neighbor, Neighborhood
-from memory_mcp.graph.query.paths import Paths
-from memory_mcp.graph.query.snapshot import Snapshot
+from memory_mcp.features.graph.query.layout import Places
+from memory_mcp.features.graph.query.neighbors import Neighbor, Neighborhood
+from memory_mcp.features.graph.query.paths import Paths
+from memory_mcp.features.graph.query.snapshot import Snapshot
 from memory_mcp.server.views import local, omit_empty
 from memory_mcp.store.graph import relation_queue
 from memory_mcp.store.graph.entities.entity_merges import Merge

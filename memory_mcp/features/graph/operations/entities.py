@@ -9,8 +9,9 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from memory_mcp.errors import EntityNotFound, InvalidInput
+from memory_mcp.features.graph import entity_edits
+from memory_mcp.features.graph.views import MERGES_LIMIT, entity_view, merge_view
 from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
-from memory_mcp.graph.update import entity_edits
 from memory_mcp.language.relation_notation import type_of_word
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.arguments import (
@@ -27,7 +28,6 @@ from memory_mcp.server.arguments import (
     http,
 )
 from memory_mcp.server.call import Call
-from memory_mcp.server.graph_views import MERGES_LIMIT, entity_view, merge_view
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.views import Count, Fraction, PersonaAnswer, heading, omit_empty
 from memory_mcp.store.graph import types as stored_types

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from memory_mcp.extras import require
-from memory_mcp.graph.query.snapshot import Snapshot
+from memory_mcp.features.graph.query.snapshot import Snapshot
 
 WIDTH, HEIGHT = 1_000, 800
 SEED, ITERATIONS, HOLD = 7, 60, 0.3

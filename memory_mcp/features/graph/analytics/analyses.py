@@ -18,7 +18,8 @@ from typing import Any, Protocol, TypeVar
 import apsw
 
 from memory_mcp.errors import AnalysisUnfinished
-from memory_mcp.graph.analytics.worker import Answer
+from memory_mcp.features.graph.analytics import worker
+from memory_mcp.features.graph.analytics.worker import Answer
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.graph import network, overview
 from memory_mcp.store.graph.network import Network
@@ -28,7 +29,7 @@ DEADLINE_SECONDS = 5.0
 TTL_SECONDS = 900.0
 LIMIT_BYTES = 32 * 1024 * 1024
 # Not `-m`: as `__main__` its answers would be of another class.
-_PROGRAM = "from memory_mcp.graph.analytics.worker import main; main()"
+_PROGRAM = f"from {worker.__name__} import main; main()"
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from itertools import combinations
 
 import apsw
 
-from memory_mcp.dates.mentions import DAY
-from memory_mcp.graph.analytics.analyses import Deadline
+from memory_mcp.dates.statements import DAY
+from memory_mcp.features.graph.analytics.analyses import Deadline
 from memory_mcp.language.names import bare
 from memory_mcp.store.graph import neighbors, overview
 from memory_mcp.store.graph.entities import entity_merges, name_similarity

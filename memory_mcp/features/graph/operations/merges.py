@@ -6,13 +6,14 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.merge_proposals import merge_proposals
-from memory_mcp.graph.update import entity_edits
+from memory_mcp.features.graph import entity_edits
+from memory_mcp.features.graph.analytics.analyses import Analyses
+from memory_mcp.features.graph.merge_proposals import merge_proposals
+from memory_mcp.features.graph.operations.entities import Entity, EntityMerge
+from memory_mcp.features.graph.views import MERGES_LIMIT, entity_view, merge_view
 from memory_mcp.language.labels import label
-from memory_mcp.server.actions.entities import Entity, EntityMerge
 from memory_mcp.server.arguments import Arguments, Between, Flag, Text, WholeNumber, entity_name, http
 from memory_mcp.server.call import Call
-from memory_mcp.server.graph_views import MERGES_LIMIT, entity_view, merge_view
 from memory_mcp.server.operation import Json, Route, Tool, operation
 from memory_mcp.server.views import Count, Fraction, PersonaAnswer, heading, omit_empty
 from memory_mcp.store.graph.entities import entity_merges
@@ -95,7 +96,7 @@ def _listed(call: Call, limit: int) -> Json:
     """
     later = "Try again when less is going on; GET /api/graph/entity lists the merges of one"
     # The turn comes before the connection, because waiting for it must not hold the database.
-    with call.reading() as persona, call.runtime.analyses.turn(later) as deadline, persona.database.read() as connection:
+    with call.reading() as persona, call.runtime.shared(Analyses).turn(later) as deadline, persona.database.read() as connection:
         proposed, total = merge_proposals(connection, limit, deadline)
         return {
             **heading(call, persona),

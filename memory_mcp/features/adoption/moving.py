@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memory_mcp.errors import MemoryMCPError, StoreError
+from memory_mcp.features.adoption.layout import ADOPTED_FROM, LegacyItem, adopted_from, legacy_items
 from memory_mcp.personas.atomic_replace import scratch
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.directories import IDENTITY_NAME, make_private
@@ -24,7 +25,6 @@ from memory_mcp.store.inspection import is_from_older_server
 from memory_mcp.store.legacy import original_files, owners
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.sqlite.database import DATABASE_NAME
-from memory_mcp.upkeep.legacy_layout import ADOPTED_FROM, LegacyItem, adopted_from, legacy_items
 
 # The items that become a persona's files.
 _PERSONAS = frozenset({"directory", "database", "owner"})

@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memory_mcp.graph.analytics.measures import INTERVALS, MEASURES, Interval, Paths, communities, growth, paths, statistics
+from memory_mcp.features.graph.analytics.analyses import Analyses
+from memory_mcp.features.graph.analytics.measures import INTERVALS, MEASURES, Interval, Paths, communities, growth, paths, statistics
 from memory_mcp.personas.registry import Persona
 from memory_mcp.server.arguments import Arguments, Between, OneOf, Share, http
 from memory_mcp.server.call import Call
@@ -50,7 +51,7 @@ class GraphStatistics(ReadingAnswer):
 @operation(needs=["read"], route=Route("GET", "/api/graph/statistics"), answer=GraphStatistics)
 def graph_statistics(call: Call, arguments: StatisticsArguments) -> Json:
     """Return the graph in figures."""
-    min_weight, analyses = arguments.min_weight, call.runtime.analyses
+    min_weight, analyses = arguments.min_weight, call.runtime.shared(Analyses)
     with call.reading() as persona:
         _, computed = analyses.of(persona, statistics, min_weight)
         _, distances = analyses.of(persona, paths, min_weight)
@@ -68,7 +69,7 @@ def graph_statistics(call: Call, arguments: StatisticsArguments) -> Json:
 
 def _counts_by_type(call: Call, persona: Persona, min_weight: float) -> overview.Types:
     if min_weight == 0.0:
-        return call.runtime.analyses.read(persona, overview.counts_by_type)
+        return call.runtime.shared(Analyses).read(persona, overview.counts_by_type)
     with persona.database.read() as connection:
         return overview.counts_by_type(connection, min_weight)
 
@@ -101,7 +102,7 @@ def graph_analytics(call: Call, arguments: AnalyticsArguments) -> Json:
     """Return the most important entities by a measure."""
     measure = arguments.measure
     with call.reading() as persona:
-        network, computed = call.runtime.analyses.of(persona, MEASURES[measure], arguments.min_weight)
+        network, computed = call.runtime.shared(Analyses).of(persona, MEASURES[measure], arguments.min_weight)
         scores = computed.betweenness if isinstance(computed, Paths) else computed
         best = np.argsort(-scores, kind="stable")[: arguments.limit]
         sampled = computed.sampled if isinstance(computed, Paths) else None
@@ -133,7 +134,7 @@ class GraphCommunities(ReadingAnswer):
 def graph_communities(call: Call, arguments: CommunitiesArguments) -> Json:
     """Return the communities of closely related entities, the largest first."""
     with call.reading() as persona:
-        network, computed = call.runtime.analyses.of(persona, communities, arguments.min_weight)
+        network, computed = call.runtime.shared(Analyses).of(persona, communities, arguments.min_weight)
         shown = [network.ids[group[: arguments.members]].tolist() for group in computed.groups[: arguments.limit]]
         with persona.database.read() as connection:
             entities = dict(_named(connection, [id_ for group in shown for id_ in group]))
@@ -172,7 +173,7 @@ def graph_growth(call: Call, arguments: GrowthArguments) -> Json:
     """Return how the graph grew, step by step."""
     interval = arguments.interval
     with call.reading() as persona:
-        times = call.runtime.analyses.read(persona, creation_times)
+        times = call.runtime.shared(Analyses).read(persona, creation_times)
         steps, earlier = growth(times, interval, call.settings.zone, arguments.limit)
         grown = [{**asdict(step), "begins": step.begins.isoformat()} for step in steps]
         return {**heading(call, persona), "interval": interval, "growth": grown, **omit_empty(earlier=earlier or None)}

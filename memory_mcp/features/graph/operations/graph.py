@@ -11,21 +11,21 @@ from typing_extensions import TypedDict
 
 from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput, MemoryNotFound
-from memory_mcp.graph.query import layout
-from memory_mcp.graph.query.neighbors import find_neighbors
-from memory_mcp.graph.query.paths import ALGORITHMS, Algorithm
-from memory_mcp.graph.query.paths import find_path as find_paths
-from memory_mcp.graph.query.snapshot import Section, snapshot
-from memory_mcp.graph.update import relation_edits
+from memory_mcp.features.graph import relation_edits
+from memory_mcp.features.graph.operations.entities import known_types, seen_by_name
+from memory_mcp.features.graph.query import layout
+from memory_mcp.features.graph.query.neighbors import find_neighbors
+from memory_mcp.features.graph.query.paths import ALGORITHMS, Algorithm
+from memory_mcp.features.graph.query.paths import find_path as find_paths
+from memory_mcp.features.graph.query.snapshot import Section, snapshot
+from memory_mcp.features.graph.views import neighborhood_view, paths_view, snapshot_view, why_no_neighbors, why_no_path
 from memory_mcp.graph.update.entity_linking import check_relation_types
 from memory_mcp.language.labels import label
 from memory_mcp.language.relation_notation import parse_relation
-from memory_mcp.server.actions.entities import known_types, seen_by_name
 from memory_mcp.server.actions.organize import brief
 from memory_mcp.server.answers import Blocks, joined, streamed
 from memory_mcp.server.arguments import Arguments, Between, EntityName, Flag, OneOf, Share, Text, TextList, entity_name, http
 from memory_mcp.server.call import Call, call_of
-from memory_mcp.server.graph_views import neighborhood_view, paths_view, snapshot_view, why_no_neighbors, why_no_path
 from memory_mcp.server.operation import JSON, Json, Route, Tool, operation
 from memory_mcp.server.views import Count, ReadingAnswer, heading, omit_empty
 from memory_mcp.store import memories
