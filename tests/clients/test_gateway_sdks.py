@@ -65,9 +65,9 @@ def of_python(base_url: str, deed: str, headers: dict[str, str], body: dict[str,
                         return "canceled"
                     text += chunk.choices[0].delta.content or ""
                     finish = chunk.choices[0].finish_reason or finish
-            return {"text": text, "finish": finish}
         except openai.APIStatusError as error:
             return {"error": {"status": error.status_code, "code": error.code, "message": error.message}}
+        return {"text": text, "finish": finish}
 
 
 @pytest.fixture(params=["python", "javascript"])
