@@ -79,7 +79,7 @@ class Target:
         """
         if self.persona in (".", ".."):  # the URL would normalize to /mcp, which is the default persona
             raise InvalidInput(
-                f"the persona {self.persona!r} can't be named in a URL", "clients remove such path segments", "Choose another name"
+                "the persona {} can't be named in a URL", "clients remove such path segments", "Choose another name", repr(self.persona)
             )
         return f"{self.base_url}/p/{quote(self.persona, safe='')}/mcp"
 

@@ -10,9 +10,8 @@ from datetime import UTC, date, datetime
 
 import apsw
 
-from memory_mcp.dates.mentions import NamedDay, day_called
 from memory_mcp.dates.resolve import in_utc_spans
-from memory_mcp.dates.statements import Statement, day_of_telling, days_of_statement
+from memory_mcp.dates.statements import NamedDay, Statement, day_called, day_of_telling, days_of_statement
 from memory_mcp.domain import Draft, Memory, RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.extract.extraction import MARK_START, TEXT_LIMIT, extract_mentions, likely_type
@@ -114,7 +113,7 @@ def check_relation_types(connection: apsw.Connection, stated: Sequence[StatedRel
         for name in (relation.source, relation.target):
             if "|" in name:
                 word = name.rpartition("|")[2].strip()
-                raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(types)}", "Take one of them, or none")
+                raise InvalidInput("there is no type {}", "known are {}", "Take one of them, or none", repr(word[:80]), ", ".join(types))
 
 
 def add_missing_relations(
