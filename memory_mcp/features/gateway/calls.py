@@ -72,7 +72,7 @@ async def models(request: Request) -> Response:
 
 async def nowhere(request: Request) -> Response:
     """Say what there is."""
-    return refused(request, UnknownAddress("there is nothing here", "", f"POST {CHAT}, or GET {MODELS}"))
+    return refused(request, UnknownAddress("there is nothing here", "", "POST {}, or GET {}", CHAT, MODELS))
 
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -119,8 +119,9 @@ def _vendor(call: Call, named: Any) -> tuple[str, ModelVendor, str]:
 
 def _unknown(call: Call, named: Any) -> UnknownModel:
     vendors = call.settings.llm.vendors
-    how = f"Write it as VENDOR/MODEL, where VENDOR is {', '.join(vendors)}" if vendors else "Name a vendor in llm.vendors of config.json"
-    return UnknownModel(f"there is no model {named!r:.200}", "", how)
+    if not vendors:
+        return UnknownModel("no vendor of models is configured", "", "Name one in llm.vendors of config.json")
+    return UnknownModel("there is no model {}", "", "Write it as VENDOR/MODEL, where VENDOR is {}", f"{named!r:.200}", ", ".join(vendors))
 
 
 async def _asked(request: Request, call: Call, body: Body) -> Asked | None:

@@ -573,7 +573,7 @@ def test_a_token_that_is_revoked_while_the_model_speaks_stores_nothing(gateway, 
 
     def pieces():
         yield chunk({"content": "は"})
-        revoke_token(gateway.data, token.id)
+        revoke_token(gateway.data, token.id, NOON)
         yield from streamed("い")
 
     model.steps = [Answer(pieces(), content_type=EVENTS)]
