@@ -246,6 +246,13 @@ class Authenticator:
         token = tokens.get(self.sessions.token_of(cookie) or "") if cookie else None
         return token if token and token.state(self._runtime.clock()) == "in force" else None
 
+    def still_admits(self, admission: Admission) -> bool:
+        """Whether the token of a call that takes minutes is still in force. One of OAuth is not asked for again."""
+        if admission.token is None or admission.is_oauth:
+            return True
+        token = (self._tokens.current() or {}).get(admission.token)
+        return token is not None and token.state(self._runtime.clock()) == "in force"
+
     def sign_in(self, secret: str, client: str = "") -> str:
         """Begin a session with a token's secret. Returns its cookie.
 
