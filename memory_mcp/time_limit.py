@@ -29,9 +29,10 @@ class TimeLimit:
         if self.is_given_up():
             return SearchUnfinished("the search was ended", "its caller has closed the connection", "Ask again")
         return SearchUnfinished(
-            f"the search was not done within {self.seconds:g} s",
+            "the search was not done within {} s",
             "the question or the memories are very long, or the server has much else to do",
             "Ask in fewer words, or try again when less is going on",
+            f"{self.seconds:g}",
         )
 
 

@@ -1,4 +1,4 @@
-"""The words of every error that the product raises, read from its source: `{0}` where a value stands."""
+"""The ids of all sentences that the product says, read from its source: the English with `{}` where a value stands."""
 
 import ast
 from collections.abc import Iterator
@@ -8,46 +8,68 @@ from memory_mcp import errors
 
 PACKAGE = Path(errors.__file__).parent
 ERRORS = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.MemoryMCPError)}
+# Functions whose first argument is a sentence.
+SAYING = ("sentence", "tell", "worded")
 
 
 def wordings(part: str = "") -> set[str]:
-    """The sentences of the program, or of a part of it, each with its alternatives."""
-    return {sentence for path in (PACKAGE / part).rglob("*.py") for sentence in _of_file(path)}
+    """The sentences of errors of the program, or of a part of it, each with its alternatives."""
+    return {sentence for call in _calls(part) if call.func.id in ERRORS for sentence in _of_error(call)}  # type: ignore[attr-defined]
 
 
-def _of_file(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS and len(node.args) <= 3:
-            for what, why, do in _parts(node.args):
-                yield _numbered((f"{what}: {why}." if why else f"{what}.") + (f" {do}." if do else ""))
+def sayings(part: str = "") -> set[str]:
+    """What `sentence`, `tell` and `worded` are called with, without blanks around it."""
+    calls = [call for call in _calls(part) if call.func.id in SAYING and call.args]  # type: ignore[attr-defined]
+    return {text.strip() for call in calls for text in _texts(call.args[0])}
 
 
-def _parts(arguments: list[ast.expr]) -> Iterator[tuple[str, str, str]]:
-    texts = [list(_texts(argument)) for argument in arguments] + [[""]] * (3 - len(arguments))
-    for what in texts[0]:
-        for why in texts[1]:
-            for do in texts[2]:
-                yield what, why, do
+def unplaced() -> list[str]:
+    """Errors that format a clause themselves, or whose values don't fit their places."""
+    return [f"line {call.lineno}: {ast.unparse(call)}" for call in _calls("") if call.func.id in ERRORS and not _fits(call)]  # type: ignore[attr-defined]
+
+
+def _fits(call: ast.Call) -> bool:
+    clauses, values = call.args[: 1 if call.func.id == "NotInstalled" else 3], call.args[3:]  # type: ignore[attr-defined]
+    if any(isinstance(clause, ast.JoinedStr) for clause in clauses):
+        return False
+    if not all(isinstance(clause, ast.Constant) for clause in clauses) or any(isinstance(value, ast.Starred) for value in values):
+        return True
+    places = sum(str(clause.value).count("{}") for clause in clauses if isinstance(clause, ast.Constant))
+    return places == len(values) or not values
+
+
+def _calls(part: str) -> Iterator[ast.Call]:
+    for path in (PACKAGE / part).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                yield node
+
+
+def _of_error(call: ast.Call) -> Iterator[str]:
+    if call.func.id == "NotInstalled":  # type: ignore[attr-defined]
+        yield "{}: the extra {} is not installed. Run: {}."
+        return
+    arguments = call.args[: 2 if call.func.id == "TooManyCalls" else 3]  # type: ignore[attr-defined]
+    parts = [list(_texts(argument)) for argument in arguments] + [[""]] * (3 - len(arguments))
+    for what in parts[0]:
+        for why in parts[1]:
+            for do in parts[2]:
+                yield (f"{what}: {why}." if why else f"{what}.") + (f" {do}." if do else "")
 
 
 def _texts(node: ast.expr) -> Iterator[str]:
-    """What an expression may say: a constant, an f-string, or one or the other."""
+    """What an expression may say: a constant, a sentence, or one or the other."""
     match node:
         case ast.Constant(value=str(text)):
             yield text
         case ast.IfExp(body=first, orelse=second):
             yield from _texts(first)
             yield from _texts(second)
-        case ast.JoinedStr(values=values):
-            yield "".join(value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else "\0" for value in values)
+        case ast.Call(func=ast.Name(id="sentence"), args=[first, *_]):
+            yield from _texts(first)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             for first in _texts(left):
                 for second in _texts(right):
                     yield first + second
         case _:
-            yield "\0"
-
-
-def _numbered(text: str) -> str:
-    pieces = text.split("\0")
-    return "".join(piece + (f"{{{number}}}" if number < len(pieces) - 1 else "") for number, piece in enumerate(pieces))
+            yield "{}"

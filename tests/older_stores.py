@@ -12,14 +12,11 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import apsw
-
+from memory_mcp.features.adoption import moving
+from memory_mcp.features.adoption.layout import LegacyItem
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store import migrations
 from memory_mcp.transfer.jsonlines import ExportOptions, export_lines
-from memory_mcp.upkeep import legacy_adoption
-from memory_mcp.upkeep.legacy_layout import LegacyItem
 
 TOKYO = ZoneInfo("Asia/Tokyo")
 NOON = datetime(2026, 1, 2, 3, tzinfo=UTC)
@@ -274,8 +271,8 @@ def started(data: Path) -> Iterator[Personas]:
     """The personas after everything older was adopted, as the server does it when it starts."""
     personas = Personas(data)
     try:
-        legacy_adoption.move_into_place(personas, NOON)
-        legacy_adoption.take_over_tables(personas, threading.Event())
+        moving.move_into_place(personas, NOON)
+        moving.take_over_tables(personas, threading.Event())
         yield personas
     finally:
         personas.close()
@@ -285,8 +282,8 @@ def adopt(data: Path) -> list[LegacyItem]:
     """Start and stop. Returns what was older, and what became of it."""
     personas = Personas(data)
     try:
-        moved = legacy_adoption.move_into_place(personas, NOON)
-        legacy_adoption.take_over_tables(personas, threading.Event())
+        moved = moving.move_into_place(personas, NOON)
+        moving.take_over_tables(personas, threading.Event())
     finally:
         personas.close()
     return moved
@@ -300,25 +297,3 @@ def exported(personas: Personas, name: str) -> list[dict[str, Any]]:
 
 def database_of(data: Path, name: str) -> Path:
     return data / directory_name(name) / "memory.sqlite"
-
-
-def take_back(path: Path, step: str) -> None:
-    """Makes a file of ours what it was before this step of the schema and all later ones: without their columns, tables and indexes."""
-    with closing(apsw.Connection(":memory:")) as blank, closing(apsw.Connection(str(path))) as connection:
-        for name, make in migrations.MIGRATIONS:
-            if name < step:
-                migrations.run(blank, make)
-        for kind in ("trigger", "index", "table"):
-            known = {name for (name,) in blank.execute("SELECT name FROM sqlite_schema")} | {"migrations"}
-            found = "SELECT name FROM sqlite_schema WHERE type = ? AND sql IS NOT NULL"
-            for (name,) in connection.execute(found, (kind,)).fetchall():
-                if name not in known:
-                    connection.execute(f'DROP {kind} "{name}"')
-        columns = (
-            "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name <> 'migrations'"
-        )
-        earlier = set(blank.execute(columns))
-        for table, column in connection.execute(columns).fetchall():
-            if (table, column) not in earlier:
-                connection.execute(f'ALTER TABLE "{table}" DROP COLUMN "{column}"')
-        connection.execute("DELETE FROM migrations WHERE name >= ?", (step,))

@@ -4,9 +4,9 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,11 +18,12 @@ from memory_mcp.cli import (
     doctor,
     encryption,
     folder_sync,
+    help_pages,
     hook,
     import_export,
-    japanese,
     login_service,
     memories,
+    mistakes,
     models,
     oauth,
     organize,
@@ -33,11 +34,13 @@ from memory_mcp.cli import (
     tokens,
 )
 from memory_mcp.cli.feature import Command, Commands
+from memory_mcp.cli.japanese import worded
 from memory_mcp.config.reading import have_home, language_of_machine
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.feature import modules
+from memory_mcp.wording import sentence
 
-INTERRUPTED = 130
+INTERRUPTED, MISUSED = 130, 2
 _CONTROL = re.compile("(\x1b\\[[0-9;]*m)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 app = typer.Typer(
@@ -86,7 +89,6 @@ GROUPS: Mapping[str, tuple[str, tuple[Command, ...]]] = {
             models.models,
             login_service.service,
             backups.restore,
-            serve.adopt,
             encryption.key,
             encryption.encrypt,
             encryption.decrypt,
@@ -155,13 +157,14 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs a command and returns its exit status. Every error becomes one line on stderr."""
     have_home()
+    command = typer.main.get_command(app)
     try:
-        status = _command(arguments)(list(arguments), prog_name="memory-mcp", standalone_mode=False)
+        status = _run(command, arguments)
         sys.stdout.flush()
     except MemoryMCPError as error:
         return _print_error(str(error))
     except typer.TyperException as error:
-        return _print_misuse(error)
+        return _print_misuse(error, command, arguments)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output, such as `head`, closed it
@@ -172,42 +175,49 @@ def run(arguments: Sequence[str]) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _command(arguments: Sequence[str]) -> Callable[..., object]:
-    """The tree of commands, with help in the language of the machine."""
-    command = typer.main.get_command(app)
-    page = "--help" in arguments or len(arguments) < 2
-    if page:
+def _run(command: Any, arguments: Sequence[str]) -> object:
+    if (shown := _show_page(command, arguments)) is not None:
+        return shown
+    if "--help" in arguments or len(arguments) < 2:
         _hide_types_of_flags(command)
-    if language_of_machine() == "ja":
-        japanese.translate_help(command, page=page)
-    return command
+    return command(list(arguments), prog_name="memory-mcp", standalone_mode=False)
 
 
-def _hide_types_of_flags(command: Callable[..., object]) -> None:
+def _show_page(command: Any, arguments: Sequence[str]) -> int | None:
+    """Prints a page of help in Japanese, if one is asked for on a Japanese machine. Returns the exit status; None if none is asked for."""
+    asked, called, words = help_pages.named(command, arguments)
+    if language_of_machine() != "ja" or not help_pages.is_wanted(asked, words):
+        return None
+    typer.echo(help_pages.page(asked, called))
+    return 0 if "--help" in words or asked is command else MISUSED
+
+
+def _hide_types_of_flags(command: Any) -> None:
     """A page of help would show `--json <bool>`, as if a value had to follow."""
-    for described in japanese.descriptions(command):
+    for described in help_pages.descriptions(command):
         if getattr(described, "is_flag", False):
             described.metavar = ""
 
 
-def _print_misuse(error: typer.TyperException) -> int:
+def _print_misuse(error: typer.TyperException, command: Any, arguments: Sequence[str]) -> int:
     message, context = error.format_message(), getattr(error, "ctx", None)
     if not message:  # a group without a command has shown its help
         return error.exit_code
-    command = context.command_path if context else "memory-mcp"
-    return _print_error(f"{message if message.endswith(('.', '?')) else f'{message}.'} See `{command} --help`.", error.exit_code)
+    called = context.command_path if context else "memory-mcp"
+    if language_of_machine() == "ja" and (mistaken := mistakes.mistake(error, *help_pages.named(command, arguments)[::2])):
+        return _print_error(sentence("{} See `{} --help`.", mistaken, called), error.exit_code)
+    return _print_error(f"{message if message.endswith(('.', '?')) else f'{message}.'} See `{called} --help`.", error.exit_code)
 
 
 def _print_error(message: str, status: int = 1) -> int:
-    line = " ".join(message.split())
-    typer.echo(f"memory-mcp: {japanese.refusal(line)}", err=True)
+    typer.echo(f"memory-mcp: {' '.join(worded(message).split())}", err=True)
     return status
 
 
 def _unforeseen(error: Exception) -> str:
     """The words for an error that no command foresees; a file that this user may not read, as in another user's home, can be anywhere."""
     if isinstance(error, PermissionError) and error.filename:
-        return f"{error.filename} can't be read: {error.strerror}. Check its permissions."
+        return sentence("{} can't be read: {}. Check its permissions.", error.filename, error.strerror)
     return f"unexpected {type(error).__name__}: {error} ({_source_line(error)})."
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli.japanese import refusal, tell, worded
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import ConfigFile, DataDirectory, existing_data_directory, memories_in_words, settings_of, size_in_words
 from memory_mcp.cli.progress import steps
 from memory_mcp.config.master_key import MasterKey, earlier_key, key_in_file, master_key
@@ -53,7 +53,7 @@ def backup(
             typer.echo(f"{name}: {worded(memories_in_words(counts.memories))}, {size_in_words(made.size_bytes)}: {made.path}")
         except MemoryMCPError as error:
             failed += 1
-            typer.echo(f"{name}: {refusal(str(error))}", err=True)
+            typer.echo(f"{name}: {worded(str(error))}", err=True)
     if not names:
         tell("There are no personas here.")
     elif keys.master is None:
@@ -106,7 +106,7 @@ def restore(
     given_key = key_in_file(key_file) if key_file else None
     master = _master(settings, given_key)
     if not file.exists():
-        raise InvalidInput(f"{file} does not exist", "", "See `memory-mcp backup list`")
+        raise InvalidInput("{} does not exist", "", "See `memory-mcp backup list`", file)
 
     def find_key(wanted: str) -> bytes | None:
         candidates: list[MasterKey | None] = [given_key, master, earlier_key(settings.encryption, wanted)]
@@ -131,9 +131,9 @@ def _master(settings: Settings, given_key: MasterKey | None) -> MasterKey | None
 
 def _report(done: "Restored", settings: Settings, *, given: bool) -> None:
     at = done.made_at.astimezone(settings.zone).isoformat(sep=" ", timespec="minutes")
-    tell(f"{done.persona}: as it was {at}, {memories_in_words(done.contents.memories)}{', encrypted' if done.encrypted else ''}")
+    tell("{}: as it was {}, {}{}", done.persona, at, memories_in_words(done.contents.memories), ", encrypted" if done.encrypted else "")
     if done.erased_again:
-        tell(f"{memories_in_words(done.erased_again)} erased since then left out")
+        tell("{} erased since then left out", memories_in_words(done.erased_again))
     if done.unknown_erased:
         tell("There is no record of what was erased since then: erased memories may be back, and must be purged again.", err=True)
     if given and done.encrypted:

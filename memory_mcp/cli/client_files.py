@@ -36,11 +36,13 @@ def changed_settings(text: str, form: Form, change: Callable[[Tree], None], wher
         change(document)
         return tomlkit.dumps(document)
     if form is Form.YAML and _COMMENT.search(text):
-        raise InvalidInput(f"{where} has comments", "writing it would lose them", "Paste the settings yourself, as printed without --write")
+        raise InvalidInput(
+            "{} has comments", "writing it would lose them", "Paste the settings yourself, as printed without --write", where
+        )
     plain = text if form is Form.YAML else without_comments(text)
     tree = _parsed(lambda: yaml.safe_load(text) if form is Form.YAML else json.loads(plain), where) if plain.strip() else {}
     if not isinstance(tree, dict):
-        raise InvalidInput(f"{where} is not an object", "", "Paste the settings yourself, as printed without --write")
+        raise InvalidInput("{} is not an object", "", "Paste the settings yourself, as printed without --write", where)
     before = json.dumps(tree)
     change(tree)
     if json.dumps(tree) == before:
@@ -72,7 +74,7 @@ def put(tree: Tree, addition: Mapping[str, Any]) -> None:
             known = [item.get("id") for item in present if isinstance(item, dict)]
             present.extend(item for item in value if item.get("id") not in known)
         elif isinstance(value, list) or not isinstance(present, dict):
-            raise InvalidInput(f"{key} in the file is no {'list' if isinstance(value, list) else 'object'}", "", "Mend the file first")
+            raise InvalidInput("{} in the file is no {}", "", "Mend the file first", key, "list" if isinstance(value, list) else "object")
         else:
             present.update(value)
 
@@ -173,9 +175,9 @@ def replaced(path: Path, change: FileChange) -> tuple[str, Path | None]:
     try:
         return _replaced(path, FileStates(path), change)
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is not UTF-8", str(error), "Convert it first") from error
+        raise InvalidInput("{} is not UTF-8", "{}", "Convert it first", path, error) from error
     except OSError as error:
-        raise StoreError(f"{path} can't be changed", str(error), "Mend its permissions, or paste the settings yourself") from error
+        raise StoreError("{} can't be changed", "{}", "Mend its permissions, or paste the settings yourself", path, error) from error
 
 
 def _replaced(path: Path, states: FileStates, change: FileChange) -> tuple[str, Path | None]:
@@ -249,7 +251,9 @@ def _parsed(parse: Callable[[], Any], where: Path) -> Any:
         return parse()
     except (json.JSONDecodeError, TOMLKitError, yaml.YAMLError) as error:
         raise InvalidInput(
-            f"{where} can't be changed by a program",
-            f"it has mistakes: {error}",
+            "{} can't be changed by a program",
+            "it has mistakes: {}",
             "Paste the settings yourself, as printed without --write",
+            where,
+            error,
         ) from error

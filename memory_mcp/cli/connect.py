@@ -40,6 +40,7 @@ class Part(StrEnum):
     SNIPPET = "snippet"
     INSTRUCTIONS = "instructions"
     HOOKS = "hooks"
+    GATEWAY = "gateway"
 
 
 class Scope(StrEnum):
@@ -83,12 +84,11 @@ def connect(
 ) -> None:
     """Print or write the settings for a client, and instructions that tell its model when to remember and recall."""
     if not _NAME.fullmatch(name):
-        raise InvalidInput(f"{name!r} can't be the name of a server", "", "Use letters, digits, - and _, 32 at most")
+        raise InvalidInput("{} can't be the name of a server", "", "Use letters, digits, - and _, 32 at most", repr(name))
     if write and remove:
         raise InvalidInput("--write and --remove contradict each other", "", "Use one of them")
     recipe = _recipe(client, scope, with_hooks=hooks or only is Part.HOOKS)
-    all_parts = [Part.SNIPPET, *([Part.HOOKS] if hooks else []), Part.INSTRUCTIONS]
-    parts = all_parts if only is Part.BOTH else [only]
+    parts = _parts(recipe, client, only, with_hooks=hooks)
     if remove:
         _remove_from_files(recipe, name, canonical_name(persona) if persona else None, parts, file, force=force)
         return
@@ -111,11 +111,28 @@ def _recipe(client: ClientName, scope: Scope, *, with_hooks: bool) -> Recipe:
     recipe = RECIPES[client]
     if scope is Scope.USER:
         if recipe.for_user is None:
-            raise InvalidInput(f"{client} has no settings for all projects that are known here", "", "Remove --scope")
+            raise InvalidInput("{} has no settings for all projects that are known here", "", "Remove --scope", client)
         recipe = replace(recipe, **recipe.for_user())
     if with_hooks and not recipe.hooks:
-        raise InvalidInput(f"{client} runs no hooks", "", "Remove --hooks")
+        raise InvalidInput("{} runs no hooks", "", "Remove --hooks", client)
     return recipe
+
+
+def _parts(recipe: Recipe, client: ClientName, only: Part, *, with_hooks: bool) -> list[Part]:
+    """What is printed or written.
+
+    Raises:
+        InvalidInput: the client has no such part.
+    """
+    known = {
+        Part.SNIPPET: True,
+        Part.HOOKS: with_hooks or only is Part.HOOKS,
+        Part.GATEWAY: recipe.gateway is not None,
+        Part.INSTRUCTIONS: bool(recipe.instructions),
+    }
+    if only is not Part.BOTH and not known[only]:
+        raise InvalidInput("{} has no part {}", "", "Remove --only", client, repr(only.value))
+    return [part for part, is_there in known.items() if is_there and only in (Part.BOTH, part)]
 
 
 def _server(url: str | None, data: Path | None, persona: str, *, is_called: bool) -> tuple[str, tuple[str, ...]]:
@@ -155,9 +172,11 @@ def _write_files(recipe: Recipe, target: Target, language: Language, parts: Sequ
     tree = tree_of(changed, recipe.form) if changed else {}
     if changed and target.name in (entries := entries_in(tree, recipe.keys)) and not (force or recipe.is_ours(entries[target.name])):
         raise InvalidInput(
-            f"{changed} has another server called {target.name!r}",
+            "{} has another server called {}",
             "it is not one of Memory MCP",
             "Give this one another name with --name, or replace that one with --force",
+            changed,
+            repr(target.name),
         )
     personas = recipe.personas_in(tree)
     earlier = personas.pop(target.name, target.persona)
@@ -170,7 +189,7 @@ def _write_files(recipe: Recipe, target: Target, language: Language, parts: Sequ
             ours = [target.persona, *([earlier] if is_left else [])]
             _change_hooks(path, lambda command: _is_of(command, ours), hooks.tree(target))
         if is_left:
-            tell(f"The hooks that imported into {earlier} now import into {target.persona}.")
+            tell("The hooks that imported into {} now import into {}.", earlier, target.persona)
     if Part.INSTRUCTIONS not in parts:
         return
     guide = _guide(recipe, language, target.name, target.persona)
@@ -209,14 +228,14 @@ def _remove_from_files(recipe: Recipe, name: str, persona: str | None, parts: Se
         needing = [other for other, path in _clients_beside(recipe) if name in other.personas_in(tree_of(path, other.form))]
         if needing and not force:
             listed = ", ".join(client for client, each in RECIPES.items() if each in needing)
-            tell(f"The instructions in {recipe.instructions_file} stay: {listed} needs them, too.")
+            tell("The instructions in {} stay: {} needs them, too.", recipe.instructions_file, listed)
         else:
             _change_instructions(recipe.instructions_file, name, None)
 
 
 def _remove_server(recipe: Recipe, settings: Path, name: str, entry: Any) -> None:
     if entry is not None and not recipe.is_ours(entry):
-        tell(f"The server called {name} in {settings} is another program's, and stays.")
+        tell("The server called {} in {} is another program's, and stays.", name, settings)
         return
     before, kept = before_ours(settings, recipe.form, recipe.keys, name, recipe.is_ours)
     _change_settings(recipe, settings, name, lambda tree: take_out(tree, recipe.keys, name, QUESTION, before, kept))
@@ -244,7 +263,7 @@ def _settings_file(recipe: Recipe, file: Path | None, parts: Sequence[Part]) -> 
     """The settings file, which has to be known to change it."""
     settings = file or (recipe.file() if recipe.file else None)
     if settings is None and Part.SNIPPET in parts:
-        raise InvalidInput(f"these settings belong to {recipe.location}", "", "Paste them there, or name a file with --file")
+        raise InvalidInput("these settings belong to {}", "", "Paste them there, or name a file with --file", recipe.location)
     return settings
 
 
@@ -294,7 +313,7 @@ def _change(path: Path, change: FileChange) -> None:
     if difference:
         typer.echo(difference)
     if kept:
-        tell(f"The earlier state is kept as {kept}.")
+        tell("The earlier state is kept as {}.", kept)
 
 
 def _print_parts(recipe: Recipe, target: Target, guide: str, parts: Sequence[Part], only: Part) -> None:
@@ -302,6 +321,8 @@ def _print_parts(recipe: Recipe, target: Target, guide: str, parts: Sequence[Par
         _print_part(recipe.location, recipe.text(target), only)
     if Part.HOOKS in parts and recipe.hooks:
         _print_part(str(recipe.hooks.file()), dumped(recipe.hooks.tree(target), Form.JSON), only)
+    if Part.GATEWAY in parts and recipe.gateway:
+        _print_part(recipe.gateway_location, recipe.gateway(target), only)
     if Part.INSTRUCTIONS in parts:
         _print_part(recipe.instructions, guide, only)
 

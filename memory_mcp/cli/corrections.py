@@ -35,12 +35,12 @@ def revise(
     if as_json:
         print_json(answer)
         return
-    happened = "is back from the trash, revision" if restore else "is revision"
-    tell(f"{answer['persona']}: {answer['key']} {happened} {answer['revision']}")
+    happened = "{}: {} is back from the trash, revision {}" if restore else "{}: {} is revision {}"
+    tell(happened, answer["persona"], answer["key"], answer["revision"])
     typer.echo(f"  {answer['content']}")
     print_private(answer)
     if answer["revision"] > 1:
-        tell(f"  earlier texts: {command_line('history', key, persona=answer['persona'], url=url)}")
+        tell("  earlier texts: {}", command_line("history", key, persona=answer["persona"], url=url))
 
 
 def forget(
@@ -57,9 +57,9 @@ def forget(
         print_json(answer)
     else:
         for outcome in answer["outcomes"]:
-            tell(f"{outcome['key']}: {outcome['outcome'].replace('_', ' ')}")
+            tell("{}: {}", outcome["key"], outcome["outcome"].replace("_", " "))
             if outcome["outcome"] in ("forgotten", "already_forgotten"):
-                tell(f"  bring it back: {command_line('revise', outcome['key'], '--restore', persona=answer['persona'], url=url)}")
+                tell("  bring it back: {}", command_line("revise", outcome["key"], "--restore", persona=answer["persona"], url=url))
     if any(outcome["outcome"] == "not_found" for outcome in answer["outcomes"]):
         raise typer.Exit(1)
 
@@ -82,7 +82,7 @@ def history(
     memory = answer["memory"]
     current = {"revision": memory.get("revision", 1), "since": memory.get("updated_at", memory["created_at"]), **memory}
     for version in (current, *answer["versions"]):
-        reason = worded(f" (changed: {version['changed_because']})") if version.get("changed_because") else ""
+        reason = worded(" (changed: {})", version["changed_because"]) if version.get("changed_because") else ""
         typer.echo(f"{version['revision']}. {version['since']}{reason}\n   {version['content']}")
     for event in answer["events"]:
         reason = event.get("reason") or event.get("rule")

@@ -37,7 +37,7 @@ def doctor(
     for finding in wrong if quiet else findings:
         _print(finding)
     if wrong:
-        tell(f"\n{len(wrong)} thing(s) wrong.")
+        tell("\n{} thing(s) wrong.", len(wrong))
         raise typer.Exit(1)
     tell("Nothing is wrong." if quiet else "\nNothing is wrong.")
 

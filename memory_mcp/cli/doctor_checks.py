@@ -52,7 +52,8 @@ from memory_mcp.store.sqlite import network_drives
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.backup import Backups
 from memory_mcp.upkeep.encryption import refuse_without_key, state
-from memory_mcp.upkeep.legacy_layout import legacy_items
+from memory_mcp.upkeep.older_data import older_items
+from memory_mcp.wording import sentence
 
 TOO_LITTLE_BYTES = 100 * MEBIBYTE
 LITTLE_BYTES = 1024 * MEBIBYTE
@@ -82,20 +83,22 @@ def check_config(path: Path) -> tuple[Settings, list[Finding]]:
         text = path.read_text(encoding="utf-8") if path.exists() else "{}"
         loaded = load(text, str(path))
     except (OSError, UnicodeDecodeError) as error:
-        return Settings(), [Finding("wrong", "config", f"{path} can't be read: {error}. Make it a readable UTF-8 file.")]
+        return Settings(), [Finding("wrong", "config", sentence("{} can't be read: {}. Make it a readable UTF-8 file.", path, error))]
     except ConfigError as error:
         return Settings(), [Finding("wrong", "config", str(error))]
-    read = Finding("ok", "config", f"{path} can be used" if path.exists() else f"{path} does not exist: defaults are used")
-    return loaded.settings, [read, *(Finding("note", "config", f"{warning}.") for warning in loaded.warnings)]
+    read = Finding(
+        "ok", "config", sentence("{} can be used", path) if path.exists() else sentence("{} does not exist: defaults are used", path)
+    )
+    return loaded.settings, [read, *(Finding("note", "config", sentence("{}.", warning)) for warning in loaded.warnings)]
 
 
 def check_extras(settings: Settings) -> list[Finding]:
     """Which optional parts of the program are installed, and which of those that the configuration names are not."""
     there = [extra for extra in EXTRAS if is_installed(extra)]
     absent = [extra for extra in EXTRAS if extra not in there]
-    listed = f"installed: {', '.join(there) or 'none'}" + (
-        f"; not: {', '.join(absent)}. {install_command('NAME')} adds one" if absent else ""
-    )
+    installed, adding = ", ".join(there) or "none", install_command("NAME")
+    partly = sentence("installed: {}; not: {}. {} adds one", installed, ", ".join(absent), adding)
+    listed = partly if absent else sentence("installed: {}", installed)
     named = [
         ("embeddings_class", "langchain", settings.embeddings_class),
         ("embeddings_url", "vectors", settings.embeddings_url),
@@ -105,7 +108,7 @@ def check_extras(settings: Settings) -> list[Finding]:
     return [
         Finding("ok", "extras", listed),
         *(
-            Finding("note", key, str(NotInstalled(f"{value} can't be used", extra)))
+            Finding("note", key, str(NotInstalled(sentence("{} can't be used", value), extra)))
             for key, extra, value in named
             if value and extra in absent
         ),
@@ -128,12 +131,17 @@ def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Fi
         there = state(directory)
         refuse_without_key(directory, keys, there.encrypted)
     except (ConfigError, StartupError, NotInstalled) as error:
-        return Keys(), [Finding("wrong", "encryption", f"{error} The server does not start.")]
+        return Keys(), [Finding("wrong", "encryption", sentence("{} The server does not start.", error))]
     if keys.master is None:
         return keys, [Finding("ok", "encryption", "none: everybody with access to the disk can read the memories")]
-    counts = f"{len(there.encrypted)} of {len(there.encrypted) + len(there.plain)} persona(s) are encrypted; master key {keys.master.id}"
     mixed = there.plain and (keys.for_new or there.encrypted)
-    findings = [Finding("note" if mixed else "ok", "encryption", counts + (". `memory-mcp encrypt` encrypts the rest" if mixed else ""))]
+    counts = sentence(
+        "{} of {} persona(s) are encrypted; master key {}. `memory-mcp encrypt` encrypts the rest"
+        if mixed
+        else "{} of {} persona(s) are encrypted; master key {}",
+        *(len(there.encrypted), len(there.encrypted) + len(there.plain), keys.master.id),
+    )
+    findings = [Finding("note" if mixed else "ok", "encryption", counts)]
     try:
         readable = readable_backups(directory, settings)
     except StoreError as error:
@@ -146,24 +154,25 @@ def readable_backups(directory: Path, settings: Settings) -> str:
     plain = [made for made in Backups(directory, Keys()).listed(settings) if not made.sealed and is_encrypted(directory / made.folder)]
     if not plain:
         return ""
-    return (
-        f"{len(plain)} backup(s) of encrypted personas are not encrypted, such as {plain[0].path}. Make new ones with `memory-mcp backup`,"
-        " then remove those that `memory-mcp backup list` calls plain."
+    return sentence(
+        "{} backup(s) of encrypted personas are not encrypted, such as {}. Make new ones with `memory-mcp backup`, then remove those that `memory-mcp backup list` calls plain.",
+        len(plain),
+        plain[0].path,
     )
 
 
 def check_data(directory: Path, keys: Keys, settings: Settings) -> list[Finding]:
     """Checks the data directory, the server that uses it, and every persona. Encrypted personas are opened with `keys`."""
     if not directory.exists():
-        return [Finding("wrong", "data", f"{directory} does not exist. Name it with --data; `serve` creates it.")]
+        return [Finding("wrong", "data", sentence("{} does not exist. Name it with --data; `serve` creates it.", directory))]
     if not directory.is_dir():
-        return [Finding("wrong", "data", f"{directory} is not a directory. Name the data directory with --data.")]
+        return [Finding("wrong", "data", sentence("{} is not a directory. Name the data directory with --data.", directory))]
     process = serving_process(directory)
     try:
         entries, _unreadable = personas_among(directory.iterdir())
     except OSError as error:
-        return [Finding("wrong", "data", f"{directory} can't be read: {error.strerror}. Fix its permissions.")]
-    older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in legacy_items(directory)]
+        return [Finding("wrong", "data", sentence("{} can't be read: {}. Fix its permissions.", directory, error.strerror))]
+    older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in older_items(directory)]
     findings = [*_disk(directory, process), _server(process), *(_unnamed_calls(directory) if process else []), *_cell(directory, settings)]
     findings += [*_tokens(directory, with_oauth=settings.oauth.is_on), *older, *_kept(directory)]
     closed = unreadable_paths(directory)
@@ -194,15 +203,22 @@ def serving_process(directory: Path) -> int | None:
 
 def _disk(directory: Path, process: int | None) -> list[Finding]:
     free = shutil.disk_usage(directory).free
-    free_space = f"{free // MEBIBYTE:,} MiB are free in {directory}"
+    free_space = sentence("{} MiB are free in {}", f"{free // MEBIBYTE:,}", directory)
     findings = [Finding("wrong" if free < TOO_LITTLE_BYTES else "note" if free < LITTLE_BYTES else "ok", "disk", free_space)]
     if not os.access(directory, os.W_OK | os.X_OK):
-        scope = "for this user; the running server may be another" if process else "for this user"
-        findings.append(Finding("note" if process else "wrong", "data", f"{directory} is not writable {scope}. Fix its permissions."))
+        told = sentence(
+            "{} is not writable for this user; the running server may be another. Fix its permissions."
+            if process
+            else "{} is not writable for this user. Fix its permissions.",
+            directory,
+        )
+        findings.append(Finding("note" if process else "wrong", "data", told))
     if network_drives.is_on_network_drive(directory):
         findings.append(
             Finding(
-                "note", "data", f"{directory} lies on a network drive: slower, and only one machine may use it. A local disk is better."
+                "note",
+                "data",
+                sentence("{} lies on a network drive: slower, and only one machine may use it. A local disk is better.", directory),
             )
         )
     return findings
@@ -223,15 +239,15 @@ def _closed(directory: Path, path: Path) -> Finding:
     """What it means that this user can't read something. File systems make lost+found; no persona and no file of ours has such a name."""
     name = path.relative_to(directory).parts[0]
     is_ours = name.startswith((".", LOG_NAME)) or "~" in name or directory_name(name) == name or Path(name).suffix in (".json", ".sqlite")
-    sentence = (
+    told = (
         "this user can't read it. If it is a persona's or the server's, give it to the user that the server runs as (chown -R); else leave it: "
         "all others are served."
     )
-    return Finding("wrong" if is_ours else "note", str(path.relative_to(directory)), sentence)
+    return Finding("wrong" if is_ours else "note", str(path.relative_to(directory)), told)
 
 
 def _server(process: int | None) -> Finding:
-    return Finding("ok", "server", f"process {process} is serving this data" if process else "none is serving this data")
+    return Finding("ok", "server", sentence("process {} is serving this data", process) if process else "none is serving this data")
 
 
 def _unnamed_calls(directory: Path) -> list[Finding]:
@@ -244,8 +260,11 @@ def _unnamed_calls(directory: Path) -> list[Finding]:
     if not counts:
         return []
     ways = ", ".join(f"{entry} {count:,}" for entry, count in sorted(counts.items()))
-    sentence = f"calls since the start without X-Persona, answered as default although there are other personas: {ways}. Add the header to their clients."
-    return [Finding("note", "calls", sentence)]
+    told = sentence(
+        "calls since the start without X-Persona, answered as default although there are other personas: {}. Add the header to their clients.",
+        ways,
+    )
+    return [Finding("note", "calls", told)]
 
 
 def _cell(directory: Path, settings: Settings) -> list[Finding]:
@@ -253,7 +272,7 @@ def _cell(directory: Path, settings: Settings) -> list[Finding]:
     try:
         cell = cells.fitting(directory, Cell.configured(settings.cell), lambda: names_in(directory))
     except StartupError as error:
-        return [Finding("wrong", "cell", f"{error} The server does not start.")]
+        return [Finding("wrong", "cell", sentence("{} The server does not start.", error))]
     return [] if cell.is_whole else [Finding("ok", "cell", str(cell))]
 
 
@@ -263,8 +282,10 @@ def _kept(directory: Path) -> list[Finding]:
     if not files:
         return []
     size = sum(path.stat().st_size for path in files) // MEBIBYTE
-    sentence = f"the originals of adopted data are kept in {KEPT_NAME} ({size:,} MiB). Remove them when you no longer need them."
-    return [Finding("note", "older data", sentence)]
+    told = sentence(
+        "the originals of adopted data are kept in {} ({} MiB). Remove them when you no longer need them.", KEPT_NAME, f"{size:,}"
+    )
+    return [Finding("note", "older data", told)]
 
 
 def _tokens(directory: Path, *, with_oauth: bool) -> list[Finding]:
@@ -272,7 +293,7 @@ def _tokens(directory: Path, *, with_oauth: bool) -> list[Finding]:
     try:
         tokens = read_tokens(directory)
     except StoreError as error:
-        return [Finding("wrong", "tokens", f"{error} Until then the server refuses all calls.")]
+        return [Finding("wrong", "tokens", sentence("{} Until then the server refuses all calls.", error))]
     if tokens is None and with_oauth:
         return [Finding("ok", "tokens", "every call requires one, of OAuth; there are no others")]
     if tokens is None:
@@ -283,38 +304,49 @@ def _tokens(directory: Path, *, with_oauth: bool) -> list[Finding]:
         Finding(
             "ok" if states["in force"] else "note",
             "tokens",
-            f"every call requires one; {counted or 'there is none, so all calls are refused'}",
+            sentence("every call requires one; {}", counted or "there is none, so all calls are refused"),
         )
     ]
     if os.name != "nt" and (directory / TOKENS_NAME).stat().st_mode & 0o077:
         findings.append(
-            Finding("note", "tokens", f"{TOKENS_NAME} can be read or changed by other users. Run: chmod 600 {directory / TOKENS_NAME}")
+            Finding(
+                "note",
+                "tokens",
+                sentence("{} can be read or changed by other users. Run: chmod 600 {}", TOKENS_NAME, directory / TOKENS_NAME),
+            )
         )
     return findings
+
+
+_NO_DRIVER = (
+    "{}, but embeddings_device is cuda, and no driver of a GPU is installed here. Set it to cpu or auto. "
+    "Until then search works without it and reports that."
+)
 
 
 def _model(settings: Settings, role: Role, name: str | None, data: Path) -> Finding:
     if name is None:
         return Finding("ok", role, "none, as configured")
     if where := availability.elsewhere(settings, role):
-        return Finding("ok", role, f"{name}, {where}")
+        return Finding("ok", role, sentence("{}, {}", name, where))
     match find_configured(settings, name, role, data / DIRECTORY_NAME):
         case Found(None):
-            return Finding("note", role, f"{name} is not downloaded yet. Run `memory-mcp models download`, or let the server download it.")
+            return Finding(
+                "note", role, sentence("{} is not downloaded yet. Run `memory-mcp models download`, or let the server download it.", name)
+            )
         case Found(directory):
-            where = "" if str(directory) == name else f" ({directory})"
+            there = sentence("{} is available", name) if str(directory) == name else sentence("{} is available ({})", name, directory)
             if settings.embeddings_device == "cuda" and not has_driver():
-                why = "but embeddings_device is cuda, and no driver of a GPU is installed here. Set it to cpu or auto."
-                return Finding("note", role, f"{name} is available{where}, {why} Until then search works without it and reports that.")
-            return Finding("ok", role, f"{name} is available{where}")
+                return Finding("note", role, sentence(_NO_DRIVER, there))
+            return Finding("ok", role, there)
         case Missing(why):
-            return Finding("note", role, f"{why} Until then search works without it and reports that.")
+            return Finding("note", role, sentence("{} Until then search works without it and reports that.", why))
 
 
 def _fallback(settings: Settings, name: str, data: Path) -> Finding:
     match find_configured(settings, name, "embedder", data / DIRECTORY_NAME):
         case Found(_):
-            return Finding("ok", "fallback", f"{name} is used until the embedder is there, and every answer says so")
+            return Finding("ok", "fallback", sentence("{} is used until the embedder is there, and every answer says so", name))
         case Missing(why):
             return Finding("note", "fallback", why)
 
@@ -324,13 +356,13 @@ def _persona(entry: Path, keys: Keys, logged: Mapping[str, str], settings: Setti
     try:
         key = keys.of(entry)
     except StoreError as error:
-        return [*findings, Finding("wrong", name, f"{error} It can't be checked.")]
+        return [*findings, Finding("wrong", name, sentence("{} It can't be checked.", error))]
     try:
         PersonaContext(entry / CONTEXT_NAME, key).read()
     except StoreDamaged as error:
         findings.append(Finding("wrong", name, str(error)))
     if is_lost(entry) and (entry / IDENTITY_NAME).exists():
-        return [*findings, Finding("wrong", name, f"{DATABASE_NAME} is missing, empty or cut off. {RESTORE}.")]
+        return [*findings, Finding("wrong", name, sentence("{} is missing, empty or cut off. {}.", DATABASE_NAME, RESTORE))]
     return [*findings, *_database(name, inspect(entry / DATABASE_NAME, key, logged.get(name)), settings)]
 
 
@@ -343,7 +375,9 @@ def _unreached(name: str) -> list[Finding]:
     if is_reached:
         return []
     rename = f"memory-mcp persona rename {shlex.quote(name)} NAME"
-    return [Finding("note", name, f"no client reaches it by this name, which nobody filled in. Give it another with `{rename}`.")]
+    return [
+        Finding("note", name, sentence("no client reaches it by this name, which nobody filled in. Give it another with `{}`.", rename))
+    ]
 
 
 def _identity(entry: Path) -> tuple[str, list[Finding]]:
@@ -357,31 +391,48 @@ def _identity(entry: Path) -> tuple[str, list[Finding]]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError, InvalidPersonaName) as error:
         remedy = 'Restore it: {"name": "the exact name"}'
         return entry.name, [
-            Finding("wrong", entry.name, f"{IDENTITY_NAME} can't be used: {error}. The server can't serve this persona. {remedy}")
+            Finding(
+                "wrong", entry.name, sentence("{} can't be used: {}. The server can't serve this persona. {}", IDENTITY_NAME, error, remedy)
+            )
         ]
     if fits:
         return name, _unreached(name)
     if name == entry.name:
         return name, []  # a directory of an older server, which is reported separately
     mismatch = f"its directory {entry.name} should be named {directory_name(name)}"
-    return name, [Finding("wrong", name, f"{mismatch}. The server ignores it; rename the directory, or restore the right {IDENTITY_NAME}.")]
+    return name, [
+        Finding(
+            "wrong", name, sentence("{}. The server ignores it; rename the directory, or restore the right {}.", mismatch, IDENTITY_NAME)
+        )
+    ]
 
 
 def _database(name: str, inspection: Inspection, settings: Settings) -> list[Finding]:
     if inspection.faults:
-        return [Finding("wrong", name, f"{DATABASE_NAME} is damaged: {'; '.join(inspection.faults)}. {RESTORE}. {RECOVER}.")]
+        return [
+            Finding("wrong", name, sentence("{} is damaged: {}. {}. {}.", DATABASE_NAME, "; ".join(inspection.faults), RESTORE, RECOVER))
+        ]
     if inspection.refused:
         return [Finding("wrong", name, inspection.refused)]
     if inspection.malformed:
         rows = "; ".join(f"{key} ({', '.join(columns)})" for key, columns in inspection.malformed)
         how = "They are recalled and exported without these. Correct them, or restore a backup"
-        return [Finding("wrong", name, f"memories with values that can't be read, such as {rows}. {how}.")]
+        return [Finding("wrong", name, sentence("memories with values that can't be read, such as {}. {}.", rows, how))]
     if inspection.is_behind:
-        return [Finding("wrong", name, f"the last operation in {LOG_NAME} is not in {DATABASE_NAME}. {LOST}. {RESTORE}.")]
+        return [Finding("wrong", name, sentence("the last operation in {} is not in {}. {}. {}.", LOG_NAME, DATABASE_NAME, LOST, RESTORE))]
     if inspection.outdated:
         return [
-            Finding("note", name, f"{memories_in_words(inspection.memories)} in an older format: the server migrates it when it opens it.")
+            Finding(
+                "note",
+                name,
+                sentence("{} in an older format: the server migrates it when it opens it.", memories_in_words(inspection.memories)),
+            )
         ]
-    trash = f", {inspection.in_trash:,} in the trash" if inspection.in_trash else ""
-    waiting = f", {inspection.waiting:,} waiting for a vector" if inspection.waiting and settings.embeddings_model else ""
-    return [Finding("ok", name, f"{memories_in_words(inspection.memories)}{trash}{waiting}; database and lexical index are sound")]
+    trash = sentence(", {} in the trash", f"{inspection.in_trash:,}") if inspection.in_trash else ""
+    is_waiting = inspection.waiting and settings.embeddings_model
+    waiting = sentence(", {} waiting for a vector", f"{inspection.waiting:,}") if is_waiting else ""
+    return [
+        Finding(
+            "ok", name, sentence("{}{}{}; database and lexical index are sound", memories_in_words(inspection.memories), trash, waiting)
+        )
+    ]

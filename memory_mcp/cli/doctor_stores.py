@@ -20,9 +20,11 @@ from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.inspection import memories_in
 from memory_mcp.store.sqlite.cipher import is_plain
 from memory_mcp.store.sqlite.database import DATABASE_NAME
-from memory_mcp.upkeep.legacy_layout import FLAT_ENDING
+from memory_mcp.wording import sentence
 
 NAMES_SHOWN = 3
+# Of the databases of older servers, which are listed apart.
+OLDER_ENDING = ".sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,9 @@ class KnownStore:
         """`2 persona(s), 5 memories`."""
         if self.personas is None:
             return "what it tells only with a token"
-        counted = "" if self.memories is None else f", {memories_in_words(self.memories)}"
-        return f"{len(self.personas)} persona(s){counted}"
+        if self.memories is None:
+            return sentence("{} persona(s)", len(self.personas))
+        return sentence("{} persona(s), {}", len(self.personas), memories_in_words(self.memories))
 
 
 def check_stores(directory: Path, keys: Keys) -> list[Finding]:
@@ -52,7 +55,10 @@ def check_stores(directory: Path, keys: Keys) -> list[Finding]:
         Finding(
             "ok" if store.where == used or len(found) == 1 else "note",
             "store",
-            f"{store.where} holds {store.holds()}: {store.state}{', and commands here use it' if store.where == used else ''}",
+            sentence(
+                "{} holds {}: {}, and commands here use it" if store.where == used else "{} holds {}: {}",
+                *(store.where, store.holds(), store.state),
+            ),
         )
         for store in found
     ]
@@ -60,7 +66,9 @@ def check_stores(directory: Path, keys: Keys) -> list[Finding]:
     if several := sorted(name for name, places in count.items() if places > 1):
         listed = f"{', '.join(several[:NAMES_SHOWN])}{', …' if len(several) > NAMES_SHOWN else ''}"
         findings.append(
-            Finding("note", "store", f"{listed} in more than one of them: name the one that you mean with MEMORY_MCP_DATA or --url.")
+            Finding(
+                "note", "store", sentence("{} in more than one of them: name the one that you mean with MEMORY_MCP_DATA or --url.", listed)
+            )
         )
     return findings
 
@@ -71,8 +79,8 @@ def check_left_alone(directory: Path) -> list[Finding]:
         left = sorted(str(path.relative_to(directory)) for path in _strange_databases(directory))
         if left:
             listed = f"{', '.join(left[:NAMES_SHOWN])}{', …' if len(left) > NAMES_SHOWN else ''}"
-            do = "`memory-mcp import FILE` takes over what it can read of one."
-            return [Finding("note", "older data", f"{len(left)} database(s) that no persona has stay as they are: {listed}. {do}")]
+            told = "{} database(s) that no persona has stay as they are: {}. `memory-mcp import FILE` takes over what it can read of one."
+            return [Finding("note", "older data", sentence(told, len(left), listed))]
     return []
 
 
@@ -84,7 +92,7 @@ def _known(directory: Path, keys: Keys) -> Iterator[KnownStore]:
         server = serving(path, _stranger, *addresses)
         if server:
             seen.add(server.instance(PROBE_SECONDS))
-        state = f"the server at {server.url} serves it" if server else "no server serves it"
+        state = sentence("the server at {} serves it", server.url) if server else "no server serves it"
         yield KnownStore(str(path.resolve()), state, *_counted(path, keys))
     for address in addresses:
         instance = _stranger(address).instance(PROBE_SECONDS)
@@ -140,7 +148,7 @@ def _strange_databases(directory: Path) -> Iterator[Path]:
     entries = list(directory.iterdir())
     personas, _unreadable = personas_among(entries)
     for entry in entries:
-        if entry.is_file() and entry.suffix != FLAT_ENDING and is_plain(entry):
+        if entry.is_file() and entry.suffix != OLDER_ENDING and is_plain(entry):
             yield entry
         elif entry.is_dir() and not entry.name.startswith(".") and entry not in personas and is_readable(entry):
             yield from (path for path in entry.iterdir() if path.is_file() and is_plain(path))

@@ -23,6 +23,7 @@ from memory_mcp.config.master_key import (
 )
 from memory_mcp.config.settings import Encryption, Settings
 from memory_mcp.errors import ConfigError, InvalidInput, MemoryMCPError
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from memory_mcp.personas.registry import Personas
@@ -43,9 +44,9 @@ def new(
     if (file is None) != in_keyring:
         raise InvalidInput("a destination for the key is required", "", "Name a file, or use --keyring")
     if file is not None:
-        made = new_key(f"the file {file}")
+        made = new_key(sentence("the file {}", file))
         _write_key(file, made)
-        tell(f'The master key {made.id} is in {file}. Set it in config.json: {{"encryption": {{"key_file": "{file.absolute()}"}}}}')
+        tell('The master key {} is in {}. Set it in config.json: {"encryption": {"key_file": "{}"}}', made.id, file, file.absolute())
     else:
         made = new_key("the keyring")
         if keyring().get_password(KEYRING_SERVICE, KEYRING_USER):
@@ -53,7 +54,7 @@ def new(
                 "the keyring already has a master key", "a new one couldn't decrypt the existing data", "See `memory-mcp rotate-key`"
             )
         keyring().set_password(KEYRING_SERVICE, KEYRING_USER, made.text)
-        tell(f'The master key {made.id} is in the keyring. Set it in config.json: {{"encryption": {{"keyring": true}}}}')
+        tell('The master key {} is in the keyring. Set it in config.json: {"encryption": {"keyring": true}}', made.id)
     tell("Without the key, encrypted data is lost: keep a copy elsewhere.")
 
 
@@ -64,7 +65,7 @@ def show(
 ) -> None:
     """Show the id and the source of the current master key."""
     master = _master(settings_of(config).encryption)
-    typer.echo(master.text if secret else worded(f"{master.id}, from {master.source}"))
+    typer.echo(master.text if secret else worded("{}, from {}", master.id, master.source))
 
 
 def encrypt(personas: PersonaNames = None, config: ConfigFile = None, data: DataDirectory = None) -> None:
@@ -79,7 +80,7 @@ def encrypt(personas: PersonaNames = None, config: ConfigFile = None, data: Data
         kept = there.directory / ".adopted"
         readable = readable_backups(there.directory, settings)
     if kept.exists():
-        tell(f"{kept} contains data of an older server, which is not encrypted. Remove it when you no longer need it.", err=True)
+        tell("{} contains data of an older server, which is not encrypted. Remove it when you no longer need it.", kept, err=True)
     if readable:
         tell(readable, err=True)
 
@@ -108,7 +109,7 @@ def rotate_key(
             count, made = _rotate_file(there, Path(settings.encryption.key_file), old)
         else:
             count, made = _rotate_elsewhere(there, settings.encryption, old, new_file)
-    tell(f"{count} persona(s) now have the master key {made.id}. Existing backups need {old.id}: keep it as long as the backups.")
+    tell("{} persona(s) now have the master key {}. Existing backups need {}: keep it as long as the backups.", count, made.id, old.id)
 
 
 def _rotate_file(there: "Personas", file: Path, old: MasterKey) -> tuple[int, MasterKey]:
@@ -130,7 +131,9 @@ def _rotate_file(there: "Personas", file: Path, old: MasterKey) -> tuple[int, Ma
 
 def _rotate_elsewhere(there: "Personas", configured: Encryption, old: MasterKey, new_file: Path | None) -> tuple[int, MasterKey]:
     if new_file is None:
-        raise InvalidInput("a new key is required", f"the current key is from {old.source}", "Create a key and name it with --new-key-file")
+        raise InvalidInput(
+            "a new key is required", "the current key is from {}", "Create a key and name it with --new-key-file", old.source
+        )
     made = key_in_file(new_file)
     by_keyring = configured.keyring and not configured.key_file and old.source == "the keyring"
 
@@ -141,7 +144,7 @@ def _rotate_elsewhere(there: "Personas", configured: Encryption, old: MasterKey,
     count = _rotated(there, old, made, activate)
     if not by_keyring:
         instruction = f"Set encryption.key_file to {new_file}" if configured.key_file else f"Set {VARIABLE} to the key in {new_file}"
-        tell(f"{instruction} before the server starts.")
+        tell("{} before the server starts.", instruction)
     return count, made
 
 
@@ -167,7 +170,7 @@ def _report(
         def done(name: str, error: str) -> None:
             nonlocal failed
             failed += bool(error)
-            tell(f"{name}: {error or past}", err=bool(error))
+            tell("{}: {}", name, error or past, err=bool(error))
             advance(1)
 
         change(names, done)
@@ -206,8 +209,8 @@ def _write_key(path: Path, made: MasterKey) -> None:
     from memory_mcp.store.files.durable_files import write_atomically  # noqa: PLC0415  as above
 
     if path.exists():
-        raise InvalidInput(f"{path} already exists", "a key is never overwritten", "Choose another name")
+        raise InvalidInput("{} already exists", "a key is never overwritten", "Choose another name", path)
     try:
         write_atomically(path, made.text + "\n")  # readable only by its owner
     except OSError as error:
-        raise MemoryMCPError(f"{path} can't be written", error.strerror or str(error), "Choose another path") from error
+        raise MemoryMCPError("{} can't be written", "{}", "Choose another path", path, error.strerror or str(error)) from error

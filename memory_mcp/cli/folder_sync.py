@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import platformdirs
 import typer
 
-from memory_mcp.cli.japanese import refusal, tell
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import PersonaName, Url, connection
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.personas.names import directory_name
 from memory_mcp.store.files.durable_files import open_private
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from memory_mcp.client.connection import Connection
@@ -43,7 +44,7 @@ def sync(
     """Exchange a persona's memories with your other machines through a shared folder."""
     name = machine or _this_machine()
     if not _MACHINE.fullmatch(name):
-        raise InvalidInput(f"{name!r} can't be the name of a file", "", "Use letters, digits, - and _")
+        raise InvalidInput("{} can't be the name of a file", "", "Use letters, digits, - and _", repr(name))
     server = connection(url, persona)
     persona_name = str(server.get_json("/api/stats")["persona"])
     shared = folder / directory_name(persona_name)
@@ -55,8 +56,10 @@ def sync(
         if not dry_run:
             _write(shared / f"{name}{SUFFIX}", server.export_lines(included))
     except OSError as error:
-        raise MemoryMCPError(f"{error.filename or shared} can't be used", error.strerror or str(error), "Check the folder") from error
-    tell(f"{persona_name}: {'would be ' if dry_run else ''}shared as {shared / name}{SUFFIX}")
+        raise MemoryMCPError(
+            "{} can't be used", "{}", "Check the folder", error.filename or shared, error.strerror or str(error)
+        ) from error
+    tell("{}: {}shared as {}{}", persona_name, "would be " if dry_run else "", shared / name, SUFFIX)
 
 
 @dataclass(slots=True)
@@ -143,17 +146,24 @@ def _take_over(server: "Connection", path: Path, ours: Store, *, dry_run: bool) 
         counts = server.import_rows(differences.lines(), on_known="revise", dry_run=dry_run)
     for begin in range(0, 0 if dry_run else len(differences.forgotten), FORGOTTEN_AT_ONCE):
         server.delete_json("/api/memories", keys=differences.forgotten[begin : begin + FORGOTTEN_AT_ONCE])
-    summary = f"{path.stem}: {len(differences.new)} new, {len(differences.changed)} changed, {len(differences.forgotten)} forgotten, {len(differences.conflicts)} changed on both"
+    summary = sentence(
+        "{}: {} new, {} changed, {} forgotten, {} changed on both",
+        path.stem,
+        len(differences.new),
+        len(differences.changed),
+        len(differences.forgotten),
+        len(differences.conflicts),
+    )
     tell(summary)
     for our, their in differences.conflicts:
         is_theirs = their in differences.changed
         shown, kept = (their, our) if is_theirs else (our, their)
-        of = "" if is_theirs else f", of {path.stem}"
-        tell(f"  {our.row['key']}: {_short(shown)}, not {_short(kept)}{of}")
+        of = "" if is_theirs else sentence(", of {}", path.stem)
+        tell("  {}: {}, not {}{}", our.row["key"], _short(shown), _short(kept), of)
     for error in counts["errors"]:
-        typer.echo(f"  {refusal(error['reason'])}", err=True)
+        typer.echo(f"  {worded(error['reason'])}", err=True)
     if theirs.unreadable:
-        tell(f"  {theirs.unreadable} lines of {path.name} can't be read; is it still being copied?", err=True)
+        tell("  {} lines of {} can't be read; is it still being copied?", theirs.unreadable, path.name, err=True)
 
 
 def _write(path: Path, lines: Iterable[bytes]) -> None:
@@ -188,4 +198,4 @@ def _this_machine() -> str:
             path.write_text(f"{host}-{secrets.token_hex(3)}", encoding="utf-8")
         return path.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise MemoryMCPError(f"{path} can't be used", error.strerror or str(error), "Name this machine with --machine") from error
+        raise MemoryMCPError("{} can't be used", "{}", "Name this machine with --machine", path, error.strerror or str(error)) from error

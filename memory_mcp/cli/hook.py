@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_mcp.cli.japanese import refusal, tell
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import DataDirectory, PersonaName, Url, connection
 from memory_mcp.errors import MemoryMCPError
 
@@ -46,7 +46,7 @@ def hook(
         elif name in ENDINGS and transcripts and isinstance(path := event.get("transcript_path"), str) and path:
             _import(Path(path), lambda: connection(url, persona, data))
     except (MemoryMCPError, OSError) as error:
-        typer.echo(f"memory-mcp: {refusal(str(error))}", err=True)
+        typer.echo(f"memory-mcp: {worded(str(error))}", err=True)
     typer.echo(json.dumps(answer, ensure_ascii=False))
 
 
@@ -54,7 +54,7 @@ def _event(text: bytes) -> Mapping[str, Any]:
     try:
         event = json.loads(text)
     except ValueError as error:
-        raise MemoryMCPError("the hook's input is not JSON", str(error), "It is run by an agent, not by hand") from error
+        raise MemoryMCPError("the hook's input is not JSON", "{}", "It is run by an agent, not by hand", error) from error
     return event if isinstance(event, dict) else {}
 
 
@@ -65,4 +65,4 @@ def _import(path: Path, connected: Callable[[], "Connection"]) -> None:
     lines = [json.dumps(item.row, ensure_ascii=False).encode() for item in transcripts.read(source_of(path), None) if item.row]
     if lines:
         counts = connected().import_rows(lines, on_known="keep")
-        tell(f"memory-mcp: {counts['stored']} stored, {counts['already_known']} known already", err=True)
+        tell("memory-mcp: {} stored, {} known already", counts["stored"], counts["already_known"], err=True)

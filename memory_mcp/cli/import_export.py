@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from memory_mcp.cli.japanese import left_out_kind, named_counts, refusal, tell, term, worded
+from memory_mcp.cli.japanese import left_out_kind, named_counts, tell, term, worded
 from memory_mcp.cli.options import PersonaName, PoolName, Url, connection
 from memory_mcp.cli.progress import progress
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.store.files.durable_files import open_private
 from memory_mcp.transfer.formats import ZIP_SUFFIX, Format
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from memory_mcp.client.connection import Connection
@@ -79,17 +80,17 @@ def import_memories(
     from memory_mcp.transfer.formats.tables import WORKBOOK  # noqa: PLC0415
     from memory_mcp.transfer.formats.worker import Asked  # noqa: PLC0415
 
-    def note(sentence: str) -> None:
-        tell(f"memory-mcp: {sentence}", err=True)
+    def note(text: str) -> None:
+        tell("memory-mcp: {}", text, err=True)
 
     kind = detect_format(path, format_)
     if kind is Format.JSON_LINES:
         _import_lines(connection(url, persona, pool=pool), path, dry_run)
         return
     if forget_deleted and kind is not Format.OBSIDIAN:
-        raise InvalidInput(f"{kind} has no notes that could be deleted", "", "Remove --forget-deleted")
+        raise InvalidInput("{} has no notes that could be deleted", "", "Remove --forget-deleted", kind)
     if replace and kind is not Format.CHARACTER:
-        raise InvalidInput(f"{kind} has no character", "", "Remove --replace")
+        raise InvalidInput("{} has no character", "", "Remove --replace", kind)
     options = ReadOptions.of(me, timezone, replace=replace)
     if kind is Format.DOCUMENT or path.suffix.lower() == WORKBOOK:  # whatever is in one, the libraries that read it have limits
         server = connection(url, persona, pool=pool)
@@ -131,7 +132,10 @@ def export_memories(
     if stats.get("new_persona"):
         suggestions = ", ".join(stats.get("did_you_mean", []))
         raise MemoryMCPError(
-            f"there is no persona {stats['persona']!r}", "", f"Similar names: {suggestions}" if suggestions else "See `memory-mcp personas`"
+            "there is no persona {}",
+            "",
+            sentence("Similar names: {}", suggestions) if suggestions else "See `memory-mcp personas`",
+            repr(stats["persona"]),
         )
     requested = {"deleted": include_deleted, "secret": include_secret, "versions": include_versions}
     requested |= {"vectors": include_vectors, "context": include_context, "conversations": include_conversations}
@@ -173,26 +177,26 @@ def _export_card(server: "Connection", path: Path, include: list[str], persona: 
     from memory_mcp.transfer.card_export import card  # noqa: PLC0415  as the readers
 
     if unsupported := [name for name in include if name != "secret"]:
-        raise InvalidInput(f"a card has no {unsupported[0]}", "", f"Remove --include-{unsupported[0]}")
+        raise InvalidInput("a card has no {}", "", "Remove --include-{}", unsupported[0], unsupported[0])
     made = card(server.export_lines(["context", *include], left_out=_report_left_out), persona)
     with written_to(path) as file:
         file.write(made.text.encode())
-    tell(f"memory-mcp: {made.entries} entries in the lorebook of the card", err=True)
+    tell("memory-mcp: {} entries in the lorebook of the card", made.entries, err=True)
     if made.uncalled:
-        tell(f"memory-mcp: {made.uncalled} facts left out, which have neither tags nor [[names]] that call them", err=True)
+        tell("memory-mcp: {} facts left out, which have neither tags nor [[names]] that call them", made.uncalled, err=True)
 
 
 def _report_left_out(secret: int, graph: int) -> None:
     if secret:
-        tell(f"memory-mcp: {secret} secret left out; use --include-secret to include them", err=True)
+        tell("memory-mcp: {} secret left out; use --include-secret to include them", secret, err=True)
     if graph:
-        tell(f"memory-mcp: {graph} of the graph left out, which only memories in the trash or secret ones support", err=True)
+        tell("memory-mcp: {} of the graph left out, which only memories in the trash or secret ones support", graph, err=True)
 
 
 def _import_lines(server: "Connection", path: Path, dry_run: bool) -> None:
     with _opened(path) as file, progress("importing", _line_count(path)) as advance:
         counts = server.import_rows((line.rstrip(b"\r\n") for line in file), advance, dry_run=dry_run)
-    report(counts, [f"line {error['line']}" for error in counts["errors"]])
+    report(counts, [sentence("line {}", error["line"]) for error in counts["errors"]])
     if counts["refused"]:
         raise typer.Exit(1)
 
@@ -208,15 +212,15 @@ def _import_rows(
     refused: list[ImportItem] = []
     left_out = LeftOut()
     origins: list[str] = []
-    with progress(f"importing {kind}", total) as advance:
+    with progress(sentence("importing {}", kind), total) as advance:
         lines = json_lines(rows, refused.append, origins.append, left_out.add)
         counts = server.import_rows(lines, advance, on_known=ROWS[kind].clash, dry_run=dry_run)
     for gone in counts.get("deleted_notes", []):
-        tell(f"{gone['note']} is no longer in the vault: {', '.join(gone['keys'])}")
+        tell("{} is no longer in the vault: {}", gone["note"], ", ".join(gone["keys"]))
     if counts.get("deleted_notes"):
         tell("To move these memories to the trash, import the vault again with --forget-deleted")
     if not origins and not refused:
-        raise InvalidInput(f"{path} has nothing to import", f"no text was found in the format {kind}", "Check the path, or set --format")
+        raise InvalidInput("{} has nothing to import", "no text was found in the format {}", "Check the path, or set --format", path, kind)
     counts["refused"] += len(refused)
     counts["errors"] += [{"line": len(origins) + number, "reason": item.refused} for number, item in enumerate(refused, start=1)]
     _print_table(counts, kind, left_out)
@@ -242,29 +246,37 @@ def report(counts: dict[str, Any], origins: Iterable[str]) -> None:
     from memory_mcp.transfer.formats.import_rows import examples  # noqa: PLC0415  as the readers
 
     would = "would be " if counts.get("dry_run") else ""
-    summary = f"{counts['persona']}: {counts['stored']} {would}stored, {counts['already_known']} known already, {counts['refused']} {would}refused"
+    summary = sentence(
+        "{}: {} {}stored, {} known already, {} {}refused",
+        counts["persona"],
+        counts["stored"],
+        would,
+        counts["already_known"],
+        counts["refused"],
+        would,
+    )
     further = {
-        "revised": "revised",
-        "dropped": "moved to the trash",
-        "versions": "earlier versions",
-        "context": "context",
-        "context_kept": "character left out, as the persona is another one already; --replace takes it",
-        "vectors": "with vectors",
-        "vectors_left": "to be embedded again",
-        "graph": "of the graph",
-        "expired": "of them expired, for the trash",
+        "revised": "{} revised",
+        "dropped": "{} moved to the trash",
+        "versions": "{} earlier versions",
+        "context": "{} context",
+        "context_kept": "{} character left out, as the persona is another one already; --replace takes it",
+        "vectors": "{} with vectors",
+        "vectors_left": "{} to be embedded again",
+        "graph": "{} of the graph",
+        "expired": "{} of them expired, for the trash",
     }
-    typer.echo(", ".join(map(worded, [summary, *(f"{counts[name]} {words}" for name, words in further.items() if counts.get(name))])))
+    typer.echo(", ".join(map(worded, [summary, *(sentence(words, counts[name]) for name, words in further.items() if counts.get(name))])))
     for action in ("redacted", "flagged"):
         if found := counts.get(action):
-            tell(f"{action}: {named_counts('data', found)}")
+            tell("{}: {}", action, named_counts("data", found))
     shown = examples(zip(origins, (error["reason"] for error in counts["errors"]), strict=True))
     for where, reason, others in shown:
-        refused_at = "" if reason.startswith(where) else f"{refusal(where)}: "
-        alike = f" {worded(f'({others} others like it)')}" if others else ""
-        typer.echo(f"{refused_at}{refusal(reason)}{alike}", err=True)
+        refused_at = "" if reason.startswith(where) else f"{worded(where)}: "
+        alike = f" {worded('({} others like it)', others)}" if others else ""
+        typer.echo(f"{refused_at}{worded(reason)}{alike}", err=True)
     if unshown := counts["refused"] - sum(1 + others for _, _, others in shown):
-        tell(f"{unshown} more refused", err=True)
+        tell("{} more refused", unshown, err=True)
 
 
 def _export_notes(server: "Connection", path: Path, include: list[str]) -> None:
@@ -289,7 +301,7 @@ def _refresh_notes(server: "Connection", path: Path, include: list[str]) -> None
     from memory_mcp.cli.vault_refresh import has_exported_notes, refresh  # noqa: PLC0415  as the readers above
 
     if not (path.is_dir() and has_exported_notes(path)):
-        raise InvalidInput(f"{path} is not empty", "it is no vault of an earlier export", "Name a new directory, and move the notes")
+        raise InvalidInput("{} is not empty", "it is no vault of an earlier export", "Name a new directory, and move the notes", path)
     with tempfile.NamedTemporaryFile(suffix=ZIP_SUFFIX) as file:
         _receive(server, file, include)
         typer.echo(refresh(server, path, Path(file.name)))
@@ -297,7 +309,7 @@ def _refresh_notes(server: "Connection", path: Path, include: list[str]) -> None
 
 def _export_graph(server: "Connection", path: Path, format_: ExportFormat, include: list[str]) -> None:
     if unsupported := [name for name in include if name != "secret"]:
-        raise InvalidInput(f"a graph has no {unsupported[0]}", "", f"Remove --include-{unsupported[0]}")
+        raise InvalidInput("a graph has no {}", "", "Remove --include-{}", unsupported[0], unsupported[0])
     quiet = path == STANDARD_STREAM and sys.stdout.isatty()
     with written_to(path) as file, progress("exporting, bytes", None, quiet=quiet) as advance:
         for block in server.graph_blocks(GRAPH_FORMS[format_], include_secret=bool(include)):
@@ -312,7 +324,7 @@ def _temporary_directory(path: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}.", suffix=".part", dir=path.parent) as directory:
             yield Path(directory, "vault")
     except OSError as error:
-        raise MemoryMCPError(f"{path} can't be written", error.strerror or str(error), "Choose another path") from error
+        raise MemoryMCPError("{} can't be written", "{}", "Choose another path", path, error.strerror or str(error)) from error
 
 
 def _receive(server: "Connection", file: Any, include: list[str]) -> None:
@@ -331,7 +343,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         file = path.open("rb")
     except OSError as error:
-        raise InvalidInput(f"{path} can't be read", error.strerror or str(error), "Check the path and its permissions") from error
+        raise InvalidInput("{} can't be read", "{}", "Check the path and its permissions", path, error.strerror or str(error)) from error
     with file:
         yield file
 
@@ -356,6 +368,6 @@ def written_to(path: Path) -> Iterator[BinaryIO]:
             yield file
         unfinished.replace(path)
     except OSError as error:
-        raise MemoryMCPError(f"{path} can't be written", error.strerror or str(error), "Choose another path") from error
+        raise MemoryMCPError("{} can't be written", "{}", "Choose another path", path, error.strerror or str(error)) from error
     finally:
         unfinished.unlink(missing_ok=True)

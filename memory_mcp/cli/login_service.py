@@ -44,7 +44,7 @@ def install(
         return
     directory.mkdir(parents=True, exist_ok=True)
     starter.install(command)
-    tell(f"The server of {directory} runs, and starts when you log in. `memory-mcp service remove` undoes that.")
+    tell("The server of {} runs, and starts when you log in. `memory-mcp service remove` undoes that.", directory)
 
 
 @service.command()
@@ -173,7 +173,7 @@ def _printable(command: list[str]) -> list[str]:
     """
     for word in command:
         if any(unicodedata.category(character) in _UNPRINTABLE for character in word):
-            raise InvalidInput(f"{word!r} has a control character", "", "Rename that file or directory")
+            raise InvalidInput("{} has a control character", "", "Rename that file or directory", repr(word))
     return command
 
 
@@ -187,10 +187,12 @@ def _run(*command: str) -> None:
     """Raises MemoryMCPError if the command is missing, fails, or takes too long."""
     executable = shutil.which(command[0])
     if executable is None:
-        raise MemoryMCPError(f"{command[0]} is not there", "this machine starts programs at login in another way", "See docs/operations.md")
+        raise MemoryMCPError(
+            "{} is not there", "this machine starts programs at login in another way", "See docs/operations.md", command[0]
+        )
     try:
         done = subprocess.run([executable, *command[1:]], capture_output=True, text=True, timeout=RUN_SECONDS, check=False)  # noqa: S603  words of our own
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise MemoryMCPError(f"`{' '.join(command)}` doesn't answer", str(error), "Try again") from error
+        raise MemoryMCPError("`{}` doesn't answer", "{}", "Try again", " ".join(command), error) from error
     if done.returncode:
-        raise MemoryMCPError(f"`{' '.join(command)}` failed", (done.stderr or done.stdout).strip(), "Mend that and try again")
+        raise MemoryMCPError("`{}` failed", "{}", "Mend that and try again", " ".join(command), (done.stderr or done.stdout).strip())

@@ -9,6 +9,7 @@ from memory_mcp.cli.japanese import named, named_counts, tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, memories_in_words, print_json
 from memory_mcp.dates.format import NO_MINUTE
 from memory_mcp.domain import KINDS, MODES
+from memory_mcp.wording import clauses, sentence
 
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; may be repeated.", metavar="TAG")]
 Importance = Annotated[float | None, typer.Option(min=0, max=1, help="How important it is, from 0 to 1; 0.5 is ordinary.", metavar="0..1")]
@@ -39,17 +40,17 @@ def remember(
     if as_json:
         print_json(answer)
         return
-    tell(f"{answer['persona']}: {'stored' if answer['stored'] else 'known already'} as {answer['key']}")
-    if sentence := new_persona(answer, "was created"):
-        tell(f"  {sentence}")
+    tell("{}: {} as {}", answer["persona"], "stored" if answer["stored"] else "known already", answer["key"])
+    if answer.get("new_persona"):
+        tell("  {}", _with_near("this persona was created", answer))
     for field in ("occurred_at", "expires_at"):
         if moment := answer.get(field):
-            tell(f"  {field.removesuffix('_at')} at {moment}")
+            tell("  {} at {}", field.removesuffix("_at"), moment)
     print_private(answer)
     for similar in answer.get("similar", []):
-        tell(f"  similar to {similar['key']}: {similar['content']}")
+        tell("  similar to {}: {}", similar["key"], similar["content"])
     for near in answer.get("related", []):
-        tell(f"  related to {near['key']}: {near['content']}")
+        tell("  related to {}: {}", near["key"], near["content"])
 
 
 def recall(
@@ -97,17 +98,17 @@ def context(
     if as_json:
         print_json(answer)
         return
-    tell(f"{answer['persona']}: {memories_in_words(answer['memories'])}")
+    tell("{}: {}", answer["persona"], memories_in_words(answer["memories"]))
     if last := answer.get("last_conversation_time"):
         since = answer["since_last_conversation"]
-        tell(f"last conversation: {last} ({worded('just now') if since in NO_MINUTE.values() else since})")
+        tell("last conversation: {} ({})", last, worded("just now") if since in NO_MINUTE.values() else since)
     for name in ("persona_info", "user_info", "state"):
         if fields := answer.get(name):
             typer.echo(f"{worded(name)}: {', '.join(f'{field} {value}' for field, value in fields.items())}")
     for hit in answer["hits"]:
         typer.echo(_format_hit(worded(f"[{hit['_source']}]"), hit))
-    if sentence := new_persona(answer, "does not exist yet"):
-        tell(sentence, err=True, dim=True)
+    if answer.get("new_persona"):
+        tell(_with_near("this persona does not exist yet", answer), err=True, dim=True)
 
 
 def expire_session(
@@ -122,8 +123,8 @@ def expire_session(
     if as_json:
         print_json(answer)
         return
-    until = f"expiring at {answer['expires_at']}" if "expires_at" in answer else "never expiring"
-    tell(f"{answer['persona']}: {memories_in_words(answer['memories'])} of {answer['session_id']}, {until}")
+    until = sentence("expiring at {}", answer["expires_at"]) if "expires_at" in answer else "never expiring"
+    tell("{}: {} of {}, {}", answer["persona"], memories_in_words(answer["memories"]), answer["session_id"], until)
 
 
 def personas(url: Url = None, as_json: AsJson = False) -> None:
@@ -147,31 +148,29 @@ def personas(url: Url = None, as_json: AsJson = False) -> None:
         table.add_row(Text(entry["name"]), *counts)
     Console().print(table if answer["personas"] else worded("There are no personas yet. Storing a memory creates one."))
     if cell := answer.get("cell"):
-        tell(f"These are the personas of cell {cell['index']} of {cell['of']} only.")
+        tell("These are the personas of cell {} of {} only.", cell["index"], cell["of"])
     for entry in answer["personas"]:
         if "error" in entry:
             typer.echo(f"{entry['name']}: {entry['error']}", err=True)
 
 
-def new_persona(answer: Mapping[str, Any], what: str) -> str:
-    """A sentence that this persona is new, with those that may be meant; empty if it is not new."""
-    if not answer.get("new_persona"):
-        return ""
+def _with_near(is_new: str, answer: Mapping[str, Any]) -> str:
+    """A sentence that this persona is new, with those that may be meant."""
     suggestions = ", ".join(answer.get("did_you_mean", []))
-    return f"this persona {what}{f'; did you mean {suggestions}?' if suggestions else ''}"
+    return clauses([is_new, sentence("did you mean {}?", suggestions)]) if suggestions else is_new
 
 
 def print_private(answer: Mapping[str, Any]) -> None:
     """Prints how much private data was replaced or flagged, by kind."""
     for action in ("redacted", "flagged"):
         if kinds := answer.get(action):
-            tell(f"  {action}: {named_counts('data', kinds)}")
+            tell("  {}: {}", action, named_counts("data", kinds))
 
 
 def _format_hit(mark: str, hit: Mapping[str, Any]) -> str:
     content = f"{hit['source']}: {hit['content']}" if hit.get("source") else hit["content"]
-    score = worded(f"score {hit['score']:.2f}") if "score" in hit else None
-    upcoming = worded(f"upcoming on {hit['upcoming_on']}") if "upcoming_on" in hit else None
+    score = worded("score {}", f"{hit['score']:.2f}") if "score" in hit else None
+    upcoming = worded("upcoming on {}", hit["upcoming_on"]) if "upcoming_on" in hit else None
     judged = named("verdict", hit["judged"]) if "judged" in hit else None
     facts = [hit.get("occurred_at") or hit.get("created_at"), hit.get("ago"), upcoming, score, judged, hit["key"]]
     tags = "".join(f" #{tag}" for tag in hit.get("tags", []))
@@ -180,13 +179,18 @@ def _format_hit(mark: str, hit: Mapping[str, Any]) -> str:
 
 def _summary(answer: Mapping[str, Any]) -> str:
     """One line on the answer: the persona, the search mode, and the steps of the configured pipeline that were skipped."""
-    parts = [f"{answer['persona']}: {len(answer['hits'])} hit(s), {answer.get('more', 0)} more", f"mode {named('mode', answer['mode'])}"]
+    parts: list[str] = [
+        sentence("{}: {} hit(s), {} more", answer["persona"], len(answer["hits"]), answer.get("more", 0)),
+        sentence("mode {}", named("mode", answer["mode"])),
+    ]
     if answer.get("degraded"):
-        parts.append(f"degraded: {', '.join(named('degraded', reason) for reason in answer['degraded'])}")
+        parts.append(sentence("degraded: {}", ", ".join(named("degraded", reason) for reason in answer["degraded"])))
     if answer.get("embedder"):
-        parts.append(f"by {answer['embedder']}")
+        parts.append(sentence("by {}", answer["embedder"]))
     if answer.get("remedy"):
-        parts.append(f"for search by meaning: {answer['remedy']}")
+        parts.append(sentence("for search by meaning: {}", answer["remedy"]))
     if answer.get("unmatched"):
-        parts.append(f"in no memory: {', '.join(answer['unmatched'])}")
-    return " · ".join(map(worded, [*parts, *filter(None, [new_persona(answer, "does not exist yet")])]))
+        parts.append(sentence("in no memory: {}", ", ".join(answer["unmatched"])))
+    if answer.get("new_persona"):
+        parts.append(_with_near("this persona does not exist yet", answer))
+    return " · ".join(map(worded, parts))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_mcp.cli.japanese import refusal, tell, worded
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import ConfigFile, DataDirectory, settings_of
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.config.settings import Settings
@@ -18,6 +18,7 @@ from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_confi
 from memory_mcp.encoders.packaged import package
 from memory_mcp.errors import EncoderFailed, MemoryMCPError
 from memory_mcp.extras import require
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from memory_mcp.encoders.cache import Caches
@@ -70,14 +71,14 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
         languages = set_languages if set_languages is not None else traits.languages
         where = elsewhere or _where(location)
         typer.echo(f"{worded(role)}: {name}")
-        tell(f"  where: {worded(where)}")
-        tell(f"  languages: {', '.join(languages) if languages else 'all'}")
+        tell("  where: {}", worded(where))
+        tell("  languages: {}", ", ".join(languages) if languages else "all")
         known_traits = traits.with_known_prefixes() if role == "reranker" or settings.embeddings_class else traits
         if guess := known_traits.guess(languages_set=set_languages is not None):
-            tell(f"  guessed: {guess}")
+            tell("  guessed: {}", guess)
     if settings.embeddings_model and (fallback := settings.embeddings_fallback) and fallback != settings.embeddings_model:
         typer.echo(f"{worded('fallback')}: {fallback}")
-        tell(f"  where: {worded(_where(find_configured(settings, fallback, 'embedder', _exports(data))))}")
+        tell("  where: {}", worded(_where(find_configured(settings, fallback, "embedder", _exports(data)))))
 
 
 @models.command()
@@ -113,14 +114,14 @@ def download(config: ConfigFile = None) -> None:
     failed = False
     for role, name in _configured(settings):
         if name is None or (elsewhere := availability.elsewhere(settings, role)):
-            tell(f"{worded(role)}: nothing to download ({'null' if name is None else f'{name} runs {elsewhere}'})")
+            tell("{}: nothing to download ({})", worded(role), "null" if name is None else sentence("{} runs {}", name, elsewhere))
         elif Path(name).expanduser().is_dir():
-            tell(f"{worded(role)}: nothing to download ({name} is a directory)")
+            tell("{}: nothing to download ({} is a directory)", worded(role), name)
         elif role == "embedder" and package.is_named(name):
-            tell(f"{worded(role)}: nothing to download ({name} comes with {package.INSTALL})")
+            tell("{}: nothing to download ({} comes with {})", worded(role), name, package.INSTALL)
         else:
             try:
-                tell(f"{worded(role)}: {name} is in {availability.download(name, role, show_progress=sys.stderr.isatty())}")
+                tell("{}: {} is in {}", worded(role), name, availability.download(name, role, show_progress=sys.stderr.isatty()))
             except MemoryMCPError as error:
                 failed = True
                 typer.echo(f"{worded(role)}: {worded(str(error))}", err=True)
@@ -144,7 +145,7 @@ def _where(location: Found | Missing) -> str:
         case Found(directory):
             return str(directory)
         case Missing(why):
-            return f"absent. {why}"
+            return sentence("absent. {}", why)
 
 
 def _run_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
@@ -158,11 +159,9 @@ def _run_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", expor
         embedder.embed_query(query)
     query_ms = (time.monotonic() - loaded) * 1_000 / len({query for query, _ in _PAIRS})
     release(embedder)
-    limit = f"{embedder.max_tokens} tokens" if embedder.max_tokens else "unknown"
-    return (
-        f"{embedder.name} works: dimension {embedder.dimension}, limit {limit}, "
-        f"loaded in {loaded - start:.1f} s, {query_ms:.0f} ms a query, generation {embedder.generation}{_runs_on(embedder.backend)}"
-    )
+    limit = sentence("{} tokens", embedder.max_tokens) if embedder.max_tokens else "unknown"
+    facts = (embedder.dimension, limit, f"{loaded - start:.1f}", f"{query_ms:.0f}", f"{embedder.generation}{_runs_on(embedder.backend)}")
+    return sentence("{} works: dimension {}, limit {}, loaded in {} s, {} ms a query, generation {}", embedder.name, *facts)
 
 
 def _run_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
@@ -175,10 +174,13 @@ def _run_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", expor
     scores = [score for query, text in _PAIRS for score in reranker.score(query, [text]) or []]
     query_ms = (time.monotonic() - loaded) * 1_000 / len(_PAIRS)
     release(reranker)
-    return (
-        f"{reranker.name} works: limit {reranker.max_tokens} tokens, loaded in {loaded - start:.1f} s, {query_ms:.0f} ms a pair, "
-        f"scores of fitting texts {scores[0]:.3f} (ja) and {scores[2]:.3f} (en), of unfitting ones {scores[1]:.3f} and {scores[3]:.3f}{_runs_on(reranker.backend)}"
+    told = (
+        "{} works: limit {} tokens, loaded in {} s, {} ms a pair, scores of fitting texts {} (ja) and {} (en), of unfitting ones {} and {}"
     )
+    fitting_ja, unfitting_ja, fitting_en, unfitting_en = (f"{score:.3f}" for score in scores)
+    seconds = (f"{loaded - start:.1f}", f"{query_ms:.0f}")
+    shown = (fitting_ja, fitting_en, unfitting_ja, f"{unfitting_en}{_runs_on(reranker.backend)}")
+    return sentence(told, reranker.name, reranker.max_tokens, *seconds, *shown)
 
 
 def _runs_on(backend: str | None) -> str:
@@ -213,13 +215,13 @@ def export_onnx(
     failed = False
     for role, name in wanted:
         if name is None:
-            tell(f"{role}: nothing to export")
+            tell("{}: nothing to export", role)
             continue
         try:
             typer.echo(f"{worded(role)}: {_export(role, name, directory, texts, accept_int8)}")
         except MemoryMCPError as error:
             failed = True
-            typer.echo(f"{worded(role)}: {refusal(str(error))}", err=True)
+            typer.echo(f"{worded(role)}: {worded(str(error))}", err=True)
     if failed:
         raise typer.Exit(1)
     tell(
@@ -239,11 +241,11 @@ def _export(role: Role, name: str, data: Path, texts: Sequence[str], accepted: b
 
     model = find(name, role)
     if isinstance(model, Missing):
-        raise EncoderFailed(model.reason.rstrip("."))
+        raise EncoderFailed("{}", "", "", model.reason.rstrip("."))
     source = model.directory or availability.download(name, role, show_progress=False)
     target = export_directory.directory_for(name, role, data / export_directory.DIRECTORY_NAME)
     export = exporter.export_embedder if role == "embedder" else exporter.export_reranker
-    tell(f"{role}: {name} is being exported, which takes half a minute …", err=True)
+    tell("{}: {} is being exported, which takes half a minute …", role, name, err=True)
     export(name, source, target)
     own = len(texts) >= export_directory.MIN_TEXTS
     return _report(ranking_agreement.measure(target, texts if own else ranking_agreement.SENTENCES, own, accepted), target)
@@ -257,7 +259,7 @@ def _report(export: "Export", target: Path) -> str:
     }
     measured = export.agreement
     if measured is None:
-        raise EncoderFailed(f"{export.model} is exported", "how int8 ranks was not measured")
+        raise EncoderFailed("{} is exported", "how int8 ranks was not measured", "", export.model)
     on = f"{measured.texts} {'memories' if measured.own else 'built-in sentences'}"
     return (
         f"{export.model} is in {target}\n"
@@ -291,7 +293,7 @@ def _texts(data: Path, persona: str | None) -> list[str]:
     if persona is not None:
         homes = [data / directory_name(canonical_name(persona))]
         if not is_persona(homes[0]):
-            raise EncoderFailed(f"there is no persona {persona!r} in {data}", "", "Name another with --persona, or omit it for all")
+            raise EncoderFailed("there is no persona {} in {}", "", "Name another with --persona, or omit it for all", repr(persona), data)
     else:
         homes, _unreadable = personas_among(data.iterdir() if data.is_dir() else ())
     texts = [text for home in homes for text in latest_texts(home / DATABASE_NAME, max(1, TEXTS // len(homes)))]

@@ -8,6 +8,7 @@ import typer
 from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import AsJson, DataDirectory, print_json
 from memory_mcp.config.reading import default_data_directory
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from memory_mcp.store.files.oauth_grants import Grant
@@ -31,7 +32,7 @@ def list_grants(data: DataDirectory = None, as_json: AsJson = False) -> None:
     for grant in exchanged:
         asked = grant.asked
         what = f"{', '.join(asked.personas)}: {', '.join(asked.scopes)}"
-        made = f"made {grant.created_at:%Y-%m-%d} with token {asked.owner}"
+        made = sentence("made {} with token {}", f"{grant.created_at:%Y-%m-%d}", asked.owner)
         typer.echo(f"{grant.id}  {worded(grant.state(now)):8}  {worded(made)}  {what}  {asked.client_name or '–'} ({asked.client_id})")
 
 
@@ -41,7 +42,7 @@ def revoke(identity: Annotated[str, typer.Argument(help="The id in `oauth list`.
     from memory_mcp.store.files.oauth_grants import revoke_grant  # noqa: PLC0415  as above
 
     revoked = revoke_grant(data or default_data_directory(), identity, datetime.now(UTC))
-    tell(f"The grant {revoked.id} of {revoked.asked.client_name or revoked.asked.client_id} is revoked.")
+    tell("The grant {} of {} is revoked.", revoked.id, revoked.asked.client_name or revoked.asked.client_id)
 
 
 def _as_json(grant: "Grant", now: datetime) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from memory_mcp.config.reading import (
 )
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import ConfigError, InvalidInput
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from memory_mcp.client.connection import Connection
@@ -59,7 +60,7 @@ def settings_of(config: Path | None, *, must_exist: bool = False) -> Settings:
     try:
         text = source.read_text(encoding="utf-8") if (config and must_exist) or source.exists() else "{}"
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{source} can't be read", str(error), "Name the file with --config") from error
+        raise ConfigError("{} can't be read", "{}", "Name the file with --config", source, error) from error
     return load(text, str(source)).settings
 
 
@@ -71,7 +72,7 @@ def existing_data_directory(data: Path | None) -> Path:
     """
     directory = data or default_data_directory()
     if not directory.is_dir():
-        raise InvalidInput(f"{directory} is not a data directory", "", "Name the data directory with --data")
+        raise InvalidInput("{} is not a data directory", "", "Name the data directory with --data", directory)
     return directory
 
 
@@ -90,7 +91,7 @@ def answer_of(ask: Callable[[], T], do: str) -> T:
         return ask()
     except typer.Abort as aborted:
         if isinstance(aborted.__context__, EOFError):
-            raise InvalidInput("nothing is erased", "there was no answer", do) from None
+            raise InvalidInput("nothing is erased", "there was no answer", "{}", do) from None
         raise
 
 
@@ -101,7 +102,7 @@ def size_in_words(size_bytes: int) -> str:
 
 def memories_in_words(count: int) -> str:
     """`1 memory`, `2,000 memories`."""
-    return f"{count:,} {'memory' if count == 1 else 'memories'}"
+    return sentence("{} memory" if count == 1 else "{} memories", f"{count:,}")
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -153,7 +154,7 @@ def say_what_counts(url: str | None, data: Path | None) -> None:
     from memory_mcp.client import stores  # noqa: PLC0415  as above
 
     if url is None and (address := stores.overruled_address(data)):
-        tell(f"memory-mcp: --data {data} goes before MEMORY_MCP_URL, which names {address}", err=True)
+        tell("memory-mcp: --data {} goes before MEMORY_MCP_URL, which names {}", data, address, err=True)
 
 
 def say_where_else(store: "Store", persona: str | None) -> None:
@@ -162,7 +163,9 @@ def say_where_else(store: "Store", persona: str | None) -> None:
 
     name = persona or stores.UNNAMED
     for options in stores.elsewhere(store, name):
-        tell(f"memory-mcp: {name} is new in {store.directory}; another store on this machine has one of that name: {options}", err=True)
+        tell(
+            "memory-mcp: {} is new in {}; another store on this machine has one of that name: {}", name, store.directory, options, err=True
+        )
 
 
 def configured_address(config: Path | None = None) -> str:

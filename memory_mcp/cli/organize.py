@@ -7,6 +7,7 @@ import typer
 
 from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, print_json
+from memory_mcp.wording import sentence
 
 
 def organize(
@@ -29,7 +30,7 @@ def organize(
         if as_json:
             print_json(answer)
         else:
-            tell(f"{unlink[0]} is no longer linked as newer than {unlink[1]}")
+            tell("{} is no longer linked as newer than {}", unlink[0], unlink[1])
         return
     request = {name: value for name, value in (("merge", merge), ("into", into), ("undo", undo)) if value}
     answer = server.post_json("/api/organize", request) if request else server.get_json(f"/api/organize?top_k={top_k}")
@@ -46,7 +47,7 @@ def _show_outcomes(answer: Mapping[str, Any], url: str | None) -> None:
         reason = f" ({outcome['reason']})" if "reason" in outcome else ""
         typer.echo(f"{outcome['key']}: {worded(outcome['outcome'])}{reason}")
     if "operation_id" in answer and "undoes" not in answer:
-        tell(f"undo it with: {_undo(answer, answer['operation_id'], url)}")
+        tell("undo it with: {}", _undo(answer, answer["operation_id"], url))
 
 
 def _undo(answer: Mapping[str, Any], operation: str, url: str | None) -> str:
@@ -58,36 +59,36 @@ def _graph_findings(answer: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     counts = answer["counts"]
     return [
         (
-            f"{counts['contradictions']} pairs may contradict each other:",
+            sentence("{} pairs may contradict each other:", counts["contradictions"]),
             ["  |  ".join(f"{memory['key']}  {memory['content']}" for memory in pair) for pair in answer["contradictions"]],
         ),
         (
-            f"{counts['opposed_relations']} pairs of relations contradict each other:",
+            sentence("{} pairs of relations contradict each other:", counts["opposed_relations"]),
             ["  |  ".join(pair) for pair in answer["opposed_relations"]],
         ),
         (
-            f"{counts['unsure_relations']} relations with little evidence:",
+            sentence("{} relations with little evidence:", counts["unsure_relations"]),
             [f"{relation['relation']}  ({relation['confidence']})" for relation in answer["unsure_relations"]],
         ),
-        (f"{counts['orphans']} names that no memory contains any more:", list(answer["orphans"])),
+        (sentence("{} names that no memory contains any more:", counts["orphans"]), list(answer["orphans"])),
     ]
 
 
 def _show_proposals(answer: Mapping[str, Any], url: str | None) -> None:
     meaning = "words and meaning" if answer["meaning"] else "words"
-    tell(f"{answer['persona']}: {answer['compared']} of {answer['of']} memories compared by {meaning}")
+    tell("{}: {} of {} memories compared by {}", answer["persona"], answer["compared"], answer["of"], meaning)
     for group in answer["duplicates"]:
         typer.echo(f"\n{group['into']['key']}  {group['into']['content']}")
         for duplicate in group["merge"]:
             typer.echo(f"  {duplicate['key']}  {duplicate['content']}  ({worded(duplicate['why'])}, {duplicate['similarity']})")
-    for name, words in (("low_value", "of low value"), ("faded", "not used for a long time")):
+    for name, words in (("low_value", "\n{} of low value:"), ("faded", "\n{} not used for a long time:")):
         if answer[name]:
-            tell(f"\n{answer['counts'][name]} {words}:")
+            tell(words, answer["counts"][name])
             for memory in answer[name]:
                 typer.echo(f"  {memory['key']}  {memory['content']}")
     for words, lines in _graph_findings(answer):
         if lines:
             typer.echo("\n".join(["", worded(words), *(f"  {line}" for line in lines)]))
     for merged in answer["merges"]:
-        tell(f"\nmerged {merged['at']}: {len(merged['merge'])} into {merged['into']}")
-        tell(f"  undo it with: {_undo(answer, merged['operation_id'], url)}")
+        tell("\nmerged {}: {} into {}", merged["at"], len(merged["merge"]), merged["into"])
+        tell("  undo it with: {}", _undo(answer, merged["operation_id"], url))

@@ -9,6 +9,7 @@ import typer
 from memory_mcp.cli import memories
 from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, Url, answer_of, connection, print_json
+from memory_mcp.wording import sentence
 
 group = typer.Typer(name="persona", help="Manage personas: list, stats, rename, copy, merge, erase.", no_args_is_help=True)
 group.command("list")(memories.personas)
@@ -38,7 +39,7 @@ def rename(
 ) -> None:
     """Rename a persona. Clients must send the new name afterwards."""
     answer = connection(url, name, as_stored=True).post_json("/api/persona/rename", {"to": to})
-    _report(answer, as_json, f"{name} is renamed to {answer['persona']}")
+    _report(answer, as_json, sentence("{} is renamed to {}", name, answer["persona"]))
 
 
 @group.command()
@@ -47,7 +48,7 @@ def copy(
 ) -> None:
     """Copy a persona with all its data."""
     answer = connection(url, name, as_stored=True).post_json("/api/persona/copy", {"to": to})
-    _report(answer, as_json, f"{answer['persona']} is a copy of {name}")
+    _report(answer, as_json, sentence("{} is a copy of {}", answer["persona"], name))
 
 
 @group.command()
@@ -59,8 +60,9 @@ def merge(
 ) -> None:
     """Copy a persona's memories into another persona. The first is kept until you erase it."""
     answer = connection(url, name, as_stored=True).post_json("/api/persona/merge", {"into": into})
-    counts = f"{answer['taken']} copied, {answer['known']} known already, {answer['erased_before']} left out because they were erased there"
-    _report(answer, as_json, f"{answer['persona']}: {counts}")
+    counts = (answer["taken"], answer["known"], answer["erased_before"])
+    done = sentence("{}: {} copied, {} known already, {} left out because they were erased there", answer["persona"], *counts)
+    _report(answer, as_json, done)
 
 
 @group.command()
@@ -78,26 +80,27 @@ def erase(
     if confirm is None:
         for field in ("memories", "superseded", "in_trash", "versions", "database_bytes", "kept_copies", "backups", "tokens"):
             typer.echo(f"{worded(field)}: {_format_value(listed[field])}")
-        question = worded(f"Type {listed['persona']} to erase it for good")
+        question = worded("Type {} to erase it for good", listed["persona"])
         confirm = answer_of(lambda: str(typer.prompt(question)), "Type the name, or use --confirm")
     answer = server.post_json(
         "/api/persona/erase", {"confirm": confirm, "remove_kept": remove_kept or None, "remove_backups": remove_backups or None}
     )
-    gone = f", and {answer['removed_backups']} backup(s) of it" if answer.get("removed_backups") else ""
-    _report(answer, as_json, f"{name} is erased{gone}")
-    for sentence in answer["remains"] if not as_json else []:
-        tell(sentence, err=True, dim=True)
+    backups = answer.get("removed_backups")
+    erased = sentence("{} is erased, and {} backup(s) of it", name, backups) if backups else sentence("{} is erased", name)
+    _report(answer, as_json, erased)
+    for place in answer["remains"] if not as_json else []:
+        tell(place, err=True, dim=True)
 
 
-def _report(answer: Mapping[str, Any], as_json: bool, sentence: str) -> None:
+def _report(answer: Mapping[str, Any], as_json: bool, done: str) -> None:
     if as_json:
         print_json(answer)
         return
-    tell(sentence)
+    tell(done)
     for path in answer.get("kept_in", []):
-        tell(f"a file of an older server contains some of it: {path}")
+        tell("a file of an older server contains some of it: {}", path)
     if answer.get("tokens"):
-        tell(f"tokens that name {answer.get('renamed_from', answer['persona'])}: {', '.join(answer['tokens'])}")
+        tell("tokens that name {}: {}", answer.get("renamed_from", answer["persona"]), ", ".join(answer["tokens"]))
 
 
 def _format_value(value: Any) -> str:

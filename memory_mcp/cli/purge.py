@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memory_mcp.cli.japanese import refusal, tell, worded
+from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import AsJson, PersonaName, PoolName, Url, answer_of, connection, print_json
 from memory_mcp.errors import InvalidInput
 
@@ -41,7 +41,10 @@ def purge(
         print_json(done)
         raise typer.Exit(bool(left))
     erased = done.get("erased", sum(outcome["outcome"] == "erased" for outcome in done.get("outcomes", [])))
-    tell(f"{done['persona']}: {erased} erased" + (f", {done['trashed']} moved to the trash" if done.get("trashed") else ""))
+    if done.get("trashed"):
+        tell("{}: {} erased, {} moved to the trash", done["persona"], erased, done["trashed"])
+    else:
+        tell("{}: {} erased", done["persona"], erased)
     if not done["swept"]:
         tell("Traces remain in files that are being read; they are removed as soon as the readers finish.")
     _show_remains(done)
@@ -51,14 +54,14 @@ def purge(
 def _show_plan(listed: Mapping[str, Any], *, is_trial: bool) -> None:
     for outcome in listed.get("outcomes", []):
         what = outcome["outcome"] if is_trial else outcome["outcome"].removeprefix("would_")
-        why = refusal(outcome["reason"]) if outcome.get("reason") else outcome.get("content", "")
+        why = worded(outcome["reason"]) if outcome.get("reason") else outcome.get("content", "")
         typer.echo(f"{outcome['key']}: {worded(what)} {why}".rstrip())
     for what, verb in (("trash", "move to the trash"), ("erase", "erase")):
         for due in listed.get(what, []):
-            since = worded(f"since {due['since']}")
+            since = worded("since {}", due["since"])
             typer.echo(f"{due['key']}: {worded(verb)} ({due['rule']}, {since}) {due.get('content', '')}".rstrip())
     if "to_trash" in listed:
-        tell(f"{listed['persona']}: {listed['to_trash']} to move to the trash, {listed['to_erase']} to erase")
+        tell("{}: {} to move to the trash, {} to erase", listed["persona"], listed["to_trash"], listed["to_erase"])
     if listed.get("confirm"):
         _show_remains(listed)
 
@@ -75,8 +78,8 @@ def _show_remains(answer: Mapping[str, Any]) -> None:
         for entry in answer.get(name, []):
             typer.echo(f"{worded(words)} {entry}")
     if answer.get("turns"):
-        tell(f"turns of conversations that go with it: {answer['turns']}")
+        tell("turns of conversations that go with it: {}", answer["turns"])
     if answer.get("in_context"):
-        tell(f"{answer['in_context']} contains it, or can't be read: check it, and change it with update_context or by hand")
-    for sentence in answer.get("remains", []):
-        tell(sentence, err=True, dim=True)
+        tell("{} contains it, or can't be read: check it, and change it with update_context or by hand", answer["in_context"])
+    for place in answer.get("remains", []):
+        tell(place, err=True, dim=True)

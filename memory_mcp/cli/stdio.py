@@ -80,7 +80,7 @@ class Here:
         from memory_mcp.app import InnerServer  # noqa: PLC0415  it takes a second to import
 
         if any(server.yielded_at and time.monotonic() < server.yielded_at + YIELD_SECONDS for server in self._servers):
-            raise DirectoryInUse(f"another server takes over {self.directory}", "it has asked for it", "Try again")
+            raise DirectoryInUse("another server takes over {}", "it has asked for it", "Try again", self.directory)
         self._servers.append(InnerServer(self._config, self.directory))
 
     def stop(self) -> None:

@@ -11,6 +11,7 @@ from memory_mcp.config.reading import default_data_directory
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.names import addressed_name
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from memory_mcp.store.files.access_tokens import Token
@@ -42,9 +43,9 @@ def create(
     existed, is_first = directory.exists(), read_tokens(directory) is None
     made, secret = create_token(directory, name=name, personas=personas, scopes=granted, now=now, expires_at=expires_at)
     typer.echo(secret)
-    tell(f"Token {made.id}: {_grants(made)}. It is not shown again; clients send it as `Authorization: Bearer …`.", err=True)
+    tell("Token {}: {}. It is not shown again; clients send it as `Authorization: Bearer …`.", made.id, _grants(made), err=True)
     if not existed:
-        tell(f"The data directory {directory.resolve()} did not exist: it was created.", err=True)
+        tell("The data directory {} did not exist: it was created.", directory.resolve(), err=True)
     if is_first:
         tell("It is the first token: from now on the server refuses every call without a token.", err=True)
 
@@ -63,7 +64,9 @@ def list_tokens(data: DataDirectory = None, as_json: AsJson = False) -> None:
         tell("There are no tokens." + ("" if tokens is None else " All calls are refused."))
         return
     for entry in tokens.values():
-        made = f"made {entry.created_at:%Y-%m-%d}" + (f", until {entry.expires_at:%Y-%m-%d %H:%M} UTC" if entry.expires_at else "")
+        until = entry.expires_at and f"{entry.expires_at:%Y-%m-%d %H:%M} UTC"
+        day = f"{entry.created_at:%Y-%m-%d}"
+        made = sentence("made {}, until {}", day, until) if until else sentence("made {}", day)
         description = f" ({entry.name})" if entry.name else ""
         typer.echo(f"{entry.id}  {worded(entry.state(now)):8}  {worded(made)}  {_grants(entry)}{description}")
 
@@ -74,7 +77,7 @@ def revoke(identity: Annotated[str, typer.Argument(help="The id in `token list`.
     from memory_mcp.store.files.access_tokens import id_of, revoke_token  # noqa: PLC0415  as above
 
     revoked = revoke_token(data or default_data_directory(), id_of(identity) or identity, datetime.now(UTC))
-    tell(f"Token {revoked.id} is revoked.")
+    tell("Token {} is revoked.", revoked.id)
 
 
 def _scopes(text: str) -> list[TokenScope]:
@@ -82,9 +85,11 @@ def _scopes(text: str) -> list[TokenScope]:
     unknown = [word for word in named if word not in TOKEN_SCOPES]
     if unknown or not named:
         raise InvalidInput(
-            f"--scopes {text!r} is not a list of scopes",
-            f"{unknown[0]!r} is not a scope" if unknown else "it is empty",
-            f"Use {', '.join(TOKEN_SCOPES)}",
+            "--scopes {} is not a list of scopes",
+            sentence("{} is not a scope", repr(unknown[0])) if unknown else "it is empty",
+            "Use {}",
+            repr(text),
+            ", ".join(TOKEN_SCOPES),
         )
     return [scope for scope in TOKEN_SCOPES if scope in named]
 

@@ -57,7 +57,7 @@ def refresh(server: "Connection", vault: Path, notes: Path) -> str:
             (vault / target).unlink()
             removed += 1
     except OSError as error:
-        raise MemoryMCPError(f"{vault} can't be written", error.strerror or str(error), "Export again once it can") from error
+        raise MemoryMCPError("{} can't be written", "{}", "Export again once it can", vault, error.strerror or str(error)) from error
     return f"{vault}: {written} written, {unchanged} unchanged, {removed} removed"
 
 
@@ -91,15 +91,20 @@ def _check_imported(server: "Connection", vault: Path, notes: list[tuple[str, No
     result = server.import_rows(lines, on_known="revise", dry_run=True)
     if result["stored"]:
         raise InvalidInput(
-            f"{vault} has notes of memories that {result['persona']} doesn't have ({result['stored']})",
+            "{} has notes of memories that {} doesn't have ({})",
             "it may be another persona's",
             "Name the persona with -p, or a new directory",
+            vault,
+            result["persona"],
+            result["stored"],
         )
     if result.get("revised") or refused:
         raise InvalidInput(
-            f"notes of {vault} were edited ({result.get('revised', 0) + len(refused)})",
+            "notes of {} were edited ({})",
             "their edits would be lost",
             "Import it first, then export again",
+            vault,
+            result.get("revised", 0) + len(refused),
         )
 
 
@@ -127,7 +132,7 @@ def _write(vault: Path, name: str, content: bytes, *, is_ours: bool) -> bool:
         if path.is_file() and path.read_bytes() == content:
             return False
         if not (is_ours and path.is_file()):
-            raise InvalidInput(f"{path} is no exported note", "an export would write one there", "Move it, and export again")
+            raise InvalidInput("{} is no exported note", "an export would write one there", "Move it, and export again", path)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name[:100]}.part")
     with open(unfinished, "wb", opener=open_private) as file:

@@ -139,7 +139,7 @@ class Bridge:
                     async for answer in answers:
                         yield answer
             except httpx2.ReadTimeout as error:
-                raise ServerUnreachable(f"no answer within {BRIDGED_ANSWER_SECONDS:.0f} seconds", "", "Try again") from error
+                raise ServerUnreachable("no answer within {} seconds", "", "Try again", f"{BRIDGED_ANSWER_SECONDS:.0f}") from error
             except (httpx2.ConnectError, httpx2.ConnectTimeout):  # it was not sent
                 self._lost(server)
             except httpx2.TransportError as error:
@@ -152,7 +152,7 @@ class Bridge:
                     ) from error
             else:
                 return
-        raise ServerUnreachable("the server ended before it answered", f"{ATTEMPTS} times", "Check its log")
+        raise ServerUnreachable("the server ended before it answered", "{} times", "Check its log", ATTEMPTS)
 
     async def _exchange(self, server: httpx2.AsyncClient, message: Message) -> AsyncGenerator[bytes]:
         headers = {**_ACCEPTED, **self._version, **message.headers()}

@@ -17,6 +17,7 @@ from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
 from memory_mcp.personas.cells import OWNER_URL_HEADER
 from memory_mcp.personas.names import addressed_name, canonical_name
 from memory_mcp.personas.server_lock import NOTE_HEADER, YIELD_PATH
+from memory_mcp.wording import SENTENCES, Sentence
 
 if TYPE_CHECKING:
     from fastmcp.client.transports import StreamableHttpTransport
@@ -257,7 +258,7 @@ class Connection:
         except httpx2.HTTPStatusError as error:
             raise _refusal(f"the server answers {error.response.status_code} to {name}") from error
         except (RuntimeError, httpx2.HTTPError, TimeoutError) as error:
-            raise ServerUnreachable(f"{name} got no answer from {self.url}", str(error), "Try again") from error
+            raise ServerUnreachable("{} got no answer from {}", "{}", "Try again", name, self.url, error) from error
         text = "\n".join(getattr(block, "text", "") for block in result.content)
         if result.is_error:
             raise _refusal(text)
@@ -266,15 +267,16 @@ class Connection:
     @contextmanager
     def _client(self, answer_seconds: float | None = ANSWER_SECONDS) -> Iterator[httpx2.Client]:
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=answer_seconds, write=ANSWER_SECONDS)
+        headers = {**self.headers, "Prefer": SENTENCES}
         try:
-            with self._made(httpx2.Client, base_url=self.url, headers=self.headers, timeout=timeout, auth=self._to_owner) as client:
+            with self._made(httpx2.Client, base_url=self.url, headers=headers, timeout=timeout, auth=self._to_owner) as client:
                 yield client
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            raise ServerUnreachable(f"no server answers at {self.url}", str(error), _START_ONE) from error
+            raise ServerUnreachable("no server answers at {}", "{}", "{}", self.url, error, _START_ONE) from error
         except httpx2.TimeoutException as error:
-            raise ServerUnreachable(f"{self.url} takes too long to answer", str(error), "Try again, or check the server's log") from error
+            raise ServerUnreachable("{} takes too long to answer", "{}", "Try again, or check the server's log", self.url, error) from error
         except httpx2.HTTPError as error:
-            raise ServerUnreachable(f"the connection to {self.url} failed", str(error), "Try again, or check the server's log") from error
+            raise ServerUnreachable("the connection to {} failed", "{}", "Try again, or check the server's log", self.url, error) from error
 
     def _check(self, response: httpx2.Response) -> None:
         if response.is_success:
@@ -282,10 +284,10 @@ class Connection:
         if response.status_code == httpx2.codes.UNAUTHORIZED and "Authorization" not in self.headers:
             raise _token_missing()
         try:
-            sentence = response.json()["error"]
+            sentence = str(_with_sentences(response.json())["error"])
         except (ValueError, KeyError, TypeError):
             raise self._other_service(f"it answers {response.status_code} to {response.request.url.path}") from None
-        raise _refusal(str(sentence))
+        raise _refusal(sentence)
 
     def _object(self, response: httpx2.Response) -> dict[str, Any]:
         try:
@@ -294,10 +296,10 @@ class Connection:
             raise self._other_service("its answer is not JSON") from None
         if not isinstance(answer, dict):
             raise self._other_service("its answer is not a JSON object")
-        return answer
+        return _with_sentences(answer)
 
     def _other_service(self, why: str) -> ServerUnreachable:
-        return ServerUnreachable(f"the server at {self.url} is not a Memory MCP server", why, _START_ONE)
+        return ServerUnreachable("the server at {} is not a Memory MCP server", "{}", "{}", self.url, why, _START_ONE)
 
 
 class ToOwner(httpx2.Auth):
@@ -356,17 +358,33 @@ def _base_url(url: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise InvalidInput(f"{url!r} is not the URL of a server", "", "Write it like http://127.0.0.1:8000")
+        raise InvalidInput("{} is not the URL of a server", "", "Write it like http://127.0.0.1:8000", repr(url))
     return url.strip().rstrip("/").removesuffix(MCP_PATH)
 
 
 def _token_missing() -> MemoryMCPError:
     do = "Set it to a token created by `memory-mcp token create --persona NAME`"
-    return MemoryMCPError("this server requires a token", "MEMORY_MCP_TOKEN is not set", do)
+    return MemoryMCPError("this server requires a token", "MEMORY_MCP_TOKEN is not set", "{}", do)
+
+
+def _with_sentences(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer whose sentences have their ids and values, if the server has sent them."""
+    known = {str(each): each for each in map(Sentence.of_json, answer.pop(SENTENCES, []))}
+    return _replaced(answer, known) if known else answer
+
+
+def _replaced(value: Any, known: Mapping[str, Sentence]) -> Any:
+    if isinstance(value, str):
+        return known.get(value, value)
+    if isinstance(value, dict):
+        return {name: _replaced(inner, known) for name, inner in value.items()}
+    return [_replaced(inner, known) for inner in value] if isinstance(value, list) else value
 
 
 def _refusal(sentence: str) -> MemoryMCPError:
-    return MemoryMCPError(sentence.strip().removesuffix("."))
+    if isinstance(sentence, Sentence):
+        return MemoryMCPError(Sentence(sentence.id.removesuffix("."), sentence.values))
+    return MemoryMCPError("{}", "", "", sentence.strip().removesuffix("."))
 
 
 def _without_none(arguments: Mapping[str, Any]) -> dict[str, Any]:

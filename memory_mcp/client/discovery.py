@@ -131,8 +131,9 @@ def running_or_started(directory: Path, connect: Connect, start: Callable[[], No
         except DirectoryInUse as error:
             if time.monotonic() > until:
                 raise ServerUnreachable(
-                    f"the server of {directory} doesn't answer",
+                    "the server of {} doesn't answer",
                     error.why,
                     "Stop that process, or name the address of the server with --url",
+                    directory,
                 ) from error
             time.sleep(PAUSE_SECONDS)

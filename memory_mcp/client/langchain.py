@@ -19,6 +19,7 @@ from memory_mcp.client.connection import Connection
 from memory_mcp.config.reading import default_token
 from memory_mcp.domain import Mode, OtherMode
 from memory_mcp.errors import PersonaUnknown
+from memory_mcp.wording import sentence
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 # The metadata that every document has, even if the memory doesn't: a prompt template may require it.
@@ -98,9 +99,10 @@ class PersonaRetriever(BaseRetriever):
         if answer.get("new_persona") and not self.new_persona_is_empty:
             suggestions = ", ".join(answer.get("did_you_mean", []))
             raise PersonaUnknown(
-                f"the persona {answer['persona']!r} has no memories",
-                f"similar names: {suggestions}" if suggestions else "",
+                "the persona {} has no memories",
+                sentence("similar names: {}", suggestions) if suggestions else "",
                 "Correct the name, store something first, or set new_persona_is_empty",
+                repr(answer["persona"]),
             )
         answer_fields = {name: answer[name] for name in ("persona", "mode", "reranked", "degraded")}
         return [_document(hit, answer_fields) for hit in answer["hits"]]

@@ -18,6 +18,7 @@ from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
 from memory_mcp.personas.directories import personas_among
 from memory_mcp.personas.names import canonical_name, directory_name
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME, read_note
+from memory_mcp.wording import sentence
 
 UNNAMED = "default"  # whom a server takes a caller for that names no persona
 
@@ -43,9 +44,11 @@ class Store:
         if self.server is None:
             directory = Path(self.directory or "").absolute()
             raise ServerUnreachable(
-                f"no server serves the data directory {directory}",
-                f"the one at {self.address} serves another" if self.is_taken else f"none answers at {self.address}",
-                f"Start one with `memory-mcp serve --data {shlex.quote(str(directory))}`, or name the address of another with --url",
+                "no server serves the data directory {}",
+                sentence("the one at {} serves another", self.address) if self.is_taken else sentence("none answers at {}", self.address),
+                "Start one with `memory-mcp serve --data {}`, or name the address of another with --url",
+                directory,
+                shlex.quote(str(directory)),
             )
         return self.server
 
@@ -65,7 +68,7 @@ def find(url: str | None, data: Path | None, address: str, connect: Connect) -> 
     if isinstance(found, str):
         server = connect(found, None)
         if url and data and not _serves(server, data):
-            raise InvalidInput("--url and --data name two stores", f"{url} does not serve {data}", "Leave one of them out")
+            raise InvalidInput("--url and --data name two stores", "{} does not serve {}", "Leave one of them out", url, data)
         return Store(data, server, address)
     if own := serving(found, connect, address):
         return Store(found, own, address)

@@ -141,10 +141,10 @@ class LiveConfig:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
             if self._existed:
-                raise ConfigError(f"{self.path} was deleted", "", "Restore it; it is read again at once") from None
+                raise ConfigError("{} was deleted", "", "Restore it; it is read again at once", self.path) from None
             return "{}"
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{self.path} can't be read", str(error), "Make it a readable UTF-8 file") from error
+            raise ConfigError("{} can't be read", "{}", "Make it a readable UTF-8 file", self.path, error) from error
         self._existed = True
         return text
 

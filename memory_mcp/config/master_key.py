@@ -14,6 +14,7 @@ from memory_mcp.config.reading import key_in_environment
 from memory_mcp.config.settings import Encryption
 from memory_mcp.errors import ConfigError
 from memory_mcp.extras import require
+from memory_mcp.wording import sentence
 
 KEY_BYTES = 32
 VARIABLE = "MEMORY_MCP_KEY"
@@ -80,15 +81,17 @@ def key_in_file(path: Path) -> MasterKey:
         text = path.read_text(encoding="ascii")
     except FileNotFoundError:
         raise ConfigError(
-            f"there is no key file {path}", "", f"Restore the key; without it, encrypted personas can't be opened. {HOW_TO_CREATE}"
+            "there is no key file {}", "", "Restore the key; without it, encrypted personas can't be opened. {}", path, HOW_TO_CREATE
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"the key file {path} can't be read", getattr(error, "strerror", None) or "it is not a text file", HOW_TO_CREATE
+            "the key file {} can't be read", "{}", "{}", path, getattr(error, "strerror", None) or "it is not a text file", HOW_TO_CREATE
         ) from error
     if os.name != "nt" and stat.S_IMODE(mode) & 0o077:
-        raise ConfigError(f"other users can read the key file {path}", f"its mode is {stat.S_IMODE(mode):04o}", f"Run: chmod 600 {path}")
-    return _parsed(text, f"the file {path}")
+        raise ConfigError(
+            "other users can read the key file {}", "its mode is {}", "Run: chmod 600 {}", path, f"{stat.S_IMODE(mode):04o}", path
+        )
+    return _parsed(text, sentence("the file {}", path))
 
 
 def earlier_key(settings: Encryption, key_id: str) -> MasterKey | None:
@@ -114,5 +117,5 @@ def keyring() -> Any:
 
 def _parsed(text: str, source: str) -> MasterKey:
     if not _KEY_TEXT.fullmatch(text.strip()):
-        raise ConfigError(f"{source} holds no master key", "a key has 64 hexadecimal digits", HOW_TO_CREATE)
+        raise ConfigError("{} holds no master key", "a key has 64 hexadecimal digits", "{}", source, HOW_TO_CREATE)
     return MasterKey(bytes.fromhex(text.strip()), source)

@@ -63,12 +63,18 @@ def _variable_for(url: str) -> str | None:
 def _require_usable(variable: str, proxy: str, url: str) -> None:
     host, kind = urlsplit(url if "://" in url else f"http://{url}").hostname, proxy.partition(":")[0]
     if kind not in _USABLE:
-        raise ProxyUnusable(f"{host} can't be reached", f"{variable} names a proxy of the kind {kind}", "Write it as socks5://HOST:PORT")
+        raise ProxyUnusable(
+            "{} can't be reached", "{} names a proxy of the kind {}", "Write it as socks5://HOST:PORT", host, variable, kind
+        )
     if find_spec(PACKAGE) is None:
         raise ProxyUnusable(
-            f"{host} can't be reached",
-            f"{variable} names a SOCKS proxy, which needs the package {PACKAGE}",
-            f"Run: pip install {PACKAGE}. Or put the host into NO_PROXY",
+            "{} can't be reached",
+            "{} names a SOCKS proxy, which needs the package {}",
+            "Run: pip install {}. Or put the host into NO_PROXY",
+            host,
+            variable,
+            PACKAGE,
+            PACKAGE,
         )
 
 

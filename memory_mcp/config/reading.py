@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from memory_mcp.config.group import Group
 from memory_mcp.config.settings import SECRET_KEYS, Settings, documented_keys
 from memory_mcp.errors import ConfigError
+from memory_mcp.wording import clauses, sentence
 
 ENVIRONMENT_PREFIX = "MEMORY_MCP_"
 # What Debian calls the home of users that have none.
@@ -180,7 +181,7 @@ def load(text: str, source: str, environment: Mapping[str, str] | None = None) -
         ConfigError: the text is not a JSON object, or a value is not allowed. The error names the key, the value and what is allowed.
     """
     tree = parse(text, source)
-    warnings = [f"{source}: {_unknown_key_warning(path, tree)}" for path in _unknown_keys(tree, Settings)]
+    warnings = [sentence("{}: {}", source, _unknown_key_warning(path, tree)) for path in _unknown_keys(tree, Settings)]
     overrides, unused = _overrides(os.environ if environment is None else environment)
     for path, value in overrides.items():
         put(tree, path, value)
@@ -203,23 +204,19 @@ def parse(text: str, source: str) -> dict[str, Any]:
         json.dumps(tree, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise ConfigError(
-            f"{source} is not valid JSON",
-            f"{error.msg} in line {error.lineno}, column {error.colno}",
-            "Correct it and save",
+            "{} is not valid JSON", "{} in line {}, column {}", "Correct it and save", source, error.msg, error.lineno, error.colno
         ) from error
     except UnicodeEncodeError as error:  # answers that quote the value, such as that of /ready, could not be encoded
         raise ConfigError(
-            f"{source} can't be read", r"it contains an unpaired surrogate, such as \ud83d alone", "Write complete characters"
+            "{} can't be read", "it contains an unpaired surrogate, such as \\ud83d alone", "Write complete characters", source
         ) from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(
-            f"{source} can't be read",
-            "it contains a number with thousands of digits, or lists nested too deeply",
-            "Correct it and save",
+            "{} can't be read", "it contains a number with thousands of digits, or lists nested too deeply", "Correct it and save", source
         ) from error
     if not isinstance(tree, dict):
         raise ConfigError(
-            f"{source} contains a {type(tree).__name__}", "it must be one JSON object", 'Write { "server_port": 8000 }, for example'
+            "{} contains a {}", "it must be one JSON object", 'Write { "server_port": 8000 }, for example', source, type(tree).__name__
         )
     return tree
 
@@ -239,8 +236,10 @@ def _not_allowed(error: ValidationError, source: str, overrides: Mapping[tuple[s
     in_variables = [text for of_variable, text in wrong_values if of_variable]
     in_file = [text for of_variable, text in wrong_values if not of_variable]
     if not in_file:
-        return ConfigError("an environment variable has a value that is not allowed", "; ".join(in_variables), "Correct it and start again")
-    return ConfigError(f"{source} has a value that is not allowed", "; ".join(in_file + in_variables), "Correct it and save")
+        return ConfigError(
+            "an environment variable has a value that is not allowed", "{}", "Correct it and start again", "; ".join(in_variables)
+        )
+    return ConfigError("{} has a value that is not allowed", "{}", "Correct it and save", source, "; ".join(in_file + in_variables))
 
 
 def allowed(message: str) -> str:
@@ -278,9 +277,12 @@ def _unknown_key_warning(path: tuple[str, ...], tree: Mapping[str, Any]) -> str:
         grouped: Any = tree[path[0]]
         for name in reversed(path[0].split(".")):
             grouped = {name: grouped}
-        return f"unknown key {path[0]!r} is ignored; write it as {json.dumps(grouped, ensure_ascii=False)}"
+        return clauses(
+            [sentence("unknown key {} is ignored", repr(path[0])), sentence("write it as {}", json.dumps(grouped, ensure_ascii=False))]
+        )
     near = difflib.get_close_matches(".".join(path), known, n=1, cutoff=0.5)
-    return f"unknown key {'.'.join(path)!r} is ignored" + (f"; did you mean {near[0]!r}?" if near else "")
+    ignored = sentence("unknown key {} is ignored", repr(".".join(path)))
+    return clauses([ignored, *(sentence("did you mean {}?", repr(name)) for name in near)])
 
 
 def _overrides(environment: Mapping[str, str]) -> tuple[dict[tuple[str, ...], Any], list[str]]:
@@ -293,7 +295,8 @@ def _overrides(environment: Mapping[str, str]) -> tuple[dict[tuple[str, ...], An
             overrides[names[name]] = _value(value)
         elif name.startswith(ENVIRONMENT_PREFIX) and name.removeprefix(ENVIRONMENT_PREFIX) not in _LOCATIONS:
             near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-            unused.append(f"environment variable {name} is not a setting" + (f"; did you mean {near[0]}?" if near else ""))
+            unknown = sentence("environment variable {} is not a setting", name)
+            unused.append(clauses([unknown, *(sentence("did you mean {}?", variable) for variable in near)]))
     return overrides, unused
 
 

@@ -556,6 +556,21 @@ def value_of(settings: Settings, key: str) -> Any:
     return value
 
 
+# The keys that people change: the documentation and the form of settings show them first, and all others behind them.
+FIRST_KEYS = (
+    "embeddings_model",
+    "reranker_model",
+    "timezone",
+    "language",
+    "toolsets",
+    "server_host",
+    "server_port",
+    "chat.model",
+    "retention.trash_days",
+    "backup.directory",
+)
+
+
 def documented_keys(group: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
     """(dotted key, default, description) of every setting, as docs/configuration.md must list them."""
     for name, spec in group.model_fields.items():

@@ -474,7 +474,9 @@ def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:
     if span is None:
         raise _refusal("date_range", text, plain, today)
     if span.start >= span.end:
-        raise InvalidInput(f"date_range {text[:80]!r} ends before it begins", "", "Write the earlier date first: 2025-10-01..2025-10-17")
+        raise InvalidInput(
+            "date_range {} ends before it begins", "", "Write the earlier date first: 2025-10-01..2025-10-17", repr(text[:80])
+        )
     return span
 
 
@@ -505,7 +507,11 @@ def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
         moment = in_utc(reading.days, zone).end + night if reading.minute is None else moment_of(reading, zone)
     if moment <= now:
         raise InvalidInput(
-            f"expires_at {text[:80]!r} is over", f"that was {moment.astimezone(zone):%Y-%m-%d %H:%M}", "Send a time to come, such as 30d"
+            "expires_at {} is over",
+            "that was {}",
+            "Send a time to come, such as 30d",
+            repr(text[:80]),
+            f"{moment.astimezone(zone):%Y-%m-%d %H:%M}",
         )
     return moment
 
@@ -545,9 +551,9 @@ def _refusal(argument: str, text: str, plain: str, today: date) -> InvalidInput:
             missing = True
     if missing:
         return InvalidInput(
-            f"{argument} {text[:80]!r} is no date", "there is no such day", "Send a day of the calendar, such as 2025-10-17"
+            "{} {} is no date", "there is no such day", "Send a day of the calendar, such as 2025-10-17", argument, repr(text[:80])
         )
-    return InvalidInput(f"{argument} {text[:80]!r} is no date that can be understood", "", f"Send {_EXAMPLES[argument]}")
+    return InvalidInput("{} {} is no date that can be understood", "", "Send {}", argument, repr(text[:80]), _EXAMPLES[argument])
 
 
 def _of_night(moment: datetime, now: datetime, direction: Direction | None) -> datetime:

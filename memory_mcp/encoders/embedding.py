@@ -207,7 +207,7 @@ class PooledEmbedder:
         try:
             failure = job.exception(limit_seconds)
         except CancelledError as error:
-            raise EncoderFailed(f"{self.name} failed", "the server is shutting down") from error
+            raise EncoderFailed("{} failed", "the server is shutting down", "", self.name) from error
         except TimeoutError as error:
             raise self._failed(f"it did not answer within {limit_seconds:g} seconds") from error
         if failure is None or isinstance(failure, EncoderFailed):
@@ -216,7 +216,7 @@ class PooledEmbedder:
 
     def _failed(self, reason: str) -> EncoderFailed:
         self._breaker.failed(reason)
-        return EncoderFailed(f"{self.name} failed", reason)
+        return EncoderFailed("{} failed", reason, "", self.name)
 
     def _checked(self, raw: object) -> Vectors:
         """The vectors scaled to length 1, read-only because caches share them."""
@@ -224,10 +224,10 @@ class PooledEmbedder:
         if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
             dimension = vectors.shape[1] if vectors.ndim == 2 else 0
             raise EncoderFailed(
-                f"{self.name} changed while it was used", f"its vectors had {self.dimension} numbers and now have {dimension}"
+                "{} changed while it was used", "its vectors had {} numbers and now have {}", "", self.name, self.dimension, dimension
             )
         if not np.isfinite(vectors).all():
-            raise EncoderFailed(f"{self.name} returned NaN or infinity", "its weights are damaged, or its device is")
+            raise EncoderFailed("{} returned NaN or infinity", "its weights are damaged, or its device is", "", self.name)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors = np.where(lengths > 0, vectors / np.maximum(lengths, np.float32(1e-12)), _zero_replacement(self.dimension))
         vectors.setflags(write=False)

@@ -39,7 +39,7 @@ class CircuitBreaker:
         """
         with self._lock:
             if time.monotonic() < self._paused_until:
-                raise EncoderFailed(f"{name} failed", self._reason)
+                raise EncoderFailed("{} failed", "{}", "", name, self._reason)
 
     def failed(self, reason: str, pause_seconds: float | None = None) -> None:
         """Starts the pause, or one of another length."""

@@ -159,4 +159,4 @@ def _wait_or_fail(gate: threading.Event | None, latency_seconds: float, failing:
     if latency_seconds:
         time.sleep(latency_seconds)
     if failing:
-        raise EncoderFailed(f"the model {name} failed", "its attribute `failing` is set")
+        raise EncoderFailed("the model {} failed", "its attribute `failing` is set", "", name)

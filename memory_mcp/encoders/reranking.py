@@ -216,7 +216,7 @@ class PooledReranker:
             pairs = [(shortened, model_input(text, self.max_tokens)) for text in texts.values()]
             values = [float(score) for score in self._predict(pairs)]
             if not all(math.isfinite(value) for value in values):
-                raise EncoderFailed(f"{self.name} returned NaN or infinity", "its weights are damaged, or its device is")
+                raise EncoderFailed("{} returned NaN or infinity", "its weights are damaged, or its device is", "", self.name)
             scores = dict(zip(texts, values, strict=True))
             for key, score in scores.items():
                 self._caches.scores.put(key, score)  # also if it is too late for this call
@@ -228,7 +228,7 @@ class PooledReranker:
         if isinstance(failure, EncoderFailed):
             return failure
         # Libraries raise any class here, and each means that the model failed.
-        error = EncoderFailed(f"{self.name} failed", call_error(failure))
+        error = EncoderFailed("{} failed", "{}", "", self.name, call_error(failure))
         error.__cause__ = failure
         return error
 

@@ -229,8 +229,13 @@ def _embed(embedder: Embedder, unembedded: Sequence[Unembedded]) -> Matrix:
     vectors = embedder.embed_documents([chunk.text for chunk in unembedded])
     if vectors.shape != (len(unembedded), embedder.dimension) or not np.isfinite(vectors).all():
         raise EncoderFailed(
-            f"{embedder.name} returned unusable vectors",
-            f"{len(unembedded)} finite ones of length {embedder.dimension} were expected, and the shape is {vectors.shape}",
+            "{} returned unusable vectors",
+            "{} finite ones of length {} were expected, and the shape is {}",
+            "",
+            embedder.name,
+            len(unembedded),
+            embedder.dimension,
+            vectors.shape,
         )
     return vectors
 

@@ -27,9 +27,12 @@ def storable(text: str, name: str) -> str:
         return text
     character = "a NUL character" if match.group() == "\x00" else f"half of a surrogate pair (U+{ord(match.group()):04X})"
     raise InvalidInput(
-        f"{name} holds {character} at character {match.start() + 1}",
+        "{} holds {} at character {}",
         "it can't be stored or searched as text",
         "Remove it and send the call again",
+        name,
+        character,
+        match.start() + 1,
     )
 
 
@@ -52,7 +55,7 @@ def split_labels(text: str) -> list[str]:
 def few(values: Sequence[str], name: str) -> Sequence[str]:
     """`values`, unless they are too many."""
     if len(values) > LIST_LIMIT:
-        raise InvalidInput(f"{name} has {len(values)} entries", f"{LIST_LIMIT} are the limit", "Send fewer")
+        raise InvalidInput("{} has {} entries", "{} are the limit", "Send fewer", name, len(values), LIST_LIMIT)
     return values
 
 
@@ -61,7 +64,7 @@ def label(value: str | None, name: str) -> str | None:
     if value is None or not value.strip():
         return None
     if len(value) > LABEL_LIMIT:
-        raise InvalidInput(f"{name} has {len(value):,} characters", f"{LABEL_LIMIT} are the limit", "Send a shorter one")
+        raise InvalidInput("{} has {} characters", "{} are the limit", "Send a shorter one", name, f"{len(value):,}", LABEL_LIMIT)
     return storable(value, name).strip()
 
 
@@ -74,12 +77,17 @@ def json_object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidInput(f"{name} can't be written as JSON", str(error), "Send an object of texts, numbers, lists and objects") from error
+        raise InvalidInput(
+            "{} can't be written as JSON", "{}", "Send an object of texts, numbers, lists and objects", name, error
+        ) from error
     if len(text) > METADATA_LIMIT:
         raise InvalidInput(
-            f"{name} has {len(text):,} characters as JSON",
-            f"{METADATA_LIMIT:,} are the limit",
+            "{} has {} characters as JSON",
+            "{} are the limit",
             "Put what is to be remembered into content",
+            name,
+            f"{len(text):,}",
+            f"{METADATA_LIMIT:,}",
         )
     storable(text, name)
     return dict(value)

@@ -42,23 +42,21 @@ def parse_relation(text: str, types: Collection[str]) -> StatedRelation:
         InvalidInput: it is not three names with `>` between them; one is empty, too long or can't be stored; both ends are the same and of
             one type.
     """
-
-    def refused(how: str, why: str, what_to_do: str) -> InvalidInput:
-        return InvalidInput(f"the relation {text[:80]!r} {how}", why, what_to_do)
-
+    shown = repr(text[:80])
     parts = [part.strip().removeprefix("[[").removesuffix("]]").strip() for part in _ARROW.split(storable(text, "the relation").strip())]
     if len(parts) > 3 and any(sign in text for sign in ",;、；\n"):
-        raise refused("can't be read", "it seems to hold several", _ONE_EACH)
+        raise InvalidInput("the relation {} can't be read", "it seems to hold several", _ONE_EACH, shown)
     if len(parts) != 3 or any(map(is_invisible, parts)):
-        raise refused("can't be read", "it is not three names with > between them", _FORM)
+        raise InvalidInput("the relation {} can't be read", "it is not three names with > between them", _FORM, shown)
     (source, source_type), (target, target_type) = _typed(parts[0], types), _typed(parts[2], types)
     relation = "_".join(parts[1].split())
     if any(is_invisible(end) or len(end) > NAME_LIMIT for end in (source, target)) or len(relation) > RELATION_TYPE_LIMIT:
-        limits = f"names have 1 to {NAME_LIMIT} characters, a relation's type at most {RELATION_TYPE_LIMIT}"
-        raise refused("can't be kept", limits, "Shorten it, and put the rest into content")
+        why = "names have 1 to {} characters, a relation's type at most {}"
+        do = "Shorten it, and put the rest into content"
+        raise InvalidInput("the relation {} can't be kept", why, do, shown, NAME_LIMIT, RELATION_TYPE_LIMIT)
     if source == target and (source_type is None or target_type is None or source_type == target_type):
         apart = "Name two different ones, or say of what type each is: A|Person > born_in > A|Location"
-        raise refused("has the same name at both ends", "", apart)
+        raise InvalidInput("the relation {} has the same name at both ends", "", apart, shown)
     return StatedRelation(source, relation, target, source_type, target_type)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from memory_mcp.config.settings import Llm
 from memory_mcp.errors import ChatFailed, NotInstalled
 from memory_mcp.extras import require
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -65,7 +66,7 @@ class Chat:
             if configured != self._built_from:
                 self._model, self._built_from, self._paused_until = None, configured, None
             if self._paused_until and now < self._paused_until:
-                raise ChatFailed(f"{settings.chat_class} is paused", "it failed a moment ago")
+                raise ChatFailed("{} is paused", "it failed a moment ago", "", settings.chat_class)
             try:
                 self._model = self._model or construct(settings.chat_class, settings.arguments)
                 return _answer(self._model, settings, instructions, text, self._closing)
@@ -81,7 +82,7 @@ def construct(path: str, arguments: dict[str, Any]) -> "BaseChatModel":
     Raises:
         ChatFailed: the class does not exist, is not a chat model, or rejects the arguments.
     """
-    what = f"llm.chat_class {path} can't be used"
+    what = sentence("llm.chat_class {} can't be used", path)
     try:
         require("langchain", what)
     except NotInstalled as error:
@@ -95,13 +96,13 @@ def construct(path: str, arguments: dict[str, Any]) -> "BaseChatModel":
     try:
         chat_class = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ChatFailed(what, type(error).__name__, "Install its package here, or correct the name") from error
+        raise ChatFailed(what, "{}", "Install its package here, or correct the name", type(error).__name__) from error
     if not (isinstance(chat_class, type) and issubclass(chat_class, BaseChatModel)):
         raise ChatFailed(what, "it is not a subclass of langchain_core.language_models.chat_models.BaseChatModel")
     try:
         return chat_class(**arguments)
     except Exception as error:  # each class raises its own errors, and may quote a key
-        raise ChatFailed(what, f"it rejects llm.arguments: {type(error).__name__}") from error
+        raise ChatFailed(what, "it rejects llm.arguments: {}", "", type(error).__name__) from error
 
 
 def _answer(model: "BaseChatModel", settings: Llm, instructions: str, text: str, closing: Future[str]) -> str:
@@ -119,13 +120,15 @@ def _answer(model: "BaseChatModel", settings: Llm, instructions: str, text: str,
     threading.Thread(target=call, name="chat model", daemon=True).start()
     wait([result, closing], settings.timeout_seconds, FIRST_COMPLETED)
     if not result.done():
-        why = "the server is stopping" if closing.done() else f"it did not answer within {settings.timeout_seconds:g} seconds"
-        raise ChatFailed(f"{settings.chat_class} failed", why)
+        why = (
+            "the server is stopping" if closing.done() else sentence("it did not answer within {} seconds", f"{settings.timeout_seconds:g}")
+        )
+        raise ChatFailed("{} failed", why, "", settings.chat_class)
     failure = result.exception()
     if failure:  # the message may quote the text, so only the class is shown
         logger.debug("the call of the chat model failed", exc_info=failure)
-        raise ChatFailed(f"{settings.chat_class} failed", type(failure).__name__) from failure
+        raise ChatFailed("{} failed", "{}", "", settings.chat_class, type(failure).__name__) from failure
     answer = result.result()
     if not answer:
-        raise ChatFailed(f"{settings.chat_class} failed", "its answer is empty")
+        raise ChatFailed("{} failed", "its answer is empty", "", settings.chat_class)
     return answer

@@ -20,7 +20,7 @@ def key_of(name: str, vendor: ModelVendor) -> str | None:
     if key := variable(entry) if place == "env" else in_keyring(entry):
         return key
     where = f"{entry} is not set" if place == "env" else f"the keyring has no {entry}"
-    raise ChatFailed(f"{name} can't be asked", where, f"Put your key of {name} there, or correct llm.vendors in config.json")
+    raise ChatFailed("{} can't be asked", where, "Put your key of {} there, or correct llm.vendors in config.json", name, name)
 
 
 def in_keyring(name: str) -> str | None:

@@ -32,7 +32,7 @@ def replacement(data_directory: Path, folder: str) -> Iterator[Path]:
         StoreError: the old directory is a symbolic link, which renames can't exchange.
     """
     if (data_directory / folder).is_symlink():
-        raise StoreError(f"{folder} is a symbolic link", "it can't be replaced", "Move it into the data directory")
+        raise StoreError("{} is a symbolic link", "it can't be replaced", "Move it into the data directory", folder)
     new_directory = staging(data_directory) / f"{folder}{NEW}"
     remove(new_directory)
     new_directory.mkdir(mode=PRIVATE_DIRECTORY)

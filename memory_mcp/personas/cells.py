@@ -15,6 +15,7 @@ from memory_mcp.config.settings import Cell as Configured
 from memory_mcp.errors import PersonaElsewhere, StartupError
 from memory_mcp.personas.names import pool_of
 from memory_mcp.store.files.durable_files import write_atomically
+from memory_mcp.wording import sentence
 
 FILE_NAME = ".cell.json"
 ONLY = {"index": 0, "of": 1}
@@ -55,16 +56,20 @@ class Cell:
             owner = self.owner(name)
             url = self.address.replace(PLACE, str(owner)) if self.address else None
             raise PersonaElsewhere(
-                f"the persona {name!r} is not on this server",
-                f"it belongs to cell {owner} of {self.of}, and this is cell {self.index}",
-                f"Call {url}" if url else "Call the server of that cell",
+                "the persona {} is not on this server",
+                "it belongs to cell {} of {}, and this is cell {}",
+                sentence("Call {}", url) if url else "Call the server of that cell",
+                repr(name),
+                owner,
+                self.of,
+                self.index,
                 persona=name,
                 owner=owner,
                 url=url,
             )
 
     def __str__(self) -> str:
-        return "the only cell" if self.is_whole else f"cell {self.index} of {self.of}"
+        return "the only cell" if self.is_whole else sentence("cell {} of {}", self.index, self.of)
 
 
 def owner_of(name: str, of: int) -> int:
@@ -85,7 +90,7 @@ def read(directory: Path) -> dict[str, Any]:
         return dict(ONLY)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StartupError(
-            f"{FILE_NAME} in {directory} can't be read", str(error), 'Restore it: {"index": 3, "of": 64}, for example'
+            "{} in {} can't be read", "{}", 'Restore it: {"index": 3, "of": 64}, for example', FILE_NAME, directory, error
         ) from error
 
 
@@ -112,17 +117,21 @@ def fitting(directory: Path, wanted: Cell | None, names: Callable[[], Iterable[s
     stored = read(directory)
     here = Cell(stored["index"], stored["of"], wanted.address if wanted else None)
     if "split" in stored and not during_split:
-        raise StartupError(f"{directory} is being split", "it was interrupted", "Run `memory-mcp cell split --to DIR` again")
+        raise StartupError("{} is being split", "it was interrupted", "Run `memory-mcp cell split --to DIR` again", directory)
     if wanted is None or (wanted.index, wanted.of) == (here.index, here.of):
         return here
     if not here.is_whole:
         raise StartupError(
-            f"{directory} is {here}", f"the configuration says {wanted}", "Correct cell.index and cell.of, or name the right directory"
+            "{} is {}", "the configuration says {}", "Correct cell.index and cell.of, or name the right directory", directory, here, wanted
         )
     if foreign := [name for name in names() if not wanted.owns(name)]:
         raise StartupError(
-            f"{directory} can't become {wanted}",
-            f"{len(foreign)} of its personas belong to other cells, such as {foreign[0]!r}",
+            "{} can't become {}",
+            "{} of its personas belong to other cells, such as {}",
             "Split it with `memory-mcp cell split --to DIR`, or use an empty directory",
+            directory,
+            wanted,
+            len(foreign),
+            repr(foreign[0]),
         )
     return wanted

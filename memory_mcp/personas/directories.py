@@ -29,9 +29,11 @@ def is_persona(directory: Path) -> bool:
         return (directory / DATABASE_NAME).exists() or (directory / IDENTITY_NAME).exists()
     except OSError as error:
         raise StoreError(
-            f"the directory {directory.name} can't be read",
-            error.strerror or str(error),
+            "the directory {} can't be read",
+            "{}",
             "If a persona is in it, give it to the server's user (chown -R), else leave it: the others are served",
+            directory.name,
+            error.strerror or str(error),
         ) from error
 
 
@@ -81,13 +83,16 @@ def identity(directory: Path) -> str | None:
         return None
     except PermissionError as error:
         raise StoreError(
-            f"{IDENTITY_NAME} in {directory.name} can't be read", str(error.strerror), "Give it to the server's user (chown)"
+            "{} in {} can't be read", "{}", "Give it to the server's user (chown)", IDENTITY_NAME, directory.name, error.strerror
         ) from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreDamaged(
-            f"{IDENTITY_NAME} in {directory.name} can't be read",
-            getattr(error, "strerror", None) or str(error),
+            "{} in {} can't be read",
+            "{}",
             'Restore it: {"name": "the exact name"}',
+            IDENTITY_NAME,
+            directory.name,
+            getattr(error, "strerror", None) or str(error),
         ) from error
     return name
 
@@ -101,15 +106,23 @@ def checked_identity(directory: Path, name: str) -> str | None:
     stored_name = identity(directory)
     if stored_name not in {None, name}:
         raise StoreDamaged(
-            f"the directory of {name!r} belongs to {stored_name!r} according to {IDENTITY_NAME}",
+            "the directory of {} belongs to {} according to {}",
             "",
-            f"Restore the right {IDENTITY_NAME} in {directory.name}",
+            "Restore the right {} in {}",
+            repr(name),
+            repr(stored_name),
+            IDENTITY_NAME,
+            IDENTITY_NAME,
+            directory.name,
         )
     if stored_name is not None and is_lost(directory):
         raise StoreDamaged(
-            f"the database of {name!r} is gone",
-            f"{DATABASE_NAME} in {directory.name} is missing, empty or cut off",
+            "the database of {} is gone",
+            "{} in {} is missing, empty or cut off",
             "Stop the server and restore it from a backup; to start over, move the whole directory away. Other personas are not affected",
+            repr(name),
+            DATABASE_NAME,
+            directory.name,
         )
     return stored_name
 
@@ -163,9 +176,10 @@ def refuse_shared_database(directory: Path, database: str, identity: str) -> Non
             if (other / identity).exists() and (other / identity).read_bytes() == _bytes_of(directory / identity):
                 continue
             raise StoreDamaged(
-                f"the directory {directory.name} shares its database with another persona, by a link",
+                "the directory {} shares its database with another persona, by a link",
                 "each would read the other's memories",
                 "Remove the link. To give one persona a copy of the other's memories, export and import them",
+                directory.name,
             )
 
 

@@ -136,18 +136,19 @@ def free_name(personas: Personas, to: str, others: Collection[str] | None = None
     similar = personas.index.folded_as(wanted)
     if any(known != instead_of for known in similar if others is None or known in others):
         raise InvalidInput(
-            f"{wanted!r} is too similar to the name of another persona",
+            "{} is too similar to the name of another persona",
             "they differ in case or width only, and would be confused",
             "Choose another name",
+            repr(wanted),
         )
     if personas.path_of(wanted).parent.exists():
-        raise InvalidInput(f"the directory of {wanted!r} exists", "it isn't a persona", "Choose another name")
+        raise InvalidInput("the directory of {} exists", "it isn't a persona", "Choose another name", repr(wanted))
     return wanted
 
 
 def _directory(personas: Personas, name: str) -> Path:
     if not personas.exists(name):
-        raise PersonaUnknown(f"there is no persona {name!r}")
+        raise PersonaUnknown("there is no persona {}", "", "", repr(name))
     return personas.path_of(name).parent
 
 
@@ -162,7 +163,7 @@ def _alone(personas: Personas, name: str, target_name: str | None = None) -> Ite
 
 
 def _in_use(name: str) -> InvalidInput:
-    return InvalidInput(f"there is a persona {name!r} already", "", "Choose another name, or merge the two")
+    return InvalidInput("there is a persona {} already", "", "Choose another name, or merge the two", repr(name))
 
 
 def _record(personas: Personas, name: str, operation: Operation) -> None:

@@ -53,15 +53,19 @@ def canonical_name(name: str) -> str:
     if not composed.strip():
         raise InvalidPersonaName("the persona name is empty", "", "Send a name in X-Persona, such as nilou or さくら")
     if len(composed) > NAME_LIMIT:
-        raise InvalidPersonaName(f"the persona name has {len(composed)} characters", f"{NAME_LIMIT} are the limit", "Choose a shorter one")
+        raise InvalidPersonaName(
+            "the persona name has {} characters", "{} are the limit", "Choose a shorter one", len(composed), NAME_LIMIT
+        )
     if composed != composed.strip():
         raise InvalidPersonaName("the persona name begins or ends with a blank", "", "Send it without")
     for position, character in enumerate(composed, start=1):
         if unicodedata.category(character) in _INVISIBLE or _BLANK.match(character):
             raise InvalidPersonaName(
-                f"the persona name holds the invisible character U+{ord(character):04X} at position {position}",
+                "the persona name holds the invisible character U+{} at position {}",
                 "names that look the same must be the same",
                 "Send the name without it",
+                f"{ord(character):04X}",
+                position,
             )
     return composed
 
@@ -75,9 +79,10 @@ def addressed_name(text: str) -> str:
     name = canonical_name(_decoded(text) if text.startswith(BASE64_MARK) else text)
     if _is_unfilled(name):
         raise InvalidPersonaName(
-            f"the persona name is {name!r}",
+            "the persona name is {}",
             "that is a placeholder which was not filled in",
             "Set what it stands for, or send the name itself",
+            repr(name),
         )
     return name
 
@@ -88,9 +93,11 @@ def _decoded(text: str) -> str:
         return base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
         raise InvalidPersonaName(
-            f"the persona name begins with {BASE64_MARK!r}",
+            "the persona name begins with {}",
             "what follows is not Base64 of a name in UTF-8",
-            f"Send it so, as {BASE64_MARK}44GV44GP44KJ is さくら, or percent-encoded",
+            "Send it so, as {}44GV44GP44KJ is さくら, or percent-encoded",
+            repr(BASE64_MARK),
+            BASE64_MARK,
         ) from None
 
 

@@ -171,7 +171,7 @@ class Personas:
         try:
             return is_persona(self.path_of(name).parent)
         except StoreError as error:
-            raise StoreError(f"{name!r} can't be opened: {error.what}", error.why, error.do) from error
+            raise StoreError("{} can't be opened: {}", error.why, error.do, repr(name), error.what) from error
 
     def is_listed(self, name: str) -> bool:
         """Whether a persona with this canonical name exists and its directory can be read, as those of `names`."""
@@ -227,7 +227,7 @@ class Personas:
         try:
             with self._changed:
                 if not self._changed.wait_for(lambda: not any(self._in_use(name) for name in names), self._alone_seconds):
-                    raise Overloaded(f"{names[0]} is in use", "a long call is running", "Try again in a moment")
+                    raise Overloaded("{} is in use", "a long call is running", "Try again in a moment", names[0])
                 entries = [self._open.pop(name) for name in names if name in self._open]
             for entry in entries:
                 if entry.persona:
@@ -297,7 +297,7 @@ class Personas:
     def _opened(self, name: str, entry: _Open) -> Persona:
         """Open a persona once: concurrent callers for it wait, those for others don't."""
         if not entry.lock.acquire(timeout=self._opening_seconds):
-            raise Overloaded(f"the memories of {name} are being migrated", "", "Try again in a moment; nothing is lost")
+            raise Overloaded("the memories of {} are being migrated", "", "Try again in a moment; nothing is lost", name)
         try:
             entry.persona = entry.persona or self._open_persona(name)
             return entry.persona
@@ -340,7 +340,7 @@ class Personas:
         if is_encrypted(directory):
             if cipher.is_plain(directory / DATABASE_NAME):
                 raise StoreDamaged(
-                    f"{directory.name} has a key and a database that is not encrypted", "", "Restore the whole directory from a backup"
+                    "{} has a key and a database that is not encrypted", "", "Restore the whole directory from a backup", directory.name
                 )
             return self.keys.of(directory)
         is_new = not (directory / DATABASE_NAME).exists()
@@ -414,7 +414,7 @@ def _decoded(name: str) -> str:
 
 
 def _being_moved(name: str) -> Overloaded:
-    return Overloaded(f"the files of {name} are being moved", "", "Try again in a moment; nothing is lost")
+    return Overloaded("the files of {} are being moved", "", "Try again in a moment; nothing is lost", name)
 
 
 def _should_reopen(persona: Persona | None) -> bool:

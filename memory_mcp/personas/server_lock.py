@@ -15,6 +15,7 @@ if sys.platform != "win32":
 
 from memory_mcp.errors import DirectoryInUse, StartupError
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, write_atomically
+from memory_mcp.wording import sentence
 
 LOCK_NAME = ".server.lock"
 LOCK_OWNER_NAME = ".server.json"
@@ -120,15 +121,17 @@ def locked(directory: Path) -> ServerLock:
         lock = ServerLock(directory)
     except Timeout:
         raise DirectoryInUse(
-            f"another server uses the data directory {directory}",
-            _owner(directory),
+            "another server uses the data directory {}",
+            "{}",
             "Stop that one, or choose another directory with --data",
+            directory,
+            _owner(directory),
         ) from None
     except OSError as error:
         file = f" ({Path(error.filename).name})" if error.filename else ""
         why = (error.strerror or str(error)) + file
         raise StartupError(
-            f"the data directory {directory} can't be used", why, "Make it exist and be writable, or choose another with --data"
+            "the data directory {} can't be used", "{}", "Make it exist and be writable, or choose another with --data", directory, why
         ) from error
     _write_note(directory, {"process": os.getpid()})
     return lock
@@ -147,6 +150,6 @@ def _create(directory: Path) -> None:
 
 def _owner(directory: Path) -> str:
     try:
-        return f"it is process {json.loads((directory / LOCK_OWNER_NAME).read_text(encoding='utf-8'))['process']}"
+        return sentence("it is process {}", json.loads((directory / LOCK_OWNER_NAME).read_text(encoding="utf-8"))["process"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""

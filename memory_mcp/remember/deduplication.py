@@ -37,9 +37,11 @@ def settle(connection: apsw.Connection, draft: Draft, now: datetime, clash: Clas
     erased = tombstones.erased_at(connection, key)
     if erased:
         raise InvalidInput(
-            f"{key} was erased for good",
-            f"that was at {erased:%Y-%m-%d %H:%M} UTC",
+            "{} was erased for good",
+            "that was at {} UTC",
             "If it is to come back all the same, leave the key out, and the memory gets a new one",
+            key,
+            f"{erased:%Y-%m-%d %H:%M}",
         )
     known = _stored_otherwise(connection, draft, now) if clash != "refuse" else None
     return Outcome(known, "already_known") if known else None
@@ -48,9 +50,10 @@ def settle(connection: apsw.Connection, draft: Draft, now: datetime, clash: Clas
 def taken(key: str) -> InvalidInput:
     """The error for a draft whose key belongs to another memory."""
     return InvalidInput(
-        f"the key {key} is taken",
+        "the key {} is taken",
         "another memory of this persona has it, with other content",
         "Leave the key out, and the memory gets a new one",
+        key,
     )
 
 

@@ -19,6 +19,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, memory_merges, operations, trash, versions
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import from_text, to_text
+from memory_mcp.wording import sentence
 
 MERGE, UNDO = "merge", "undo_merge"
 
@@ -85,18 +86,18 @@ def _mergeable(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Me
     for key in keys:
         memory = by_key.get(key)
         if memory is None:
-            raise MemoryNotFound(f"no memory has the key {key}", "", "Take the keys from organize or a recall")
+            raise MemoryNotFound("no memory has the key {}", "", "Take the keys from organize or a recall", key)
         obstacle = (
             "it is in the trash"
             if memory.deleted_at
-            else f"{memory.superseded_by} has replaced it"
+            else sentence("{} has replaced it", memory.superseded_by)
             if memory.superseded_by
             else "it is a summary, which is made anew by itself"
             if memory.kind == "summary"
             else None
         )
         if obstacle:
-            raise InvalidInput(f"{key} can't be merged", obstacle, "Leave it out")
+            raise InvalidInput("{} can't be merged", obstacle, "Leave it out", key)
     if len({memory.privacy_level == "secret" for memory in by_key.values()}) > 1:
         raise InvalidInput(
             "these can't be merged", "one of them is secret, and its tags would not be any more", "Make all of them secret first"
@@ -110,7 +111,7 @@ def _undo(connection: apsw.Connection, operation_id: str, now: datetime) -> tupl
     rows = memory_merges.recorded(connection, operation_id, MERGE)
     if not rows:
         raise MemoryNotFound(
-            f"no merge has the operation_id {operation_id[:80]}", "", "Take it from the answer of the merge, or from organize's `merges`"
+            "no merge has the operation_id {}", "", "Take it from the answer of the merge, or from organize's `merges`", operation_id[:80]
         )
     if memory_merges.undone(connection, operation_id, UNDO):
         raise InvalidInput("this merge has been undone already", "", "A memory that was merged again has another operation_id")

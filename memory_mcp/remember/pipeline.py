@@ -266,7 +266,7 @@ def _replace(connection: apsw.Connection, memory: Memory, key: str, now: datetim
         raise unknown_predecessor(key)
     ids = [replaced[0].id, *memory_rows.replaced_by(connection, replaced)]
     if memory.id in ids:
-        raise InvalidInput(f"{memory.key} can't replace {key}", "it is the same memory, or that one replaces it", "Leave supersedes out")
+        raise InvalidInput("{} can't replace {}", "it is the same memory, or that one replaces it", "Leave supersedes out", memory.key, key)
     memories.set_predecessor(connection, memory.id, key)
     trash.update_graph(connection, ids, now)
     _update_indexes(connection, [memory.id, *ids])
@@ -275,7 +275,7 @@ def _replace(connection: apsw.Connection, memory: Memory, key: str, now: datetim
 def unknown_predecessor(key: str) -> MemoryNotFound:
     """The error for a draft that replaces an unknown memory."""
     return MemoryNotFound(
-        f"supersedes names {key}", "this persona has no memory with that key", "Take the key from a recall, or leave supersedes out"
+        "supersedes names {}", "this persona has no memory with that key", "Take the key from a recall, or leave supersedes out", key
     )
 
 

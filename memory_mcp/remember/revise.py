@@ -97,7 +97,7 @@ def _expire_session(connection: apsw.Connection, session_id: str, expires_at: Ex
         for key, before in expiry.set_session_expiry(connection, session_id, expires_at)
     ]
     if not done:
-        raise MemoryNotFound(f"no memory is of the session {session_id[:80]!r}", "", "Take the session_id from a recall")
+        raise MemoryNotFound("no memory is of the session {}", "", "Take the session_id from a recall", repr(session_id[:80]))
     operations.record(connection, *done)
     return done
 
@@ -117,20 +117,24 @@ def revise_stored(
     """The same inside a transaction, of a redacted revision: the memory afterwards, and the operations to log."""
     memory = memories.by_keys(connection, [key]).get(key)
     if memory is None:
-        raise MemoryNotFound(f"no memory has the key {key}", "", "Take the key from a recall")
+        raise MemoryNotFound("no memory has the key {}", "", "Take the key from a recall", key)
     done: list[Operation] = []
     if memory.deleted_at is not None:
         if not revision.restore:
             raise InvalidInput(
-                f"{key} is in the trash",
-                f"it was forgotten at {memory.deleted_at:%Y-%m-%d %H:%M} UTC",
+                "{} is in the trash",
+                "it was forgotten at {} UTC",
                 "Send restore=true to bring it back",
+                key,
+                f"{memory.deleted_at:%Y-%m-%d %H:%M}",
             )
         if memory.expires_at and memory.expires_at <= now and revision.expires_at is None:
             raise InvalidInput(
-                f"{key} has expired",
-                f"its time was over at {memory.expires_at:%Y-%m-%d %H:%M} UTC",
+                "{} has expired",
+                "its time was over at {} UTC",
                 "Bring it back by revise with restore=true and expires_at: a time to come, or never",
+                key,
+                f"{memory.expires_at:%Y-%m-%d %H:%M}",
             )
         memories.set_deleted(connection, memory.id, None)
         memory_merges.drop(connection, [key])
@@ -209,7 +213,7 @@ def _earlier(connection: apsw.Connection, memory: Memory, number: int, privacy: 
     known = {version.revision: version for version in versions.of_key(connection, memory.key)}
     if number not in known:
         kept = ", ".join(str(revision) for revision in sorted(known)) or "none"
-        raise MemoryNotFound(f"{memory.key} has no earlier revision {number}", f"there are {kept}", "See its history")
+        raise MemoryNotFound("{} has no earlier revision {}", "there are {}", "See its history", memory.key, number, kept)
     return version_redacted(known[number], Redaction(privacy))
 
 

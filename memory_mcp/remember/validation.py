@@ -75,9 +75,11 @@ def checked_content(content: str) -> str:
         raise InvalidInput("content is empty", "there is nothing to remember", "Send one self-contained sentence or more")
     if (length := normalized_length(content)) > CONTENT_LIMIT:
         raise InvalidInput(
-            f"content has {length:,} characters",
-            f"one memory holds at most {CONTENT_LIMIT:,}",
+            "content has {} characters",
+            "one memory holds at most {}",
             "Split it into several memories; POST /api/import takes many at once",
+            f"{length:,}",
+            f"{CONTENT_LIMIT:,}",
         )
     return storable(content, "content")
 
@@ -86,9 +88,10 @@ def checked_importance(importance: float) -> float:
     """An importance from 0 to 1."""
     if not (math.isfinite(importance) and 0 <= importance <= 1):
         raise InvalidInput(
-            f"importance is {importance:g}",
+            "importance is {}",
             "it runs from 0 to 1",
             "Send 0.5 for something ordinary, 0.9 for something that must not be lost",
+            f"{importance:g}",
         )
     return float(importance)
 
@@ -104,23 +107,25 @@ def checked_privacy_level(level: str) -> PrivacyLevel:
     for known in PRIVACY_LEVELS:
         if known == wanted:
             return known
-    raise InvalidInput(f"privacy_level is {level[:80]!r}", f"it is one of {', '.join(PRIVACY_LEVELS)}", "Leave it out for internal")
+    raise InvalidInput("privacy_level is {}", "it is one of {}", "Leave it out for internal", repr(level[:80]), ", ".join(PRIVACY_LEVELS))
 
 
 def _kind(kind: str) -> Kind:
     for known in KINDS:
         if known == kind and known != "summary":
             return known
-    raise InvalidInput(f"kind is {kind[:80]!r}", "it is one of fact, conversation, experience, document", "Leave it out if unsure")
+    raise InvalidInput("kind is {}", "it is one of fact, conversation, experience, document", "Leave it out if unsure", repr(kind[:80]))
 
 
 def _state(state: Mapping[str, str]) -> dict[str, str]:
     unknown = [name for name in state if name not in STATE_FIELDS]
     if unknown:
         raise InvalidInput(
-            f"state has the unknown field {unknown[0][:80]!r}",
-            f"it may hold {', '.join(STATE_FIELDS)}",
+            "state has the unknown field {}",
+            "it may hold {}",
             "Put anything else into content or tags",
+            repr(unknown[0][:80]),
+            ", ".join(STATE_FIELDS),
         )
     return {name: storable(value, f"state.{name}") for name, value in state.items() if value}
 

@@ -76,10 +76,12 @@ def named(scope: Scope, headers: Sequence[str]) -> str | None:
     names = {canonical(from_header(header)) for header in headers}
     if len(names) > 1:
         raise PersonaConflict(
-            f"the request has {len(names)} different X-Persona headers", "one call is for one persona", "Send the header once"
+            "the request has {} different X-Persona headers", "one call is for one persona", "Send the header once", len(names)
         )
     if not headers and (slip := misspelled(scope["headers"])):
-        raise PersonaRequired(f"the header {slip!r} names no persona", "it looks like a misspelling of X-Persona", "Send it as X-Persona")
+        raise PersonaRequired(
+            "the header {} names no persona", "it looks like a misspelling of X-Persona", "Send it as X-Persona", repr(slip)
+        )
     path = scope.get(PATH_PERSONA)
     if path is not None:
         names.add(canonical(path))

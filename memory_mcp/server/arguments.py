@@ -91,7 +91,7 @@ class Between:
                 raise PydanticUseDefault
             if not self.least <= number <= self.most:
                 raise InvalidInput(
-                    f"{info.field_name} is {value}", f"it runs from {self.least} to {self.most}", "Leave it out for the default"
+                    "{} is {}", "it runs from {} to {}", "Leave it out for the default", info.field_name, value, self.least, self.most
                 )
             return number
 
@@ -122,9 +122,12 @@ class OneOf:
             word = word.removesuffix(self.ignored_suffix)
             if word not in self.words:
                 raise InvalidInput(
-                    f"{info.field_name} is {text[:80]!r}",
-                    f"it is {' or '.join(self.words) if len(self.words) == 2 else 'one of ' + ', '.join(self.words)}",
+                    "{} is {}",
+                    "it is {}",
                     "Send one of them",
+                    info.field_name,
+                    repr(text[:80]),
+                    " or ".join(self.words) if len(self.words) == 2 else "one of " + ", ".join(self.words),
                 )
             return word
 
@@ -154,17 +157,19 @@ def entity_name(value: str, argument: str) -> str:
     """
     if not value.strip():
         raise InvalidInput(
-            f"{argument} is missing", "it is the name or id of an entity", "Take a name from a memory, or look at graph_snapshot"
+            "{} is missing", "it is the name or id of an entity", "Take a name from a memory, or look at graph_snapshot", argument
         )
     if len(value) > ENTITY_NAME_LIMIT:
-        raise InvalidInput(f"{argument} has {len(value):,} characters", f"{ENTITY_NAME_LIMIT:,} are the limit", "Send a name or an id")
+        raise InvalidInput(
+            "{} has {} characters", "{} are the limit", "Send a name or an id", argument, f"{len(value):,}", f"{ENTITY_NAME_LIMIT:,}"
+        )
     return value.strip()
 
 
 def require_keys(keys: Sequence[str], tool: str) -> None:
     """Raises InvalidInput unless there is a key, and not too many."""
     if not 0 < len(keys) <= KEYS_LIMIT:
-        raise InvalidInput(f"keys has {len(keys)} entries", f"{tool} takes 1 to {KEYS_LIMIT}", "Take the keys from a recall")
+        raise InvalidInput("keys has {} entries", "{} takes 1 to {}", "Take the keys from a recall", len(keys), tool, KEYS_LIMIT)
 
 
 def kind_of(annotation: Any) -> type:

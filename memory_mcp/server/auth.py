@@ -24,6 +24,7 @@ from memory_mcp.server.refusal_log import RefusalLog
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.sessions import COOKIE, STATIC, Sessions, is_dashboard
 from memory_mcp.store.files.access_tokens import LiveTokens, Token, Tokens, id_of, matching
+from memory_mcp.wording import sentence
 
 ADMISSION = "memory_mcp.admission"  # where the edge leaves it in the ASGI scope
 # Where a conversation in this process leaves the id of its token; no request can write there.
@@ -72,16 +73,20 @@ class Admission:
             return
         self.lacking.extend(missing)
         self.note("scope", asked=what)
-        wanted = f"the scope{'s' if len(missing) > 1 else ''} {' and '.join(missing)}"
+        wanted = sentence(f"the scope{'s' if len(missing) > 1 else ''} {' and '.join('{}' for _ in missing)}", *missing)
         has = ", ".join(scope for scope in TOKEN_SCOPES if scope in self.scopes)
-        raise NotAllowed(f"{what} needs a token with {wanted}", f"this one has {has or 'none'}", "Ask the server's owner for another")
+        raise NotAllowed("{} needs a token with {}", "this one has {}", "Ask the server's owner for another", what, wanted, has or "none")
 
     def foreign(self, persona: str) -> NotAllowed:
         """The refusal of a write as a persona that is not the token's, in the same words whether or not that one exists."""
         own = sorted(self.personas or ())
         named = f"{', '.join(own[:5])}{f' and {len(own) - 5} more' if len(own) > 5 else ''}"
         return NotAllowed(
-            f"this token may not write as {persona!r}", f"it is for {named}", "Send one of its personas as X-Persona, or use another token"
+            "this token may not write as {}",
+            "it is for {}",
+            "Send one of its personas as X-Persona, or use another token",
+            repr(persona),
+            named,
         )
 
     def require_persona(self, persona: str) -> None:
@@ -197,7 +202,7 @@ class Authenticator:
         if not shown and path in OPEN_TO_STRANGERS:
             return self._stranger(client)
         if len(shown) != 1:
-            why = f"the request has {len(shown)} Authorization headers" if shown else "the request has none"
+            why = sentence("the request has {} Authorization headers", len(shown)) if shown else "the request has none"
             raise TokenRefused("this server wants a token", why, _DO)
         secret = _secret_in(shown[0])
         # Pages are for people: a client that opens them could grant itself more than its user did.
@@ -232,7 +237,7 @@ class Authenticator:
     def _usable(self, token: Token) -> Token:
         state = token.state(self._runtime.clock())
         if state != "in force":
-            raise TokenRefused("this token is not good any more", f"it is {state}", "Ask the server's owner for another")
+            raise TokenRefused("this token is not good any more", "it is {}", "Ask the server's owner for another", state)
         return token
 
     def _signed_in(self, scope: Scope, tokens: Tokens) -> Token | None:

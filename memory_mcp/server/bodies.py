@@ -33,7 +33,7 @@ def too_long(path: str, limit_bytes: int) -> InvalidInput:
             "the body is too long", "4 MiB are the limit", "Send less at once, or many memories as JSON lines to POST /api/import"
         )
     most = f"{limit_bytes // 1_048_576} MiB" if limit_bytes >= 1_048_576 else f"{limit_bytes // 1024} KiB"
-    return BodyTooLong("the form is too long", f"{most} are the limit", "Send less at once")
+    return BodyTooLong("the form is too long", "{} are the limit", "Send less at once", most)
 
 
 class InTime:
@@ -64,8 +64,10 @@ class InTime:
         except TimeoutError:
             self._late = BodyLate(
                 "the rest of the call did not come",
-                f"nothing of its body arrived for {silence:g} seconds, or less than {least // 1024} KiB a second",
+                "nothing of its body arrived for {} seconds, or less than {} KiB a second",
                 "Send it again; what is there already isn't stored twice",
+                f"{silence:g}",
+                least // 1024,
             )
             raise self._late from None
         self._waited += time.monotonic() - began

@@ -38,6 +38,7 @@ from memory_mcp.store import memories, operations
 from memory_mcp.store.operations import Operation, called_by
 from memory_mcp.time_limit import limited
 from memory_mcp.upkeep import retention_rules
+from memory_mcp.wording import sentence
 
 # What the edge leaves in the ASGI scope: the moment at which the request came in, by `time.monotonic`, …
 ARRIVED = "memory_mcp.arrived"
@@ -85,7 +86,7 @@ class Call:
         """
         if not FIRST_YEAR <= self._arrived_at.year <= LAST_YEAR:
             raise ClockUnusable(
-                "the clock of the server's machine is wrong", f"it shows the year {self._arrived_at.year}", "Set it, and try again"
+                "the clock of the server's machine is wrong", "it shows the year {}", "Set it, and try again", self._arrived_at.year
             )
         return self._arrived_at
 
@@ -302,7 +303,9 @@ class Call:
             return pool_store(self.pool)
         self.admission.note("pool", asked=self.pool[:NAME_LIMIT])
         raise NotAllowed(
-            f"you may not write to the pool {self.pool!r}" if self.pool in rights else f"you may not read the pool {self.pool!r}",
+            sentence("you may not write to the pool {}", repr(self.pool))
+            if self.pool in rights
+            else sentence("you may not read the pool {}", repr(self.pool)),
             "pools in config.json say who may",
             "Ask the server's owner to add the persona there",
         )

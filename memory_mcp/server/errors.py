@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pydantic
-from starlette.responses import JSONResponse
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import (
@@ -42,6 +41,8 @@ from memory_mcp.errors import (
 )
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.cells import OWNER_HEADER, OWNER_URL_HEADER
+from memory_mcp.server.sentences import Answer
+from memory_mcp.wording import Sentence, sentence
 
 RETRY_AFTER_SECONDS = 1
 # An error quotes the input, which may have megabytes.
@@ -86,8 +87,18 @@ def status_of(error: MemoryMCPError) -> int:
 
 
 def wording(words: str, rules: Privacy) -> str:
-    """Return an error's words with private data redacted. Very long ones keep their beginning and their end with the advice."""
+    """Return an error's words with private data redacted. Very long ones keep their beginning and their end with the advice.
+
+    What was a sentence stays one, unless more of it is private than its values.
+    """
     private = Redaction(rules)
+    redacted = _shortened(words, private)
+    if isinstance(words, Sentence) and (kept := words.with_values(private.text)) == redacted:
+        return kept
+    return redacted
+
+
+def _shortened(words: str, private: Redaction) -> str:
     if len(words) <= REFUSAL_LIMIT + QUOTED_LIMIT:
         words = private.text(words)
         return words if len(words) <= REFUSAL_LIMIT else f"{words[: REFUSAL_LIMIT - REFUSAL_END]} … {words[-REFUSAL_END:]}"
@@ -96,10 +107,10 @@ def wording(words: str, rules: Privacy) -> str:
     return f"{begin[: REFUSAL_LIMIT - REFUSAL_END]} … {end[-REFUSAL_END:]}"
 
 
-def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None, *, rules: Privacy) -> JSONResponse:
+def http_refusal(error: MemoryMCPError, so_far: Mapping[str, Any] | None = None, *, rules: Privacy) -> Answer:
     """Return the answer of a route that failed, with what it had done before (`so_far`)."""
     problems = {"problems": dict(error.problems)} if isinstance(error, SettingsRefused) else {}
-    return JSONResponse(
+    return Answer(
         {"error": wording(str(error), rules), **problems, **(so_far or {})},
         status_code=status_of(error),
         headers=refusal_headers(error),
@@ -133,7 +144,7 @@ def _argument_problem(problem: Any, known: Sequence[str]) -> str:
     argument = ".".join(str(part) for part in problem["loc"])[:80]
     if problem["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         near = difflib.get_close_matches(argument, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known)}"
+        hint = sentence("did you mean {}?", near[0]) if near else f"it takes {', '.join(known)}"
         return f"it has no argument {argument!r} ({hint})"
     if problem["type"] in ("missing", "missing_argument"):
         return f"the argument {argument!r} is missing"

@@ -172,8 +172,10 @@ class ImportJobs:
             if own > limit or (in_all > self._limits.bytes_in_all and own > self._limits.small_bytes):
                 raise Overloaded(
                     "the files that wait to be imported take too much room",
-                    f"{limit:,} bytes of one caller are the limit, {self._limits.bytes_in_all:,} of all",
+                    "{} bytes of one caller are the limit, {} of all",
                     "Try again when an import has ended",
+                    f"{limit:,}",
+                    f"{self._limits.bytes_in_all:,}",
                 )
             self._staged[path.parent.name] = caller, size + count
 
@@ -236,7 +238,7 @@ class ImportJobs:
         waiting = [job.caller for job, _, _ in self._waiting]
         limit = self._limits.waiting if len(waiting) < self._limits.waiting_in_all else 0
         if waiting.count(caller) >= limit or arriving > 2 * self._limits.waiting:
-            raise Overloaded("too many imports are waiting", f"{self._limits.waiting} are the limit", "Try again when one has ended")
+            raise Overloaded("too many imports are waiting", "{} are the limit", "Try again when one has ended", self._limits.waiting)
 
     def _start_next(self) -> None:
         """Starts what may run now. The lock is held."""

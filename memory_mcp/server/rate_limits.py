@@ -5,6 +5,7 @@ from collections import OrderedDict
 
 from memory_mcp.config.settings import RateLimit
 from memory_mcp.errors import TooManyCalls
+from memory_mcp.wording import sentence
 
 CALLERS_KEPT = 4_096
 
@@ -47,6 +48,6 @@ class RateLimits:
 def _too_many(limit: RateLimit, left: float) -> TooManyCalls:
     return TooManyCalls(
         "too many calls",
-        f"{limit.per_minute} a minute are the limit, and {limit.burst} at once",
+        sentence("{} a minute are the limit, and {} at once", limit.per_minute, limit.burst),
         max(1, math.ceil((1 - left) * 60 / limit.per_minute)),
     )

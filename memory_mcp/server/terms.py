@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from memory_mcp.dates.format import Language
-from memory_mcp.server.refusals import kind_left_out, sentence_in
+from memory_mcp.wording import catalog, in_language
 
 _ORDER: tuple[Language, ...] = ("en", "ja")
 TERMS: Mapping[str, list[str]] = tomllib.loads(Path(__file__).with_name("terms.toml").read_text(encoding="utf-8"))
@@ -32,8 +32,8 @@ class Terms:
 
     def sentence(self, sentence: str) -> str:
         """A sentence of the operations, as it is where there is no translation."""
-        return sentence_in(sentence, self.language)
+        return in_language(sentence, self.language)
 
     def left_out(self, kind: str) -> str:
         """What an import leaves out."""
-        return kind_left_out(kind, self.language)
+        return kind if self.language == "en" else catalog()["left_out"].get(kind, kind)

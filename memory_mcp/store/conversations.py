@@ -103,7 +103,7 @@ def add_turn(connection: apsw.Connection, conversation: Conversation, turn: Turn
     """
     last = int(connection.execute("SELECT coalesce(max(number), 0) FROM conversation_turns WHERE conversation = ?", (conversation.id,)).get)
     if turn.number <= last and not replacing:
-        raise InvalidInput("the conversation has gone on meanwhile", f"turn {turn.number} is stored already", "Open it again, and go on")
+        raise InvalidInput("the conversation has gone on meanwhile", "turn {} is stored already", "Open it again, and go on", turn.number)
     connection.execute("DELETE FROM conversation_turns WHERE conversation = ? AND number >= ?", (conversation.id, turn.number))
     if turn.number == 1:  # the title is of its text
         connection.execute("DELETE FROM conversations WHERE id = ?", (conversation.id,))

@@ -25,205 +25,14 @@ from memory_mcp.store.sqlite.errors import shown_name
 # How many of the rows that aren't adopted are named.
 ROWS_NAMED = 100
 
-_MEMORIES = """
-CREATE TABLE memories (
-    key TEXT PRIMARY KEY,
-    content TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    tags TEXT
-)
-"""
-
-_MEMORY_COLUMNS = {
-    "tags": "TEXT",
-    "id": "INTEGER",
-    "occurred_at": "TEXT",
-    "importance": "REAL NOT NULL DEFAULT 0.5",
-    "source": "TEXT",
-    "session_id": "TEXT",
-    "kind": "TEXT NOT NULL DEFAULT 'fact'",
-    "state": "TEXT",
-    "questions": "TEXT",
-    "revision": "INTEGER NOT NULL DEFAULT 1",
-    "supersedes": "TEXT",
-    "deleted_at": "TEXT",
-    "usage_count": "INTEGER NOT NULL DEFAULT 0",
-    "last_used_at": "TEXT",
-    "write_digest": "TEXT",
-}
-
-_MEMORY_INDEXES = """
-CREATE UNIQUE INDEX memories_by_id ON memories(id);
-CREATE INDEX memories_by_digest ON memories(write_digest);
-CREATE INDEX memories_by_event_time ON memories(coalesce(occurred_at, created_at), id);
-CREATE INDEX memories_by_session ON memories(session_id, coalesce(occurred_at, created_at), id) WHERE session_id IS NOT NULL;
-CREATE INDEX memories_by_supersedes ON memories(supersedes) WHERE supersedes IS NOT NULL;
-"""
-
-_TABLES = """
-CREATE TABLE memory_versions (
-    key TEXT NOT NULL,
-    revision INTEGER NOT NULL,
-    content TEXT NOT NULL,
-    tags TEXT,
-    importance REAL NOT NULL,
-    updated_at TEXT NOT NULL,
-    reason TEXT,
-    PRIMARY KEY (key, revision)
-);
-
-CREATE TABLE chunks (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    memory_id INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    "end" INTEGER NOT NULL
-);
-CREATE INDEX chunks_by_memory ON chunks(memory_id);
-
-CREATE TABLE vectors (
-    chunk INTEGER NOT NULL REFERENCES chunks(id) ON DELETE CASCADE,
-    generation TEXT NOT NULL,
-    blob BLOB NOT NULL,
-    PRIMARY KEY (chunk, generation)
-) WITHOUT ROWID;
-
-CREATE VIRTUAL TABLE lexical USING fts5(body, previous, next, tokenize = 'ascii');
-
-CREATE TABLE index_queue (
-    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-    memory_id INTEGER NOT NULL UNIQUE
-);
-
-CREATE TABLE properties (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-"""
-
-_OPERATIONS = """
-CREATE TABLE IF NOT EXISTS operations (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    timestamp TEXT NOT NULL,
-    operation_id TEXT NOT NULL,
-    operation TEXT NOT NULL,
-    key TEXT,
-    before TEXT,
-    after TEXT,
-    success INTEGER NOT NULL,
-    error TEXT,
-    metadata TEXT
-)
-"""
+# The oldest state that is opened. What was made before it has another record for each of its changes.
+FIRST = "0021 few segments of the lexical index"
 
 
 def _first_schema(connection: apsw.Connection) -> None:
-    _create_memories(connection)
-    connection.execute(_MEMORY_INDEXES)
-    connection.execute(_TABLES)
-    connection.execute(_OPERATIONS)
+    connection.execute(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
+    graph_schema.insert_types(connection)
 
-
-def _create_memories(connection: apsw.Connection) -> None:
-    connection.execute(_MEMORIES)
-    for name, declaration in _MEMORY_COLUMNS.items():
-        if name != "tags":
-            connection.execute(f'ALTER TABLE memories ADD COLUMN "{name}" {declaration}')
-
-
-def _questions_as_chunks(connection: apsw.Connection) -> None:
-    """Give each question of a memory a chunk; queue the memories with questions for the new vectors."""
-    connection.execute("ALTER TABLE chunks ADD COLUMN question TEXT")
-    connection.execute(
-        'INSERT INTO chunks(memory_id, start, "end", question) SELECT m.id, 0, 0, CAST(q.value AS TEXT) '
-        "FROM memories m, json_each(CASE WHEN json_valid(m.questions) THEN m.questions ELSE '[]' END) q WHERE q.value <> '' ORDER BY m.id, q.key;"
-        "INSERT OR IGNORE INTO index_queue(memory_id) SELECT DISTINCT memory_id FROM chunks WHERE question IS NOT NULL"
-    )
-
-
-# The first schema stored vectors WITHOUT ROWID: each 1 KB blob overflowed into a page of its own and took 4.7 KB instead of 1.4.
-# Store vectors in a suitable table, and record deleted chunks that open indexes may still contain.
-_VECTORS = """
-CREATE TABLE vectors_by_generation (
-    generation TEXT NOT NULL,
-    chunk INTEGER NOT NULL REFERENCES chunks(id) ON DELETE CASCADE,
-    blob BLOB NOT NULL,
-    PRIMARY KEY (generation, chunk)
-);
-INSERT INTO vectors_by_generation SELECT generation, chunk, blob FROM vectors;
-DROP TABLE vectors;
-ALTER TABLE vectors_by_generation RENAME TO vectors;
-CREATE INDEX vectors_by_chunk ON vectors(chunk);
-
-CREATE TABLE dropped_chunks (chunk INTEGER PRIMARY KEY);
-"""
-
-# Add metadata of a memory as a JSON object. Values of an older server are under `legacy`.
-_METADATA = "ALTER TABLE memories ADD COLUMN metadata TEXT"
-
-
-def _further_columns(connection: apsw.Connection) -> None:
-    """Move additional columns of an older server's file that was adopted in place into the metadata."""
-    if not has_further_columns(connection):
-        return
-    connection.execute("ALTER TABLE memories RENAME TO legacy_memories")
-    _create_memories(connection)
-    connection.execute(_METADATA)
-    table_adoption.convert_memories(connection, "legacy_memories", ours=True)
-    connection.execute(_MEMORY_INDEXES)
-
-
-# Create the tables of merges and summaries. Existing summaries leave the indexes, because they repeat their sources.
-_MERGES_AND_SUMMARIES = """
-CREATE TABLE merges (key TEXT PRIMARY KEY, into_key TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX merges_by_into ON merges(into_key);
-
-CREATE TABLE summaries (
-    key TEXT PRIMARY KEY,
-    scope TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    fingerprint TEXT,
-    UNIQUE (scope, subject)
-) WITHOUT ROWID;
-CREATE TABLE memory_sources (
-    summary TEXT NOT NULL,
-    source TEXT NOT NULL,
-    PRIMARY KEY (summary, source)
-) WITHOUT ROWID;
-CREATE INDEX memory_sources_by_source ON memory_sources(source);
-CREATE TABLE summaries_due (
-    scope TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    touched_at TEXT NOT NULL,
-    PRIMARY KEY (scope, subject)
-) WITHOUT ROWID;
-CREATE INDEX memories_that_are_summaries ON memories(id) WHERE kind = 'summary';
-
-INSERT OR IGNORE INTO index_queue(memory_id) SELECT id FROM memories WHERE kind = 'summary';
-DELETE FROM lexical WHERE rowid IN (SELECT id FROM memories WHERE kind = 'summary');
-"""
-
-# `further` is a JSON object with the columns of an earlier state that have no column of their own in `memory_versions`.
-# Complete earlier states, the digests of erased keys, and an index of operations by key.
-_ERASING = """
-ALTER TABLE memory_versions ADD COLUMN further TEXT;
-CREATE TABLE tombstones (key_digest TEXT PRIMARY KEY, purged_at TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX operations_by_key ON operations(key) WHERE key IS NOT NULL;
-"""
-
-
-def has_further_columns(connection: apsw.Connection) -> bool:
-    """Whether the table of memories has columns that no migration created."""
-    names = {row[0] for row in connection.execute("SELECT lower(name) FROM pragma_table_xinfo('memories')")}
-    return bool(names - {"key", "content", "created_at", "updated_at", "metadata", *_MEMORY_COLUMNS})
-
-
-# Summary lines of existing memories are made when they are shown, so that a store of any size is migrated quickly.
-# Add category, privacy level, and one-line summary.
-_MORE_OF_A_MEMORY = """
-ALTER TABLE memories ADD COLUMN category TEXT;
-ALTER TABLE memories ADD COLUMN privacy_level TEXT NOT NULL DEFAULT 'internal';
-ALTER TABLE memories ADD COLUMN micro_summary TEXT;
-ALTER TABLE memory_versions ADD COLUMN category TEXT;
-ALTER TABLE memory_versions ADD COLUMN privacy_level TEXT NOT NULL DEFAULT 'internal';
-"""
 
 # Older memories get their dates in the background, when they are searched for names again: those that may contain a date.
 # Keep the times that texts name, and order memories by their place in the timeline.
@@ -307,17 +116,7 @@ CREATE TABLE showings (
 CREATE TABLE searches (day TEXT PRIMARY KEY, asked INTEGER NOT NULL, answered INTEGER NOT NULL) WITHOUT ROWID;
 """
 
-# Let chunks belong to one generation, since they are split by its model's tokens. Chunks without one were split when their memory was
-# written.
-_CHUNKS_BY_GENERATION = """
-ALTER TABLE chunks ADD COLUMN generation TEXT;
-CREATE INDEX chunks_by_generation ON chunks(generation, memory_id) WHERE generation IS NOT NULL;
-"""
-# Index the trash: its size and oldest entry are read often.
 _THAT_MATTER = """CREATE INDEX memories_that_matter ON memories(id) WHERE (importance > 0.5 OR instr(tags, '"keep"') > 0)"""
-_TRASH = "CREATE INDEX memories_in_trash ON memories(deleted_at) WHERE deleted_at IS NOT NULL"
-# Let FTS5 merge segments from two of similar size on (`bm25_index.merge_similar_segments`).
-_FEW_SEGMENTS = "INSERT INTO lexical(lexical, rank) VALUES ('usermerge', 2)"
 # Find judgements among the outcomes: each search asks whether there are any.
 _JUDGED_FEEDBACK = "CREATE INDEX feedback_judged ON feedback(verdict) WHERE verdict IN ('helped', 'hurt', 'stale')"
 # The turn before each of 150 memories is read from the index alone, in a third of the time.
@@ -346,27 +145,7 @@ def _local_times_of_operations(connection: apsw.Connection) -> None:
 
 # Each is a script in SQL, or a function for what SQL can't do.
 MIGRATIONS: list[tuple[str, str | Callable[[apsw.Connection], None]]] = [
-    ("0001 first schema", _first_schema),
-    ("0002 questions as chunks", _questions_as_chunks),
-    ("0003 vectors by generation", _VECTORS),
-    ("0004 metadata", _METADATA),
-    ("0005 further columns into metadata", _further_columns),
-    ("0006 more of a memory", _MORE_OF_A_MEMORY),
-    ("0007 merges and summaries", _MERGES_AND_SUMMARIES),
-    ("0008 erasing", _ERASING),
-    ("0009 graph", graph_schema.create),
-    ("0010 chunks by generation", _CHUNKS_BY_GENERATION),
-    ("0011 many names", graph_schema.MANY_NAMES),
-    ("0012 background of the graph", graph_schema.BACKGROUND_TASKS),
-    ("0013 graph revision", graph_schema.GRAPH_REVISION),
-    ("0014 entities by whom they are merged into", graph_schema.MERGED_INTO_INDEX),
-    ("0015 trash", _TRASH),
-    ("0016 names by hand", graph_schema.NAMES_BY_HAND),
-    ("0017 words of their writers", graph_schema.STATED_NAMES),
-    ("0018 types told", graph_schema.TYPE_HISTORY),
-    ("0019 relevance beside the mentions of an entity", graph_schema.RELEVANCE_IN_INDEX),
-    ("0020 names compared anew", graph_schema.names_compared_anew),
-    ("0021 few segments of the lexical index", _FEW_SEGMENTS),
+    (FIRST, _first_schema),
     ("0022 times named by texts", _TIMES),
     ("0023 expiry", _EXPIRY),
     ("0024 callers", _callers),
@@ -406,18 +185,29 @@ def check_schema(connection: apsw.Connection, file_name: str) -> None:
     done = _done(connection)
     if not done and (unknown := schemas.refusal(connection, file_name)):
         raise unknown
+    if done and max(done) < FIRST:
+        raise StoreError(
+            "the memories were written by a version before the first release",
+            "its last change is {}, and the first that can be opened is {}",
+            "Start a version of November 2026 on them once, which brings them up to date; nothing was changed",
+            repr(max(done)),
+            repr(FIRST),
+        )
     # A feature's begin with its name. Where its folder is gone, its tables stay.
-    if further := sorted(name for name in done - {name for name, _ in MIGRATIONS} if name[:1].isdigit()):
+    if further := sorted(name for name in done - {name for name, _ in MIGRATIONS} if name[:1].isdigit() and name > FIRST):
         raise StoreError(
             "the memories were written by a newer version",
-            f"it made the change {further[0]!r}, which this one doesn't know",
+            "it made the change {}, which this one doesn't know",
             "Start that version again; nothing was changed",
+            repr(further[0]),
         )
     if done and (altered := _altered(connection, done)):
         raise StoreDamaged(
-            f"the tables of {shown_name(Path(connection.filename))} were changed by another program",
-            altered,
+            "the tables of {} were changed by another program",
+            "{}",
             "Restore a backup; nothing was changed",
+            shown_name(Path(connection.filename)),
+            altered,
         )
 
 
@@ -439,8 +229,7 @@ def touches_older_tables(connection: apsw.Connection) -> bool:
         return False
     if not is_migrated(connection) and schemas.schema_of(connection):
         return True
-    converts = "0005 further columns into metadata" in todo and MEMORIES in tables and has_further_columns(connection)
-    return converts or not _created_by(todo).isdisjoint(tables)
+    return not _created_by(todo).isdisjoint(tables)
 
 
 def migrate(connection: apsw.Connection) -> Operation | None:

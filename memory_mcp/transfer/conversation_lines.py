@@ -47,7 +47,7 @@ def checked(row: Mapping[str, Any], zone: ZoneInfo) -> ConversationLine | None:
     fields = _FIELDS[kind]
     check_fields(row, fields)
     if missing := [name for name in fields if name not in row and name not in ("title", "members", "recalled", "stored")]:
-        raise InvalidInput(f"{missing[0]} is missing", "", "Use the line as the export wrote it")
+        raise InvalidInput("{} is missing", "", "Use the line as the export wrote it", missing[0])
     identity = label(row[kind], kind) or ""
     if kind == CONVERSATION:
         title, members = label(row.get("title"), "title") or "", labels(row.get("members", []), "members")

@@ -104,14 +104,14 @@ def checked(kind: str, row: Mapping[str, Any], zone: ZoneInfo, now: datetime) ->
     check_fields(row, GRAPH_FIELDS[kind])
     missing = [name for name in _REQUIRED.get(kind, ()) if name not in row]
     if missing:
-        raise InvalidInput(f"{missing[0]} is missing", f"a {kind} line requires it", "Use the line as the export wrote it")
+        raise InvalidInput("{} is missing", "a {} line requires it", "Use the line as the export wrote it", missing[0], kind)
     fields = {name: _value(name, value, zone) for name, value in row.items()}
     if "entity_id" in fields and not _UUID.fullmatch(fields["entity_id"]):
-        raise InvalidInput(f"entity_id is {fields['entity_id'][:80]!r}", "names are looked up as ids too", "Omit it, or send a UUID")
+        raise InvalidInput("entity_id is {}", "names are looked up as ids too", "Omit it, or send a UUID", repr(fields["entity_id"][:80]))
     if fields.get("made_by", "text") not in _MAKERS:
-        raise InvalidInput(f"made_by is {fields['made_by'][:80]!r}", f"it is one of {', '.join(_MAKERS)}", "Omit it for text")
+        raise InvalidInput("made_by is {}", "it is one of {}", "Omit it for text", repr(fields["made_by"][:80]), ", ".join(_MAKERS))
     if kind in ("relation", "link") and fields["source"] == fields["target"] and not _are_namesakes(fields):
-        raise InvalidInput("source and target are the same", f"a {kind} connects two different ones", "Remove the line")
+        raise InvalidInput("source and target are the same", "a {} connects two different ones", "Remove the line", kind)
     if kind == "relation":
         defaults = {"weight": 0.8, "confidence": 1.0, "method": "stated", "validation_status": "unvalidated", "created_at": to_text(now)}
         fields = {**defaults, **fields, "weight": max(fields.get("weight", 0.8), _LEAST_WEIGHT)}
@@ -202,7 +202,7 @@ def _merge_memory(connection: apsw.Connection, row: Mapping[str, Any], now: date
     missing = {key, into} - stored.keys()
     if missing:
         raise InvalidInput(
-            "the merge can't be stored", f"this persona has no memory with the key {min(missing)}", "Import the memories with it"
+            "the merge can't be stored", "this persona has no memory with the key {}", "Import the memories with it", min(missing)
         )
     if key == into or stored[key].deleted_at is None or key in memory_merges.targets(connection, [key]):
         return False
@@ -216,21 +216,21 @@ def _value(name: str, value: Any, zone: ZoneInfo) -> Any:
         return to_text(parse_time(name, value, zone)) if name in _TIMES else _text(name, value)
     if isinstance(value, list):
         if len(value) > ALIASES_LIMIT:
-            raise InvalidInput(f"there are {len(value)} {name}", f"the limit is {ALIASES_LIMIT}", "Remove some")
+            raise InvalidInput("there are {} {}", "the limit is {}", "Remove some", len(value), name, ALIASES_LIMIT)
         return [_text(name, entry) for entry in value]
     if isinstance(value, dict):
         if len(json.dumps(value, ensure_ascii=False)) > TEXT_LIMIT:
-            raise InvalidInput(f"{name} is too long", f"the limit is {TEXT_LIMIT:,} characters", "Shorten it")
+            raise InvalidInput("{} is too long", "the limit is {} characters", "Shorten it", name, f"{TEXT_LIMIT:,}")
         return value
     if not isinstance(value, bool) and not 0 <= value <= 1:
-        raise InvalidInput(f"{name} is {value}", "it must be from 0 to 1", "Correct it, or omit the field")
+        raise InvalidInput("{} is {}", "it must be from 0 to 1", "Correct it, or omit the field", name, value)
     return value
 
 
 def _text(name: str, value: str) -> str:
     limit = TEXT_LIMIT if name in _LONG else NAME_LIMIT
     if not value.strip() or len(value) > limit:
-        raise InvalidInput(f"{name} is blank or too long", f"the limit is {limit:,} characters", "Shorten it, or omit the field")
+        raise InvalidInput("{} is blank or too long", "the limit is {} characters", "Shorten it, or omit the field", name, f"{limit:,}")
     return storable(value, name)
 
 

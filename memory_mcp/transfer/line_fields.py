@@ -36,18 +36,21 @@ def parsed(line: bytes) -> Mapping[str, Any] | None:
     except UnicodeDecodeError as error:
         other = not_utf8(line)
         seeming = f", it seems to be {other[1]}" if other and other[1] else ""
-        raise InvalidInput("the line is not UTF-8", f"byte {error.start + 1} is invalid{seeming}", "Save the file as UTF-8") from error
+        raise InvalidInput("the line is not UTF-8", "byte {} is invalid{}", "Save the file as UTF-8", error.start + 1, seeming) from error
     if not text.strip():
         return None
     try:
         row = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InvalidInput("the line is not JSON", f"{error.msg} at character {error.pos + 1}", "Write one JSON object per line") from error
+        raise InvalidInput(
+            "the line is not JSON", "{} at character {}", "Write one JSON object per line", error.msg, error.pos + 1
+        ) from error
     except (ValueError, RecursionError) as error:  # a number with thousands of digits, or too many nested brackets
-        raise InvalidInput("the line is JSON that can't be read", str(error), "Write one flat JSON object per line") from error
+        raise InvalidInput("the line is JSON that can't be read", "{}", "Write one flat JSON object per line", error) from error
     if not isinstance(row, dict):
-        raise InvalidInput(f"the line is {_type_name(row)}", "", 'Write one JSON object per line: {"content": "…"}')
-    if is_too_deep(row):
+        raise InvalidInput("the line is {}", "", 'Write one JSON object per line: {"content": "…"}', _type_name(row))
+    # What has few brackets is not deep, and need not be walked through.
+    if text.count("{") + text.count("[") > DEPTH_LIMIT and is_too_deep(row):
         raise InvalidInput("the line is JSON that can't be read", "it is nested too deeply", "Write one flat JSON object per line")
     return {name: value for name, value in row.items() if value is not None}
 
@@ -100,7 +103,7 @@ def version_of(row: Mapping[str, Any], zone: ZoneInfo) -> Version:
     missing = [name for name in ("revision", "content", "updated_at") if name not in row]
     if missing:
         raise InvalidInput(
-            f"{missing[0]} is missing", "a version has revision, content and updated_at", "Use the line as the export wrote it"
+            "{} is missing", "a version has revision, content and updated_at", "Use the line as the export wrote it", missing[0]
         )
     return Version(
         key=_key(row["version_of"]),
@@ -140,10 +143,10 @@ def check_fields(row: Mapping[str, Any], fields: "Mapping[str, Check]") -> None:
     """Raises InvalidInput if a field is unknown or has a value of the wrong type."""
     for name, value in row.items():
         if name not in fields:
-            raise InvalidInput(f"unknown field {name[:80]!r}", _nearest(name, fields), "Correct it, or omit the field")
+            raise InvalidInput("unknown field {}", "{}", "Correct it, or omit the field", repr(name[:80]), _nearest(name, fields))
         expected, fits = fields[name]
         if not fits(value):
-            raise InvalidInput(f"{name} is {_type_name(value)}", f"it must be {expected}", "Correct it, or omit the field")
+            raise InvalidInput("{} is {}", "it must be {}", "Correct it, or omit the field", name, _type_name(value), expected)
 
 
 def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored:
@@ -181,7 +184,7 @@ def _feedback(entry: Mapping[str, Any], zone: ZoneInfo) -> Feedback:
     verdict = next((known for known in VERDICTS if known == entry.get("verdict")), None)
     if verdict is None or "at" not in entry:
         raise InvalidInput(
-            "an entry of feedback has no verdict or no time", f"verdicts are {', '.join(VERDICTS)}", "Correct it, or omit it"
+            "an entry of feedback has no verdict or no time", "verdicts are {}", "Correct it, or omit it", ", ".join(VERDICTS)
         )
     texts = {name: storable(entry.get(name, ""), name)[:LABEL_LIMIT] for name in ("run", "query")}
     return Feedback(verdict, parse_time("at", entry["at"], zone), **texts)
@@ -190,9 +193,7 @@ def _feedback(entry: Mapping[str, Any], zone: ZoneInfo) -> Feedback:
 def _key(key: str) -> str:
     if not key.strip() or key != key.strip() or len(key) > KEY_LIMIT:
         raise InvalidInput(
-            "key is blank, too long, or has surrounding whitespace",
-            f"the limit is {KEY_LIMIT} characters",
-            "Omit it to get a new key",
+            "key is blank, too long, or has surrounding whitespace", "the limit is {} characters", "Omit it to get a new key", KEY_LIMIT
         )
     return storable(key, "key")
 
@@ -203,13 +204,13 @@ def parse_time(name: str, text: str, zone: ZoneInfo) -> datetime:
         moment = datetime.fromisoformat(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise InvalidInput(f"{name} is {text[:80]!r}", "it is not an ISO time", "Write it like 2025-10-30T12:00:00+09:00") from error
+        raise InvalidInput("{} is {}", "it is not an ISO time", "Write it like 2025-10-30T12:00:00+09:00", name, repr(text[:80])) from error
 
 
 def count(name: str, value: int, least: int) -> int:
     """`value`, which is at least `least`. Raises InvalidInput, which names the field `name`."""
     if not least <= value <= COUNT_LIMIT:
-        raise InvalidInput(f"{name} is out of range", f"it runs from {least} to {COUNT_LIMIT:,}", "Correct it, or omit the field")
+        raise InvalidInput("{} is out of range", "it runs from {} to {}", "Correct it, or omit the field", name, least, f"{COUNT_LIMIT:,}")
     return value
 
 

@@ -22,6 +22,7 @@ from memory_mcp.remember.validation import check_key
 from memory_mcp.store import memories, versions
 from memory_mcp.store.files.persona_context import PEOPLE
 from memory_mcp.transfer.formats.obsidian_notes import digest
+from memory_mcp.wording import sentence
 
 VERSION, CONTEXT, PIECES, VAULT = "version_of", "persona_context", "pieces_of", "notes_of"
 CONTEXT_LIMIT = 200_000
@@ -82,7 +83,11 @@ def checked_context(row: Mapping[str, Any]) -> Context:
     except ValueError as error:
         raise InvalidInput("persona_context can't be used", "it is not plain JSON", "Use the line as the export wrote it") from error
     if size > CONTEXT_LIMIT or not all(isinstance(fields.get(name, {}), dict) for name in PEOPLE):
-        why = f"it has more than {CONTEXT_LIMIT:,} bytes" if size > CONTEXT_LIMIT else f"{' and '.join(PEOPLE)} must be objects"
+        why = (
+            sentence("it has more than {} bytes", f"{CONTEXT_LIMIT:,}")
+            if size > CONTEXT_LIMIT
+            else sentence("{} must be objects", " and ".join(PEOPLE))
+        )
         raise InvalidInput("persona_context can't be used", why, "Use the line as the export wrote it")
     return Context(fields, on_known)
 
@@ -143,7 +148,7 @@ def forget_notes(persona: Persona, notes: Sequence[DeletedNote], now: datetime, 
     keys = [key for note in notes for key in note.keys]
     if keys and not may_delete:
         why = "moving them to the trash requires the scope delete"
-        raise InvalidInput(f"{len(notes)} notes are no longer in the vault", why, "Use a token with that scope, or forget them")
+        raise InvalidInput("{} notes are no longer in the vault", why, "Use a token with that scope, or forget them", len(notes))
     if keys and not dry_run:
         _drop(persona, keys, now, DELETED)
     return len(keys)
@@ -168,7 +173,7 @@ def import_line(persona: Persona, other: MemoryLine, now: datetime, dry_run: For
     removed = [key for key, origin in origins.items() if isinstance(origin, dict) and origin.get("format") == NOTES]
     if removed and not may_delete:
         why = "moving them to the trash requires the scope delete"
-        raise InvalidInput(f"{len(removed)} pieces are no longer in the note", why, "Use a token with that scope, or forget them")
+        raise InvalidInput("{} pieces are no longer in the note", why, "Use a token with that scope, or forget them", len(removed))
     if removed and not dry_run:
         _drop(persona, removed, now, SHORTENED)
     return {"dropped": len(removed)}
@@ -192,8 +197,10 @@ def _import_version(persona: Persona, version: Version, dry_run: Foreseen | None
     def add(connection: apsw.Connection) -> bool:
         memory = memories.by_keys(connection, [version.key]).get(version.key)
         if memory is None or memory.revision <= version.revision:
-            why = f"the memory has revision {memory.revision}" if memory else "this persona has no memory with that key"
-            raise InvalidInput(f"revision {version.revision} of {version.key} can't be stored", why, "Import the memory with its versions")
+            why = sentence("the memory has revision {}", memory.revision) if memory else "this persona has no memory with that key"
+            raise InvalidInput(
+                "revision {} of {} can't be stored", why, "Import the memory with its versions", version.revision, version.key
+            )
         if any(earlier.revision == version.revision for earlier in versions.for_export(connection, version.key)):
             return False
         return dry_run is not None or versions.add_imported(connection, version)

@@ -249,7 +249,7 @@ def _gather(persona: Persona, now: datetime, copy: tuple[Path, bytes | None], pr
     """Copy the database, encrypted or plain. Returns the manifest and the contents of the other files."""
     with persona.database.read() as connection:
         if migrations.pending(connection):
-            raise StoreError(f"{persona.name} isn't migrated", "", "Start the server, which brings it up to date")
+            raise StoreError("{} isn't migrated", "", "Start the server, which brings it up to date", persona.name)
         contents = snapshots.contents(connection)
         with translated_errors(persona.database.path):
             snapshots.copy_snapshot(connection, *copy, progress)
@@ -329,7 +329,7 @@ def _locked(target: Path) -> Iterator[None]:
                 _remove_incomplete(target)  # to free space on a full disk
                 raise
     except Timeout:
-        raise Overloaded(f"a backup of {target.name} is being made already", "", "Try again when it is done") from None
+        raise Overloaded("a backup of {} is being made already", "", "Try again when it is done", target.name) from None
     except BaseException:
         if is_first:
             with suppress(OSError):  # the error that counts is the first one

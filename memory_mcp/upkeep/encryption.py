@@ -71,7 +71,7 @@ def refuse_without_key(data_directory: Path, keys: Keys, encrypted: Iterable[str
         except StoreDamaged:
             continue  # reported when that persona is opened
     if why:
-        raise StartupError(f"{len(closed)} encrypted persona(s) can't be opened ({', '.join(closed[:5])})", why.why, why.do)
+        raise StartupError("{} encrypted persona(s) can't be opened ({})", why.why, why.do, len(closed), ", ".join(closed[:5]))
 
 
 def encrypt(personas: Personas, names: Iterable[str], done: Done) -> None:
@@ -115,7 +115,7 @@ def _key_by_either(directory: Path, old: MasterKey, new: MasterKey) -> PersonaKe
     by = new if key_files.masters_of(directory) == [new.id] else old
     key = Keys(by).of(directory)
     if key is None:
-        raise StoreDamaged(f"the key of {directory.name} is gone", "", "Try again")
+        raise StoreDamaged("the key of {} is gone", "", "Try again", directory.name)
     return key
 
 
@@ -177,5 +177,5 @@ def selected(names: Sequence[str], known: Sequence[str]) -> list[str]:
     """
     for name in names:
         if name not in known:
-            raise MemoryMCPError(f"there is no persona {name!r}", "", "See `memory-mcp personas`")
+            raise MemoryMCPError("there is no persona {}", "", "See `memory-mcp personas`", repr(name))
     return list(dict.fromkeys(names)) or list(known)

@@ -30,5 +30,5 @@ def of(persona: Persona, key: str) -> History:
         if memory is None:
             erased = tombstones.erased_at(connection, key)
             why = f"it was erased for good at {erased:%Y-%m-%d %H:%M} UTC" if erased else ""
-            raise MemoryNotFound(f"no memory has the key {key[:200]}", why, "" if erased else "Take the key from a recall")
+            raise MemoryNotFound("no memory has the key {}", "{}", "" if erased else "Take the key from a recall", key[:200], why)
         return History(memory, tuple(versions.of_key(connection, key)), tuple(operations.of_key(connection, key)))

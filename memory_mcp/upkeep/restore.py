@@ -67,7 +67,10 @@ def restore(
             directory = personas.path_of(name).parent
             if directory.exists() and not instead:
                 raise InvalidInput(
-                    f"there is a persona {name!r} already", "", "Say --replace to have the backup instead of it, or --as and another name"
+                    "there is a persona {} already",
+                    "",
+                    "Say --replace to have the backup instead of it, or --as and another name",
+                    repr(name),
                 )
             purged, unknown = erased_since(personas, backup, manifest, name, find_key)
             encrypted = manifest.encrypted or personas.keys.for_new

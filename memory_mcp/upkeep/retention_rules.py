@@ -99,7 +99,7 @@ def step(
         forget_cached()
         return True
     if not purge.sweep(persona, indexes):
-        raise Overloaded(f"erased content of {persona.name} isn't removed from its files yet", "a long read is running")
+        raise Overloaded("erased content of {} isn't removed from its files yet", "a long read is running", "", persona.name)
     return False
 
 

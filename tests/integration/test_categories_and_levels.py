@@ -5,13 +5,11 @@ from contextlib import nullcontext
 
 import apsw
 import pytest
-from older_stores import take_back
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Restored
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.labels import METADATA_LIMIT
-from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
@@ -109,20 +107,6 @@ def test_metadata_are_shown_where_a_memory_is_fetched_and_they_fit(say, ask):
     assert [hit.with_metadata for hit in ask(keys=[small, large], max_tokens=1000).hits] == [True, False]
     assert [hit.with_metadata for hit in ask(keys=[large], max_tokens=5000).hits] == [True]
     assert not any(hit.with_metadata for hit in ask("小").hits)
-
-
-def test_a_file_from_before_gets_the_columns_and_a_line_for_what_is_in_it(data_directory, now, zone):
-    first = Personas(data_directory)
-    with first.writing("nilou") as persona:
-        key = remember(persona, draft(LONG, now=now, zone=zone), now=now, zone=zone, privacy=Privacy()).key
-    first.close()
-    take_back(data_directory / "nilou" / DATABASE_NAME, "0006")
-    second = Personas(data_directory)
-    with second.writing("nilou") as persona:
-        memory = stored(persona, key)
-        assert (memory.category, memory.privacy_level, memory.micro_summary) == (None, "internal", "")
-        assert revise(persona, key, Revision(category="夕食"), now=now, privacy=Privacy()).micro_summary == FIRST + SECOND
-    second.close()
 
 
 def test_an_export_with_what_is_secret_reads_into_another_persona_as_the_same(nilou, personas, say, now, zone):

@@ -2,7 +2,9 @@
 
 import json
 import logging
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
+from zipfile import ZipFile
 
 import apsw
 import pytest
@@ -10,7 +12,7 @@ from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Filters, Question
-from memory_mcp.errors import MemoryMCPError
+from memory_mcp.errors import MemoryMCPError, StoreError
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
@@ -23,6 +25,12 @@ from memory_mcp.store.sqlite.database import DATABASE_NAME
 
 SEED = "key TEXT PRIMARY KEY, content TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL"
 ROW = ("memory_20251030120000", "夕飯はカレーだった", "2025-10-30T12:00:00", "2025-10-30T12:30:00")
+OPERATIONS = """
+CREATE TABLE operations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, timestamp TEXT NOT NULL, operation_id TEXT NOT NULL, operation TEXT NOT NULL, key TEXT,
+    before TEXT, after TEXT, success INTEGER NOT NULL, error TEXT, metadata TEXT
+)
+"""
 FURTHER = "emotion_type TEXT DEFAULT 'neutral', importance REAL DEFAULT 0.5, environment TEXT, physical_state TEXT"
 
 
@@ -201,7 +209,7 @@ def test_every_older_memory_waits_for_its_vectors_in_one_chunk(older, personas):
 def test_an_older_table_of_operations_is_kept_and_continued(older, personas, data_directory, now, zone):
     older(SEED, ROW)
     connection = apsw.Connection(str(data_directory / "nilou" / DATABASE_NAME))
-    connection.execute(migrations._OPERATIONS)
+    connection.execute(OPERATIONS)
     connection.execute("INSERT INTO operations(timestamp, operation_id, operation, success) VALUES ('2025-01-01', 'old', 'create', 1)")
     connection.close()
     with personas.writing("nilou") as persona:
@@ -245,37 +253,41 @@ def test_tags_are_stored_as_a_json_list_for_other_tools_to_read(older, personas)
         assert json.loads(connection.execute("SELECT tags FROM memories").get) == ["a", "食事"]
 
 
-def test_a_summary_from_before_leaves_the_searches_and_can_be_fetched(personas, data_directory, now, zone, settings):
+def test_a_file_from_before_the_first_release_is_refused_as_it_is(personas, data_directory, now, zone):
     with personas.writing("nilou") as persona:
-        key = remember(persona, draft("苺の話をした", now=now, zone=zone), now=now, zone=zone, privacy=Privacy()).key
-
-        def as_it_was(connection):
-            connection.execute("UPDATE memories SET kind = 'summary'")
-            connection.execute("DELETE FROM migrations WHERE name LIKE '0007%' OR name LIKE '0031%'")
-            connection.execute("DROP TABLE merges; DROP TABLE summaries; DROP TABLE memory_sources; DROP TABLE summaries_due")
-            connection.execute("DROP INDEX memories_that_are_summaries")
-
-        persona.database.write(as_it_was)
+        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
+        persona.database.write(
+            lambda connection: connection.execute("UPDATE migrations SET name = '0020 names compared anew' WHERE rowid = 1")
+        )
+        persona.database.write(lambda connection: connection.execute("DELETE FROM migrations WHERE name > '0020 names compared anew'"))
     personas.close()
-    again = Personas(data_directory)
-    try:
-        assert found(again, now, "苺") == []
-        with again.reading("nilou") as persona:
-            (hit,) = recall(persona, Question(keys=(key,)), models=unloaded_models(settings), settings=settings, now=now).hits
-        assert hit.memory.kind == "summary"
-    finally:
-        again.close()
+    path = data_directory / "nilou" / DATABASE_NAME
+    before = path.read_bytes()
+    with (
+        pytest.raises(StoreError, match=r"before the first release.*Start a version of November 2026"),
+        Personas(data_directory).reading("nilou"),
+    ):
+        pass
+    assert path.read_bytes() == before
 
 
-def test_names_are_compared_as_they_are_today_also_in_a_file_that_compared_them_otherwise(brought_up_to_date):
-    with brought_up_to_date("0020 names compared anew", "UPDATE entity_aliases SET bare = 'あっ'") as connection:
-        assert connection.execute("SELECT alias, bare FROM entity_aliases").fetchall() == [("あっくん", "あっくん")]
+@pytest.mark.parametrize("archive", ["stored_2026_11.zip", "stored_2026_11_27.zip"])
+def test_a_kept_store_has_the_tables_of_a_new_one_once_it_is_opened(personas, data_directory, tmp_path, now, zone, archive):
+    with personas.writing("new") as persona:
+        remember(persona, draft("京都", now=now, zone=zone), now=now, zone=zone, privacy=Privacy())
+        with persona.database.read() as connection:
+            new = schema_of(connection)
+    with ZipFile(Path(__file__).parents[1] / "data" / archive) as kept:
+        kept.extractall(tmp_path / "kept")
+    with closing(Personas(tmp_path / "kept" / "memory")) as older, older.reading("nilou") as persona, persona.database.read() as connection:
+        assert schema_of(connection) == new
 
 
-def test_a_file_from_before_has_its_segments_merged_from_two_of_a_size_on(brought_up_to_date):
-    before = "INSERT INTO lexical(lexical, rank) VALUES ('usermerge', 4)"
-    with brought_up_to_date("0021 few segments of the lexical index", before) as connection:
-        assert connection.execute("SELECT v FROM lexical_config WHERE k = 'usermerge'").get == 2
+def schema_of(connection) -> list[tuple]:
+    """The columns of each table in their order, and the other things of a schema as they were written."""
+    columns = "SELECT t.name, c.cid, c.name, c.type, c.\"notnull\", c.dflt_value, c.pk FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' ORDER BY 1, 2"
+    others = "SELECT name, tbl_name, type FROM sqlite_schema WHERE type <> 'table' AND sql IS NOT NULL ORDER BY name"
+    return [*connection.execute(columns), *connection.execute(others)]
 
 
 def test_a_file_from_before_has_no_more_than_eight_segments_of_a_size(brought_up_to_date):
@@ -306,9 +318,8 @@ def plan_of(connection, search, table: str, values: tuple) -> list[str]:
     return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
 
 
-@pytest.mark.parametrize("before", ["DROP INDEX entity_mentions_by_entity", ""])
-def test_what_a_search_asks_of_an_entity_stands_in_its_index(brought_up_to_date, before):
-    with brought_up_to_date("0019 relevance beside the mentions of an entity", before) as connection:
+def test_what_a_search_asks_of_an_entity_stands_in_its_index(brought_up_to_date):
+    with brought_up_to_date("0029 turns in order", "") as connection:
         plan = plan_of(connection, lambda: mentions.memories_of(connection, {1: 1.0}, Filters(), 5), "entity_mentions", ("[]",))
     assert any("COVERING INDEX entity_mentions_by_entity" in step for step in plan)
 

@@ -3,62 +3,13 @@
 import json
 
 import numpy as np
-import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
-from memory_mcp.store import migrations
-from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
+from memory_mcp.store.vectors import chunks, stored_vectors
 
 MOMENT = "2025-10-30T03:00:00.000000+00:00"
-
-
-@pytest.fixture
-def from_first_schema(data_directory, monkeypatch):
-    """nilou as the first version left her: two memories, the first with questions and a vector, nothing waiting."""
-
-    def make(questions: str | None) -> Personas:
-        monkeypatch.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:1])
-        first = Personas(data_directory)
-        with first.writing("nilou") as persona:
-            persona.database.write(lambda connection: fill(connection, questions))
-        first.close()
-        monkeypatch.undo()
-        return Personas(data_directory)
-
-    def fill(connection, questions):
-        connection.executemany(
-            "INSERT INTO memories(id, key, content, created_at, updated_at, questions) VALUES (?, ?, ?, ?, ?, ?)",
-            [(1, "k1", "ミケ", MOMENT, MOMENT, questions), (2, "k2", "京都", MOMENT, MOMENT, None)],
-        )
-        connection.execute('INSERT INTO chunks(memory_id, start, "end") VALUES (1, 0, 2), (2, 0, 2)')
-        connection.execute("INSERT INTO vectors(chunk, generation, blob) VALUES (1, 'g', ?)", (np.ones(4, "<f4").tobytes(),))
-
-    return make
-
-
-@pytest.mark.parametrize(
-    ("questions", "expected"),
-    [('["猫の名前は？", "何を飼う？"]', ["猫の名前は？", "何を飼う？"]), (None, []), ("[]", []), ("[", []), ('[1, "", null]', ["1"])],
-)
-def test_questions_of_an_older_file_become_chunks_and_wait(from_first_schema, zone, questions, expected):
-    personas = from_first_schema(questions)
-    with personas.reading("nilou") as persona, persona.database.read() as connection:
-        found = connection.execute("SELECT memory_id, question FROM chunks WHERE question IS NOT NULL ORDER BY id").fetchall()
-        assert found == [(1, question) for question in expected]
-        assert index_queue.length(connection) == (1 if expected else 0)
-        assert [chunk.text for chunk in stored_vectors.unembedded(connection, "g", 9, zone, of=[1])] == expected
-    personas.close()
-
-
-def test_vectors_of_an_older_file_are_kept(from_first_schema):
-    personas = from_first_schema(None)
-    with personas.reading("nilou") as persona, persona.database.read() as connection:
-        found, vectors = stored_vectors.of_chunks(connection, "g", [1, 2])
-        assert (found.tolist(), vectors.tolist()) == ([1], [[1, 1, 1, 1]])
-    personas.close()
 
 
 def test_vectors_go_with_their_chunks_and_the_index_is_told(nilou, say):

@@ -12,7 +12,7 @@ from processes import RunningServer, command, serving
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 CONFIG = json.dumps({"embeddings_model": None, "reranker_model": None})
-MIGRATIONS = "0001 first schema", "0004 metadata", "0009 graph", "0023 expiry", "0027 feedback"
+MIGRATIONS = "0021 few segments of the lexical index", "0022 times named by texts", "0023 expiry", "0027 feedback"
 
 Harm = Callable[[sqlite3.Connection], object]
 

@@ -30,7 +30,6 @@ from older_stores import (
     make_vectors,
     rows_of,
     started,
-    take_back,
     with_text,
 )
 from unloaded_models import unloaded_models
@@ -39,6 +38,8 @@ from memory_mcp import cli
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Question
 from memory_mcp.errors import Overloaded, StoreError
+from memory_mcp.features.adoption import moving
+from memory_mcp.features.adoption.layout import legacy_items
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
@@ -49,8 +50,6 @@ from memory_mcp.store import memories, migrations
 from memory_mcp.store.legacy import row_conversion
 from memory_mcp.store.operations import SERVER_EVENTS, OperationsLog
 from memory_mcp.transfer.jsonlines import ImportOptions, import_lines
-from memory_mcp.upkeep import legacy_adoption
-from memory_mcp.upkeep.legacy_layout import legacy_items
 
 pytestmark = pytest.mark.slow
 
@@ -370,22 +369,6 @@ def test_a_broken_view_of_the_older_server_is_in_nobodys_way(data_directory):
         assert len(exported(personas, "nilou")) == 2
 
 
-def test_a_store_that_was_taken_over_in_place_before_gives_its_further_columns_away_too(data_directory, zone, settings):
-    with started(data_directory) as personas, personas.writing("nilou") as persona:
-        key = remember(persona, draft("抹茶", now=NOON, zone=zone, tags=["茶"]), now=NOON, zone=zone, privacy=Privacy()).key
-    path = data_directory / "nilou" / "memory.sqlite"
-    take_back(path, "0005")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("ALTER TABLE memories ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'")
-    ids = [(row["id"], row["write_digest"]) for row in rows_of(path)]
-    with started(data_directory) as personas:
-        (line,) = exported(personas, "nilou")
-        assert (line["key"], line["tags"], line["metadata"]) == (key, ["茶"], {"legacy": {"mood": "calm"}})
-        assert found(personas, "nilou", settings, "抹茶") == ["抹茶"]
-    assert [(row["id"], row["write_digest"]) for row in rows_of(path)] == ids
-    assert "mood" not in rows_of(path)[0]
-
-
 @pytest.mark.parametrize("target", ["nilou/memory.sqlite", "nilou.sqlite", "さくら/memory.sqlite"])
 def test_changes_that_an_older_server_had_not_folded_in_yet_are_there(data_directory, tmp_path, target):
     live = tmp_path / "live.sqlite"
@@ -530,7 +513,7 @@ def test_a_caller_is_told_to_try_again_while_another_one_takes_the_store_over(da
     make_store(data_directory / "nilou" / "memory.sqlite", STORES["with tags"])
     personas = Personas(data_directory, opening_seconds=0.01)
     monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, ("9999 slow", slow)])
-    adoption = threading.Thread(target=legacy_adoption.take_over_tables, args=(personas, threading.Event()), name="adoption")
+    adoption = threading.Thread(target=moving.take_over_tables, args=(personas, threading.Event()), name="adoption")
     adoption.start()
     try:
         assert begun.wait(60)

@@ -3,7 +3,6 @@
 import ast
 import re
 import socket
-import tomllib
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,16 +10,17 @@ from typing import Any
 
 import pytest
 import typer
-from error_wordings import PACKAGE, wordings
+from error_wordings import PACKAGE, sayings, wordings
 
 from memory_mcp import cli
-from memory_mcp.cli.japanese import descriptions, line_breaks, named, paragraphs, worded
+from memory_mcp.cli.help_pages import descriptions, line_breaks, paragraphs
+from memory_mcp.cli.japanese import named, worded
 from memory_mcp.config.reading import language_of_machine
 from memory_mcp.domain import MODES
-from memory_mcp.server.translations import Translations
+from memory_mcp.wording import catalog, sentence
 
 TOOLS_PAGE = PACKAGE.parent / "docs" / "tools.md"
-TABLES = tomllib.loads(Path(cli.__file__).with_name("japanese.toml").read_text(encoding="utf-8"))
+TABLES = catalog()
 HELP = {paragraph for described in descriptions(typer.main.get_command(cli.app)) for paragraph in paragraphs(described.help)}
 Run = Callable[..., tuple[int, str, str]]
 
@@ -55,36 +55,14 @@ def test_every_argument_and_option_has_help():
     assert [parameter.name for parameter in parameters(typer.main.get_command(cli.app)) if not parameter.help] == []
 
 
-def test_every_error_of_the_commands_has_japanese():
-    of_commands = wordings("cli") - {"{0}."}
-    assert of_commands - set(TABLES["errors"]) == set()
+def test_every_error_of_commands_and_features_has_japanese():
+    assert (wordings("cli") | wordings("features")) - {"{}."} - set(TABLES["sentences"]) == set()
 
 
-@pytest.mark.slow
-def test_every_error_that_has_japanese_is_one_that_the_product_words_so_with_the_same_places():
-    assert set(TABLES["errors"]) - wordings() == set()
-    for english, japanese in {**TABLES["errors"], **TABLES["usage"]}.items():
-        assert set(re.findall(r"{\d}", japanese)) <= set(re.findall(r"{\d}", english)), english
-
-
-def test_every_sentence_that_commands_tell_has_japanese():
-    table = Translations.of(TABLES["told"])
-    sentences = [sentence for path in (PACKAGE / "cli").glob("*.py") for sentence in told_in(ast.parse(path.read_text(encoding="utf-8")))]
-    assert len(sentences) > 50
-    assert [sentence for sentence in sentences if re.search("[a-z]{3}", sentence) and table.find(sentence.strip()) is None] == []
-    for english, japanese in TABLES["told"].items():
-        assert set(re.findall(r"{\d}", japanese)) <= set(re.findall(r"{\d}", english)), english
-
-
-def told_in(tree: ast.AST) -> Iterator[str]:
-    """The sentences that `tell` and `worded` are called with, with - for each value."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("tell", "worded"):
-            match node.args[0]:
-                case ast.Constant(value=str(sentence)):
-                    yield sentence
-                case ast.JoinedStr(values=parts):
-                    yield "".join(part.value if isinstance(part, ast.Constant) else "-" for part in parts)
+def test_every_sentence_that_commands_and_features_tell_has_japanese():
+    told = {text for text in sayings("cli") | sayings("features") if re.search("[a-z]{3}", text)}
+    assert len(told) > 200
+    assert told - set(TABLES["sentences"]) - set(TABLES["values"]) == set()
 
 
 def test_a_command_prints_english_sentences_only_where_they_are_translated():
@@ -98,12 +76,6 @@ def test_a_command_prints_english_sentences_only_where_they_are_translated():
         if isinstance(constant, ast.Constant)
     ]
     assert [sentence for sentence in printed if english.search(str(sentence))] == []
-
-
-def test_what_stands_in_a_place_is_in_the_source():
-    source = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
-    words = source + source.replace("_", " ")
-    assert [part for part in TABLES["parts"] if not all(piece in words for piece in re.split(r"{\d}", part))] == []
 
 
 def test_help_is_japanese(run: Run):
@@ -183,30 +155,26 @@ def test_what_a_command_did_is_told_in_japanese(run: Run):
 
 
 @pytest.mark.parametrize(
-    ("english", "japanese"),
+    ("said", "japanese"),
     [
-        ("さくら: stored as memory_1", "さくら: 保存しました（memory_1）"),
-        ("さくら: 3 memories", "さくら: 3件"),
-        ("  similar to memory_1: 苺: 好き", "  似た記憶 memory_1: 苺: 好き"),
-        ("さくら: 3 would be stored, 0 known already, 1 would be refused", "さくら: （試行）新規 3件、既存 0件、拒否 1件"),
-        ("line 3", "3行目"),
-        ("upcoming on 2026-11-20", "予定日 2026-11-20"),
-        ("さくら: memory_1 is back from the trash, revision 2", "さくら: memory_1 をごみ箱から戻しました（第2版）"),
+        (sentence("{}: {} as {}", "さくら", "stored", "memory_1"), "さくら: 保存しました（memory_1）"),
+        (sentence("{}: {}", "さくら", sentence("{} memories", 3)), "さくら: 3件"),
+        (sentence("  similar to {}: {}", "memory_1", "苺: 好き"), "  似た記憶 memory_1: 苺: 好き"),
         (
-            "さくら: 1 memory, 1 waiting for a vector; database and lexical index are sound",
-            "さくら: 1件、ベクトル待ち 1件。データベースと単語インデックスに異常はありません",
+            sentence("{}: {} {}stored, {} known already, {} {}refused", "さくら", 3, "would be ", 0, 1, "would be "),
+            "さくら: （試行）新規 3件、既存 0件、拒否 1件",
         ),
-        (
-            "1 backup of this server, the newest of 2025-10-30, may hold it until somebody removes them: backup.enabled is false, and nothing removes the old ones",
-            "このサーバーのバックアップ（最新は 2025-10-30）には、削除するまで残ることがあります（自動バックアップがオフのため、古いものは消えません）",
-        ),
+        (sentence("line {}", 3), "3行目"),
+        (sentence("upcoming on {}", "2026-11-20"), "予定日 2026-11-20"),
         ("nobody worded this", "nobody worded this"),
+        (sentence("{} is unknown to the {}", "it", "catalog"), "it is unknown to the catalog"),
+        (sentence("memory-mcp: {}", "{} and {0} are no places"), "memory-mcp: {} and {0} are no places"),
     ],
 )
-def test_sentences_keep_their_values_and_their_indentation(monkeypatch: pytest.MonkeyPatch, english: str, japanese: str):
-    assert worded(english) == english
+def test_sentences_keep_their_values_and_their_indentation(monkeypatch: pytest.MonkeyPatch, said: str, japanese: str):
+    assert worded(said) == said
     monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
-    assert worded(english) == japanese
+    assert worded(said) == japanese
 
 
 def test_every_mode_and_every_reason_for_a_degraded_answer_is_named_with_its_meaning(monkeypatch: pytest.MonkeyPatch):

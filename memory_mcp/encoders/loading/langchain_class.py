@@ -12,6 +12,7 @@ from memory_mcp.encoders.failures import CircuitBreaker, first_line
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.extras import require
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -35,7 +36,7 @@ def construct(path: str, arguments: dict[str, Any]) -> "Embeddings":
         NotInstalled: LangChain is not installed.
         EncoderFailed: the class does not exist, is not a subclass of `Embeddings`, or rejects the arguments.
     """
-    what = f"embeddings_class {path} can't be used"
+    what = sentence("embeddings_class {} can't be used", path)
     require("langchain", what)
     # LangChain's core takes half a second to import, and is needed only to load a model.
     from langchain_core.embeddings import Embeddings  # noqa: PLC0415
@@ -47,14 +48,14 @@ def construct(path: str, arguments: dict[str, Any]) -> "Embeddings":
         embeddings_class = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError, ValueError) as error:
         raise EncoderFailed(
-            what, f"{type(error).__name__}: {first_line(error)}", "Install its package here, or correct the name"
+            what, "{}: {}", "Install its package here, or correct the name", type(error).__name__, first_line(error)
         ) from error
     if not (isinstance(embeddings_class, type) and issubclass(embeddings_class, Embeddings)):
         raise EncoderFailed(what, "it is not a subclass of langchain_core.embeddings.Embeddings")
     try:
         return embeddings_class(**arguments)
     except Exception as error:  # each class raises its own errors
-        raise EncoderFailed(what, f"it rejects embeddings_arguments: {type(error).__name__}: {first_line(error)}") from error
+        raise EncoderFailed(what, "it rejects embeddings_arguments: {}: {}", "", type(error).__name__, first_line(error)) from error
 
 
 def generation_of(name: str, path: str, arguments: dict[str, Any], dimension: int) -> str:

@@ -30,6 +30,7 @@ from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings,
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.extras import is_installed
+from memory_mcp.wording import sentence
 
 Pooled = TypeVar("Pooled", PooledEmbedder, PooledReranker)
 
@@ -224,7 +225,9 @@ def _exported(settings: Settings, name: str, role: Role, exports: Exports | None
     _refuse_gpu(settings, name, "inference_backend onnx runs on the CPU")
     location = export_directory.find(name, role, exports.directory if exports else None)
     if isinstance(location, availability.Missing) or location.directory is None:
-        raise EncoderFailed(location.reason.rstrip(".") if isinstance(location, availability.Missing) else f"{name} was not found")
+        raise EncoderFailed(
+            location.reason.rstrip(".") if isinstance(location, availability.Missing) else sentence("{} was not found", name)
+        )
     if settings.onnx_precision == "int8":
         export_directory.check_agreement(export_directory.read(location.directory))
     return location.directory
@@ -232,7 +235,7 @@ def _exported(settings: Settings, name: str, role: Role, exports: Exports | None
 
 def _refuse_gpu(settings: Settings, name: str, reason: str) -> None:
     if settings.embeddings_device == "cuda":
-        raise EncoderFailed(f"{name} can't be loaded", f"embeddings_device is cuda, and {reason}", "Change one of them")
+        raise EncoderFailed("{} can't be loaded", "embeddings_device is cuda, and {}", "Change one of them", name, reason)
 
 
 def _tokenizers(exports: Exports | None) -> Tokenizers:
@@ -242,5 +245,5 @@ def _tokenizers(exports: Exports | None) -> Tokenizers:
 def _directory(name: str, role: Role) -> Path:
     location = availability.find(name, role)
     if isinstance(location, availability.Missing):
-        raise EncoderFailed(location.reason.rstrip("."))
+        raise EncoderFailed("{}", "", "", location.reason.rstrip("."))
     return location.directory or availability.download(name, role, show_progress=False)

@@ -22,6 +22,7 @@ from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Role
 from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.errors import EncoderFailed, MemoryMCPError
+from memory_mcp.wording import sentence
 
 LIMIT_SECONDS = 1_800.0
 REFUSED_SUFFIX = ".refused.json"
@@ -57,9 +58,11 @@ class BackgroundExport:
             remove_leftovers(target)
             free = shutil.disk_usage(target.parent).free
         except OSError as error:
-            raise EncoderFailed(f"{name} can't be exported", f"{target.parent} can't be used: {error.strerror}") from error
+            raise EncoderFailed("{} can't be exported", "{} can't be used: {}", "", name, target.parent, error.strerror) from error
         if free < needed:
-            raise EncoderFailed(f"{name} can't be exported", f"the disk has {free // 2**20} MB free, and {needed // 2**20} MB are needed")
+            raise EncoderFailed(
+                "{} can't be exported", "the disk has {} MB free, and {} MB are needed", "", name, free // 2**20, needed // 2**20
+            )
         refused = target.with_name(f"{target.name}{REFUSED_SUFFIX}")
         marks = {"fingerprint": availability.fingerprint(source), "version": __version__}
         _refuse_again(name, refused, marks)
@@ -94,11 +97,11 @@ class BackgroundExport:
 
     def _run(self, request: dict[str, Any], name: str) -> dict[str, Any]:
         """The answer of the process: `failure`, None on success, and `lasting`, whether it would fail again at each try."""
-        what = f"{name} can't be exported"
+        what = sentence("{} can't be exported", name)
         try:
             process = self._started(what)
         except OSError as error:
-            raise EncoderFailed(what, f"no process could be started: {error.strerror}") from error
+            raise EncoderFailed(what, "no process could be started: {}", "", error.strerror) from error
         timer = threading.Timer(LIMIT_SECONDS, process.kill)
         timer.daemon = True
         timer.start()
@@ -135,7 +138,7 @@ class BackgroundExport:
 
 def _raise(answer: dict[str, Any], name: str) -> None:
     if answer["failure"]:
-        raise EncoderFailed(f"{name} can't be exported", answer["failure"])
+        raise EncoderFailed("{} can't be exported", "{}", "", name, answer["failure"])
 
 
 def _refuse_again(name: str, refused: Path, marks: dict[str, str]) -> None:
@@ -147,7 +150,7 @@ def _refuse_again(name: str, refused: Path, marks: dict[str, str]) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         return
     if same:
-        raise EncoderFailed(f"{name} can't be exported", reason)
+        raise EncoderFailed("{} can't be exported", reason, "", name)
 
 
 def remove_leftovers(target: Path) -> None:

@@ -17,6 +17,7 @@ from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.packaged import package
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.extras import is_installed
+from memory_mcp.wording import sentence
 
 # In the data directory, next to the personas: a persona's directory never begins with a dot.
 DIRECTORY_NAME = ".models"
@@ -136,13 +137,13 @@ def read(directory: Path) -> Export:
     try:
         content: dict[str, Any] = json.loads((directory / MANIFEST_NAME).read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
-            raise EncoderFailed(f"{directory} was exported by another version", f"its format is {content['format']}", _remedy())
+            raise EncoderFailed("{} was exported by another version", "its format is {}", "{}", directory, content["format"], _remedy())
         # A measurement of an earlier version with other fields is no longer valid.
         measured = content["agreement"] or {}
         agreement = Agreement(**measured) if measured.keys() == {field.name for field in fields(Agreement)} else None
         return Export(**{**content, "padding": Padding(**content["padding"]), "inputs": tuple(content["inputs"]), "agreement": agreement})
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise EncoderFailed(f"{directory / MANIFEST_NAME} can't be read", f"{type(error).__name__}", _remedy()) from error
+        raise EncoderFailed("{} can't be read", "{}", "{}", directory / MANIFEST_NAME, type(error).__name__, _remedy()) from error
 
 
 def write(export: Export, directory: Path) -> None:
@@ -162,9 +163,9 @@ def checked(directory: Path, export: Export, precision: Precision) -> Path:
     for name in (TOKENIZER_NAME, *weight_names(export, precision)):
         file = directory / name
         if not file.is_file():
-            raise EncoderFailed(f"{export.model} can't be loaded", f"{file} is missing", _remedy())
+            raise EncoderFailed("{} can't be loaded", "{} is missing", "{}", export.model, file, _remedy())
         if sha256(file) != export.sha256.get(name):
-            raise EncoderFailed(f"{export.model} can't be loaded", f"{file} is damaged: its checksum differs", _remedy())
+            raise EncoderFailed("{} can't be loaded", "{} is damaged: its checksum differs", "{}", export.model, file, _remedy())
     return directory / FILE_NAMES[precision]
 
 
@@ -185,13 +186,16 @@ def check_agreement(export: Export) -> None:
     Raises:
         EncoderFailed: int8 ranks too differently, or its agreement is unproven.
     """
-    refusal = f"{export.model} can't be used in int8"
+    refusal = sentence("{} can't be used in int8", export.model)
     if ranks_differently(export):
         alike = export.agreement.alike if export.agreement else 0.0
         raise EncoderFailed(
             refusal,
-            f"only {alike:.0%} {AGREEMENT_MEASURE[export.role]}, and {MIN_AGREEMENT[export.role]:.0%} are required",
+            "only {} {}, and {} are required",
             "Set onnx_precision to fp32",
+            f"{alike:.0%}",
+            AGREEMENT_MEASURE[export.role],
+            f"{MIN_AGREEMENT[export.role]:.0%}",
         )
     missing = unproven(export)
     if missing and not export.int8_accepted:

@@ -59,7 +59,7 @@ def export_embedder(name: str, source: Path, target: Path) -> Export:
     with _as_encoder_failed(name), _replacing(target) as directory:
         reference = load_embeddings(source, "cpu", prefixes, name)
         if reference.input_tokens is None:
-            raise EncoderFailed(f"{name} can't be exported", "it has no transformer", "It is fast with torch as well")
+            raise EncoderFailed("{} can't be exported", "it has no transformer", "It is fast with torch as well", name)
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415  takes seconds
 
         # A second copy, because the reference is traced already.
@@ -116,9 +116,9 @@ def _write_model(model: Any, output: str, directory: Path, export: Export) -> Ex
     tokenizer: Any = getattr(model[0], "tokenizer", None)
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None or not hasattr(model[0], "auto_model"):
-        raise EncoderFailed(f"{export.model} can't be exported", "it has no fast tokenizer, or no transformer")
+        raise EncoderFailed("{} can't be exported", "it has no fast tokenizer, or no transformer", "", export.model)
     if sum(weights.numel() * weights.element_size() for weights in model.parameters()) > MAX_BYTES:
-        raise EncoderFailed(f"{export.model} can't be exported", "it has more than 2 GB, which one file can't hold")
+        raise EncoderFailed("{} can't be exported", "it has more than 2 GB, which one file can't hold", "", export.model)
     backend.save(str(directory / export_directory.TOKENIZER_NAME))
     features = dict(tokenizer(list(SAMPLES[1:3]), list(SAMPLES[2:4]) if output == "scores" else None, padding=True, return_tensors="pt"))
     inputs = tuple(sorted(features))
@@ -213,7 +213,11 @@ def _verified(export: Export, differences: Sequence[float], directory: Path) -> 
     difference = max(differences)
     if not difference <= TOLERANCE:
         raise EncoderFailed(
-            f"{export.model} can't be exported", f"the results of the export differ from those of torch (by up to {difference:.2g})"
+            "{} can't be exported",
+            "the results of the export differ from those of torch (by up to {})",
+            "",
+            export.model,
+            f"{difference:.2g}",
         )
     export = replace(export, difference=difference)
     export_directory.write(export, directory)
@@ -257,7 +261,7 @@ def _as_encoder_failed(name: str) -> Iterator[None]:
         raise
     except Exception as error:  # each architecture fails in its own way
         raise EncoderFailed(
-            f"{name} can't be exported", f"{type(error).__name__}: {first_line(error)}", "Use inference_backend torch"
+            "{} can't be exported", "{}: {}", "Use inference_backend torch", name, type(error).__name__, first_line(error)
         ) from error
     finally:
         logging.disable(before)

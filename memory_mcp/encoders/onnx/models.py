@@ -39,7 +39,9 @@ class OnnxEmbeddings:
         self._run = _Run(directory, precision, self.export, tokenizers)
         probe = self._run([PROBE, "。"])
         if probe.ndim != 2 or probe.shape[1] != self.export.dimension or not np.isfinite(probe).all():
-            raise EncoderFailed(f"{self.export.model} can't be used", f"it returned an array of shape {probe.shape} instead of vectors")
+            raise EncoderFailed(
+                "{} can't be used", "it returned an array of shape {} instead of vectors", "", self.export.model, probe.shape
+            )
         self.dimension = int(probe.shape[1])
         self.max_tokens = self._run.max_tokens_after(self.export.document_prefix)
 
@@ -79,7 +81,7 @@ class OnnxCrossEncoder:
         self._run = _Run(directory, precision, self.export, tokenizers)
         probe = self._run([(PROBE, PROBE)])
         if probe.shape != (1,) or not 0 <= probe[0] <= 1:
-            raise EncoderFailed(f"{self.export.model} can't be used", "it did not return a score")
+            raise EncoderFailed("{} can't be used", "it did not return a score", "", self.export.model)
 
     def __call__(self, pairs: list[Pair]) -> Sequence[float]:
         """The scores of the pairs, in one call of the model."""

@@ -33,9 +33,12 @@ class PackagedEmbeddings:
 
         if sha256(path) != package.MODEL_SHA256:
             raise EncoderFailed(
-                f"{package.NAME} can't be loaded",
-                f"{path} is damaged or of another version: its checksum differs",
-                f"Run {package.INSTALL}",
+                "{} can't be loaded",
+                "{} is damaged or of another version: its checksum differs",
+                "Run {}",
+                package.NAME,
+                path,
+                package.INSTALL,
             )
         vocabulary, self._weights = read(path)
         self._tokenizer = PieceTokenizer(vocabulary)
@@ -45,7 +48,7 @@ class PackagedEmbeddings:
         self._positions = self._weights.floats("emb.pos").reshape(-1, self.dimension) + self._weights.floats("emb.type")[: self.dimension]
         self.max_tokens = self._weights.max_tokens - _SPECIAL_TOKENS - len(self._tokenizer.ids(prefixes.document))
         if not np.isfinite(self.embed_documents([PROBE, "。"])).all():
-            raise EncoderFailed(f"{package.NAME} can't be used", "it returned NaN or infinity")
+            raise EncoderFailed("{} can't be used", "it returned NaN or infinity", "", package.NAME)
 
     def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
         """(start, end) of each token of a text, without special tokens."""

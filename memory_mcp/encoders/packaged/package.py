@@ -11,6 +11,7 @@ from pathlib import Path
 
 from memory_mcp.errors import install_command
 from memory_mcp.extras import is_installed
+from memory_mcp.wording import sentence
 
 NAME = "multilingual-e5-small"
 _EXTRA = "offline"
@@ -49,8 +50,12 @@ def fault() -> str | None:
 def suggestion() -> str:
     """A sentence for those who can't get another model; empty where this one can't be had, either."""
     if fault() is None:
-        return f" {NAME} is installed here and needs no network: embeddings_fallback or embeddings_model may name it."
-    return f" Without a network, {INSTALL} adds {NAME}, which embeddings_fallback or embeddings_model may name." if has_build() else ""
+        return sentence(" {} is installed here and needs no network: embeddings_fallback or embeddings_model may name it.", NAME)
+    return (
+        sentence(" Without a network, {} adds {}, which embeddings_fallback or embeddings_model may name.", INSTALL, NAME)
+        if has_build()
+        else ""
+    )
 
 
 def remedy(name: str | None) -> str | None:

@@ -37,7 +37,7 @@ class Connection:
             EncoderFailed: the key can't be sent, or the proxy of the environment can't be used.
         """
         if key and not (key.isascii() and key.isprintable()):
-            raise EncoderFailed(f"{name} can't be used", f"{key_variable} contains characters that no header can hold")
+            raise EncoderFailed("{} can't be used", "{} contains characters that no header can hold", "", name, key_variable)
         self.name = name
         self.url = url.removesuffix("/v1")  # some servers have paths outside of it that are called, too
         self._key_variable = key_variable
@@ -49,7 +49,7 @@ class Connection:
             with used_for(url):
                 self._http = httpx2.Client(verify=_certificates(), headers=headers, follow_redirects=False, trust_env=uses_proxies)
         except ProxyUnusable as error:
-            raise EncoderFailed(f"{name} can't be used: {error.what}", error.why, error.do) from error
+            raise EncoderFailed("{} can't be used: {}", error.why, error.do, name, error.what) from error
 
     def get(self, path: str, seconds: float) -> Reply:
         """What a path of the server answers."""
@@ -72,7 +72,7 @@ class Connection:
         """The error for a failure, after which the server is left alone for a moment."""
         reason = without_passwords(reason)
         self._breaker.failed(reason, pause_seconds)
-        return EncoderFailed(f"{self.name} failed", reason)
+        return EncoderFailed("{} failed", reason, "", self.name)
 
     def close(self) -> None:
         """Closes the connections; calls that are under way fail."""

@@ -66,7 +66,7 @@ class _Remote:
 
     def _is_another(self, reason: str) -> EncoderFailed:
         self.changed = True
-        return EncoderFailed(f"{self.served.name} changed while it was used", reason)
+        return EncoderFailed("{} changed while it was used", reason, "", self.served.name)
 
     def _unusable(self, path: str) -> EncoderFailed:
         return self._connection.failed(
@@ -105,7 +105,7 @@ class RemoteEmbeddings(_Remote):
         self._prefixes = prefixes_of(self.served.model)
         probe = self._vectors([PROBE, "。"], QUERY_SECONDS)
         if not (np.isfinite(probe).all() and probe[0].any()):
-            raise EncoderFailed(f"{name} can't be used", "it returned NaN, infinity or zeros")
+            raise EncoderFailed("{} can't be used", "it returned NaN, infinity or zeros", "", name)
         self.dimension = int(probe.shape[1])
         self.probe = _unit(probe[0])
 
@@ -165,7 +165,7 @@ class RemoteCrossEncoder(_Remote):
         self._gives_logits = any(not 0 <= score <= 1 for score in raw)  # llama.cpp, for one
         self.probe = self._scores(PROBE, list(PASSAGES))
         if not all(math.isfinite(score) for score in self.probe):
-            raise EncoderFailed(f"{name} can't be used", "it returned NaN or infinity")
+            raise EncoderFailed("{} can't be used", "it returned NaN or infinity", "", name)
 
     def __call__(self, pairs: list[Pair]) -> Sequence[float]:
         """The scores of the pairs: one call for each query."""

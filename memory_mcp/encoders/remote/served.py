@@ -47,7 +47,7 @@ def ask(connection: Connection, name: str, role: Role, api: str) -> Served:
         if isinstance(info, dict) and isinstance(info.get("model_id"), str):
             return _text_embeddings_inference(connection, info, name, role)
         if api == "tei":
-            raise EncoderFailed(f"{name} can't be used", f"{connection.url}/info does not answer as Text Embeddings Inference does")
+            raise EncoderFailed("{} can't be used", "{}/info does not answer as Text Embeddings Inference does", "", name, connection.url)
     roots = [""] if re.search(r"/v\d+$", connection.url) else ["/v1", ""]
     for root in roots:
         listed = _listed(connection.get(f"{root}/models", ASK_SECONDS).content)
@@ -64,7 +64,7 @@ def _text_embeddings_inference(connection: Connection, info: Mapping[str, Any], 
     kinds = {str(kind).lower() for kind in info.get("model_type") or ()}
     wanted = "embedding" if role == "embedder" else "reranker"
     if kinds and wanted not in kinds:
-        raise EncoderFailed(f"{name} can't be used", f"{connection.url} runs it as {', '.join(sorted(kinds))}, not as {wanted}")
+        raise EncoderFailed("{} can't be used", "{} runs it as {}, not as {}", "", name, connection.url, ", ".join(sorted(kinds)), wanted)
     return Served(
         "tei",
         f"Text Embeddings Inference {info.get('version') or ''}".strip(),
@@ -121,7 +121,9 @@ def _matching(name: str, names: Sequence[str]) -> str | None:
 def _another_model(connection: Connection, name: str, names: Sequence[str], role: Role) -> EncoderFailed:
     setting = "embeddings_model" if role == "embedder" else "reranker_model"
     listed = ", ".join(names[:_LISTED_NAMES]) + (f" and {len(names) - _LISTED_NAMES} more" if len(names) > _LISTED_NAMES else "")
-    return EncoderFailed(f"{name} can't be used", f"{connection.url} runs {listed}", f"Set {setting} to what it runs, or run {name} there")
+    return EncoderFailed(
+        "{} can't be used", "{} runs {}", "Set {} to what it runs, or run {} there", name, connection.url, listed, setting, name
+    )
 
 
 def _list_api(role: Role) -> str:

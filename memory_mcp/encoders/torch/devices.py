@@ -32,9 +32,10 @@ def usable_device(wanted: str, name: str) -> str:
     """
     if wanted == "cuda" and not _has_gpu():
         raise EncoderFailed(
-            f"{name} can't be loaded",
+            "{} can't be loaded",
             "embeddings_device is cuda, and torch finds no GPU here",
             "Set it to cpu or auto, or install a CUDA build of torch",
+            name,
         )
     return ("cuda" if automatic_is_gpu() else "cpu") if wanted == "auto" else wanted
 

@@ -110,9 +110,11 @@ def probed_dimension(model: "Embeddings", name: str) -> int:
     query = np.asarray(model.embed_query(PROBE), np.float32)
     texts = np.asarray(model.embed_documents([PROBE, "。"]), np.float32)
     if query.ndim != 1 or not query.size or texts.shape != (2, query.size):
-        raise EncoderFailed(f"{name} can't be used", f"it returned arrays of shape {query.shape} and {texts.shape} instead of vectors")
+        raise EncoderFailed(
+            "{} can't be used", "it returned arrays of shape {} and {} instead of vectors", "", name, query.shape, texts.shape
+        )
     if not (np.isfinite(query).all() and np.isfinite(texts).all() and query.any()):
-        raise EncoderFailed(f"{name} can't be used", "it returned NaN, infinity or zeros: its weights are damaged")
+        raise EncoderFailed("{} can't be used", "it returned NaN, infinity or zeros: its weights are damaged", "", name)
     return int(query.size)
 
 
@@ -135,7 +137,7 @@ class TorchCrossEncoder:
         self._model = CrossEncoder(str(directory), device=used, local_files_only=True)
         if self._model.num_labels != 1:
             raise EncoderFailed(
-                f"{name} can't be used", f"it returns {self._model.num_labels} scores for a pair, and a reranker returns one"
+                "{} can't be used", "it returns {} scores for a pair, and a reranker returns one", "", name, self._model.num_labels
             )
         own_limit = self._model.max_seq_length
         self.max_tokens = min(own_limit or MAX_PAIR_TOKENS, MAX_PAIR_TOKENS)
@@ -146,7 +148,7 @@ class TorchCrossEncoder:
         self._sigmoid = Sigmoid()
         probe = self([(PROBE, PROBE)])
         if not (np.isfinite(probe).all() and 0 <= probe[0] <= 1):
-            raise EncoderFailed(f"{name} can't be used", "it returned NaN, infinity or zeros: its weights are damaged")
+            raise EncoderFailed("{} can't be used", "it returned NaN, infinity or zeros: its weights are damaged", "", name)
 
     def __call__(self, pairs: list[Pair]) -> Sequence[float]:
         """The scores of the pairs, in one batch for each `BATCH_PAIRS`, or `GPU_BATCH` on a GPU."""

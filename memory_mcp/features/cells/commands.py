@@ -110,15 +110,15 @@ def restore(
                 typer.echo(f"{persona.persona}: {worded(persona.refused)}", err=True)
             elif moment:
                 changed = persona.until.astimezone(settings.zone).isoformat(sep=" ", timespec="seconds") if persona.until else "never"
-                tell(f"{persona.persona}: {'changed last' if persona.source == 'copy' else 'backed up'} {changed}")
+                tell("{}: changed last {}" if persona.source == "copy" else "{}: backed up {}", persona.persona, changed)
     finally:
         personas.close()
     there = [persona for persona in done if not persona.refused]
     counts = Counter(persona.source for persona in there)
-    tell(f"{cell}: {len(there):,} personas, {counts['copy']:,} from copies and {counts['backup']:,} from backups")
+    tell("{}: {} personas, {} from copies and {} from backups", cell, f"{len(there):,}", f"{counts['copy']:,}", f"{counts['backup']:,}")
     if known := not moment and [persona.until for persona in there if persona.until]:
         latest = max(known).astimezone(settings.zone).isoformat(sep=" ", timespec="seconds")
-        tell(f"The latest change is of {latest}. What was acknowledged after the last copy or backup of a persona is lost.")
+        tell("The latest change is of {}. What was acknowledged after the last copy or backup of a persona is lost.", latest)
     if len(there) < len(done):
         raise typer.Exit(1)
 
@@ -126,7 +126,7 @@ def restore(
 def _earlier(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     span = iso_span(text.strip(), zone)
     if span is None or span.start > now:
-        raise InvalidInput(f"{text!r} is not a time before now", "", "Write it like 2026-11-24T03:10 or 2026-11-24T03:10:00+09:00")
+        raise InvalidInput("{} is not a time before now", "", "Write it like 2026-11-24T03:10 or 2026-11-24T03:10:00+09:00", repr(text))
     return span.start.astimezone(zone)
 
 

@@ -83,13 +83,15 @@ def restore_cell(
         KeyRefused: a backup is sealed, and its key isn't known.
     """
     if copies and not copies.is_dir():
-        raise InvalidInput(f"there are no copies in {copies}", "it is not a directory", "Name the directory to which Litestream has copied")
+        raise InvalidInput(
+            "there are no copies in {}", "it is not a directory", "Name the directory to which Litestream has copied", copies
+        )
     sources = _Sources(personas, find_key, at)
     _find_backups(sources, settings)
     if not copies and not sources.newest:
         directory = Backups(personas.directory, personas.keys).directory(settings)
         raise InvalidInput(
-            f"there are no backups in {directory}", "", "Name their directory with --backups, and that of copies with --copies"
+            "there are no backups in {}", "", "Name their directory with --backups, and that of copies with --copies", directory
         )
     if copies:
         yield from _from_copies(sources, copies, now)
@@ -170,7 +172,7 @@ def _copied_folders(copies: Path) -> list[Path]:
     # Litestream also copies what is only being made, in .staging and .unfinished: a persona as it was then.
     folders = [path.parent for path in copies.rglob(DATABASE_NAME) if path.is_dir()]
     if not folders:
-        raise InvalidInput(f"there are no copies in {copies}", "", "Name the directory to which Litestream has copied")
+        raise InvalidInput("there are no copies in {}", "", "Name the directory to which Litestream has copied", copies)
     return sorted(folder for folder in folders if not any(part.startswith(".") for part in folder.relative_to(copies).parts))
 
 
@@ -212,7 +214,9 @@ def _copy_of(folder: Path, target: Path, at: datetime | None = None) -> _Copied:
         )
     last = max(_transactions(folder, at), default="") if at else ""
     if at and not last:
-        raise StoreError(f"nothing of {folder.name} was copied before {at}", "it was made later, or the history of copies is shorter", "")
+        raise StoreError(
+            "nothing of {} was copied before {}", "it was made later, or the history of copies is shorter", "", folder.name, at
+        )
     # By a file: in a URL it takes no names but those of ASCII.
     config = target.with_suffix(".json")
     replica = {"type": "file", "path": str(_as_file_replica(folder / DATABASE_NAME, target.with_suffix(".copies")).absolute())}
@@ -223,13 +227,13 @@ def _copy_of(folder: Path, target: Path, at: datetime | None = None) -> _Copied:
     done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603  the program that the user has installed
     if done.returncode:
         why = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise StoreDamaged(f"the copy {folder.name} can't be restored", why, "Restore this persona from a backup")
+        raise StoreDamaged("the copy {} can't be restored", why, "Restore this persona from a backup", folder.name)
     snapshots.verify(target, None, snapshots.contents_of(target, None))
     with closing(snapshots.open_copy(target, None)) as connection:
         name, latest = operations.stated_name(connection), operations.latest_time(connection)
         purged = dict(tombstones.read_all(connection))
     if name is None:
-        raise StoreDamaged(f"the copy {folder.name} doesn't say whose it is", "", "Restore this persona from a backup")
+        raise StoreDamaged("the copy {} doesn't say whose it is", "", "Restore this persona from a backup", folder.name)
     return _Copied(target, store_name(name), latest, purged)
 
 

@@ -68,9 +68,9 @@ def haproxy(of: int, server: str, bind: str, claim: str | None) -> str:
         InvalidInput: an argument can't be written there.
     """
     if PLACE not in server or not re.fullmatch(r"(\$\{(?!cell\})\w+\}|[\w.:\[\]{}-])+", server):
-        raise InvalidInput(f"{server!r} is not the address of each cell", "", "Write it like memory-{cell}.memory:8000")
+        raise InvalidInput("{} is not the address of each cell", "", "Write it like memory-{cell}.memory:8000", repr(server))
     if claim and not re.fullmatch(r"[A-Za-z_][\w.]*", claim):
-        raise InvalidInput(f"{claim!r} is not a claim that HAProxy can read", "", "Write a name, or a path with dots")
+        raise InvalidInput("{} is not a claim that HAProxy can read", "", "Write a name, or a path with dots", repr(claim))
     named = _is_name(server.replace(PLACE, "0"))
     written = f'"{server}"' if "$" in server else server  # HAProxy expands variables of the environment within quotes alone
     backends = [f"backend cell-{cell}\n    server cell-{cell} {written.replace(PLACE, str(cell))}\n" for cell in range(of)]

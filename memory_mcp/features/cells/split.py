@@ -21,7 +21,7 @@ from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files import access_tokens, signing_keys
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, sync_directory, write_atomically
 from memory_mcp.upkeep.backup import DIRECTORY_NAME as BACKUPS_NAME
-from memory_mcp.upkeep.legacy_layout import legacy_items
+from memory_mcp.upkeep.older_data import older_items
 
 BLOCK_BYTES = 1024 * 1024
 
@@ -89,19 +89,19 @@ def _opened(directory: Path) -> Iterator[Personas]:
 
 def _check(source: Personas, target: Personas, identity: str, new: Cell) -> None:
     """Raises InvalidInput where the split would mix up what does not belong together."""
-    if waiting := [item for item in legacy_items(source.directory) if not item.refused]:
+    if waiting := [item for item in older_items(source.directory) if not item.refused]:
         raise InvalidInput(
-            f"{source.directory} holds data of an older server", waiting[0].source, "Run `memory-mcp adopt` first, then split it"
+            "{} holds data of an older server", "{}", "Run `memory-mcp adopt` first, then split it", source.directory, waiting[0].source
         )
     if source.names() != source.stores():
         raise InvalidInput(
-            f"{source.directory} holds pools", "the personas of other cells could not read them", "Export and erase them first"
+            "{} holds pools", "the personas of other cells could not read them", "Export and erase them first", source.directory
         )
     stored = cells.read(target.directory)
     is_ours = identity in (stored.get("split", {}).get("id"), stored.get("split_id"))
     is_empty = stored == cells.ONLY and not target.names()
     if not (is_ours or is_empty) or (is_ours and (stored["index"], stored["of"]) != (new.index, new.of)):
-        raise InvalidInput(f"{target.directory} is not empty", "it is not of this split", "Name an empty directory with --to")
+        raise InvalidInput("{} is not empty", "it is not of this split", "Name an empty directory with --to", target.directory)
 
 
 def _copy(source: Personas, target: Personas, moving: list[str], progress: Moved) -> None:
@@ -130,7 +130,7 @@ def _compare(name: str, original: Path, copy: Path) -> None:
     """Raises StoreDamaged, and removes the copy, unless both hold the same files."""
     if _digests(original) != _digests(copy):
         shutil.rmtree(copy, ignore_errors=True)
-        raise StoreDamaged(f"a copy of {name!r} differs from the original", str(copy), "Check the disk, and run it again")
+        raise StoreDamaged("a copy of {} differs from the original", "{}", "Check the disk, and run it again", repr(name), copy)
 
 
 def _digests(directory: Path) -> dict[str, str]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memory_mcp.cli import japanese
 from memory_mcp.cli.feature import Commands
 from memory_mcp.cli.japanese import tell
 from memory_mcp.cli.options import (
@@ -73,9 +72,7 @@ def chat(
         if once is None and sys.stdin.isatty():
             from memory_mcp.features.chat.terminal import run  # noqa: PLC0415  as above
 
-            language = language_of_machine()
-            refusal = japanese.error if language == "ja" else str
-            run(opening, model, language=language, refusal=refusal, off_record=off, summary=summary)
+            run(opening, model, language=language_of_machine(), off_record=off, summary=summary)
             return
         text = (sys.stdin.read() if once in (None, STDIN) else once or "").strip()
         if not text:
@@ -114,7 +111,7 @@ async def _answer(conversation: "Conversation", text: str, *, off_record: bool, 
     is_cut_off = False
     async with conversation:
         for server, why in conversation.toolbox.missing.items():
-            tell(f"memory-mcp: {server} is left out: {why}", err=True)
+            tell("memory-mcp: {} is left out: {}", server, why, err=True)
         async for event in conversation.say(text, off_record=off_record):
             if isinstance(event, TextPiece):
                 pieces.append(event.text)
@@ -153,9 +150,9 @@ def _note(conversation: "Conversation", event: "Event") -> None:
 
     if isinstance(event, ApprovalNeeded):
         conversation.answer(event.call.id, allowed=False)
-        tell(f"memory-mcp: {event.call.name} was not allowed: --yes allows it", err=True)
+        tell("memory-mcp: {} was not allowed: --yes allows it", event.call.name, err=True)
     elif isinstance(event, CutOff):
-        tell(f"memory-mcp: the answer was cut off: {event.model} reached its limit of tokens", err=True)
+        tell("memory-mcp: the answer was cut off: {} reached its limit of tokens", event.model, err=True)
     elif isinstance(event, Failed):
         raise event.error()
 

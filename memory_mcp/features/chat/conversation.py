@@ -95,7 +95,7 @@ class Conversation:
             why, context = (answer.text.removesuffix("."), "") if answer.is_error else ("", answer.text)
             self.persona = str((answer.tree or {}).get("persona", ""))
         if why:
-            raise ServerUnreachable("the memory can't be used", why, "Check its address and the token")
+            raise ServerUnreachable("the memory can't be used", "{}", "Check its address and the token", why)
         self._system = system_message(self._instructions, self.toolbox.instructions, context)
 
     async def __aexit__(self, *_: object) -> None:
@@ -195,7 +195,7 @@ class Conversation:
             judged = dict((await self._memory("judge", arguments)).tree or {})
         outcome = judged["outcomes"][0]
         if outcome["outcome"] != "judged":
-            raise MemoryMCPError(f"{key} was not judged", outcome.get("reason", "there is no such memory"))
+            raise MemoryMCPError("{} was not judged", "{}", "", key, outcome.get("reason", "there is no such memory"))
 
     async def summarize(self) -> Stored | None:
         """Lets the model summarize the conversation, and stores that. None: there is nothing on the record.
@@ -275,7 +275,7 @@ class Conversation:
 
     def _user_message(self, index: int) -> int:
         if not (0 <= index < len(self.messages) and self.messages[index].role == "user"):
-            raise InvalidInput(f"message {index} is not one of the user", "", "Name the index of one")
+            raise InvalidInput("message {} is not one of the user", "", "Name the index of one", index)
         return index
 
     def _memory_tool(self, name: str) -> Tool | None:
@@ -284,10 +284,10 @@ class Conversation:
     async def _memory(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         tool = self._memory_tool(name)
         if tool is None:
-            raise InvalidInput(f"this conversation has no {name}", "it has no memory that can be written", "Check the token")
+            raise InvalidInput("this conversation has no {}", "it has no memory that can be written", "Check the token", name)
         answer = await self.toolbox.call(tool, arguments)
         if answer.is_error:
-            raise MemoryMCPError(answer.text.removesuffix("."))
+            raise MemoryMCPError("{}", "", "", answer.text.removesuffix("."))
         return answer
 
     async def _stopped(self) -> None:

@@ -46,35 +46,39 @@ def _of_status(status: int, reason: str, model: str, after: float | None) -> Fai
     if status == TOO_MANY:
         wait = f"in {after:.0f} s" if after else "later"
         error = ChatFailed(
-            f"{model} failed",
+            "{} failed",
             "it has had too many calls, or the account's quota is used up",
-            f"Try again {wait}, or choose another model",
+            "Try again {}, or choose another model",
+            model,
+            wait,
         )
         return Failure(error, retry=True, after=after)
     if status in (401, 403):
-        return Failure(ChatFailed(f"{model} failed", f"it refuses the key ({status})", "Check the key"))
+        return Failure(ChatFailed("{} failed", "it refuses the key ({})", "Check the key", model, status))
     if status == 404:
         return Failure(
-            ChatFailed(f"{model} failed", f"its vendor does not know it ({reason})", "Correct its name, or choose another model")
+            ChatFailed("{} failed", "its vendor does not know it ({})", "Correct its name, or choose another model", model, reason)
         )
     if status < 500 and status != 408:
-        error = ChatFailed(f"{model} failed", f"it refuses the conversation ({status}: {reason})", "Begin another, or choose another model")
+        error = ChatFailed(
+            "{} failed", "it refuses the conversation ({}: {})", "Begin another, or choose another model", model, status, reason
+        )
         return Failure(error)
-    error = ChatFailed(f"{model} failed", f"its vendor has a problem ({status})", "Try again later, or choose another model")
+    error = ChatFailed("{} failed", "its vendor has a problem ({})", "Try again later, or choose another model", model, status)
     return Failure(error, retry=True, after=after)
 
 
 def _of_classes(classes: set[str], reason: str, model: str) -> Failure:
     if classes & _UNREACHABLE:
-        error = ChatFailed(f"{model} failed", "nobody answers at its address", "Check the network, and the address if you have set one")
+        error = ChatFailed("{} failed", "nobody answers at its address", "Check the network, and the address if you have set one", model)
     elif classes & _LATE:
-        error = ChatFailed(f"{model} failed", "it took too long to answer", "Try again")
+        error = ChatFailed("{} failed", "it took too long to answer", "Try again", model)
     elif classes & _BROKEN_OFF:
-        error = ChatFailed(f"{model} failed", "the connection broke off", "Try again")
+        error = ChatFailed("{} failed", "the connection broke off", "Try again", model)
     elif classes & _UNREADABLE:
-        error = ChatFailed(f"{model} failed", "its answer can't be read", "Try again later, or choose another model")
+        error = ChatFailed("{} failed", "its answer can't be read", "Try again later, or choose another model", model)
     else:
-        return Failure(ChatFailed(f"{model} failed", reason, "Try again later, or choose another model"))
+        return Failure(ChatFailed("{} failed", "{}", "Try again later, or choose another model", model, reason))
     return Failure(error, retry=True)
 
 

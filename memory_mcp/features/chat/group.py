@@ -36,7 +36,7 @@ class GroupConversation:
 
     def __init__(self, members: Mapping[str, Conversation], *, user: str = "user", hear: bool = False) -> None:
         if not 1 <= len(members) <= MEMBERS_LIMIT:
-            raise InvalidInput(f"a group of {len(members)} can't talk", f"it has 1 to {MEMBERS_LIMIT} personas", "Name others")
+            raise InvalidInput("a group of {} can't talk", "it has 1 to {} personas", "Name others", len(members), MEMBERS_LIMIT)
         self.members = dict(members)
         self.hear, self._user = hear, user
         self._speaking: Conversation | None = None

@@ -61,7 +61,7 @@ def messages_from_json(trees: Iterable[Mapping[str, Any]]) -> list[Message]:
     try:
         return [Message(**{**tree, "calls": tuple(ToolCall(**call) for call in tree.get("calls", ()))}) for tree in trees]
     except (TypeError, AttributeError) as error:
-        raise InvalidInput("the conversation can't be read", str(error)) from error
+        raise InvalidInput("the conversation can't be read", "{}", "", error) from error
 
 
 def for_model(system: str, messages: Iterable[Message], *, off_record: bool = False) -> "list[BaseMessage]":

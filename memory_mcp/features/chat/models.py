@@ -12,6 +12,7 @@ from memory_mcp.config.reading import variable
 from memory_mcp.errors import ChatFailed, NotInstalled, ProxyUnusable
 from memory_mcp.extras import is_installed, require
 from memory_mcp.llm.vendors import in_keyring
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -89,7 +90,9 @@ def parsed(name: str) -> tuple[str, str]:
     vendor, _, model = name.partition(":")
     vendor = _OTHER_NAMES.get(vendor, vendor)
     if vendor not in VENDORS or not model.strip():
-        raise ChatFailed(f"{name!r} is not the name of a model", "", f"Write it as VENDOR:MODEL, where VENDOR is {', '.join(VENDORS)}")
+        raise ChatFailed(
+            "{} is not the name of a model", "", "Write it as VENDOR:MODEL, where VENDOR is {}", repr(name), ", ".join(VENDORS)
+        )
     return vendor, model.strip()
 
 
@@ -104,7 +107,7 @@ def chat_model(name: str, *, key: str | None = None, base_url: str | None = None
     """
     vendor_name, model = parsed(name)
     vendor = VENDORS[vendor_name]
-    require(f"chat-{vendor_name}", f"{name} can't be asked")
+    require(f"chat-{vendor_name}", sentence("{} can't be asked", name))
     key, base_url = key or vendor.key(), base_url or vendor.base_url()
     if vendor.keys and not key and not base_url:
         raise _key_missing(name, vendor_name)
@@ -126,18 +129,18 @@ def _built(name: str, vendor_name: str, model: str, key: str | None, base_url: s
                 getattr(built, client, None)
             return built
     except ProxyUnusable as error:
-        raise ChatFailed(f"{name} can't be asked: {error.what}", error.why, error.do) from error
+        raise ChatFailed("{} can't be asked: {}", error.why, error.do, name, error.what) from error
     except Exception as error:  # each class raises its own errors, and may quote a key
-        raise ChatFailed(f"{name} can't be asked", f"its class refuses the arguments: {type(error).__name__}") from error
+        raise ChatFailed("{} can't be asked", "its class refuses the arguments: {}", "", name, type(error).__name__) from error
 
 
 def obstacle(vendor: str) -> str:
     """Why a vendor can't be asked now; empty if it can. Imports nothing."""
     if not is_installed(f"chat-{vendor}"):
-        return str(NotInstalled(f"{vendor} can't be asked", f"chat-{vendor}"))
+        return str(NotInstalled(sentence("{} can't be asked", vendor), f"chat-{vendor}"))
     known = VENDORS[vendor]
     return "" if known.key() or known.base_url() or not known.keys else str(_key_missing(vendor, vendor))
 
 
 def _key_missing(name: str, vendor: str) -> ChatFailed:
-    return ChatFailed(f"{name} can't be asked", f"{VENDORS[vendor].keys[0]} is not set", f"Set it to your key of {vendor}")
+    return ChatFailed("{} can't be asked", "{} is not set", "Set it to your key of {}", name, VENDORS[vendor].keys[0], vendor)

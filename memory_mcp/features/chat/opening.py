@@ -72,11 +72,11 @@ def _tree(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(_text(path)))
     except (ValueError, TypeError) as error:
-        raise InvalidInput(f"{path} is no conversation", str(error), "Name a file that /save has written") from error
+        raise InvalidInput("{} is no conversation", "{}", "Name a file that /save has written", path, error) from error
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} can't be read", str(error), "Correct the name") from error
+        raise InvalidInput("{} can't be read", "{}", "Correct the name", path, error) from error

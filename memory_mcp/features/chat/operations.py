@@ -70,7 +70,7 @@ def _position(text: str) -> tuple[str, str]:
     try:
         return to_text(from_text(moment)), identity
     except ValueError:
-        raise InvalidInput(f"after is {text[:80]!r}", "it is `next` of the page before", "Leave it out for the first page") from None
+        raise InvalidInput("after is {}", "it is `next` of the page before", "Leave it out for the first page", repr(text[:80])) from None
 
 
 class IdArguments(Arguments):
@@ -143,7 +143,7 @@ def add_turn(call: Call, arguments: TurnArguments) -> Json:
     messages = redaction.tree(arguments.messages)
     text = storable(json.dumps(messages, ensure_ascii=False), "messages")
     if len(text.encode()) > TURN_LIMIT_BYTES:
-        raise InvalidInput("the turn is too long", f"{TURN_LIMIT_BYTES // 1_048_576} MiB are the limit", "Leave out what tools returned")
+        raise InvalidInput("the turn is too long", "{} MiB are the limit", "Leave out what tools returned", TURN_LIMIT_BYTES // 1048576)
     title = redaction.optional(label(arguments.title, "title")) or _beginning(messages)
     members = tuple(arguments.members and labels(arguments.members, "members"))
     turn = Turn(
@@ -262,7 +262,7 @@ def _as_markdown(whole: Json, turns: Iterable[Json]) -> Iterator[str]:
 
 def _known(conversation: Conversation | None, identity: str) -> Conversation:
     if conversation is None:
-        raise ConversationNotFound(f"no conversation has the id {identity[:80]}", "", "Take one from GET /api/conversations")
+        raise ConversationNotFound("no conversation has the id {}", "", "Take one from GET /api/conversations", identity[:80])
     return conversation
 
 

@@ -14,6 +14,7 @@ from memory_mcp.config.reading import variable
 from memory_mcp.errors import InvalidInput
 from memory_mcp.features.chat.tools import MEMORY, ToolServer
 from memory_mcp.patterns import bounded
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from fastmcp.client.transports import ClientTransport
@@ -34,7 +35,7 @@ def servers_of(path: Path) -> list[ToolServer]:
         return [_server(str(name), dict(entry)) for name, entry in table.items()]
     except (OSError, ValueError, TypeError, AttributeError) as error:
         do = "Write it as VS Code's mcp.json (servers) or Claude's (mcpServers), without comments"
-        raise InvalidInput(f"{path} can't be read as a list of MCP servers", str(error), do) from error
+        raise InvalidInput("{} can't be read as a list of MCP servers", "{}", do, path, error) from error
 
 
 def _server(name: str, entry: Mapping[str, Any]) -> ToolServer:
@@ -56,7 +57,7 @@ def _transport(name: str, entry: Mapping[str, Any]) -> "Callable[[], ClientTrans
                 str(command), [*map(str, filled.get("args") or ())], variables, filled.get("cwd"), log_file=Path(os.devnull)
             )
         if not (url := filled.get("url")):
-            raise InvalidInput(f"the server {name} has neither a command nor a url", "", "Add one")
+            raise InvalidInput("the server {} has neither a command nor a url", "", "Add one", name)
         kind = SSETransport if filled.get("type") == "sse" else StreamableHttpTransport
 
         def http(
@@ -83,6 +84,6 @@ def _value(match: re.Match[str], server: str) -> str:
     kind, name, default = match.groups()
     value = variable(name) if kind != "input" else None
     if value is None and default is None:
-        why = f"{name} is not set" if kind != "input" else f"it asks for the input {name}"
-        raise InvalidInput(f"the server {server} can't be reached", why, f"Set it in the environment, and write it as ${{env:{name}}}")
+        why = sentence("{} is not set", name) if kind != "input" else sentence("it asks for the input {}", name)
+        raise InvalidInput("the server {} can't be reached", why, "Set it in the environment, and write it as ${env:{}}", server, name)
     return value if value is not None else default

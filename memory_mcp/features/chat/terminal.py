@@ -17,6 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Collapsible, Input, Label, Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
+from memory_mcp.dates.format import Language
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.features.chat.conversation import Conversation
 from memory_mcp.features.chat.events import (
@@ -33,6 +34,7 @@ from memory_mcp.features.chat.events import (
 )
 from memory_mcp.features.chat.opening import Opening
 from memory_mcp.store.files.durable_files import write_atomically
+from memory_mcp.wording import in_language
 
 SHOWN_LENGTH = 300
 # A command gets the rest of its line. False ends the conversation.
@@ -40,15 +42,13 @@ Command = Callable[[str], Coroutine[Any, Any, bool | None]]
 YES, NO = frozenset({"y", "yes", "ｙ", "はい"}), frozenset({"", "n", "no", "ｎ", "いいえ"})
 
 
-def run(
-    opening: Opening, model: str | None, *, language: str, refusal: Callable[[str], str], off_record: bool = False, summary: bool = False
-) -> None:
-    """Runs until the user ends it. `refusal` words an error for the user.
+def run(opening: Opening, model: str | None, *, language: Language, off_record: bool = False, summary: bool = False) -> None:
+    """Runs until the user ends it.
 
     Raises:
         MemoryMCPError: the conversation can't begin.
     """
-    terminal = Terminal(opening, opening.conversation(model), language=language, refusal=refusal, off_record=off_record, summary=summary)
+    terminal = Terminal(opening, opening.conversation(model), language=language, off_record=off_record, summary=summary)
     # The log of a server in this process would be drawn over the conversation.
     kept, logging.root.handlers[:] = logging.root.handlers[:], [logging.NullHandler()]
     try:
@@ -103,13 +103,12 @@ class Terminal(App[None]):
         opening: Opening,
         conversation: Conversation,
         *,
-        language: str,
-        refusal: Callable[[str], str],
+        language: Language,
         off_record: bool,
         summary: bool,
     ) -> None:
         super().__init__()
-        self._opening, self.conversation, self._refusal = opening, conversation, refusal
+        self._opening, self.conversation, self._language = opening, conversation, language
         self._words = _words(language)
         self._off_record, self._summary = off_record, summary
         self._lines: asyncio.Queue[str] = asyncio.Queue()
@@ -203,7 +202,7 @@ class Terminal(App[None]):
             else:
                 await self._turn(line, self.conversation.say(line, off_record=self._off_record))
         except MemoryMCPError as error:
-            await self._say(self._refusal(str(error)), "failure")
+            await self._say(in_language(str(error), self._language), "failure")
         return True
 
     async def _turn(self, line: str, events: AsyncGenerator[Event]) -> None:
@@ -234,7 +233,7 @@ class Terminal(App[None]):
             case CutOff():
                 await self._say_note("cut_off", model=event.model)
             case Failed():
-                await self._say(self._refusal(str(event.error())), "failure")
+                await self._say(in_language(str(event.error()), self._language), "failure")
             case TurnEnded(outcome="cancelled"):
                 self._ask(None)
                 await self._say_note("cancelled")
@@ -351,6 +350,6 @@ def _shortened(text: str, length: int = SHOWN_LENGTH) -> str:
 
 
 @cache
-def _words(language: str) -> Mapping[str, Any]:
+def _words(language: Language) -> Mapping[str, Any]:
     tables = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
     return dict(tables["ja" if language == "ja" else "en"])

@@ -127,7 +127,7 @@ class Turn:
             async with asyncio.timeout(self._limits.seconds) as self._clock:
                 return await self._answered(earlier, asked)
         except TimeoutError as error:
-            raise ChatFailed("the turn was ended", f"it took more than {self._limits.seconds:g} seconds", "Try again") from error
+            raise ChatFailed("the turn was ended", "it took more than {} seconds", "Try again", f"{self._limits.seconds:g}") from error
 
     async def _answered(self, earlier: Sequence[Message], asked: Message) -> list[Message]:
         shown = _latest_turns(earlier, self._limits.shown)
@@ -144,7 +144,7 @@ class Turn:
             new += [kept for _, kept in results]
             if not results:
                 return new
-        raise ChatFailed("the turn was ended", f"the model has called tools {self._limits.rounds} times in a row", "Ask for less at once")
+        raise ChatFailed("the turn was ended", "the model has called tools {} times in a row", "Ask for less at once", self._limits.rounds)
 
     async def _asked(self, history: "list[BaseMessage]") -> "AIMessage":
         """The model's next answer. Asks again after a failure that may pass, unless the user has seen a part of the answer."""
@@ -177,11 +177,17 @@ class Turn:
         tokens = sum((self._before.input_tokens, self._before.output_tokens, self.usage.input_tokens, self.usage.output_tokens))
         if self._limits.tokens is not None and tokens >= self._limits.tokens:
             raise ChatFailed(
-                "the turn was ended", f"the conversation has used {tokens:,} tokens of {self._limits.tokens:,}", "Begin another"
+                "the turn was ended",
+                "the conversation has used {} tokens of {}",
+                "Begin another",
+                f"{tokens:,}",
+                f"{self._limits.tokens:,}",
             )
         cost = (self._before.cost or 0) + (self.usage.cost or 0)
         if self._limits.cost is not None and cost >= self._limits.cost:
-            raise ChatFailed("the turn was ended", f"the conversation has cost {cost:.2f} of {self._limits.cost:.2f}", "Begin another")
+            raise ChatFailed(
+                "the turn was ended", "the conversation has cost {} of {}", "Begin another", f"{cost:.2f}", f"{self._limits.cost:.2f}"
+            )
 
     def _count(self, history: "Sequence[BaseMessage]", answer: "AIMessage") -> None:
         counted = answer.usage_metadata if answer.usage_metadata and answer.usage_metadata["total_tokens"] else None
@@ -263,9 +269,9 @@ def _whole(pieces: "list[AIMessageChunk]", model: str) -> "AIMessage":
     if not (answer.text or answer.tool_calls or answer.invalid_tool_calls):
         if _is_cut_off(pieces):
             raise ChatFailed(
-                f"{model} failed", "its limit of tokens ended the answer before a word", "Raise its limit, or choose another model"
+                "{} failed", "its limit of tokens ended the answer before a word", "Raise its limit, or choose another model", model
             )
-        raise ChatFailed(f"{model} failed", "its answer is empty", "Say it in other words, or choose another model")
+        raise ChatFailed("{} failed", "its answer is empty", "Say it in other words, or choose another model", model)
     calls = [_call_of(chunk) for chunk in answer.tool_call_chunks]
     if all(call["id"] and UNREADABLE not in call["args"] for call in calls):
         return answer

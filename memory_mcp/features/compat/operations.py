@@ -255,7 +255,7 @@ def search_memory(call: Call, arguments: SearchMemoryArguments) -> Json:
     """Search memories by words, tags and dates. The older name of recall with mode=keyword."""
     match, top_k, date_range = arguments.tag_match_mode, arguments.top_k, arguments.date_range
     if match not in ("", "any", "all"):
-        raise InvalidInput(f"tag_match_mode is {match[:80]!r}", "it is any or all", "Leave it out if unsure")
+        raise InvalidInput("tag_match_mode is {}", "it is any or all", "Leave it out if unsure", repr(match[:80]))
     query = arguments.query if arguments.query.strip() else arguments.keyword
     mode = "keyword" if query.strip() else "recent"
     tags = list(dict.fromkeys(tag for tag in arguments.tags if tag.strip()))
@@ -332,7 +332,7 @@ def _specified_memory(hit: Mapping[str, Any]) -> Json:
 
 
 def _unknown(key: str) -> MemoryNotFound:
-    return MemoryNotFound(f"no memory has the key {key}", "", "Take the key from list_memory or search_memory")
+    return MemoryNotFound("no memory has the key {}", "", "Take the key from list_memory or search_memory", key)
 
 
 def _present(key: str, max_tokens: int, call: Call) -> Json:
@@ -345,14 +345,14 @@ def _present(key: str, max_tokens: int, call: Call) -> Json:
     if not answer["hits"]:
         raise _unknown(key)
     if "deleted_at" in answer["hits"][0]:
-        raise MemoryNotFound(f"{key} is in the trash", "it was deleted", "Send revise with restore=true to bring it back")
+        raise MemoryNotFound("{} is in the trash", "it was deleted", "Send revise with restore=true to bring it back", key)
     return answer
 
 
 def _with_any_tag(tags: Sequence[str], top_k: int, search: Mapping[str, Any], call: Call) -> Json:
     """Return the answer of a recall for memories with at least one of the tags: it searches for each, and fetches the best of all."""
     if len(tags) > ANY_TAGS_LIMIT:
-        raise InvalidInput(f"tags has {len(tags)} entries", f"{ANY_TAGS_LIMIT} are the limit with tag_match_mode=any", "Send fewer")
+        raise InvalidInput("tags has {} entries", "{} are the limit with tag_match_mode=any", "Send fewer", len(tags), ANY_TAGS_LIMIT)
     answers = [
         memories.recall(call, RecallArguments(**search, top_k=top_k, tags=[tag], detail="index", max_tokens=TOKENS_LIMIT)) for tag in tags
     ]

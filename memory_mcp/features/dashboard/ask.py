@@ -11,6 +11,7 @@ from memory_mcp.domain import MODES
 from memory_mcp.errors import InvalidInput
 from memory_mcp.features.dashboard.configuration import by_default
 from memory_mcp.features.dashboard.frame import Visit
+from memory_mcp.features.dashboard.people import relation_names, worded
 from memory_mcp.server.actions import configuration
 from memory_mcp.server.actions.context import DEFAULT_TOKENS, get_context
 from memory_mcp.server.actions.memories import recall
@@ -77,9 +78,12 @@ def _asked(visit: Visit, shown: str) -> Json:
     """The answer with as many hits as are wanted, and with those that come next."""
     limit = int(shown) if shown.isascii() and shown.isdecimal() else 0
     if not 1 <= limit <= SHOWN_LIMIT:
-        raise InvalidInput(f"top_k is {shown[:20]!r}", f"it runs from 1 to {SHOWN_LIMIT} here", "Leave it out for the default")
+        raise InvalidInput("top_k is {}", "it runs from 1 to {} here", "Leave it out for the default", repr(shown[:20]), SHOWN_LIMIT)
     sent = {"query": visit.field("q"), "mode": visit.field("mode"), "top_k": limit + BEYOND, "max_tokens": ANSWER_TOKENS, "detail": "why"}
     answer = visit.perform(recall, **sent)
+    if "relations" in answer:
+        names = relation_names(visit, {})
+        answer = {**answer, "relations": [worded(relation, names) for relation in answer["relations"]]}
     return {**answer, "shown": answer["hits"][:limit], "missed": answer["hits"][limit:]}
 
 
@@ -117,14 +121,14 @@ def _with(settings: Settings, changed: Mapping[str, str]) -> Settings:
     try:
         return Settings.model_validate(tree)
     except pydantic.ValidationError as error:
-        raise InvalidInput("; ".join(argument_problems(error, TRIED))) from error
+        raise InvalidInput("{}", "", "", "; ".join(argument_problems(error, TRIED))) from error
 
 
 def _number(key: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InvalidInput(f"{key} is {text[:20]!r}", "it is a number", "Leave it empty for the one in force") from None
+        raise InvalidInput("{} is {}", "it is a number", "Leave it empty for the one in force", key, repr(text[:20])) from None
 
 
 def figures(visit: Visit) -> Response:

@@ -139,7 +139,7 @@ def _asked(visit: Visit) -> tuple[_Asked, Mapping[str, Sequence[Json]]]:
     own = visit.call.persona_name()
     visits = {member.call.persona_name(): member for member in map(visit.of_persona, dict.fromkeys([own, *visit.fields.get("member", [])]))}
     if len(visits) > MEMBERS:
-        raise InvalidInput(f"{len(visits)} personas are too many for a room", f"{MEMBERS} are the limit", "Choose fewer")
+        raise InvalidInput("{} personas are too many for a room", "{} are the limit", "Choose fewer", len(visits), MEMBERS)
     identity = visit.field("id") or uuid.uuid4().hex
     before = int(replaced) if replaced else AFTER_THE_LAST
     # A conversation that was deleted meanwhile, or whose persona was renamed, does not begin anew.

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from starlette.responses import Response
 
+from memory_mcp.config.settings import FIRST_KEYS
 from memory_mcp.errors import InvalidInput, SettingsRefused
 from memory_mcp.features.dashboard.fields import commas
 from memory_mcp.features.dashboard.frame import Visit
@@ -19,11 +20,6 @@ from memory_mcp.server.actions import configuration
 from memory_mcp.server.operation import Json
 from memory_mcp.server.refusals import Refused
 
-# What most people look for first.
-USUAL = (
-    *("embeddings_model", "reranker_model", "timezone", "llm.model", "chat.model", "backup.enabled", "retention.trash_days"),
-    *("context.recent", "min_score", "summaries.enabled"),
-)
 _SENTENCE = re.compile(r"(.+?)(?:。|\.(?= ))\s*(.+)", re.DOTALL)
 
 Shape = Literal["flag", "choice", "choices", "number", "list", "object", "text"]
@@ -145,7 +141,7 @@ def _page(
     saved: Sequence[str] = (),
 ) -> Response:
     fields = {setting["key"]: _field(visit, setting, problems or {}) for setting in shown["settings"]}
-    groups: dict[str | None, list[Field]] = {None: [fields.pop(key) for key in USUAL if key in fields]}
+    groups: dict[str | None, list[Field]] = {None: [fields.pop(key) for key in FIRST_KEYS if key in fields]}
     for key, field in fields.items():
         groups.setdefault(key.rpartition(".")[0], []).append(field)
     return visit.page(

@@ -80,7 +80,7 @@ def _request(visit: Visit) -> _Request:
     """
     for name in PARAMETERS:
         if len(visit.fields.get(name, [])) > 1:
-            raise InvalidInput(f"{name} is sent twice", "", "Connect the client again")
+            raise InvalidInput("{} is sent twice", "", "Connect the client again", name)
     authenticator: Authenticator = visit.request.app.state.authenticator
     registered = authenticator.oauth.registry.current().clients
     client = from_thread.run(client_of, visit.field("client_id"), registered, visit.call.runtime.fetch_document)
@@ -117,7 +117,7 @@ def _detailed(visit: Visit, asked: _Request) -> _Request:
     scopes = tuple(scope for scope in (known or USUAL_SCOPES) if visit.may(scope))
     if not scopes:
         raise NotAllowed(
-            "your token can grant nothing of this", f"the client asks for {', '.join(known or USUAL_SCOPES)}", "Use another token"
+            "your token can grant nothing of this", "the client asks for {}", "Use another token", ", ".join(known or USUAL_SCOPES)
         )
     return replace(asked, resource=resource, challenge=challenge, scopes=scopes, persona=persona)
 

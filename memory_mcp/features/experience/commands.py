@@ -6,11 +6,15 @@ from typing import Annotated, Any
 import typer
 
 from memory_mcp.cli.feature import Commands
-from memory_mcp.cli.japanese import named_counts, tell, worded
+from memory_mcp.cli.japanese import named_counts, tell
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, memories_in_words, print_json
 from memory_mcp.domain import JUDGEMENTS
 
-_LISTS = {"never_shown": "never shown, the oldest first", "shown_and_unused": "often shown and never used", "hurt": "judged as misleading"}
+_LISTS = {
+    "never_shown": "never shown, the oldest first:",
+    "shown_and_unused": "often shown and never used:",
+    "hurt": "judged as misleading:",
+}
 
 
 def figures(
@@ -26,21 +30,21 @@ def figures(
         print_json(answer)
         return
     asked, answered = (sum(day[name] for day in answer["searches"]) for name in ("asked", "answered"))
-    tell(f"{answer['persona']}: {memories_in_words(answer['memories'])}, {answer['shown']} ever shown")
-    tell(f"{asked} {'search' if asked == 1 else 'searches'}, {answered} found something{_percent(answer, 'success')}")
+    tell("{}: {}, {} ever shown", answer["persona"], memories_in_words(answer["memories"]), answer["shown"])
+    tell("{} {}, {} found something{}", asked, "search" if asked == 1 else "searches", answered, _percent(answer, "success"))
     judged, reported = (
         named_counts("verdict", {name: count for name, count in answer["verdicts"].items() if (name in JUDGEMENTS) is kind})
         for kind in (True, False)
     )
-    tell(f"judged: {judged or worded('nothing')}{_percent(answer, 'precision')}")
+    tell("judged: {}{}", judged or "nothing", _percent(answer, "precision"))
     if reported:
-        tell(f"reported: {reported}")
+        tell("reported: {}", reported)
     stored = sum(day["stored"] for day in answer["growth"])
-    tell(f"{stored} stored in {days} days, {stored / days:.1f} a day")
+    tell("{} stored in {} days, {} a day", stored, days, f"{stored / days:.1f}")
     _show_own(answer.get("weights", {}))
     for name, words in _LISTS.items():
         if answer[name]:
-            tell(f"\n{words}:")
+            tell(f"\n{words}")
             for memory in answer[name]:
                 typer.echo(f"  {memory['key']}  {memory['content']}")
 
@@ -57,30 +61,30 @@ def weights(
     if as_json:
         print_json(answer)
     elif reset:
-        tell(f"{answer['persona']} has the weights of config.json")
+        tell("{} has the weights of config.json", answer["persona"])
     else:
         _show_weights(answer, url)
 
 
 def _show_weights(answer: Mapping[str, Any], url: str | None) -> None:
-    tell(f"{answer['persona']}: {answer['queries']} judged queries")
+    tell("{}: {} judged queries", answer["persona"], answer["queries"])
     _show_own({} if answer["applied"] else answer.get("own", {}))
     for name, value in answer["weights"].items():
         typer.echo(f"  fusion.{name}: {value}")
     for part, words in (("fitted", "the half that chose them"), ("held_out", "the half that had no say")):
         before, after = answer[part]
-        tell(f"{words}: {before:.3f} now, {after:.3f} with them")
+        tell("{}: {} now, {} with them", words, f"{before:.3f}", f"{after:.3f}")
     if answer["applied"]:
         tell("they are in force")
     elif answer["better"]:
-        tell(f"apply them with: {command_line('weights', '--apply', persona=answer['persona'], url=url)}")
+        tell("apply them with: {}", command_line("weights", "--apply", persona=answer["persona"], url=url))
     else:
         tell("no better weights than those in force")
 
 
 def _show_own(weights: Mapping[str, float]) -> None:
     if weights:
-        tell(f"weights of its own: {', '.join(f'fusion.{name} {value:g}' for name, value in weights.items())}")
+        tell("weights of its own: {}", ", ".join((f"fusion.{name} {value:g}" for name, value in weights.items())))
 
 
 def _percent(answer: Mapping[str, Any], name: str) -> str:

@@ -370,14 +370,14 @@ def _task(call: Call, text: str) -> str:
     if not task:
         raise InvalidInput("task is empty", "there is nothing to advise on", "Say in a sentence what is to be done")
     if (length := normalized_length(task)) > QUERY_LIMIT:
-        raise InvalidInput(f"task has {length:,} characters", f"{QUERY_LIMIT:,} are the limit", "Say it in a sentence or two")
+        raise InvalidInput("task has {} characters", "{} are the limit", "Say it in a sentence or two", f"{length:,}", f"{QUERY_LIMIT:,}")
     return task
 
 
 def _experience(call: Call, arguments: ReportArguments) -> Experience:
     severity = arguments.severity or 0
     if arguments.severity is not None and not 1 <= severity <= 5:
-        raise InvalidInput(f"severity is {severity}", "it runs from 1 to 5", "Send 5 for what must never happen again, or leave it out")
+        raise InvalidInput("severity is {}", "it runs from 1 to 5", "Send 5 for what must never happen again, or leave it out", severity)
     few(arguments.used, "used")
     texts = {
         name: storable(getattr(arguments, name), name).strip() for name in ("when", "not_when", "strategy", "lesson", "sign", "instead")

@@ -55,7 +55,7 @@ def fit(persona: Persona, *, models: Models, settings: Settings, indexes: IndexC
     judged = _judged(persona)
     if len(judged) < LEAST_QUERIES:
         raise InvalidInput(
-            f"{len(judged)} judged queries are too few to fit weights to", f"it takes {LEAST_QUERIES}", "Judge more of what recall shows"
+            "{} judged queries are too few to fit weights to", "it takes {}", "Judge more of what recall shows", len(judged), LEAST_QUERIES
         )
     halves = [[entry for entry in judged if _half(entry[0]) == half] for half in (0, 1)]
 

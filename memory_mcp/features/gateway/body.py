@@ -8,6 +8,7 @@ from typing import Any
 
 from memory_mcp.characters import not_utf8
 from memory_mcp.errors import InvalidInput
+from memory_mcp.wording import sentence
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _decode = json.JSONDecoder().raw_decode
@@ -58,14 +59,16 @@ def parsed(body: bytes) -> Body:
         InvalidInput: it is no JSON object in UTF-8, or has two `messages` or models, of which nobody knows which one counts.
     """
     if other := not_utf8(body):
-        raise InvalidInput(f"the body is not UTF-8 (byte {other[0]})", f"it seems to be {other[1]}" if other[1] else "", "Send it as UTF-8")
+        raise InvalidInput(
+            "the body is not UTF-8 (byte {})", sentence("it seems to be {}", other[1]) if other[1] else "", "Send it as UTF-8", other[0]
+        )
     text = body.decode().removeprefix("\ufeff")
     fields: dict[str, Value] = {}
     messages: list[Value] = []
     try:
         for name, value in _members(text, messages):
             if name in fields and name in ("messages", "model"):
-                raise InvalidInput(f"the body has two {name}", "only one can count", "Send one")
+                raise InvalidInput("the body has two {}", "only one can count", "Send one", name)
             fields[name] = value
     except (ValueError, IndexError, RecursionError) as error:
         raise InvalidInput("the body is no JSON object", "", "Send an object with model and messages") from error

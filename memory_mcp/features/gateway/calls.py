@@ -100,7 +100,7 @@ def needed(call: Call) -> tuple[TokenScope, ...]:
 
 
 def too_long() -> InvalidInput:
-    return InvalidInput("the body is too long", f"{BODY_LIMIT_BYTES // 1_048_576} MiB are the limit", "Send less at once")
+    return InvalidInput("the body is too long", "{} MiB are the limit", "Send less at once", BODY_LIMIT_BYTES // 1048576)
 
 
 def _admitted(request: Request) -> Call:

@@ -8,6 +8,7 @@ from memory_mcp.features.gateway.answers import Answer
 from memory_mcp.features.gateway.settings import Gateway
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.server.auth import Admission
+from memory_mcp.wording import sentence
 
 
 class Spending:
@@ -23,7 +24,7 @@ class Spending:
             return
         midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), now.tzinfo)
         left = int((midnight - now).total_seconds()) + 1
-        raise TooManyCalls("too many tokens today", f"{gateway.tokens_per_day:,} a day are the limit", left)
+        raise TooManyCalls("too many tokens today", sentence("{} a day are the limit", f"{gateway.tokens_per_day:,}"), left)
 
     def add(self, admission: Admission, tokens: tuple[int, int], now: datetime) -> None:
         """Count what a call has used."""

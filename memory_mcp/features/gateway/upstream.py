@@ -107,7 +107,7 @@ class Upstream:
                 with used_for(vendor.url):
                     self._clients[vendor.url] = httpx2.AsyncClient(timeout=TIMES, limits=LIMITS)
             except ProxyUnusable as error:
-                raise ChatFailed(f"{name} can't be asked: {error.what}", error.why, error.do) from error
+                raise ChatFailed("{} can't be asked: {}", error.why, error.do, name, error.what) from error
         return self._clients[vendor.url]
 
 
@@ -120,7 +120,7 @@ def _own(key: str | None) -> dict[str, str]:
 
 def _unreachable(name: str, error: httpx2.HTTPError) -> ChatFailed:
     why = "it did not answer in time" if isinstance(error, httpx2.TimeoutException) else "nobody answers at its address"
-    return ChatFailed(f"{name} can't be asked", why, "Look whether it runs, and at llm.vendors in config.json")
+    return ChatFailed("{} can't be asked", why, "Look whether it runs, and at llm.vendors in config.json", name)
 
 
 async def _without_key(pieces: AsyncIterator[bytes], key: str | None) -> AsyncIterator[bytes]:

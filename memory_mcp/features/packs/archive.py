@@ -120,7 +120,7 @@ def check_name(name: str) -> None:
     else:
         is_visible = name.isprintable() and len(name) <= NAME_LIMIT
     if not is_visible:
-        raise InvalidInput("a name of the pack is empty, too long or invisible", "", f"Use at most {NAME_LIMIT} visible characters")
+        raise InvalidInput("a name of the pack is empty, too long or invisible", "", "Use at most {} visible characters", NAME_LIMIT)
 
 
 def looks_of(name: str) -> str:
@@ -216,15 +216,15 @@ def verified(path: Path) -> Manifest:
         tree = json.loads(head)
         fields, signature = tree["memory_mcp_pack"], base64.b64decode(tree["signature"], validate=True)
         if fields["format"] != FORMAT:
-            raise InvalidInput(f"{path.name} is of another version", f"{fields['format']!r} and not {FORMAT}", "Update Memory MCP")
+            raise InvalidInput("{} is of another version", "{} and not {}", "Update Memory MCP", path.name, repr(fields["format"]), FORMAT)
         public_key = base64.b64decode(fields["public_key"], validate=True)
         manifest = Manifest(**fields)
     except OSError as error:
-        raise InvalidInput(f"{path} can't be read", error.strerror or str(error), "Check the path") from error
+        raise InvalidInput("{} can't be read", "{}", "Check the path", path, error.strerror or str(error)) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InvalidInput(f"{path.name} is no pack", "its first line is no manifest", "Ask for the file again") from error
+        raise InvalidInput("{} is no pack", "its first line is no manifest", "Ask for the file again", path.name) from error
     if rest != manifest.sha256 or not is_signed_by(public_key, signature, _signed_bytes(fields)):
-        raise InvalidInput(f"{path.name} was changed after it was signed", "", "Don't install it; ask for the file again")
+        raise InvalidInput("{} was changed after it was signed", "", "Don't install it; ask for the file again", path.name)
     return manifest
 
 
@@ -297,7 +297,7 @@ def _row(path: Path, line: bytes) -> Mapping[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path.name} has a line that is no JSON", "", "Ask for the file again") from error
+        raise InvalidInput("{} has a line that is no JSON", "", "Ask for the file again", path.name) from error
     return row if isinstance(row, dict) else {}
 
 

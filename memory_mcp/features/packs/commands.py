@@ -19,6 +19,7 @@ from memory_mcp.cli.options import DataDirectory, PersonaName, PoolName, Url, co
 from memory_mcp.cli.progress import progress
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.errors import InvalidInput
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from memory_mcp.features.packs.archive import Manifest, PrivateFinding
@@ -72,7 +73,7 @@ def make(
             target.write(signed(asdict(manifest), key))
             for block in iter(lambda: body.read(1 << 20), b""):
                 target.write(block)
-    tell(f"{file}: {memories_in_words(manifest.memories)}, signed by {manifest.signer} ({manifest.fingerprint})")
+    tell("{}: {}, signed by {} ({})", file, memories_in_words(manifest.memories), manifest.signer, manifest.fingerprint)
 
 
 @group.command()
@@ -82,7 +83,12 @@ def inspect(file: PackFile, data: DataDirectory = None) -> None:
 
     manifest = verified(file)
     tell(
-        f"{manifest.name}: {memories_in_words(manifest.memories)} in {manifest.lines} lines, made at {manifest.made_at} by {manifest.made_by}"
+        "{}: {} in {} lines, made at {} by {}",
+        manifest.name,
+        memories_in_words(manifest.memories),
+        manifest.lines,
+        manifest.made_at,
+        manifest.made_by,
     )
     tell(_signer(manifest, data or default_data_directory()))
     rows = [json.loads(line) for line in rows_of(file, manifest)]
@@ -112,14 +118,17 @@ def install(
     names = {looks_of(seen["name"]) for seen in known.values()}
     if manifest.fingerprint not in known and looks_of(manifest.signer) in names and trust != manifest.fingerprint:
         raise InvalidInput(
-            f"{manifest.signer} signed with another key than before",
+            "{} signed with another key than before",
             "it may be somebody else of that name",
-            f"Ask them; if {manifest.fingerprint} is theirs, use --trust {manifest.fingerprint}",
+            "Ask them; if {} is theirs, use --trust {}",
+            manifest.signer,
+            manifest.fingerprint,
+            manifest.fingerprint,
         )
     tell(_signer(manifest, directory))
     with progress("installing", manifest.lines) as advance:
         counts = connection(url, persona, pool=pool).import_rows(rows_of(file, manifest), advance, dry_run=dry_run, adds_only=True)
-    report(counts, [f"line {error['line'] + 1}" for error in counts["errors"]])
+    report(counts, [sentence("line {}", error["line"] + 1) for error in counts["errors"]])
     if not dry_run:
         remember_signer(directory, manifest.fingerprint, manifest.signer, datetime.now(UTC))
     if counts["refused"]:
@@ -131,8 +140,10 @@ def _signer(manifest: "Manifest", directory: Path) -> str:
 
     seen = known_signers(directory).get(manifest.fingerprint)
     if seen is None:
-        return f"signed by {manifest.signer} ({manifest.fingerprint}): a key that was never seen here, and nobody vouches for the name"
-    return f"signed by {seen['name']} ({manifest.fingerprint}): the same key as since {seen['first_seen'][:10]}"
+        return sentence(
+            "signed by {} ({}): a key that was never seen here, and nobody vouches for the name", manifest.signer, manifest.fingerprint
+        )
+    return sentence("signed by {} ({}): the same key as since {}", seen["name"], manifest.fingerprint, seen["first_seen"][:10])
 
 
 def _show_findings(findings: "list[PrivateFinding]") -> None:
@@ -140,7 +151,7 @@ def _show_findings(findings: "list[PrivateFinding]") -> None:
         typer.echo(f"{finding.key}: {named('data', finding.kind)} {finding.sample}", err=True)
     if findings:
         counts = named_counts("data", Counter(finding.kind for finding in findings))
-        tell(f"may be private: {counts}. Names of people are not looked for: read it before you give it away.", err=True)
+        tell("may be private: {}. Names of people are not looked for: read it before you give it away.", counts, err=True)
 
 
 COMMANDS = Commands(data=(group,))

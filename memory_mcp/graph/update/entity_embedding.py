@@ -37,7 +37,7 @@ def embed_entities(persona: Persona, models: Models) -> bool:
     unknown = list(dict.fromkeys(entity.text for entity in wanting if entity.name_vector is None))
     made = embedder.embed_documents(unknown)
     if made.shape != (len(unknown), embedder.dimension) or not np.isfinite(made).all():
-        raise EncoderFailed(f"{embedder.name} answered with unusable vectors", f"the shape is {made.shape}")
+        raise EncoderFailed("{} answered with unusable vectors", "the shape is {}", "", embedder.name, made.shape)
     names = dict(zip(unknown, made, strict=True))
     rows = [
         (entity, name, entity_vectors.mixed(name, near))

@@ -113,7 +113,7 @@ def check_relation_types(connection: apsw.Connection, stated: Sequence[StatedRel
         for name in (relation.source, relation.target):
             if "|" in name:
                 word = name.rpartition("|")[2].strip()
-                raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(types)}", "Take one of them, or none")
+                raise InvalidInput("there is no type {}", "known are {}", "Take one of them, or none", repr(word[:80]), ", ".join(types))
 
 
 def add_missing_relations(

@@ -97,7 +97,7 @@ def _position(text: str) -> Position:
         from_text(timestamp)
         return Position(timestamp, int(number))
     except ValueError:
-        raise InvalidInput(f"after is {text[:80]!r}", "it is `next` of the page before", "Leave it out for the first page") from None
+        raise InvalidInput("after is {}", "it is `next` of the page before", "Leave it out for the first page", repr(text[:80])) from None
 
 
 class DaysArguments(Arguments):
@@ -158,7 +158,7 @@ def get_memory(call: Call, arguments: MemoryArguments) -> Json:
     with call.reading() as persona, persona.database.read() as connection:
         memory = memories.by_keys(connection, [key]).get(key)
         if memory is None:
-            raise MemoryNotFound(f"no memory has the key {key[:200]}", "", "Take the key from a recall")
+            raise MemoryNotFound("no memory has the key {}", "", "Take the key from a recall", key[:200])
         replaced, replaced_by = _replaced(connection, memory), _successors(connection, memory)
         zone = call.settings.zone
         further = omit_empty(

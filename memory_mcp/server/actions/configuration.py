@@ -73,13 +73,14 @@ def change(call: Call, arguments: ConfigChange) -> Json:
         raise InvalidInput("nothing is to be changed", "", "Send values, or keys to reset")
     if local := [key for key in keys if key in ONLY_IN_THE_FILE]:
         raise NotAllowed(
-            f"{', '.join(local)} can't be changed over HTTP",
+            "{} can't be changed over HTTP",
             "it runs code, names files, or decides who reaches the server",
             "Edit config.json on the server's machine",
+            ", ".join(local),
         )
     pinned = _pinned(config)
     if fixed := [key for key in keys if key in pinned]:
-        raise InvalidInput(f"{fixed[0]} is set by {pinned[fixed[0]]}", "that goes before config.json", "Change it there, and restart")
+        raise InvalidInput("{} is set by {}", "that goes before config.json", "Change it there, and restart", fixed[0], pinned[fixed[0]])
     with _writing:
         text = _text(config)
         if arguments.revision and arguments.revision != _revision(text):
@@ -139,7 +140,7 @@ def _text(config: LiveConfig) -> str:
     except FileNotFoundError:
         return "{}"
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{config.path.name} can't be read", "it is no readable text", "Repair it on the server's machine") from error
+        raise ConfigError("{} can't be read", "it is no readable text", "Repair it on the server's machine", config.path.name) from error
 
 
 def _revision(text: str) -> str:

@@ -217,9 +217,12 @@ def checked_changes(state: Mapping[str, str | None], user_info: Mapping[str, str
         unknown = [part for part in person if part not in PERSON_FIELDS[name]]
         if unknown:
             raise InvalidInput(
-                f"{name} has the unknown field {unknown[0][:80]!r}",
-                f"it may hold {', '.join(PERSON_FIELDS[name])}",
+                "{} has the unknown field {}",
+                "it may hold {}",
                 "Use remember for anything else",
+                name,
+                repr(unknown[0][:80]),
+                ", ".join(PERSON_FIELDS[name]),
             )
     changes: dict[str, Any] = {
         STATE_KEYS[name]: _within(text, name, FIELD_LIMIT).strip() for name in STATE_FIELDS if (text := state.get(name)) is not None
@@ -247,7 +250,7 @@ def _shown(value: Any) -> Any:
 
 def _within(value: str, name: str, limit: int) -> str:
     if len(value) > limit:
-        raise InvalidInput(f"{name} has {len(value):,} characters", f"{limit:,} are the limit", "Say it in a sentence")
+        raise InvalidInput("{} has {} characters", "{} are the limit", "Say it in a sentence", name, f"{len(value):,}", f"{limit:,}")
     return storable(value, name)
 
 

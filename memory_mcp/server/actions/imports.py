@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from memory_mcp.domain import CLASHES, Clash
@@ -19,6 +19,7 @@ from memory_mcp.server.call import Call, call_of
 from memory_mcp.server.errors import wording
 from memory_mcp.server.import_jobs import REFUSED_LISTED, ImportJob
 from memory_mcp.server.operation import Json, Route, operation
+from memory_mcp.server.sentences import Answer
 from memory_mcp.server.views import Count, PersonaAnswer, omit_empty
 from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.oauth_grants import owner_of_grant
@@ -114,7 +115,7 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
                 size += len(block)
                 if size > UPLOAD_LIMIT:
                     raise InvalidInput(
-                        "the file is too large", f"{UPLOAD_LIMIT // 1024**3} GiB are the limit here", "Use `memory-mcp import FILE`"
+                        "the file is too large", "{} GiB are the limit here", "Use `memory-mcp import FILE`", UPLOAD_LIMIT // 1024**3
                     )
                 jobs.add_bytes(path, len(block))
                 async with turn_of(request.scope):
@@ -127,7 +128,7 @@ async def import_file(request: Request, arguments: FileImport) -> Response:
             _import(call, job, path, arguments, reading, options)
 
         job = jobs.start(path, name, work, dry_run=arguments.dry_run, token=token)
-    return JSONResponse(_view(call, job))
+    return Answer(_view(call, job))
 
 
 class JobId(Arguments):
@@ -147,7 +148,7 @@ def cancel_import(call: Call, arguments: JobId) -> Json:
     name = call.writable_name()
     job = next((job for job in _visible(call, name) if job.id == arguments.id.strip()), None)
     if job is None:
-        raise InvalidInput(f"there is no import {arguments.id[:40]!r}", "", "Take its id from GET /api/import/file")
+        raise InvalidInput("there is no import {}", "", "Take its id from GET /api/import/file", repr(arguments.id[:40]))
     job.cancel()
     return _view(call, job)
 

@@ -61,6 +61,7 @@ from memory_mcp.server.views import (
     recalled_view,
     similar_view,
 )
+from memory_mcp.wording import clauses, sentence
 
 # How many relations a note names.
 RELATIONS_SHOWN = 5
@@ -185,11 +186,15 @@ def _related(target: Call, persona: Persona, stored: Remembered) -> list[dict[st
 def _note_of(stored: Remembered, supersedes: str) -> str | None:
     """Say what a writer should know of how the memory was stored, if anything."""
     if stored.rivals:
-        return f"{supersedes} was replaced before, by {', '.join(stored.rivals)}: both are current now; forget the one that is not true"
+        return sentence(
+            "{} was replaced before, by {}: both are current now; forget the one that is not true", supersedes, ", ".join(stored.rivals)
+        )
     if stored.stored:
         return None
-    added = f"; relations that it did not state yet were added to it: {stored.related}" if stored.related else ""
-    return f"this very write is stored already; revise changes it{added}"
+    known = "this very write is stored already; revise changes it"
+    if not stored.related:
+        return known
+    return clauses([known, sentence("relations that it did not state yet were added to it: {}", stored.related)])
 
 
 class RecallArguments(Arguments):

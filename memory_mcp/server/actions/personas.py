@@ -25,6 +25,7 @@ from memory_mcp.store.sqlite import reading
 from memory_mcp.store.vectors import index_files
 from memory_mcp.upkeep import adopted_originals
 from memory_mcp.upkeep.backup import Backups
+from memory_mcp.wording import sentence
 
 logger = logging.getLogger(__name__)
 
@@ -152,7 +153,7 @@ def rename(call: Call, arguments: NewName) -> Json:
     _notify_workers(call, gone=name, new=new)
     left = _move_backups(call, directory, personas.path_of(new).parent.name)
     tokens = _tokens_of(call, name)
-    note = f"they are still for {name!r}, and let nobody in as {new!r}: make others" if tokens else None
+    note = sentence("they are still for {}, and let nobody in as {}: make others", repr(name), repr(new)) if tokens else None
     return {"persona": new, "renamed_from": name, **omit_empty(tokens=tokens, note=note, backups_left=left)}
 
 
@@ -201,7 +202,7 @@ def merge_into(call: Call, arguments: MergeTarget) -> Json:
         raise InvalidInput("a persona can't be merged into itself", "", "Name another one in `into`")
     with call.reading_of(name) as source, personas.reading(into) as target:
         if not target.exists:
-            raise PersonaUnknown(f"there is no persona {into!r}", "", "Rename or copy the one that there is")
+            raise PersonaUnknown("there is no persona {}", "", "Rename or copy the one that there is", repr(into))
         merged = merge(source, target, call.now)
     _notify_workers(call, new=into)
     counts = {"taken": merged.taken, "known": merged.known, "erased_before": merged.erased_before}
@@ -232,7 +233,7 @@ def erase(call: Call, arguments: EraseArguments) -> Json:
         return {**_figures(call, name), **plan}
     if canonical_name(arguments.confirm) != (call.pool or name):
         raise InvalidInput(
-            "confirm does not fit", f"it is not the name of the persona, which is {call.pool or name!r}", "Type the name to erase it"
+            "confirm does not fit", "it is not the name of the persona, which is {}", "Type the name to erase it", repr(call.pool or name)
         )
     directory = personas.path_of(name).parent
     kept = adopted_originals.of_persona(directory)
@@ -264,12 +265,14 @@ def _existing(call: Call, *, or_pool: bool = False) -> str:
     elif call.runtime.personas.exists(name):
         return name
     near = ", ".join(call.near(name))
-    raise PersonaUnknown(f"there is no persona {name!r}", "", f"Perhaps you mean {near}" if near else "Send its name as X-Persona")
+    raise PersonaUnknown(
+        "there is no persona {}", "", sentence("Perhaps you mean {}", near) if near else "Send its name as X-Persona", repr(name)
+    )
 
 
 def _other(call: Call, name: str, field: str) -> str:
     if not name:
-        raise InvalidInput(f"{field} is missing", "", "Send the name of the other persona")
+        raise InvalidInput("{} is missing", "", "Send the name of the other persona", field)
     canonical = canonical_name(name)
     call.admission.require_persona(canonical)
     return canonical

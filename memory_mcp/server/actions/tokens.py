@@ -17,6 +17,7 @@ from memory_mcp.server.call import Call
 from memory_mcp.server.operation import Json, Route, operation
 from memory_mcp.server.views import Moment, local, omit_empty
 from memory_mcp.store.files.access_tokens import Token, create_token, expiry_of, read_tokens, revoke_token
+from memory_mcp.wording import sentence
 
 ALL = "all"
 
@@ -100,13 +101,14 @@ def revoke(call: Call, arguments: TokenId) -> Json:
     tokens = read_tokens(call.runtime.personas.directory) or {}
     identity = arguments.id.strip()
     if identity not in visible(call, tokens):
-        raise InvalidInput(f"no token has the id {identity[:20]!r}", "", "Take it from GET /api/tokens")
+        raise InvalidInput("no token has the id {}", "", "Take it from GET /api/tokens", repr(identity[:20]))
     others = [token for token in tokens.values() if token.id != identity and token.state(call.now) == "in force"]
     if not others:
         raise InvalidInput(
             "the last token that is in force can't be revoked here",
             "nobody could call the server any more",
-            f"Create another one first, or run `memory-mcp token revoke {identity}` on the server's machine",
+            "Create another one first, or run `memory-mcp token revoke {}` on the server's machine",
+            identity,
         )
     revoked = revoke_token(call.runtime.personas.directory, identity, call.now)
     call.note_event("revoke_token", revoked=revoked.id)
@@ -162,8 +164,9 @@ def _scopes(call: Call, named: list[str]) -> list[TokenScope]:
     if unknown or not wanted:
         raise InvalidInput(
             "a token needs scopes",
-            f"{unknown[0][:40]!r} is not a scope" if unknown else "none is named",
-            f"Send some of {', '.join(TOKEN_SCOPES)}",
+            sentence("{} is not a scope", repr(unknown[0][:40])) if unknown else "none is named",
+            "Send some of {}",
+            ", ".join(TOKEN_SCOPES),
         )
     call.admission.require(wanted, "a token with these scopes")
     return wanted
@@ -176,8 +179,9 @@ def _expiry(call: Call, text: str, maker: Token | None) -> datetime | None:
     if latest and (wanted is None or wanted > latest):
         raise NotAllowed(
             "the new token would outlive the one that creates it",
-            f"that one expires at {local(latest, call.settings.zone)}",
+            "that one expires at {}",
             "Choose an earlier time",
+            local(latest, call.settings.zone),
         )
     return wanted
 

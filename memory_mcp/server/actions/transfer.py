@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from memory_mcp.domain import CLASHES, Clash
@@ -20,6 +20,7 @@ from memory_mcp.server.arguments import Arguments, Flag, OneOf, http
 from memory_mcp.server.call import Call, call_of
 from memory_mcp.server.errors import http_refusal
 from memory_mcp.server.operation import Route, note_unnamed, operation
+from memory_mcp.server.sentences import Answer
 from memory_mcp.server.views import Count, PersonaAnswer
 from memory_mcp.store import memories
 from memory_mcp.store.operations import called_by
@@ -106,7 +107,7 @@ async def import_memories(request: Request, arguments: ImportArguments) -> Respo
     finally:
         merge_segments(call, name, result, options)
     note = await run_in_threadpool(note_unnamed, call)
-    return JSONResponse({"persona": name.strip(), **note, **({"dry_run": True} if options.dry_run else {}), **counted(result)})
+    return Answer({"persona": name.strip(), **note, **({"dry_run": True} if options.dry_run else {}), **counted(result)})
 
 
 class ExportArguments(TransferArguments):
@@ -136,7 +137,7 @@ async def export_memories(request: Request, arguments: ExportArguments) -> Respo
     as_notes = arguments.format == "markdown"
     if as_notes and (options.vectors or options.conversations):
         left_out = "vectors" if options.vectors else "conversations"
-        raise InvalidInput(f"notes hold no {left_out}", "", f"Leave include_{left_out} out, or export JSON lines")
+        raise InvalidInput("notes hold no {}", "", "Leave include_{} out, or export JSON lines", left_out, left_out)
     async with turn_of(request.scope):
         secret, graph = await run_in_threadpool(_left_out, call, options, as_notes)
     disposition = f'attachment; filename="memories.{"zip" if as_notes else "jsonl"}"'

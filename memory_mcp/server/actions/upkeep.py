@@ -28,6 +28,7 @@ from memory_mcp.upkeep import adopted_originals, purge, retention_rules
 from memory_mcp.upkeep import history as memory_history
 from memory_mcp.upkeep.backup import Backup as StoredBackup
 from memory_mcp.upkeep.backup import Backups as BackupStore
+from memory_mcp.wording import clauses, sentence
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ PURGE_RULE = "asked for"
 OTHER_COPIES = (
     "copies that somebody made (exports, backups that were taken elsewhere, snapshots of the disk) hold it as long as they are kept"
 )
+_KEPT_BACKUPS = "{} of this server, the newest of {}, may hold it until somebody removes them: backup.enabled is false, and nothing removes the old ones"
 RESTORED_BACKUPS = "a backup that is restored over this persona is rid of it again"
 _EVENT_DETAILS = ("reason", "rule", "by", "from_revision")
 
@@ -199,7 +201,7 @@ def _purged(call: Call, keys: Sequence[str], confirm: str, *, remove_kept: bool)
     elsewhere.
     """
     if len(keys) > KEYS_LIMIT:
-        raise InvalidInput(f"keys has {len(keys)} entries", f"{KEYS_LIMIT} are the limit", "Send fewer at once")
+        raise InvalidInput("keys has {} entries", "{} are the limit", "Send fewer at once", len(keys), KEYS_LIMIT)
     with call.changing() as persona:
         return _purge_keys(call, persona, keys, confirm, remove_kept) if keys else _purge_by_rules(call, persona, confirm)
 
@@ -253,24 +255,22 @@ def _purge_by_rules(call: Call, persona: Persona, confirm: str) -> Json:
 def remains(call: Call) -> list[str]:
     """Describe the copies that a purge can't reach: the backups of this persona, and what others may have."""
     backups, settings = backups_of(call), call.settings
-    others = f"{OTHER_COPIES}; {RESTORED_BACKUPS}"
+    others = clauses([OTHER_COPIES, RESTORED_BACKUPS])
     if not backups:
         return [others]
-    newest = f"the newest of {local(backups[0].made_at, settings.zone)}"
+    newest = local(backups[0].made_at, settings.zone)
+    if not settings.backup.enabled:
+        return [sentence(_KEPT_BACKUPS, _many(backups), newest), others]
     until = local(backups[0].made_at + timedelta(days=settings.backup.keep_days), settings.zone)
-    how_long = (
-        f"may hold it until {until}, and longer where no newer one is made"
-        if settings.backup.enabled
-        else "may hold it until somebody removes them: backup.enabled is false, and nothing removes the old ones"
-    )
-    return [f"{_many(backups)} of this server, {newest}, {how_long}", others]
+    how_long = "{} of this server, the newest of {}, may hold it until {}, and longer where no newer one is made"
+    return [sentence(how_long, _many(backups), newest, until), others]
 
 
 def remains_of_persona(call: Call) -> list[str]:
     """Describe the same for an erased persona: nothing makes backups of it any more, and nothing removes them."""
     backups = backups_of(call)
     directory = _backups(call).directory(call.settings).absolute()
-    own = f"{_many(backups)} in {directory / backups[0].folder} hold it until somebody removes them" if backups else None
+    own = sentence("{} in {} hold it until somebody removes them", _many(backups), directory / backups[0].folder) if backups else None
     return [*([own] if own else []), OTHER_COPIES]
 
 
@@ -364,7 +364,7 @@ def make_backup(call: Call, _arguments: NoArguments) -> Json:
     with call.reading() as persona:
         if not persona.exists:
             near = ", ".join(call.near(persona.name))
-            raise PersonaUnknown(f"there is no persona {persona.name!r}", "", f"Perhaps you mean {near}" if near else "")
+            raise PersonaUnknown("there is no persona {}", "", sentence("Perhaps you mean {}", near) if near else "", repr(persona.name))
         backup, _ = _backups(call).make(persona, call.now, call.settings)
     return _backup_view(call, persona.name, backup)
 

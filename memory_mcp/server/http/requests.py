@@ -16,6 +16,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.server.arguments import Arguments, Between, filled_in, kind_of
 from memory_mcp.server.errors import argument_problems
 from memory_mcp.server.operation import Route
+from memory_mcp.wording import sentence
 
 BODY_LIMIT_BYTES = 4 * 1024 * 1024  # what the MCP SDK accepts; the same for routes
 WHOLE_NUMBER_DIGITS = 9
@@ -42,8 +43,8 @@ async def arguments_of(request: Request, route: Route, model: type[Arguments]) -
     except pydantic.ValidationError as error:
         missing = [str(problem["loc"][0]) for problem in error.errors() if problem["type"] == "missing"]
         if missing:
-            raise InvalidInput(f"{missing[0]} is missing", "", f"Send {', '.join(missing)}") from error
-        raise InvalidInput("; ".join(argument_problems(error, list(kinds)))) from error
+            raise InvalidInput("{} is missing", "", "Send {}", missing[0], ", ".join(missing)) from error
+        raise InvalidInput("{}", "", "", "; ".join(argument_problems(error, list(kinds)))) from error
 
 
 @cache
@@ -55,12 +56,12 @@ def _check_query(request: Request, known: Collection[str]) -> None:
     query = unquote_to_bytes(request.scope["query_string"])
     if b"\0" not in query and (other := not_utf8(query)):
         raise InvalidInput(
-            f"the query is not UTF-8 (byte {other[0]})", f"it seems to be {other[1]}" if other[1] else "", "Send it as UTF-8"
+            "the query is not UTF-8 (byte {})", sentence("it seems to be {}", other[1]) if other[1] else "", "Send it as UTF-8", other[0]
         )
     for name in request.query_params:
         if name not in known:
-            hint = f"Known parameters are {', '.join(known)}" if known else "Leave it out: this route reads none from the query"
-            raise InvalidInput(f"unknown parameter {name[:80]!r}", "", hint)
+            hint = sentence("Known parameters are {}", ", ".join(known)) if known else "Leave it out: this route reads none from the query"
+            raise InvalidInput("unknown parameter {}", "", hint, repr(name[:80]))
 
 
 def _query_values(request: Request, kinds: Mapping[str, type], model: type[Arguments]) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def _limits_of(field: FieldInfo) -> str:
 
 def _whole_number(name: str, text: str, limits: str) -> int:
     if not (text.isdecimal() and text.isascii() and len(text) <= WHOLE_NUMBER_DIGITS):
-        raise InvalidInput(f"{name} is {text[:80]!r}", f"it is a whole number{limits}", "Leave it out for the default")
+        raise InvalidInput("{} is {}", "it is a whole number{}", "Leave it out for the default", name, repr(text[:80]), limits)
     return int(text)
 
 
@@ -91,13 +92,13 @@ def _number(name: str, text: str, limits: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise InvalidInput(f"{name} is {text[:80]!r}", f"it is a number{limits}", "Leave it out for the default")
+        raise InvalidInput("{} is {}", "it is a number{}", "Leave it out for the default", name, repr(text[:80]), limits)
     return number
 
 
 def _flag(name: str, text: str, _limits: str) -> bool:
     if text.casefold() not in ("true", "false"):
-        raise InvalidInput(f"{name} is {text[:80]!r}", "it is true or false", "Leave it out for false")
+        raise InvalidInput("{} is {}", "it is true or false", "Leave it out for false", name, repr(text[:80]))
     return text.casefold() == "true"
 
 
@@ -120,8 +121,10 @@ async def _body_values(request: Request, kinds: Mapping[str, type], model: type[
     )
     body = await body_within(request, BODY_LIMIT_BYTES, too_long)
     if other := not_utf8(body):
-        raise InvalidInput(f"the body is not UTF-8 (byte {other[0]})", f"it seems to be {other[1]}" if other[1] else "", "Send it as UTF-8")
-    fields = f"Send an object with {', '.join(kinds)}"
+        raise InvalidInput(
+            "the body is not UTF-8 (byte {})", sentence("it seems to be {}", other[1]) if other[1] else "", "Send it as UTF-8", other[0]
+        )
+    fields = sentence("Send an object with {}", ", ".join(kinds))
     try:
         values = json.loads(body) if body.strip() else {}
         json.dumps(values, ensure_ascii=False).encode()
@@ -137,11 +140,11 @@ async def _body_values(request: Request, kinds: Mapping[str, type], model: type[
         values = {name: value for name, value in values.items() if value is not None} | unknown
     for name, value in values.items():
         if name not in kinds:
-            raise InvalidInput(f"unknown field {name[:80]!r}", "", f"Known fields are {', '.join(kinds)}")
+            raise InvalidInput("unknown field {}", "", "Known fields are {}", repr(name[:80]), ", ".join(kinds))
         if name in TIMES and isinstance(value, int | float) and not isinstance(value, bool):
             value = values[name] = str(value)  # noqa: PLW2901
         if not _is_of_kind(value, kinds[name]):
-            raise InvalidInput(f"{name} has the wrong type", "", f"Send {_KIND_NAMES[kinds[name]]}")
+            raise InvalidInput("{} has the wrong type", "", "Send {}", name, _KIND_NAMES[kinds[name]])
     return values
 
 

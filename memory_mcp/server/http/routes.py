@@ -13,15 +13,11 @@ from memory_mcp import __version__
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.server import metrics
 from memory_mcp.server.actions import (
-    analytics,
     browse,
     configuration,
     context,
-    entities,
-    graph,
     imports,
     memories,
-    merges,
     organize,
     personas,
     private_data,
@@ -39,6 +35,7 @@ from memory_mcp.server.http import openapi
 from memory_mcp.server.http.requests import arguments_of
 from memory_mcp.server.operation import Operation, Route, operation, operations_of
 from memory_mcp.server.rewording import REWORDED
+from memory_mcp.server.sentences import Answer
 from memory_mcp.server.status import Health, Readiness, readiness
 from memory_mcp.server.views import omit_empty
 
@@ -90,8 +87,7 @@ OPERATIONS = (
     *(
         action
         for action in operations_of(
-            *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges),
-            *(tokens, configuration, records, private_data),
+            *(browse, personas, transfer, imports, memories, context, organize, upkeep, tokens, configuration, records, private_data),
         )
         if action.route is not None
     ),
@@ -145,4 +141,4 @@ async def _answer(action: Operation, request: Request, arguments: Arguments) -> 
         response: Response = await action.function(request, arguments)
         return response
     call = call_of(request)
-    return await run_in_threadpool(lambda: JSONResponse(action(call, arguments)))
+    return await run_in_threadpool(lambda: Answer(action(call, arguments)))

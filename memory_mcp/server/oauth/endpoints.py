@@ -188,12 +188,12 @@ async def _form(request: Request) -> dict[str, str]:
 
 def _field(form: dict[str, str], name: str) -> str:
     if not form.get(name):
-        raise InvalidInput(f"{name} is missing")
+        raise InvalidInput("{} is missing", "", "", name)
     return form[name]
 
 
 async def _body(request: Request) -> bytes:
-    too_long = InvalidInput("the request is too long", f"{BODY_BYTES // 1024} KiB are the limit", "Send less")
+    too_long = InvalidInput("the request is too long", "{} KiB are the limit", "Send less", BODY_BYTES // 1024)
     return await body_within(request, BODY_BYTES, too_long)
 
 

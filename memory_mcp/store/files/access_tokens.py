@@ -86,18 +86,16 @@ def read_tokens(directory: Path) -> Tokens | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(
-            f"{FILE_NAME} can't be read", getattr(error, "strerror", None) or str(error), "Make it readable for the server"
+            "{} can't be read", "{}", "Make it readable for the server", FILE_NAME, getattr(error, "strerror", None) or str(error)
         ) from error
     try:
         tree = json.loads(text)
         if tree["version"] != VERSION:
-            raise StoreDamaged(f"{FILE_NAME} is of another version", f"{tree['version']!r} and not {VERSION}", "Update Memory MCP")
+            raise StoreDamaged("{} is of another version", "{} and not {}", "Update Memory MCP", FILE_NAME, repr(tree["version"]), VERSION)
         return MappingProxyType({token.id: token for token in map(_token, tree["tokens"])})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreDamaged(
-            f"{FILE_NAME} is invalid",
-            f"{type(error).__name__} {error}",
-            "Restore a copy of it, or remove it and create new tokens",
+            "{} is invalid", "{} {}", "Restore a copy of it, or remove it and create new tokens", FILE_NAME, type(error).__name__, error
         ) from error
 
 
@@ -113,7 +111,7 @@ def expiry_of(text: str, now: datetime) -> datetime:
     try:
         return datetime.combine(datetime.fromisoformat(text.strip()).date(), time.max).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise InvalidInput(f"the expiry {text[:40]!r} is not a time", "", "Write 12h, 90d, 8w, or a day such as 2026-12-31") from None
+        raise InvalidInput("the expiry {} is not a time", "", "Write 12h, 90d, 8w, or a day such as 2026-12-31", repr(text[:40])) from None
 
 
 def create_token(
@@ -139,9 +137,9 @@ def create_token(
     if who == () or not what:
         raise InvalidInput("the token would allow nothing", "it has no persona or no scope", "Give at least one of each")
     if len(name) > NAME_LIMIT:
-        raise InvalidInput(f"the token's name has {len(name)} characters", f"{NAME_LIMIT} are the limit", "Choose a shorter one")
+        raise InvalidInput("the token's name has {} characters", "{} are the limit", "Choose a shorter one", len(name), NAME_LIMIT)
     if expires_at and expires_at <= now:
-        raise InvalidInput("the token would have expired already", f"at {expires_at.isoformat()}", "Choose a later time")
+        raise InvalidInput("the token would have expired already", "at {}", "Choose a later time", expires_at.isoformat())
     with locked(directory, FILE_NAME):
         existing = read_tokens(directory)
         if only_first and existing is not None:
@@ -224,7 +222,7 @@ def fingerprint_of(secret: str) -> str:
 def _tokens_with(directory: Path, identity: str) -> dict[str, Token]:
     tokens = dict(read_tokens(directory) or {})
     if identity not in tokens:
-        raise InvalidInput(f"no token has the id {identity[:20]!r}", "", "See `memory-mcp token list`")
+        raise InvalidInput("no token has the id {}", "", "See `memory-mcp token list`", repr(identity[:20]))
     return tokens
 
 

@@ -144,9 +144,11 @@ def _decrypted(file: io.BufferedReader, path: Path, find_key: FindKey) -> io.Buf
     secret = find_key(wanted)
     if secret is None:
         raise KeyRefused(
-            f"{path.name} is encrypted",
-            f"the master key {wanted} is not there",
+            "{} is encrypted",
+            "the master key {} is not there",
             "Give it with --key-file, encryption.key_file or MEMORY_MCP_KEY",
+            path.name,
+            wanted,
         )
     return io.BufferedReader(SealedReader(file, secret))
 
@@ -170,7 +172,7 @@ def _manifest(archive: tarfile.TarFile) -> Manifest:
         raise _not_a_backup(Path("it"), f"its manifest can't be read ({error})") from error
     if number != FORMAT:
         raise StoreDamaged(
-            "this backup has another version", f"its format is {number}, known is {FORMAT}", "Use the Memory MCP that made it"
+            "this backup has another version", "its format is {}, known is {}", "Use the Memory MCP that made it", number, FORMAT
         )
     return manifest
 
@@ -181,16 +183,16 @@ def _extract(archive: tarfile.TarFile, manifest: Manifest, database: tuple[Path,
         content = archive.extractfile(entry) if entry.name in remaining else None
         if content is None or (entry.name != DATABASE_NAME and entry.size > SMALL_BYTES):
             # Unexpected names are never written.
-            raise StoreDamaged("this backup contains an unexpected file", repr(entry.name), "Take another one")
+            raise StoreDamaged("this backup contains an unexpected file", "{}", "Take another one", repr(entry.name))
         if entry.name == DATABASE_NAME:
             actual = _copied(cast(BinaryIO, content), database, remaining[entry.name][0], progress)
         else:
             small[entry.name] = content.read()
             actual = len(small[entry.name]), hashlib.sha256(small[entry.name]).hexdigest()
         if actual != remaining.pop(entry.name):
-            raise StoreDamaged(f"{entry.name} in this backup was changed", "its checksum is wrong", "Take another one")
+            raise StoreDamaged("{} in this backup was changed", "its checksum is wrong", "Take another one", entry.name)
     if remaining:
-        raise StoreDamaged("this backup is incomplete", f"{', '.join(remaining)} missing", "Take another one")
+        raise StoreDamaged("this backup is incomplete", "{} missing", "Take another one", ", ".join(remaining))
     return small
 
 
@@ -208,7 +210,7 @@ def _copied(content: BinaryIO, target: tuple[Path, bytes | None], size: int, pro
 
 
 def _not_a_backup(path: Path, why: str) -> StoreDamaged:
-    return StoreDamaged(f"{path.name} isn't a backup, or was changed or cut off", why, "Take another one")
+    return StoreDamaged("{} isn't a backup, or was changed or cut off", "{}", "Take another one", path.name, why)
 
 
 def _entry(name: str, size: int, created_at: datetime) -> tarfile.TarInfo:

@@ -76,5 +76,5 @@ def refusal(error: OSError, what: str, do: str) -> StoreError:
     # Of a tree that was copied shutil has only words, a text for each file.
     reason = error.args[0][0][-1] if isinstance(error, shutil.Error) else error.strerror or type(error).__name__
     if error.errno in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in reason:
-        return StoreFull("the disk is full", what, "Free some room and try again; reading still works")
+        return StoreFull("the disk is full", "{}", "Free some room and try again; reading still works", what)
     return StoreReadOnly(what, reason, do)

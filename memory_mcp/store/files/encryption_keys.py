@@ -63,7 +63,7 @@ class Keys:
             KeyRefused: there is no master key.
         """
         if self.master is None:
-            raise KeyRefused("a new persona is to be encrypted", "there is no master key", f"{_GIVE}. {HOW_TO_CREATE}")
+            raise KeyRefused("a new persona is to be encrypted", "there is no master key", "{}. {}", _GIVE, HOW_TO_CREATE)
         key = PersonaKey(secrets.token_bytes(KEY_BYTES))
         wrap(directory, key, [self.master])
         return key
@@ -103,19 +103,24 @@ def _wraps(directory: Path) -> dict[str, bytes] | None:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreDamaged(
-            f"{KEY_NAME} in {directory.name} can't be used", getattr(error, "strerror", None) or str(error), "Restore it from a backup"
+            "{} in {} can't be used",
+            "{}",
+            "Restore it from a backup",
+            KEY_NAME,
+            directory.name,
+            getattr(error, "strerror", None) or str(error),
         ) from error
 
 
 def _unwrap(directory: Path, wraps: dict[str, bytes], master: MasterKey | None) -> PersonaKey:
     required = " or ".join(wraps)
     if master is None:
-        raise KeyRefused(f"{directory.name} is encrypted", f"the master key {required} is not there", _GIVE)
+        raise KeyRefused("{} is encrypted", "the master key {} is not there", "{}", directory.name, required, _GIVE)
     if master.id not in wraps:
         raise KeyRefused(
-            f"{directory.name} is encrypted with another master key", f"it requires {required}; {master.source} is {master.id}", _GIVE
+            "{} is encrypted with another master key", "it requires {}; {} is {}", _GIVE, directory.name, required, master.source, master.id
         )
     try:
         return PersonaKey(aes_key_unwrap(derived(master.secret, "wrap"), wraps[master.id]))
     except (InvalidUnwrap, ValueError) as error:
-        raise StoreDamaged(f"{KEY_NAME} in {directory.name} is damaged", "its checksum is wrong", "Restore it from a backup") from error
+        raise StoreDamaged("{} in {} is damaged", "its checksum is wrong", "Restore it from a backup", KEY_NAME, directory.name) from error

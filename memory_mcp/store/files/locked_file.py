@@ -25,7 +25,7 @@ def locked(directory: Path, name: str) -> Iterator[None]:
         with FileLock(_lock_of(directory, name), mode=0o600, timeout=LOCK_SECONDS):
             yield
     except Timeout:
-        raise StoreError(f"{name} can't be written", "another command is writing it", "Try again") from None
+        raise StoreError("{} can't be written", "another command is writing it", "Try again", name) from None
     except OSError as error:
         raise refusal(error, f"{name} can't be written", "Make the data directory writable for you") from error
 

@@ -129,15 +129,17 @@ def read_registry(directory: Path) -> Registry:
     try:
         tree = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
         if tree["version"] != VERSION:
-            raise StoreDamaged(f"{FILE_NAME} is of another version", f"{tree['version']!r} and not {VERSION}", "Update Memory MCP")
+            raise StoreDamaged("{} is of another version", "{} and not {}", "Update Memory MCP", FILE_NAME, repr(tree["version"]), VERSION)
         grants, clients = map(_grant, tree["grants"]), map(_client, tree["clients"])
         return Registry({grant.id: grant for grant in grants}, {client.id: client for client in clients})
     except (FileNotFoundError, NotADirectoryError):
         return Registry({}, {})
     except OSError as error:
-        raise StoreError(f"{FILE_NAME} can't be read", error.strerror or str(error), "Make it readable for the server") from error
+        raise StoreError("{} can't be read", "{}", "Make it readable for the server", FILE_NAME, error.strerror or str(error)) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StoreDamaged(f"{FILE_NAME} is invalid", f"{type(error).__name__} {error}", "Remove it: clients then sign in again") from error
+        raise StoreDamaged(
+            "{} is invalid", "{} {}", "Remove it: clients then sign in again", FILE_NAME, type(error).__name__, error
+        ) from error
 
 
 def owner_of_grant(directory: Path, identity: str, now: datetime) -> str | None:
@@ -230,7 +232,7 @@ def revoke_grant(directory: Path, identity: str, now: datetime) -> Grant:
     def end(registry: Registry) -> Registry:
         known = registry.grants.get(identity)
         if known is None:
-            raise InvalidInput(f"no grant has the id {identity[:20]!r}", "", "See `memory-mcp oauth list`")
+            raise InvalidInput("no grant has the id {}", "", "See `memory-mcp oauth list`", repr(identity[:20]))
         return _with(registry, known if known.revoked_at else replace(known, revoked_at=now))
 
     return _change(directory, now, end).grants[identity]
@@ -269,7 +271,9 @@ class LiveRegistry:
 
 def _check_resource(known: Grant, resource: str | None) -> None:
     if resource is not None and resource != known.asked.resource:
-        raise GrantRefused("this token would be for another resource", f"the grant is for {known.asked.resource}", code="invalid_target")
+        raise GrantRefused(
+            "this token would be for another resource", "the grant is for {}", "", known.asked.resource, code="invalid_target"
+        )
 
 
 def _is_verifier(verifier: str, challenge: str) -> bool:

@@ -115,17 +115,18 @@ class PersonaContext:
             return {}
         except UnicodeEncodeError as error:  # it couldn't be encoded in any response
             raise StoreDamaged(
-                f"{FILE_NAME} can't be read",
-                r"it holds half of a character, such as \ud83d alone",
+                "{} can't be read",
+                "it holds half of a character, such as \\ud83d alone",
                 "Mend or remove the file; the memories are not affected",
+                FILE_NAME,
             ) from error
         except (OSError, ValueError, RecursionError) as error:
             raise StoreDamaged(
-                f"{FILE_NAME} can't be read", _reason(error), "Mend or remove the file; the memories are not affected"
+                "{} can't be read", "{}", "Mend or remove the file; the memories are not affected", FILE_NAME, _reason(error)
             ) from error
         if not isinstance(stored, dict) or not all(isinstance(stored.get(name, {}), dict) for name in PEOPLE):
             raise StoreDamaged(
-                f"{FILE_NAME} is not a JSON object of the expected form", "", "Mend or remove the file; the memories are not affected"
+                "{} is not a JSON object of the expected form", "", "Mend or remove the file; the memories are not affected", FILE_NAME
             )
         return stored
 

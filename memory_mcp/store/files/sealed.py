@@ -125,8 +125,10 @@ class SealedReader(io.RawIOBase):
         if required_key(self._header) != key_id(secret).hex():
             raise KeyRefused(
                 "this was sealed with another key",
-                f"it requires the key {required_key(self._header)}, not {key_id(secret).hex()}",
+                "it requires the key {}, not {}",
                 "Give that key",
+                required_key(self._header),
+                key_id(secret).hex(),
             )
         self._cipher = AESGCM(derived(secret, "sealed file", self._header[-SALT_BYTES:]))
         self._next, self._number, self._ready = file.read(CHUNK_BYTES + TAG_BYTES), 0, memoryview(b"")

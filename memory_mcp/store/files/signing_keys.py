@@ -33,7 +33,7 @@ def own_key(data_directory: Path) -> Ed25519PrivateKey:
         try:
             return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text(encoding="ascii")))
         except ValueError as error:
-            raise StoreDamaged(f"{KEY_NAME} is no key", "", "Restore it; without it packs have another signer") from error
+            raise StoreDamaged("{} is no key", "", "Restore it; without it packs have another signer", KEY_NAME) from error
 
 
 def is_signed_by(public_key: bytes, signature: bytes, content: bytes) -> bool:
@@ -58,7 +58,7 @@ def known_signers(data_directory: Path) -> Mapping[str, Mapping[str, str]]:
         signers = json.loads(path.read_text(encoding="utf-8"))
         return {str(key): {"name": str(seen["name"]), "first_seen": str(seen["first_seen"])} for key, seen in signers.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreDamaged(f"{SIGNERS_NAME} can't be read", str(error), "Restore it, or remove it to trust nobody") from error
+        raise StoreDamaged("{} can't be read", "{}", "Restore it, or remove it to trust nobody", SIGNERS_NAME, error) from error
 
 
 def remember_signer(data_directory: Path, fingerprint: str, name: str, now: datetime) -> None:

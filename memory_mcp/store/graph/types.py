@@ -85,18 +85,20 @@ def delete(connection: apsw.Connection, kind: str, name: str) -> None:
     )
     type_ = next((type_ for type_ in known if type_.name == name), None)
     if type_ is None:
-        raise InvalidInput(f"there is no type {name[:80]!r}", f"known are {', '.join(type_.name for type_ in known)}", "Take one of them")
+        raise InvalidInput(
+            "there is no type {}", "known are {}", "Take one of them", repr(name[:80]), ", ".join(type_.name for type_ in known)
+        )
     if not type_.user_defined:
-        raise InvalidInput(f"{name} can't be deleted", "every persona begins with it", "Only types that were added can go")
+        raise InvalidInput("{} can't be deleted", "every persona begins with it", "Only types that were added can go", name)
     if type_.used:
-        raise InvalidInput(f"{name} can't be deleted", f"{used} of it: {type_.used}", do)
+        raise InvalidInput("{} can't be deleted", "{} of it: {}", do, name, used, type_.used)
     if connection.execute(f"SELECT 1 FROM {table} WHERE type = ? LIMIT 1", (name,)).get is not None:
         why = "what is in the trash, replaced, merged or rejected still has it"
-        raise InvalidInput(f"{name} can't be deleted", why, "Leave it, or erase what is in the trash first")
+        raise InvalidInput("{} can't be deleted", why, "Leave it, or erase what is in the trash first", name)
     connection.execute(f"DELETE FROM {'entity' if kind == 'entity' else 'relation'}_types WHERE name = ?", (name,))
 
 
 def _refuse_known(name: str, known: list[str]) -> None:
     same = next((other for other in known if other.casefold() == name.casefold()), None)
     if same:
-        raise InvalidInput(f"there is a type {same!r} already", "", "Use it, or choose another name")
+        raise InvalidInput("there is a type {} already", "", "Use it, or choose another name", repr(same))

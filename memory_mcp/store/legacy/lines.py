@@ -47,7 +47,11 @@ def read(path: Path, owner: str | None = None, steps: int = STEPS_LIMIT) -> Iter
             recognized = schemas.recognize(connection, path.name)
             if recognized.schema is None:
                 unknown = recognized.refusal
-                raise InvalidInput(unknown.what, unknown.why, unknown.do) if unknown else InvalidInput(f"{path.name} contains no table")
+                raise (
+                    InvalidInput(unknown.what, unknown.why, unknown.do)
+                    if unknown
+                    else InvalidInput("{} contains no table", "", "", path.name)
+                )
             register(connection)
             if owner is not None:
                 _restrict(connection, recognized.schema, owner)
@@ -55,10 +59,10 @@ def read(path: Path, owner: str | None = None, steps: int = STEPS_LIMIT) -> Iter
             yield from _unread(connection, recognized.schema)
     except apsw.InterruptError as error:
         raise InvalidInput(
-            f"{path.name} can't be read", "its tables take too long to read", "Copy its memories into a plain table"
+            "{} can't be read", "its tables take too long to read", "Copy its memories into a plain table", path.name
         ) from error
     except (apsw.Error, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path.name} can't be read", str(error), "Run `PRAGMA integrity_check` on a copy of it") from error
+        raise InvalidInput("{} can't be read", "{}", "Run `PRAGMA integrity_check` on a copy of it", path.name, error) from error
 
 
 def _lines(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, Line | str]]:

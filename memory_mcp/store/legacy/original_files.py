@@ -139,11 +139,11 @@ def close_properly(path: Path, kept: Path) -> None:
         try:
             connection.pragma("synchronous", "FULL")
             if connection.pragma("journal_mode", "DELETE") != "delete":
-                raise StoreError(f"{path.name} is in use", "another program has it open", "Stop the older server and start again")
+                raise StoreError("{} is in use", "another program has it open", "Stop the older server and start again", path.name)
             with immediate(connection):
                 pass
         except apsw.BusyError as error:
-            raise StoreError(f"{path.name} is in use", str(error), "Stop the older server and start again") from error
+            raise StoreError("{} is in use", "{}", "Stop the older server and start again", path.name, error) from error
         finally:
             connection.close()
 

@@ -324,9 +324,11 @@ def recognize(connection: apsw.Connection, file_name: str) -> Recognized:
     listed = "; ".join(f"{table} ({', '.join(columns[:COLUMNS_LISTED])})" for table, columns in chosen.items())
     return Recognized(
         refusal=StoreError(
-            f"{file_name} is left unread and unchanged",
-            f"no column of it is known to contain the text of memories, among {listed}",
+            "{} is left unread and unchanged",
+            "no column of it is known to contain the text of memories, among {}",
             "In a copy, rename the column with the text to `content`, and its table to `memories`",
+            file_name,
+            listed,
         )
     )
 
@@ -345,15 +347,20 @@ def refusal(connection: apsw.Connection, file_name: str) -> StoreError | None:
     schema = recognized.schema
     if schema and not schema.in_place:
         return StoreError(
-            f"{file_name} is left unread and unchanged",
-            f"it is a database of {schema.program}",
-            f"Import it: `memory-mcp import {file_name}`",
+            "{} is left unread and unchanged",
+            "it is a database of {}",
+            "Import it: `memory-mcp import {}`",
+            file_name,
+            schema.program,
+            file_name,
         )
     if len(recognized.owners) > 1:
         listed = ", ".join(recognized.owners[:OWNERS_LISTED])
         return StoreError(
-            f"{file_name} is left unread and unchanged",
-            f"it contains the memories of several, such as {listed}",
+            "{} is left unread and unchanged",
+            "it contains the memories of several, such as {}",
             "Move it into the data directory under a name that ends in .sqlite: each becomes a persona",
+            file_name,
+            listed,
         )
     return recognized.refusal

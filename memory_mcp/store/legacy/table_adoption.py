@@ -82,13 +82,10 @@ def convert_memories(
     table: str,
     schema: Schema = OURS,
     further: Sequence[tuple[str, further_rows.Row]] = (),
-    *,
-    ours: bool = False,
 ) -> Converted:
     """Move every row of an older table of memories into `memories`. Rows without text stay in the older table; without any, it is dropped.
 
-    `further` are rows of the graph, read before the tables were renamed. `ours`: the table was created by this
-    server and has additional columns; its rows keep their ids, chunks, and vectors.
+    `further` are rows of the graph, read before the tables were renamed.
     """
     columns = [row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (MEMORIES,))]
     sql = f"INSERT INTO memories({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
@@ -99,19 +96,18 @@ def convert_memories(
     for number, row in enumerate(rows(connection, table, schema), start=1):
         if problem := row_reading.too_long(row):
             raise StoreError(
-                "the older memories can't be taken over", f"{name_of(row, schema, number)}: {problem[0].lower()}{problem[1:-1]}"
+                "the older memories can't be taken over", "{}: {}{}", "", name_of(row, schema, number), problem[0].lower(), problem[1:-1]
             )
         identity = identity_of(row, schema)
-        kept = {"id": row.pop("id"), "write_digest": row.pop("write_digest")} if ours else {"id": number}
         converted = row_conversion.convert(row, taken, number, now, columns, schema)
-        if not ours and not converted.values["content"].strip():
+        if not converted.values["content"].strip():
             without_text.append((name_of(row, schema, number), row))
             continue
         values = {
             "write_digest": _digest(converted.values),
             "micro_summary": micro_summary(converted.values["content"]),
             **converted.values,
-            **kept,
+            "id": number,
         }
         in_trash += values["deleted_at"] is not None
         taken.add(values["key"])
@@ -123,8 +119,7 @@ def convert_memories(
         named = ", ".join(undated[:UNDATED_LISTED])
         rest = f" and {len(undated) - UNDATED_LISTED:,} more" if len(undated) > UNDATED_LISTED else ""
         logger.warning("no usable time in the older store for %s%s: %s is taken instead", named, rest, timestamps.to_text(now))
-    if not ours:
-        _queue(connection)
+    _queue(connection)
     return Converted(
         len(taken) - in_trash, in_trash, tuple(name for name, _ in without_text), tuple(further_rows.adopt(connection, further, keys, now))
     )
@@ -199,7 +194,7 @@ def _rename(connection: apsw.Connection, name: str, new_name: str) -> None:
         connection.execute(f"ALTER TABLE {quoted(name)} RENAME TO {quoted(new_name)}")
     except apsw.SQLError as error:  # a virtual table of a missing extension
         raise StoreError(
-            f"the table {name} of an older server can't be renamed", str(error), "Rename it with that server's SQLite"
+            "the table {} of an older server can't be renamed", "{}", "Rename it with that server's SQLite", name, error
         ) from error
 
 

@@ -56,7 +56,7 @@ class PlainPages(io.RawIOBase):
             self._mac_key = _mac_key(self._key, page[:SALT_BYTES])
         body, vector, mac = page[begin:-RESERVED_BYTES], page[-RESERVED_BYTES:-MAC_BYTES], page[-MAC_BYTES:]
         if len(page) != PAGE_BYTES or not hmac.compare_digest(mac, _mac(self._mac_key, body + vector, self._number)):
-            raise StoreDamaged("an encrypted database was changed or cut off", f"page {self._number}", "Try again")
+            raise StoreDamaged("an encrypted database was changed or cut off", "page {}", "Try again", self._number)
         decryptor = Cipher(AES(self._key), CBC(vector)).decryptor()
         return SQLITE_MAGIC[:begin] + decryptor.update(body) + decryptor.finalize() + bytes(RESERVED_BYTES)
 

@@ -100,7 +100,7 @@ class Database:
                 except apsw.ReadOnlyError as error:
                     raise self.unwritable or error from error
         except (apsw.Error, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise StoreError(f"the database of {shown_name(self.path)} can't be used", str(error), "See `memory-mcp doctor`") from error
+            raise StoreError("the database of {} can't be used", "{}", "See `memory-mcp doctor`", shown_name(self.path), error) from error
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
@@ -255,7 +255,10 @@ class Database:
                 self._writes.put_nowait(write)
             except queue.Full:
                 raise Overloaded(
-                    "too many writes are waiting for this persona", f"{WAITING_WRITES_LIMIT} at once are the limit", "Try again in a second"
+                    "too many writes are waiting for this persona",
+                    "{} at once are the limit",
+                    "Try again in a second",
+                    WAITING_WRITES_LIMIT,
                 ) from None
 
     def _write_loop(self) -> None:

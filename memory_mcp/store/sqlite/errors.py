@@ -47,23 +47,24 @@ def translate(error: apsw.Error, path: Path) -> StoreError | Overloaded | None:
     name = shown_name(path)
     no_file = isinstance(error, apsw.CantOpenError | apsw.IOError)
     if isinstance(error, apsw.FullError) or (no_file and _is_full(path)):
-        return StoreFull("the disk is full", f"nothing could be written for {name}", "Free some room and try again; reading still works")
+        return StoreFull("the disk is full", "nothing could be written for {}", "Free some room and try again; reading still works", name)
     if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError):
         return StoreReadOnly(
-            f"the files of {name} can't be written", str(error), "Make the data directory writable for the server; reading still works"
+            "the files of {} can't be written", "{}", "Make the data directory writable for the server; reading still works", name, error
         )
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
         do = "Run `memory-mcp doctor`, which suggests a repair; other personas are not affected"
-        return StoreDamaged(f"the database of {name} is damaged", str(error), do)
+        return StoreDamaged("the database of {} is damaged", "{}", do, name, error)
     if isinstance(error, apsw.BusyError):
         return Overloaded(
-            f"the database of {name} is locked by another program",
+            "the database of {} is locked by another program",
             "it was still locked after seconds of waiting",
             "Close that program and try again",
+            name,
         )
     if no_file or _is_changed_by_hand(error):
         do = "Check the disk (room, quota) and the permissions of the data directory" if no_file else "See `memory-mcp doctor`"
-        return StoreError(f"the database of {name} can't be used", str(error), do)
+        return StoreError("the database of {} can't be used", "{}", do, name, error)
     return None
 
 

@@ -87,7 +87,7 @@ def verify(path: Path, key: bytes | None, expected: Contents) -> None:
         actual = contents(connection)
     if faults or actual != expected:
         raise StoreDamaged(
-            "a copy of the database differs from the original", "; ".join(faults) or f"{actual}, not {expected}", "Try again"
+            "a copy of the database differs from the original", "{}", "Try again", "; ".join(faults) or f"{actual}, not {expected}"
         )
 
 

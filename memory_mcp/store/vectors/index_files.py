@@ -66,7 +66,7 @@ def build(connection: apsw.Connection, generation: str) -> VectorIndex:
             index.add(chunks, vectors)
     except ValueError as error:
         raise StoreDamaged(
-            "stored vectors are of different lengths", str(error), "Stop the server, delete them from the table `vectors`, and start it"
+            "stored vectors are of different lengths", "{}", "Stop the server, delete them from the table `vectors`, and start it", error
         ) from error
     return index
 
@@ -127,8 +127,9 @@ def save(index: VectorIndex, database: Database) -> None:
                 temporary.unlink()
         raise StoreReadOnly(
             "the vector index can't be saved",
-            getattr(error, "strerror", None) or type(error).__name__,
+            "{}",
             "Answers don't need the file, but a start is slower without it; make room on the disk, and the directory writable",
+            getattr(error, "strerror", None) or type(error).__name__,
         ) from error
     index.saved_revision = revision
 
@@ -155,7 +156,7 @@ def remove_files(database: Database) -> None:
         sync_directory(directory)
     except OSError as error:
         raise StoreReadOnly(
-            "the saved vector index can't be removed", error.strerror or str(error), "Make the data directory writable"
+            "the saved vector index can't be removed", "{}", "Make the data directory writable", error.strerror or str(error)
         ) from error
 
 

@@ -21,6 +21,7 @@ from memory_mcp.transfer.formats.png_text import SIGNATURE, TEXT_LIMIT_BYTES, te
 from memory_mcp.transfer.formats.sources import Source, whole
 from memory_mcp.transfer.line_fields import is_too_deep
 from memory_mcp.transfer.non_memory_lines import CARD, CONTEXT, ON_KNOWN
+from memory_mcp.wording import sentence
 
 FORM = "character"
 SPECS = ("chara_card_v2", "chara_card_v3")
@@ -111,9 +112,9 @@ def _object(source: Source, name: str) -> dict[str, Any]:
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_float=_number)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{name} has no card that can be read", str(error)[:200], "Export it again") from error
+        raise InvalidInput("{} has no card that can be read", "{}", "Export it again", name, str(error)[:200]) from error
     if not isinstance(value, dict) or is_too_deep(value):
-        raise InvalidInput(f"{name} has no card that can be read", "it is no JSON object, or nested too deeply", "Export it again")
+        raise InvalidInput("{} has no card that can be read", "it is no JSON object, or nested too deeply", "Export it again", name)
     return value
 
 
@@ -129,14 +130,14 @@ def _in_picture(source: Source, name: str) -> bytes:
     text = next((found[keyword] for keyword in _IN_PNG if keyword in found), None)
     if text is None:
         raise InvalidInput(
-            f"{name} is a picture without a character card", "it has no text chara or ccv3", "Export the card again, as PNG or JSON"
+            "{} is a picture without a character card", "it has no text chara or ccv3", "Export the card again, as PNG or JSON", name
         )
     if text.lstrip().startswith(b"{"):
         return text
     try:
         return base64.b64decode(text)
     except binascii.Error as error:
-        raise InvalidInput(f"{name} has no card that can be read", str(error), "Export it again") from error
+        raise InvalidInput("{} has no card that can be read", "{}", "Export it again", name, error) from error
 
 
 def _card(value: Mapping[str, Any]) -> Card:
@@ -159,11 +160,13 @@ def _card_items(card: Card, where: str, options: ReadOptions, report: Report) ->
     name = text_in(card.fields.get("nickname")).strip() or text_in(card.fields.get("name")).strip()
     info = {ours: with_names(storable(text_in(card.fields.get(theirs))), name, user).strip() for theirs, ours in INFO.items()}
     for field in [field for field, text in info.items() if len(text) > FIELD_LIMIT]:
-        yield ImportItem(where, refused=f"Its {field} has {len(info.pop(field)):,} characters; {FIELD_LIMIT:,} are the limit.")
+        yield ImportItem(
+            where, refused=sentence("Its {} has {} characters; {} are the limit.", field, f"{len(info.pop(field)):,}", f"{FIELD_LIMIT:,}")
+        )
     info = {field: text for field, text in info.items() if text}
     kept = _kept(card)
     if len(json.dumps(kept, ensure_ascii=False).encode(errors="replace")) > KEPT_LIMIT_BYTES:
-        yield ImportItem(where, refused=f"Its further fields have more than {KEPT_LIMIT_BYTES:,} bytes and are not kept.")
+        yield ImportItem(where, refused=sentence("Its further fields have more than {} bytes and are not kept.", f"{KEPT_LIMIT_BYTES:,}"))
         kept = {}
     yield ImportItem(
         where, {CONTEXT: {"persona_info": info, **({CARD: kept} if kept else {})}, ON_KNOWN: "replace" if options.replace else "keep"}
@@ -175,7 +178,7 @@ def _card_items(card: Card, where: str, options: ReadOptions, report: Report) ->
         count = sum(bool(text_in(entry).strip()) for entry in (value if isinstance(value, list) else [value]))
         yield from [ImportItem(f"{where}, {field}", left_out=kind)] * count
     entries = len(lorebooks.entries_of(book))
-    report(f"{where} is a character card ({card.version}): {', '.join(info)}; entries of its lorebook: {entries}")
+    report(sentence("{} is a character card ({}): {}; entries of its lorebook: {}", where, card.version, ", ".join(info), entries))
     yield from lorebooks.items(book, f"{where}, {BOOK}", name, user)
 
 

@@ -12,6 +12,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, rol
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
 from memory_mcp.transfer.formats.turns import Equals, Turn, in_zone, media_kind, text_lines, turn_items
+from memory_mcp.wording import sentence
 
 Cells = Mapping[str, str]
 HEADER_ROWS = 12
@@ -145,7 +146,7 @@ def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Ite
             dated = {**cells, table.columns[0]: year_first(cells.get(table.columns[0], "").strip())}
             yield from _row(table, dated if table.columns[0] in cells else cells, above, options, (form, name, number), equals)
     except csv.Error as error:
-        raise InvalidInput(f"{name} can't be read", str(error), "Save it again") from error
+        raise InvalidInput("{} can't be read", "{}", "Save it again", name, error) from error
 
 
 def _rows(source: Source, name: str, above: dict[str, str]) -> Iterator[tuple[int, ChatTable, dict[str, str]]]:
@@ -158,7 +159,7 @@ def _rows(source: Source, name: str, above: dict[str, str]) -> Iterator[tuple[in
             table, header = (found[1], [cell.strip().lstrip("\ufeff") for cell in row]) if found else (None, ())
             above.update([(row[0].strip().lstrip("\ufeff"), row[1].strip())] if len(row) > 1 else [])
             if number > HEADER_ROWS:
-                raise InvalidInput(f"{name} has no chat", "its first rows name no columns of one", "Choose its format")
+                raise InvalidInput("{} has no chat", "its first rows name no columns of one", "Choose its format", name)
         elif any(row):
             yield number, table, dict(zip(header, row, strict=False))
 
@@ -167,7 +168,7 @@ def _row(
     table: ChatTable, cells: dict[str, str], above: Cells, options: ReadOptions, place: tuple[str, str, int], equals: Equals
 ) -> Iterator[ImportItem]:
     form, name, number = place
-    where = f"{name}, row {number}"
+    where = sentence("{}, row {}", name, number)
     if any(column not in cells for column in table.columns):
         yield ImportItem(where, refused="It has fewer cells than its table has columns.")
         return

@@ -27,6 +27,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
 from memory_mcp.transfer.formats.sources import Source, check_packed, whole
 from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS, TEXT_SUFFIXES, decoded, file_fields
+from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from markitdown import DocumentConverterResult, StreamInfo
@@ -123,9 +124,11 @@ def _parts(data: bytes, name: str, suffix: str) -> Iterator[Part]:
     try:
         yield from LOADERS[suffix](data, name)
     except RecursionError as error:
-        raise InvalidInput(f"{name} can't be read", "something in it is nested too deeply", "Take it out") from error
+        raise InvalidInput("{} can't be read", "something in it is nested too deeply", "Take it out", name) from error
     except damage() as error:
-        raise InvalidInput(f"{name} can't be read", str(error)[:200] or type(error).__name__, "Open it, and save it again") from error
+        raise InvalidInput(
+            "{} can't be read", "{}", "Open it, and save it again", name, str(error)[:200] or type(error).__name__
+        ) from error
 
 
 def _pdf(data: bytes, name: str) -> Iterator[Part]:  # noqa: ARG001  as the other loaders
@@ -151,11 +154,13 @@ def _pdf(data: bytes, name: str) -> Iterator[Part]:  # noqa: ARG001  as the othe
                 reason, page = str(error)[:200] or type(error).__name__, page + 1
             if not reason:
                 return
-            yield Part(page=page, unreadable=f"It can't be read: {reason}")
+            yield Part(page=page, unreadable=sentence("It can't be read: {}", reason))
             if page >= pages:
                 return
             _write_rest(data, page, path)
-    yield Part(page=page + 1, unreadable=f"It and the {pages - page - 1} pages after it are not read, as too many before can't be.")
+    yield Part(
+        page=page + 1, unreadable=sentence("It and the {} pages after it are not read, as too many before can't be.", pages - page - 1)
+    )
 
 
 def _write_rest(data: bytes, page: int, path: Path) -> None:

@@ -97,7 +97,7 @@ def _cells(source: Source, name: str) -> Iterator[str]:
         yield from (cell.decode(errors="replace") for cell in [before, *cells][:-1])
         rest = mark + cells[-1] if cells else before
         if len(rest) > ACTIVITY_LIMIT_CHARACTERS:
-            raise InvalidInput(f"{name} is not read", "an activity in it is too long", "Ask Takeout for JSON")
+            raise InvalidInput("{} is not read", "an activity in it is too long", "Ask Takeout for JSON", name)
     yield rest.decode(errors="replace")
 
 

@@ -50,7 +50,7 @@ class ReadOptions:
         try:
             return cls((me or "").strip() or None, ZoneInfo(name) if name else None, replace)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise InvalidInput(f"{name!r} is no time zone", "", "Name an IANA time zone such as Asia/Tokyo or UTC") from error
+            raise InvalidInput("{} is no time zone", "", "Name an IANA time zone such as Asia/Tokyo or UTC", repr(name)) from error
 
 
 NO_OPTIONS = ReadOptions()

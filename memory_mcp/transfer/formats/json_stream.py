@@ -204,7 +204,7 @@ class _Window:
             except (ValueError, RecursionError) as error:
                 # A truncated value and a malformed one raise the same error: double the window until the file ends.
                 if isinstance(error, RecursionError):
-                    raise InvalidInput(f"{self._name} is not read", "it is nested too deeply", "Fetch the export again") from error
+                    raise InvalidInput("{} is not read", "it is nested too deeply", "Fetch the export again", self._name) from error
                 if not self._more(len(self._text) - self._offset):
                     raise self._broken(str(error)) from error
             else:
@@ -241,11 +241,11 @@ class _Window:
         return read > 0
 
     def _empty(self) -> InvalidInput:
-        return InvalidInput(f"{self._name} is empty", "", "Fetch the export again")
+        return InvalidInput("{} is empty", "", "Fetch the export again", self._name)
 
     def _broken(self, why: str) -> InvalidInput:
         where = f" from entry {self._count} on" if self._count else ""
-        return InvalidInput(f"{self._name} is not JSON{where}", why, "Fetch the export again")
+        return InvalidInput("{} is not JSON{}", "{}", "Fetch the export again", self._name, where, why)
 
 
 def _texts(blocks: Iterable[bytes], name: str) -> Iterator[str]:
@@ -256,8 +256,10 @@ def _texts(blocks: Iterable[bytes], name: str) -> Iterator[str]:
                 yield text
         yield decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{name} is not UTF-8", error.reason, "Save it as UTF-8") from error
+        raise InvalidInput("{} is not UTF-8", "{}", "Save it as UTF-8", name, error.reason) from error
 
 
 def _too_long(name: str, number: int) -> InvalidInput:
-    return InvalidInput(f"entry {number} of {name} is too long", f"{ITEM_LIMIT_CHARACTERS:,} characters are the limit", "Take it out")
+    return InvalidInput(
+        "entry {} of {} is too long", "{} characters are the limit", "Take it out", number, name, f"{ITEM_LIMIT_CHARACTERS:,}"
+    )

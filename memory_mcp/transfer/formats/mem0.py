@@ -69,7 +69,7 @@ def _loaded(line: str, name: str, number: int) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"line {number} of {name} is not JSON", str(error), "Fetch the export again") from error
+        raise InvalidInput("line {} of {} is not JSON", "{}", "Fetch the export again", number, name, error) from error
 
 
 def _with_names(backup: Mapping[str, Any], listed: list[Any]) -> Iterator[Any]:

@@ -33,6 +33,7 @@ from memory_mcp.transfer.formats.text_files import decoded, file_fields, pieces
 from memory_mcp.transfer.formats.written_times import day_in_title, written_time
 from memory_mcp.transfer.line_fields import FIELDS, VERSION_FIELDS
 from memory_mcp.transfer.non_memory_lines import CONTEXT, PIECES, VAULT, VERSION
+from memory_mcp.wording import sentence
 
 SUFFIX = ".md"
 LINKS_KEPT = 100
@@ -65,7 +66,7 @@ def read(source: Source, report: Report) -> Iterator[ImportItem]:
             yield ImportItem(name, left_out="templates")
             continue
         if note.fields is None:
-            report(f"{name}: its front matter can't be read and stays in the text")
+            report(sentence("{}: its front matter can't be read and stays in the text", name))
         if note.mark is None:
             yield from _other_note(source, name, note)
         elif note.mark == playbook.FORM:

@@ -20,7 +20,7 @@ def texts(file: BinaryIO | io.BufferedIOBase, name: str, wanted: frozenset[bytes
         InvalidInput: it is no PNG file, or it takes more than the limits.
     """
     if file.read(len(SIGNATURE)) != SIGNATURE:
-        raise InvalidInput(f"{name} is no PNG file", "", "Fetch it again")
+        raise InvalidInput("{} is no PNG file", "", "Fetch it again", name)
     found: dict[bytes, bytes] = {}
     size = 0
     for _ in range(CHUNKS_LIMIT):
@@ -38,7 +38,7 @@ def texts(file: BinaryIO | io.BufferedIOBase, name: str, wanted: frozenset[bytes
         else:
             _skip(file, length)
         file.read(4)  # the checksum
-    raise InvalidInput(f"{name} is not read", "it is larger than a picture with a card", "Fetch it again")
+    raise InvalidInput("{} is not read", "it is larger than a picture with a card", "Fetch it again", name)
 
 
 def _text(kind: bytes, rest: bytes, name: str) -> bytes:
@@ -54,9 +54,9 @@ def _expanded(packed: bytes, name: str) -> bytes:
     try:
         text = zlib.decompressobj().decompress(packed, TEXT_LIMIT_BYTES + 1)
     except zlib.error as error:
-        raise InvalidInput(f"{name} can't be read", str(error), "Fetch it again") from error
+        raise InvalidInput("{} can't be read", "{}", "Fetch it again", name, error) from error
     if len(text) > TEXT_LIMIT_BYTES:
-        raise InvalidInput(f"{name} is not read", f"a text in it expands to more than {TEXT_LIMIT_BYTES:,} bytes", "Fetch it again")
+        raise InvalidInput("{} is not read", "a text in it expands to more than {} bytes", "Fetch it again", name, f"{TEXT_LIMIT_BYTES:,}")
     return text
 
 

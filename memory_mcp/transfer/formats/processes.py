@@ -58,7 +58,7 @@ class Reading:
             return InvalidInput("the file was not read to its end", "the import was ended")
         if self._worker.was_killed:
             limit = f"a part of it takes more than {self._limit_seconds:g} s"
-            return InvalidInput("the file can't be read", limit, "Take out what is unusually long, or split it")
+            return InvalidInput("the file can't be read", "{}", "Take out what is unusually long, or split it", limit)
         return InvalidInput("the file can't be read", "the process that read it has ended, as where memory runs out", "Split it")
 
 

@@ -36,9 +36,12 @@ def by_persona(
         return [(owner, database(path, owner)) for owner in owners]
     if len(owners) > 1 and persona not in owners:
         raise InvalidInput(
-            f"{path.name} contains the memories of several, such as {', '.join(owners[:OWNERS_LISTED])}",
-            f"{persona!r} is none of them",
+            "{} contains the memories of several, such as {}",
+            "{} is none of them",
             "Name one of them with --persona, or none to import each into the persona of its name",
+            path.name,
+            ", ".join(owners[:OWNERS_LISTED]),
+            repr(persona),
         )
     return [(persona, database(path, persona if persona in owners else owners[0]))]
 
@@ -63,28 +66,30 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
         InvalidInput: the path does not exist, can't have the requested format, or has none that is recognized.
     """
     if not path.exists():
-        raise InvalidInput(f"{path} does not exist", "", "Check the path")
+        raise InvalidInput("{} does not exist", "", "Check the path", path)
     if not (path.is_file() or path.is_dir()):
-        raise InvalidInput(f"{path} is no file", "an import reads it twice", "Write what it holds into a file")
+        raise InvalidInput("{} is no file", "an import reads it twice", "Write what it holds into a file", path)
     if requested is not Format.AUTO:
         needs_file = requested in (Format.JSON_LINES, Format.DATABASE, Format.MCP_MEMORY)
         if path.is_dir() and needs_file:
-            raise InvalidInput(f"{path} can't be read as {requested}", "it is a directory", "Choose another --format")
+            raise InvalidInput("{} can't be read as {}", "it is a directory", "Choose another --format", path, requested)
         if path.is_file() and requested in _DIRECTORY_FORMATS and path.suffix.lower() not in {ZIP_SUFFIX, obsidian.SUFFIX}:
             raise InvalidInput(
-                f"{path} can't be read as {requested}", "it is a file", "Name a directory or a zip, or choose another --format"
+                "{} can't be read as {}", "it is a file", "Name a directory or a zip, or choose another --format", path, requested
             )
         return requested
     detected = _of_many(source_of(path), path) if path.is_dir() or is_zip(path) else _of_file(path)
     if detected is None and path.is_dir() and not any(path.iterdir()):
-        raise InvalidInput(f"{path} holds nothing to import", "it is empty", "Check the path")
+        raise InvalidInput("{} holds nothing to import", "it is empty", "Check the path", path)
     if detected is None and path.is_file():
         _refuse_kind(path)
     if detected is None:
         raise InvalidInput(
-            f"the format of {path.name} is not recognized",
-            f"it is none of {', '.join(row.format for row in TABLE)}",
+            "the format of {} is not recognized",
+            "it is none of {}",
             "Name its format with --format, or save what is in it as a text",
+            path.name,
+            ", ".join(row.format for row in TABLE),
         )
     return detected
 
@@ -94,12 +99,13 @@ def _refuse_kind(path: Path) -> None:
     suffix = path.suffix.lower()
     if suffix in _PICTURES:
         raise InvalidInput(
-            f"{path.name} is not read",
+            "{} is not read",
             "of pictures only PNG files with a character card are read",
             "Save the card as PNG or JSON with the program that it is from",
+            path.name,
         )
     if others := next((others for suffixes, others in _SAVED_OTHERWISE.items() if suffix in suffixes.split()), ""):
-        raise InvalidInput(f"{path.name} is not read", f"files of the kind {suffix} are not", f"Save what is in it as {others}")
+        raise InvalidInput("{} is not read", "files of the kind {} are not", "Save what is in it as {}", path.name, suffix, others)
 
 
 def _of_many(source: Source, path: Path) -> Format | None:
@@ -141,7 +147,7 @@ def _of_file(path: Path) -> Format | None:
     try:
         return _of_head(Head(source_of(path), path.name))
     except OSError as error:
-        raise InvalidInput(f"{path} can't be read", error.strerror or str(error), "Check the path and its permissions") from error
+        raise InvalidInput("{} can't be read", "{}", "Check the path and its permissions", path, error.strerror or str(error)) from error
 
 
 def _of_head(head: Head) -> Format | None:

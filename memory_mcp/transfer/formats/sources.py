@@ -91,7 +91,7 @@ class Folder:
                 raise refused_link(name)
             return path.open("rb")
         except OSError as error:
-            raise InvalidInput(f"{name} can't be read", error.strerror or str(error), "Check its permissions") from error
+            raise InvalidInput("{} can't be read", "{}", "Check its permissions", name, error.strerror or str(error)) from error
 
     def changed(self, name: str) -> datetime:
         """The modification time on disk."""
@@ -108,7 +108,7 @@ def leads_out(directory: Path, path: Path) -> bool:
 
 
 def refused_link(name: str) -> InvalidInput:
-    return InvalidInput(f"{name} is not read", "it is a link out of the directory", "Put the file itself there")
+    return InvalidInput("{} is not read", "it is a link out of the directory", "Put the file itself there", name)
 
 
 class Archive:
@@ -120,7 +120,7 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(path)
         except (OSError, zipfile.BadZipFile) as error:
-            raise InvalidInput(f"{path.name} can't be read as a zip", str(error), "Fetch it again") from error
+            raise InvalidInput("{} can't be read as a zip", "{}", "Fetch it again", path.name, error) from error
         _check_count(len(self._zip.infolist()))
         expanded = sum(info.file_size for info in self._zip.infolist())
         if _is_bomb(expanded, path.stat().st_size):
@@ -151,7 +151,7 @@ class Archive:
         except RecursionError:
             raise
         except (*_DAMAGED, RuntimeError) as error:  # RuntimeError: encrypted, or of another compression
-            raise InvalidInput(f"{name} can't be read", str(error), "Unpack the zip, and import what is in it") from error
+            raise InvalidInput("{} can't be read", "{}", "Unpack the zip, and import what is in it", name, error) from error
 
     def changed(self, name: str) -> datetime:
         """The time stored in the zip, which has no time zone; UTC is assumed."""
@@ -172,7 +172,7 @@ def source_of(path: Path) -> Source:
         InvalidInput: the path does not exist, or is a zip that can't be read.
     """
     if not path.exists():
-        raise InvalidInput(f"{path} does not exist", "", "Check the path")
+        raise InvalidInput("{} does not exist", "", "Check the path", path)
     return Archive(path) if path.is_file() and is_zip(path) else Folder(path)
 
 
@@ -199,12 +199,12 @@ def blocks_of(file: BinaryIO | io.BufferedIOBase, name: str, limit: int = FILE_L
         try:
             block = file.read(BLOCK_BYTES)
         except _DAMAGED as error:
-            raise InvalidInput(f"{name} can't be read", str(error), "Fetch it again") from error
+            raise InvalidInput("{} can't be read", "{}", "Fetch it again", name, error) from error
         if not block:
             return
         size += len(block)
         if size > limit:
-            raise InvalidInput(f"{name} is too long", f"{limit:,} bytes are the limit", "Split it")
+            raise InvalidInput("{} is too long", "{} bytes are the limit", "Split it", name, f"{limit:,}")
         yield block
 
 
@@ -227,7 +227,7 @@ def check_packed(data: bytes, name: str) -> None:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             entries = packed.infolist()
     except zipfile.BadZipFile as error:
-        raise InvalidInput(f"{name} can't be read", str(error), "Open it, and save it again") from error
+        raise InvalidInput("{} can't be read", "{}", "Open it, and save it again", name, error) from error
     _check_count(len(entries))
     expanded = sum(info.file_size for info in entries)
     if _is_bomb(expanded, len(data)) or any(_is_bomb(info.file_size, info.compress_size) for info in entries):
@@ -235,12 +235,12 @@ def check_packed(data: bytes, name: str) -> None:
 
 
 def _refused_bomb(name: str, expanded_bytes: int) -> InvalidInput:
-    return InvalidInput(f"{name} is not read", f"it expands to {expanded_bytes:,} bytes", "Unpack the zip, and import what is in it")
+    return InvalidInput("{} is not read", "it expands to {} bytes", "Unpack the zip, and import what is in it", name, f"{expanded_bytes:,}")
 
 
 def _check_count(count: int) -> None:
     if count > FILES_LIMIT:
-        raise InvalidInput("there are too many files", f"{FILES_LIMIT:,} are the limit", "Import a part of them at a time")
+        raise InvalidInput("there are too many files", "{} are the limit", "Import a part of them at a time", f"{FILES_LIMIT:,}")
 
 
 def _names(entries: Sequence[zipfile.ZipInfo]) -> list[str]:

@@ -128,7 +128,7 @@ def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
 
 def _unread(path: Path, _options: ReadOptions, _report: Report) -> Iterator[ImportItem]:
     """JSON lines are sent unchanged."""
-    raise InvalidInput(f"{path} is not read", "JSON lines are sent as they are", "Choose another --format")
+    raise InvalidInput("{} is not read", "JSON lines are sent as they are", "Choose another --format", path)
 
 
 def _has_text_ending(head: Head) -> bool:

@@ -26,6 +26,7 @@ from memory_mcp.transfer.formats.json_stream import OTHER_FILES
 from memory_mcp.transfer.formats.sources import Source, check_packed, whole
 from memory_mcp.transfer.formats.text_files import decoded
 from memory_mcp.transfer.formats.written_times import written_time
+from memory_mcp.wording import sentence
 
 FORM = "csv"
 WORKBOOK = ".xlsx"
@@ -92,7 +93,9 @@ def _workbook(data: bytes, name: str) -> Iterator[tuple[str, Iterator[list[str]]
                     (list(map(_cell, row)) for row in sheet.iter_rows(values_only=True)),
                 )
     except damage() as error:
-        raise InvalidInput(f"{name} can't be read", str(error)[:200] or type(error).__name__, "Open it, and save it again") from error
+        raise InvalidInput(
+            "{} can't be read", "{}", "Open it, and save it again", name, str(error)[:200] or type(error).__name__
+        ) from error
 
 
 def _cell(value: object) -> str:
@@ -119,7 +122,7 @@ def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterato
         above += [row] if any(row) else []
     if not header:
         columns = ", ".join(above[0] if above else [])[:200]
-        raise InvalidInput(f"{name} has no column of texts", f"its first row is: {columns}", "Name that column content, text or 内容")
+        raise InvalidInput("{} has no column of texts", "its first row is: {}", "Name that column content, text or 内容", name, columns)
     if above:
         yield from [ImportItem(f"{name}, above its header", left_out="lines above the header of a table")] * len(above)
     below = [(number, row) for number, row in table if any(row)]
@@ -129,7 +132,7 @@ def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterato
         further = {column: cell for column, field, cell in zip(header, fields, row, strict=False) if column and not field and cell.strip()}
         if values or further:
             times = {field: year_first[field](values[field]) for field in _TIMES if field in values}
-            yield from _memory(values, times, further, f"{name}, row {number}", options)
+            yield from _memory(values, times, further, sentence("{}, row {}", name, number), options)
 
 
 def _column(rows: Iterable[tuple[int, list[str]]], fields: list[str], field: str) -> Iterator[str]:

@@ -113,7 +113,7 @@ def decoded(data: bytes, name: str) -> str:
             return data.decode(encoding)
         except UnicodeDecodeError:
             continue
-    raise InvalidInput(f"{name} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8")
+    raise InvalidInput("{} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8", name)
 
 
 def encoding_of(head: bytes) -> str | None:
@@ -144,7 +144,7 @@ def _is_json(text: str) -> bool:
 
 def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
     if PurePosixPath(name).suffix.lower() == ".json":
-        yield ImportItem(name, refused=str(InvalidInput(f"{name} is not read as a text", "it is JSON", "Choose another --format")))
+        yield ImportItem(name, refused=str(InvalidInput("{} is not read as a text", "it is JSON", "Choose another --format", name)))
         return
     try:
         text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))

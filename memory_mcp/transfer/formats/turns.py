@@ -19,6 +19,7 @@ from memory_mcp.transfer.formats.marks import without_marks
 from memory_mcp.transfer.formats.recognition import HEAD_BYTES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.text_files import encoding_of
+from memory_mcp.wording import sentence
 
 BRANCHES = "messages of branches that are not shown"
 THOUGHTS, TOOLS, PICTURES, FILES = "thoughts", "uses of tools", "pictures and files", "contents of files"
@@ -205,7 +206,7 @@ def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
     with source.open(name) as file:
         encoding = encoding_of(file.read(HEAD_BYTES))
     if encoding is None:
-        raise InvalidInput(f"{name} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8")
+        raise InvalidInput("{} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8", name)
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
     rest, number = "", 0
     for block in chain(blocks(source, name), [b""]):
@@ -237,7 +238,9 @@ class FurtherLines:
     def too_long(self, where: str) -> Iterator[ImportItem]:
         """The refusal of what was counted."""
         if self.left_out:
-            yield ImportItem(where, refused=f"{self.left_out:,} lines after it are not read: no message of this program is so long.")
+            yield ImportItem(
+                where, refused=sentence("{} lines after it are not read: no message of this program is so long.", f"{self.left_out:,}")
+            )
 
 
 def files_read(source: Source, recognizes: Callable[[Head], bool], read: Callable[[str], Iterator[ImportItem]]) -> Iterator[ImportItem]:

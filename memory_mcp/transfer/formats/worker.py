@@ -19,6 +19,7 @@ from memory_mcp.transfer.formats import Format
 from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, KindCount, LeftOut, ReadOptions
 from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting, json_line, without_deep_row
 from memory_mcp.transfer.line_fields import LINE_LIMIT_BYTES
+from memory_mcp.wording import sentence, shortened
 from memory_mcp.worker_processes import answers_to_server, end_after
 
 # Nothing of a file takes so long to read, up to the next entry, on a machine that has much else to do.
@@ -99,7 +100,7 @@ def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Itera
             count, unreadable = count + len(part.lines), unreadable + len(part.refused)
             yield Part()
         if not count and not unreadable:
-            yield Failed(InvalidInput("the file has nothing to import", f"no text was found in the format {kind}", "Choose its format"))
+            yield Failed(InvalidInput("the file has nothing to import", "no text was found in the format {}", "Choose its format", kind))
             return
         yield Counted(count)
         left_out = LeftOut()
@@ -109,7 +110,7 @@ def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Itera
         yield Failed(error)
     except (MemoryError, apsw.NoMemError):
         limit = memory_limit_bytes // 1024**2
-        yield Failed(InvalidInput("the file can't be read", f"that takes more than {limit:,} MiB of memory", "Split it"))
+        yield Failed(InvalidInput("the file can't be read", "that takes more than {} MiB of memory", "Split it", f"{limit:,}"))
     except RecursionError:
         yield Failed(InvalidInput("the file can't be read", "something in it is nested too deeply", "Take it out"))
     except Exception as error:  # noqa: BLE001  whatever it is, the server says that it was not foreseen
@@ -126,7 +127,7 @@ def _parts(asked: Asked, kind: Format, left_out: LeftOut) -> Iterator[Part]:
         elif entry.left_out:
             left_out.add(entry)
         else:
-            part.refused.append((entry.where[:PLACE_LIMIT], entry.refused[:REASON_LIMIT]))
+            part.refused.append((shortened(entry.where, PLACE_LIMIT), shortened(entry.refused, REASON_LIMIT)))
         if len(part.lines) + len(part.refused) >= PART_LINES or size >= PART_BYTES or time.monotonic() - begun > PART_SECONDS:
             yield Part(part.lines, part.refused, part.notes[:])
             part.lines, part.refused, size, begun = [], [], 0, time.monotonic()
@@ -153,7 +154,7 @@ def _json_lines(path: Path) -> Iterator[Placed]:
             rest = line
             while rest and not rest.endswith(b"\n"):
                 rest = file.readline(LINE_LIMIT_BYTES)
-            yield f"line {number}", line.rstrip(b"\r\n")[: LINE_LIMIT_BYTES + 1]
+            yield sentence("line {}", number), line.rstrip(b"\r\n")[: LINE_LIMIT_BYTES + 1]
 
 
 def _skip_blank_lines(file: io.BufferedReader) -> int:

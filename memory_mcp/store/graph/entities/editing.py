@@ -143,7 +143,7 @@ def _resolved_type(connection: apsw.Connection, word: str) -> str:
     known = records.entity_types(connection)
     type_ = type_of_word(word, known)
     if type_ is None:
-        raise InvalidInput(f"there is no type {word[:80]!r}", f"known are {', '.join(known)}", "Take one of them, or create it first")
+        raise InvalidInput("there is no type {}", "known are {}", "Take one of them, or create it first", repr(word[:80]), ", ".join(known))
     return type_
 
 
@@ -160,7 +160,11 @@ def _check_names(connection: apsw.Connection, new_names: Sequence[str], type_: s
         for other, other_name, other_type, entity_id in rows:
             if other not in own and other in visible and entity_merges.compatible(type_, other_type):
                 raise InvalidInput(
-                    f"{name[:80]!r} is a name of another entity",
-                    f"it belongs to {other_name!r}, a {other_type} with the id {entity_id}",
+                    "{} is a name of another entity",
+                    "it belongs to {}, a {} with the id {}",
                     "If both are one, merge them; else choose another name",
+                    repr(name[:80]),
+                    repr(other_name),
+                    other_type,
+                    entity_id,
                 )

@@ -71,7 +71,7 @@ def undo(connection: apsw.Connection, number: int, now: datetime) -> tuple[int, 
     row = connection.execute("SELECT kept, merged, merged_at FROM entity_merges WHERE id = ? AND undone_at IS NULL", (number,)).fetchone()
     if row is None:
         raise InvalidInput(
-            f"there is no merge {number} to undo", "it does not exist, or was undone already", "Look at the merges of merge_entities"
+            "there is no merge {} to undo", "it does not exist, or was undone already", "Look at the merges of merge_entities", number
         )
     kept, merged, merged_at = row
     relation_queue.enqueue(connection, _memories_since(connection, kept, merged_at))

@@ -54,9 +54,11 @@ def find_all(connection: apsw.Connection, name: str) -> Sequence[Entity]:
     entities = visible(connection, with_id) if with_id else _without_hidden_names(connection, by_name(connection, name))
     if not entities:
         raise EntityNotFound(
-            f"no entity is named {name[:80]!r}",
-            similar_names_text(connection, name),
+            "no entity is named {}",
+            "{}",
             "Take a name from a memory, or look at graph_snapshot",
+            repr(name[:80]),
+            similar_names_text(connection, name),
         )
     own = records.ids_by_own_name(connection, name) if len(entities) > 1 else set()
     return sorted(entities, key=lambda entity: entity.id not in own)
@@ -73,7 +75,7 @@ def find_only(connection: apsw.Connection, name: str) -> Entity:
     if len(entities) > 1:
         ids = ", ".join(f"{entity.entity_id} ({entity.type})" for entity in entities[:SUGGESTIONS])
         raise InvalidInput(
-            f"{len(entities)} entities are named {name[:80]!r}", f"their ids are {ids}", "Name the one that you mean by its id"
+            "{} entities are named {}", "their ids are {}", "Name the one that you mean by its id", len(entities), repr(name[:80]), ids
         )
     return entities[0]
 

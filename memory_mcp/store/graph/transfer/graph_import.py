@@ -191,7 +191,7 @@ class GraphImport:
         missing = set(keys) - stored.keys()
         if missing:
             raise InvalidInput(
-                f"the {kind} can't be stored", f"this persona has no memory with the key {min(missing)}", "Import the memories with it"
+                "the {} can't be stored", "this persona has no memory with the key {}", "Import the memories with it", kind, min(missing)
             )
         return stored
 
@@ -249,7 +249,7 @@ class GraphAdditions(GraphImport):
             InvalidInput: rows of this kind change what is stored.
         """
         if kind not in ADDED:
-            raise InvalidInput(f"a {kind} line changes what is stored", "this import only adds", "Remove the line")
+            raise InvalidInput("a {} line changes what is stored", "this import only adds", "Remove the line", kind)
         return super().add(kind, row)
 
     def _type(self, row: Row) -> bool:
