@@ -14,6 +14,8 @@ from memory_mcp.transfer.formats.sources import source_of
 AGNAI = {
     "name": "Exported",
     "greeting": "お帰り",
+    "scenario": "島",
+    "sampleChat": "",
     "treeLeafId": "m2",
     "messages": [
         {"_id": "m1", "handle": "ユウ", "userId": "anon", "msg": "鍵は青い壺の中", "parent": ""},

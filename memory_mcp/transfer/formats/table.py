@@ -192,10 +192,10 @@ TABLE: tuple[FormatRow, ...] = (
         "keep",
     ),
     FormatRow(Format.JSON_LINES, lambda head: head.suffix in JSON_LINES_SUFFIXES, _unread, "refuse", is_general=True),
-    # Characters
+    # Characters: a chat has fields of its character, too
+    FormatRow(Format.CHARACTER_CHAT, lambda head: character_chats.is_chat(head.fields), _of_source(character_chats.read), "keep"),
     FormatRow(Format.CHARACTER, _is_card, _reporting(characters.read), "revise"),
     FormatRow(Format.LOREBOOK, lambda head: lorebooks.is_lorebook(head.fields), _reporting(characters.read), "revise"),
-    FormatRow(Format.CHARACTER_CHAT, lambda head: character_chats.is_chat(head.fields), _of_source(character_chats.read), "keep"),
     FormatRow(Format.CLAUDE, _is_claude, _of_author(claude.read), "keep"),
     FormatRow(Format.SKILLBOOK, lambda head: lessons.is_skillbook(dict(head.fields)), _of_author(lessons.read), "keep"),
     FormatRow(Format.CLAUDE_MEM, lambda head: lessons.is_claude_mem(dict(head.fields)), _of_author(lessons.read), "keep"),
