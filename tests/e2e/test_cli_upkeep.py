@@ -62,3 +62,23 @@ def test_a_persona_is_listed_copied_renamed_merged_and_erased(running_server: Ru
     assert "さくら is erased" in ok(memory_mcp("persona", "erase", "さくら", stdin="さくら\n".encode()))
     listed = json.loads(ok(memory_mcp("persona", "list", "--json")))
     assert [found["name"] for found in listed["personas"]] == ["nilou"]
+
+
+def test_what_the_server_refuses_and_says_is_japanese_on_a_japanese_machine_and_json_stays_as_it_is(
+    shared_server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = stored(shared_server, "言葉の話", "words")
+    english = ok(shared_server.memory_mcp("recall", "言葉", "-p", "words", "--json"))
+    monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
+    unknown = shared_server.memory_mcp("recall", "--session", "nowhere", "-p", "words")
+    assert "memory-mcp: 'nowhere' という会話の記憶はありません。" in unknown.stderr
+    kept = shared_server.memory_mcp("purge", key, "-p", "words")
+    assert f"{key}: ごみ箱にありません 消去できるのはごみ箱の記憶だけです" in kept.stdout
+    wrong = json.dumps({"content": "良い", "importance": "高"}).encode()
+    refused = shared_server.memory_mcp("import", "-", "-p", "words", stdin=wrong)
+    assert "1行目: importance が" in refused.stderr
+    assert "words: 新規 0件、既存 0件、拒否 1件" in refused.stdout
+    ok(shared_server.memory_mcp("forget", key, "-p", "words"))
+    erased = shared_server.memory_mcp("purge", key, "-p", "words", "--yes")
+    assert "自分で作ったコピー" in erased.stderr
+    assert "sentences" not in english
