@@ -28,12 +28,12 @@ from benchmarks.dashboard import processor_seconds
 from benchmarks.report import Report, machine
 from benchmarks.server import NO_MODELS, Server, running
 from benchmarks.soak import look
+from memory_mcp.features.adoption.layout import legacy_items
 from memory_mcp.personas.directories import IDENTITY_NAME, identity_text
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.persona_index import DIRECTORY_NAME, FILE_NAME
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.sqlite.database import DATABASE_NAME
-from memory_mcp.upkeep.legacy_layout import legacy_items
 
 MODULES = "import memory_mcp.app, memory_mcp.features.chat.web, memory_mcp.server.application, uvicorn"
 SMALL_PAGE = 1_024  # a third of the disk, and no matter for a start, which opens none of them

@@ -7,9 +7,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,6 @@ from memory_mcp.encoders.torch import devices
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import NotInstalled, StartupError
 from memory_mcp.extras import is_installed
-from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.index.samples import newest_contents
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
 from memory_mcp.jobs.chores import ChoreParts, background_chores
@@ -50,7 +49,8 @@ from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.sqlite import database
 from memory_mcp.store.vectors.index_cache import IndexCache
-from memory_mcp.upkeep import encryption, legacy_adoption
+from memory_mcp.upkeep import encryption
+from memory_mcp.upkeep.older_data import adopters
 
 if TYPE_CHECKING:
     import uvicorn
@@ -175,6 +175,7 @@ def _run(
     gc.disable()  # until `quicken_calls`: a twelfth of a start would go to walking what the imports make, which stays anyway
     from memory_mcp.server.application import http_application, mcp_server  # noqa: PLC0415
     from memory_mcp.server.feature import features  # noqa: PLC0415
+    from memory_mcp.server.mcp.tools import TOOLSETS  # noqa: PLC0415
     from memory_mcp.server.runtime import Runtime  # noqa: PLC0415
 
     settings = config.current()
@@ -182,7 +183,6 @@ def _run(
     chat = Chat(lambda: config.current().llm)
     with (
         _spans(),
-        closing(Analyses()) as analyses,
         _index(config, personas, clock, caches) as (models, indexes, worker),
         _upkeep(
             config,
@@ -203,7 +203,6 @@ def _run(
             chores=chores,
             forget_cached=lambda: _forget_cached(caches, usage),
             usage=usage,
-            analyses=analyses,
             instance=instance_of(secret),
             secret=secret if inner else None,
             yield_lock=inner.yield_lock if inner else None,
@@ -213,7 +212,9 @@ def _run(
         bounds = Bounds()
         uvicorn_server = _http_server(http_application(server, runtime, settings, bounds), bounds)
         logs.configure(settings.log_level, settings.log_format)  # again: the imports have added handlers
-        _log_start(listener, config, personas, is_inner=inner is not None)
+        has_pages = any(feature.refusal_page for feature in features())
+        _log_start(listener, config, personas, is_inner=inner is not None, has_pages=has_pages)
+        _log_absent(settings, TOOLSETS, has_pages=has_pages)
         config.start()
         _end_first(uvicorn_server, runtime.runs.end)
         if inner:
@@ -225,6 +226,7 @@ def _run(
             gc.enable()
             config.stop()
             runtime.imports.close()
+            runtime.close()
             chat.close()
             usage.write_all(personas)
             logger.info("stopped")
@@ -398,10 +400,16 @@ def _adopting(personas: Personas) -> Iterator[Callable[[], None]]:
     """Moves the files of older versions into place before the server answers, which takes milliseconds. Yields a function that starts the
     conversion of their tables in the background, which takes up to a minute for the largest stores.
     """
-    legacy_adoption.move_into_place(personas, _now())
+    for adopter in adopters():
+        adopter.move(personas, _now())
     stopping = threading.Event()
+
+    def take_over() -> None:
+        for adopter in adopters():
+            adopter.take_over(personas, stopping)
+
     # A daemon: an interrupted conversion is one transaction, which the next start repeats.
-    thread = threading.Thread(target=legacy_adoption.take_over_tables, args=(personas, stopping), name="adoption", daemon=True)
+    thread = threading.Thread(target=take_over, name="adoption", daemon=True)
     try:
         yield thread.start
     finally:
@@ -410,7 +418,7 @@ def _adopting(personas: Personas) -> Iterator[Callable[[], None]]:
             thread.join(GRACE_SECONDS)
 
 
-def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas, *, is_inner: bool) -> None:
+def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas, *, is_inner: bool, has_pages: bool) -> None:
     """Logs where the server is and what it found, for users and for scripts that wait for it."""
     names, count = personas.names(limit=10), personas.count()
     logger.info("data in %s: %d persona(s)%s", personas.directory.resolve(), count, f" ({', '.join(names)})" if names else "")
@@ -427,8 +435,19 @@ def _log_start(listener: socket.socket, config: LiveConfig, personas: Personas, 
     if oauth.is_on:
         logger.info("OAuth: the authorization server is %s, this server is %s", oauth.issuer or "built in", oauth.public_url)
     logs.announce(f"Memory MCP listens on {_url(*listener.getsockname()[:2])}")
-    if not is_inner:
+    if not is_inner and has_pages:
         logs.announce(f"Its dashboard: {_url_of(listener)}/ui")
+
+
+def _log_absent(settings: Settings, toolsets: Collection[str], *, has_pages: bool) -> None:
+    """Warns of settings that only a feature whose folder is gone could follow."""
+    for name in settings.toolsets:
+        if name not in toolsets:
+            logger.warning("toolsets names %s, and nothing here brings its tools", name)
+    if settings.oauth.authorization_server == "built_in" and not has_pages:
+        logger.warning(
+            "oauth.authorization_server is built_in, and without the dashboard there is no page on which people grant clients anything"
+        )
 
 
 def _url_of(listener: socket.socket) -> str:

@@ -13,8 +13,8 @@ SAYING = ("sentence", "tell", "worded")
 
 
 def wordings(part: str = "") -> set[str]:
-    """The sentences of errors of the program, or of a part of it, each with its alternatives."""
-    return {sentence for call in _calls(part) if call.func.id in ERRORS for sentence in _of_error(call)}  # type: ignore[attr-defined]
+    """The sentences of errors of the program, or of a part of it, each with its alternatives; without those that repeat others."""
+    return {sentence for call in _calls(part) if call.func.id in ERRORS for sentence in _of_error(call) if sentence.strip("{}:;. ")}  # type: ignore[attr-defined]
 
 
 def sayings(part: str = "", functions: Collection[str] = SAYING) -> set[str]:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from memory_mcp.features.adoption import moving
+from memory_mcp.features.adoption.layout import LegacyItem
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.transfer.jsonlines import ExportOptions, export_lines
-from memory_mcp.upkeep import legacy_adoption
-from memory_mcp.upkeep.legacy_layout import LegacyItem
 
 TOKYO = ZoneInfo("Asia/Tokyo")
 NOON = datetime(2026, 1, 2, 3, tzinfo=UTC)
@@ -271,8 +271,8 @@ def started(data: Path) -> Iterator[Personas]:
     """The personas after everything older was adopted, as the server does it when it starts."""
     personas = Personas(data)
     try:
-        legacy_adoption.move_into_place(personas, NOON)
-        legacy_adoption.take_over_tables(personas, threading.Event())
+        moving.move_into_place(personas, NOON)
+        moving.take_over_tables(personas, threading.Event())
         yield personas
     finally:
         personas.close()
@@ -282,8 +282,8 @@ def adopt(data: Path) -> list[LegacyItem]:
     """Start and stop. Returns what was older, and what became of it."""
     personas = Personas(data)
     try:
-        moved = legacy_adoption.move_into_place(personas, NOON)
-        legacy_adoption.take_over_tables(personas, threading.Event())
+        moved = moving.move_into_place(personas, NOON)
+        moving.take_over_tables(personas, threading.Event())
     finally:
         personas.close()
     return moved

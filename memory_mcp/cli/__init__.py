@@ -89,7 +89,6 @@ GROUPS: Mapping[str, tuple[str, tuple[Command, ...]]] = {
             models.models,
             login_service.service,
             backups.restore,
-            serve.adopt,
             encryption.key,
             encryption.encrypt,
             encryption.decrypt,

@@ -41,6 +41,7 @@ class ClientName(StrEnum):
     LMSTUDIO = "lmstudio"
     LIBRECHAT = "librechat"
     OPEN_WEBUI = "open-webui"
+    SILLYTAVERN = "sillytavern"
     N8N = "n8n"
     CLAUDE_AI = "claude-ai"
     CHATGPT = "chatgpt"
@@ -81,6 +82,11 @@ class Target:
                 "the persona {} can't be named in a URL", "clients remove such path segments", "Choose another name", repr(self.persona)
             )
         return f"{self.base_url}/p/{quote(self.persona, safe='')}/mcp"
+
+    @property
+    def gateway_url(self) -> str:
+        """The address for clients of OpenAI's API that can't send headers."""
+        return f"{self.persona_url.removesuffix('/mcp')}/v1"
 
     def headers(self, token: str | None = PASTE) -> dict[str, str]:
         """The HTTP headers, percent-encoded: Node's `Headers`, which most clients use, rejects raw Japanese. `token` is the client's
@@ -138,7 +144,8 @@ class Recipe:
 
     `file` is where `--write` puts them, None where a person has to. `keys` leads to the table of servers. `url`, `headers`, `command`
     and `variables` (of its environment) are what the client calls them; `placeholder` is how it names a secret, `variable_field` a field of its own for the name of the variable.
-    `shown` prints something else than the file's content. `for_user` has what differs where the settings are for all projects of the user.
+    `shown` prints something else than the file's content. `gateway` prints how a client of OpenAI's API is given a memory without tools, at
+    `gateway_location`; one that has no other way has no `instructions`. `for_user` has what differs where the settings are for all projects of the user.
     """
 
     location: str
@@ -157,6 +164,8 @@ class Recipe:
     variable_field: str | None = None
     only_stdio: bool = False
     shown: Callable[[Target], str] | None = None
+    gateway: Callable[[Target], str] | None = None
+    gateway_location: str = ""
     hooks: Hooks | None = None
     for_user: Callable[[], Mapping[str, Any]] | None = None
 
@@ -292,6 +301,40 @@ def _open_webui(target: Target) -> str:
     lines.append(f"Auth   Bearer {PASTE}" if target.with_token else "Auth   None")
     elsewhere = "From a container this machine is not 127.0.0.1: run the server in the same compose network and use its service name there."
     return "\n".join([*lines, "", elsewhere])
+
+
+def _sillytavern(target: Target) -> str:
+    """The persona in the URL: a header there holds Latin letters alone."""
+    lines = [
+        "API                   Chat Completion",
+        "Source                Custom (OpenAI-compatible)",
+        f"Endpoint              {target.gateway_url}",
+    ]
+    lines += [f"API Key               {PASTE if target.with_token else 'none'}", "Model                 VENDOR/MODEL"]
+    each = "To give each character with a name in Latin letters a memory of its own, use this endpoint and this header instead:"
+    headers = "Additional Parameters → Include Request Headers:"
+    own = [f"Endpoint              {target.base_url}/v1", headers, 'X-Persona: "{{char}}"']
+    return "\n".join([*lines, "", each, *own])
+
+
+def _open_webui_gateway(target: Target) -> str:
+    lines = [f"URL    {target.gateway_url}", f"Key    {PASTE if target.with_token else 'none'}"]
+    return "\n".join(
+        [*lines, "", "Start Open WebUI with ENABLE_FORWARD_USER_INFO_HEADERS=true, so that each of its chats is a conversation."]
+    )
+
+
+def _librechat_gateway(target: Target) -> str:
+    endpoint = {
+        "name": target.name.capitalize(),
+        "apiKey": f"${{{VARIABLE}}}" if target.with_token else "none",
+        "baseURL": f"{target.base_url}/v1",
+        "headers": {"X-Persona": quote(target.persona, safe=""), "X-Session": "{{LIBRECHAT_BODY_CONVERSATIONID}}"},
+        "models": {"fetch": True, "default": ["VENDOR/MODEL"]},
+        "titleConvo": False,
+    }
+    note = '# For a persona of each user: X-Persona: "{{LIBRECHAT_USER_NAME}}"'
+    return f"{dumped({'endpoints': {'custom': [endpoint]}}, Form.YAML)}\n{note}"
 
 
 def _n8n(target: Target) -> str:
@@ -464,8 +507,17 @@ RECIPES = {
         by_http={"type": "streamable-http"},
         by_stdio={"type": "stdio"},
         placeholder=f"${{{VARIABLE}}}",
+        gateway=_librechat_gateway,
+        gateway_location="librechat.yaml, to remember without tools",
     ),
-    ClientName.OPEN_WEBUI: Recipe("Admin Settings → External Tools → +", "the model's system prompt", shown=_open_webui),
+    ClientName.OPEN_WEBUI: Recipe(
+        "Admin Settings → External Tools → +",
+        "the model's system prompt",
+        shown=_open_webui,
+        gateway=_open_webui_gateway,
+        gateway_location="Settings → Connections → OpenAI API, to remember without tools",
+    ),
+    ClientName.SILLYTAVERN: Recipe("API Connections", "", shown=_sillytavern),
     ClientName.N8N: Recipe("a node of the workflow", "the agent's system message", shown=_n8n),
     ClientName.CLAUDE_AI: Recipe("Settings → Connectors → Add custom connector", "the project's instructions", shown=_public),
     ClientName.CHATGPT: Recipe(

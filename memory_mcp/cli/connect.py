@@ -40,6 +40,7 @@ class Part(StrEnum):
     SNIPPET = "snippet"
     INSTRUCTIONS = "instructions"
     HOOKS = "hooks"
+    GATEWAY = "gateway"
 
 
 class Scope(StrEnum):
@@ -87,8 +88,7 @@ def connect(
     if write and remove:
         raise InvalidInput("--write and --remove contradict each other", "", "Use one of them")
     recipe = _recipe(client, scope, with_hooks=hooks or only is Part.HOOKS)
-    all_parts = [Part.SNIPPET, *([Part.HOOKS] if hooks else []), Part.INSTRUCTIONS]
-    parts = all_parts if only is Part.BOTH else [only]
+    parts = _parts(recipe, client, only, with_hooks=hooks)
     if remove:
         _remove_from_files(recipe, name, canonical_name(persona) if persona else None, parts, file, force=force)
         return
@@ -116,6 +116,23 @@ def _recipe(client: ClientName, scope: Scope, *, with_hooks: bool) -> Recipe:
     if with_hooks and not recipe.hooks:
         raise InvalidInput("{} runs no hooks", "", "Remove --hooks", client)
     return recipe
+
+
+def _parts(recipe: Recipe, client: ClientName, only: Part, *, with_hooks: bool) -> list[Part]:
+    """What is printed or written.
+
+    Raises:
+        InvalidInput: the client has no such part.
+    """
+    known = {
+        Part.SNIPPET: True,
+        Part.HOOKS: with_hooks or only is Part.HOOKS,
+        Part.GATEWAY: recipe.gateway is not None,
+        Part.INSTRUCTIONS: bool(recipe.instructions),
+    }
+    if only is not Part.BOTH and not known[only]:
+        raise InvalidInput("{} has no part {}", "", "Remove --only", client, repr(only.value))
+    return [part for part, is_there in known.items() if is_there and only in (Part.BOTH, part)]
 
 
 def _server(url: str | None, data: Path | None, persona: str, *, is_called: bool) -> tuple[str, tuple[str, ...]]:
@@ -304,6 +321,8 @@ def _print_parts(recipe: Recipe, target: Target, guide: str, parts: Sequence[Par
         _print_part(recipe.location, recipe.text(target), only)
     if Part.HOOKS in parts and recipe.hooks:
         _print_part(str(recipe.hooks.file()), dumped(recipe.hooks.tree(target), Form.JSON), only)
+    if Part.GATEWAY in parts and recipe.gateway:
+        _print_part(recipe.gateway_location, recipe.gateway(target), only)
     if Part.INSTRUCTIONS in parts:
         _print_part(recipe.instructions, guide, only)
 

@@ -52,7 +52,7 @@ from memory_mcp.store.sqlite import network_drives
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.upkeep.backup import Backups
 from memory_mcp.upkeep.encryption import refuse_without_key, state
-from memory_mcp.upkeep.legacy_layout import legacy_items
+from memory_mcp.upkeep.older_data import older_items
 from memory_mcp.wording import sentence
 
 TOO_LITTLE_BYTES = 100 * MEBIBYTE
@@ -172,7 +172,7 @@ def check_data(directory: Path, keys: Keys, settings: Settings) -> list[Finding]
         entries, _unreadable = personas_among(directory.iterdir())
     except OSError as error:
         return [Finding("wrong", "data", sentence("{} can't be read: {}. Fix its permissions.", directory, error.strerror))]
-    older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in legacy_items(directory)]
+    older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in older_items(directory)]
     findings = [*_disk(directory, process), _server(process), *(_unnamed_calls(directory) if process else []), *_cell(directory, settings)]
     findings += [*_tokens(directory, with_oauth=settings.oauth.is_on), *older, *_kept(directory)]
     closed = unreadable_paths(directory)

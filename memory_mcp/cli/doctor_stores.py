@@ -20,10 +20,11 @@ from memory_mcp.store.files.encryption_keys import Keys
 from memory_mcp.store.inspection import memories_in
 from memory_mcp.store.sqlite.cipher import is_plain
 from memory_mcp.store.sqlite.database import DATABASE_NAME
-from memory_mcp.upkeep.legacy_layout import FLAT_ENDING
 from memory_mcp.wording import sentence
 
 NAMES_SHOWN = 3
+# Of the databases of older servers, which are listed apart.
+OLDER_ENDING = ".sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def _strange_databases(directory: Path) -> Iterator[Path]:
     entries = list(directory.iterdir())
     personas, _unreadable = personas_among(entries)
     for entry in entries:
-        if entry.is_file() and entry.suffix != FLAT_ENDING and is_plain(entry):
+        if entry.is_file() and entry.suffix != OLDER_ENDING and is_plain(entry):
             yield entry
         elif entry.is_dir() and not entry.name.startswith(".") and entry not in personas and is_readable(entry):
             yield from (path for path in entry.iterdir() if path.is_file() and is_plain(path))

@@ -1,4 +1,3 @@
-"""The graph: entities found in texts, the relations between them, and what they answer.
-
-`extract` finds entities in a text, `update` writes them, `query` reads them, `analytics` computes measures of a whole graph.
+"""Entities and relations in memories: `extract` finds them in a text, `update` stores them when it is written and in the background, `query` is what
+a search takes from them. `features/graph/` shows, measures and changes them.
 """

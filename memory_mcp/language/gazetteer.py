@@ -19,9 +19,8 @@ NAMES_AT_ONCE, CHARACTERS_AT_ONCE = 10_000, 2_000
 # 妹はさえです, 親友のよりが結婚した.
 _LIKE_ENDINGS, _LIKE_PARTICLES = frozenset(words("ja", "names_like_endings")), frozenset(words("ja", "names_like_particles"))
 _HONORIFIC_AFTER, _PAUSES = words("ja", "honorifics"), "。！？!?\n「『（( \u3000・"
-_LIKE_A_PERSON, _IS_STATED, _DOES_SOMETHING = (
-    re.compile(words("ja", table)[0]) for table in ("like_a_person", "is_stated", "does_something")
-)
+_LIKE_A_PERSON, _IS_STATED = re.compile(words("ja", "like_a_person")[0]), re.compile(words("ja", "is_stated")[0])
+_DOES_SOMETHING = re.compile(words("ja", "does_something")[0])
 # 静かな, 豊かな; 誰かな, 何かな.
 _WORDS_IN_KANA = "静確豊僅愚遥微厳密細柔暖和清鮮滑朗賑誰何"
 

@@ -1,7 +1,7 @@
-"""The memories that may become hits, a row each, with what their sources and the store know of them: columns that the signals of an
-answer read.
+"""The memories that may become hits, as a table: a row for each, and a column for everything that the signals of an answer read.
 
-Nothing is scored here. The database is read in one snapshot."""
+Nothing is scored here. The database is read in one snapshot.
+"""
 
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from memory_mcp.language.spelling import Spelling
 from memory_mcp.language.tokens import normalise, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.meaning import NOT_NEAR, Meaning, from_meaning, similarities
-from memory_mcp.search.question import Asked
+from memory_mcp.search.question import ParsedQuestion
 from memory_mcp.search.words import as_synonyms, in_other_scripts
 from memory_mcp.store import feedback, memories, memory_dates, memory_usage
 from memory_mcp.store.lexical import bm25_index
@@ -54,36 +54,38 @@ _NO_OPINION = (0.0, "")
 
 @dataclass(frozen=True)
 class Candidates:
-    """A row for each memory. Columns of values have NaN where a value is not known.
-
-    `lexical` is a BM25 score, comparable only within one search. `dense` is a cosine: that of the nearest of `chunks`, or, if the
-    memory's own questions are more similar, between the two. `nearness` is the same without what all memories share, and with a
-    part of the previous turn. `is_foreign`: it is nearer to texts of another language than the query's. `asks`: how far it only asks something, from 0 to 1. `times` are those that a
-    text names; `dates`: 1 if the query names its date, .5 if it names only its day in the timeline although its text names another.
-    `is_named`: the query names its speaker; `is_assistants`: an assistant said it, and counts less. `graph` is its share of the
-    best association, `is_certain`: that alone makes it a hit. `retention` and `judged` are what use and judgements say of it,
-    `verdicts` the judgement that stands against it. `answers`: turn → the turn before it, where that asks something. `rerank` is
-    the score of a cross-encoder, `reranked` how far above what else it read that puts it.
-    """
+    """A row for each memory. NaN stands for a value that is not known."""
 
     keys: Sequence[Key]
     origins: Sequence[Origin]
+    # The BM25 score, comparable only within one search.
     lexical: Column
+    # The cosine of the nearest of the `chunks`, or, if the memory's own questions are more similar, between the two; and `nearness`, the
+    # same without what all memories share, and with a part of the previous turn.
     dense: Column
     nearness: Column
     chunks: Sequence[int | None]
+    # It is nearer to texts of another language than the question's.
     is_foreign: Flags
+    # How far it is only a question, from 0 to 1.
     asks: Column
+    # The times that its text names.
     times: Sequence[Times]
+    # 1 if it is of a date in the question, .5 if its text names another date, and only its day in the timeline is that.
     dates: Column
+    # The question names its speaker; an assistant said it, and it counts less.
     is_named: Flags
     is_assistants: Flags
+    # What the graph associates with the best candidates: its share of the strongest association, and whether that alone makes it a hit.
     graph: Column
     is_certain: Flags
+    # What use and judgements say of it, and the judgement that is against it.
     retention: Column
     judged: Column
     verdicts: Sequence[str]
+    # Turn → the turn before it, where that is a question.
     answers: Mapping[Key, Key]
+    # The score of a cross-encoder, and how far above all that it read that is.
     rerank: Column
     reranked: Column
 
@@ -113,7 +115,7 @@ class Search:
     persona: Persona
     connection: apsw.Connection
     question: Question
-    asked: Asked
+    parsed: ParsedQuestion
     meaning: Meaning
     _origins: dict[int, Origin] = field(default_factory=dict)
     _in_other_scripts: dict[str, Sequence[Spelling]] = field(default_factory=dict)
@@ -137,12 +139,12 @@ class Search:
     @property
     def limit(self) -> int:
         """How many candidates each source gives."""
-        return self.asked.settings.fusion.candidates_per_source
+        return self.parsed.settings.fusion.candidates_per_source
 
 
 def from_sources(search: Search) -> Candidates:
     """The candidates by meaning, words and named dates, each with all that is known of it."""
-    question, time = search.question, search.asked.time
+    question, time = search.question, search.parsed.time
     near = from_meaning(search.connection, search.meaning, question.filters, search.limit)
     dated = from_named_dates(search.connection, time.dates, question.filters, search.limit if time.is_vague else CANDIDATES_PER_NAMED_DATE)
     limit = 0 if question.mode == "semantic" and near else search.limit
@@ -151,7 +153,7 @@ def from_sources(search: Search) -> Candidates:
     days = () if (found.dates == 1.0).any() else time.written
     if not (days or time.years):
         return found
-    written = dict.fromkeys(from_written_dates(search, days, time.years), search.asked.spans)
+    written = dict.fromkeys(from_written_dates(search, days, time.years), search.parsed.spans)
     known = (memory_id for _, memory_id in found.keys)
     return rows_of(search, dict.fromkeys([*known, *written]), words=words, times=written) if written else found
 
@@ -162,7 +164,7 @@ def near_in_graph(
     """The memories near the entities that the query names or means, or that the best of those lead to which it finds `otherwise`;
     with the words of the rest of the query."""
     near = memories_near_entities(search.connection, search.question, named.shares or by_meaning.shares, otherwise)
-    terms = search.asked.terms(named.rest, beside_vectors=False)
+    terms = search.parsed.terms(named.rest, beside_vectors=False)
     words = lexical_matches(search, named.rest, terms, search.question.filters, 0, list(near))
     return rows_of(search, dict.fromkeys([*near, *words]), words=words, graph=near)
 
@@ -190,17 +192,17 @@ def rows_of(
     """These memories with all that is known of them. `words` has the lexical score of all that match, `graph` the association of
     those that have one; `times` are those of memories whose text names them without a year. A memory that has no vector yet has no
     cosine."""
-    connection, asked, ids = search.connection, search.asked, list(memory_ids)
+    connection, parsed, ids = search.connection, search.parsed, list(memory_ids)
     by_id = search.origins(ids)
     ids, origins = list(by_id), list(by_id.values())
     near = similarities(connection, search.meaning, ids)
     nearest = [near.get(memory_id, NOT_NEAR) for memory_id in ids] if near else [NOT_NEAR] * len(ids)
     cosines, nearness, nearest_chunks, is_foreign = zip(*nearest, strict=True) if ids else ((), (), (), ())
-    named = {**memory_dates.of_memories(connection, ids), **times} if asked.time.dates else {}
+    named = {**memory_dates.of_memories(connection, ids), **times} if parsed.time.dates else {}
     named_times = [named.get(memory_id, ()) for memory_id in ids] if named else [()] * len(ids)
-    speakers = asked.named({origin.source for origin in origins})
-    assistants = search.assistants.among(origins) - speakers if asked.people_first else frozenset()
-    opinions = feedback.judgements(connection, ids) if asked.settings.fusion.judged_weight else {}
+    speakers = parsed.named({origin.source for origin in origins})
+    assistants = search.assistants.among(origins) - speakers if parsed.people_first else frozenset()
+    opinions = feedback.judgements(connection, ids) if parsed.settings.fusion.judged_weight else {}
     opinion_of = [opinions.get(memory_id, _NO_OPINION) for memory_id in ids] if opinions else [_NO_OPINION] * len(ids)
     return Candidates(
         keys=[(search.number, memory_id) for memory_id in ids],
@@ -212,7 +214,7 @@ def rows_of(
         is_foreign=np.array(is_foreign, bool),
         asks=np.array([origin.asks for origin in origins], np.float64),
         times=named_times,
-        dates=date_shares(asked, list(zip(origins, named_times, strict=True))),
+        dates=date_shares(parsed, list(zip(origins, named_times, strict=True))),
         is_named=_flags(origins, lambda origin: origin.source in speakers) if speakers else np.zeros(len(ids), bool),
         # A person may have an assistant's name.
         is_assistants=_flags(origins, lambda origin: origin.source in assistants and origin.role != "user"),
@@ -244,11 +246,11 @@ def joined(parts: Sequence[Candidates]) -> Candidates:
 def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, float]:
     """The best lexical matches, and those of `others` that match: by id, with their BM25 score. Where an assistant said some of the
     best, as many of what people said are added."""
-    asked, filters = search.asked, search.question.filters
-    sounds = as_synonyms(asked.time.words, search.in_other_scripts(asked.time.words)) if limit else ()
-    terms = asked.terms(beside_vectors=search.meaning.index is not None, same_sound=sounds)
-    matches = partial(lexical_matches, search, asked.time.words, terms)
-    if not (limit and asked.people_first):
+    parsed, filters = search.parsed, search.question.filters
+    sounds = as_synonyms(parsed.time.words, search.in_other_scripts(parsed.time.words)) if limit else ()
+    terms = parsed.terms(beside_vectors=search.meaning.index is not None, same_sound=sounds)
+    matches = partial(lexical_matches, search, parsed.time.words, terms)
+    if not (limit and parsed.people_first):
         return matches(filters, limit, others)
     # People's are nearly always among twice as many, and another search costs as much as this one.
     twice = matches(filters, 2 * limit, others)
@@ -259,9 +261,9 @@ def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, f
     words = {memory_id: bm25 for memory_id, bm25 in twice.items() if memory_id in chosen}
     if assistants and len(rest) >= limit and len(by_people) < limit:
         words |= matches(replace(filters, other_sources=tuple(assistants)), limit)
-    if asked.time.is_recent and not filters.date_range:
+    if parsed.time.is_recent and not filters.date_range:
         # Of much that has its words, the best matches may all be old.
-        words |= matches(replace(filters, date_range=asked.time.dates[0]), limit)
+        words |= matches(replace(filters, date_range=parsed.time.dates[0]), limit)
     return words
 
 
@@ -314,7 +316,7 @@ def _column(ids: Sequence[int], values: Mapping[int, float]) -> Column:
 
 def _retention(search: Search, ids: Sequence[int]) -> Mapping[int, float]:
     """What is left of each memory by its age, importance and uses, from 0 to 1; nothing, and no query, while that has no weight."""
-    decay, now = search.asked.settings.decay, search.asked.now
+    decay, now = search.parsed.settings.decay, search.parsed.now
     if not decay.weight:
         return {}
     found = memory_usage.usage(search.connection, ids)
@@ -331,17 +333,17 @@ def _answers(search: Search, origins: Mapping[int, Origin]) -> dict[Key, Key]:
     return {(search.number, answer): (search.number, question) for question, answer in after.items()}
 
 
-def date_shares(asked: Asked, rows: Sequence[tuple[Origin, Times]]) -> Column:
+def date_shares(parsed: ParsedQuestion, rows: Sequence[tuple[Origin, Times]]) -> Column:
     """How far each memory is of a date that the query names, from 0 to 1."""
     named = [
         (since, until, 1.0 if date.end - date.start <= DECISIVE else LONG_TIME_SHARE)
-        for (since, until), date in zip(asked.spans, asked.time.dates, strict=True)
+        for (since, until), date in zip(parsed.spans, parsed.time.dates, strict=True)
     ]
     if not named:
         return np.zeros(len(rows))
     return np.array(
         [
-            max(counts * _date_share(since, until, origin, times, of_telling=asked.time.of_telling) for since, until, counts in named)
+            max(counts * _date_share(since, until, origin, times, of_telling=parsed.time.of_telling) for since, until, counts in named)
             for origin, times in rows
         ],
         np.float64,
@@ -366,8 +368,8 @@ def _is_day_under_way(moment: str, start: str, end: str, origin: Origin) -> bool
 
 
 class Assistants:
-    """Which lines of a persona's memories are an assistant's: by the role that is stored, or by the name of their source. A persona's own lines
-    are its own, whatever it is called."""
+    """Which lines of a persona's memories are an assistant's: by the role that is stored, or by the name of their source. A persona's own
+    lines are its own, whatever it is called."""
 
     def __init__(self, persona: Persona) -> None:
         self._persona = persona

@@ -1,4 +1,5 @@
-"""The context of a conversation, in layers and within a budget: what matters most, the topic, summaries, what is to come, the latest memories."""
+"""The context of a conversation, in layers and within a budget: what matters most, the topic, summaries, what is to come, the latest
+memories."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -69,11 +70,12 @@ def context(
     indexes: IndexCache | None = None,
     deadline: float | None = None,
 ) -> Context:
-    """At most 10 memories for a conversation, none twice: one that two layers have takes the place of the first, and the other layer has its next.
+    """At most 10 memories for a conversation, none twice: one that two layers have takes the place of the first, and the other layer has
+    its next.
 
     Those that matter most come first, then the topical ones: they are the reason for the query, and get the places that nobody else takes
-    (docs/decisions/0017-layers-of-a-context.md). With a `session_id` the latest are those of that conversation. Of pools it shows what fits the
-    topic, and their latest memories where the persona has too few of its own (docs/decisions/0038-pools-and-packs.md).
+    (docs/decisions/0017-layers-of-a-context.md). With a `session_id` the latest are those of that conversation. Of pools it shows what fits
+    the topic, and their latest memories where the persona has too few of its own (docs/decisions/0038-pools-and-packs.md).
     """
     layers = settings.context
     # Where expired memories can't be moved to the trash, nothing is shown that may repeat one.
@@ -166,7 +168,8 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
 def upcoming(
     connection: apsw.Connection, now: datetime, end: datetime, zone: ZoneInfo, limit: int, characters: int | None = None
 ) -> list[Memory]:
-    """What is to come (`memories.upcoming`) without plans that no longer hold, and without what only names the days of such a plan: 「29日の花見は中止」."""
+    """What is to come (`memories.upcoming`) without plans that no longer hold, and without what only names the days of such a plan:
+    「29日の花見は中止」."""
     plans = memories.upcoming(connection, now, end, zone, limit + SPARE_PLANS, characters)
     replaced = memory_links.newest(connection, [plan.id for plan in plans], Filters())
     earlier = {plan.id: memory_links.newer_and_earlier(connection, plan.id)[1] for plan in plans}
@@ -180,7 +183,8 @@ def upcoming(
 
 
 def _latest(persona: Persona, connection: apsw.Connection, filters: Filters, wanted: int) -> list[Memory]:
-    """The latest informative memories, as many as are `wanted` or as there are among the latest, without those that no longer hold because of another.
+    """The latest informative memories, as many as are `wanted` or as there are among the latest, without those that no longer hold because
+    of another.
 
     Agents say a lot while they work: of the lines of assistants only the `ASSISTANTS_LINES` latest, unless nobody else spoke.
     """
@@ -233,8 +237,8 @@ def _whole(memory: Memory) -> Hit:
     return Hit(memory, 1.0, {}, memory.content)
 
 
-# What matters most gets at most half of the budget. One hit gets at most a quarter of the budget while others follow, and the topic three quarters;
-# where a quarter is too little to show anything, the first of the others gets what shows it shortened.
+# What matters most gets at most half of the budget. One hit gets at most a quarter of the budget while others follow, and the topic three
+# quarters; where a quarter is too little to show anything, the first of the others gets what shows it shortened.
 CORE_SHARE, LARGEST_SHARE, KEPT_SHARE = 2, 4, 4
 # What a summary costs at most, besides its labels.
 SUMMARY_TOKENS = 80

@@ -96,10 +96,10 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
     if meaning.index is None:
         return []
     among = chunks.passing_filters(connection, filters) if filters else None
-    asked = limit * CHUNKS_PER_CANDIDATE
+    wanted = limit * CHUNKS_PER_CANDIDATE
     own = meaning.own_centers()
     turned = meaning.turned(own)
-    found = {chunk for vector in turned for chunk, _ in meaning.index.search(vector, asked, among)}
+    found = {chunk for vector in turned for chunk, _ in meaning.index.search(vector, wanted, among)}
     known, vectors = meaning.index.reconstruct(found)
     if not known:
         return []

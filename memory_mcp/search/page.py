@@ -106,12 +106,12 @@ def _of_model(settings: Settings, name: str, otherwise: float = 0.0) -> float:
     return floors.get(name, next((least for model, least in floors.items() if own_name(model) == own_name(name)), otherwise))
 
 
-def read_best(stores: Stores, order: Order, floor: Floor, *, is_whole: bool) -> Best:
+def read_best(stores: Stores, order: Order, floor: Floor, *, with_whole_pool: bool) -> Best:
     """The memories that may be shown, or the whole pool, which only a cross-encoder needs: first as many as are shown, then others,
     if some say the same."""
-    best, keys, count = Best(), order.scored.candidates.keys, order.scored.asked.question.top_k
-    wanted = order.pool if is_whole else floor.passing(order.scored, order.pool)[: count + SPARE_FOR_REPEATED]
-    for some in (wanted,) if is_whole else (wanted[:count], wanted[count:]):
+    best, keys, count = Best(), order.scored.candidates.keys, order.scored.parsed.question.top_k
+    wanted = order.pool if with_whole_pool else floor.passing(order.scored, order.pool)[: count + SPARE_FOR_REPEATED]
+    for some in (wanted,) if with_whole_pool else (wanted[:count], wanted[count:]):
         time_limit.check()
         stores.each(lambda number, some=some: _read_from(stores, number, order, some, best), {keys[row][0] for row in some})  # type: ignore[misc]
         best.gone.update(row for row in some if row not in best.memories)
@@ -121,10 +121,10 @@ def read_best(stores: Stores, order: Order, floor: Floor, *, is_whole: bool) -> 
 
 
 def _read_from(stores: Stores, number: int, order: Order, rows: Sequence[int], best: Best) -> None:
-    candidates, asked, pool = order.scored.candidates, order.scored.asked, stores.pool(number)
+    candidates, parsed, pool = order.scored.candidates, order.scored.parsed, stores.pool(number)
     by_id = {candidates.keys[row][1]: row for row in rows if candidates.keys[row][0] == number}
     with stores[number].database.read_briefly() as connection:
-        found, confirmed = confirmed_memories(connection, list(by_id), asked.now)
+        found, confirmed = confirmed_memories(connection, list(by_id), parsed.now)
         current = {memory_id: memory for memory_id, memory in found.items() if not (memory.deleted_at or memory.superseded_by)}
         said = {memory_id: statement_of(memory) for memory_id, memory in current.items()}
         if len(set(said.values())) < len(said):  # 「今日は走った」 of another day is another statement
@@ -132,7 +132,7 @@ def _read_from(stores: Stores, number: int, order: Order, rows: Sequence[int], b
             said |= {memory_id: (said[memory_id][0], tuple(named)) for memory_id, named in times.items()}
         nearest = [chunk for row in by_id.values() if (chunk := candidates.chunks[row]) is not None]
         spans = chunks.spans(connection, nearest) if nearest else {}
-        newer = _newer(connection, list(current), stores.question(number, asked.question, asked.now).filters)
+        newer = _newer(connection, list(current), stores.question(number, parsed.question, parsed.now).filters)
     for memory_id, memory in current.items():
         row = by_id[memory_id]
         best.memories[row], best.statements[row] = in_pool(pool, memory), said[memory_id]
@@ -231,7 +231,8 @@ def statement_of(memory: Memory) -> Statement:
 
 
 def with_newer(recalled: Recalled, newer: Mapping[str, Memory], question: Question) -> Recalled:
-    """The answer with what is newer than a hit, just before that hit, within the limits of the question. The hit names it in `superseded_by`."""
+    """The answer with what is newer than a hit, just before that hit, within the limits of the question. The hit names it in
+    `superseded_by`."""
     if newer.keys().isdisjoint(hit.memory.key for hit in recalled.hits):
         return recalled
     among = {hit.memory.key: hit for hit in recalled.hits}

@@ -1,16 +1,19 @@
-"""A recall, from the question to the answer: read the question → candidates → signals → one sort → read the best → rerank → page.
+"""A recall, from the question to the answer:
 
-Each store is read in two short snapshots, one for the candidates and one for the best of them; no connection is held while a model
-works. The answer names the pipeline that ran and what was missing.
+    parse the question → candidates of each store → signals → one sort → read the best → rerank: one signal more, the same sort → page
+
+Each store, the persona's own and the pools that it reads, is read in two short snapshots: one for the candidates, one for the best of them.
+No connection is held while a model works. The answer names the pipeline that ran and what was missing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memory_mcp import time_limit
 from memory_mcp.config.settings import Settings
-from memory_mcp.domain import Memory, Question, Recalled
+from memory_mcp.domain import Hit, Memory, Question, Recalled
 from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.graph.query.entities_by_meaning import QUESTION_FLOOR, EntitiesByMeaning, entities_by_meaning
@@ -21,9 +24,9 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import Assistants, Candidates, Search, from_sources, joined, near_in_graph, with_associated
 from memory_mcp.search.meaning import Meaning, meaning_of
 from memory_mcp.search.page import SPARE_FOR_REPEATED, Best, Floor, distinct, floor_for, read_best, with_newer, within_budget
-from memory_mcp.search.question import Asked, asked_by
+from memory_mcp.search.question import ParsedQuestion, parsed_question
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
-from memory_mcp.search.signals import Order, in_order, why
+from memory_mcp.search.signals import Order, Scored, in_order, why
 from memory_mcp.search.stores import NO_POOLS, Pools, Stores, in_pool, on_one_scale, without_vectors
 from memory_mcp.search.words import unmatched, unmatched_dates
 from memory_mcp.store import memories
@@ -31,7 +34,7 @@ from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
 
-# Modes that the time or the graph orders, and no cross-encoder.
+# Modes whose order a cross-encoder leaves alone: the time gives it, or the graph.
 NOT_RERANKED = ("recent", "graph")
 
 
@@ -51,62 +54,64 @@ def recall(
     stores = Stores(persona, pools)
     if question.keys:
         return stores.answered(_by_keys(stores, question))
-    asked = asked_by(question, now, settings)
-    if asked.is_for_latest:
-        return stores.answered(_latest(stores, asked))
-    with on_behalf_of(persona.name):
-        found = stores.each(lambda number: _search(stores, number, asked, models, indexes))
-        lead = _lead(found)
-        order = _ordered(stores, found, lead, asked)
-        best = read_best(stores, order, floor_for(settings, models, lead.meaning, reranked=False), is_whole=_may_rerank(asked, models))
+    parsed = parsed_question(question, now, settings)
+    if parsed.is_for_latest:
+        return stores.answered(_latest(stores, parsed))
+    with on_behalf_of(persona.name) if models.loaded or models.reranker else nullcontext():
+        by_store = stores.each(lambda number: _search(stores, number, parsed, models, indexes))
+        lead = _lead(by_store)
+        order = _ordered(stores, by_store, lead, parsed)
+        may_rerank = models.reranker is not None and parsed.question.mode not in NOT_RERANKED
+        best = read_best(stores, order, floor_for(settings, models, lead.meaning, reranked=False), with_whole_pool=may_rerank)
         reranked = _reranked(order, best, models, deadline)
         if reranked.done:
             order = order.sorted_again(reranked.candidates)
         floor = floor_for(settings, models, lead.meaning, reranked=reranked.done)
-        page = _page(stores, found, lead, order, best, floor, reranked)
-        return stores.answered(with_newer(page, best.newer, asked.question))
+        page = _page(stores, by_store, lead, order, best, floor, reranked)
+        return stores.answered(with_newer(page, best.newer, parsed.question))
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What one store has for a question, and the `order` of that, unless it changed since. `in_small_store`: it has so few memories
-    that none of their words is common."""
+class _FromStore:
+    """What one store has for a question. `order` is that of its candidates, None where the graph added some since. In a store that
+    `is_small` no word is common. `index_lag` counts the memories that wait for a vector, `unmatched` are words that no memory has.
+    """
 
     candidates: Candidates
     order: Order | None
     meaning: Meaning
     by_meaning: EntitiesByMeaning
-    in_small_store: bool
+    is_small: bool
     index_lag: int
     relations: Sequence[str]
     unmatched: Sequence[str]
 
 
-# Reading: the candidates of one store, with the memories that the graph associates with the best of them.
+# Candidates: those of one store, with the memories that the graph associates with the best of them.
 
 
-def _search(stores: Stores, number: int, asked: Asked, models: Models, indexes: IndexCache | None) -> _Found:
-    persona, question = stores[number], stores.question(number, asked.question, asked.now)
+def _search(stores: Stores, number: int, parsed: ParsedQuestion, models: Models, indexes: IndexCache | None) -> _FromStore:
+    persona, question = stores[number], stores.question(number, parsed.question, parsed.now)
     meaning = meaning_of(persona, question, models, indexes)
     named, by_meaning = _entities(persona, question, models) if question.mode == "graph" else (None, EntitiesByMeaning())
     with persona.database.read_briefly() as connection:
-        search = Search(number, persona, connection, question, asked, meaning)
-        if named is None:
-            candidates = from_sources(search)
-        else:
-            candidates = near_in_graph(
-                search, named, by_meaning, lambda: in_order(from_sources(search), asked, meaning, in_small_store=False).leading
-            )
-        in_small_store = len(candidates) < bm25_index.FEW_ROWS and bm25_index.is_small(connection)
-        order = in_order(candidates, asked, meaning, in_small_store=in_small_store)
+        search = Search(number, persona, connection, question, parsed, meaning)
+        candidates = from_sources(search) if named is None else near_in_graph(search, named, by_meaning, lambda: _leading(search))
+        is_small = len(candidates) < bm25_index.FEW_ROWS and bm25_index.is_small(connection)
+        order = in_order(candidates, parsed, meaning, in_small_store=is_small)
         evidence = _associated(search, order, named)
         if evidence.memories:
             candidates = with_associated(search, candidates, evidence)
-        waiting = stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0
-        missing = _missing(search, candidates)
-    return _Found(
-        candidates, None if evidence.memories else order, meaning, by_meaning, in_small_store, waiting, evidence.relations, missing
-    )
+        return _FromStore(
+            candidates,
+            order=None if evidence.memories else order,
+            meaning=meaning,
+            by_meaning=by_meaning,
+            is_small=is_small,
+            index_lag=stored_vectors.waiting(connection, meaning.generation) if meaning.generation else 0,
+            relations=evidence.relations,
+            unmatched=_unmatched(search, candidates),
+        )
 
 
 def _entities(persona: Persona, question: Question, models: Models) -> tuple[QueryEntities, EntitiesByMeaning]:
@@ -116,12 +121,17 @@ def _entities(persona: Persona, question: Question, models: Models) -> tuple[Que
     return named, EntitiesByMeaning() if named.shares else entities_by_meaning(persona, question.query, models, QUESTION_FLOOR)
 
 
+def _leading(search: Search) -> Sequence[tuple[int, float]]:
+    """The best that words, meaning and dates find, with their scores."""
+    return in_order(from_sources(search), search.parsed, search.meaning, in_small_store=False).leading
+
+
 def _associated(search: Search, order: Order, named: QueryEntities | None) -> GraphEvidence:
-    """What the graph associates with the best candidates, and what it states of the entities that the query names."""
-    question, fusion = search.question, search.asked.settings.fusion
-    weight = fusion.graph_weight_dense if search.meaning.index else fusion.graph_weight
-    is_by_meaning_alone = question.mode == "semantic" and search.meaning.index is not None
-    leads_on = bool(weight) and question.mode not in NOT_RERANKED and not is_by_meaning_alone
+    """What the graph associates with the best candidates, and the relations that it states of the entities in the query."""
+    question, fusion = search.question, search.parsed.settings.fusion
+    has_vectors = search.meaning.index is not None
+    weight = fusion.graph_weight_dense if has_vectors else fusion.graph_weight
+    leads_on = bool(weight) and question.mode not in NOT_RERANKED and not (question.mode == "semantic" and has_vectors)
     return graph_evidence(
         search.connection,
         search.persona.names,
@@ -134,111 +144,109 @@ def _associated(search: Search, order: Order, named: QueryEntities | None) -> Gr
     )
 
 
-def _missing(search: Search, candidates: Candidates) -> tuple[str, ...]:
-    """The words of the question that the store lacks, and those for dates of which it has nothing."""
-    question, asked = search.question, search.asked
+def _unmatched(search: Search, candidates: Candidates) -> tuple[str, ...]:
+    """The words of the question that no memory has, and the dates of which there is none."""
+    filters, time = search.question.filters, search.parsed.time
     # Where expired memories can't be moved to the trash, their words are still in the index.
-    is_told = not asked.time.is_vague and not question.filters.unexpired_at
-    missing = unmatched(search.connection, asked.time.informative, search.in_other_scripts) if is_told else ()
-    is_of_dates = bool(asked.time.dates) and question.mode != "graph" and not question.filters
-    if is_of_dates and not candidates.dates.any():
-        return (*unmatched_dates(search.connection, asked.time.date_words), *missing)
-    return missing
+    has_index = not (time.is_vague or filters.unexpired_at)
+    words = unmatched(search.connection, time.informative, search.in_other_scripts) if has_index else ()
+    if time.dates and search.question.mode != "graph" and not filters and not candidates.dates.any():
+        return (*unmatched_dates(search.connection, time.date_words), *words)
+    return words
 
 
-# Ordering: the candidates of all stores in one table.
+# Order: the candidates of all stores in one table.
 
 
-def _ordered(stores: Stores, found: Mapping[int, _Found], lead: _Found, asked: Asked) -> Order:
-    if lead.order and len(found) == 1:
+def _ordered(stores: Stores, by_store: Mapping[int, _FromStore], lead: _FromStore, parsed: ParsedQuestion) -> Order:
+    if lead.order and len(by_store) == 1:
         return lead.order
-    are_small = all(each.in_small_store for each in found.values())
-    return in_order(_together(stores, found, lead, asked), asked, lead.meaning, in_small_store=are_small)
+    are_small = all(each.is_small for each in by_store.values())
+    return in_order(_together(stores, by_store, lead, parsed), parsed, lead.meaning, in_small_store=are_small)
 
 
-def _together(stores: Stores, found: Mapping[int, _Found], lead: _Found, asked: Asked) -> Candidates:
+def _together(stores: Stores, by_store: Mapping[int, _FromStore], lead: _FromStore, parsed: ParsedQuestion) -> Candidates:
     parts = {
         number: each.candidates if each.meaning.generation == lead.meaning.generation else without_vectors(each.candidates)
-        for number, each in found.items()
+        for number, each in by_store.items()
     }
     if len(parts) > 1:
-        beside_vectors = any(each.meaning.index is not None for each in found.values())
-        parts = on_one_scale(stores, parts, asked.terms(beside_vectors=beside_vectors).tokens)
+        beside_vectors = any(each.meaning.index is not None for each in by_store.values())
+        parts = on_one_scale(stores, parts, parsed.terms(beside_vectors=beside_vectors).tokens)
     return joined(list(parts.values()))
 
 
-def _lead(found: Mapping[int, _Found]) -> _Found:
-    """The first store whose vectors were searched: its model names the pipeline that ran, and is what the others are compared by."""
-    lead = next((each for each in found.values() if each.meaning.index), found[0])
-    by_meaning = next((each.by_meaning for each in found.values() if each.by_meaning.entities), lead.by_meaning)
+def _lead(by_store: Mapping[int, _FromStore]) -> _FromStore:
+    """The first store whose vectors were searched: its model names the pipeline that ran, and the vectors of others are compared with its
+    own."""
+    lead = next((each for each in by_store.values() if each.meaning.index), by_store[0])
+    by_meaning = next((each.by_meaning for each in by_store.values() if each.by_meaning.entities), lead.by_meaning)
     return replace(lead, by_meaning=by_meaning)
 
 
-# Answering: what is read of the best, and what of that is shown.
-
-
-def _may_rerank(asked: Asked, models: Models) -> bool:
-    return models.reranker is not None and asked.question.mode not in NOT_RERANKED
+# Answer: what is read of the best, and what of that is shown.
 
 
 def _reranked(order: Order, best: Best, models: Models, deadline: float | None) -> Reranked:
-    """The candidates with the signal of the cross-encoder, unless the mode has another order."""
+    """The candidates with the signal of the cross-encoder, where there is one and the mode leaves it the order."""
     time_limit.check()
-    asked = order.scored.asked
-    if asked.question.mode in NOT_RERANKED:
+    parsed = order.scored.parsed
+    if parsed.question.mode in NOT_RERANKED:
         return Reranked(order.scored.candidates)
     if models.reranker is None:
         state = models.reranker_state.state
         return Reranked(order.scored.candidates, skipped=None if state == "off" else f"reranker_{state}")
 
     def passage_of(row: int) -> str:
-        return passage(best.memories[row], lambda _: best.part(row, asked.shown_words))
+        return passage(best.memories[row], lambda _: best.part(row, parsed.shown_words))
 
     def part_of(row: int) -> str:
-        return part(best.memories[row], asked.shown_words, best.part(row, asked.shown_words))
+        return part(best.memories[row], parsed.shown_words, best.part(row, parsed.shown_words))
 
-    return rerank(order.scored, [row for row in order.pool if row not in best.gone], passage_of, part_of, models.reranker, deadline)
+    pool = [row for row in order.pool if row not in best.gone]
+    return rerank(order.scored, pool, passage_of, part_of, models.reranker, deadline)
 
 
 def _page(
-    stores: Stores, found: Mapping[int, _Found], lead: _Found, order: Order, best: Best, floor: Floor, reranked: Reranked
+    stores: Stores, by_store: Mapping[int, _FromStore], lead: _FromStore, order: Order, best: Best, floor: Floor, reranked: Reranked
 ) -> Recalled:
-    asked, meaning = order.scored.asked, lead.meaning
-    question = asked.question
+    question, meaning = order.scored.parsed.question, lead.meaning
+    relations = tuple(line for number, each in by_store.items() for line in _of_pool(stores.pool(number), each.relations))
     pool = [row for row in order.pool if row not in best.gone]
     passing = floor.passing(order.scored, pool)
     rows, repeated = distinct(passing, best.statements, question.top_k)
-    shown = [
-        (best.memories[row], float(order.scored.score[row]), reasons) for row, reasons in zip(rows, why(order.scored, rows), strict=True)
-    ]
-    words = asked.shown_words if any(len(memory.content) > WINDOW_CHARACTERS for memory, _, _ in shown) else ()
-    by_key = {best.memories[row].key: row for row in rows}
-    relations = tuple(line for number, each in found.items() for line in _of_pool(stores.pool(number), each.relations))
-    hits = within_budget(
-        shown,
-        question.detail,
-        question.max_tokens - sum(map(line_cost, relations)),
-        lambda memory: best.part(by_key[memory.key], words),
-        words=words,
-        confirmed={key: best.confirmations[row] for key, row in by_key.items()},
-    )
+    hits = _hits(stores, order.scored, rows, best, question.max_tokens - sum(map(line_cost, relations)))
     lacking = (meaning.replaced.reason if meaning.replaced else None, meaning.skipped, lead.by_meaning.skipped, reranked.skipped)
     return Recalled(
-        hits=tuple(
-            replace(hit, pool=name) if (name := stores.pool(order.scored.candidates.keys[row][0])) else hit
-            for hit, row in zip(hits, rows, strict=False)
-        ),
+        hits=hits,
         mode=_mode(question, meaning),
         reranked=reranked.done,
-        degraded=tuple(dict.fromkeys(filter(None, (*lacking, *_degraded(found, lead))))),
-        index_lag=sum(each.index_lag for each in found.values()),
+        degraded=tuple(dict.fromkeys(filter(None, (*lacking, *_degraded(by_store, lead))))),
+        index_lag=sum(each.index_lag for each in by_store.values()),
         more=len(passing) - repeated + len(floor.passing(order.scored, order.rest)) - len(hits),
         relations=relations,
-        unmatched=tuple(word for word in found[0].unmatched if all(word in each.unmatched for each in found.values())),
+        unmatched=tuple(word for word in by_store[0].unmatched if all(word in each.unmatched for each in by_store.values())),
         meant=tuple((entity.name, near) for entity, near in lead.by_meaning.entities),
         best_score=round(float(floor.measure(order.scored)[pool].max()), 4) if pool and not hits else None,
         embedder=meaning.replaced.name if meaning.replaced and meaning.index else None,
     )
+
+
+def _hits(stores: Stores, scored: Scored, rows: Sequence[int], best: Best, max_tokens: int) -> tuple[Hit, ...]:
+    """As many of these rows as the tokens allow, each with its score and what the signals say of it."""
+    question, shown = scored.parsed.question, [best.memories[row] for row in rows]
+    words = scored.parsed.shown_words if any(len(memory.content) > WINDOW_CHARACTERS for memory in shown) else ()
+    by_key = {memory.key: row for memory, row in zip(shown, rows, strict=True)}
+    hits = within_budget(
+        list(zip(shown, scored.score[list(rows)].tolist(), why(scored, rows), strict=True)),
+        question.detail,
+        max_tokens,
+        lambda memory: best.part(by_key[memory.key], words),
+        words=words,
+        confirmed={key: best.confirmations[row] for key, row in by_key.items()},
+    )
+    pools = (stores.pool(scored.candidates.keys[row][0]) for row in rows)
+    return tuple(replace(hit, pool=pool) if pool else hit for hit, pool in zip(hits, pools, strict=False))
 
 
 def _of_pool(pool: str, relations: Sequence[str]) -> Iterator[str]:
@@ -246,7 +254,7 @@ def _of_pool(pool: str, relations: Sequence[str]) -> Iterator[str]:
 
 
 def _mode(question: Question, meaning: Meaning) -> str:
-    """The pipeline that ran, not the one that was asked for."""
+    """The pipeline that ran, which may not be the requested one."""
     if question.mode in NOT_RERANKED:
         return question.mode
     if meaning.index is None:
@@ -254,9 +262,9 @@ def _mode(question: Question, meaning: Meaning) -> str:
     return "semantic" if question.mode == "semantic" else "hybrid"
 
 
-def _degraded(found: Mapping[int, _Found], lead: _Found) -> Iterator[str]:
+def _degraded(by_store: Mapping[int, _FromStore], lead: _FromStore) -> Iterator[str]:
     """Why the vectors of a pool were not searched, or are of another model than the others' or than the configured one."""
-    for each in found.values() if len(found) > 1 else ():
+    for each in by_store.values() if len(by_store) > 1 else ():
         if each.meaning.index and each.meaning.replaced:
             yield each.meaning.replaced.reason
         if each.meaning.skipped and len(each.candidates):
@@ -265,7 +273,7 @@ def _degraded(found: Mapping[int, _Found], lead: _Found) -> Iterator[str]:
             yield "reembedding"
 
 
-# Without a search: memories by their keys, and the latest ones.
+# Without a search: memories by their keys, and the latest memories.
 
 
 def _by_keys(stores: Stores, question: Question) -> Recalled:
@@ -274,10 +282,10 @@ def _by_keys(stores: Stores, question: Question) -> Recalled:
     def read(number: int) -> dict[str, Memory]:
         pool = stores.pool(number)
         end = key_in(pool, "") if pool else ""
-        wanted = {key.removesuffix(end): key for key in question.keys if key.endswith(end)}
+        own_keys = {key.removesuffix(end): key for key in question.keys if key.endswith(end)}
         with stores[number].database.read_briefly() as connection:
-            found = memories.by_keys(connection, list(wanted))
-        return {wanted[key]: in_pool(pool, memory) for key, memory in found.items()}
+            stored = memories.by_keys(connection, list(own_keys))
+        return {own_keys[key]: in_pool(pool, memory) for key, memory in stored.items()}
 
     by_store = stores.each(read)
     known = {key: (number, memory) for number in sorted(by_store, reverse=True) for key, memory in by_store[number].items()}
@@ -289,22 +297,22 @@ def _by_keys(stores: Stores, question: Question) -> Recalled:
     return Recalled(named, "keys", False, (), 0, more=len(present) - len(hits), missing=missing)
 
 
-def _latest(stores: Stores, asked: Asked) -> Recalled:
-    """The latest memories that pass the filters; for a question such as 「最近何があった？」 first what people said, then what an assistant said."""
-    people_first = asked.time.is_vague and asked.people_first
-    count = asked.question.top_k + 1
+def _latest(stores: Stores, parsed: ParsedQuestion) -> Recalled:
+    """The latest memories that pass the filters; for a question such as 「最近何があった？」 first those of people, then those of an assistant."""
+    people_first = parsed.time.is_vague and parsed.people_first
+    count = parsed.question.top_k + 1
 
     def read(number: int) -> list[Memory]:
-        filters = stores.question(number, asked.question, asked.now).filters
+        filters = stores.question(number, parsed.question, parsed.now).filters
         with stores[number].database.read_briefly() as connection:
             return memories.recent(connection, filters, 2 * (count + SPARE_FOR_REPEATED) if people_first else count)
 
-    found = [(stores.pool(number), memory) for number, newest in stores.each(read).items() for memory in newest]
-    found.sort(key=lambda entry: entry[1].told_at, reverse=True)
+    listed = [(stores.pool(number), memory) for number, newest in stores.each(read).items() for memory in newest]
+    listed.sort(key=lambda entry: entry[1].told_at, reverse=True)
     if people_first:
         assistants = Assistants(stores[0])
-        found.sort(key=lambda entry: assistants.wrote(entry[1]))
-    shown = [(in_pool(pool, memory), 1.0, {"recent": True}) for pool, memory in found[: asked.question.top_k]]
-    hits = within_budget(shown, asked.question.detail, asked.question.max_tokens)
-    named = tuple(replace(hit, pool=pool) for hit, (pool, _) in zip(hits, found, strict=False))
-    return Recalled(named, "recent", False, (), 0, more=len(found[:count]) - len(hits))
+        listed.sort(key=lambda entry: assistants.wrote(entry[1]))
+    shown = [(in_pool(pool, memory), 1.0, {"recent": True}) for pool, memory in listed[: parsed.question.top_k]]
+    hits = within_budget(shown, parsed.question.detail, parsed.question.max_tokens)
+    named = tuple(replace(hit, pool=pool) for hit, (pool, _) in zip(hits, listed, strict=False))
+    return Recalled(named, "recent", False, (), 0, more=len(listed[:count]) - len(hits))

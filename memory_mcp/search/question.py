@@ -1,7 +1,7 @@
 """A question, read once: its checked arguments, what it says about time, which words are looked for, and whether it asks for what an
 assistant said.
 
-Every step of a search takes an `Asked`; none reads the text of the question again.
+Every step of a search takes an `ParsedQuestion`; none reads the text of the question again.
 """
 
 import math
@@ -16,8 +16,7 @@ from zoneinfo import ZoneInfo
 from memory_mcp import lexicon
 from memory_mcp.characters import HAN
 from memory_mcp.config.settings import Settings
-from memory_mcp.dates.mentions import calendar_dates
-from memory_mcp.dates.recognize import Named, Recognized
+from memory_mcp.dates.recognize import Named, Recognized, calendar_dates
 from memory_mcp.dates.resolve import parse_range, times_of
 from memory_mcp.dates.spans import MONTH_NAMES, DaySpan, spellings_of_year, year_of
 from memory_mcp.dates.statements import LONGEST_SPAN
@@ -67,15 +66,15 @@ def question(
         InvalidInput: an argument can't be used; names it.
     """
     private = Redaction(settings.privacy)  # what is never stored can't be found, and must not reach a model or its cache
-    asked = private.text(storable((query or "").strip(), "query"))
+    text = private.text(storable((query or "").strip(), "query"))
     wanted = (mode or "").strip().casefold() or "auto"
     mode = MODE_ALIASES.get(wanted, wanted)
     wanted_kind = (kind or "").strip().casefold()
-    if not asked and mode == "auto" and any((tags, category, date_range, min_importance, session_id, wanted_kind, source)):
+    if not text and mode == "auto" and any((tags, category, date_range, min_importance, session_id, wanted_kind, source)):
         mode = "recent"  # the filters alone are the question: what happened yesterday
-    _check_asked(asked, mode, wanted_kind, hypothetical or "", keys)
+    _check(text, mode, wanted_kind, hypothetical or "", keys)
     return Question(
-        query=asked,
+        query=text,
         top_k=_between("top_k", settings.reranker_top_n if top_k is None else top_k, 1, TOP_K_LIMIT),
         mode=_one_of("mode", mode, MODES),
         filters=Filters(
@@ -94,20 +93,20 @@ def question(
     )
 
 
-def _check_asked(asked: str, mode: str, kind: str, hypothetical: str, keys: Sequence[str]) -> None:
+def _check(text: str, mode: str, kind: str, hypothetical: str, keys: Sequence[str]) -> None:
     """Raises InvalidInput if nothing is asked for, or more than can be looked for."""
-    if not asked and not keys and mode != "recent":
+    if not text and not keys and mode != "recent":
         raise InvalidInput(
             "query is empty",
             "there is nothing to search for",
             "Send a query, or keys to fetch, or a filter such as date_range, tags or session_id, or mode=recent",
         )
-    if asked and kind == "summary":
+    if text and kind == "summary":
         raise InvalidInput(
             "kind is 'summary'", "summaries repeat memories, and are not searched", "Leave out the query for the latest of them"
         )
-    for name, text in (("query", asked), ("hypothetical", hypothetical)):
-        if (length := normalized_length(text)) > QUERY_LIMIT:
+    for name, value in (("query", text), ("hypothetical", hypothetical)):
+        if (length := normalized_length(value)) > QUERY_LIMIT:
             raise InvalidInput(
                 "{} has {} characters", "{} are the limit", "Ask in a sentence or two", name, f"{length:,}", f"{QUERY_LIMIT:,}"
             )
@@ -161,26 +160,24 @@ _PLANS = bounded(
     rf"直近の?(?=予定|予約|約束|締め?切|期[限日]|納期)|(?<![{HAN}\d])(?:次回?|今度)の(?={PLANNED}|{EVENTS})|"
     r"\b(?:upcoming|coming up|ahead|schedule|scheduled|planned|plans?)\b|\bnext\s*\??$"
 )
-# Words that say nothing about what is asked for. Particles count only behind another of them: もも is no もも.
-EMPTY_JAPANESE = (
-    r"何(?:か|時|月|日|曜日?)?|なに|なん|誰|だれ|どこ(?:まで)?|いつ|どう(?:して|なって?)?|どんな|"
-    r"あ(?:る|った|りました|ります|れば)|い(?:る|た|ます|ました)|(?:し|やっ|なっ|出|起き)?(?:て|た|てる|てた|ている|ていた)|する|します|しました|なる|なります|"
-    r"です|でした|だった|ん?だっけ|っけ|だろう|でしょう|かな|教えて|聞かせて|話(?:した|して|す)?|会話|おしゃべり|言(?:った|って)|最後|覚えてる?|思い出して|ください|くれる?|"
-    r"こと|事|もの|出来事|ニュース|私|僕|俺|わたし|あなた|君|みんな|大事|大切|主な|全部|まだ|残って|入って|ほか(?:に)?|他(?:に)?|続き|元気|調子|様子"
-)
+# Words that say nothing of what a question is for. Particles count only behind another of them: もも is no もも.
+VAGUE_JAPANESE = "|".join(sorted(lexicon.words("ja", "vague"), key=len, reverse=True))
 _PARTICLES = rf"[{''.join(lexicon.words('ja', 'particles'))}な]|から|まで|って|には|では|とか"
-_VAGUE_JAPANESE = bounded(rf"(?:{EMPTY_JAPANESE})(?:{EMPTY_JAPANESE}|{_PARTICLES}|\s)*")
+_ALL_VAGUE = bounded(rf"(?:{VAGUE_JAPANESE})(?:{VAGUE_JAPANESE}|{_PARTICLES}|\s)*")
 VAGUE_ENGLISH = frozenset(lexicon.words("en", "function_words") + lexicon.words("en", "vague"))
-_WORDS = bounded(r"[a-z']+")
-
+_ONE_PARTICLE, _LEADING_PARTICLES = bounded(_PARTICLES), bounded(rf"^(?:{_PARTICLES})+(?=.)")
 
 # Behind a date, or in front of one: what was said on that day, and not what happened on it.
-_TELLS = bounded(r"[^、。\w]{0,3}(?:[^、。]{0,8}[がにはから、])?\s?(?:言|話し|喋|しゃべ|聞い|教え|伝え|書い|メモし)(?:っ|て|た|い|まし)")
-_TELLING = bounded(r"\b(?:sa(?:id|y)|t(?:old|ell)|mention(?:ed)?|talk(?:ed)?|br(?:ought|ing) up|wrote|write)\b[^,.?!]{0,30}$")
+_SAID = lexicon.any_of(lexicon.words("en", "saying"))
+_TELLS = bounded(
+    rf"[^、。\w]{{0,3}}(?:[^、。]{{0,8}}[がにはから、])?\s?(?:{lexicon.any_of(lexicon.words('ja', 'saying'))})(?:っ|て|た|い|まし|だ|れ)"
+    rf"|,?\s(?:i|you|we|he|she|they)\s(?:\w+\s)?(?:{_SAID})\b"
+)
+_TELLING = bounded(rf"\b(?:{_SAID})\b[^,.?!]{{0,30}}$")
 
 
 @dataclass(frozen=True, slots=True)
-class TimeAsked:
+class QuestionTime:
     """What `query` says about time. `dates` are the spans that it names; `words` is the query without them, but for long ones.
     `looks_ahead`: it asks for what is to come.
 
@@ -202,7 +199,7 @@ class TimeAsked:
     of_telling: bool = False
 
 
-def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
+def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
     """What the query says about time. A question for plans that names no date means the time from now on."""
     read = analysis(query)
     recognized, named = read.recognized, read.date_expressions(now.astimezone(zone).date(), upcoming=True)
@@ -222,8 +219,8 @@ def time_asked(query: str, now: datetime, zone: ZoneInfo) -> TimeAsked:
     is_vague = bool(asks_for_time) and _is_vague(_PLANS.sub(" ", _LAST_TIME.sub(" ", _LATELY.sub(" ", rest))))
     if lately and not dates and not is_vague:
         recent = _LAST_TIME.sub(" ", _LATELY.sub(" ", plain))
-        return TimeAsked(query, recent, recent, [TimeRange(shifted(now, -RECENT), now)], is_recent=True)
-    return TimeAsked(
+        return QuestionTime(query, recent, recent, [TimeRange(shifted(now, -RECENT), now)], is_recent=True)
+    return QuestionTime(
         query,
         words,
         _PLANS.sub(" ", undated),
@@ -277,25 +274,23 @@ def _to_come(dates: Sequence[TimeRange], now: datetime) -> list[TimeRange]:
 
 
 def _is_vague(rest: str) -> bool:
-    parts = [part for part in re.split(r"[\s、。，．,.!?！？…「」『』（）()・]+", rest) if part]
-    return all(_VAGUE_JAPANESE.fullmatch(part) or re.fullmatch(_PARTICLES, part) or _is_vague_english(part) for part in _joined(parts))
+    """True if every word says nothing of what the question is for."""
+    return all(map(_is_vague_word, filter(None, re.split(r"[\s、。，．,.!?！？…「」『』（）()・]+", rest))))
 
 
-def _is_vague_english(part: str) -> bool:
-    return _WORDS.fullmatch(part) is not None and part in VAGUE_ENGLISH
-
-
-def _joined(parts: Sequence[str]) -> list[str]:
-    """Japanese parts without the particles that a removed date left at their beginning: の予定は."""
-    return [re.sub(rf"^(?:{_PARTICLES})+(?=.)", "", part) if not part.isascii() else part for part in parts]
+def _is_vague_word(word: str) -> bool:
+    if word.isascii():
+        return word in VAGUE_ENGLISH
+    plain = _LEADING_PARTICLES.sub("", word)  # which a date left there that was taken out: の予定は
+    return bool(_ALL_VAGUE.fullmatch(plain) or _ONE_PARTICLE.fullmatch(plain))
 
 
 @dataclass(frozen=True)
-class Asked:
+class ParsedQuestion:
     """A question as it is searched, what it says about `time`, and the settings and the moment of the call."""
 
     question: Question
-    time: TimeAsked
+    time: QuestionTime
     settings: Settings
     now: datetime
 
@@ -333,25 +328,25 @@ class Asked:
     def terms(self, rest: str | None = None, *, beside_vectors: bool, same_sound: Sequence[Synonyms] = ()) -> Terms:
         """What to look for by words: the query without its dates and, where the caller guessed an answer, that guess. `rest`:
         another query instead."""
-        asked = analysis(self.time.words if rest is None else rest)
-        tokens = search_tokens(asked, analysis(self.question.hypothetical), beside_vectors=beside_vectors)
-        return Terms(tokens, asked.query_phrases, asked.synonyms, same_sound, asked.words, asked.fragments)
+        read = analysis(self.time.words if rest is None else rest)
+        tokens = search_tokens(read, analysis(self.question.hypothetical), beside_vectors=beside_vectors)
+        return Terms(tokens, read.query_phrases, read.synonyms, same_sound, read.words, read.fragments, read.kana_words)
 
 
-def asked_by(question: Question, now: datetime, settings: Settings) -> Asked:
+def parsed_question(question: Question, now: datetime, settings: Settings) -> ParsedQuestion:
     """The question as it is searched. Where no word of it says what is asked for but the time, the time orders the answer."""
-    time = time_asked(question.query, now, settings.zone)
+    time = time_of(question.query, now, settings.zone)
     if question.mode == "auto" and time.is_vague:
         question = replace(question, mode="recent", query=time.words if time.dates else "")
-    return Asked(question, time, settings, now)
+    return ParsedQuestion(question, time, settings, now)
 
 
 def search_tokens(query: Analysis, guess: Analysis, *, beside_vectors: bool = False) -> list[str]:
     """The tokens to search, and the phrases of other spellings. The guessed answer may be wrong, so the tokens of the query count twice
     (docs/decisions/0016-questions-and-guesses.md). Beside vectors each token counts once (docs/decisions/0053-one-word-one-weight.md).
     """
-    asked, guessed = (list(each.query_tokens if beside_vectors else each.weighed_query_tokens) for each in (query, guess))
-    known = set(asked)
+    own, guessed = (list(each.query_tokens if beside_vectors else each.weighed_query_tokens) for each in (query, guess))
+    known = set(own)
     guessed = [token for token in guessed if token not in known]
-    others = [spelling.phrase for spelling in query.spellings if spelling.phrase not in known] if asked else []
-    return asked * 2 + guessed + others if guessed else asked + others
+    others = [spelling.phrase for spelling in query.spellings if spelling.phrase not in known] if own else []
+    return own * 2 + guessed + others if guessed else own + others

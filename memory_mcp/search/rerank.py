@@ -21,7 +21,7 @@ from memory_mcp.encoders.spread import logit
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.language.budget import Span, best_window, estimate_tokens, excerpt
 from memory_mcp.search.candidates import Candidates, Column
-from memory_mcp.search.question import Asked
+from memory_mcp.search.question import ParsedQuestion
 from memory_mcp.search.signals import Scored, kept_shares
 from memory_mcp.tracing import spanned
 
@@ -64,14 +64,14 @@ def rerank(
     deadline: float | None,
 ) -> Reranked:
     """The candidates with the signal of the cross-encoder for the rows of the `pool`, best first, or those of them that it has time for."""
-    candidates, asked = scored.candidates, scored.asked
+    candidates, parsed = scored.candidates, scored.parsed
     if not pool:
         return Reranked(candidates, done=True)
-    if not reranker.covers(asked.question.query):
+    if not reranker.covers(parsed.question.query):
         return Reranked(candidates, skipped="reranker_language")
-    read = pool[: asked.question.top_k] if _is_late(asked.settings, deadline) else pool
+    read = pool[: parsed.question.top_k] if _is_late(parsed.settings, deadline) else pool
     try:
-        scores, cut = _scores(reranker, asked, [passage_of(row) for row in read], lambda index: part_of(read[index]), deadline)
+        scores, cut = _scores(reranker, parsed, [passage_of(row) for row in read], lambda index: part_of(read[index]), deadline)
     except EncoderFailed:
         return Reranked(candidates, skipped="reranker_failed")
     if scores is None:
@@ -106,10 +106,10 @@ def _is_late(settings: Settings, deadline: float | None) -> bool:
 
 
 def _scores(
-    reranker: Reranker, asked: Asked, texts: Sequence[str], part_of: Callable[[int], str], deadline: float | None
+    reranker: Reranker, parsed: ParsedQuestion, texts: Sequence[str], part_of: Callable[[int], str], deadline: float | None
 ) -> tuple[list[float] | None, bool]:
     """The scores of all texts, or, without time for all, of those that the page can show; and whether only a part of each was read."""
-    query, count = asked.question.query, asked.question.top_k
+    query, count = parsed.question.query, parsed.question.top_k
     scores = reranker.score(query, texts, deadline, count)
     if scores is not None or all(len(text) <= PART_CHARACTERS for text in texts[:count]):
         return scores, False

@@ -2,8 +2,10 @@
 
     score = Σ weight · value
 
-Each row of `SIGNALS` has a name, a weight for this question, and a value for each candidate. A row sees the sum of those above it:
-some rows take a share of that away, or multiply it. What each of them gains: docs/decisions/0065-one-table-of-signals.md."""
+Each row of `SIGNALS` has a name, a weight for this question, and a value for each candidate. Rows are added from the top, and a row may
+depend on the sum of those above it: such a row takes a share of that sum away, or multiplies it. What each row gains:
+docs/decisions/0065-one-table-of-signals.md. A persona may have weights of its own, fitted to its judgements (`memory-mcp weights`).
+"""
 
 import json
 from collections import defaultdict
@@ -19,7 +21,7 @@ from memory_mcp import time_limit
 from memory_mcp.config.settings import Fusion, Settings
 from memory_mcp.search.candidates import Candidates, Column, Flags
 from memory_mcp.search.meaning import Meaning
-from memory_mcp.search.question import Asked
+from memory_mcp.search.question import ParsedQuestion
 from memory_mcp.store import properties
 from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.timestamps import from_text
@@ -27,10 +29,10 @@ from memory_mcp.tracing import spanned
 
 # The number of other memories of its session that support a memory.
 WITNESSES = 5
-# Where the latest of something is asked for (最近, "lately"), what was told now counts so many times as much as what was told before
+# For a question for the latest of something (最近, "lately"), what was said just now counts so many times as much as what was said before
 # that time.
 RECENT_WEIGHT = 3.0
-# A short turn that asks something says little. The turn after it answers it: it gets this share of how well that question matches.
+# A short turn that is a question says little. The turn after it answers it, and gets this share of how well that question matches.
 ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
 # Of what is in another language than the question, this share of its meaning counts as its words.
 OTHER_LANGUAGE_SHARE = 0.7
@@ -38,24 +40,24 @@ OTHER_LANGUAGE_SHARE = 0.7
 NEARNESS_WEIGHT = 0.5
 # The pool has so many times as many as an answer shows.
 POOL_FACTOR = 3
-# What was judged as outdated, or as misleading, keeps this share of its score: it stands behind what else answers, and is found
-# where nothing does.
+# What was judged as outdated, or as misleading, keeps this share of its score: it is behind all other answers, and first where there is
+# none.
 SUNK_SHARES: Mapping[str, float] = {"stale": 0.1, "hurt": 0.3}
-# What a hit has at least of the best match's words and nearness. What others of its session have of the words counts half.
+# The least share of the best match's words, and of its nearness, that makes a candidate a hit. The words of others of its session count
+# half.
 LEAST_WORDS, SESSION_SUPPORT, LEAST_NEARNESS = 0.28, 0.5, 0.5
 
 
 @dataclass(slots=True)
 class Scored:
-    """Candidates, what the rows need to know of the question, and the sum, while the rows are added and after the last one:
-    `score`, and by the names of the rows their `values` and `weights`. `shares` are those of the best match's words.
+    """Candidates and their `score`: the sum of the rows that were added so far, of which `values` and `weights` are kept by name.
 
-    `meaning` is the weight of vectors beside words. Where vectors `are_apart` from what all texts share, any two have a nearness of
-    about 0.
+    `shares` is the lexical score as a share of the best one. `meaning` is the weight of vectors beside words. Where vectors `are_apart`
+    from what all texts share, any two texts have a nearness of about 0.
     """
 
     candidates: Candidates
-    asked: Asked
+    parsed: ParsedQuestion
     meaning: float
     are_apart: bool
     score: Column
@@ -65,13 +67,13 @@ class Scored:
 
     @property
     def fusion(self) -> Fusion:
-        return self.asked.settings.fusion
+        return self.parsed.settings.fusion
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A row: its `weight` for a question, and its `values` for the candidates. `shown`: how an answer that explains itself calls
-    it, and what it shows; NaN is shown as nothing."""
+    """A row: its `weight` for a question, and its `values` for the candidates. `shown`: its name and its values in an explained answer,
+    which leaves out NaN."""
 
     name: str
     weight: Callable[[Scored], float]
@@ -88,7 +90,7 @@ class Order:
 
     @property
     def _pool_size(self) -> int:
-        return self.scored.asked.question.top_k * POOL_FACTOR
+        return self.scored.parsed.question.top_k * POOL_FACTOR
 
     @property
     def pool(self) -> Sequence[int]:
@@ -100,34 +102,35 @@ class Order:
 
     @property
     def leading(self) -> list[tuple[int, float]]:
-        """The ids of the best with their scores. What a judgement stands against leads to nothing that would stand before it."""
+        """The ids of the best with their scores, without those that were judged as outdated or misleading: what they lead to would be
+        ranked before them."""
         candidates, score = self.scored.candidates, self.scored.score
         return [(candidates.keys[row][1], float(score[row])) for row in self.pool if not candidates.verdicts[row]]
 
     def sorted_again(self, candidates: Candidates) -> "Order":
         """The order with another signal of the candidates in the pool."""
-        again = scored(candidates, self.scored.asked, dense_weight=self.scored.meaning, are_apart=self.scored.are_apart)
+        again = scored(candidates, self.scored.parsed, dense_weight=self.scored.meaning, are_apart=self.scored.are_apart)
         return Order(again, [*ordered(again, self.pool), *self.rest])
 
 
-def in_order(candidates: Candidates, asked: Asked, meaning: Meaning, *, in_small_store: bool) -> Order:
+def in_order(candidates: Candidates, parsed: ParsedQuestion, meaning: Meaning, *, in_small_store: bool) -> Order:
     """The hits among the candidates, by the sum of all signals."""
     time_limit.check()
-    weight = meaning.weight if asked.settings.fusion.dense_weight is None else asked.settings.fusion.dense_weight
-    by_meaning_alone = asked.question.mode == "semantic"
-    result = scored(candidates, asked, dense_weight=1.0 if by_meaning_alone else weight, are_apart=meaning.centers is not None)
+    weight = meaning.weight if parsed.settings.fusion.dense_weight is None else parsed.settings.fusion.dense_weight
+    by_meaning_alone = parsed.question.mode == "semantic"
+    result = scored(candidates, parsed, dense_weight=1.0 if by_meaning_alone else weight, are_apart=meaning.centers is not None)
     hits = supported(result, in_small_store=in_small_store)
     return Order(result, ordered(result, np.flatnonzero(hits).tolist()))
 
 
 @spanned("fuse")
-def scored(candidates: Candidates, asked: Asked, *, dense_weight: float, are_apart: bool) -> Scored:
+def scored(candidates: Candidates, parsed: ParsedQuestion, *, dense_weight: float, are_apart: bool) -> Scored:
     """The candidates with their scores."""
-    fusion = asked.settings.fusion
+    fusion = parsed.settings.fusion
     role = np.where(candidates.is_assistants, fusion.assistant_weight, 1.0)
     shares = candidates.lexical / (float((candidates.lexical * role).max(initial=0.0)) or 1.0)
     weight = dense_weight if candidates.has_vectors else 0.0
-    result = Scored(candidates, asked, weight, are_apart, np.zeros(len(candidates)), shares)
+    result = Scored(candidates, parsed, weight, are_apart, np.zeros(len(candidates)), shares)
     for signal in SIGNALS:
         if weight := signal.weight(result):
             values = signal.values(result)
@@ -137,24 +140,26 @@ def scored(candidates: Candidates, asked: Asked, *, dense_weight: float, are_apa
 
 
 def ordered(scored: Scored, rows: Iterable[int]) -> list[int]:
-    """These rows, best first: by their scores; of equals those of a named date, then the one that was told later. For a question
-    for the latest, or for what is to come, by their times."""
-    if scored.asked.question.mode == "recent":
-        return sorted(rows, key=_nearest_time(scored)) if scored.asked.time.looks_ahead else sorted(rows, key=_latest(scored), reverse=True)
+    """These rows, best first: by score; of equals those of a named date first, then the latest. For a question for the latest memories, or
+    for what is to come, by time."""
+    if scored.parsed.question.mode == "recent":
+        return (
+            sorted(rows, key=_nearest_time(scored)) if scored.parsed.time.looks_ahead else sorted(rows, key=_latest(scored), reverse=True)
+        )
     score, dates, origins = scored.score.tolist(), scored.candidates.dates.tolist(), scored.candidates.origins
     return sorted(rows, key=lambda row: (score[row], dates[row], origins[row].told_at), reverse=True)
 
 
 def supported(scored: Scored, *, in_small_store: bool) -> Flags:
-    """The rows that something speaks for: words, a meaning, a named date or speaker, the graph. The rest are no hits: every
-    candidate shares some word with the question, and nothing more speaks for most answers to what nobody told
+    """The rows that are hits, because of their words, their meaning, a named date or speaker, or the graph
     (docs/decisions/0026-support.md).
 
-    In a small store every shared word is enough. Nearness counts where vectors are apart from what all share; elsewhere all may be
-    near, and none is left out. A turn that answers one that is a hit is one, too.
+    Every candidate shares some word with the question. To a question about what was never said, most candidates have no more than that, and
+    are no hits. In a small store one shared word is enough. Nearness counts where vectors are apart from what all texts share; elsewhere
+    all may be near, and every candidate is a hit. The answer to a turn that is a hit is a hit, too.
     """
     candidates = scored.candidates
-    if scored.asked.are_all_hits or (candidates.has_vectors and not scored.are_apart):
+    if scored.parsed.are_all_hits or (candidates.has_vectors and not scored.are_apart):
         return np.ones(len(candidates), bool)
     words = candidates.lexical
     least = 0.0 if in_small_store else LEAST_WORDS * float(words.max(initial=0.0))
@@ -169,7 +174,7 @@ def supported(scored: Scored, *, in_small_store: bool) -> Flags:
 
 
 def why(scored: Scored, rows: Sequence[int]) -> list[dict[str, Any]]:
-    """What the signals say of each of these candidates, as an answer explains it."""
+    """The values of the signals for each of these candidates, by their names in an explained answer."""
     explained: list[dict[str, Any]] = [{} for _ in rows]
     for name, values in (signal.shown for signal in SIGNALS if signal.shown):
         for into, value in zip(explained, values(scored)[rows].tolist(), strict=True):
@@ -181,7 +186,7 @@ def why(scored: Scored, rows: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def _words(scored: Scored) -> Column:
-    """The share of the best match's words. A memory in another language than the question can't have them: a share of its meaning
+    """The share of the best lexical score. A memory in another language than the question can't share its words: a share of its meaning
     counts instead."""
     if not scored.candidates.is_foreign.any():
         return scored.shares
@@ -193,9 +198,9 @@ def _shown_words(scored: Scored) -> Column:
 
 
 def _meaning(scored: Scored) -> Column:
-    """The nearness between the farthest candidate and the nearest one. A memory without a vector is judged by its words."""
+    """The nearness, from 0 for the farthest candidate to 1 for the nearest. A memory without a vector counts by its words."""
     nearness = scored.candidates.nearness
-    # Apart from what all share, of few candidates the last one need not be far from the question.
+    # Where vectors are apart from what all texts share, the farthest of few candidates need not be far from the question.
     low = float(np.nanmin(nearness)) if not scored.are_apart else min(float(np.nanmin(nearness)), 0.0)
     return np.where(np.isnan(nearness), scored.shares, (nearness - low) / ((float(np.nanmax(nearness)) - low) or 1.0))
 
@@ -219,15 +224,14 @@ def _session_shares(scored: Scored) -> Column:
 
 
 def _recency(scored: Scored) -> Column:
-    """What the time at which it was told adds: from nothing before the time that is asked for to `RECENT_WEIGHT` − 1 times as much
-    at its end."""
-    recent = scored.asked.time.dates[0]
+    """What a late time adds: nothing before the period that the question is for, up to `RECENT_WEIGHT` − 1 times the score at its end."""
+    recent = scored.parsed.time.dates[0]
     ages = [(from_text(origin.told_at) - recent.start) / (recent.end - recent.start) for origin in scored.candidates.origins]
     return scored.score * (RECENT_WEIGHT ** np.clip(np.array(ages, np.float64), 0.0, 1.0) - 1)
 
 
 def _asking(scored: Scored) -> Column:
-    """What a turn that only asks something loses, at most all that it has."""
+    """What a turn loses that is only a question, at most its whole score."""
     asks = scored.candidates.asks
     return np.where(asks > 0, np.minimum(asks, scored.score / ASKING_PENALTY), 0.0)
 
@@ -237,18 +241,18 @@ def _sunk(scored: Scored) -> Column:
 
 
 def kept_shares(candidates: Candidates) -> Column:
-    """The share of its score that each row keeps beside the others."""
+    """The share of its score that each row keeps, less than 1 where a judgement is against it."""
     return np.array([SUNK_SHARES.get(verdict, 1.0) for verdict in candidates.verdicts], np.float64)
 
 
 def _answers(candidates: Candidates) -> list[tuple[int, int]]:
-    """The rows of turns, each with that of the turn before it, where that asks something."""
+    """Pairs of rows: a turn, and the turn before it, which is a question."""
     rows = {key: row for row, key in enumerate(candidates.keys)} if candidates.answers else {}
     return [(rows[turn], rows[before]) for turn, before in candidates.answers.items() if turn in rows and before in rows]
 
 
 def _answering(scored: Scored) -> Column:
-    """What people's answers gain by the question before them, if that matches. An answer below a short question changes places with it."""
+    """What an answer by a person gains by the question before it, if that matches. An answer below a short question changes places with it."""
     candidates, after = scored.candidates, scored.score.copy()
     matched = _part(scored, "words") + _part(scored, "meaning")
     for answer, question in sorted(_answers(candidates)):
@@ -278,22 +282,22 @@ def _part(scored: Scored, name: str) -> Column:
 
 
 def _graph_weight(scored: Scored) -> float:
-    if scored.asked.question.mode == "graph":
+    if scored.parsed.question.mode == "graph":
         return NEARNESS_WEIGHT
     return scored.fusion.graph_weight_dense if scored.candidates.has_vectors else scored.fusion.graph_weight
 
 
 def _latest(scored: Scored) -> Callable[[int], Any]:
-    """Sorts the latest first; memories whose text names the date that is asked for before those that were only told on it, and of
-    both what people said before what an assistant said."""
+    """Sorts the latest first; memories whose text names the date of the question come before those that were only said on it, and in both
+    groups people before assistants."""
     candidates = scored.candidates
     return lambda row: (candidates.dates[row], not candidates.is_assistants[row], candidates.origins[row].told_at, candidates.keys[row])
 
 
 def _nearest_time(scored: Scored) -> Callable[[int], Any]:
-    """Sorts by the first of a memory's times that is to come, of those under way the shortest first; those that only name a longer
-    time last."""
-    candidates, start = scored.candidates, min((since for since, _ in scored.asked.spans), default="")
+    """Sorts by the first time of a memory that is to come; of times under way the shortest is first. Memories that only name a longer time
+    are last."""
+    candidates, start = scored.candidates, min((since for since, _ in scored.parsed.spans), default="")
 
     def nearest(row: int) -> tuple[float, str, timedelta, Any]:
         times = [(max(time, start), from_text(end) - from_text(time)) for time, end in candidates.times[row] if end > start]
@@ -323,14 +327,14 @@ SIGNALS: tuple[Signal, ...] = (
     ),
     Signal(
         "dates",
-        lambda scored: 0.0 if scored.asked.time.is_recent else scored.fusion.date_boost,
+        lambda scored: 0.0 if scored.parsed.time.is_recent else scored.fusion.date_boost,
         lambda scored: scored.candidates.dates,
         ("date", lambda scored: scored.candidates.dates > 0),
     ),
-    Signal("recency", lambda scored: float(scored.asked.time.is_recent), _recency),
+    Signal("recency", lambda scored: float(scored.parsed.time.is_recent), _recency),
     Signal(
         "freshness",
-        lambda scored: scored.asked.settings.decay.weight,
+        lambda scored: scored.parsed.settings.decay.weight,
         lambda scored: scored.candidates.retention,
         ("freshness", _if_any(lambda scored: _part(scored, "freshness"))),
     ),
@@ -358,7 +362,7 @@ FITTED = ("dense_weight", "session_weight", "graph_weight", "graph_weight_dense"
 
 
 def own_weights(database: Database) -> Mapping[str, float]:
-    """The weights that the persona has instead of those of config.json; usually none. Each search asks for them."""
+    """The weights that the persona has instead of those of config.json, usually none. Read in every search."""
     return database.kept("own weights", lambda: _read(database))
 
 

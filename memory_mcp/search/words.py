@@ -15,7 +15,7 @@ from memory_mcp.language.sound import in_hiragana
 from memory_mcp.language.spelling import Spelling, other_spellings, to_hiragana, to_katakana
 from memory_mcp.language.synonyms import Synonyms, phrase_as_written
 from memory_mcp.language.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, query_tokens, tokens
-from memory_mcp.search.question import EMPTY_JAPANESE, VAGUE_ENGLISH
+from memory_mcp.search.question import VAGUE_ENGLISH, VAGUE_JAPANESE
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
 from memory_mcp.store.lexical.stored_words import LATIN, StoredWords, held
 from memory_mcp.tracing import spanned
@@ -32,7 +32,7 @@ _WORD = re.compile(
     f"(?P<katakana>[{KATAKANA}]{{2,{LONGEST_KATAKANA}}})|(?P<hiragana>[{HIRAGANA}][{HIRAGANA}ー]+)|(?P<latin>[{LATIN}]{{3,}})",
     re.IGNORECASE,
 )
-_KANJI_WORD = re.compile(f"(?<![{HAN}])([おご]?)([{HAN}]{{1,3}})(?![{HAN}])")
+_KANJI_WORD = re.compile(f"(?<![{HAN}])([おご]|御(?=[{HAN}])|)([{HAN}]{{1,3}})(?![{HAN}])")
 _PARTICLES = "".join(lexicon.words("ja", "particles"))
 _BEFORE = re.compile(
     f"(?<![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])|(?<=[{LATIN}])(?![{_PARTICLES}])|(?<=[{_PARTICLES}])|(?<=から)|(?<=まで)|(?<=より)",
@@ -79,8 +79,8 @@ def in_other_scripts(connection: apsw.Connection, stored: StoredWords, text: str
 
 
 def as_synonyms(query: str, in_store: Iterable[Spelling]) -> list[Synonyms]:
-    """What `in_other_scripts` found for a query, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two. Between Latin
-    letters and another script it counts at least like a word."""
+    """What `in_other_scripts` found for a query, as synonyms. Each counts as many tokens as the word has: Greta is one, グレタ two. Between
+    Latin letters and another script it counts at least like a word."""
     text = unicodedata.normalize("NFKC", query)
     by_word: dict[tuple[str, bool], dict[str, None]] = {}
     for spelling in in_store:
@@ -126,7 +126,12 @@ def _polite_of_kanji(stored: StoredWords, text: str) -> Iterator[Spelling]:
     """The words in kanji that the store has in hiragana, behind お or ご: おしごと of 仕事."""
     for match in _KANJI_WORD.finditer(text):
         prefix, kanji = match.groups()
-        kana = [f"{first}{reading}" for reading in readings_of(kanji) if len(reading) >= SHORTEST_NAME for first in prefix or "おご"]
+        kana = [
+            f"{first}{reading}"
+            for reading in readings_of(kanji)
+            if len(reading) >= SHORTEST_NAME
+            for first in (prefix if prefix in ("お", "ご") else "おご")
+        ]
         yield from (Spelling(*match.span(), phrase_as_written(word)) for word in kana if stored.has_polite(word))
 
 
@@ -204,7 +209,7 @@ _KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"(?<![{HIRAGANA}])[{HIRAGA
 _WRITTEN_DATE = re.compile(r"\d{4}|\d月|月\d|[a-z]{3} \d|\d [a-z]{3}")
 # What asks or relates, and says nothing of what is asked for.
 _ASKING = re.compile(
-    rf"何[{HAN}]{{0,20}}|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[今次特主]{_NO_KANJI}|{EMPTY_JAPANESE}"
+    rf"何[{HAN}]{{0,20}}|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[今次特主]{_NO_KANJI}|{VAGUE_JAPANESE}"
 )
 _ASKING_ENGLISH = VAGUE_ENGLISH.union(lexicon.words("en", "relating"))
 
@@ -226,8 +231,8 @@ class _QueryWord:
 
 @spanned("unmatched")
 def unmatched(connection: apsw.Connection, query: str, others: Callable[[str], Sequence[Spelling]]) -> tuple[str, ...]:
-    """The words, as they were written, each once, at most `MOST_UNMATCHED` of `LONGEST_UNMATCHED` characters. `query` is without the dates that were
-    understood, `others` finds the words of it that the store has in another script."""
+    """The words, as they were written, each once, at most `MOST_UNMATCHED` of `LONGEST_UNMATCHED` characters. `query` is without the dates
+    that were understood, `others` finds the words of it that the store has in another script."""
     text = unicodedata.normalize("NFKC", query)
     words = list(islice(_query_words(text), QUERY_WORDS_LIMIT))
     known = held(connection, list({phrase for word in words for _, _, phrase in word.phrases}))

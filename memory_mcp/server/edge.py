@@ -42,7 +42,7 @@ from memory_mcp.server.sessions import DASHBOARD, SIGN_IN, STATIC, is_dashboard
 # Paths with bodies or answers of any size, or that last as long as a model talks. A file of a form lies on the disk until it is whole.
 STREAMS: Mapping[str, Stream] = {
     **dict.fromkeys(("/api/import", "/api/import/file"), "import"),
-    **dict.fromkeys(("/api/export", "/api/graph/export"), "export"),
+    "/api/export": "export",
     **{path: stream for feature in features() for path, stream in feature.streams.items()},
 }
 FILES_OF_ONE = 2

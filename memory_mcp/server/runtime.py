@@ -1,14 +1,15 @@
 """The long-lived objects that all requests share, made by the composition root."""
 
+import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, TypeVar
 
 from memory_mcp.config.live import LiveConfig
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.models import Models
-from memory_mcp.graph.analytics.analyses import Analyses
 from memory_mcp.jobs.chore_worker import ChoreWorker
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.usage_counts import Usage
@@ -17,6 +18,9 @@ from memory_mcp.server.conversing import Conversing, Runs
 from memory_mcp.server.import_jobs import ImportJobs
 from memory_mcp.server.oauth.clients import fetch_public
 from memory_mcp.store.vectors.index_cache import IndexCache
+
+T = TypeVar("T")
+_MAKING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Runtime:
     chores: ChoreWorker | None = None
     forget_cached: Callable[[], None] = lambda: None
     usage: Usage | None = None
-    analyses: Analyses = field(default_factory=Analyses)
+    _shared: dict[type, Any] = field(default_factory=dict)
     imports: ImportJobs = field(default_factory=ImportJobs)
     token_uses: dict[str, datetime] = field(default_factory=dict)
     unnamed_calls: Counter[str] = field(default_factory=Counter)
@@ -49,6 +53,19 @@ class Runtime:
     conversing: Conversing | None = None
     runs: Runs = field(default_factory=Runs)
     fetch_document: Callable[[str], Awaitable[bytes]] = fetch_public
+
+    def shared(self, kind: type[T]) -> T:
+        """The one object of a class, made with the first call that needs it; `close` closes it."""
+        with _MAKING:
+            if kind not in self._shared:
+                self._shared[kind] = kind()
+            made: T = self._shared[kind]
+            return made
+
+    def close(self) -> None:
+        """Close what calls have shared."""
+        for made in self._shared.values():
+            made.close()
 
     def wake(self, persona: str) -> None:
         """Tell the background workers that a persona was written."""

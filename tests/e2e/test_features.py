@@ -31,6 +31,7 @@ from memory_mcp.server.feature import features
 commands = [*EVERYDAY, *(member for _, members in GROUPS.values() for member in members)]
 print(json.dumps({
     "tools": [action.tool.name for actions in TOOLSETS.values() for action in actions],
+    "toolsets": list(TOOLSETS),
     "routes": [action.route.name for action in OPERATIONS],
     "pages": [route.path for feature in features() for route in feature.routes],
     "commands": [getattr(command, "__name__", None) or command.info.name for command in commands],
@@ -53,6 +54,7 @@ def brought(feature: str) -> dict[str, set[str]]:
     keys = getattr(parts.get("settings"), "SETTINGS", None)
     return {
         "tools": {action.tool.name for actions in server.toolsets.values() for action in actions} if server else set(),
+        "toolsets": set(server.toolsets) if server else set(),
         "routes": {action.route.name for action in server.operations if action.route} if server else set(),
         "pages": {route.path for route in server.routes} if server else set(),
         "commands": {name_of(command) for command in (*commands.everyday, *commands.data, *commands.admin)} if commands else set(),
@@ -129,6 +131,8 @@ def check_without(feature, all_offered, stored, copy, tmp_path):
             http.post("/api/memories", json={"content": REMEMBERED}).raise_for_status()
             found = http.get("/api/recall", params={"query": "What does Ame drink?"}).json()["hits"]
         assert REMEMBERED in {hit["content"] for hit in found}
+        for toolset in brought(feature)["toolsets"]:
+            assert f"toolsets names {toolset}, and nothing here brings its tools" in server.log.read_text(encoding="utf-8")
         warned = [line for line in server.log.read_text(encoding="utf-8").splitlines() if "is ignored" in line]
         assert len(warned) == len(brought(feature)["settings"])
         assert json.loads(server.config.read_text(encoding="utf-8")).items() >= json.loads(config).items()
@@ -156,6 +160,7 @@ def test_the_example_of_the_readme_brings_all_that_it_registers_and_its_table_st
         "commands": {"sign"},
         "settings": {"guestbook"},
         "pages": set(),
+        "toolsets": set(),
     }
     assert guests == [["Keqing"], ["Keqing", "Ganyu"]]
     with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:

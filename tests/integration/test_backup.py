@@ -22,8 +22,8 @@ from memory_mcp.config.master_key import MasterKey, new_key
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Conversation, Feedback, Filters, Turn
 from memory_mcp.errors import InvalidInput, KeyRefused, Overloaded, StoreDamaged, StoreError, StoreFull
+from memory_mcp.features.graph.relation_edits import relate, unrelate
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.language.relation_notation import parse_relation
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import NO_KEYS, Persona, Personas

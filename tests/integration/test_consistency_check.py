@@ -4,9 +4,9 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import RelationValidity, StatedRelation
+from memory_mcp.features.graph.relation_edits import relate
 from memory_mcp.graph.update import consistency_check
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.remember.forget import forget
 from memory_mcp.store.graph import consistency, relations
 from memory_mcp.store.graph.entities import records

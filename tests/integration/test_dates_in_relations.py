@@ -5,8 +5,8 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import EntityNotFound
-from memory_mcp.graph.query.neighbors import find_neighbors
-from memory_mcp.graph.update import relation_edits
+from memory_mcp.features.graph import relation_edits
+from memory_mcp.features.graph.query.neighbors import find_neighbors
 
 
 @pytest.fixture

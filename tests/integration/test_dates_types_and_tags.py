@@ -7,9 +7,9 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.merge_proposals import merge_proposals
+from memory_mcp.features.graph.merge_proposals import merge_proposals
+from memory_mcp.features.graph.relation_edits import relate, unrelate
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.store.graph.entities import records
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import InvalidInput
+from memory_mcp.features.graph.relation_edits import relate, unrelate
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember

@@ -8,8 +8,8 @@ from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, ModelState, Replacement
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.features.graph import entity_edits
 from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
-from memory_mcp.graph.update import entity_edits
 from memory_mcp.graph.update.entity_embedding import BATCH, embed_entities
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget

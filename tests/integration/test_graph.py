@@ -6,11 +6,11 @@ from graph_work import sum_up_from_the_ground
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
-from memory_mcp.graph.query.neighbors import find_neighbors
-from memory_mcp.graph.query.paths import ALGORITHMS, find_path
-from memory_mcp.graph.query.snapshot import Section, snapshot
+from memory_mcp.features.graph.query.neighbors import find_neighbors
+from memory_mcp.features.graph.query.paths import ALGORITHMS, find_path
+from memory_mcp.features.graph.query.snapshot import Section, snapshot
+from memory_mcp.features.graph.relation_edits import relate, unrelate
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store.graph import relations

@@ -11,11 +11,11 @@ from graph_work import Here, counted
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
-from memory_mcp.graph.analytics.analyses import Analyses
-from memory_mcp.graph.analytics.measures import MEASURES, communities, degree, eigenvector, growth, pagerank, paths, statistics
-from memory_mcp.graph.query.neighbors import find_neighbors
+from memory_mcp.features.graph.analytics.analyses import Analyses
+from memory_mcp.features.graph.analytics.measures import MEASURES, communities, degree, eigenvector, growth, pagerank, paths, statistics
+from memory_mcp.features.graph.query.neighbors import find_neighbors
+from memory_mcp.features.graph.relation_edits import relate, unrelate
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
 from memory_mcp.store.graph import network, overview
 from memory_mcp.store.graph.network import Network

@@ -7,9 +7,9 @@ from graph_work import Here, counted
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import AnalysisUnfinished
-from memory_mcp.graph.analytics.analyses import Analyses, Deadline
-from memory_mcp.graph.merge_proposals import merge_proposals
-from memory_mcp.graph.update.relation_edits import relate
+from memory_mcp.features.graph.analytics.analyses import Analyses, Deadline
+from memory_mcp.features.graph.merge_proposals import merge_proposals
+from memory_mcp.features.graph.relation_edits import relate
 
 
 @pytest.fixture

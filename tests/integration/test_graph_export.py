@@ -9,9 +9,9 @@ import rustworkx
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
+from memory_mcp.features.graph.entity_edits import change, merge_entities
+from memory_mcp.features.graph.relation_edits import relate, unrelate
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.graph.update.entity_edits import change, merge_entities
-from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.remember.forget import forget
 from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.store.graph.transfer import graph_export

@@ -13,8 +13,8 @@ import odd_analyses
 import pytest
 
 from memory_mcp.errors import AnalysisUnfinished
-from memory_mcp.graph.analytics.analyses import Deadline, Processes
-from memory_mcp.graph.analytics.measures import MEASURES, communities, pagerank, statistics
+from memory_mcp.features.graph.analytics.analyses import Deadline, Processes
+from memory_mcp.features.graph.analytics.measures import MEASURES, communities, pagerank, statistics
 from memory_mcp.store.graph.network import Network
 
 pytestmark = pytest.mark.slow
@@ -145,7 +145,7 @@ def test_a_process_ends_with_its_server_even_where_that_was_killed(eventually):
 
 
 def test_an_analysis_whose_server_is_gone_ends_all_the_same():
-    program = "from memory_mcp.graph.analytics import worker; worker.ALONE_SECONDS = 1; worker.main()"
+    program = "from memory_mcp.features.graph.analytics import worker; worker.ALONE_SECONDS = 1; worker.main()"
     path = os.pathsep.join(filter(None, sys.path))
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}) as process:
         pickle.dump((odd_analyses.endless, GRAPH), process.stdin)

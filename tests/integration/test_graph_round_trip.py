@@ -8,9 +8,9 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
+from memory_mcp.features.graph.entity_edits import mark_distinct
+from memory_mcp.features.graph.relation_edits import relate, unrelate
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.graph.update.entity_edits import mark_distinct
-from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.personas import lifecycle
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.dry_run import Foreseen

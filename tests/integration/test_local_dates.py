@@ -8,8 +8,8 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, StatedRelation
+from memory_mcp.features.graph.relation_edits import relate
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import memories

@@ -3,10 +3,10 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.graph.merge_proposals import merge_proposals
-from memory_mcp.graph.update import entity_edits
+from memory_mcp.features.graph import entity_edits
+from memory_mcp.features.graph.merge_proposals import merge_proposals
+from memory_mcp.features.graph.relation_edits import relate
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.graph.update.relation_edits import relate
 from memory_mcp.language.relation_notation import parse_relation
 from memory_mcp.store.graph.entities import records
 

@@ -6,11 +6,11 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
-from memory_mcp.graph.merge_proposals import merge_proposals
-from memory_mcp.graph.query.neighbors import find_neighbors
-from memory_mcp.graph.update import entity_edits
+from memory_mcp.features.graph import entity_edits
+from memory_mcp.features.graph.merge_proposals import merge_proposals
+from memory_mcp.features.graph.query.neighbors import find_neighbors
+from memory_mcp.features.graph.relation_edits import relate, unrelate
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.graph.update.relation_edits import relate, unrelate
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines

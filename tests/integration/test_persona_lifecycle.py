@@ -12,7 +12,7 @@ from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput, Overloaded, PersonaUnknown, StoreError
-from memory_mcp.graph.update.relation_edits import relate, unrelate
+from memory_mcp.features.graph.relation_edits import relate, unrelate
 from memory_mcp.language.relation_notation import parse_relation
 from memory_mcp.personas import lifecycle, recovery
 from memory_mcp.personas.lifecycle import merge

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from memory_mcp import cli
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.errors import InvalidPersonaName
+from memory_mcp.features.adoption.layout import legacy_items
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
 from memory_mcp.personas.names import canonical_name, directory_name, pool_of, pool_store, store_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
-from memory_mcp.upkeep.legacy_layout import legacy_items
 
 POOLS = ("team", "京都案内", "con", "a/b", "..")
 

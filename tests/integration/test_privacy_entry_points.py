@@ -12,7 +12,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import STATE_FIELDS, Draft, StatedRelation
-from memory_mcp.graph.update.relation_edits import relate, unrelate
+from memory_mcp.features.graph.relation_edits import relate, unrelate
 from memory_mcp.language.privacy.redaction import KINDS
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget

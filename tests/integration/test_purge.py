@@ -14,8 +14,8 @@ import pytest
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.features.graph import relation_edits
 from memory_mcp.graph.query.retrieval import known_entities
-from memory_mcp.graph.update import relation_edits
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.merge import merge

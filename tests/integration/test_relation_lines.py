@@ -4,8 +4,8 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import RelationValidity, StatedRelation
+from memory_mcp.features.graph import entity_edits, relation_edits
 from memory_mcp.graph.query.retrieval import LINES, LINES_WITHOUT_SHARED_WORD
-from memory_mcp.graph.update import entity_edits, relation_edits
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.graph.update import entity_edits
+from memory_mcp.features.graph import entity_edits
 from memory_mcp.store.graph.entities.editing import EntityChange
 
 

@@ -8,6 +8,8 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
+from memory_mcp.store import memory_dates
+from memory_mcp.store.timestamps import from_text
 from memory_mcp.store.vectors import chunks, index_queue
 
 
@@ -110,3 +112,22 @@ def test_a_key_that_does_not_exist_and_a_revision_of_nothing_are_refused(say, ni
         revise(nilou, "memory_x", Revision(content="x"), now=now, privacy=Privacy())
     with pytest.raises(InvalidInput, match="nothing to revise"):
         revise(nilou, key, Revision(reason="just so"), now=now, privacy=Privacy())
+
+
+def test_who_said_it_and_when_it_was_are_corrected_and_come_back_with_the_earlier_revision(say, nilou, ask, now):
+    key = say("明日は歯医者", source="健太").key
+    day = now - timedelta(days=3)
+    memory = revise(nilou, key, Revision(source="美咲", occurred_at=day), now=now, privacy=Privacy())
+    assert (memory.source, memory.occurred_at, memory.content, memory.revision) == ("美咲", day, "明日は歯医者", 2)
+    with nilou.database.read() as connection:  # the day that its text names follows
+        (start, _) = memory_dates.of_memories(connection, [memory.id])[memory.id][0]
+    assert from_text(start).astimezone(now.tzinfo).date() == (day + timedelta(days=1)).date()
+    assert keys_of(ask("美咲は歯医者")) == [key]
+    before = revise(nilou, key, Revision(revision=1), now=now, privacy=Privacy())
+    assert (before.source, before.occurred_at) == ("健太", None)
+
+
+def test_a_speaker_is_redacted_as_a_text_is(say, nilou, now):
+    key = say("苺が好き").key
+    memory = revise(nilou, key, Revision(source="4242 4242 4242 4242"), now=now, privacy=Privacy())
+    assert "4242" not in memory.source

@@ -9,7 +9,7 @@ from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Question
 from memory_mcp.errors import SearchUnfinished
 from memory_mcp.language.tokens import LONGEST_KATAKANA, QUERY_TOKENS_LIMIT
-from memory_mcp.search.question import asked_by
+from memory_mcp.search.question import parsed_question
 from memory_mcp.search.words import as_synonyms, in_other_scripts
 
 ENDLESS = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number) SELECT max(n) FROM number"
@@ -22,7 +22,7 @@ def test_no_phrase_of_a_question_grows_with_it(nilou, say, now, unit):
     for question in (Question(query=unit * 4_000), Question(query=unit, hypothetical=unit * 4_000)):
         with nilou.database.read() as connection:
             sounds = as_synonyms(question.query, in_other_scripts(connection, nilou.words.stored, question.query))
-        terms = asked_by(question, now, Settings()).terms(beside_vectors=False, same_sound=sounds)
+        terms = parsed_question(question, now, Settings()).terms(beside_vectors=False, same_sound=sounds)
         synonyms = [phrase for each in (*terms.synonyms, *terms.same_sound) for phrase in (each.word, *each.others)]
         phrases = [*terms.tokens, *terms.phrases, *terms.words, *synonyms]
         assert max((len(phrase.split()) for phrase in phrases), default=0) <= LONGEST_KATAKANA

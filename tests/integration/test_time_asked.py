@@ -8,7 +8,7 @@ import pytest
 from memory_mcp.config.settings import Fusion, Privacy
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.search.question import time_asked
+from memory_mcp.search.question import time_of
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_question_for_the_next_plan_shows_what_is_to_come_first(say, ask, now,
 
 @pytest.mark.parametrize("query", ["直近の会議で何を決めた？", "二次の面接は？", "次の日は何をした？", "今度の件は？"])
 def test_what_is_next_to_something_else_or_over_asks_for_no_plan(query, now, zone):
-    assert not time_asked(query, now, zone).looks_ahead
+    assert not time_of(query, now, zone).looks_ahead
 
 
 def test_a_named_day_is_no_word_to_look_for(say, ask, now):
@@ -255,7 +255,7 @@ def test_the_latest_is_found_among_much_that_is_older(say, ask, now, settings):
     ],
 )
 def test_what_is_only_like_a_question_for_the_latest_is_none(query, now, zone):
-    assert not time_asked(query, now, zone).is_recent
+    assert not time_of(query, now, zone).is_recent
 
 
 @pytest.mark.parametrize("query", ["金曜の予定は？", "金曜は何かある？", "31日の予定は？", "What's on Friday?", "Am I free on Friday?"])

@@ -9,8 +9,8 @@ from older_stores import CURRY, STORES, adopt, exported, make_store, rows_of, st
 from processes import serving
 
 from memory_mcp import cli
+from memory_mcp.features.adoption.layout import legacy_items
 from memory_mcp.personas.names import directory_name
-from memory_mcp.upkeep.legacy_layout import legacy_items
 
 pytestmark = pytest.mark.slow
 

@@ -13,13 +13,13 @@ from older_stores import NOON, STORES, Trap, adopt, exported, make_store, rows_o
 from test_old_data import run_until
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.features.adoption.layout import legacy_items
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.legacy import owners
 from memory_mcp.transfer.formats.import_rows import LeftOut, ReadOptions
 from memory_mcp.transfer.formats.readers import by_persona, database, detect_format, json_lines
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
-from memory_mcp.upkeep.legacy_layout import legacy_items
 
 pytestmark = pytest.mark.slow
 

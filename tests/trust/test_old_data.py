@@ -38,6 +38,8 @@ from memory_mcp import cli
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Question
 from memory_mcp.errors import Overloaded, StoreError
+from memory_mcp.features.adoption import moving
+from memory_mcp.features.adoption.layout import legacy_items
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
@@ -48,8 +50,6 @@ from memory_mcp.store import memories, migrations
 from memory_mcp.store.legacy import row_conversion
 from memory_mcp.store.operations import SERVER_EVENTS, OperationsLog
 from memory_mcp.transfer.jsonlines import ImportOptions, import_lines
-from memory_mcp.upkeep import legacy_adoption
-from memory_mcp.upkeep.legacy_layout import legacy_items
 
 pytestmark = pytest.mark.slow
 
@@ -513,7 +513,7 @@ def test_a_caller_is_told_to_try_again_while_another_one_takes_the_store_over(da
     make_store(data_directory / "nilou" / "memory.sqlite", STORES["with tags"])
     personas = Personas(data_directory, opening_seconds=0.01)
     monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, ("9999 slow", slow)])
-    adoption = threading.Thread(target=legacy_adoption.take_over_tables, args=(personas, threading.Event()), name="adoption")
+    adoption = threading.Thread(target=moving.take_over_tables, args=(personas, threading.Event()), name="adoption")
     adoption.start()
     try:
         assert begun.wait(60)

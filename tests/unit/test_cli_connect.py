@@ -167,11 +167,11 @@ def test_the_url_may_be_given_with_or_without_its_path() -> None:
         assert json.loads(text)["mcpServers"]["memory"]["url"] == "http://h:1/mcp"
 
 
-@pytest.mark.parametrize("client", [str(name) for name in ClientName])
-def test_every_client_gets_instructions_and_the_places_of_both_parts(client: str) -> None:
+@pytest.mark.parametrize("client", sorted(set(ClientName) - {"sillytavern"}))
+def test_every_client_with_tools_gets_instructions_and_the_places_of_all_parts(client: str) -> None:
     text = connect("--client", client, "-p", "nilou", "--url", "http://h:1", "--language", "en")
     assert INSTRUCTIONS in text
-    assert text.count("── ") == 2
+    assert text.count("── ") == (3 if client in ("librechat", "open-webui") else 2)
     alone = connect("--client", client, "-p", "nilou", "--url", "http://h:1", "--only", "instructions", "--language", "en")
     assert alone == INSTRUCTIONS
 
@@ -205,7 +205,7 @@ def test_the_instructions_are_in_the_language_of_the_machine(monkeypatch: pytest
         assert connect("--client", "cursor", "-p", "a", "--url", URL, "--only", "instructions").startswith(title)
 
 
-@pytest.mark.parametrize("client", sorted(set(ClientName) - {"open-webui", "n8n", "claude-ai", "chatgpt"}))
+@pytest.mark.parametrize("client", sorted(set(ClientName) - {"open-webui", "sillytavern", "n8n", "claude-ai", "chatgpt"}))
 def test_a_client_can_start_the_server_itself(client: str) -> None:
     text = snippet(client, "--stdio", "--name", "sakura")
     assert "sakura" in text
@@ -214,7 +214,7 @@ def test_a_client_can_start_the_server_itself(client: str) -> None:
     assert "8000/mcp" not in text
 
 
-@pytest.mark.parametrize("client", ["open-webui", "n8n", "claude-ai", "chatgpt"])
+@pytest.mark.parametrize("client", ["open-webui", "sillytavern", "n8n", "claude-ai", "chatgpt"])
 def test_a_client_that_starts_no_programs_says_so(client: str) -> None:
     done = CliRunner().invoke(app, ["connect", "--client", client, "-p", "a", "--stdio"])
     assert "can't start a server itself" in str(done.exception)
@@ -236,6 +236,18 @@ def test_a_client_with_yaml_gets_yaml(client: str, key: str) -> None:
     server = yaml.safe_load(snippet(client))[key]["memory"]
     assert server["headers"] == {"X-Persona": SAKURA}
     assert server.get("url", server.get("uri")) == f"{URL}/mcp"
+
+
+def test_clients_of_openais_api_are_given_the_address_of_the_gateway() -> None:
+    assert f"Endpoint              {URL}/p/{SAKURA}/v1" in connect("--client", "sillytavern", "-p", "さくら", "--url", URL)
+    assert f"URL    {URL}/p/{SAKURA}/v1" in connect("--client", "open-webui", "-p", "さくら", "--url", URL)
+    text = connect("--client", "librechat", "-p", "さくら", "--url", URL, "--with-token", "--only", "gateway")
+    (endpoint,) = yaml.safe_load(text)["endpoints"]["custom"]
+    assert endpoint["baseURL"] == f"{URL}/v1"
+    assert endpoint["apiKey"] == "${MEMORY_MCP_TOKEN}"
+    assert endpoint["headers"] == {"X-Persona": SAKURA, "X-Session": "{{LIBRECHAT_BODY_CONVERSATIONID}}"}
+    done = CliRunner().invoke(app, ["connect", "--client", "cursor", "-p", "a", "--only", "gateway"])
+    assert "has no part 'gateway'" in str(done.exception)
 
 
 @pytest.mark.parametrize("client", ["claude-ai", "chatgpt"])

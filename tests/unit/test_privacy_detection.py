@@ -1,7 +1,9 @@
 """What is private in a text is found, what only looks like it is not, and no text takes for ever."""
 
+import hashlib
 import json
 import time
+import uuid
 from collections import Counter
 
 import pytest
@@ -14,6 +16,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.language.privacy.ascii_view import ascii_view, lowered
 from memory_mcp.language.privacy.redaction import KINDS, PIECE_CHARACTERS, Redaction, find, relations_redacted
+from memory_mcp.store.memories import new_key
 
 LINES = lines()
 # What a rule must reach on these lines before it may take something out of a memory.
@@ -273,6 +276,27 @@ def test_a_password_of_words_is_flagged_and_stays(text: str) -> None:
 def test_what_is_said_of_a_password_is_not_taken_for_one(text: str) -> None:
     redaction = Redaction(Privacy())
     assert (redaction.text(text), redaction.flagged) == (text, {})
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["key: {}", "memory key: {}", "key={}", "記憶のkey：{}", "**Key**: `{}`", "key: {}@team", "(key: {})", '- key: "{}", later'],
+    ids=str,
+)
+def test_the_key_of_a_memory_is_no_secret_and_another_value_there_is_one(line: str) -> None:
+    imported = f"obsidian_{hashlib.sha256(b'note').hexdigest()[:24]}"
+    known = [
+        "memory_20251030123045",
+        "memory_20251030123045_ab12cd",
+        imported,
+        str(uuid.UUID(int=0x8F14E45FCEEA467A9A36DEDD4BEA2543, version=4)),
+    ]
+    for key in [*known, *(new_key() for _ in range(300))]:
+        assert Redaction(Privacy()).text(line.format(key)) == line.format(key)
+        assert Redaction(Privacy()).tree({"key": key, "supersedes": key}) == {"key": key, "supersedes": key}
+    for secret in ("jt135gn482Kq7", "sk8Fj29dKq0LmZx81", "9f86d081884c7d659a2feaa0c55ad015"):
+        assert secret not in Redaction(Privacy()).text(line.format(secret))
+    assert "dm848vq594" not in Redaction(Privacy()).text("the password is dm848vq594")
 
 
 def test_a_text_that_looks_like_a_placeholder_hides_nothing() -> None:

@@ -14,7 +14,7 @@ from memory_mcp.config.settings import Decay, Fusion, Settings
 from memory_mcp.domain import Filters, Origin, Question, TimeRange
 from memory_mcp.search import signals
 from memory_mcp.search.candidates import Candidates, date_shares, joined
-from memory_mcp.search.question import Asked, TimeAsked
+from memory_mcp.search.question import ParsedQuestion, QuestionTime
 from memory_mcp.search.rerank import in_spreads
 from memory_mcp.search.signals import (
     ANSWER_SHARE,
@@ -72,8 +72,8 @@ def row(
 def asked(*, dates=(), mode="auto", is_recent=False, looks_ahead=False, filters=EVERYTHING, decay=0.0, **fusion):
     """A question, with these weights of the fusion."""
     settings = Settings(fusion=Fusion(**fusion), decay=Decay(weight=decay))
-    time = TimeAsked("a question", "a question", "a question", dates, looks_ahead, is_recent=is_recent)
-    return Asked(Question("a question", mode=mode, filters=filters), time, settings, NOW)
+    time = QuestionTime("a question", "a question", "a question", dates, looks_ahead, is_recent=is_recent)
+    return ParsedQuestion(Question("a question", mode=mode, filters=filters), time, settings, NOW)
 
 
 def weighed(rows, question=None, *, dense_weight=0.5, are_apart=False):

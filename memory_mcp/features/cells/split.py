@@ -21,7 +21,7 @@ from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files import access_tokens, signing_keys
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, sync_directory, write_atomically
 from memory_mcp.upkeep.backup import DIRECTORY_NAME as BACKUPS_NAME
-from memory_mcp.upkeep.legacy_layout import legacy_items
+from memory_mcp.upkeep.older_data import older_items
 
 BLOCK_BYTES = 1024 * 1024
 
@@ -89,7 +89,7 @@ def _opened(directory: Path) -> Iterator[Personas]:
 
 def _check(source: Personas, target: Personas, identity: str, new: Cell) -> None:
     """Raises InvalidInput where the split would mix up what does not belong together."""
-    if waiting := [item for item in legacy_items(source.directory) if not item.refused]:
+    if waiting := [item for item in older_items(source.directory) if not item.refused]:
         raise InvalidInput(
             "{} holds data of an older server", "{}", "Run `memory-mcp adopt` first, then split it", source.directory, waiting[0].source
         )

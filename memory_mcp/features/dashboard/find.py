@@ -7,9 +7,8 @@ from starlette.responses import Response
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.features.dashboard.frame import HOUSE, OF_SERVER, ROOMS, Visit
-from memory_mcp.features.dashboard.looks import ICON_OF
+from memory_mcp.features.dashboard.looks import ICON_OF, OTHER_ICON
 from memory_mcp.features.dashboard.words import WORDS
-from memory_mcp.server.actions import entities
 from memory_mcp.server.actions.memories import recall
 
 OF_EACH = 6
@@ -44,16 +43,14 @@ def overview(visit: Visit) -> Response:
     query = visit.field("q")
     groups = [("pages", list(_pages(visit, query.casefold())))]
     if query and visit.may("read"):
-        groups += [("memories", _memories(visit, query)), ("people", _people(visit, query))]
+        groups += [("memories", _memories(visit, query)), ("people", _people(visit, query) if visit.has("/people") else [])]
     return visit.page("find.html", q=query, groups=[(name, places) for name, places in groups if places])
 
 
 def _pages(visit: Visit, words: str) -> Iterator[Place]:
     sees_server = visit.admission.personas is None
-    rooms = [(path, name) for path, name, scopes in ROOMS if any(map(visit.may, scopes))]
-    further = [
-        (path, name) for path, name, scopes in PLACES if visit.may(*scopes) and (name != "figures" or visit.offers("recall_figures"))
-    ]
+    rooms = [(path, name) for path, name, scopes in ROOMS if any(map(visit.may, scopes)) and visit.has(path)]
+    further = [(path, name) for path, name, scopes in PLACES if visit.may(*scopes) and visit.has(path)]
     house = [(path, name) for path, name, scopes in HOUSE if any(map(visit.may, scopes)) and (sees_server or path not in OF_SERVER)]
     for path, name in dict.fromkeys([*rooms, *further, *house]):
         if any(words in text.casefold() for text in WORDS[name]):
@@ -69,5 +66,7 @@ def _memories(visit: Visit, query: str) -> list[Place]:
 
 
 def _people(visit: Visit, query: str) -> list[Place]:
-    found = visit.perform(entities.list_entities, query=query, limit=OF_EACH)["entities"]
-    return [Place(entity["name"], visit.url("/people/one", entity=entity["id"]), icon="user-round") for entity in found]
+    found = visit.perform("list_entities", query=query, limit=OF_EACH)["entities"]
+    return [
+        Place(entity["name"], visit.url("/people/one", entity=entity["id"]), ICON_OF.get(entity["type"], OTHER_ICON)) for entity in found
+    ]

@@ -85,7 +85,7 @@ HOUSE: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
     ("/house/tokens", "tokens_room", ("admin",)),
 )
 # Pages about another feature, by one of its operations.
-OF_FEATURES: Mapping[str, str] = {"/chat": "list_conversations"}
+OF_FEATURES: Mapping[str, str] = {"/chat": "list_conversations", "/people": "list_entities", "/ask/figures": "recall_figures"}
 # Those of the whole server, for tokens of all personas.
 OF_SERVER = frozenset({"/house/settings"})
 
@@ -124,7 +124,7 @@ class Visit:
 
     def has(self, path: str) -> bool:
         """Whether the feature that a page is about is there."""
-        return path not in OF_FEATURES or self.offers(OF_FEATURES[path])
+        return all(self.offers(name) for about, name in OF_FEATURES.items() if path == about or path.startswith(f"{about}/"))
 
     def offers(self, name: str) -> bool:
         """Whether a feature brings this operation."""
@@ -139,8 +139,8 @@ class Visit:
             InvalidInput: an argument can't be used.
             MemoryMCPError: what the operation raises.
         """
-        known = _known(action)
-        return known(self.call, self._checked(known, arguments))
+        found = known(action)
+        return found(self.call, self._checked(found, arguments))
 
     def of_persona(self, name: str) -> "Visit":
         """The same visit, now, of another persona.
@@ -162,10 +162,10 @@ class Visit:
             block = await body.read(FILE_BLOCK)
             return {"type": "http.request", "body": block, "more_body": bool(block)}
 
-        known = _known(action)
+        found = known(action)
         # The page has its turn already.
         request = Request({**self.request.scope, TURN: nullcontext}, receive)
-        response: Response = from_thread.run(known.function, request, self._checked(known, arguments))
+        response: Response = from_thread.run(found.function, request, self._checked(found, arguments))
         response.headers.update(HEADERS)
         return response
 
@@ -245,7 +245,7 @@ class PageMissing(Exception):
     """A page is about a feature that isn't there."""
 
 
-def _known(action: Operation | str) -> Operation:
+def known(action: Operation | str) -> Operation:
     """An operation; that of another feature by its name.
 
     Raises:

@@ -13,7 +13,7 @@ from memory_mcp.features.dashboard.diff import changes
 from memory_mcp.features.dashboard.fields import commas
 from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.features.dashboard.people import types
-from memory_mcp.server.actions import browse, graph, organize, upkeep
+from memory_mcp.server.actions import browse, organize, upkeep
 from memory_mcp.server.actions import memories as actions
 from memory_mcp.server.actions.memories import RecallArguments
 from memory_mcp.server.operation import Json
@@ -81,7 +81,9 @@ def reader(visit: Visit) -> Response:
     known, problem = _known(visit, key)
     past = visit.perform(upkeep.whole_history, key=key)
     is_trashed = "deleted_at" in known["memory"]
-    links: dict[str, Any] = {"links": [], "in_all": 0} if is_trashed else visit.perform(graph.memory_links, key=key)
+    links: dict[str, Any] = (
+        {"links": [], "in_all": 0} if is_trashed or not visit.offers("memory_links") else visit.perform("memory_links", key=key)
+    )
     # Two memories may be linked twice, such as of one conversation and one after the other: the first link says it.
     shown = list({link["memory"]["key"]: link for link in reversed(links["links"])}.values())[::-1]
     done = visit.field("done")

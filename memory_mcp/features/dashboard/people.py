@@ -9,15 +9,15 @@ from typing import Any
 from starlette.responses import Response
 
 from memory_mcp.errors import EntityNotFound, InvalidInput, NotInstalled, install_command
-from memory_mcp.features.dashboard.frame import Visit
+from memory_mcp.features.dashboard.frame import Visit, known
 from memory_mcp.features.dashboard.words import WORDS
-from memory_mcp.server.actions import analytics, browse, entities, graph, merges
+from memory_mcp.server.actions import browse
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.operation import Json
 from memory_mcp.server.refusals import Refused
 
 PAGE = 50
-DRAWN = 100
+DRAWN, AROUND_LIMIT = 100, 50
 MENTIONING = 10
 DAYS = 60
 # A relation between two names, in its direction or without one.
@@ -62,7 +62,7 @@ def listing(visit: Visit, problem: Refused | None = None) -> Response:
     """Show the table, the most mentioned first."""
     offset = visit.field("offset") or "0"
     listed, error = _or_refused(
-        visit, visit.perform, entities.list_entities, query=visit.field("q"), type=visit.field("type"), limit=PAGE, offset=offset
+        visit, visit.perform, "list_entities", query=visit.field("q"), type=visit.field("type"), limit=PAGE, offset=offset
     )
     start = int(float(offset)) if not error else 0
     return visit.page(
@@ -102,7 +102,7 @@ def picture(visit: Visit) -> Response:
 def one(visit: Visit, problem: Refused | None = None) -> Response:
     """Show an entity: what is known of it, its relations, the memories that name it, its merges."""
     name, depth = visit.field("entity"), visit.field("depth") or "1"
-    known = visit.perform(entities.get_entity, entity=name)
+    known = visit.perform("get_entity", entity=name)
     around = _snapshot(visit, around=[known["entity"]["id"]], depth=depth, limit=DRAWN)
     mentioning = visit.perform(recall, query=known["entity"]["name"], mode="graph", top_k=MENTIONING, detail="index")
     return visit.page(
@@ -141,7 +141,7 @@ def _relations(entity: str, around: Json) -> Iterator[Json]:
 def add(visit: Visit) -> Response:
     """Add somebody or something by hand."""
     try:
-        added = visit.perform(entities.create_entity, name=visit.field("name"), type=visit.field("type"))
+        added = visit.perform("create_entity", name=visit.field("name"), type=visit.field("type"))
     except InvalidInput as refused:
         return listing(visit, visit.refused(refused))
     return visit.redirect("/people/one", entity=added["entity"]["id"])
@@ -151,7 +151,7 @@ def change(visit: Visit) -> Response:
     """Give an entity another name, type or description."""
     written = {name: visit.field(name) for name in ("name", "type", "description")}
     try:
-        visit.perform(entities.change_entity, entity=visit.field("entity"), **written)
+        visit.perform("change_entity", entity=visit.field("entity"), **written)
     except InvalidInput as refused:
         return one(visit, visit.refused(refused))
     return visit.redirect("/people/one", entity=visit.field("entity"), done="changed")
@@ -159,11 +159,11 @@ def change(visit: Visit) -> Response:
 
 def relate(visit: Visit) -> Response:
     """State how an entity is related to another one."""
-    visit.admission.require(graph.relate.needs, "a relation")
-    entity = visit.perform(entities.get_entity, entity=visit.field("entity"))["entity"]
+    visit.admission.require(known("relate").needs, "a relation")
+    entity = visit.perform("get_entity", entity=visit.field("entity"))["entity"]
     stated = " > ".join((entity["name"], visit.field("relation"), visit.field("target")))
     try:
-        visit.perform(graph.relate, relations=[stated])
+        visit.perform("relate", relations=[stated])
     except InvalidInput as refused:
         return one(visit, visit.refused(refused))
     return visit.redirect("/people/one", entity=entity["id"], done="changed")
@@ -175,10 +175,10 @@ def path(visit: Visit) -> Response:
     answer, error = None, None
     if source and target:
         sent = {"source": source, "target": target, "max_depth": steps}
-        answer, error = _or_refused(visit, visit.perform, graph.find_path, **sent, algorithm="all")
+        answer, error = _or_refused(visit, visit.perform, "find_path", **sent, algorithm="all")
     named = types(visit)
     for way in answer["paths"] if answer else ():
-        way["steps"] = [_worded(step, named["relation_names"]) for step in way["steps"]]
+        way["steps"] = [worded(step, named["relation_names"]) for step in way["steps"]]
     return visit.page(
         "path.html",
         400 if error else 200,
@@ -196,9 +196,9 @@ def path(visit: Visit) -> Response:
 def _snapshot(visit: Visit, **asked: Any) -> Json:
     """A part of the graph, with where to draw it if that can be computed here."""
     try:
-        return visit.perform(graph.graph_snapshot, positions=True, **asked)
+        return visit.perform("graph_snapshot", positions=True, **asked)
     except NotInstalled:
-        return visit.perform(graph.graph_snapshot, **asked)
+        return visit.perform("graph_snapshot", **asked)
 
 
 def _graph(visit: Visit, snapshot: Json, kept: Mapping[str, Any] | None = None) -> Graph:
@@ -207,7 +207,7 @@ def _graph(visit: Visit, snapshot: Json, kept: Mapping[str, Any] | None = None) 
     names = {node["id"]: node["label"] for node in snapshot["nodes"]}
 
     def onward(entity: str) -> str:
-        return visit.url("/people/picture", **(kept or {}), around=[*opened, entity][-graph.AROUND_LIMIT :])
+        return visit.url("/people/picture", **(kept or {}), around=[*opened, entity][-AROUND_LIMIT:])
 
     ends = {edge[end] for edge in snapshot["edges"] for end in ("from", "to")} | set(opened)
     alone = [node for node in snapshot["nodes"] if node["id"] not in ends] if ends else []
@@ -218,23 +218,23 @@ def _graph(visit: Visit, snapshot: Json, kept: Mapping[str, Any] | None = None) 
 def _ways(visit: Visit, paths: Sequence[Json]) -> Graph:
     """The drawing of paths: the entities on them and all relations among these."""
     names = list(dict.fromkeys(name for way in paths for name in way["entities"]))
-    snapshot = _snapshot(visit, around=names[: graph.AROUND_LIMIT], depth=0)
+    snapshot = _snapshot(visit, around=names[:AROUND_LIMIT], depth=0)
     ids = {node["label"]: node["id"] for node in snapshot["nodes"]}
     steps = {(ids.get(start, ""), ids.get(end, "")) for way in paths for start, end in itertools.pairwise(way["entities"])}
     return replace(_graph(visit, snapshot), path=steps | {(end, start) for start, end in steps}, opened=[])
 
 
-def _worded(step: str, names: Mapping[str, str]) -> str:
-    """A step of a path, `A > lives_in > B`, with the relation as the page calls it."""
+def worded(step: str, names: Mapping[str, str]) -> str:
+    """A relation between two, `A > lives_in > B`, as the page calls it."""
     return _STEP.sub(lambda found: f"{found[1]}{names.get(found[2], found[2])}{found[1]}", step)
 
 
 def statistics(visit: Visit) -> Response:
     """Show how many memories each of the last days has, how the graph grew, and the graph in figures."""
     days = visit.perform(browse.memories_per_day, days=DAYS)["days"]
-    grown = visit.perform(analytics.graph_growth)["growth"]
+    grown = visit.perform("graph_growth")["growth"]
     try:
-        figures = visit.perform(analytics.graph_statistics)
+        figures = visit.perform("graph_statistics")
     except NotInstalled:
         figures = None
     return visit.page(
@@ -249,19 +249,19 @@ def statistics(visit: Visit) -> Response:
 
 def twice(visit: Visit) -> Response:
     """Show entities that may be the same under two names, and the merges so far."""
-    return visit.page("twice.html", found=visit.perform(merges.list_merges), may_merge=visit.may(*merges.merge.needs), **types(visit))
+    return visit.page("twice.html", found=visit.perform("list_merges"), may_merge=visit.may("read", "write"), **types(visit))
 
 
 def merge(visit: Visit) -> Response:
     """Merge two entities, mark them as different, or undo a merge."""
     sent: dict[str, Any] = {"entity": visit.field("entity"), "into": visit.field("into"), "distinct": visit.field("distinct") or False}
-    visit.perform(merges.merge, **({"undo": visit.field("undo")} if visit.field("undo") else sent))
+    visit.perform("merge", **({"undo": visit.field("undo")} if visit.field("undo") else sent))
     return visit.redirect("/people/twice")
 
 
 def types(visit: Visit) -> dict[str, Any]:
     """The types of entities and relations that are in use, and how the page calls each."""
-    listed = visit.perform(entities.list_types)
+    listed = visit.perform("list_types") if visit.offers("list_types") else {"entity_types": [], "relation_types": []}
     shown = "display_name" if visit.language == "ja" else "name"
     named = {kind: {type_["name"]: type_[shown] for type_ in listed[kind]} for kind in ("entity_types", "relation_types")}
     used = {kind: [type_ for type_ in listed[kind] if type_["used"]] for kind in named}
@@ -269,11 +269,11 @@ def types(visit: Visit) -> dict[str, Any]:
         "types": used["entity_types"],
         "type_names": named["entity_types"],
         "relation_types": used["relation_types"],
-        "relation_names": _relation_names(visit, named["relation_types"]),
+        "relation_names": relation_names(visit, named["relation_types"]),
     }
 
 
-def _relation_names(visit: Visit, known: Mapping[str, str]) -> dict[str, str]:
+def relation_names(visit: Visit, known: Mapping[str, str]) -> dict[str, str]:
     """How the page calls relations: also frequent ones that no type was made for."""
     t, worded = visit.words, (name.removeprefix(RELATION) for name in WORDS if name.startswith(RELATION))
     return {**known, **{name: t.term("relation", name) for name in worded}}

@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from memory_mcp.errors import PersonaUnknown
 from memory_mcp.features.dashboard.frame import Visit
-from memory_mcp.server.actions import graph, personas, transfer, upkeep
+from memory_mcp.server.actions import personas, transfer, upkeep
 from memory_mcp.server.operation import Json
 
 GRAPH_FORMATS = {"graphml": "graphml", "graph-json": "json"}
@@ -24,7 +24,7 @@ def overview(visit: Visit) -> Response:
         counted=FIGURES,
         measured=BYTES,
         exported=EXPORTED,
-        formats=FORMATS,
+        formats=[name for name in FORMATS if name not in GRAPH_FORMATS or visit.offers("export_graph")],
     )
 
 
@@ -40,7 +40,7 @@ def export(visit: Visit) -> Response:
     """Send all memories, or the graph, as a file."""
     if graph_format := GRAPH_FORMATS.get(visit.field("format")):
         secret = {"include_secret": "true"} if visit.field("include_secret") else {}
-        return visit.stream(graph.export_graph, format=graph_format, **secret)
+        return visit.stream("export_graph", format=graph_format, **secret)
     options = {name: "true" for name in EXPORTED if visit.field(name)}
     return visit.stream(transfer.export_memories, format=visit.field("format") or "jsonl", **options)
 

@@ -32,7 +32,7 @@ def figures(
         return
     asked, answered = (sum(day[name] for day in answer["searches"]) for name in ("asked", "answered"))
     tell("{}: {}, {} ever shown", answer["persona"], memories_in_words(answer["memories"]), answer["shown"])
-    tell("{} {}, {} found something{}", asked, sentence("search" if asked == 1 else "searches"), answered, _percent(answer, "success"))
+    tell("{} {}, {} found something{}", asked, "search" if asked == 1 else "searches", answered, _percent(answer, "success"))
     judged, reported = (
         named_counts("verdict", {name: count for name, count in answer["verdicts"].items() if (name in JUDGEMENTS) is kind})
         for kind in (True, False)

@@ -1,1 +1,1 @@
-"""Reads the graph: neighbors, paths, and what a search takes from it."""
+"""What a search takes from the graph."""

@@ -1,1 +1,1 @@
-"""Writes the graph: from texts, from stated relations, from edits by hand, and in the background."""
+"""Stores what texts name and state, when they are written and in the background."""

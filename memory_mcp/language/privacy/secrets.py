@@ -37,7 +37,7 @@ _WORDS = (
 )
 # Words with other meanings name a secret only directly before a value: not bypass, パスタ and コンパス, and no public or primary key.
 _SHORT_WORDS = r"pass(?=[:=])|(?<![a-z0-9])pass(?= ?[:=は「→]| is )|(?:(?<![ァ-ヴー])|(?<=ログイン))パス(?= ?[:=はがを「→])(?![ :=はがを「]{1,4}[!-~]{0,80}[/\\\\])"
-_KEY = r"(?<![a-z0-9_-])(?<!public )key(?= ?[:=])(?! ?[:=] ?[\"'`]?(?:memory_|[0-9a-f]{8}-[0-9a-f]{4}-))"
+_KEY = r"(?<![a-z0-9_-])(?<!public )key(?=[*]{0,3} ?[:=])"
 _SECRET_WORDS = re.compile(f"{_WORDS}|{_SHORT_WORDS}|{_KEY}")  # in lower case: with IGNORECASE it takes twenty times as long
 _BETWEEN = re.compile(
     r"""[*_]{0,3}["'’”」』]?[*_]{0,3}[ \t]{0,4}(?:[(][^()\n]{1,20}[)][ \t]{0,4})?(?:(?<=[ ])(?:for|of|on)[ ](?:[A-Z0-9'-]{1,15}[ ]){1,4})?"""
@@ -45,6 +45,10 @@ _BETWEEN = re.compile(
     r"""(?:変わって|変えて|変更して|変更し)?[、,]?"""
     r"""[*_]{0,3}[ \t]{0,4}\n?[ \t]{0,4}["'‘“「『`<(*_]{0,3}""",
     re.IGNORECASE,
+)
+# What the word "key" alone precedes as well: the key of a memory, drawn, of an older server or of an import, and that of another program's record.
+_KEY_OF_MEMORY = re.compile(
+    "(?:(?:[a-z]{2}[0-9]{3}){2}|memory_[0-9a-z_]{1,60}|[a-z][a-z0-9-]{1,30}_[0-9a-f]{24}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![A-Za-z0-9_-])"
 )
 _VALUE_CHARACTERS = r"A-Za-z0-9_+/.~!@#$%^&*:?;,{}\[\]-"
 _VALUE = re.compile(rf"[{_VALUE_CHARACTERS}]{{8,1024}}={{0,2}}")
@@ -138,6 +142,8 @@ def _named_secrets(text: str, words: Sequence[re.Match[str]]) -> Iterator[Span]:
         if between is None or between.end() == word.end():
             continue
         value = _VALUE.match(text, between.end())
+        if word.group() == "key" and _KEY_OF_MEMORY.match(text, between.end()):
+            continue
         if value and is_random(candidate := value.group().rstrip(_SENTENCE_ENDS)):
             yield value.start(), value.start() + len(candidate)
     for match in _VALUE_BEFORE.finditer(text) if words else ():

@@ -13,15 +13,11 @@ from memory_mcp import __version__
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.server import metrics
 from memory_mcp.server.actions import (
-    analytics,
     browse,
     configuration,
     context,
-    entities,
-    graph,
     imports,
     memories,
-    merges,
     organize,
     personas,
     private_data,
@@ -91,8 +87,7 @@ OPERATIONS = (
     *(
         action
         for action in operations_of(
-            *(browse, personas, transfer, imports, memories, context, organize, upkeep, graph, analytics, entities, merges),
-            *(tokens, configuration, records, private_data),
+            *(browse, personas, transfer, imports, memories, context, organize, upkeep, tokens, configuration, records, private_data),
         )
         if action.route is not None
     ),

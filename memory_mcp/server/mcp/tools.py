@@ -22,7 +22,7 @@ from starlette.concurrency import run_in_threadpool
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput, MemoryMCPError, StoreError
 from memory_mcp.server import call_record
-from memory_mcp.server.actions import context, graph, memories, merges, organize, upkeep
+from memory_mcp.server.actions import context, memories, organize, upkeep
 from memory_mcp.server.answer_text import answer_text
 from memory_mcp.server.arguments import Arguments, tool_schema
 from memory_mcp.server.call import Call, current_call
@@ -35,7 +35,6 @@ from memory_mcp.server.operation import Operation
 _OWN: Mapping[str, tuple[Operation, ...]] = {
     "core": (context.get_context, memories.remember, memories.recall, memories.revise, memories.forget, context.update_context),
     "upkeep": (memories.explain_recall, upkeep.history, upkeep.restore_version, upkeep.purge_memories, organize.organize),
-    "graph": (graph.entity_neighbors, graph.find_path, graph.graph_snapshot, graph.relate, graph.unrelate, merges.merge_entities),
 }
 _BROUGHT: list[Mapping[str, Sequence[Operation]]] = [feature.toolsets for feature in features()]
 # The tools of each toolset, in the order in which clients list them.

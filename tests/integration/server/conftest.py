@@ -155,7 +155,7 @@ def _served(directory: Path, settings: dict[str, Any], **parts: Any) -> Iterator
             server.should_exit = True
             thread.join()
             runtime.imports.close()
-            runtime.analyses.close()
+            runtime.close()
             runtime.personas.close()
 
 

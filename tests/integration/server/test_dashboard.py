@@ -447,3 +447,44 @@ def test_a_form_with_thousands_of_fields_or_megabytes_is_refused(http, name):
         assert answer.status_code == 413
         assert "4 MiB are the limit" in answer.text
     assert http.post(f"/p/{name}/ui/memories/forget", content="&".join(f"key={n}" for n in range(2_000)), headers=kind).status_code == 403
+
+
+WRITES = {
+    "/ui/memories/new": {"content": SCRIPT, "source": SCRIPT, "supersedes": "memory_0"},
+    "/ui/memory/edit": {"key": "memory_0", "revision": "1", "content": SCRIPT, "source": SCRIPT, "occurred_at": "2025-10-01"},
+    "/ui/people/add": {"name": SCRIPT, "type": "Person"},
+    "/ui/people/change": {"entity": "健太", "name": SCRIPT, "type": "Person", "description": SCRIPT},
+    "/ui/people/relate": {"entity": "健太", "relation": SCRIPT, "target": SCRIPT},
+    "/ui/sample": {},
+    "/ui/sample/discard": {},
+}
+
+
+@pytest.mark.parametrize("path", WRITES)
+def test_a_write_takes_no_form_of_another_page_shows_markup_as_text_and_reaches_no_other_persona(api, token, signed_in, path):
+    program, guest = api(token(), "nilou"), signed_in(token("nilou"))
+    stored(program, "nilou", "[[健太|Person]]は苺が好き。")
+    stored(program, "alice", "[[健太|Person]]は桃が好き。")
+    fields = WRITES[path]
+    own = {"form_key": form_key(guest.get("/p/nilou/ui/memories"))}
+    other = program.get(EVERYTHING, headers={"X-Persona": "alice"}).content
+    for form, headers in (({}, {}), ({"form_key": "0" * 64}, {}), (own, {"Origin": "http://evil.test"})):
+        assert guest.post(f"/p/nilou{path}", data={**fields, **form}, headers=headers).status_code == 403
+    assert "SCRIPT" not in program.get(EVERYTHING).text
+    assert guest.post(f"/p/alice{path}", data={**fields, **own}).status_code in (303, 400, 403, 404)
+    assert program.get(EVERYTHING, headers={"X-Persona": "alice"}).content == other
+    answer = guest.post(f"/p/nilou{path}", data={**fields, **own}, follow_redirects=True)
+    for page in (
+        answer,
+        *(guest.get(f"/p/nilou{shown}") for shown in ("/ui/memories?shelf=all", "/ui/memory?key=memory_0", "/ui/people", "/ui/today")),
+    ):
+        assert not Inline(page.text).found
+    assert "sample" not in {persona["name"] for persona in program.get("/api/personas").json()["personas"]}
+
+
+def test_the_sample_is_thrown_away_only_while_nobody_has_added_anything(own_http):
+    key = form_key(own_http.get("/p/nilou/ui/today"))
+    assert own_http.post("/p/nilou/ui/sample", data={"form_key": key}).headers["location"] == "/p/sample/ui/today"
+    stored(own_http, "sample", "私の記憶")
+    assert own_http.post("/p/sample/ui/sample/discard", data={"form_key": key}).status_code == 400
+    assert own_http.get("/api/memory?key=memory_0", headers={"X-Persona": "sample"}).status_code == 200

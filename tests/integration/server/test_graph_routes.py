@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import networkx
 import pytest
 
-from memory_mcp.graph.analytics.measures import MEASURES
+from memory_mcp.features.graph.analytics.measures import MEASURES
+from memory_mcp.features.graph.operations import analytics, graph
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.server.actions import analytics, graph
 from memory_mcp.server.operation import operations_of
 
 pytestmark = pytest.mark.slow  # a persona with a graph for each test

@@ -130,6 +130,7 @@ if (form) {
       note.className = "note";
       note.textContent = texts.cut_off;
     },
+    usage: (run, event) => { run.used[event.persona] = event; },  // each says what its persona has used so far
     turn_ended: (run) => finish(run),
     failed: (run, event) => { run.failed = event.text; },
     saved: (run, event) => {
@@ -168,7 +169,7 @@ if (form) {
     body.set("text", text);
     body.set("replace", replace ?? "");
     for (const name of allowed) body.append("allowed", name);
-    const run = { turn: clone("turn"), tools: {}, text: "", words: null, model: value("model"), saved: false };
+    const run = { turn: clone("turn"), tools: {}, used: {}, text: "", words: null, model: value("model"), saved: false };
     run.turn.dataset.text = text;
     const old = replace ? [...turns.querySelectorAll(".turn")].filter((turn) => Number(turn.dataset.number) >= Number(replace)) : [];
     for (const turn of old) turn.hidden = true;
@@ -193,11 +194,18 @@ if (form) {
     end(run, old, text);
   };
 
+  const usedIn = ({ used }) => {
+    const all = (name) => Object.values(used).reduce((sum, of) => sum + (of[name] ?? 0), 0);
+    if (!all("input_tokens")) return "";
+    const said = texts.usage.replace("{input}", all("input_tokens").toLocaleString()).replace("{output}", all("output_tokens").toLocaleString());
+    return all("cost") ? `${said} · $${all("cost").toFixed(4)}` : said;
+  };
+
   const end = (run, old, text) => {
     finish(run);
     const isKept = run.saved || (form.elements.off_record.checked && !run.failed);
     for (const turn of old) isKept && run.saved ? turn.remove() : (turn.hidden = false);
-    state.textContent = run.failed ?? (run.saved ? texts.saved : texts.unsaved);
+    state.textContent = [run.failed ?? (run.saved ? texts.saved : texts.unsaved), usedIn(run)].filter(Boolean).join(" ");
     state.classList.toggle("error", Boolean(run.failed));
     if (!isKept) {
       run.turn.querySelectorAll("[role=alertdialog]").forEach((question) => question.remove());

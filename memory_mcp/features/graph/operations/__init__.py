@@ -1,0 +1,1 @@
+"""The operations of the graph: its tools and routes."""
