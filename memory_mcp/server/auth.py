@@ -75,7 +75,9 @@ class Admission:
         self.note("scope", asked=what)
         wanted = sentence(f"the scope{'s' if len(missing) > 1 else ''} {' and '.join('{}' for _ in missing)}", *missing)
         has = ", ".join(scope for scope in TOKEN_SCOPES if scope in self.scopes)
-        raise NotAllowed("{} needs a token with {}", "this one has {}", "Ask the server's owner for another", what, wanted, has or "none")
+        raise NotAllowed(
+            "{} needs a token with {}", "this one has {}", "Ask the server's owner for another", what, wanted, has or sentence("none")
+        )
 
     def foreign(self, persona: str) -> NotAllowed:
         """The refusal of a write as a persona that is not the token's, in the same words whether or not that one exists."""
