@@ -5,6 +5,7 @@ long takes four times as long, and with two of them in a row eight times.
 """
 
 import re
+from collections.abc import Iterator
 from functools import partial
 
 # Longer than what a rule of language looks for within a sentence.
@@ -23,6 +24,51 @@ def with_ends(pattern: str, longest: int = LONGEST) -> str:
 def bounded(pattern: str, flags: int = 0, *, longest: int = LONGEST) -> re.Pattern[str]:
     """The expression compiled, with an end to each repetition."""
     return re.compile(with_ends(pattern, longest), flags)
+
+
+_GROUP = re.compile(r"\(\?P<(\w+)>")
+
+
+class Found:
+    """A match of an expression. A pattern may have a group several times, for each of its forms: it is the one that matched, else empty."""
+
+    __slots__ = ("_groups", "_match", "string")
+
+    def __init__(self, match: re.Match[str], groups: dict[str, list[str]]) -> None:
+        self._match, self._groups, self.string = match, groups, match.string
+
+    def __getitem__(self, name: str) -> str:
+        return next(iter(self.all(name)), "")
+
+    def all(self, name: str) -> list[str]:
+        """What each of the groups of this name matched."""
+        return [text for group in self._groups.get(name, ()) if (text := self._match[group])]
+
+    def span(self) -> tuple[int, int]:
+        return self._match.span()
+
+
+class Forms:
+    """A pattern of several forms, each of which may have the same groups. Each repetition in it has an end."""
+
+    def __init__(self, pattern: str) -> None:
+        self._groups: dict[str, list[str]] = {}
+        self._compiled = bounded(_GROUP.sub(self._numbered, pattern))
+
+    def _numbered(self, group: re.Match[str]) -> str:
+        forms = self._groups.setdefault(group[1], [])
+        forms.append(f"{group[1]}_{len(forms)}")
+        return f"(?P<{forms[-1]}>"
+
+    def all(self, plain: str) -> Iterator[Found]:
+        return (Found(match, self._groups) for match in self._compiled.finditer(plain))
+
+    def first(self, plain: str) -> Found | None:
+        return next(self.all(plain), None)
+
+    def whole(self, plain: str) -> Found | None:
+        match = self._compiled.fullmatch(plain)
+        return Found(match, self._groups) if match else None
 
 
 def _with_end(longest: int, part: re.Match[str]) -> str:

@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from memory_mcp.dates.mentions import days
 from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_TEXTS
 from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
 from memory_mcp.dates.spans import DaySpan
-from memory_mcp.dates.statements import days_of_statement
+from memory_mcp.dates.statements import days, days_of_statement
 from memory_mcp.domain import TimeRange
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -131,7 +131,7 @@ def _parts(recipe: Recipe, client: ClientName, only: Part, *, with_hooks: bool) 
         Part.INSTRUCTIONS: bool(recipe.instructions),
     }
     if only is not Part.BOTH and not known[only]:
-        raise InvalidInput(f"{client} has no part {only.value!r}", "", "Remove --only")
+        raise InvalidInput("{} has no part {}", "", "Remove --only", client, repr(only.value))
     return [part for part, is_there in known.items() if is_there and only in (Part.BOTH, part)]
 
 

@@ -1,89 +1,221 @@
-"""Finds the date expressions of a text, once, and resolves them as seen from a day; joins those that form a range: 5月から7月まで, 10月3日から5日."""
+"""Finds the date expressions of a text, once, and resolves them as seen from a day; joins those that form a range: 5月から7月まで, 10月3日から5日.
+
+A calendar date is a day or a month in figures or words: 2025年10月17日, 令和7年10月17日, 10月17日, 10/17, 来年4月, October 17. It is read strictly:
+1/2の量 is a half, 2026.10.17 behind "version" is no date, 10月17日間 and October 17 people are counts, May and March may be verbs.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import zip_longest
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 from memory_mcp.dates import holidays, tables
+from memory_mcp.dates.hours import part_of_span
 from memory_mcp.dates.spans import (
+    MONTHS,
     NUMBER,
     ONE_DAY,
     WEEKDAY_NAMES,
     WEEKDAYS,
+    YEARS_BACK,
     DaySpan,
     day_of,
+    each_year,
     month_of,
+    months_back,
     named_group,
     narrowed,
     normalize,
     number_of,
 )
-from memory_mcp.dates.tables import Expression, next_weekday
+from memory_mcp.dates.tables import DAY, NO_COUNT, Expression, Table, next_weekday
 from memory_mcp.dates.tense import Direction, asked_directions, sentence_around
+from memory_mcp.lexicon import any_of
 from memory_mcp.patterns import bounded
 
-# Unambiguous: they mean dates wherever they occur. The longer reading first.
-_ALWAYS: list[Expression] = [
-    *tables.LATELY,
-    *tables.NTH_DAYS,
-    holidays.ROW_OF_DAYS_OFF,
-    *holidays.NAMED_DAYS,
-    *holidays.HOLIDAY_BESIDE,
-    holidays.AFTER_DAYS_OFF,
-    *tables.FULL_DATES,
-    tables.SEASON_OF_YEAR,
-    holidays.PERIOD_OF_YEAR,
-    *tables.QUARTERS,
-    *tables.YEARS,
-    *tables.DAYS_AND_MONTHS,
-    *tables.LONG_AGO[:1],  # 先週の今日 is no week
-    *tables.WEEKS,
-    *tables.LONG_AGO[1:],
-    *tables.NAMED_WEEKDAYS,
-    *tables.NEAR_DAYS,
-    *tables.BEFORE_LAST,
-    *tables.ENGLISH_WEEKS,
-    *tables.MONTHS_AND_YEARS,
-]
-# Words that mean a date where nothing else is written, as in an argument, and may mean anything in a sentence: 夏, Friday, 最近.
-_ALONE: list[Expression] = [
-    *tables.LATER,
-    *tables.FIGURES_ALONE,
-    tables.FISCAL_YEAR_ALONE,
-    holidays.PERIOD_ALONE,
-    tables.SEASON_ALONE,
-    *tables.CALENDAR_ALONE,
-    tables.DAY_OF_MONTH_ALONE,
-    *tables.WEEKDAYS_ALONE,
-    *tables.WEEK_AND_YEAR_ALONE,
-    holidays.BON_ALONE,
-    *tables.WEEKENDS_ALONE,
-    *tables.VAGUE_ALONE,
-]
-# Questions and memories.
-IN_TEXTS: Sequence[Expression] = (
-    *_ALWAYS,
-    *tables.MONTHS_IN_QUESTIONS,
-    tables.SINCE_WEEKDAY,
-    tables.YEAR_IN_QUESTIONS,
-    tables.DAY_OF_MONTH_ALONE,
-    *tables.DAYS_OF_SENTENCES,
-)
-AS_ARGUMENTS: Sequence[Expression] = (*tables.WEEKS_LATER, *tables.FROM_TODAY, *_ALWAYS, *_ALONE)
 
-_YEAR = bounded("[0-9]{4}")
-_TO = r"\s*(?:から|〜|~|–|-|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
-_RANGE, _AND, _BETWEEN = bounded(_TO), bounded(r"\s+and\s+"), bounded(r"(?<![a-z])between\s+\Z")
-_WITHIN = bounded(r"\s*(?:の|of|in|,)?\s*")
-_LAST_WEEKDAY = bounded(rf"{_TO}([{WEEKDAY_NAMES}])曜(?:日(?!曜))?")
-_SO_LONG = bounded(
-    rf"\s*からの?(?:{named_group(NUMBER, 'days')}日間|{named_group(NUMBER, 'nights')}泊(?:\d{{1,2}}日)?|{named_group(NUMBER, 'weeks')}週間)"
-    "(?!前|後|以内)"
+class CalendarDate(NamedTuple):
+    """`text[start:end]` is a day, or, without `day`, a month.
+
+    `year` is None where the text leaves it out; `years_back` is set instead where it is 去年 or 来年. `joined`: it shares its month, and so its
+    year, with the date before it: 19日 in 10月17日〜19日. `is_last`: last October 17.
+    """
+
+    year: int | None
+    month: int
+    day: int | None
+    start: int
+    end: int
+    years_back: int | None = None
+    joined: bool = False
+    is_last: bool = False
+
+    def span(self) -> tuple[int, int]:
+        return self.start, self.end
+
+    def in_year(self, year: int) -> DaySpan:
+        return day_of(date(year, self.month, self.day)) if self.day else month_of(year, self.month)
+
+
+# A number at the end of a name tells which of its forms a match has.
+_DATE = bounded(
+    rf"(?=[\d同{''.join({name[0] for name in YEARS_BACK})}])(?:"
+    r"(?<!\d)(?P<year1>[12]\d{3})[-/](?P<month1>\d{1,2})[-/](?P<day1>\d{1,2})(?!\d)"
+    r"|(?<![\w/.-])(?P<month2>\d{1,2})/(?P<day2>\d{1,2})/(?P<year2>(?:19|20)\d\d)(?![\w/-])"
+    r"|(?<![a-z0-9_.-])(?P<year3>(?:19|20)\d{2})\.(?P<month3>\d{1,2})\.(?P<day3>\d{1,2})(?![a-z0-9_-]|\.[a-z0-9])"
+    rf"|(?:(?P<year4>\d{{4}})年の?|(?P<on>{any_of(YEARS_BACK)})の?)(?P<month4>\d{{1,2}})月(?:の?(?P<day4>\d{{1,2}})(?:日(?!間)|(?=[〜~–-]\d{{1,2}}日))|(?![\d間]))"
+    r"|(?P<same>同年)?(?<!\d年)(?<![\d一二三四五六七八九十])(?P<month5>\d{1,2})月(?P<day5>\d{1,2})(?:日(?!間)|(?=[〜~–-]\d{1,2}日))"
+    rf"|(?<![\d/.,])(?P<month6>\d{{1,2}})/(?P<day6>\d{{1,2}})(?P<follows>\s?[(][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z"
+    r"|(?=[〜~–-]\d{1,2}(?:日|/\d{1,2}|[にのはもか、。(]|から|まで|です|\Z|\s(?:[^\x00-\x7f]|(?:in|at|for)\s)))))"
 )
-_LAST_DAY = bounded(rf"{_TO}(\d{{1,2}})日(?!間|前|目)|[-–](\d{{1,2}})(?![\w/:.-])")
+_AMERICAN, _DOTTED, _SLASHED = 2, 3, 6
+# Such a number is the version of a program.
+_VERSION = bounded(r"(?:\b(?:v|ver\.?|version|release|build)|バージョン|リリース|版|[=<>~^@]|\b[a-z][\w.]*-[a-z]\w*)\s?\Z")
+# 1/2の量 is a half, and 1/2(金) and 1/2まで are days.
+_SURELY_A_DAY = ("(", "から", "まで", "以降", "締", "頃", "ごろ")
+_LARGEST_DENOMINATOR = 10
+_VERSION_REACH = 20
+# 17日〜19日, 17日と18日, 17日(金)、18日(土): the month is that of the day before. 17日から20日かかった and 17日と2日後 are so many days.
+_BESIDE = rf"(?:の?[{WEEKDAY_NAMES}]曜日?|\s?[(][{WEEKDAY_NAMES}](?:曜日?)?(?:・祝)?[)])?"
+_COUNTED = "間|前|後|目|め|分|ぶり|振り|ほど|くらい|ぐらい|程|以上|以内|未満|坊主|月"
+_FURTHER = bounded(
+    rf"{_BESIDE}\s?(?:(?P<from>から|より)|[〜~–—-]|と|及び|および|(?P<list>[、,・や]))\s?(?P<day>\d{{1,2}})日(?!{_COUNTED})"
+    r"(?(from)(?=まで|に(?!わた|及)|の|は|です|では|[、。,)〜~(]|\s|\Z))(?(list)(?=まで|から|です|[にのはもがとでかや、。,・)〜~(]|\s|\Z))"
+)
+_FURTHER_IN_FIGURES = bounded(rf"{_BESIDE}\s?[〜~–-]\s?(?P<day>\d{{1,2}})(?:日(?!{_COUNTED})|(?![\d/:.年月日]))")
+# The end of 11/5-11/7 is a day whatever follows it.
+_END_IN_FIGURES = bounded(r"[〜~–-](?P<month>\d{1,2})/(?P<day>\d{1,2})(?![\d/])")
+
+_MONTH_NAME = rf"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?![a-z])"
+_MONTH_BEGINNINGS = tuple({name[:3] for name in MONTHS})
+_DAY_NUMBER = r"\d{1,2}(?:st|nd|rd|th)?"
+_NUMBER_ENDS = r"(?![a-z0-9_%$€£]|[./:]\d|,(?!(?:19|20)\d\d(?!\d))\d|'s\d)"
+_ENGLISH_YEAR = r"(?:19|20)\d{2}(?!\d)"
+_FURTHER_DAY = r"(?:\s?[-–~〜]\s?|\s(?:to|through|until|till|and|&)\s|,\s(?:and\s)?)(?:the\s)?"
+_DAY_NUMBERS = bounded(_DAY_NUMBER)
+_ENGLISH_DATE = bounded(
+    rf"(?=[\dadfjlmnos])(?<![a-z0-9_@#])(?:(?P<last1>last\s)?(?P<month1>{_MONTH_NAME})\.?\s{{1,2}}(?:the\s)?(?P<day1>{_DAY_NUMBER}){_NUMBER_ENDS}"
+    rf"(?P<more1>(?:{_FURTHER_DAY}{_DAY_NUMBER}{_NUMBER_ENDS}{NO_COUNT})*)(?![-–]\d)(?:,?\s?(?P<year1>{_ENGLISH_YEAR}))?"
+    rf"|(?P<month2>{_MONTH_NAME})\.?,?\s(?:of\s)?(?P<year2>{_ENGLISH_YEAR})"
+    rf"|(?<![.:,/-])(?P<day3>{_DAY_NUMBER})(?P<more3>(?:{_FURTHER_DAY}{_DAY_NUMBER})*)\s(?:of\s)?(?P<last3>last\s)?(?P<month3>{_MONTH_NAME})\.?"
+    rf"(?:,?\s?(?P<year3>{_ENGLISH_YEAR}))?)"
+)
+_MAY_BE_VERBS = ("may", "march")
+_NO_COUNT_FOLLOWS = bounded(NO_COUNT)
+_ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
+
+
+def calendar_dates(plain: str) -> list[CalendarDate]:
+    """The calendar dates of a normalized text, in its order."""
+    in_words = _english_dates(plain) if any(map(plain.__contains__, _MONTH_BEGINNINGS)) else ()
+    return sorted([*_dates_in_figures(plain), *in_words], key=lambda date: date.start)
+
+
+def _form(match: re.Match[str]) -> int:
+    return next(form for form in range(1, 7) if match[f"month{form}"])
+
+
+def _number(match: re.Match[str], name: str) -> int | None:
+    return int(match[name]) if match.groupdict().get(name) else None
+
+
+def _dates_in_figures(plain: str) -> Iterator[CalendarDate]:
+    end_of_range = 0
+    for match in _DATE.finditer(plain):
+        form = _form(match)
+        year, month, day = (_number(match, f"{part}{form}") for part in ("year", "month", "day"))
+        if match.start() < end_of_range or month is None or _is_no_date(match, form, month, day):
+            continue
+        if form == _AMERICAN and month > 12:
+            month, day = day or 0, month
+        end = match.start("follows") if form == _SLASHED else match.end()
+        date = CalendarDate(year, month, day, match.start(), end, YEARS_BACK[match["on"]] if match["on"] else None, bool(match["same"]))
+        yield date
+        if day:
+            yield from _further_days(plain, date, in_figures=not match[0].endswith("日"))
+        if form == _SLASHED and (last := _END_IN_FIGURES.match(plain, end)):
+            end_of_range = last.end()
+            yield CalendarDate(None, int(last["month"]), int(last["day"]), last.start("month"), end_of_range)
+
+
+def _is_no_date(match: re.Match[str], form: int, month: int, day: int | None) -> bool:
+    """Whether the figures are a fraction or a version."""
+    if form == _SLASHED:
+        return month < (day or 0) <= _LARGEST_DENOMINATOR and not match["follows"].lstrip().startswith(_SURELY_A_DAY)
+    return form == _DOTTED and _VERSION.search(match.string[max(match.start() - _VERSION_REACH, 0) : match.start()]) is not None
+
+
+def _further_days(plain: str, date: CalendarDate, *, in_figures: bool) -> Iterator[CalendarDate]:
+    """The later days of the same month that follow a day."""
+    further = _FURTHER_IN_FIGURES if in_figures else _FURTHER
+    while (match := further.match(plain, date.end)) and int(match["day"]) > (date.day or 0):
+        date = date._replace(day=int(match["day"]), start=match.start("day"), end=match.end(), joined=True)
+        yield date
+
+
+def _english_dates(plain: str) -> Iterator[CalendarDate]:
+    for match in _ENGLISH_DATE.finditer(plain):
+        form = _form(match)
+        year, name = _number(match, f"year{form}"), match[f"month{form}"]
+        may_be_verb = name in _MAY_BE_VERBS and not year and not any(ending in match[0].replace(name, "") for ending in _ORDINAL_ENDINGS)
+        if may_be_verb and not _NO_COUNT_FOLLOWS.match(plain, match.end()):
+            continue
+        if form == 2:
+            yield CalendarDate(year, MONTHS[name], None, match.start(), match.end())
+        else:
+            yield from _days_of_month(match, form, year, MONTHS[name])
+
+
+def _days_of_month(match: re.Match[str], form: int, year: int | None, month: int) -> Iterator[CalendarDate]:
+    """The days that share a month: the span of the day next to the month includes it."""
+    first, more = match.span(f"day{form}"), match.span(f"more{form}")
+    others = [other.span() for other in _DAY_NUMBERS.finditer(match.string, *more)]
+    if form == 3 and others:
+        spans = [first, *others[:-1], (others[-1][0], match.end())]
+    else:
+        spans = [(match.start(), match.end() if not others else first[1]), *others]
+    for (start, end), number in zip(spans, [first, *others], strict=True):
+        day = int(match.string[slice(*number)].rstrip("stndrh"))
+        yield CalendarDate(year, month, day, start, end, joined=(start, end) != spans[0], is_last=bool(match[f"last{form}"]))
+
+
+def _days_of_date(written: CalendarDate, today: date) -> Iterable[DaySpan]:
+    """A calendar date, without a year that of each of the last years."""
+    if written.year is not None or written.years_back is not None:
+        return [written.in_year(today.year - (written.years_back or 0) if written.year is None else written.year)]
+    days = each_year(today, written.in_year)
+    return islice((span for span in days if span[0] < today), 1) if written.is_last else days
+
+
+CALENDAR = Expression(
+    DAY,
+    calendar_dates,
+    _days_of_date,
+    ("2025-10-17", "2025年10月17日", "令和7年10月17日", "来年の4月8日", "10月17日", "十月十七日", "10/17", "10/17/2025", "October 17, 2025", "October 17", "Oct 17th",
+       "last October 17", "17 October 2025", "the 17th of last October", "2025年10月", "25年10月", "October 2025", "再来年の4月"),
+    needs=("月", "/", "-", ".", *_MONTH_BEGINNINGS),
+)  # fmt: skip
+# fmt: off
+# Unambiguous: they mean dates wherever they occur. The longer reading first.
+_ALWAYS = (
+    tables.LATELY, *tables.NTH_DAYS, holidays.ROW_OF_DAYS_OFF, *holidays.NAMED_DAYS, holidays.HOLIDAY_BESIDE, holidays.AFTER_DAYS_OFF,
+    tables.SEASON_OF_YEAR, holidays.PERIOD_OF_YEAR, CALENDAR, *tables.QUARTERS, *tables.YEARS, *tables.MONTHS_AND_DAYS, tables.THIS_DAY,
+    *tables.WEEKS, *tables.AGOS, tables.NEAR_DAYS, tables.MONTHS_AND_YEARS,
+)
+# Questions and memories.
+IN_TEXTS = Table((
+    *_ALWAYS, *tables.MONTHS_IN_TEXTS, tables.SINCE_WEEKDAY, tables.YEAR_IN_TEXTS, tables.LATER_IN_TEXTS, tables.ENDS_IN_TEXTS,
+    tables.DAY_OF_MONTH_ALONE, *tables.DAYS_OF_SENTENCES,
+))
+# With words that mean a date where nothing else is written, and may mean anything in a sentence: 夏, Friday, 最近.
+AS_ARGUMENTS = Table((
+    tables.WEEKS_LATER, *tables.WEEKS[:1], tables.LATER, *_ALWAYS, tables.FROM_TODAY, *tables.FIGURES_ALONE, tables.FISCAL_YEAR_ALONE,
+    holidays.PERIOD_ALONE, tables.SEASON_ALONE, *tables.CALENDAR_ALONE, tables.DAY_OF_MONTH_ALONE, *tables.WEEKDAYS_ALONE,
+    *tables.WEEK_AND_YEAR_ALONE, *tables.VAGUE_ALONE,
+))
+# fmt: on
 # A text that is longer, such as a timetable, is no question for a day.
 _LONGEST = 2_000
 _NEARLY_A_YEAR = timedelta(days=180)
@@ -110,7 +242,7 @@ class Recognized:
     """A normalized text and all that may be a date in it, whenever it is read: `resolved` tells what it means as seen from a day."""
 
     plain: str
-    matches: Sequence[tuple[Expression, re.Match[str]]]
+    matches: Sequence[tuple[Expression, Any]]
 
     def resolved(self, today: date, *, upcoming: bool = False) -> list[Named]:
         """The dates, none within another, in the order of the tables. With `upcoming`, a date that does not say of which year, week or
@@ -137,21 +269,17 @@ class Recognized:
         return plain
 
 
-def recognize(text: str, table: Sequence[Expression] = IN_TEXTS) -> Recognized:
+def recognize(text: str, table: Table = IN_TEXTS) -> Recognized:
     """All that may be a date in a text."""
     return recognized_in(normalize(text), table)
 
 
-def recognized_in(plain: str, table: Sequence[Expression] = IN_TEXTS) -> Recognized:
-    """The same of a normalized text. Only expressions of which it has a word are tried."""
-    has, present, has_year = plain.__contains__, set(plain), _YEAR.search(plain) is not None
-    tried = (
-        entry for entry in table if (not entry.characters.isdisjoint(present) and any(map(has, entry.needs)) if entry.needs else has_year)
-    )
-    return Recognized(plain, [(entry, match) for entry in tried for match in entry.pattern.finditer(plain)])
+def recognized_in(plain: str, table: Table = IN_TEXTS) -> Recognized:
+    """The same of a normalized text."""
+    return Recognized(plain, table.found_in(plain))
 
 
-def _resolved(expression: Expression, match: re.Match[str], today: date) -> Iterator[DaySpan]:
+def _resolved(expression: Expression, match: Any, today: date) -> Iterator[DaySpan]:
     try:
         yield from expression.resolve(match, today)
     except (ValueError, OverflowError):
@@ -164,7 +292,7 @@ def _is_open(expression: Expression, spans: Sequence[DaySpan], today: date) -> b
     return len(spans) > 1 or bool(expression.recurs_after) or ((first.month, first.day) == (2, 29) and today - first > _NEARLY_A_YEAR)
 
 
-def _with_upcoming(expression: Expression, match: re.Match[str], today: date, spans: Sequence[DaySpan]) -> list[DaySpan]:
+def _with_upcoming(expression: Expression, match: Any, today: date, spans: Sequence[DaySpan]) -> list[DaySpan]:
     """The spans and the next one to come, the latest first."""
     known = set(spans)
     for later in _later_days(expression, today):
@@ -180,28 +308,20 @@ def _later_days(expression: Expression, today: date) -> Iterable[date]:
     return [today.replace(year=today.year + years, day=min(today.day, 28)) for years in _YEARS_AHEAD if today.year + years < date.max.year]
 
 
-class _Clause(NamedTuple):
-    """Date expressions that belong together, as in 去年の10月: what they mean together, and each alone."""
-
-    start: int
-    end: int
-    spans: list[DaySpan]
-    parts: list[list[DaySpan]]
-
-
 def dates_asked(recognized: Recognized, today: date, *, upcoming: bool = False) -> list[Named]:
     """The dates that a question names. A day of the week or of the month alone is one where the question asks for what was or will be
     then."""
-    named = recognized.resolved(today, upcoming=upcoming)
-    asked = [each._replace(spans=_asked_spans(recognized, each, today)) if each.is_alone else each for each in named]
+    asked = (each._replace(spans=_asked_spans(recognized, each, today)) for each in recognized.resolved(today, upcoming=upcoming))
     return [each for each in asked if each.spans]
 
 
-def _asked_spans(recognized: Recognized, alone: Named, today: date) -> list[DaySpan]:
-    if len(recognized.plain) > _LONGEST:
-        return []
-    asked_for = asked_directions(*sentence_around(recognized.plain, alone.start, alone.end))
-    return [span for direction in asked_for for span in _nearest(alone.spans, direction, today)]
+def _asked_spans(recognized: Recognized, named: Named, today: date) -> list[DaySpan]:
+    before, after = sentence_around(recognized.plain, named.start, named.end)
+    spans = named.spans
+    if named.is_alone:
+        asked_for = asked_directions(before, after) if len(recognized.plain) <= _LONGEST else ()
+        spans = [span for direction in asked_for for span in _nearest(spans, direction, today)]
+    return [part_of_span(span, before, after) for span in spans]
 
 
 def _nearest(spans: Sequence[DaySpan], asked_for: Direction, today: date) -> list[DaySpan]:
@@ -213,36 +333,64 @@ def _nearest(spans: Sequence[DaySpan], asked_for: Direction, today: date) -> lis
     return past[: 2 if past and past[0] == day_of(today) else 1]
 
 
+class Clause(NamedTuple):
+    """Date expressions that belong together, as in 去年の10月: what they mean together, and each alone."""
+
+    start: int
+    end: int
+    spans: list[DaySpan]
+    parts: list[list[DaySpan]]
+
+
+# Between the two days of a range.
+_TO = rf"(?:の?[{WEEKDAY_NAMES}]曜日?|\s?\([^)]{{1,8}}\))?\s*(?:から|より|[〜~–—-]|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
+_TIME = r"(?:の?\s?(?:午前|午後|朝|昼|夕方|夜))?(?:の?\s?\d{1,2}(?:時半?|:\d\d)(?:\d{1,2}分)?)?"
+RANGE = bounded(_TIME + _TO)
+# One year may be said of several dates: 去年のクリスマスと大晦日.
+_OF_A_YEAR = bounded(rf"(?:\d{{4}}年|{any_of(YEARS_BACK)})(?![代度])")
+_WITHIN = ("", "の", "of", "in", ",")
+_EXTENT = bounded(
+    rf"{_TIME}{_TO}(?:(?P<weekday>[{WEEKDAY_NAMES}])曜(?:日(?!曜))?|(?P<last>\d{{1,2}})日(?!間|前|目))|[-–](?P<day>\d{{1,2}})(?![\w/:.-])"
+    rf"|\s*からの?(?:{named_group(NUMBER, 'days')}日間|{named_group(NUMBER, 'nights')}泊(?:\d{{1,2}}日)?|{named_group(NUMBER, 'weeks')}週間)(?!前|後|以内)"
+)
+
+
 def spans_together(plain: str, named: Sequence[Named]) -> list[DaySpan]:
     """The spans that the dates of a question mean together. A date inside another narrows it: 今年の1月 is one month. Two with から between them
     are one range, and its end may leave out the month."""
-    meanings: list[list[DaySpan]] = []
-    clauses: list[_Clause] = []
-    for clause in _clauses(plain, sorted(named, key=lambda each: each[:2])):
-        if not clauses or clause.start >= clauses[-1].end:  # 水曜 ends 先週の月曜から水曜
-            clauses.append(_to_last_day(plain, clause))
-    joined = False
-    for clause, following in zip_longest(clauses, clauses[1:]):
-        if joined:
-            joined = False
-            continue
-        spans: list[DaySpan] = []
-        if following and is_range(plain[: clause.start], plain[clause.end : following.start]):
-            spans = list(_from_to(clause.spans, following.spans))
-        meanings += [spans] if spans else clause.parts
-        joined = bool(spans)
-    return narrowed(meanings)
+    clauses = [*_clauses(plain, sorted(named, key=lambda each: each[:2]))]
+    years = {each.spans[0][0].year for each in named if len(each.spans) == 1 and _OF_A_YEAR.search(plain, each.start, each.end)}
+    meanings = [meaning for clause, days in with_ranges(plain, clauses) for meaning in ([days] if days else clause.parts)]
+    return narrowed([[span for span in spans if len(spans) > 1 and span[0].year in years] or spans for spans in meanings])
 
 
-def is_range(before: str, between: str) -> bool:
-    """Whether two dates are the ends of a range, given the text before the first and between them."""
-    return _RANGE.fullmatch(between) is not None or (_AND.fullmatch(between) is not None and _BETWEEN.search(before) is not None)
+def with_ranges(plain: str, clauses: Sequence[Clause], longest: timedelta = timedelta.max) -> Iterator[tuple[Clause, list[DaySpan]]]:
+    """Each clause, and the days of the range that begins with it, if any: with the next clause, or with what follows it, as から5日 and
+    から3日間. A longer range is none."""
+    index = 0
+    while index < len(clauses):
+        clause, index = clauses[index], index + 1
+        end, days = _extents(plain, clause)
+        following = index
+        while days and following < len(clauses) and clauses[following].start < end:
+            following += 1
+        if not days and index < len(clauses) and _is_range(plain, clause, clauses[index]):
+            days, following = list(_from_to(clause.spans, clauses[index].spans)), index + 1
+        days = [span for span in days if span[1] - span[0] <= longest]
+        index = following if days else index
+        yield clause, days
 
 
-def _clauses(plain: str, named: Sequence[Named]) -> Iterator[_Clause]:
+def _is_range(plain: str, first: Clause, last: Clause) -> bool:
+    """Whether two clauses are the ends of a range, by the text before the first and between them."""
+    between = plain[first.end : last.start]
+    return RANGE.fullmatch(between) is not None or (between.strip() == "and" and plain[: first.start].rstrip().endswith("between"))
+
+
+def _clauses(plain: str, named: Sequence[Named]) -> Iterator[Clause]:
     group: list[Named] = []
     for each in named:
-        if group and not _WITHIN.fullmatch(plain[group[-1].end : each.start]):
+        if group and plain[group[-1].end : each.start].strip() not in _WITHIN:
             yield _clause(group)
             group = []
         group.append(each)
@@ -250,49 +398,42 @@ def _clauses(plain: str, named: Sequence[Named]) -> Iterator[_Clause]:
         yield _clause(group)
 
 
-def _clause(group: Sequence[Named]) -> _Clause:
+def _clause(group: Sequence[Named]) -> Clause:
     parts = [part.spans for part in group]
-    return _Clause(group[0].start, group[-1].end, parts[0] if len(parts) == 1 else narrowed(parts), parts)
+    return Clause(group[0].start, group[-1].end, parts[0] if len(parts) == 1 else narrowed(parts), parts)
 
 
-def _to_last_day(plain: str, clause: _Clause) -> _Clause:
+def _extents(plain: str, clause: Clause) -> tuple[int, list[DaySpan]]:
     """A day together with that to which it extends, or the days for which it does: 10月3日から5日, 月曜から金曜, 明日から3日間."""
     if any(after - first != ONE_DAY for first, after in clause.spans):
-        return clause
+        return clause.end, []
     extents = [extent for first, _ in clause.spans if (extent := extent_of(plain, clause.end, first))]
-    end = extents[0][0] if extents else clause.end
-    spans = [span for _, span in extents]
-    if not spans and (last := _LAST_DAY.match(plain, clause.end)):
-        end, number = last.end(), int(last[1] or last[2])
-        spans = [span for first, _ in clause.spans if (span := to_day_of_month(first, number))]
-    return _Clause(clause.start, end, spans, [spans]) if spans else clause
+    return (extents[0][0] if extents else clause.end), [span for _, span in extents]
 
 
 def extent_of(plain: str, end: int, first: date) -> tuple[int, DaySpan] | None:
-    """How far a day extends whose name ends at `end`, by what follows there: から金曜, から3日間, から2泊3日. Where that ends, and the days."""
+    """How far a day extends whose name ends at `end`, by what follows there: から金曜, から5日, から3日間, から2泊3日. Where that ends, and the days."""
+    extent = _EXTENT.match(plain, end)
     try:
-        if weekday := _LAST_WEEKDAY.match(plain, end):
-            return weekday.end(), (first, next_weekday(first, WEEKDAYS[weekday[1]])[1])
-        if so_long := _SO_LONG.match(plain, end):
-            days, nights, weeks = (number_of(so_long[unit] or "0") for unit in ("days", "nights", "weeks"))
-            return so_long.end(), (first, first + timedelta(days=days + 7 * weeks + (nights + 1 if nights else 0)))
-    except (ValueError, OverflowError):  # no number, or the end of the calendar
-        return None
-    return None
-
-
-def to_day_of_month(first: date, number: int) -> DaySpan | None:
-    """From a day to the one of that number, if that is a later one of the same month."""
-    try:
-        after = first.replace(day=number) + ONE_DAY
-        return (first, after) if first.day < number and after <= month_of(first.year, first.month)[1] else None
-    except (ValueError, OverflowError):  # no such day, or the end of the calendar
+        if not extent:
+            return None
+        if extent["weekday"]:
+            return extent.end(), (first, next_weekday(first, WEEKDAYS[extent["weekday"]])[1])
+        if number := extent["last"] or extent["day"]:
+            return (extent.end(), (first, first.replace(day=int(number)) + ONE_DAY)) if first.day < int(number) else None
+        days, nights, weeks = (number_of(extent[unit] or "0") for unit in ("days", "nights", "weeks"))
+        return extent.end(), (first, first + timedelta(days=days + 7 * weeks + (nights + 1 if nights else 0)))
+    except (ValueError, OverflowError):  # no number, no such day, or the end of the calendar
         return None
 
 
 def _from_to(begins: Sequence[DaySpan], ends: Sequence[DaySpan]) -> Iterator[DaySpan]:
-    """From each beginning to the next end."""
+    """From each beginning to the next end, which may leave out its year."""
     for first, _ in begins:
         later = [after for start, after in ends if start >= first]
+        if len(ends) > 1:
+            start, after = ends[0]
+            years = first.year - start.year + ((first.month, first.day) > (start.month, start.day))
+            later = [months_back(after, -12 * years)[0] + timedelta(days=after.day - 1)]
         if later:
             yield first, min(later)

@@ -16,10 +16,10 @@ from zoneinfo import ZoneInfo
 from dateutil.parser import parse as parse_date
 
 from memory_mcp.dates.hours import DayReading, hours_ago, is_just_now, named_hours, night_hours, up_to_now, with_modifiers
-from memory_mcp.dates.mentions import LATE, NEARLY_A_YEAR, calendar_dates, is_date, planned
-from memory_mcp.dates.recognize import AS_ARGUMENTS, Named, Recognized, dates_asked, recognize, spans_together
+from memory_mcp.dates.recognize import AS_ARGUMENTS, Named, Recognized, calendar_dates, dates_asked, recognize, spans_together
 from memory_mcp.dates.spans import MONTHS, ONE_DAY, WEEKDAY_NAMES, WEEKDAYS, DaySpan, day_of, narrowed, normalize
-from memory_mcp.dates.tables import PART_BEFORE_WEEK, WEEKDAY
+from memory_mcp.dates.statements import LATE, NEARLY_A_YEAR, is_date, planned
+from memory_mcp.dates.tables import PART_BEFORE_WEEK, next_weekday
 from memory_mcp.dates.tense import Direction, direction_of_text
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
@@ -28,7 +28,7 @@ from memory_mcp.patterns import bounded
 # These words exclude a date that is past.
 NEXT = re.compile("(?:次|今度)の?|来たる|来る|きたる|(?<![a-z])(?:next|(?:the )?(?:coming|upcoming))(?![a-z])")
 # Alone, such an hour belongs to the last night.
-HOUR_OF_NIGHT = re.compile(r"\A(?:深夜|真?夜中|夜|晩)の?0?[0-5](?:時半?|時\d{1,2}分|:\d\d)\Z")
+HOUR_OF_NIGHT = re.compile(r"\A(?:深夜|真?夜中|夜|晩)の?0?[0-5](?:時半?|時\d{1,2}分|:\d\d)(?:頃|ごろ)?\Z")
 _HOURS = {"JST": 9, "UTC": 0, "GMT": 0, "CET": 1, "CEST": 2, "EST": -5, "EDT": -4, "PST": -8, "PDT": -7}
 _OFFSETS = {name: f"{hours:+03}:00" for name, hours in _HOURS.items()}
 _ZONE = re.compile(rf"(?<=\d)(?: ?(?P<name>{'|'.join(_OFFSETS)})| (?P<offset>[+-]\d\d:?\d\d))\Z")
@@ -52,7 +52,7 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
     """
     if _OF_A_PROGRAM.match(text):
         return _time_of_program(text, zone)
-    if re.fullmatch(r"\d{8}", text) or not re.match(r"\d{4}", text):
+    if (len(text) == len("20251017") and text.isdecimal()) or not text[:4].isdecimal():
         return None
     text = _WITH_UNITS.sub(r"t\1:\2:\3", text)
     if since := re.fullmatch(r"(\d{9,})(?:\.\d{1,9})?", text):
@@ -63,7 +63,7 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
         start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
         clock = re.search(r"[T ]\d{2}(:?\d{2})?(:?\d{2})?(\.\d+)?", text)
         if clock is None:
-            days = 7 if re.fullmatch(r"\d{4}-?W\d{2}", text) else 1
+            days = 7 if "W" in text and len(text.replace("-", "")) == len("2025W42") else 1
             return TimeRange(start, (start.astimezone(zone) + timedelta(days=days)).astimezone(UTC))
         return TimeRange(
             start, start + (timedelta(microseconds=1) if clock[2] else timedelta(minutes=1) if clock[1] else timedelta(hours=1))
@@ -152,15 +152,27 @@ def outside_calendar() -> InvalidInput:
 LONGEST_WORDS = 200
 DAY_NAMES = "mon|tue|wed|thu|fri|sat|sun"
 MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
-CLOCK_ALONE = re.compile(r"\A(?:午前|午後|昼|夕方|早朝|未明|朝|深夜|真?夜中|夜|晩)?の?\d{1,2}(?:時半?|時\d{1,2}分|:\d\d|\s*[ap]m)\Z")
 _CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 早朝 明け方 昼前 昼過ぎ 夕方 noon midnight".split())
 # Words for a day that include a part of it.
-_IMPLIED_PARTS = [
-    (re.compile("昨夜|昨晩|ゆうべ|夕べ|今夜|今晩|明晩|tonight|last night|night before last|(?<![a-z])nights? ago"), "夜"),
-    (re.compile("今朝|明朝|this morning"), "朝"),
-    (re.compile("this afternoon"), "午後"),
-    (re.compile("(?:this|last) evening"), "夕方"),
-]
+_IMPLIED_PARTS = {
+    "夜": (
+        "昨夜",
+        "昨晩",
+        "ゆうべ",
+        "夕べ",
+        "今夜",
+        "今晩",
+        "明晩",
+        "tonight",
+        "last night",
+        "night before last",
+        " night ago",
+        " nights ago",
+    ),
+    "朝": ("今朝", "明朝", "this morning"),
+    "午後": ("this afternoon",),
+    "夕方": ("this evening", "last evening"),
+}
 _WEEKDAY_BESIDE = re.compile(
     r"(?<=[昨今明]日)(?:丸|まる)?1日(?:中|じゅう)?(?=の|に|\Z)|(?<=[先今来]週)(?:1|一)週間(?=の|に|\Z)|"
     rf"(?<=\d日)\s*\(?(?P<after>[{WEEKDAY_NAMES}])(?:曜日?)?\)?(?![本間])|\((?P<bracketed>[{WEEKDAY_NAMES}])曜?日?\)"
@@ -174,12 +186,8 @@ _CONNECTORS = re.compile(
     r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|one day|some day|back|earlier|later|just|only|exactly|more than"
     r"|some|still|maybe|probably|approximately)(?![a-z])"
 )
-_END_OF_MONTH = re.compile("月の?末|end of")
+_END_OF_MONTH = ("月末", "月の末", "end of")
 _THIRD_OF_MONTH = 11
-
-# 今週中 and 年内 are a limit.
-_TO_THE_END = re.compile("いっぱい(?:まで|に|で|は)?\\Z")
-_WITHIN = re.compile("[内中](?:に|は|いっぱい)*\\Z|いっぱいに?\\Z")
 
 FindDirection = Callable[[], Direction | None]
 
@@ -205,13 +213,14 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     spans = _on_weekday(narrowed(meanings), plain)
     if not any(set(spans) <= set(meaning) for meaning in meanings):
         return None  # no date, or two that do not overlap
-    parts = [part for words, part in _IMPLIED_PARTS if words.search(plain)]
+    parts = [part for part, words in _IMPLIED_PARTS.items() if any(word in plain for word in words)]
     try:
         days = planned(spans, today, strictly=strictly) if is_ahead else _latest_or_after(spans, today, after)
         reading, rest = with_modifiers(days, " ".join([rest, *parts]))
+        counted = _counted(recognized, today, reading.days)
     except (ValueError, OverflowError):
         return None
-    return None if _CONNECTORS.sub("", rest) else reading
+    return None if _CONNECTORS.sub("", rest) else replace(reading, counted=counted)
 
 
 def _on_weekday(spans: Sequence[DaySpan], plain: str) -> Sequence[DaySpan]:
@@ -222,27 +231,28 @@ def _on_weekday(spans: Sequence[DaySpan], plain: str) -> Sequence[DaySpan]:
     return fitting or spans
 
 
-def with_single_day(reading: DayReading, plain: str, today: date, find_direction: FindDirection | None = None) -> DayReading:
+def _counted(recognized: Recognized, today: date, days: DaySpan) -> date | None:
+    """The single day of a count of weeks, months or years, if the days are what that means in the calendar: 一週間前, in two months."""
+    counts = ((expression, match) for expression, match in recognized.matches if expression.counted)
+    for expression, match in counts:
+        if next(iter(expression.resolve(match, today))) == days:
+            return next(iter(expression.counted(match, today)))[0] if expression.counted else None
+    return None
+
+
+def with_single_day(reading: DayReading, plain: str, today: date, find_direction: FindDirection) -> DayReading:
     """The reading with the one day that its words count: 一週間前 is seven days ago, 月末 the last day of the month, and 年内 that of the year,
     unless it tells of what is past."""
     first, after = reading.days
-    within = find_direction and first < today < after - ONE_DAY and _WITHIN.search(plain) and find_direction() != "last"
-    if within or (find_direction and _TO_THE_END.search(plain) and after - first > ONE_DAY):
+    is_end_of_month = (
+        not reading.about and after.day == 1 and (after - first).days <= _THIRD_OF_MONTH and any(words in plain for words in _END_OF_MONTH)
+    )
+    limit = plain.rstrip("にはで").removesuffix("まで")  # 今週中 and 年内 are a limit, and so is いっぱい
+    to_the_end = limit.endswith("いっぱい") and after - first > ONE_DAY
+    has_begun = first < today < after - ONE_DAY and limit.removesuffix("いっぱい").endswith(("内", "中"))
+    if is_end_of_month or to_the_end or (has_begun and find_direction() != "last"):
         return replace(reading, days=(after - ONE_DAY, after))
-    if not reading.about and after.day == 1 and (after - first).days <= _THIRD_OF_MONTH and _END_OF_MONTH.search(plain):
-        return replace(reading, days=(after - ONE_DAY, after))
-    try:
-        counted = next(_counted(plain, today), None)
-    except (ValueError, OverflowError):
-        return reading
-    return replace(reading, days=day_of(counted[1])) if counted and counted[0] == reading.days else reading
-
-
-def _counted(plain: str, today: date) -> Iterator[tuple[DaySpan, date]]:
-    """Of each count of weeks, months or years (一週間前, in two months): the span of the calendar that it means, and the single day."""
-    for expression, match in recognize(plain, AS_ARGUMENTS).matches:
-        if expression.counted:
-            yield next(iter(expression.resolve(match, today))), next(iter(expression.counted(match, today)))[0]
+    return replace(reading, days=day_of(reading.counted)) if reading.counted else reading
 
 
 def span_of_date(plain: str, today: date, zone: ZoneInfo, after: date | None = None) -> TimeRange | None:
@@ -282,9 +292,18 @@ def moment_of(reading: DayReading, zone: ZoneInfo) -> datetime:
 
 def _clock_alone(plain: str, today: date) -> list[list[DaySpan]]:
     """A clock time without a day is of today, an hour of the night of the last one."""
-    if CLOCK_ALONE.search(plain) or plain in _CLOCK_WORDS:
+    if _is_clock(plain) or plain in _CLOCK_WORDS:
         return [[day_of(today - ONE_DAY if HOUR_OF_NIGHT.search(plain) else today)]]
     return []
+
+
+def _is_clock(plain: str) -> bool:
+    """Whether a text is a time of the day and nothing else."""
+    try:
+        reading, rest = with_modifiers(day_of(date.min), plain)
+    except (ValueError, OverflowError):
+        return False
+    return reading.minute is not None and not _CONNECTORS.sub("", rest)
 
 
 def _is_ahead(ahead: Sequence[Named], direction: Direction | None, today: date) -> bool:
@@ -318,10 +337,11 @@ _BOUNDS = bounded(
     r"|(?P<last>.+?)(?:(?P<since2>以降|以来|以後)|(?P<after2>より後|の後)|(?P<until2>以前|まで)|(?P<before2>よりも?前|の前))"
 )
 _HALF_A_DAY = timedelta(hours=12)
-_LATE = bounded("夜|晩|夕|午後|night|evening|afternoon|pm")
+_LATE = ("夜", "晩", "夕", "午後", "night", "evening", "afternoon", "pm")
 _LONGEST_MONTH = timedelta(days=31, hours=1)  # October where clocks go back
-_DAY_OF_MONTH = bounded(r"(?:the )?(\d{1,2})(?:日|st|nd|rd|th)?")
-_WEEKDAY_ALONE = bounded(rf"([{WEEKDAY_NAMES}])曜日?|{WEEKDAY}")
+_DAY_ALONE = bounded(
+    rf"(?:the )?(?P<day>\d{{1,2}})(?:日|st|nd|rd|th)?|([{WEEKDAY_NAMES}])曜日?|({DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?"
+)
 
 
 def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
@@ -329,7 +349,7 @@ def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     beside = _side_by_side(plain, today, zone)
     if beside:
         return beside
-    first, *last = (part.strip() for part in SEPARATOR.split(re.sub("^(?:from|between) ", "", plain), maxsplit=1))
+    first, *last = (part.strip() for part in SEPARATOR.split(plain.removeprefix("from ").removeprefix("between "), maxsplit=1))
     if last and (first or last[0]) and (both := _from_to(first, last[0], today, zone)):
         return both
     bound = _BOUNDS.fullmatch(plain)
@@ -353,8 +373,8 @@ def _from_to(first: str, last: str, today: date, zone: ZoneInfo) -> TimeRange | 
     start = span_of_date(first, today, zone) if first else EVER
     if start is None:
         return None
-    last = re.sub("まで$|にかけて$", "", last).strip() if last else last
-    end = _end_of(last, start, today, zone, late=bool(_LATE.search(first))) if last else EVER
+    last = last.removesuffix("まで").removesuffix("にかけて").strip()
+    end = _end_of(last, start, today, zone, late=any(part in first for part in _LATE)) if last else EVER
     return TimeRange(start.start, end.end, end.besides) if end else None
 
 
@@ -374,16 +394,13 @@ def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo, *, late: 
     is in the second half of a day."""
     begun = start.start.astimezone(zone).date() if start.start != EVER.start else None
     try:
-        if begun and (day := _DAY_OF_MONTH.fullmatch(plain)):
-            if start.end - start.start > _LONGEST_MONTH:  # 2026-13 is no thirteenth of anything
-                return None
-            return in_utc(day_of(begun.replace(day=int(day[1]))), zone)
-        if begun and (weekday := _WEEKDAY_ALONE.fullmatch(plain)):
-            ahead = (WEEKDAYS[weekday[1] or weekday[2]] - begun.weekday()) % 7
-            return in_utc(day_of(begun + timedelta(days=ahead)), zone)
+        if begun and (alone := _DAY_ALONE.fullmatch(plain)):
+            if alone["day"]:  # 2026-13 is no thirteenth of anything
+                return in_utc(day_of(begun.replace(day=int(alone["day"]))), zone) if start.end - start.start <= _LONGEST_MONTH else None
+            return in_utc(next_weekday(begun - ONE_DAY, WEEKDAYS[alone[2] or alone[3]]), zone)
     except (ValueError, OverflowError):
         return None
-    if begun and CLOCK_ALONE.search(plain):
+    if begun and _is_clock(plain):
         span = span_of_date(f"{begun.isoformat()} {plain}", today, zone)
         if span and span.end <= start.start:
             later = _HALF_A_DAY if late and span.start + _HALF_A_DAY > start.start else 2 * _HALF_A_DAY
@@ -482,7 +499,7 @@ def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
         spelling, reading = next(((spelling, reading) for spelling, reading in readings if reading), (plain, None))
         if reading is None:
             raise _refusal("expires_at", text, plain, today)
-        reading = with_single_day(reading, spelling, today)
+        reading = with_single_day(reading, spelling, today, lambda: "last")
         night = night_hours() if reading.at_night else timedelta()
         moment = in_utc(reading.days, zone).end + night if reading.minute is None else moment_of(reading, zone)
     if moment <= now:

@@ -1,9 +1,12 @@
-"""Numbers in dates and spans of days: counts, Japanese eras, weeks, months and years, and spans that narrow each other."""
+"""Spans of days, and the numbers of dates: counts, eras, weeks, months and years, spans that narrow each other, and texts with their dates
+in digits."""
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
+
+from memory_mcp import lexicon
 
 # The first day, and the first day after the last.
 DaySpan = tuple[date, date]
@@ -11,10 +14,12 @@ DaySpan = tuple[date, date]
 ONE_DAY = timedelta(days=1)
 WEEKDAY_NAMES = "月火水木金土日"
 WEEKDAYS = {
-    name: index for index, pair in enumerate(zip(WEEKDAY_NAMES, "mon tue wed thu fri sat sun".split(), strict=True)) for name in pair
+    name: index
+    for index, (kanji, name) in enumerate(zip(WEEKDAY_NAMES, lexicon.words("en", "weekday_names"), strict=True))
+    for name in (kanji, name[:3])
 }
 SATURDAY = 5
-MONTH_NAMES = "january february march april may june july august september october november december".split()
+MONTH_NAMES = lexicon.words("en", "month_names")
 MONTHS = {form: number for number, name in enumerate(MONTH_NAMES, start=1) for form in (name, name[:3])} | {"sept": 9}
 # A date without a year may mean that date in each of so many last years, as long as it only raises a score.
 YEARS_CONSIDERED = 5
@@ -141,68 +146,75 @@ def _around(spans: Iterable[DaySpan]) -> set[DaySpan]:
 
 
 # Japanese eras and the year before their first.
-ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867}
+ERAS = lexicon.counts("ja", "eras")
 # 昭和 had 64 years.
 _LONGEST_ERA = 64
 _KANJI_DIGITS = "〇一二三四五六七八九"
-_ENGLISH_NUMBERS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
-    "nineteen twenty"
-).split()
-# Years counted from this one: a positive number is in the past.
-YEARS_BACK = {
-    "さきおととし": 3,
-    "一昨々年": 3,
-    "一昨昨年": 3,
-    "再来年": -2,
-    "一昨年": 2,
-    "おととし": 2,
-    "去年": 1,
-    "昨年": 1,
-    "今年": 0,
-    "本年": 0,
-    "来年": -1,
-}
-MONTHS_BACK = {"先々月": 2, "先先月": 2, "先月": 1, "今月": 0, "再来月": -2, "来月": -1}
+_ENGLISH_NUMBERS = lexicon.words("en", "numbers")
+# Years and months counted from this one: a positive number is in the past.
+YEARS_BACK, MONTHS_BACK = lexicon.counts("ja", "years_back"), lexicon.counts("ja", "months_back")
 # May match what is no number, such as 十十, of which `number_of` raises ValueError; `KANJI_NUMBER` does not.
 NUMBER = r"(\d{1,3}|[一二三四五六七八九十]{1,3})"
 KANJI_NUMBER = "[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九]{1,3}"
-COUNT = rf"(\d{{1,3}}|an?|{'|'.join(sorted(_ENGLISH_NUMBERS[1:], key=len, reverse=True))})"
+COUNT = rf"(\d{{1,3}}|an?|{lexicon.any_of(_ENGLISH_NUMBERS[1:])})"
 
-_ERA_LETTERS = {"r": "令和", "h": "平成"}
+# 令和 as R, 平成 as H, 昭和 as S.
+_ERA_LETTERS = dict(zip("rhs", ERAS, strict=False))
 
 
 def _western_year(match: re.Match[str]) -> str:
-    era, year = match[1] or _ERA_LETTERS[match[3]], match[2] or match[4]
-    return f"{western_year(era, year)}{'年' if match[1] else ''}" if year else match[0]
+    era, year = _ERA_LETTERS.get(match[1], match[1]), match[2]
+    return f"{western_year(era, year)}{'年' if match[0].endswith('年') else ''}" if year else match[0]
+
+
+# What a run of kanji means before 年, 月 and 日. 数十日 and 百三十日 are so many days.
+_NUMERALS = f"{_KANJI_DIGITS}十百千数"
+_WRITTEN_OUT = {
+    "年": re.compile(f"[一二][{_KANJI_DIGITS}]{{3}}"),
+    "月": re.compile(f"十[一二]?|[{_KANJI_DIGITS[1:]}]"),
+    "日": re.compile(f"[一二三]?十[{_KANJI_DIGITS[1:]}]?|[{_KANJI_DIGITS[1:]}]"),
+}
 
 
 def _in_digits(match: re.Match[str]) -> str:
-    return str(number_of(match[0]))
+    return str(number_of(match[0])) if _WRITTEN_OUT[match.string[match.end()]].fullmatch(match[0]) else match[0]
+
+
+def _in_full(match: re.Match[str]) -> str:
+    """The year of two digits, from 1961 to 2060."""
+    return f"{1961 + (int(match[1]) - 61) % 100}{match[2]}"
 
 
 _LONG_UNITS = {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}
-_KANJI_1_TO_9 = _KANJI_DIGITS[1:]
+_BEFORE_SHORT_YEAR = (
+    "in",
+    "since",
+    "of",
+    "during",
+    *MONTHS,
+    *(f"{end}{comma}" for end in (r"\d", "st", "nd", "rd", "th") for comma in ("", ",")),
+)
 # Of each spelling: a word that a text with it has, how it is written, and what it is written as.
 # fmt: off
-_SPELLINGS: list[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (word, re.compile(pattern), written)
-    for word, pattern, written in (
+_SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
+    (tuple(needed.split()), frozenset(map(max, needed.split())), re.compile(pattern), written)
+    for needed, pattern, written in (
         ("さ来", "(?<![いきしじびみりなかたらき])さ来(?=[週月年])", "再来"),
-        ("", rf"({'|'.join(ERAS)})(\d{{1,2}}|元|[一二三四五六]?十?[{_KANJI_1_TO_9}]?)年|(?<![a-z])([rh])(\d{{1,2}})(?=[./年])", _western_year),
-        ("年", f"[一二][{_KANJI_DIGITS}]{{3}}(?=年)", _in_digits),
-        # 数十日 and 百三十日 are so many days, 三日月 is the moon.
-        ("日", f"(?<![{_KANJI_DIGITS}十百千数])(?:[一二三]?十[{_KANJI_1_TO_9}]?|[{_KANJI_1_TO_9}])(?=日(?!月(?!曜)))", _in_digits),
-        # 三月前 is three months ago; neither 五月雨 nor 一月半 contains a month of the year.
-        ("月", f"(?<![{_KANJI_DIGITS}十百千数])(?:十[一二]?|[{_KANJI_1_TO_9}])(?=月(?!前(?!半)|[間号雨蝿蠅目]|半(?!ば)))", _in_digits),
+        (" ".join(ERAS), rf"({'|'.join(ERAS)})(\d{{1,2}}|元|[一二三四五六]?十?[{_KANJI_DIGITS[1:]}]?)(?:年|(?=[./-]\d))", _western_year),
+        (" ".join(f"{letter}{digit}" for letter in "rhs" for digit in (*range(1, 10), "元")),
+            r"([rhs])(?<![a-z].)(\d{1,2}|元)(?:(?=年)|(?<!s)(?<!s\d)(?<!s\d\d)(?=[./]))", _western_year),
+        # 三日月 is the moon, 三月前 three months ago; neither 五月雨 nor 一月半 contains a month of the year.
+        ("年 月 日", f"[{_NUMERALS}]++(?=年|月(?!前(?!半)|[間号雨蝿蠅目]|半(?!ば))|日(?!月(?!曜)))", _in_digits),
         # Behind a kanji it is of another era: 天正10年6月2日.
-        ("年", r"(?<![\d年一-龥])['’]?(\d\d)年(?=の?(?:\d{1,2}月|[春夏秋冬]))", lambda match: str(1961 + (int(match[1]) - 61) % 100) + "年"),
-        (" ", r"(?<=[\da] )(?:wk|yr|mo|hr)(?=s? (?:ago|back))", lambda match: _LONG_UNITS[match[0]]),
+        ("年", r"'?(\d\d)(?<![\d年一-龥]..)(年)(?=の?(?:\d{1,2}月|[春夏秋冬]))", _in_full),
+        ("'0 '1 '2 '6 '7 '8 '9", rf"(?<=[a-z\d,] )'(\d\d)(?:{'|'.join(f'(?<={word} ...)' for word in _BEFORE_SHORT_YEAR)})(?![\w'])()", _in_full),
+        ("ago", r"(?<=[\da] )(?:wk|yr|mo|hr)(?=s? ago)", lambda match: _LONG_UNITS[match[0]]),
         ("まえ", "(?<=[日間月年半分])((?:ほど|くらい|ぐらい)?)まえ", r"\g<1>前"),
+        ("ひと月前 ふた月前", "(?:ひと|ふた)(?=月前)", lambda match: "一" if match[0] == "ひと" else "二"),
         # 3日ほど前 is 3日前ほど, 何日か前 is 数日前.
         ("前", "(?<=[日週間月年半数])(ほど|くらい|ぐらい|程度?|ばかり|近く)前", r"前\g<1>"),
-        ("前", "何(?=(?:日|週間?|[ヶケかカ箇]月|年)か前)(日|週間?|[ヶケかカ箇]月|年)か前", r"数\g<1>前"),
-        ("前", "(?:今日?|本日|現在)から(?=[^から]{1,8}前)", ""),
+        ("か前", "何(日|週間?|[ヶケかカ箇]月|年)か前", r"数\g<1>前"),
+        ("から", "(?:今日?|本日|現在)から(?=[^から]{1,8}[前後])", ""),
     )
 ]
 # fmt: on
@@ -245,11 +257,7 @@ def spellings_of_year(year: int) -> list[str]:
 
 def normalize(text: str) -> str:
     """The text in NFKC, without upper case, and with the years and days of dates in digits. Years of two digits run from 1961 to 2060."""
-    plain = unicodedata.normalize("NFKC", text).casefold().strip().removeprefix("西暦")
-    for word, pattern, written in _SPELLINGS:
-        if word in plain:
-            plain = pattern.sub(written, plain)
-    return plain
+    return normalized_with_places(text)[0]
 
 
 def normalized_with_places(text: str) -> tuple[str, Sequence[int]]:
@@ -258,9 +266,10 @@ def normalized_with_places(text: str) -> tuple[str, Sequence[int]]:
     blanks = len(plain) - len(plain.lstrip())
     blanks += len("西暦") if plain.startswith("西暦", blanks) else 0
     end = max(len(plain.rstrip()), blanks)
-    plain, places = plain[blanks:end], places[blanks : end + 1]
-    for word, pattern, written in _SPELLINGS:
-        if word in plain:
+    plain, places = plain[blanks:end].replace("’", "'"), places[blanks : end + 1]
+    present = set(plain)
+    for needed, characters, pattern, written in _SPELLINGS:
+        if not characters.isdisjoint(present) and any(map(plain.__contains__, needed)):
             plain, places = _replaced(plain, places, pattern, written)
     return plain, places
 

@@ -1,14 +1,21 @@
-"""The days that a statement is about: 「昨日の夕飯はカレー」 told on the 5th is about the 4th, "returns are due on December 1" about that day."""
+"""The days that a text names: 「昨日の夕飯はカレー」 told on the 5th is about the 4th, "returns are due on December 1" about that day.
 
+One rule of anchors: what a text leaves out, a year or all but 明日, counts from the nearest date that governs it: one at the beginning of
+its line, in a heading above, or at the beginning of the text; else from the day on which it was told; and where nobody knows that, from
+none. The year of a date without one follows from its sentence. What recurs every year, such as a birthday, has no year.
+"""
+
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import zip_longest
+from typing import ClassVar
 
-from memory_mcp.dates.hours import part_of_span
-from memory_mcp.dates.mentions import TO, Anchors, NamedDay, WrittenDates, days_of_every_year
-from memory_mcp.dates.recognize import Named, Recognized, extent_of, is_range, recognized_in, to_day_of_month
-from memory_mcp.dates.spans import ONE_DAY, DaySpan, day_of, month_of
-from memory_mcp.dates.tense import direction, is_habit, sentence_around
+from memory_mcp.dates.hours import limit_or_part
+from memory_mcp.dates.recognize import CALENDAR, RANGE, CalendarDate, Clause, Named, calendar_dates, recognized_in, with_ranges
+from memory_mcp.dates.spans import ONE_DAY, WEEKDAY_NAMES, DaySpan, day_of, normalized_with_places
+from memory_mcp.dates.tense import Direction, direction, is_habit, sentence_around
+from memory_mcp.lexicon import any_of, words
 from memory_mcp.patterns import bounded
 
 # Only the beginning of a long text is read: later dates are seldom what it is about.
@@ -20,11 +27,280 @@ SPANS_LIMIT = 10
 _YEARS_AHEAD, _LEAP_YEARS_REACH = 5, 8
 # Two days that have nothing in common: what is the same as seen from both says itself when it is.
 _ANY_DAY, _ANOTHER_DAY = date(1970, 3, 12), date(2021, 8, 31)
-_BESIDE_DAY = bounded(r"(?:の?\s?(?:午前|午後|朝|昼|夕方|夜))?(?:の?\s?\d{1,2}(?:時半?|:\d\d)(?:\d{1,2}分)?)?")
+# The year of a plan is not left out when it is nearly a year ahead: such a plan is of this year, and written down up to 45 days late.
+LATE, NEARLY_A_YEAR = timedelta(days=45), timedelta(days=180)
+
+# What stands in front of a date that says when its text was written, and behind it: # 2025-03-01, 議事録 2025/3/1(土)10:00, [2019-10-17 21:30]
+# 健太:, 10月17日の日記.
+_WRITTEN = any_of(words("ja", "written_under_dates"))
+_CLOCK = (
+    r"(?:T?\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?:\s?[AaPp]\.?[Mm]\.?)?|(?:午前|午後)?\d{1,2}時(?:半|\d{1,2}分)?)"
+    r"(?:\s?(?:Z|[+-]\d\d:?\d\d|[A-Z]{3}))?"
+)
+_WEEKDAY = (
+    rf"(?:\([{WEEKDAY_NAMES}](?:曜日?)?(?:・祝)?\)|の?[{WEEKDAY_NAMES}]曜日?|\(?(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?"
+    rf"|Sun)(?:day)?\b\)?)"
+)
+_BEHIND = bounded(
+    rf"(?:付け?)?,?\s?{_WEEKDAY}?(?P<clock>,?(?:\sat)?\s?{_CLOCK}(?:\s?[-–~〜]\s?{_CLOCK})?)?"
+    rf"(?P<closes>[\s\]】)」*_]*$|\s?[\]】)」:|\t]|\s?[-–—]\s(?!\d)|\.\s|の?(?:{_WRITTEN})|(?P<comma>[、,])|\s+(?=\S))",
+    re.IGNORECASE,
+)
+_GOES_ON = bounded(
+    r"\s*(?:[はにがもへやを]|[でと](?!き)|から|まで|より|以[降来]|頃|ごろ|生まれ|[〜~]|の|(?:was|were|is|are|will|and|to|until|through|or)\b)"
+)
+_LABEL = bounded(rf"\b(?:{any_of(words('en', 'labels_of_dates'))})\b|{any_of(words('ja', 'labels_of_dates', 'written_under_dates'))}")
+_NO_LABEL = bounded(
+    rf"[はがをにでと、。!?]|[^\W\d]\.|{any_of(words('ja', 'no_labels_of_dates'))}|\b(?:{any_of(words('en', 'no_labels_of_dates'))}|birth\w*)\W*$"
+)
+_HEADING = bounded(r"[ \t]*(#{1,6})\s")
+_LONGEST_LABEL = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """The dates that govern parts of a text, as (start, end, day), the inner ones last, and the day on which it was told, if that is
+    known."""
+
+    governing: Sequence[tuple[int, int, date]]
+    told_on: date | None
+
+    def at(self, position: int) -> date | None:
+        """The day from which a word at this place of the text counts."""
+        inner = (day for start, end, day in reversed(self.governing) if start < position < end)
+        return next(inner, self.told_on)
+
+
+def _anchors(text: str, dates: Sequence[CalendarDate], told_on: date | None) -> Anchors:
+    """The anchors of a text, given its calendar dates. A day after that on which the text was told says when something will be."""
+    governing: list[tuple[int, int, date]] = []
+    for written in dates:
+        if not written.day or written.joined:
+            continue
+        begin, end = text.rfind("\n", 0, written.start) + 1, text.find("\n", written.end)
+        line = text[begin : end if end >= 0 else len(text)]
+        is_first = not text[:begin].strip()
+        goes_on = end >= 0 and not text[end:].isspace()
+        at = written.start - begin, written.end - begin
+        whole_line = _governs(line, *at, is_first=is_first, has_year=written.year is not None, goes_on=goes_on)
+        if whole_line is None:
+            continue
+        day = _day_of_anchor(text, written, Anchors(governing, told_on).at(written.start))
+        if day is None or (told_on and day > told_on):
+            continue
+        stop = _end_of_section(text, written.end, line) if whole_line or is_first else _end_of_paragraph(text, written.end)
+        governing.append((written.start, stop, day))
+    return Anchors(governing, told_on)
+
+
+def _governs(line: str, start: int, end: int, *, is_first: bool, has_year: bool, goes_on: bool) -> bool | None:
+    """True for a line that is a heading with this date, False for one that begins with it, None for any other."""
+    label = line[:start].lstrip("#>*-・●■□◆【[(「『 \t")
+    behind = _BEHIND.match(line, end)
+    if behind is None or len(label) > _LONGEST_LABEL or _NO_LABEL.search(label):
+        return None
+    rest = line[behind.end() :]
+    if not (rest.strip() or goes_on):
+        return None
+    if not behind["closes"].strip() and rest and _GOES_ON.match(rest):
+        return None
+    if behind["comma"] and not (has_year and not label):
+        return None
+    is_whole = not rest.strip(" \t*_]】)」")
+    is_titled = is_whole and (is_first or line.lstrip().startswith("#"))
+    if label.strip() and not (behind["clock"] or _LABEL.search(label) or is_titled):
+        return None
+    return is_whole or line.lstrip().startswith("#")
+
+
+def _end_of_section(text: str, position: int, line: str) -> int:
+    """Where another heading of the same depth or a higher one begins, of a heading in Markdown; else the end of the text."""
+    own = _HEADING.match(line)
+    while own and (position := text.find("\n", position) + 1):
+        other = _HEADING.match(text, position)
+        if other and len(other[1]) <= len(own[1]):
+            return position
+    return len(text) + 1
+
+
+def _end_of_paragraph(text: str, position: int) -> int:
+    blank = text.find("\n\n", position)
+    return blank if blank >= 0 else len(text) + 1
+
+
+def _day_of_anchor(text: str, written: CalendarDate, reference_day: date | None) -> date | None:
+    year = written.year
+    if year is None and reference_day and written.day:
+        year = _year_of_day(written.month, written.day, reference_day, None, _weekday_beside(text, written.end))
+    return date(year, written.month, written.day or 1) if year and is_date(year, written.month, written.day) else None
+
+
+# The subtype of the graph's days. They are found by their date alone, never by a known name: the same words are another day a year later.
+DAY = "day"
+_LEAP_YEAR = 2000
+_EVERY_YEAR = bounded(rf"{any_of(words('ja', 'every_year'))}|(?<![a-z])(?:{any_of(words('en', 'every_year'))})(?![a-z])", re.IGNORECASE)
+_AND = bounded(r"(?:[とや、,・〜~–-]|から|まで|か|または|及び|および|and|\s|\([^)]*\))*")
+# 10/17(金) determines the year: in three consecutive years it is another day of the week.
+_WEEKDAY_BESIDE = bounded(rf"\s?(?:[(（]([{WEEKDAY_NAMES}])(?:曜日?)?[)）]|の?([{WEEKDAY_NAMES}])曜(?:日(?!曜)|(?=[にのはがもと、。]|\Z)))")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDay:
+    """`text[start:end]` names a day or a month. `name` is its date as ISO writes it, `aliases` are further names of it."""
+
+    type: ClassVar = "TimeUnit"
+    subtype: ClassVar = DAY
+
+    name: str
+    aliases: tuple[str, ...]
+    start: int
+    end: int
+
+
+class WrittenDates:
+    """A text, read once for its calendar dates: `days` tells which days they are as of the day on which it was told."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.plain, self._places = normalized_with_places(text)
+        self.dates = calendar_dates(self.plain)
+
+    def anchors(self, told_on: date | None) -> Anchors:
+        return _anchors(self.plain, self.dates, told_on)
+
+    def days(self, told_on: date | None, known_direction: Direction | None = None) -> Iterator[NamedDay]:
+        """The days and months that the text names. `told_on`: the day on which it was told; where neither that nor an anchor is known, a date
+        without a year has none. `known_direction`: whether it is to come, where that is known otherwise than from the sentence."""
+        for year, written in self.dated(self.anchors(told_on), known_direction):
+            start, end = self._places[written.start], self._places[written.end]
+            others = [] if written.years_back is not None or written.joined else [self.text[start:end]]
+            name, *aliases = dict.fromkeys([*_names(written, year), *others])
+            yield NamedDay(name, tuple(aliases), start, end)
+
+    def dated(self, anchored: Anchors, known_direction: Direction | None = None) -> Iterator[tuple[int | None, CalendarDate]]:
+        """The days and months, each with its year if it has one."""
+        own_days = {start: day for start, _, day in anchored.governing}
+        year = None
+        for index, written in enumerate(self.dates):
+            if written.start in own_days:
+                year = own_days[written.start].year
+            else:
+                year = self._year_of(index, anchored.at(written.start), known_direction, year)
+            if (written.day is not None or year is not None) and is_date(year, written.month, written.day):
+                yield year, written
+
+    def _year_of(self, index: int, today: date | None, known_direction: Direction | None, year_before: int | None) -> int | None:
+        """The year of one of the dates; None where it has none. `year_before`: the year of the date in front of it."""
+        written = self.dates[index]
+        if written.year is not None:
+            return written.year
+        if written.joined and index:
+            return year_before
+        if written.years_back is not None:
+            return today.year - written.years_back if today else None
+        last = self.dates[index - 1] if index else None
+        if last and last.day and written.day and year_before and RANGE.fullmatch(self.plain, last.end, written.start):
+            return year_before + ((written.month, written.day) < (last.month, last.day))
+        return self._year_from_sentence(index, today, "last" if written.is_last else known_direction) if today else None
+
+    def _year_from_sentence(self, index: int, today: date, known_direction: Direction | None) -> int | None:
+        """The year that the sentence implies; None where it is every year, or there is no such day."""
+        written = self.dates[index]
+        if written.day is None:
+            return None
+        before, after = sentence_around(self.plain, written.start, written.end)
+        if _EVERY_YEAR.search(before + after):
+            return None
+        ahead = known_direction or direction(before, self._clause_after(index, written.end + len(after)))
+        return _year_of_day(written.month, written.day, today, ahead, _weekday_beside(self.plain, written.end))
+
+    def _clause_after(self, index: int, end: int) -> str:
+        """What follows a date, up to `end` or to the next date, unless the two are a list or a range."""
+        begin = self.dates[index].end
+        for other in (self.dates[later] for later in range(index + 1, len(self.dates))):  # a slice would copy thousands of dates for each
+            if other.start >= end:
+                break
+            if not other.joined and _AND.fullmatch(self.plain, begin, other.start) is None:
+                return self.plain[begin : other.start]
+            begin = other.end
+        return self.plain[begin:end]
+
+
+def days(text: str, told_on: date | None, known_direction: Direction | None = None) -> Iterator[NamedDay]:
+    """The days and months that a text names."""
+    return WrittenDates(text).days(told_on, known_direction)
+
+
+def day_called(name: str, reference_day: date | None, relation: str = "", other_end: str = "") -> NamedDay | None:
+    """The day or month that is the whole of a name; None where it is another name.
+
+    `relation`: the type of the relation that has it at one end; `other_end`: the name at its other end. They may show that it recurs every
+    year, or is to come.
+    """
+    if _EVERY_YEAR.search(f"{relation} {other_end}"):
+        reference_day = None
+    said = relation.replace("_", " ")
+    known_direction = direction(f"{other_end} {said}", "") or direction("", said)
+    return next((day for day in days(name, reference_day, known_direction) if (day.start, day.end) == (0, len(name))), None)
+
+
+def is_date(year: int | None, month: int, day: int | None) -> bool:
+    """Whether there is such a day, or month; without `year`, in any year."""
+    try:
+        date(_LEAP_YEAR if year is None else year, month, day or 1)
+    except ValueError:
+        return False
+    return True
+
+
+def _weekday_beside(text: str, end: int) -> int | None:
+    beside = _WEEKDAY_BESIDE.match(text, end)
+    return WEEKDAY_NAMES.index(beside[1] or beside[2]) if beside else None
+
+
+def _names(written: CalendarDate, year: int | None) -> tuple[str, ...]:
+    """The name and the aliases of a date."""
+    month, day = written.month, written.day
+    if year is None:
+        return (f"{month}月{day}日",)
+    if day is None:
+        return f"{year}-{month:02}", f"{year}年{month}月"
+    return f"{year}-{month:02}-{day:02}", f"{year}年{month}月{day}日", f"{month}月{day}日"
+
+
+def _year_of_day(month: int, day: int, today: date, direction: Direction | None, weekday: int | None = None) -> int | None:
+    """The year of a day in a statement; None where there is no such day. `weekday`: the day of the week that follows it in the text."""
+    reach = _LEAP_YEARS_REACH if (month, day) == (2, 29) else 1
+    days = _days_of_every_year(month, day, today.year - reach, today.year + reach)
+    near = [there for there in days if abs(there.year - today.year) <= 1]
+    nearest = min(near, key=lambda there: (abs((there - today).days), there.year), default=None)
+    on_weekday = next((there for there in near if there.weekday() == weekday), None)
+    if on_weekday and (direction is None or (direction == "next") is (on_weekday >= today) or on_weekday == nearest):
+        return on_weekday.year
+    if direction is None:
+        return nearest.year if nearest else None
+    if direction == "next":
+        return planned([day_of(there) for there in days], today)[0].year if days and days[-1] >= today else None
+    return max((there.year for there in days if there <= today), default=None)
+
+
+def planned(spans: Sequence[DaySpan], today: date, *, strictly: bool = False) -> DaySpan:
+    """The next span, which may have begun, or the last one where that ended up to 45 days ago; with `strictly` only one that is to come."""
+    ahead = min((span for span in spans if (span[0] > today if strictly else span[1] > today)), default=spans[0])
+    past = max((span for span in spans if span[1] <= today), default=None)
+    if strictly or past is None or past == ahead:
+        return ahead
+    return past if today - (past[1] - ONE_DAY) <= LATE and ahead[0] - past[1] > NEARLY_A_YEAR else ahead
+
+
+def _days_of_every_year(month: int, day: int, first_year: int, last_year: int) -> list[date]:
+    """That day of each of these years that has it."""
+    years = range(max(first_year, date.min.year), min(last_year, date.max.year - 1) + 1)
+    return [date(year, month, day) for year in years if is_date(year, month, day)]
+
+
 # 金曜は早く帰る may be so every week.
-_TOPIC = bounded("[はも]")
-_DAY_ALONE = bounded(r"(\d{1,2})日")
-_DAY_OF_EVERY_YEAR = bounded(r"(\d+)月(\d+)日")
+_TOPIC = ("は", "も")
 # The sentence is about the day itself, and not about what was or will be on one of them. The zero stands for the day.
 _RECURS = bounded(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?: on)?)\s*\0|\0[はが]")
 
@@ -51,14 +327,15 @@ def days_of_statement(told: str | Statement, told_on: date | None, stored_on: da
         return []
     anchored, of_dates = told.anchors(told_on), told.anchors(told_on or stored_on)
     dated = (
-        Named(day.start, day.end, _spans_named(told.plain, day, of_dates.at(day.start)), None) for day, _ in told.days_in_plain(of_dates)
+        Named(written.start, written.end, _spans_of_date(told.plain, written, year, of_dates.at(written.start)), CALENDAR)
+        for year, written in told.dated(of_dates)
     )
     taken, free = 0, []
-    for each in sorted([*dated, *_others(told.recognized, anchored)], key=lambda each: each[:2]):  # a calendar date and what overlaps it
+    for each in sorted([*dated, *_others(told, anchored)], key=lambda each: (each.start, -each.end)):
         if taken <= each.start < READ_CHARACTERS:
-            free.append(each)
+            free.append(Clause(each.start, each.end, each.spans, [each.spans]))
             taken = each.end
-    spans = dict.fromkeys(span for each in _with_ranges(told.plain, free) for span in each.spans)
+    spans = dict.fromkeys(span for clause, days in with_ranges(told.plain, free, LONGEST_SPAN) for span in _with_ends(clause, days))
     return [span for span in spans if span[1] - span[0] <= LONGEST_SPAN][:SPANS_LIMIT]
 
 
@@ -75,9 +352,15 @@ def day_of_telling(told: Statement, happened_on: date, stored_on: date) -> date:
     return stored_on if any(first <= happened_on < after for first, after in as_of_now) else happened_on
 
 
-def _others(recognized: Recognized, anchored: Anchors) -> Iterator[Named]:
+def _with_ends(clause: Clause, days: Sequence[DaySpan]) -> Iterator[DaySpan]:
+    """The days of a clause; of a range also its ends: one that begins or ends in a week is of that week."""
+    for span in days or clause.spans:
+        yield from (day_of(span[0]), day_of(span[1] - ONE_DAY), span) if days else (span,)
+
+
+def _others(told: Statement, anchored: Anchors) -> Iterator[Named]:
     """What is no calendar date, each as meant on the day from which it counts."""
-    plain = recognized.plain
+    recognized = told.recognized
     for today in dict.fromkeys([anchored.told_on, *(day for _, _, day in anchored.governing)]):
         if today is None:
             same = recognized.resolved(_ANOTHER_DAY)
@@ -85,93 +368,47 @@ def _others(recognized: Recognized, anchored: Anchors) -> Iterator[Named]:
         else:
             named = recognized.resolved(today, upcoming=True)
         for each in named:
-            if anchored.at(each.start) == today:
-                yield each._replace(spans=list(_meant(plain, each, today)))
+            if each.expression is not CALENDAR and anchored.at(each.start) == today:
+                yield each._replace(spans=list(_meant(recognized.plain, each, today)))
 
 
 def _meant(plain: str, named: Named, today: date | None) -> Iterator[DaySpan]:
     before, after = sentence_around(plain, named.start, named.end)
-    if len(named.spans) == 1 or today is None:
-        yield from (part_of_span(span, before, after) for span in named.spans)
-        return
-    spans: Sequence[DaySpan] = sorted(named.spans)
-    if after.startswith("分"):  # what is paid for a month, 12月分の家賃を払った
-        yield min(spans, key=lambda span: max(span[0] - today, today - span[1]))
-        return
     ahead = direction(before, after)
-    if named.is_alone and (
-        is_habit(before + after) or (ahead == "next" and _TOPIC.match(after) and "曜" in plain[named.start : named.end])
-    ):
-        return
-    if ahead == "next":
-        meant = [span for span in spans if span[1] > today][:1]
-    elif ahead == "last":
-        meant = [span for span in spans if span[0] <= today][-1:]
-    else:
-        meant = [span for span in spans if span[0] <= today < span[1] and not named.is_alone]
-    yield from (part_of_span(span, before, after) for span in meant)
-
-
-def _with_ranges(plain: str, named: Sequence[Named]) -> Iterator[Named]:
-    """The dates; those of a range are its ends and all of its days as one span: 11月5日から7日まで, 明日から3日間."""
-    joined = False
-    for each, following in zip_longest(named, named[1:]):
-        if joined:
-            joined = False
-            continue
-        is_day = len(each.spans) == 1 and each.spans[0] == day_of(each.spans[0][0])
-        end, span = (_to_day_behind(plain, each) if is_day else None) or (0, None)
-        joined = following is not None and following.start < end
-        if span is None and following and (span := _range_to(plain, each, following)):
-            joined = True
-        if span and span[1] - span[0] <= LONGEST_SPAN:
-            # With its ends, a range that begins or ends in a week is of that week.
-            yield each._replace(spans=[day_of(span[0]), day_of(span[1] - ONE_DAY), span])
+    meant: Sequence[DaySpan] = sorted(named.spans)
+    if today and (len(meant) > 1 or named.is_alone):
+        if after.startswith("分"):  # what is paid for a month, 12月分の家賃を払った
+            meant = [min(meant, key=lambda span: max(span[0] - today, today - span[1]))]
+        elif named.is_alone and (
+            is_habit(before + after) or (ahead == "next" and after.startswith(_TOPIC) and "曜" in plain[named.start : named.end])
+        ):
+            meant = []
+        elif ahead == "next":
+            meant = [span for span in meant if span[1] > today][:1]
+        elif ahead == "last":
+            meant = [span for span in meant if span[0] <= today][-1:]
         else:
-            yield each
+            meant = [span for span in meant if span[0] <= today < span[1] and not named.is_alone]
+    yield from (limit_or_part(span, before, after, is_planned=ahead == "next") for span in meant)
 
 
-def _to_day_behind(plain: str, each: Named) -> tuple[int, DaySpan] | None:
-    """How far a day extends by what follows it: 明日から3日間, 来週の月曜から水曜まで, 来月の5日から7日まで."""
-    if extent := extent_of(plain, each.end, each.spans[0][0]):
-        return extent
-    time = _BESIDE_DAY.match(plain, each.end)
-    joint = TO.match(plain, time.end() if time else each.end)
-    last = _DAY_ALONE.match(plain, joint.end()) if joint else None
-    span = to_day_of_month(each.spans[0][0], int(last[1])) if last else None
-    return (last.end(), span) if last and span else None
-
-
-def _range_to(plain: str, begin: Named, end: Named) -> DaySpan | None:
-    """From one date to the next one named, if the two are the ends of a range that isn't too long."""
-    time = _BESIDE_DAY.match(plain, begin.end, end.start)
-    between = plain[time.end() if time else begin.end : end.start]
-    if len(begin.spans) != 1 or len(end.spans) != 1 or not (TO.fullmatch(between) or is_range(plain[: begin.start], between)):
-        return None
-    first, after = begin.spans[0][0], end.spans[0][1]
-    return (first, after) if end.spans[0][0] > first and after - first <= LONGEST_SPAN else None
-
-
-def _spans_named(plain: str, day: NamedDay, today: date | None) -> list[DaySpan]:
-    """The span of an ISO day or month, and those of a day without a year."""
+def _spans_of_date(plain: str, written: CalendarDate, year: int | None, today: date | None) -> list[DaySpan]:
+    """The span of a day or month, and those of a day without a year."""
+    before, after = sentence_around(plain, written.start, written.end)
     try:
-        if every_year := _DAY_OF_EVERY_YEAR.fullmatch(day.name):
-            return _spans_of_every_year(plain, day, int(every_year[1]), int(every_year[2]), today) if today else []
-        year, month, *rest = day.name.split("-")
-        if rest:
-            return [day_of(date.fromisoformat(day.name))]
-        return [part_of_span(month_of(int(year), int(month)), *sentence_around(plain, day.start, day.end))]
+        if year is None:
+            return [*_spans_of_every_year(before, after, written.month, written.day or 1, today)] if today else []
+        return [limit_or_part(written.in_year(year), before, after)]
     except (ValueError, OverflowError):
         return []
 
 
-def _spans_of_every_year(plain: str, day: NamedDay, month: int, number: int, today: date) -> list[DaySpan]:
+def _spans_of_every_year(before: str, after: str, month: int, number: int, today: date) -> Iterator[DaySpan]:
     """The last such day and those of the next years, or one of them where the sentence is about what was or will be then."""
     first_year = today.year - (_LEAP_YEARS_REACH if (month, number) == (2, 29) else 1)
-    days = days_of_every_year(month, number, first_year, today.year + _YEARS_AHEAD)
-    past, ahead = [each for each in days if each <= today][-1:], [each for each in days if each > today]
-    before, after = sentence_around(plain, day.start, day.end)
+    days = _days_of_every_year(month, number, first_year, today.year + _YEARS_AHEAD)
     tense = None if _RECURS.search(f"{before}\0{after}") else direction(before, after)
     if tense == "next":
-        return [day_of(each) for each in days if each >= today][:1]
-    return [day_of(each) for each in (past if tense == "last" else past + ahead)]
+        return map(day_of, [each for each in days if each >= today][:1])
+    past = [each for each in days if each <= today][-1:]
+    return map(day_of, past if tense == "last" else past + [each for each in days if each > today])

@@ -95,7 +95,8 @@ def _words_in(text: str) -> Iterator[tuple[int, int]]:
 @cache
 def _dictionary() -> _Dictionary | None:
     text = "".join((DIRECTORY / name).read_text(encoding="utf-8") for name in FILES if (DIRECTORY / name).is_file())
-    return _Dictionary(text) if text else None
+    own = "".join("\t".join(group.split()) + "\n" for group in words("ja", "same"))
+    return _Dictionary(text + own) if text else None
 
 
 def _found(dictionary: _Dictionary, query: str) -> Iterator[Synonyms]:

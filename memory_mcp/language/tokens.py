@@ -136,24 +136,29 @@ def query_phrases(text: str) -> list[str]:
 
 
 def fragments(text: str) -> frozenset[str]:
-    """The pairs of hiragana in a query that are no part of a word of hiragana, such as りた of 作りたい: they rank, and find nothing alone.
+    """The pairs of hiragana in a query that rank, and find nothing alone: those that are no word, such as りた of 作りたい, or かん of みかん."""
+    among = {pair for run in _HIRAGANA_RUN.findall(plain(text)) for pair in map("".join, pairwise(run))}
+    return frozenset(among.difference(kana_words(text)))
+
+
+def kana_words(text: str) -> list[str]:
+    """The words of hiragana in a query, of which three kana in a row find something as a phrase of tokens, and of two kana both.
 
     Such a word begins with its run, unless that is the ending of a kanji, and behind a particle; it ends before the next one.
     """
-    among: set[str] = set()
-    of_words: set[str] = set()
+    found: list[str] = []
     plain_text = plain(text)
     for run in _HIRAGANA_RUN.finditer(plain_text):
         kana, before = run.group(), plain_text[max(run.start() - 1, 0) : run.start()]
-        among.update(map("".join, pairwise(kana)))
         begin = int(before.isalnum() and kana[0] in _PARTICLES)
         if not begin and is_single_kanji(before):
             begin = len(kana)
         while begin < len(kana):
             end = next((index for index in range(begin + 2, len(kana)) if kana[index] in _PARTICLES), len(kana))
-            of_words.update(map("".join, pairwise(kana[begin:end])))
+            word = _pairs(kana[begin:end])
+            found += [" ".join(parts) for parts in pairwise(word)] if len(word) > 1 else [pair for pair in word if len(pair) > 1]
             begin = end + 1
-    return frozenset(among - of_words)
+    return list(dict.fromkeys(found))
 
 
 def is_function_word(word: str) -> bool:

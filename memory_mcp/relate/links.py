@@ -46,21 +46,16 @@ PROMPT = {
 
 def link_by_rules(connection: apsw.Connection, counts: TokenCounts, memory_ids: Sequence[int], now: datetime) -> None:
     """Links these memories to those that no longer hold because of them, and those that are newer to them. `counts` caches how frequent a word is."""
-    for memory in _in_order(memories.by_ids(connection, memory_ids).values()):
+    for memory in sorted(memories.by_ids(connection, memory_ids).values(), key=_told):
         if not _may_be_linked(memory):
             continue
         newer, _ = memory_links.newer_and_earlier(connection, memory.id)
-        near = _in_order(_near(connection, counts, memory, newer))
-        earlier = [
-            (other, sign)
-            for other in near
-            if _is_before(other, memory) and (sign := sign_of_news(analysis(memory.content), analysis(other.content)))
-        ]
+        near = sorted(_near(connection, counts, memory, newer), key=_told)
+        earlier = [(other, sign) for other in near if (sign := _sign(memory, other))]
         _replace(connection, memory, "rule", _that_hold(connection, memory, earlier), CONFIDENCE, now)
         for other in near:
-            if _is_before(memory, other) and (sign := sign_of_news(analysis(other.content), analysis(memory.content))):
-                links = _links(other, _that_hold(connection, other, [(memory, sign)]), "rule", CONFIDENCE)
-                memory_links.add(connection, links, now)
+            if sign := _sign(other, memory):
+                memory_links.add(connection, _links(other, _that_hold(connection, other, [(memory, sign)]), "rule", CONFIDENCE), now)
 
 
 def step(persona: Persona, now: datetime, settings: Settings, chat: ChatModel) -> bool:
@@ -77,7 +72,7 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: ChatModel) -
         near = _near(connection, persona.words, memory, ()) if memory and _may_be_sent(memory) else []
     if not wanted:
         return False
-    earlier = [other for other in near if memory and _may_be_sent(other) and _is_before(other, memory)][:SHOWN_TO_MODEL]
+    earlier = [other for other in near if memory and _may_be_sent(other) and _told(other) < _told(memory)][:SHOWN_TO_MODEL]
     outdated: list[Memory] = []
     if memory and earlier:
         try:
@@ -144,12 +139,12 @@ def _is_of_one(memory: Memory, other: Memory) -> bool:
     return len(sources) < 2 or any(map(is_assistant, sources))
 
 
-def _is_before(memory: Memory, other: Memory) -> bool:
-    return (memory.told_at, memory.id) < (other.told_at, other.id)
+def _told(memory: Memory) -> tuple[datetime, int]:
+    return memory.told_at, memory.id
 
 
-def _in_order(unordered: Iterable[Memory]) -> list[Memory]:
-    return sorted(unordered, key=lambda memory: (memory.told_at, memory.id))
+def _sign(newer: Memory, earlier: Memory) -> Sign | None:
+    return sign_of_news(analysis(newer.content), analysis(earlier.content)) if _told(earlier) < _told(newer) else None
 
 
 def _that_hold(connection: apsw.Connection, newer: Memory, earlier: Sequence[tuple[Memory, Sign]]) -> list[Memory]:

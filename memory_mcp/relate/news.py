@@ -1,21 +1,19 @@
 """What a text says has changed, and the values that it has. The words are in `words.toml`."""
 
-import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from memory_mcp.characters import HAN, KATAKANA, is_japanese
-from memory_mcp.language.analysis import Analysis, analysis
-from memory_mcp.language.tokens import is_function_word, is_grammar, is_unspaced, tokens
-from memory_mcp.lexicon import words
+from memory_mcp.language.analysis import Analysis
+from memory_mcp.language.tokens import is_function_word, tokens
 from memory_mcp.patterns import bounded
 
 _TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 WORDS = {name: tuple(words.split() if isinstance(words, str) else words) for name, words in _TABLES["words"].items()}
 _NUMERAL = r"(?:\d+|[一二三四五六七八九十]+)"
-_KANA = "いきしちりみびぎけせえれめっわまら"  # within and behind nouns of verbs: 打ち合わせ
+KANA = "いきしちりみびぎけせえれめっわまら"  # within and behind nouns of verbs: 打ち合わせ
 
 
 def _any(parts: Iterable[str], name: str = "") -> str:
@@ -29,14 +27,9 @@ EVENT, VALUE = (bounded("|".join(_any(parts, kind) for kind, parts in _TABLES[ta
 _UNSURE, ENDING = bounded(_SIGNS["unsure"]), bounded(_SIGNS["ending"])
 PAST, POLAR = bounded(f"{_SIGNS['begun']}|{_SIGNS['past']}"), bounded(f"{_SIGNS['no']}|{_SIGNS['yes']}")
 _PHRASE = bounded(
-    rf"(?P<noun>[{HAN}{KATAKANA}a-z0-9](?:[{HAN}{KATAKANA}a-z0-9]|(?<=[{HAN}])[{_KANA}]{{1,2}}(?=[{HAN}はがをもにへとの、。]|から|$)|(?<=[a-z0-9.+#&-])[.+#&-])*+)"
+    rf"(?P<noun>[{HAN}{KATAKANA}a-z0-9](?:[{HAN}{KATAKANA}a-z0-9]|(?<=[{HAN}])[{KANA}]{{1,2}}(?=[{HAN}はがをもにへとの、。]|から|$)|(?<=[a-z0-9.+#&-])[.+#&-])*+)"
     r"(?:さん|ちゃん|くん)?(?P<by>には|(?:から)?に|から|まで|って|とは|との|も(?!う)|の(?!で|に)|で(?!す|し|き)|という|と(?!い|き)|[はがをへ、]|(?=[。!]|$))"
 )
-
-# A pair of kanji, a kanji with the kana behind it, the last one alone, a word in katakana.
-_PART = bounded(rf"(?=([{HAN}]{{2}}))|[{KATAKANA}]{{2,}}|(?<![{HAN}])[{HAN}](?:[{_KANA}]+|$)")
-# Words that any text has, as tokens.
-_TELLING = frozenset(token for table in ("vague", "relating", "telling") for word in words("en", table) for token in tokens(word))
 
 
 class News(NamedTuple):
@@ -67,29 +60,6 @@ def news(text: Analysis) -> Iterator[News]:
             if told.nouns:
                 yield told
             start = event.end()
-
-
-def subjects(text: Analysis) -> list[str]:
-    """What a text is about: its nouns and names, without what has changed of them, days, numbers, and words that any text has. Japanese ones are parts
-    that other nouns may share: pairs of kanji, words in katakana, a kanji alone; others are tokens."""
-    found: list[str] = []
-    for sentence in text.sentences:
-        still = VALUE.sub(_gap, EVENT.sub("、", sentence))
-        nouns = [noun for chain in chains(f"{still}。") for noun in chain.nouns if noun not in WORDS["generic"] and not POLAR.match(noun)]
-        found += [match[1] or match[0] for noun in nouns for match in _PART.finditer(noun)]
-        rest = analysis(still)
-        for token in rest.query_tokens:  # a run of hiragana may be a name; one that follows a kanji is the ending of a verb
-            is_kana = all("ぁ" <= letter <= "ゖ" for letter in token)
-            is_other = not (is_unspaced(token) or token.isdecimal() or token in _TELLING)
-            if is_other or (is_kana and token not in rest.fragments):
-                found.append(token)
-    return [part for part in dict.fromkeys(found) if not is_grammar(part)]
-
-
-def _gap(value: re.Match[str]) -> str:
-    """What is left of a value: the first letter of the word behind it, where it took that for its unit."""
-    is_part = value[0][-1:].isascii() and value[0][-1:].isalpha() and value.string[value.end() : value.end() + 1].isalpha()
-    return f"、{value[0][-1:]}" if is_part else "、"
 
 
 def chains(text: str) -> list[Chain]:

@@ -7,6 +7,7 @@ No connection is held while a model works. The answer names the pipeline that ra
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -56,7 +57,7 @@ def recall(
     parsed = parsed_question(question, now, settings)
     if parsed.is_for_latest:
         return stores.answered(_latest(stores, parsed))
-    with on_behalf_of(persona.name):
+    with on_behalf_of(persona.name) if models.loaded or models.reranker else nullcontext():
         by_store = stores.each(lambda number: _search(stores, number, parsed, models, indexes))
         lead = _lead(by_store)
         order = _ordered(stores, by_store, lead, parsed)

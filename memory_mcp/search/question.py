@@ -16,8 +16,7 @@ from zoneinfo import ZoneInfo
 from memory_mcp import lexicon
 from memory_mcp.characters import HAN
 from memory_mcp.config.settings import Settings
-from memory_mcp.dates.mentions import calendar_dates
-from memory_mcp.dates.recognize import Named, Recognized
+from memory_mcp.dates.recognize import Named, Recognized, calendar_dates
 from memory_mcp.dates.resolve import parse_range, times_of
 from memory_mcp.dates.spans import MONTH_NAMES, DaySpan, spellings_of_year, year_of
 from memory_mcp.dates.statements import LONGEST_SPAN
@@ -169,8 +168,12 @@ VAGUE_ENGLISH = frozenset(lexicon.words("en", "function_words") + lexicon.words(
 _ONE_PARTICLE, _LEADING_PARTICLES = bounded(_PARTICLES), bounded(rf"^(?:{_PARTICLES})+(?=.)")
 
 # Behind a date, or in front of one: what was said on that day, and not what happened on it.
-_TELLS = bounded(r"[^、。\w]{0,3}(?:[^、。]{0,8}[がにはから、])?\s?(?:言|話し|喋|しゃべ|聞い|教え|伝え|書い|メモし)(?:っ|て|た|い|まし)")
-_TELLING = bounded(r"\b(?:sa(?:id|y)|t(?:old|ell)|mention(?:ed)?|talk(?:ed)?|br(?:ought|ing) up|wrote|write)\b[^,.?!]{0,30}$")
+_SAID = lexicon.any_of(lexicon.words("en", "saying"))
+_TELLS = bounded(
+    rf"[^、。\w]{{0,3}}(?:[^、。]{{0,8}}[がにはから、])?\s?(?:{lexicon.any_of(lexicon.words('ja', 'saying'))})(?:っ|て|た|い|まし|だ|れ)"
+    rf"|,?\s(?:i|you|we|he|she|they)\s(?:\w+\s)?(?:{_SAID})\b"
+)
+_TELLING = bounded(rf"\b(?:{_SAID})\b[^,.?!]{{0,30}}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +330,7 @@ class ParsedQuestion:
         another query instead."""
         read = analysis(self.time.words if rest is None else rest)
         tokens = search_tokens(read, analysis(self.question.hypothetical), beside_vectors=beside_vectors)
-        return Terms(tokens, read.query_phrases, read.synonyms, same_sound, read.words, read.fragments)
+        return Terms(tokens, read.query_phrases, read.synonyms, same_sound, read.words, read.fragments, read.kana_words)
 
 
 def parsed_question(question: Question, now: datetime, settings: Settings) -> ParsedQuestion:

@@ -5,6 +5,7 @@ finds it in the cache.
 """
 
 import logging
+import re
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
@@ -14,16 +15,18 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
-from memory_mcp import time_limit
+from memory_mcp import lexicon, time_limit
+from memory_mcp.characters import HAN, KATAKANA
 from memory_mcp.domain import Filters, Memory
 from memory_mcp.encoders.model_families import ranking_of
 from memory_mcp.encoders.models import Embedder, Models, Vectors
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.language.analysis import Analysis, analysis
-from memory_mcp.language.tokens import is_single_kanji, is_unspaced, tokens
+from memory_mcp.language.tokens import is_grammar, is_single_kanji, is_unspaced, tokens
+from memory_mcp.patterns import bounded
 from memory_mcp.personas.registry import Persona
-from memory_mcp.relate.news import subjects
+from memory_mcp.relate.news import EVENT, KANA, POLAR, VALUE, WORDS, chains
 from memory_mcp.search.meaning import Meaning, from_meaning, similarities
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
@@ -44,6 +47,11 @@ EMBEDDING_SECONDS, SEARCH_SECONDS = 0.3, 0.5
 
 # The memory is stored already: nothing that goes wrong here may fail the answer.
 FAILURES = (MemoryMCPError, apsw.Error, ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
+
+# A pair of kanji, a kanji with the kana behind it, the last one alone, a word in katakana.
+_PART = bounded(rf"(?=([{HAN}]{{2}}))|[{KATAKANA}]{{2,}}|(?<![{HAN}])[{HAN}](?:[{KANA}]+|$)")
+# Words that any text has, as tokens.
+_TELLING = frozenset(token for table in ("vague", "relating", "telling") for word in lexicon.words("en", table) for token in tokens(word))
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +96,28 @@ def _near(
     distinct = {by_id[memory_id].content: by_id[memory_id] for memory_id in reversed(nearest) if memory_id in by_id}
     others = (memory for memory in reversed(distinct.values()) if memory.kind != "summary" and memory.content != stored.content)
     return list(islice((memory for memory in others if memory.key not in known), RELATED_LIMIT))
+
+
+def subjects(text: Analysis) -> list[str]:
+    """What a text is about: its nouns and names, without what has changed of them, days, numbers, and words that any text has. Japanese ones are parts
+    that other nouns may share: pairs of kanji, words in katakana, a kanji alone; others are tokens."""
+    found: list[str] = []
+    for sentence in text.sentences:
+        still = VALUE.sub(_gap, EVENT.sub("、", sentence))
+        nouns = [noun for chain in chains(f"{still}。") for noun in chain.nouns if noun not in WORDS["generic"] and not POLAR.match(noun)]
+        found += [match[1] or match[0] for noun in nouns for match in _PART.finditer(noun)]
+        rest = analysis(still)
+        for token in rest.query_tokens:
+            if not (is_unspaced(token) or token.isdecimal() or token in _TELLING):
+                found.append(token)
+        found += [part for word in rest.kana_words for part in word.split()]
+    return [part for part in dict.fromkeys(found) if not is_grammar(part)]
+
+
+def _gap(value: re.Match[str]) -> str:
+    """What is left of a value: the first letter of the word behind it, where it took that for its unit."""
+    is_part = value[0][-1:].isascii() and value[0][-1:].isalpha() and value.string[value.end() : value.end() + 1].isalpha()
+    return f"、{value[0][-1:]}" if is_part else "、"
 
 
 def _is_about(text: Analysis, words: Sequence[str]) -> bool:

@@ -32,7 +32,7 @@ _WORD = re.compile(
     f"(?P<katakana>[{KATAKANA}]{{2,{LONGEST_KATAKANA}}})|(?P<hiragana>[{HIRAGANA}][{HIRAGANA}ー]+)|(?P<latin>[{LATIN}]{{3,}})",
     re.IGNORECASE,
 )
-_KANJI_WORD = re.compile(f"(?<![{HAN}])([おご]?)([{HAN}]{{1,3}})(?![{HAN}])")
+_KANJI_WORD = re.compile(f"(?<![{HAN}])([おご]|御(?=[{HAN}])|)([{HAN}]{{1,3}})(?![{HAN}])")
 _PARTICLES = "".join(lexicon.words("ja", "particles"))
 _BEFORE = re.compile(
     f"(?<![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])|(?<=[{LATIN}])(?![{_PARTICLES}])|(?<=[{_PARTICLES}])|(?<=から)|(?<=まで)|(?<=より)",
@@ -126,7 +126,12 @@ def _polite_of_kanji(stored: StoredWords, text: str) -> Iterator[Spelling]:
     """The words in kanji that the store has in hiragana, behind お or ご: おしごと of 仕事."""
     for match in _KANJI_WORD.finditer(text):
         prefix, kanji = match.groups()
-        kana = [f"{first}{reading}" for reading in readings_of(kanji) if len(reading) >= SHORTEST_NAME for first in prefix or "おご"]
+        kana = [
+            f"{first}{reading}"
+            for reading in readings_of(kanji)
+            if len(reading) >= SHORTEST_NAME
+            for first in (prefix if prefix in ("お", "ご") else "おご")
+        ]
         yield from (Spelling(*match.span(), phrase_as_written(word)) for word in kana if stored.has_polite(word))
 
 

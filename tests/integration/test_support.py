@@ -68,6 +68,35 @@ def test_in_a_small_store_a_part_of_a_word_is_not_enough(say, ask, query):
 @pytest.mark.parametrize(
     ("memory", "query"),
     [
+        ("かんたんな味つけ", "みかんは？"), ("りんかくがぼやける", "りんごは好き？"), ("おにごっこをした", "おにぎりの具は？"),
+        ("I want to start jogging", "What art do I like?"), ("The net is broken", "What is .NET?"), ("C++を勉強中", "C#は？"),
+    ],
+)  # fmt: skip
+def test_in_a_small_store_half_of_another_word_is_not_enough(say, ask, memory, query):
+    say(memory)
+    say("母の誕生日は9月14日")
+    assert contents(ask(query)) == []
+
+
+@pytest.mark.parametrize(
+    ("memory", "query"),
+    [
+        ("朝は味噌汁を飲む", "おみそ汁はいつ？"), ("朝はおみそしるを飲む", "味噌汁は？"), ("朝はごはん派", "御飯かパンか"), ("御飯を炊く", "ごはんは？"),
+        ("昨日鮨を食べた", "おすしは？"), ("昨日お寿司を食べた", "鮨は？"), ("Wi-Fiが遅い", "ワイファイは？"), ("ワイファイが遅い", "wifiは？"),
+        ("Tシャツを買った", "T-shirtは？"), ("ヘッドホンはWH-1000XM5", "WH1000XM5は？"), ("We run A/B tests", "AB test?"), ("R＆Bを聴く", "R&Bは？"),
+        ("She has a Ph.D. in physics", "PhD?"), ("コンビニは24/7", "24/7は？"), ("友達は@hana_chan", "hana_chanは？"), ("タグは#gohan", "gohanは？"),
+        ("佐佐木さんは課長", "佐々木は？"), ("𠮷田さんは先生", "吉田さんは？"), ("山﨑さんは先生", "山崎さんは？"),
+    ],
+)  # fmt: skip
+def test_one_word_is_found_however_it_is_written(say, ask, memory, query):
+    say(memory)
+    say("母の誕生日は9月14日")
+    assert contents(ask(query))[:1] == [memory]
+
+
+@pytest.mark.parametrize(
+    ("memory", "query"),
+    [
         ("ねこを飼った", "ねこは？"),
         ("いちごを摘んだ", "私のいちごはどこ？"),
         ("はなびを見た", "夏のはなびは？"),

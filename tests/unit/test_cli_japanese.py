@@ -55,12 +55,12 @@ def test_every_argument_and_option_has_help():
     assert [parameter.name for parameter in parameters(typer.main.get_command(cli.app)) if not parameter.help] == []
 
 
-def test_every_error_of_the_commands_has_japanese():
-    assert wordings("cli") - {"{}."} - set(TABLES["sentences"]) == set()
+def test_every_error_of_commands_and_features_has_japanese():
+    assert (wordings("cli") | wordings("features")) - {"{}."} - set(TABLES["sentences"]) == set()
 
 
-def test_every_sentence_that_commands_tell_has_japanese():
-    told = {text for text in sayings("cli") if re.search("[a-z]{3}", text)}
+def test_every_sentence_that_commands_and_features_tell_has_japanese():
+    told = {text for text in sayings("cli") | sayings("features") if re.search("[a-z]{3}", text)}
     assert len(told) > 200
     assert told - set(TABLES["sentences"]) - set(TABLES["values"]) == set()
 

@@ -16,6 +16,7 @@ from memory_mcp.language.tokens import (
     fragments,
     is_single_kanji,
     jaccard,
+    kana_words,
     normalise,
     query_phrases,
     query_tokens,
@@ -258,15 +259,17 @@ def test_a_word_of_two_or_three_katakana_is_searched_as_a_whole_if_it_is_known()
 @pytest.mark.parametrize(
     ("query", "of_words", "parts"),
     [
-        ("作りたいものは", set(), {"りた", "たい"}),
-        ("私のねこは", {"ねこ"}, {"のね"}),
-        ("りんごはたべた", {"りん", "んご", "たべ", "べた"}, {"ごは", "はた"}),
-        ("カレーとおにぎり", {"おに", "にぎ", "ぎり"}, {"とお"}),
+        ("作りたいものは", [], {"りた", "たい"}),
+        ("私のねこは", ["ねこ"], {"のね"}),
+        ("りんごはたべた", ["りん んご", "たべ べた"], {"ごは", "はた", "りん"}),
+        ("カレーとおにぎり", ["おに にぎ", "にぎ ぎり"], {"とお", "おに"}),
+        ("みかん", ["みか かん"], {"みか", "かん"}),
     ],
 )
-def test_pairs_of_hiragana_outside_its_words_are_fragments(query, of_words, parts):
+def test_a_word_of_hiragana_is_found_by_three_kana_and_pairs_outside_of_words_by_nothing(query, of_words, parts):
+    assert kana_words(query) == of_words
     assert parts <= fragments(query)
-    assert not of_words & fragments(query)
+    assert fragments(query).isdisjoint(of_words)
 
 
 def test_a_long_query_is_searched_by_its_tokens():

@@ -11,6 +11,7 @@ from memory_mcp.domain import MODES
 from memory_mcp.errors import InvalidInput
 from memory_mcp.features.dashboard.configuration import by_default
 from memory_mcp.features.dashboard.frame import Visit
+from memory_mcp.features.dashboard.people import relation_names, worded
 from memory_mcp.server.actions import configuration
 from memory_mcp.server.actions.context import DEFAULT_TOKENS, get_context
 from memory_mcp.server.actions.memories import recall
@@ -80,6 +81,9 @@ def _asked(visit: Visit, shown: str) -> Json:
         raise InvalidInput("top_k is {}", "it runs from 1 to {} here", "Leave it out for the default", repr(shown[:20]), SHOWN_LIMIT)
     sent = {"query": visit.field("q"), "mode": visit.field("mode"), "top_k": limit + BEYOND, "max_tokens": ANSWER_TOKENS, "detail": "why"}
     answer = visit.perform(recall, **sent)
+    if "relations" in answer:
+        names = relation_names(visit, {})
+        answer = {**answer, "relations": [worded(relation, names) for relation in answer["relations"]]}
     return {**answer, "shown": answer["hits"][:limit], "missed": answer["hits"][limit:]}
 
 

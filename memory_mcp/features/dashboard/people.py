@@ -178,7 +178,7 @@ def path(visit: Visit) -> Response:
         answer, error = _or_refused(visit, visit.perform, "find_path", **sent, algorithm="all")
     named = types(visit)
     for way in answer["paths"] if answer else ():
-        way["steps"] = [_worded(step, named["relation_names"]) for step in way["steps"]]
+        way["steps"] = [worded(step, named["relation_names"]) for step in way["steps"]]
     return visit.page(
         "path.html",
         400 if error else 200,
@@ -224,8 +224,8 @@ def _ways(visit: Visit, paths: Sequence[Json]) -> Graph:
     return replace(_graph(visit, snapshot), path=steps | {(end, start) for start, end in steps}, opened=[])
 
 
-def _worded(step: str, names: Mapping[str, str]) -> str:
-    """A step of a path, `A > lives_in > B`, with the relation as the page calls it."""
+def worded(step: str, names: Mapping[str, str]) -> str:
+    """A relation between two, `A > lives_in > B`, as the page calls it."""
     return _STEP.sub(lambda found: f"{found[1]}{names.get(found[2], found[2])}{found[1]}", step)
 
 
@@ -269,11 +269,11 @@ def types(visit: Visit) -> dict[str, Any]:
         "types": used["entity_types"],
         "type_names": named["entity_types"],
         "relation_types": used["relation_types"],
-        "relation_names": _relation_names(visit, named["relation_types"]),
+        "relation_names": relation_names(visit, named["relation_types"]),
     }
 
 
-def _relation_names(visit: Visit, known: Mapping[str, str]) -> dict[str, str]:
+def relation_names(visit: Visit, known: Mapping[str, str]) -> dict[str, str]:
     """How the page calls relations: also frequent ones that no type was made for."""
     t, worded = visit.words, (name.removeprefix(RELATION) for name in WORDS if name.startswith(RELATION))
     return {**known, **{name: t.term("relation", name) for name in worded}}

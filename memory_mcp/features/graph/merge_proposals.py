@@ -8,7 +8,7 @@ from itertools import combinations
 
 import apsw
 
-from memory_mcp.dates.mentions import DAY
+from memory_mcp.dates.statements import DAY
 from memory_mcp.features.graph.analytics.analyses import Deadline
 from memory_mcp.language.names import bare
 from memory_mcp.store.graph import neighbors, overview

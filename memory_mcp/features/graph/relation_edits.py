@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.dates.mentions import NamedDay
 from memory_mcp.dates.resolve import parse_range
+from memory_mcp.dates.statements import NamedDay
 from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.graph.update.entity_linking import add_stated_relations, stated_days

@@ -68,7 +68,7 @@ class Terms:
 
     What has `phrases` gains `PHRASE_WEIGHT` of what BM25 gives these; what has `synonyms` or words of the `same_sound` instead of their
     word, `SYNONYM_WEIGHT` of what it gives these, and needs no other token. A memory that has more of the `words` as a whole comes before
-    one that has parts of them. In a small store, where no token is common, the tokens among `fragments` only rank.
+    one that has parts of them. In a small store, where no token is common, the tokens among `fragments` only rank, and `kana_words` find.
     """
 
     tokens: Sequence[str]
@@ -77,6 +77,7 @@ class Terms:
     same_sound: Sequence[Synonyms] = ()
     words: Sequence[str] = ()
     fragments: Set[str] = frozenset()
+    kana_words: Sequence[str] = ()
 
 
 def refresh(connection: apsw.Connection, ids: Iterable[int]) -> None:
@@ -181,7 +182,7 @@ def search(
     instead = " OR ".join(filter(None, (_instead(connection, some, counts, rows, most) for some, most in alternatives if some)))
     with_synonyms = dict(_matching(connection, instead, filters=filters, limit=limit, also=also)) if instead else {}
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
-    leading, informative, others = _by_rarity(connection, query, terms.fragments, counts, rows)
+    leading, informative, others = _by_rarity(connection, query, terms, counts, rows)
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
         matches = matching(_any_of(query))
     else:
@@ -291,12 +292,15 @@ def _rows(connection: apsw.Connection) -> range:
 
 
 def _by_rarity(
-    connection: apsw.Connection, query: Sequence[str], fragments: Set[str], counts: TokenCounts, rows: range
+    connection: apsw.Connection, query: Sequence[str], terms: Terms, counts: TokenCounts, rows: range
 ) -> tuple[list[str], list[str], list[str]]:
     """The tokens that select rows, all that are informative, and in a store of few rows the rest, which only ranks rows. Where nothing else
     is asked for, what is common or grammar selects."""
-    counted = dict.fromkeys(query, 0.0) if len(rows) < FEW_ROWS else counts.uncommon(connection, query, rows)
-    weak = fragments if len(rows) < FEW_ROWS else frozenset()
+    is_small_store = len(rows) < FEW_ROWS
+    if is_small_store:
+        query = [*query, *(word for word in terms.kana_words if " " in word and not any(map(is_grammar, word.split())))]
+    counted = dict.fromkeys(query, 0.0) if is_small_store else counts.uncommon(connection, query, rows)
+    weak = terms.fragments if is_small_store else frozenset()
     content = [token for token in query if not (is_grammar(token) or token in weak)] or list(query)
     informative = [token for token in content if token in counted] or content
     among = set(informative)

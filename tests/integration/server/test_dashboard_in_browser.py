@@ -1,6 +1,10 @@
 """The dashboard in a real browser: every page in both languages, light and dark, on a phone, by keyboard, without scripts, and under attack."""
 
+import base64
+import io
 import json
+import zipfile
+import zlib
 from contextlib import closing
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -246,6 +250,67 @@ def test_a_file_is_tried_and_then_imported_and_says_how_far_it_is_and_what_becam
         assert violations(page) == []
         page.goto("/p/files/ui/house")
         assert page.locator("dd").first.inner_text() == str(after) if after else page.locator("dl").count() == before
+
+
+TALK = "[LINE] さくらとのトーク履歴\n\n2024/01/02(火)\n" + "".join(
+    f"09:{minute:02}\tさくら\t{text}\n" for minute, text in enumerate(["おはよう", "[スタンプ]", "[投票] どこ？", "また明日"])
+)
+BAD_DAY = "2024/02/30(金)\n" + "10:00\t健太\tはい\n" * 30
+
+
+def card(name: str) -> bytes:
+    """A picture with the card of a character."""
+    text = b"chara\0" + base64.b64encode(json.dumps({"name": name, "description": "灯台守", "first_mes": "やあ"}).encode())
+    chunks = [(b"IHDR", (1).to_bytes(4) * 2 + b"\x08\0\0\0\0"), (b"tEXt", text), (b"IDAT", zlib.compress(b"\0\0")), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        len(data).to_bytes(4) + kind + data + zlib.crc32(kind + data).to_bytes(4) for kind, data in chunks
+    )
+
+
+def docx(text: str) -> bytes:
+    """A Word file with this text."""
+    office, data = "http://schemas.openxmlformats.org", io.BytesIO()
+    document = (
+        f'<w:document xmlns:w="{office}/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:body></w:document>'
+    )
+    related = f'<Relationship Id="r" Type="{office}/officeDocument/2006/relationships/officeDocument" Target="word/document.xml"/>'
+    with zipfile.ZipFile(data, "w") as packed:
+        packed.writestr("[Content_Types].xml", f'<Types xmlns="{office}/package/2006/content-types"/>')
+        packed.writestr("_rels/.rels", f'<Relationships xmlns="{office}/package/2006/relationships">{related}</Relationships>')
+        packed.writestr("word/document.xml", document)
+    return data.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "program", "rows", "examples"),
+    [
+        (
+            "[LINE] さくらとのトーク.txt",
+            (TALK + BAD_DAY).encode(),
+            "LINE",
+            {
+                "保存した記憶": "2",
+                "インポートしなかったもの: スタンプ": "1",
+                "インポートしなかったもの: 投票": "1",
+                "受け付けなかった行": "30",
+            },
+            1,
+        ),
+        ("ミレイ.png", card("ミレイ"), "キャラクターカード", {"保存した記憶": "0", "受け付けなかった行": "0"}, 0),
+        ("手引き.docx", docx("五月に塗る。"), "文書", {"保存した記憶": "1", "受け付けなかった行": "0"}, 0),
+    ],
+)
+def test_what_an_import_recognized_and_what_became_of_it_is_one_table(page, tmp_path, name, content, program, rows, examples):
+    (tmp_path / name).write_bytes(content)
+    page.goto(f"/p/table-{len(rows)}{examples}{len(content)}/ui/house/import")
+    page.locator("input[type=file]").set_input_files(tmp_path / name)
+    page.locator("main form button").click()
+    page.locator("#job [role=status]", has_text="インポートが終わりました").wait_for()
+    assert program in page.locator("#job p", has_text="形式").inner_text()
+    shown = [row.inner_text().split("\t") for row in page.locator("#job tr").all()]
+    assert rows.items() <= {cells[0]: cells[1] for cells in shown}.items()
+    assert page.locator("#job li").count() == examples
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("page", [{"java_script_enabled": False}], indirect=True)

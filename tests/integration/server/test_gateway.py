@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from model_upstream import EVENTS, Answer, chunk, completion, streamed
-from model_upstream import model as models
 
+from benchmarks.vendor import EVENTS, Answer, chunk, completion, streamed, vendor
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.store.files.access_tokens import create_token
 
@@ -22,7 +21,7 @@ KEY = "sk-proj-" + "Ab1cD2eF3g" * 6
 
 @pytest.fixture(scope="module")
 def shared():
-    with models() as known:
+    with vendor() as known:
         yield known
 
 

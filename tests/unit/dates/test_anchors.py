@@ -4,8 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from memory_mcp.dates.mentions import days
-from memory_mcp.dates.statements import days_of_statement
+from memory_mcp.dates.statements import days, days_of_statement
 
 TOLD_ON = date(2026, 11, 27)  # a Friday
 

@@ -132,7 +132,7 @@ NO_WEEKENDS_IN_ENGLISH = [
     "we met after the weekend",
     "I had one weekend off",
 ]
-COUNTS = "20日間休んだ 20日ぶりに会った あと20日で引っ越す 20日後に会う 20日かかる 20日目に届いた 二十日鼠を飼った 二十日大根を植えた 20日も待った 20日以内に返す".split()
+COUNTS = "20日間休んだ 20日ぶりに会った あと20日で引っ越す 20日かかる 20日目に届いた 二十日鼠を飼った 二十日大根を植えた 20日も待った 20日以内に返す".split()
 
 
 def said(text, on=SAID_ON):

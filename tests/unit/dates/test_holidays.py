@@ -6,13 +6,13 @@ from datetime import date
 
 import pytest
 
-from memory_mcp.dates.holidays import end_of_golden_week, public_holidays
+from memory_mcp.dates.holidays import golden_week, public_holidays
 
 
 def test_a_year_before_or_after_those_of_the_package_has_the_holidays_of_the_law_as_it_is():
     assert {date(2104, 1, 14), date(2104, 7, 21), date(2104, 11, 23)} <= public_holidays(2104)  # Mondays, and one day in lieu
     assert {date(1925, 2, 11), date(1925, 10, 12)} <= public_holidays(1925)
-    assert end_of_golden_week(9000) > date(9000, 5, 5)
+    assert golden_week(9000)[1] > date(9000, 5, 5)
 
 
 def test_there_is_no_year_zero():

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory_mcp.dates.mentions import days
 from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
 from memory_mcp.dates.spans import ERAS, MONTHS_BACK, YEARS_BACK
+from memory_mcp.dates.statements import days
 from memory_mcp.errors import InvalidInput
 
 TOKYO = ZoneInfo("Asia/Tokyo")

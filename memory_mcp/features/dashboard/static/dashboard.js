@@ -30,12 +30,18 @@ if (palette) {
   });
   palette.querySelector("[data-close]").addEventListener("click", () => palette.close());
   palette.addEventListener("click", (event) => { if (event.target === palette) palette.close(); });
+  // Enter goes to the first of what is found for the words as they stand, also if that is still to come.
+  let isAwaited = false;
+  const isShown = () => palette.querySelector(".found").dataset.q === input.value.trim();
+  const goToFirst = () => {
+    isAwaited = !isShown();
+    if (!isAwaited) palette.querySelector(".found a")?.click();
+  };
   palette.addEventListener("submit", (event) => {
-    const first = palette.querySelector(".found a");
-    if (!first) return;
     event.preventDefault();
-    first.click();
+    goToFirst();
   });
+  document.addEventListener("htmx:after:swap", () => { if (isAwaited) goToFirst(); });
   palette.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     event.preventDefault();

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from memory_mcp.dates.mentions import day_called
+from memory_mcp.dates.statements import day_called
 from memory_mcp.language.names import UNKNOWN_TYPE, bare, fold
 from memory_mcp.store.graph.entities import type_history
 from memory_mcp.store.sqlite.reading import json_ids

@@ -48,7 +48,7 @@ class Answer:
 Step = Answer | str | Callable[[dict[str, Any]], Answer | str]
 
 
-class Model:
+class Vendor:
     """Each answer is the next step, else an echo; a text is sent in the form that was asked for. `sent` are the bodies and `headers` those of
     the calls."""
 
@@ -86,7 +86,7 @@ def text_of(message: dict[str, Any]) -> str:
 
 
 @contextmanager
-def model() -> Iterator[Model]:
+def vendor() -> Iterator[Vendor]:
     """The server, listening on this machine."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -135,7 +135,7 @@ def model() -> Iterator[Model]:
         request_queue_size = 128
 
     with Server(("127.0.0.1", 0), Handler) as server:
-        known = Model(f"http://127.0.0.1:{server.server_port}/v1")
+        known = Vendor(f"http://127.0.0.1:{server.server_port}/v1")
         thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.01))
         thread.start()
         try:
