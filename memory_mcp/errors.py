@@ -46,7 +46,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from memory_mcp.wording import Sentence, clauses, filled, joined, sentence
+from memory_mcp.wording import Sentence, clauses, filled, joined, masked, sentence
 
 # The part of an address before its @: a user, and a password that may hold what no address may. After a port there is a path.
 _USER_OF_ADDRESS = re.compile(
@@ -59,10 +59,6 @@ def without_passwords(text: str) -> str:
     return _USER_OF_ADDRESS.sub("", text) if "://" in text and "@" in text else text
 
 
-def _masked(text: str) -> str:
-    return text.with_values(without_passwords) if isinstance(text, Sentence) else without_passwords(text)
-
-
 class MemoryMCPError(Exception):
     """`what` happened, `why`, and what to `do`: each a clause, with {} for each of the values that follow. Passwords of addresses are left out.
 
@@ -70,7 +66,7 @@ class MemoryMCPError(Exception):
     """
 
     def __init__(self, what: str, why: str = "", do: str = "", *values: object) -> None:
-        self.what, self.why, self.do = what, why, do = [_masked(clause) for clause in filled((what, why, do), values)]
+        self.what, self.why, self.do = what, why, do = [masked(clause, without_passwords) for clause in filled((what, why, do), values)]
         super().__init__(joined(what, *((": ", why) if why else ()), ".", *((" ", do, ".") if do else ())))
 
     @property

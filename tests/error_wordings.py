@@ -1,7 +1,7 @@
 """The ids of all sentences that the product says, read from its source: the English with `{}` where a value stands."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from memory_mcp import errors
@@ -13,13 +13,13 @@ SAYING = ("sentence", "tell", "worded")
 
 
 def wordings(part: str = "") -> set[str]:
-    """The sentences of errors of the program, or of a part of it, each with its alternatives."""
-    return {sentence for call in _calls(part) if call.func.id in ERRORS for sentence in _of_error(call)}  # type: ignore[attr-defined]
+    """The sentences of errors of the program, or of a part of it, each with its alternatives; without those that repeat others."""
+    return {sentence for call in _calls(part) if call.func.id in ERRORS for sentence in _of_error(call) if sentence.strip("{}:;. ")}  # type: ignore[attr-defined]
 
 
-def sayings(part: str = "") -> set[str]:
+def sayings(part: str = "", functions: Collection[str] = SAYING) -> set[str]:
     """What `sentence`, `tell` and `worded` are called with, without blanks around it."""
-    calls = [call for call in _calls(part) if call.func.id in SAYING and call.args]  # type: ignore[attr-defined]
+    calls = [call for call in _calls(part) if call.func.id in functions and call.args]  # type: ignore[attr-defined]
     return {text.strip() for call in calls for text in _texts(call.args[0])}
 
 

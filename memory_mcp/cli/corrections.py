@@ -7,6 +7,7 @@ import typer
 from memory_mcp.cli.japanese import named, tell, worded
 from memory_mcp.cli.memories import Importance, Tags, print_private
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, print_json
+from memory_mcp.wording import sentence
 
 Reason = Annotated[str | None, typer.Option(help="Why; kept in its history.", metavar="TEXT")]
 
@@ -57,7 +58,7 @@ def forget(
         print_json(answer)
     else:
         for outcome in answer["outcomes"]:
-            tell("{}: {}", outcome["key"], outcome["outcome"].replace("_", " "))
+            tell("{}: {}", outcome["key"], sentence(outcome["outcome"].replace("_", " ")))
             if outcome["outcome"] in ("forgotten", "already_forgotten"):
                 tell("  bring it back: {}", command_line("revise", outcome["key"], "--restore", persona=answer["persona"], url=url))
     if any(outcome["outcome"] == "not_found" for outcome in answer["outcomes"]):

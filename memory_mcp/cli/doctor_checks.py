@@ -96,7 +96,7 @@ def check_extras(settings: Settings) -> list[Finding]:
     """Which optional parts of the program are installed, and which of those that the configuration names are not."""
     there = [extra for extra in EXTRAS if is_installed(extra)]
     absent = [extra for extra in EXTRAS if extra not in there]
-    installed, adding = ", ".join(there) or "none", install_command("NAME")
+    installed, adding = ", ".join(there) or sentence("none"), install_command("NAME")
     partly = sentence("installed: {}; not: {}. {} adds one", installed, ", ".join(absent), adding)
     listed = partly if absent else sentence("installed: {}", installed)
     named = [

@@ -170,7 +170,7 @@ def _report(
         def done(name: str, error: str) -> None:
             nonlocal failed
             failed += bool(error)
-            tell("{}: {}", name, error or past, err=bool(error))
+            tell("{}: {}", name, error or sentence(past), err=bool(error))
             advance(1)
 
         change(names, done)

@@ -269,7 +269,7 @@ def report(counts: dict[str, Any], origins: Iterable[str]) -> None:
     typer.echo(", ".join(map(worded, [summary, *(sentence(words, counts[name]) for name, words in further.items() if counts.get(name))])))
     for action in ("redacted", "flagged"):
         if found := counts.get(action):
-            tell("{}: {}", action, named_counts("data", found))
+            tell("{}: {}", sentence(action), named_counts("data", found))
     shown = examples(zip(origins, (error["reason"] for error in counts["errors"]), strict=True))
     for where, reason, others in shown:
         refused_at = "" if reason.startswith(where) else f"{worded(where)}: "

@@ -40,12 +40,12 @@ def remember(
     if as_json:
         print_json(answer)
         return
-    tell("{}: {} as {}", answer["persona"], "stored" if answer["stored"] else "known already", answer["key"])
+    tell("{}: {} as {}", answer["persona"], sentence("stored") if answer["stored"] else "known already", answer["key"])
     if answer.get("new_persona"):
         tell("  {}", _with_near("this persona was created", answer))
     for field in ("occurred_at", "expires_at"):
         if moment := answer.get(field):
-            tell("  {} at {}", field.removesuffix("_at"), moment)
+            tell("  {} at {}", sentence(field.removesuffix("_at")), moment)
     print_private(answer)
     for similar in answer.get("similar", []):
         tell("  similar to {}: {}", similar["key"], similar["content"])
@@ -164,7 +164,7 @@ def print_private(answer: Mapping[str, Any]) -> None:
     """Prints how much private data was replaced or flagged, by kind."""
     for action in ("redacted", "flagged"):
         if kinds := answer.get(action):
-            tell("  {}: {}", action, named_counts("data", kinds))
+            tell("  {}: {}", sentence(action), named_counts("data", kinds))
 
 
 def _format_hit(mark: str, hit: Mapping[str, Any]) -> str:

@@ -72,7 +72,7 @@ def list_models(config: ConfigFile = None, data: DataDirectory = None) -> None:
         where = elsewhere or _where(location)
         typer.echo(f"{worded(role)}: {name}")
         tell("  where: {}", worded(where))
-        tell("  languages: {}", ", ".join(languages) if languages else "all")
+        tell("  languages: {}", ", ".join(languages) if languages else sentence("all"))
         known_traits = traits.with_known_prefixes() if role == "reranker" or settings.embeddings_class else traits
         if guess := known_traits.guess(languages_set=set_languages is not None):
             tell("  guessed: {}", guess)

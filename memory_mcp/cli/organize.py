@@ -75,7 +75,7 @@ def _graph_findings(answer: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 
 
 def _show_proposals(answer: Mapping[str, Any], url: str | None) -> None:
-    meaning = "words and meaning" if answer["meaning"] else "words"
+    meaning = sentence("words and meaning" if answer["meaning"] else "words")
     tell("{}: {} of {} memories compared by {}", answer["persona"], answer["compared"], answer["of"], meaning)
     for group in answer["duplicates"]:
         typer.echo(f"\n{group['into']['key']}  {group['into']['content']}")

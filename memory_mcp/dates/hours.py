@@ -13,9 +13,7 @@ _HOURS = {**lexicon.counts("ja", "hours"), **lexicon.counts("en", "hours")}
 _PART_OF_DAY = bounded(lexicon.any_of(_HOURS))
 _NIGHT_BEGINS, _NIGHT_ENDS = 20, 5
 _HOUR = r"(?P<hour>\d{1,2}|[一二三四五六七八九十]{1,3})"
-_HALF_PAST = (
-    f"(?P<past>half|quarter|{COUNT[1:-1]}(?: minutes)?) (?P<to>past|to) (?P<hour>{COUNT[1:-1]})(?![a-z\\d:])(?: ?(?P<half>[ap])\\.?m\\.?)?"
-)
+_HALF_PAST = f"(?:a )?(?P<past>half|quarter|{COUNT[1:-1]}(?: minutes)?) (?P<to>past|to) (?P<hour>{COUNT[1:-1]})(?![a-z\\d:])(?: ?(?P<half>[ap])\\.?m\\.?)?"
 _CLOCKS = Forms(
     rf"{_HOUR}時(?:(?P<minute>\d{{1,2}}|[一二三四五六七八九十]{{1,3}})分|(?P<past>半))?|(?:(?<![a-z])(?:at|around|about) )?(?:(?<![a-z\d]){_HALF_PAST}"
     r"|(?<!\d)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?\s*(?:(?P<half>[ap])\.?m\.?)?|(?<![a-z\d])(?P<hour>\d{1,2})\s*(?P<half>[ap])\.?m\.?(?![a-z]))"
@@ -93,9 +91,12 @@ def with_modifiers(days: DaySpan, rest: str) -> tuple[DayReading, str]:
 
 # Behind or in front of a week, month or year in a sentence: 来月いっぱい, 来月の初め, early next month.
 # A limit: what is to be done within it is to be done by its last day.
-_TO_THE_END = bounded(r"\s?(?:中)?いっぱい|の?(?:末日|最終日)|末まで|の終わりまで|(?P<limit>[内中](?:に|まで|で))")
+_TO_THE_END = bounded(r"\s?[中内]?いっぱい|の?(?:末日|最終日)|末まで|の終わりまで|(?P<limit>[内中](?:に|まで|で))")
 _PART_BEHIND = Forms(rf"\A(?:の?(?:{_WEEK_OF_SPAN}|{_PART_OF_SPAN})(?![ァ-ヶ一-龥]))")
 _PART_IN_FRONT = Forms(rf"(?:{_PART_OF_SPAN})(?: the)?\s?\Z")
+_QUALIFIER = bounded(
+    rf"(?:(?:\s?の?(?:{_PART_OF_SPAN}))|頃|ごろ|ころ|くらい|ぐらい|あたり|いっぱい|[中内](?=[のにはで、]|\Z))?(?![ァ-ヶ一-龥]{{2}})"
+)
 _SHORTEST_WITH_PARTS = timedelta(days=7)
 
 
@@ -108,6 +109,12 @@ def part_of_span(span: DaySpan, before: str, after: str) -> DaySpan:
         return _with_part(DayReading(span), part).days if part else span
     except ValueError:  # only a month has a first week
         return span
+
+
+def end_of_qualifier(plain: str, end: int) -> int:
+    """Where that ends which qualifies a date whose words end at `end`: 2012年頃, 今月中, 来週前半."""
+    qualifier = _QUALIFIER.match(plain, end)
+    return qualifier.end() if qualifier else end
 
 
 def limit_or_part(span: DaySpan, before: str, after: str, *, is_planned: bool = False) -> DaySpan:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from memory_mcp.dates import holidays, tables
-from memory_mcp.dates.hours import part_of_span
+from memory_mcp.dates.hours import end_of_qualifier, part_of_span
 from memory_mcp.dates.spans import (
     MONTHS,
     NUMBER,
@@ -312,7 +312,7 @@ def dates_asked(recognized: Recognized, today: date, *, upcoming: bool = False) 
     """The dates that a question names. A day of the week or of the month alone is one where the question asks for what was or will be
     then."""
     asked = (each._replace(spans=_asked_spans(recognized, each, today)) for each in recognized.resolved(today, upcoming=upcoming))
-    return [each for each in asked if each.spans]
+    return [each._replace(end=end_of_qualifier(recognized.plain, each.end)) for each in asked if each.spans]
 
 
 def _asked_spans(recognized: Recognized, named: Named, today: date) -> list[DaySpan]:

@@ -452,9 +452,12 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
     first = read_date(SEPARATOR.split(plain, maxsplit=1)[0].strip(), today, find_direction=find_direction)
     if first and first.days[0] >= today:  # a plan, as a range
         return moment_of(first, zone)
-    if span.start == EVER.start:
+    if span.start != EVER.start:
+        return span.start
+    if span.end <= now:
         raise _refusal("occurred_at", text, plain, today)
-    return span.start
+    last = ((span.besides or span.end) - timedelta(microseconds=1)).astimezone(zone)  # a deadline is its last day
+    return datetime.combine(last.date(), time(), tzinfo=zone).astimezone(UTC)
 
 
 def parse_range(text: str, now: datetime, zone: ZoneInfo) -> TimeRange:

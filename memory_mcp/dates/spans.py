@@ -204,7 +204,7 @@ _SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | C
         (" ".join(f"{letter}{digit}" for letter in "rhs" for digit in (*range(1, 10), "元")),
             r"([rhs])(?<![a-z].)(\d{1,2}|元)(?:(?=年)|(?<!s)(?<!s\d)(?<!s\d\d)(?=[./]))", _western_year),
         # 三日月 is the moon, 三月前 three months ago; neither 五月雨 nor 一月半 contains a month of the year.
-        ("年 月 日", f"[{_NUMERALS}]++(?=年|月(?!前(?!半)|[間号雨蝿蠅目]|半(?!ば))|日(?!月(?!曜)))", _in_digits),
+        ("年 月 日", f"[{_NUMERALS}](?<![{_NUMERALS}].)[{_NUMERALS}]*+(?=年|月(?!前(?!半)|[間号雨蝿蠅目]|半(?!ば))|日(?!月(?!曜)))", _in_digits),
         # Behind a kanji it is of another era: 天正10年6月2日.
         ("年", r"'?(\d\d)(?<![\d年一-龥]..)(年)(?=の?(?:\d{1,2}月|[春夏秋冬]))", _in_full),
         ("'0 '1 '2 '6 '7 '8 '9", rf"(?<=[a-z\d,] )'(\d\d)(?:{'|'.join(f'(?<={word} ...)' for word in _BEFORE_SHORT_YEAR)})(?![\w'])()", _in_full),
@@ -244,15 +244,24 @@ def western_year(era: str, year: str) -> int:
 
 
 def spellings_of_year(year: int) -> list[str]:
-    """How a text may write a year: 2025, 二〇二五年, 令和7年, 平成元年."""
+    """How a text may write a year: 2025, 二〇二五年, 令和7年, 令和七年, R7年, 平成元年."""
     eras = [(era, year - before) for era, before in ERAS.items() if year > before]
-    latest = [f"{era}{count}年" for era, count in eras[:2] if count <= _LONGEST_ERA]
+    latest = [(era, count) for era, count in eras[:2] if count <= _LONGEST_ERA]
+    letters = {era: letter for letter, era in _ERA_LETTERS.items()}
     return [
         str(year),
         "".join(_KANJI_DIGITS[int(digit)] for digit in str(year)) + "年",
-        *latest,
+        *(f"{era}{count}年" for era, count in latest),
+        *(f"{era}{_in_kanji(count)}年" for era, count in latest),
+        *(f"{letters[era]}{count}年" for era, count in latest if era in letters),
         *(f"{era}元年" for era, count in eras[:1] if count == 1),
     ]
+
+
+def _in_kanji(count: int) -> str:
+    """五十 of 50, of a count up to 99."""
+    tens, ones = divmod(count, 10)
+    return ("" if tens < 2 else _KANJI_DIGITS[tens]) + ("十" if tens else "") + (_KANJI_DIGITS[ones] if ones else "")
 
 
 def normalize(text: str) -> str:
@@ -271,6 +280,7 @@ def normalized_with_places(text: str) -> tuple[str, Sequence[int]]:
     for needed, characters, pattern, written in _SPELLINGS:
         if not characters.isdisjoint(present) and any(map(plain.__contains__, needed)):
             plain, places = _replaced(plain, places, pattern, written)
+            present = set(plain)
     return plain, places
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 from typing import ClassVar
 
 from memory_mcp.dates.hours import limit_or_part
@@ -163,7 +164,11 @@ class WrittenDates:
     def __init__(self, text: str) -> None:
         self.text = text
         self.plain, self._places = normalized_with_places(text)
-        self.dates = calendar_dates(self.plain)
+
+    @cached_property
+    def dates(self) -> Sequence[CalendarDate]:
+        """Its calendar dates, in its order."""
+        return calendar_dates(self.plain)
 
     def anchors(self, told_on: date | None) -> Anchors:
         return _anchors(self.plain, self.dates, told_on)
@@ -311,7 +316,12 @@ class Statement(WrittenDates):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.recognized = recognized_in(self.plain[:READ_CHARACTERS])
-        self.may_name_days = bool(self.dates or self.recognized.matches)
+        if len(self.plain) <= READ_CHARACTERS:
+            self.dates = [match for expression, match in self.recognized.matches if expression is CALENDAR]
+
+    @property
+    def may_name_days(self) -> bool:
+        return bool(self.dates or self.recognized.matches)
 
 
 def days_of_statement(told: str | Statement, told_on: date | None, stored_on: date | None = None) -> list[DaySpan]:
@@ -332,7 +342,7 @@ def days_of_statement(told: str | Statement, told_on: date | None, stored_on: da
     )
     taken, free = 0, []
     for each in sorted([*dated, *_others(told, anchored)], key=lambda each: (each.start, -each.end)):
-        if taken <= each.start < READ_CHARACTERS:
+        if each.spans and taken <= each.start < READ_CHARACTERS:
             free.append(Clause(each.start, each.end, each.spans, [each.spans]))
             taken = each.end
     spans = dict.fromkeys(span for clause, days in with_ranges(told.plain, free, LONGEST_SPAN) for span in _with_ends(clause, days))
@@ -387,7 +397,7 @@ def _meant(plain: str, named: Named, today: date | None) -> Iterator[DaySpan]:
             meant = [span for span in meant if span[1] > today][:1]
         elif ahead == "last":
             meant = [span for span in meant if span[0] <= today][-1:]
-        else:
+        elif len(meant) > 1 or not named.is_alone or plain.startswith("in ", named.start):  # else 3日後, which is certain
             meant = [span for span in meant if span[0] <= today < span[1] and not named.is_alone]
     yield from (limit_or_part(span, before, after, is_planned=ahead == "next") for span in meant)
 

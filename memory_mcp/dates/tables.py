@@ -495,7 +495,7 @@ _LATER = (
 LATER = row(TO_COME, _LATER, _later, "two weeks from now", "2週間後の今日", "in 3 days", "two months from today", "3日後", "2か月後", "半年後",
     needs="日後 間後 週後 月後 年後 from_ in_", counted=_as_moment(_later))
 # Behind another day it counts from that one: 退院の3日後. In a report it counts nothing from today: 3日後に届いた.
-LATER_IN_TEXTS = row(TO_COME.replace(", as an argument", ""), rf"(?<![のたらでて\d])(?:{_LATER})(?!の\d)", _later, "3日後の予定は？",
+LATER_IN_TEXTS = row(TO_COME.replace(", as an argument", ""), rf"(?<![のたらでてと\d])(?:{_LATER})(?!の\d)", _later, "3日後の予定は？",
     "What is planned in two weeks?", needs="日後 間後 週後 月後 年後 day week month year", is_alone=True)
 FROM_TODAY = row(TO_COME, rf"(?:今後|これから|この先|向こう)の?{_N}{_UNIT}|(?<![a-z])(?:the |over the )?(?:next|coming) {_ENGLISH_N} {_ENGLISH_UNIT}(?![a-z])",
     _from_today, "今後3日間", "the next 3 days", needs="今後 これから この先 向こう next coming")
@@ -513,7 +513,7 @@ VAGUE_ALONE = [
         needs="前 最近 頃 ごろ 昨今 しばらく ところ 先 間 あいだ まえ こないだ ago back recent lately late days other"),
 ]
 # In a sentence only an end is certain: 月末に払う, 年内に引っ越す, by the end of the year.
-ENDS_IN_TEXTS = row(CURRENT.replace(", as an argument", ""), r"(?<![\w])(?P<unit>[週月年])(?=末(?![年調])|内[にはで])|(?<=[、はに])(?P<unit>[月年])(?=末(?:に|まで)|内[にはで])"
+ENDS_IN_TEXTS = row(CURRENT.replace(", as an argument", ""), r"(?<![\w])(?P<unit>[週月年])(?=末(?![年調])|内(?:[にはで]|いっぱい))|(?<=[、はに])(?P<unit>[月年])(?=末(?:に|まで)|内(?:[にはで]|いっぱい))"
     r"|(?<=end of )(?:the|this) (?P<unit>week|month|year)(?![a-z'])", _current, "月末の予定は？", "What's due by the end of the month?",
     needs="月末 年内 月内 週内 end", is_alone=True)
 # fmt: on
@@ -660,9 +660,9 @@ MONTHS_IN_TEXTS = [
     row(MONTH, rf"(?<![a-z])(?:in|during|since|around|about|early|mid|late|for(?! (?:april|may|june|august)))[ -]{MONTH_NAME}(?![a-z])",
         lambda m, t: _month_in_each_year(t, MONTHS[m["month"]]), "in October", "since May", needs=_MONTHS_NEED),
 ]
-YEAR_IN_TEXTS = row(YEAR, r"(?:(?<=\bin )|(?<=\bsince )|(?<=\bduring )|(?:(?<=\bfrom )|(?<=\bbetween )|(?<=\d to )|(?<=\d and )|(?<=\buntil )|(?<=\bby ))"
-    rf"(?=\d+{NO_COUNT}))(?P<n>(?:19|20)\d{{2}})(?!\d)", lambda m, t: [year_of(*_numbers(m))], "in 2024", "from 2015 to 2018",
-    needs="")
+YEAR_IN_TEXTS = row(YEAR, r"(?:(?<=\bin )|(?<=\bsince )|(?<=\bduring )|(?<=\b(?:19|20)\d\d to )|(?<=\b(?:19|20)\d\d and )|(?<=\bfrom )(?=\d+ to (?:19|20)\d\d)"
+    rf"|(?<=\bbetween )(?=\d+ and (?:19|20)\d\d)|(?:(?<=\buntil )|(?<=\bby ))(?=\d+{NO_COUNT}))(?P<n>(?:19|20)\d{{2}})(?!\d)",
+    lambda m, t: [year_of(*_numbers(m))], "in 2024", "from 2015 to 2018")
 # fmt: on
 # In an argument: Friday night last week is the night of Friday last week.
 PART_BEFORE_WEEK = bounded(

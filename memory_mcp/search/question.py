@@ -10,15 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import islice
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from memory_mcp import lexicon
 from memory_mcp.characters import HAN
 from memory_mcp.config.settings import Settings
-from memory_mcp.dates.recognize import Named, Recognized, calendar_dates
+from memory_mcp.dates.recognize import Named, Recognized, calendar_dates, spans_together
 from memory_mcp.dates.resolve import parse_range, times_of
-from memory_mcp.dates.spans import MONTH_NAMES, DaySpan, spellings_of_year, year_of
+from memory_mcp.dates.spans import MONTH_NAMES, DaySpan, normalized_with_places, spellings_of_year
 from memory_mcp.dates.statements import LONGEST_SPAN
 from memory_mcp.dates.tense import EVENTS, PLANNED
 from memory_mcp.domain import DETAILS, KEYS_LIMIT, KINDS, MODE_ALIASES, MODES, Filters, Question, TimeRange
@@ -144,6 +145,8 @@ def _one_of(name: str, value: str, allowed: Sequence[Word]) -> Word:
 AHEAD = timedelta(days=366)
 # What 最近 means where something else is asked for, too.
 RECENT = timedelta(days=30)
+# The years of a span that are looked up as words.
+YEARS_LIMIT = 12
 
 _LATELY = bounded(
     r"最近|近頃|近ごろ|この頃|このごろ|この(?:の)?ところ|ここの?ところ|\b(?:recently|lately|these days)\b|"
@@ -203,7 +206,7 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
     """What the query says about time. A question for plans that names no date means the time from now on."""
     read = analysis(query)
     recognized, named = read.recognized, read.date_expressions(now.astimezone(zone).date(), upcoming=True)
-    dates = times_of(recognized, named, now, zone)
+    dates, places = times_of(recognized, named, now, zone), normalized_with_places(query)[1]
     if not dates:  # such as the first day of the calendar, which is before it elsewhere
         named = ()
     short = [each for each in named if all(end - start <= LONGEST_SPAN for start, end in each.spans)]
@@ -227,15 +230,18 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
         dates,
         looks_ahead,
         is_vague,
-        date_words=[recognized.plain[each.start : each.end].strip() for each in named],
+        date_words=[query[places[each.start] : places[each.end]].strip() for each in named],
         written=[*_days_written(recognized.plain), *(_word_alone(recognized, each) for each in named if each.is_alone)] if named else (),
-        years=[spelling for each in named for span in each.spans if _is_year(span) for spelling in spellings_of_year(span[0].year)],
+        years=_years_written(spans_together(recognized.plain, named)),
         of_telling=any(_asks_telling(recognized, each) for each in named),
     )
 
 
-def _is_year(span: DaySpan) -> bool:
-    return span == year_of(span[0].year)
+def _years_written(spans: Iterable[DaySpan]) -> list[str]:
+    """How a text may write the years of spans that are too long to be the time of a memory: of 2015年から2018年まで, 2019年の春 and 令和6年度."""
+    long = ((first, after) for first, after in spans if after - first > LONGEST_SPAN and first.day == after.day == 1)
+    years = (year for first, after in long for year in range(first.year, max(after.year, first.year + 1)))
+    return [spelling for year in islice(dict.fromkeys(years), YEARS_LIMIT) for spelling in spellings_of_year(year)]
 
 
 def _days_written(plain: str) -> list[str]:

@@ -75,7 +75,9 @@ class Admission:
         self.note("scope", asked=what)
         wanted = sentence(f"the scope{'s' if len(missing) > 1 else ''} {' and '.join('{}' for _ in missing)}", *missing)
         has = ", ".join(scope for scope in TOKEN_SCOPES if scope in self.scopes)
-        raise NotAllowed("{} needs a token with {}", "this one has {}", "Ask the server's owner for another", what, wanted, has or "none")
+        raise NotAllowed(
+            "{} needs a token with {}", "this one has {}", "Ask the server's owner for another", what, wanted, has or sentence("none")
+        )
 
     def foreign(self, persona: str) -> NotAllowed:
         """The refusal of a write as a persona that is not the token's, in the same words whether or not that one exists."""
@@ -245,6 +247,13 @@ class Authenticator:
         cookie = self.sessions.cookie_of(scope)
         token = tokens.get(self.sessions.token_of(cookie) or "") if cookie else None
         return token if token and token.state(self._runtime.clock()) == "in force" else None
+
+    def still_admits(self, admission: Admission) -> bool:
+        """Whether the token of a call that takes minutes is still in force. One of OAuth is not asked for again."""
+        if admission.token is None or admission.is_oauth:
+            return True
+        token = (self._tokens.current() or {}).get(admission.token)
+        return token is not None and token.state(self._runtime.clock()) == "in force"
 
     def sign_in(self, secret: str, client: str = "") -> str:
         """Begin a session with a token's secret. Returns its cookie.

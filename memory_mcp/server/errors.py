@@ -42,7 +42,7 @@ from memory_mcp.errors import (
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.cells import OWNER_HEADER, OWNER_URL_HEADER
 from memory_mcp.server.sentences import Answer
-from memory_mcp.wording import Sentence, sentence
+from memory_mcp.wording import masked, sentence
 
 RETRY_AFTER_SECONDS = 1
 # An error quotes the input, which may have megabytes.
@@ -87,15 +87,9 @@ def status_of(error: MemoryMCPError) -> int:
 
 
 def wording(words: str, rules: Privacy) -> str:
-    """Return an error's words with private data redacted. Very long ones keep their beginning and their end with the advice.
-
-    What was a sentence stays one, unless more of it is private than its values.
-    """
+    """Return an error's words with private data redacted. Very long ones keep their beginning and their end with the advice."""
     private = Redaction(rules)
-    redacted = _shortened(words, private)
-    if isinstance(words, Sentence) and (kept := words.with_values(private.text)) == redacted:
-        return kept
-    return redacted
+    return masked(words, lambda text: _shortened(text, private))
 
 
 def _shortened(words: str, private: Redaction) -> str:

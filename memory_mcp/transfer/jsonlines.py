@@ -35,6 +35,7 @@ from memory_mcp.transfer.graph_lines import GraphLine
 from memory_mcp.transfer.line_fields import draft_of, parsed, pieces_of, vault_of, version_of
 from memory_mcp.transfer.line_vectors import Generations, as_json
 from memory_mcp.transfer.non_memory_lines import CONTEXT, PIECES, VAULT, VERSION, DeletedNote, OtherLine, Vault
+from memory_mcp.wording import masked
 
 EXPORT_PAGE = 200
 # This many refusals, and as many deleted notes, are listed; further ones are only counted.
@@ -154,7 +155,7 @@ def import_lines(open_persona: OpenPersona, lines: Sequence[tuple[int, bytes]], 
             vectors_left += "vectors" in row and draft.embedded is None
             drafts.append((number, draft))
         except InvalidInput as error:
-            refusals.append(Refusal(number, Redaction(options.privacy).text(str(error))))
+            refusals.append(Refusal(number, masked(str(error), Redaction(options.privacy).text)))
     result = ImportResult(refused=len(refusals), errors=tuple(refusals), vectors_left=vectors_left)
     if drafts or others or graph:
         with open_persona() as persona:
@@ -299,7 +300,7 @@ def _import_drafts(persona: Persona, numbered: Sequence[tuple[int, Draft]], opti
     elif drafts:
         outcomes = remember_many(persona, drafts, now=options.now, zone=options.zone, privacy=options.privacy, clash=options.clash)
     refusals = tuple(
-        Refusal(number, Redaction(options.privacy).text(outcome.reason))
+        Refusal(number, masked(outcome.reason, Redaction(options.privacy).text))
         for (number, _), outcome in zip(numbered, outcomes, strict=True)
         if outcome.outcome == "refused"
     )
@@ -334,7 +335,7 @@ def _import_graph(persona: Persona, numbered: Sequence[tuple[int, GraphLine]], o
     lines, beside = [line for _, line in numbered], options.stored if options.adds_only else None
     results = graph_lines.import_graph_lines(persona, lines, options.now, options.dry_run, beside)
     refusals = tuple(
-        Refusal(number, Redaction(options.privacy).text(str(result)))
+        Refusal(number, masked(str(result), Redaction(options.privacy).text))
         for (number, _), result in zip(numbered, results, strict=True)
         if isinstance(result, InvalidInput)
     )
@@ -362,7 +363,7 @@ def _import_others(persona: Persona, others: Sequence[tuple[int, OtherLine | Con
             counts_redaction = imported.versions or imported.context
             result += replace(imported, redacted=redaction.redacted, flagged=redaction.flagged) if counts_redaction else imported
         except InvalidInput as error:
-            result += ImportResult(refused=1, errors=(Refusal(number, Redaction(options.privacy).text(str(error))),))
+            result += ImportResult(refused=1, errors=(Refusal(number, masked(str(error), Redaction(options.privacy).text)),))
     return result
 
 

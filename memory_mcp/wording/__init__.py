@@ -77,6 +77,14 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[:limit]
 
 
+def masked(text: str, mask: Callable[[str], str]) -> str:
+    """The text as `mask` changes it. What was a sentence stays one, unless more of it is changed than its values."""
+    changed = mask(text)
+    if isinstance(text, Sentence) and (kept := text.with_values(mask)) == changed:
+        return kept
+    return changed
+
+
 def joined(*texts: str) -> Sentence:
     """Texts and sentences as one sentence, with the values of all."""
     pieces = [text if isinstance(text, Sentence) else Sentence(PLACE, (text,)) if PLACE in text else Sentence(text, ()) for text in texts]
@@ -105,6 +113,8 @@ def _found(text: str, table: Mapping[str, str]) -> str | None:
 
 
 def _value(value: str) -> str:
+    if not isinstance(value, Sentence) and " " not in value:  # a name, perhaps: a word of ours is marked as a sentence
+        return value
     return _found(value, catalog()["values"]) or in_japanese(value) or value
 
 

@@ -1,9 +1,10 @@
 """History, erasing and whole personas from the command line, against a real server."""
 
 import json
+import subprocess
 
 import pytest
-from processes import RunningServer
+from processes import RunningServer, command
 from test_cli import ok
 
 pytestmark = pytest.mark.slow
@@ -62,3 +63,22 @@ def test_a_persona_is_listed_copied_renamed_merged_and_erased(running_server: Ru
     assert "さくら is erased" in ok(memory_mcp("persona", "erase", "さくら", stdin="さくら\n".encode()))
     listed = json.loads(ok(memory_mcp("persona", "list", "--json")))
     assert [found["name"] for found in listed["personas"]] == ["nilou"]
+
+
+def test_what_the_server_refuses_and_says_is_japanese_on_a_japanese_machine(shared_server: RunningServer) -> None:
+    key = stored(shared_server, "言葉の話", "words")
+
+    def in_japanese(*arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[str]:
+        return command(
+            *arguments, "-p", "words", environment={"MEMORY_MCP_URL": shared_server.url, "MEMORY_MCP_LANGUAGE": "ja"}, stdin=stdin
+        )
+
+    unknown = in_japanese("expire-session", "nowhere", "30d")
+    assert unknown.stderr == "memory-mcp: 'nowhere' という会話の記憶はありません。session_id は検索結果で確認してください。\n"
+    assert f"{key}: ごみ箱にありません 消去できるのはごみ箱の記憶だけです" in in_japanese("purge", key).stdout
+    refused = in_japanese("import", "-", stdin=json.dumps({"content": "良い", "importance": "高"}).encode())
+    assert refused.stderr == "1行目: importance が文字列になっています。0 から 1 の数にするか、この項目を省いてください。\n"
+    assert refused.stdout == "words: 新規 0件、既存 0件、拒否 1件\n"
+    ok(in_japanese("forget", key))
+    assert "自分で作ったコピー" in in_japanese("purge", key, "--yes").stderr
+    assert "sentences" not in ok(in_japanese("recall", "言葉", "--json"))

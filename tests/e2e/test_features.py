@@ -18,7 +18,7 @@ from processes import ROOT, clean_environment, serving
 from memory_mcp import cli  # noqa: F401  first: it asks for the commands of features
 from memory_mcp.feature import FOLDER
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 FEATURES = sorted(path.parent.name for path in FOLDER.glob("*/__init__.py"))
 OFFERED = """
@@ -64,15 +64,14 @@ def brought(feature: str) -> dict[str, set[str]]:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of the package. What is compiled of it is kept for the next process."""
+    """A copy of the package."""
     directory = tmp_path_factory.mktemp("copy")
     shutil.copytree(ROOT / "memory_mcp", directory / "memory_mcp", copy_function=os.symlink)
     return directory
 
 
 def environment(copy: Path) -> dict[str, str]:
-    compiled = {"PYTHONPYCACHEPREFIX": str(copy / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
-    return {"PYTHONPATH": os.pathsep.join([str(copy), str(ROOT / "tests")]), **compiled}
+    return {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": ""}  # compiled once, for all of these tests
 
 
 def offered(copy: Path) -> dict[str, set[str]]:

@@ -342,7 +342,34 @@ def test_a_year_is_found_in_whichever_way_a_text_writes_it(say, ask, query, foun
 
 
 @pytest.mark.parametrize(
-    "query", ["昨日言ってた結婚式", "昨日話してた結婚式のことを教えて", "the wedding that you mentioned yesterday: 結婚式"]
+    ("query", "found"),
+    [
+        ("昭和50年に何があった？", "昭和五十年に店を開いた"),
+        ("1975年", "昭和五十年に店を開いた"),
+        ("令和6年度に何をした？", "令和6年度に異動した"),
+        ("2024年に何をした？", "令和6年度に異動した"),
+        ("2018年の春は？", "2018年の春に引っ越した"),
+        ("2012年頃は？", "I lived in Paris back in 2012"),
+        ("Where was I from 2010 to 2013?", "I lived in Paris back in 2012"),
+    ],
+)
+def test_a_year_in_kanji_a_fiscal_year_a_season_and_a_range_of_years_are_found_by_what_a_text_writes(say, ask, query, found):
+    for text in ["昭和五十年に店を開いた", "令和6年度に異動した", "2018年の春に引っ越した", "I lived in Paris back in 2012", "苺が好き"]:
+        say(text)
+    answer = ask(query)
+    assert found in contents(answer)
+    assert answer.unmatched == ()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "昨日言ってた結婚式",
+        "昨日話してた結婚式のことを教えて",
+        "昨日相談した結婚式",
+        "the wedding that you mentioned yesterday: 結婚式",
+        "Yesterday I told you about 結婚式",
+    ],
 )
 def test_what_was_said_on_a_day_is_asked_for_by_that_day(say, ask, now, query):
     say("昨日の結婚式は雨だった", at=now - timedelta(days=9))
@@ -359,7 +386,7 @@ def test_a_text_is_read_for_its_dates_once_when_it_is_stored(say, nilou, now, zo
             function = getattr(module, step)
             monkeypatch.setattr(module, step, lambda *of, step=step, function=function: read.append((step, of[0])) or function(*of))
     memory = say(text, occurred_at="昨日")
-    assert sorted(step for step, of in read if "京都" in of) == ["calendar_dates", "normalized_with_places", "recognized_in"]
+    assert sorted(step for step, of in read if "京都" in of) == ["normalized_with_places", "recognized_in"]
     read.clear()
     revise(nilou, memory.key, Revision(content=text.replace("京都", "大阪")), now=now.astimezone(zone), privacy=Privacy())
-    assert sorted(step for step, of in read if "大阪" in of) == ["calendar_dates", "normalized_with_places", "recognized_in"]
+    assert sorted(step for step, of in read if "大阪" in of) == ["normalized_with_places", "recognized_in"]

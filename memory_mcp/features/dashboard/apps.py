@@ -19,13 +19,15 @@ TYPES = {type_[0]: type_[1] for type_ in (*ENTITY_TYPES, *RELATION_TYPES)}
 _SHARED = PAGES / "host.js"
 _STYLES = (STATIC_FILES / "vendor" / "open-props-1.7.23.min.css", STATIC_FILES / "dashboard.css", PAGES / "app.css")
 _QUOTED = re.compile(r'"(\w+)"')
+# Pictures among the properties of the vendor's sheet: no page shows one.
+_PICTURE = re.compile(r'--[\w-]+:url\("[^"]*"\);')
 
 
 @cache
 def page(*own: Path) -> str:
     """The page of an app with these scripts, after the one for messages with the host."""
     scripts = [path.read_text(encoding="utf-8") for path in (_SHARED, *own)]
-    styles = "\n".join(path.read_text(encoding="utf-8") for path in _STYLES)
+    styles = _PICTURE.sub("", "\n".join(path.read_text(encoding="utf-8") for path in _STYLES))
     about = json.dumps({"words": _words_of(scripts), "types": TYPES, "version": __version__}, ensure_ascii=False)
     inside = "\n".join(f"<script>{_inside_a_script(script)}</script>" for script in (f"const ABOUT = {about};", *scripts))
     return (

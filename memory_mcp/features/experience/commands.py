@@ -9,6 +9,7 @@ from memory_mcp.cli.feature import Commands
 from memory_mcp.cli.japanese import named_counts, tell
 from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, memories_in_words, print_json
 from memory_mcp.domain import JUDGEMENTS
+from memory_mcp.wording import sentence
 
 _LISTS = {
     "never_shown": "never shown, the oldest first:",
@@ -36,7 +37,7 @@ def figures(
         named_counts("verdict", {name: count for name, count in answer["verdicts"].items() if (name in JUDGEMENTS) is kind})
         for kind in (True, False)
     )
-    tell("judged: {}{}", judged or "nothing", _percent(answer, "precision"))
+    tell("judged: {}{}", judged or sentence("nothing"), _percent(answer, "precision"))
     if reported:
         tell("reported: {}", reported)
     stored = sum(day["stored"] for day in answer["growth"])

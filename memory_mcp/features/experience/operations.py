@@ -14,9 +14,9 @@ from typing_extensions import TypedDict
 from memory_mcp.domain import JUDGEMENTS, OUTCOMES, Showing, Verdict
 from memory_mcp.errors import InvalidInput, Overloaded, StoreError
 from memory_mcp.features.experience.advice import advice
-from memory_mcp.features.experience.judging import judge as judge_memories
 from memory_mcp.features.experience.matches import Match, Matches, matches, of_pool
 from memory_mcp.features.experience.reports import Report
+from memory_mcp.features.experience.reports import judge as judge_memories
 from memory_mcp.features.experience.reports import report as count_report
 from memory_mcp.features.experience.weights import fit
 from memory_mcp.language.labels import few, label, storable

@@ -1,4 +1,4 @@
-"""Records how a task went: used experiences are counted, new ones become memories. Those that only resemble it are named, and never merged by themselves.
+"""Records how a task went, and whether what was shown helped: used experiences are counted, new ones become memories. Those that only resemble it are named, and never merged by themselves.
 
 A report is one commit: a kill leaves no experience without its outcome. A retry with the same run id changes nothing.
 """
@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Draft, Feedback, Outcome, Verdict
+from memory_mcp.domain import Draft, Feedback, Outcome, Showing, Verdict
 from memory_mcp.features.experience.matches import Match, word_similarity
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.registry import Persona
@@ -19,6 +19,7 @@ from memory_mcp.remember.pipeline import remember_many
 from memory_mcp.remember.validation import checked_content
 from memory_mcp.store import feedback, memories
 from memory_mcp.store.experience_text import Experience, read
+from memory_mcp.store.timestamps import to_text
 
 NEAR_SHOWN = 3
 # Two tasks in nearly the same words are the same task.
@@ -159,3 +160,25 @@ def _is_more(part: Experience, known: Experience) -> bool:
         getattr(part, name) and getattr(part, name) != getattr(known, name)
         for name in ("when", "not_when", "strategy", "lesson", "instead", "severity")
     )
+
+
+def judge(
+    persona: Persona, keys: Sequence[str], verdict: Verdict, shown: Mapping[str, Showing], caller: str, *, now: datetime, privacy: Privacy
+) -> list[Outcome]:
+    """Store a judgement of each of these memories: `judged`, `not_shown` or `not_found`. Another one on the same answer replaces it."""
+
+    def store(connection: apsw.Connection) -> list[Outcome]:
+        known = memories.by_keys(connection, keys)
+        for key, memory in known.items():
+            if key in shown:
+                query = Redaction(privacy).text(shown[key].query)
+                feedback.add(connection, memory.id, [Feedback(verdict, now, to_text(shown[key].at), query)], caller)
+        return [_judged(key, key in known, key in shown) for key in keys]
+
+    return persona.database.write(store)
+
+
+def _judged(key: str, is_known: bool, is_shown: bool) -> Outcome:
+    if not is_known:
+        return Outcome(key, "not_found")
+    return Outcome(key, "judged") if is_shown else Outcome(key, "not_shown", "you were not shown it lately: recall it first")

@@ -13,7 +13,7 @@ from typing import Any
 
 from memory_mcp.dates.format import Language, elapsed, language_of
 from memory_mcp.dates.resolve import parse_moment
-from memory_mcp.domain import KEYS_LIMIT, Hit, Memory, Question
+from memory_mcp.domain import KEYS_LIMIT, Hit, Memory, Question, Recalled
 from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.features.gateway.place import Place, locate
 from memory_mcp.features.gateway.rows import Put, Turn
@@ -93,6 +93,7 @@ class _Writing:
     memories: dict[str, Memory] = field(default_factory=dict)
     shown: set[str] = field(default_factory=set)
     said: str = field(init=False)
+    recalled: Recalled | None = None  # for the topic of the beginning, which is the first message
 
     def __post_init__(self) -> None:
         self.said = _squeezed(self.transcript.whole)
@@ -141,6 +142,7 @@ class _Writing:
             indexes=self.call.runtime.indexes,
             deadline=self.call.rerank_deadline(),
         )
+        self.recalled = found.recalled
         return self._chosen((hit for _, hit in found.hits), tokens)
 
     def _recall(self, exchange: Exchange) -> list[Put]:
@@ -148,7 +150,7 @@ class _Writing:
         query = self._query(exchange)
         if not query:
             return []
-        found = recall(
+        found = self.recalled or recall(
             self.persona,
             question(settings=self.call.settings, now=self.call.now, query=query, top_k=RECALLED + SPARE, max_tokens=100_000),
             self.pools,

@@ -21,12 +21,12 @@ class Gateway(Group):
         2000, ge=0, le=100_000, description="How many tokens may be put into one request, what was put in at earlier messages included."
     )
     context_tokens: int = Field(
-        300,
+        200,
         ge=50,
         le=100_000,
         description="How many of these the beginning of a conversation may have: who is who, what matters, what is to come.",
     )
-    recall_tokens: int = Field(200, ge=50, le=100_000, description="How many of these a message of the user may have.")
+    recall_tokens: int = Field(150, ge=50, le=100_000, description="How many of these a message of the user may have.")
     off_words: list[str] = Field(
         ["オフレコ", "off the record", "### Task:"],
         description="A message that begins with one of these is passed on as it is, and nothing of it is kept. Open WebUI begins tasks of its own with the last.",

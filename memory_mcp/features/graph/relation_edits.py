@@ -49,7 +49,7 @@ def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, da
     except InvalidInput as error:
         raise InvalidInput("{} {} is no date that can be understood", "", "{}", name, repr(text[:80]), DATES) from error
     if span.start.year == date.min.year or span.end.year == date.max.year:
-        raise InvalidInput("{} {} is open at one end", "it is a day, or a span of days", DATES, name, repr(text[:80]))
+        raise InvalidInput("{} {} is open at one end", "it is a day, or a span of days", "{}", name, repr(text[:80]), DATES)
     return span.start.astimezone(zone).date(), (span.end - timedelta(microseconds=1)).astimezone(zone).date()
 
 
@@ -148,8 +148,10 @@ def _refuse_unknown(connection: apsw.Connection, stated: StatedRelation, source_
                 "{} are called {}", "they are {}", "Name the one that you mean by its own name", len(fitting), repr(name[:80]), candidates
             )
     names = [repr(name[:80]) for name, _ in unknown]
-    near = "" if len(names) > 1 else lookup.similar_names_text(connection, unknown[0][0])
-    raise EntityNotFound("{} {} not known", near, "Look at entity_neighbors", " and ".join(names), "are" if len(names) > 1 else "is")
+    if len(names) > 1:
+        raise EntityNotFound("{} are not known", "", "Look at entity_neighbors", " and ".join(names))
+    near = lookup.similar_names_text(connection, unknown[0][0])
+    raise EntityNotFound("{} is not known", "{}", "Look at entity_neighbors", names[0], near)
 
 
 def _as_json(stated: StatedRelation) -> dict[str, str]:

@@ -58,7 +58,7 @@ def at_terminal(server, name):
     def at_terminal(deeds, *conversations, language="en"):
         async def run():
             openings = Openings(server, *conversations)
-            app = Terminal(openings, openings.conversation(None, name), language=language, refusal=str, off_record=False, summary=False)
+            app = Terminal(openings, openings.conversation(None, name), language=language, off_record=False, summary=False)
             async with app.run_test(size=(100, 40)) as pilot:
                 session = Session(app, pilot)
                 await session.sees(name)

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.vendor import EVENTS, Answer, chunk, completion, streamed, vendor
 from memory_mcp.language.budget import estimate_tokens
-from memory_mcp.store.files.access_tokens import create_token
+from memory_mcp.store.files.access_tokens import create_token, revoke_token
 
 pytestmark = pytest.mark.slow  # a server for each of many tests
 
@@ -451,6 +451,62 @@ def test_the_persona_is_in_the_path_or_a_header(http, model, named):
     assert len(Client(http, persona=name).stored()) == 2
 
 
+# Tools that the model is offered here.
+
+
+def called(name, **arguments):
+    return {"id": f"c-{name}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+def calling(stream, *calls, text=""):
+    """The answer of a model that calls tools, the arguments of each in two pieces."""
+    if not stream:
+        return Answer([completion(text or None, "tool_calls", tool_calls=list(calls))])
+    deltas = []
+    for index, call in enumerate(calls):
+        function = call["function"]
+        half = len(function["arguments"]) // 2
+        deltas.append({"index": index, **call, "function": {"name": function["name"], "arguments": function["arguments"][:half]}})
+        deltas.append({"index": index, "function": {"arguments": function["arguments"][half:]}})
+    pieces = [chunk({"content": text})] if text else []
+    return Answer(
+        [*pieces, *(chunk({"tool_calls": [delta]}) for delta in deltas), chunk({}, "tool_calls"), b"data: [DONE]\n\n"], content_type=EVENTS
+    )
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_model_recalls_and_remembers_by_tools_that_the_client_does_not_see(http, model, gateway, stream):
+    llm = gateway.runtime.config.current().model_dump(mode="json")["llm"]
+    gateway.configure(llm=llm, gateway={"tools": True, "store": "facts", "recall": "off"})
+    client = Client(http)
+    client.remember("健太は苺が好きだ")
+    model.steps = [
+        calling(stream, called("recall", query="健太の好物")),
+        calling(stream, called("remember", content="健太は梅も好きだ")),
+        "苺と梅だよ",
+    ]
+    answer = client.post([{"role": "user", "content": "好物は何と何？ 梅も足して"}], stream=stream)
+    assert "tool_calls" not in answer.text
+    assert ("苺と梅だよ" if stream else json.dumps("苺と梅だよ")) in answer.text
+    assert "健太は苺が好きだ" in model.messages[-3]["content"]
+    assert {tool["function"]["name"] for tool in model.asked[0]["tools"]} == {"recall", "remember"}
+    assert client.stored() == ["健太は梅も好きだ", "健太は苺が好きだ"]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_clients_own_tools_pass_as_they_are_beside_those_that_are_offered(http, model, gateway, stream):
+    gateway.configure(llm=gateway.runtime.config.current().model_dump(mode="json")["llm"], gateway={"tools": True})
+    own = {"type": "function", "function": {"name": "weather", "parameters": {}}}
+    client = Client(http)
+    mixed = calling(stream, called("recall", query="天気"), called("weather"))
+    weather = calling(stream, called("weather"), text="調べるね")
+    model.steps = [mixed, weather]
+    answer = client.post([{"role": "user", "content": "今日の天気は？"}], stream=stream, tools=[own])
+    assert [len(asked["tools"]) for asked in model.asked] == [3, 1]
+    assert answer.content == b"".join(weather.pieces)
+    assert client.stored() == []
+
+
 # Refusals of ours.
 
 
@@ -510,6 +566,22 @@ def test_a_token_needs_the_scopes_of_the_chat_and_its_own_persona(gateway, http,
     assert other.post([{"role": "user", "content": "入れて"}]).status_code == 403
     assert len(model.sent) == 1
     assert all_ not in json.dumps(model.headers)
+
+
+def test_a_token_that_is_revoked_while_the_model_speaks_stores_nothing(gateway, http, model):
+    token, secret = create_token(gateway.data, name="t", personas=None, scopes=("read", "write", "admin"), now=NOON)
+
+    def pieces():
+        yield chunk({"content": "は"})
+        revoke_token(gateway.data, token.id, NOON)
+        yield from streamed("い")
+
+    model.steps = [Answer(pieces(), content_type=EVENTS)]
+    other = create_token(gateway.data, name="o", personas=None, scopes=("read",), now=NOON)[1]
+    client = Client(http, Authorization=f"Bearer {secret}")
+    assert client.post([{"role": "user", "content": "聞こえる？"}], stream=True).text.endswith("[DONE]\n\n")
+    client.headers["Authorization"] = f"Bearer {other}"
+    assert client.stored() == []
 
 
 def test_a_token_may_spend_so_many_tokens_a_day(gateway, http, model):

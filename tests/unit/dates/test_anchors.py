@@ -105,6 +105,29 @@ PARTS = [
     ("I quit at the end of next month", "2026-12-31"),
     ("We move early next month", "2026-12-01..2026-12-10"),
     ("来月引っ越す", "2026-12-01..2026-12-31"),
+    ("月末までに家賃を払う", "2026-11-30"),
+    ("年内に引っ越す", "2026-12-31"),
+    ("今月中に提出する", "2026-11-30"),
+    ("今月中に提出した", "2026-11-01..2026-11-30"),
+    ("年内いっぱい休む", "2026-12-31"),
+    ("The report is due by the end of the month", "2026-11-30"),
+    ("来週前半に打ち合わせ", "2026-11-30..2026-12-02"),
+    ("来週Fridayに会う", "2026-12-04"),
+    ("next week月曜に会議", "2026-11-30"),
+    ("3日後に返す", "2026-11-30"),
+    ("We move three weeks from now", "2026-12-18"),
+]
+# A year in front of a date, in a word or in figures, is its year.
+YEARS = [
+    ("一昨年の12月に出会った", "2024-12-01..2024-12-31"),
+    ("去年のクリスマスは雪だった", "2025-12-25"),
+    ("2020年の正月に帰省した", "2020-01-01..2020-01-03"),
+    ("昭和五十年五月三日に生まれた", "1975-05-03"),
+    ("令和6/5/3に入社した", "2024-05-03"),
+    ("We met on Oct 17 '25", "2025-10-17"),
+    ("December 1,2023 was rainy", "2023-12-01"),
+    ("2024年3月3日に会い、同年5月5日に結婚した", "2024-03-03 2024-05-05"),
+    ("天正10年6月2日の変", ""),
 ]
 
 
@@ -131,6 +154,16 @@ def test_without_any_date_they_name_no_day(text, expected):
 @pytest.mark.parametrize(("text", "expected"), PARTS)
 def test_the_end_of_a_month_is_its_last_day(text, expected):
     assert named(text, TOLD_ON) == [expected]
+
+
+@pytest.mark.parametrize(("text", "expected"), YEARS)
+def test_a_date_is_of_the_year_in_front_of_it(text, expected):
+    assert named(text, TOLD_ON) == sorted(expected.split())
+
+
+@pytest.mark.parametrize("text", ["退院の3日後に会う", "3日後に届いた", "finished it in three days", "10月17日と20日後に会う"])
+def test_so_many_days_after_something_else_are_not_counted_from_the_day_of_telling(text):
+    assert not {"2026-11-30", "2026-12-17"} & set(named(text, TOLD_ON))
 
 
 def test_the_days_of_the_graph_have_the_same_anchors():

@@ -135,7 +135,7 @@ class Processes:
     def _ended(self, what: str, deadline: Deadline, *, in_time: bool) -> AnalysisUnfinished:
         """The error of an analysis whose process has ended, by itself if that was `in_time`."""
         if self._pool.is_closed:
-            return AnalysisUnfinished("{} was ended", STOPPED, "", what)
+            return AnalysisUnfinished("{} was ended", "{}", "", what, STOPPED)
         if not in_time:
             return deadline.passed()
         logger.error("%s broke off: its process was ended from outside, or ended by itself", what)

@@ -1,0 +1,119 @@
+"""Tools that a model is offered here, beside those of its client: it recalls and remembers by itself, and the client sees nothing of it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pydantic
+
+from memory_mcp.errors import MemoryMCPError
+from memory_mcp.features.gateway.body import Body
+from memory_mcp.server.actions.memories import RecallArguments, RememberArguments, recall, remember
+from memory_mcp.server.answer_text import answer_text
+from memory_mcp.server.call import Call
+
+# How often a model may call them before it has to answer.
+ROUNDS = 4
+RECALL_TOKENS = 600
+
+
+def _tool(name: str, description: str, **parameters: str) -> Mapping[str, Any]:
+    properties = {parameter: {"type": "string", "description": text} for parameter, text in parameters.items()}
+    schema = {"type": "object", "properties": properties, "required": list(properties)[:1]}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+TOOLS = (
+    _tool("recall", recall.description, query="question or words, with dates: 昨日"),
+    _tool("remember", remember.description, content="self-contained sentences", source="who said it", supersedes="key of what it replaces"),
+)
+NAMES = frozenset(tool["function"]["name"] for tool in TOOLS)
+
+
+def may_be(body: Body) -> bool:
+    """Whether tools may be added to a call: not where the client forbids or demands some, wants several answers, or has such names itself."""
+    named = {_name(tool) for tool in body.get("tools") or () if isinstance(tool, Mapping)}
+    return body.get("tool_choice") in (None, "auto") and body.get("n") in (None, 1) and named.isdisjoint(NAMES)
+
+
+def run(call: Call, called: Mapping[str, Any], conversation: str) -> Mapping[str, Any]:
+    """The message with what a tool answers."""
+    return {"role": "tool", "tool_call_id": called.get("id"), "content": _answer(call, called, conversation)}
+
+
+def _answer(call: Call, called: Mapping[str, Any], conversation: str) -> str:
+    try:
+        given = json.loads(called["function"]["arguments"] or "{}")
+        if _name(called) == "recall":
+            return answer_text(recall(call, RecallArguments(**{**given, "max_tokens": RECALL_TOKENS})))
+        return answer_text(remember(call, RememberArguments(**{**given, "session_id": conversation, "kind": "fact"})))
+    except MemoryMCPError as error:
+        return str(error)
+    except (pydantic.ValidationError, ValueError, TypeError, KeyError):
+        return "The arguments are no JSON object that this tool takes."
+
+
+def calls_in(body: bytes) -> list[Mapping[str, Any]]:
+    """The calls of tools in an answer that came at once."""
+    try:
+        return list(json.loads(body)["choices"][0]["message"].get("tool_calls") or [])
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return []
+
+
+def are_ours(calls: Sequence[Mapping[str, Any]]) -> bool | None:
+    """Whether these calls are of our tools; None if some are, and others of the client's."""
+    ours = [_name(called) in NAMES for called in calls]
+    return all(ours) if all(ours) or not any(ours) else None
+
+
+def _name(called: Mapping[str, Any]) -> str:
+    function = called.get("function")
+    return str(function.get("name")) if isinstance(function, Mapping) else ""
+
+
+@dataclass(slots=True)
+class Held:
+    """The events of a stream from the first call of a tool on, held until it is known whose tools they are: of ours alone the client sees
+    nothing, and otherwise all as it came.
+    """
+
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    _piece: bytes = b""
+    _held: bytes = b""
+
+    def shown(self, piece: bytes) -> bytes:
+        """What of a further piece the client gets now: whole lines."""
+        *lines, self._piece = (self._piece + piece).split(b"\n")
+        shown = b""
+        for line in lines:
+            self._read(line)
+            if self.calls:
+                self._held += line + b"\n"
+            else:
+                shown += line + b"\n"
+        return shown
+
+    def rest(self) -> bytes:
+        """What the client gets at the end, where it is the client's."""
+        return self._held + self._piece
+
+    def _read(self, line: bytes) -> None:
+        if b'"tool_calls"' not in line or not line.startswith(b"data:"):
+            return
+        try:
+            deltas = json.loads(line[5:])["choices"][0]["delta"].get("tool_calls") or []
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return
+        for delta in deltas:
+            self._add(delta)
+
+    def _add(self, delta: Mapping[str, Any]) -> None:
+        number = min(int(delta.get("index", len(self.calls))), len(self.calls))
+        if number == len(self.calls):
+            self.calls.append({"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+        called, function = self.calls[number], delta.get("function") or {}
+        called["id"] = delta.get("id") or called["id"]
+        called["function"]["name"] += function.get("name") or ""
+        called["function"]["arguments"] += function.get("arguments") or ""

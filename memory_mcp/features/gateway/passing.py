@@ -1,0 +1,193 @@
+"""A call on its way to its vendor and back: bytes pass as they come, and what was said is kept when it is complete."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import httpx2
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from memory_mcp.config.settings import ModelVendor
+from memory_mcp.errors import MemoryMCPError
+from memory_mcp.features.gateway import answers, offered
+from memory_mcp.features.gateway.body import Body
+from memory_mcp.features.gateway.keeping import keep
+from memory_mcp.features.gateway.putting_in import Asked
+from memory_mcp.features.gateway.refusals import refusal
+from memory_mcp.features.gateway.settings import Gateway
+from memory_mcp.features.gateway.spending import tokens_of
+from memory_mcp.features.gateway.upstream import Reply, Upstream
+from memory_mcp.server.answers import turn_of
+from memory_mcp.server.auth import Authenticator
+from memory_mcp.server.call import Call
+
+logger = logging.getLogger(__name__)
+
+
+def refused(request: Request, error: MemoryMCPError) -> Response:
+    """The answer of a call that failed here."""
+    return refusal(error, request.app.state.runtime.config.current().privacy)
+
+
+@dataclass(slots=True)
+class Passing:
+    """A call on its way to its vendor, which knows the model by this name, and back. `asked`: what is put into it, None for one that passes
+    as it is. `offers`: the model is offered tools here; `further`: what it called and got of them, and `said` what it said before it did.
+    """
+
+    request: Request
+    call: Call
+    name: str
+    vendor: ModelVendor
+    body: Body
+    model: str
+    asked: Asked | None
+    further: list[Any] = field(default_factory=list)
+    said: str = ""
+    offers: bool = field(init=False)
+    has_begun: bool = False
+
+    def __post_init__(self) -> None:
+        self.offers = self.asked is not None and self.call.settings.of(Gateway).tools and offered.may_be(self.body)
+
+    async def pass_to(self, send: Send) -> None:
+        """Send the vendor's answer as it comes. A vendor that breaks off leaves it incomplete here, too."""
+        try:
+            for _ in range(offered.ROUNDS):
+                if await self._round(send):
+                    return
+            self.offers = False
+            await self._round(send)
+        except MemoryMCPError as error:
+            if self.has_begun:
+                logger.warning("%s", error)
+                return
+            await refused(self.request, error)(self.request.scope, self.request.receive, send)
+        except httpx2.HTTPError as error:
+            logger.warning("%s broke off: %s", self.name, type(error).__name__)
+
+    async def _round(self, send: Send) -> bool:
+        """Ask once. Returns False where the model called tools that it is offered here: it is to be asked again."""
+        upstream: Upstream = self.request.app.state.upstream
+        sent = self._sent()
+        async with upstream.asked(self.name, self.vendor, self.request.headers, sent) as reply:
+            if reply.content_type.startswith(answers.EVENTS):
+                return await self._stream(reply, sent, send)
+            return await self._at_once(reply, sent, send)
+
+    def _sent(self) -> bytes:
+        """The body for the vendor."""
+        texts = self.asked.inserted if self.asked else {}
+        inserted: dict[int, Sequence[Any]] = {
+            index: [{"role": "system", "content": text} for text in each] for index, each in texts.items()
+        }
+        if self.further:
+            end = len(self.body.messages)
+            inserted[end] = [*inserted.get(end, ()), *self.further]
+        tools = {"tools": [*(self.body.get("tools") or ()), *offered.TOOLS]} if self.offers else {}
+        return self.body.sent({"model": self.model, **tools}, inserted)
+
+    async def _stream(self, reply: Reply, sent: bytes, send: Send) -> bool:
+        events, is_kept, held = answers.Events(), reply.status >= 300, offered.Held()
+        if not self.has_begun:
+            self.has_begun = True
+            await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
+        try:
+            async for piece in reply.pieces:
+                events.feed(piece)
+                shown = held.shown(piece) if self.offers else piece
+                if not is_kept and events.answer.ended and not held.calls:
+                    is_kept = True
+                    await self._keep(events.answer)  # before the client learns that it is complete
+                if shown:
+                    await send({"type": "http.response.body", "body": shown, "more_body": True})
+        finally:
+            self._count(events.answer, sent)
+        if await self._has_run(held.calls, events.answer.text):
+            return False
+        if rest := held.rest():
+            if not is_kept:
+                await self._keep(events.answer)
+            await send({"type": "http.response.body", "body": rest, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+        return True
+
+    async def _at_once(self, reply: Reply, sent: bytes, send: Send) -> bool:
+        body = b"".join([piece async for piece in reply.pieces])
+        if reply.status < 300:
+            answer = answers.whole(body)
+            self._count(answer, sent)
+            if self.offers and await self._has_run(offered.calls_in(body), answer.text):
+                return False
+            await self._keep(answer)
+        self.has_begun = True
+        length = (b"content-length", str(len(body)).encode())
+        await send({"type": "http.response.start", "status": reply.status, "headers": [*reply.headers, length]})
+        await send({"type": "http.response.body", "body": body})
+        return True
+
+    async def _has_run(self, calls: Sequence[Mapping[str, Any]], text: str) -> bool:
+        """Run calls of tools that are offered here, and return whether there were any. Where a model mixes them with those of its client,
+        it is asked again without an offer: a client would have to answer for both.
+        """
+        are_ours = offered.are_ours(calls) if calls else False
+        if are_ours is None:
+            self.offers = False
+        if are_ours:
+            self.said += text
+            conversation = self.asked.turn.conversation if self.asked else ""
+            self.further.append({"role": "assistant", "content": text or None, "tool_calls": list(calls)})
+            async with turn_of(self.request.scope):
+                self.further += await run_in_threadpool(lambda: [offered.run(self.call, each, conversation) for each in calls])
+        return are_ours is not False
+
+    def _count(self, answer: answers.Answer, sent: bytes) -> None:
+        """Count what the vendor did, whether or not the client waited for it."""
+        state = self.request.app.state
+        tokens = tokens_of(answer, sent)
+        state.spending.add(self.call.admission, tokens, self.call.now.astimezone(self.call.settings.zone))
+        if state.metrics:
+            state.metrics.spent(self.name, *tokens)
+
+    async def _keep(self, answer: answers.Answer) -> None:
+        asked = self.asked
+        if asked is None or not (answer.is_given or answer.is_call):
+            return
+        with anyio.CancelScope(shield=True):  # the answer is complete, whether or not the client waits for its last byte
+            async with turn_of(self.request.scope):
+                await run_in_threadpool(self._kept, asked, answer)
+
+    def _kept(self, asked: Asked, answer: answers.Answer) -> None:
+        gateway = self.call.settings.of(Gateway)
+        authenticator: Authenticator = self.request.app.state.authenticator
+        if not authenticator.still_admits(self.call.admission):
+            return
+        try:
+            keep(self.call, asked, self.said + answer.text if answer.is_given else None, with_turn=gateway.store == "turns")
+        except MemoryMCPError as error:
+            logger.warning("a turn of %s is not stored: %s", asked.turn.conversation, error)
+
+
+class Relay(Response):
+    """An answer that ends with its client: what a vendor still does for it is ended, too."""
+
+    def __init__(self, passing: Passing) -> None:
+        super().__init__()
+        self._passing = passing
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        async with anyio.create_task_group() as group:
+
+            async def until_gone() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                group.cancel_scope.cancel()
+
+            group.start_soon(until_gone)
+            await self._passing.pass_to(send)
+            group.cancel_scope.cancel()
