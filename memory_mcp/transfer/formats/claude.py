@@ -21,7 +21,7 @@ MEMORY_FIELDS = frozenset({"conversations_memory", "project_memories", "memory_f
 _PROJECTS = re.compile(r"\A(?:.*/)?projects(?:/[^/]+)?\.json")
 FILES = re.compile(rf"{CONVERSATIONS.pattern}|\A(?:.*/)?memories(?:/[^/]+)?\.json|{_PROJECTS.pattern}")
 _BOLD_HEADING = re.compile(r"\*\*[^*\n]+\*\*:?")
-_THOUGHT = re.compile(r"<antThinking>(?:(?!</antThinking>).){0,20000}</antThinking>", re.DOTALL)
+_THOUGHT = re.compile(r"<antThinking>(?:(?!</?antThinking>).){0,20000}+</antThinking>", re.DOTALL)
 _ARTIFACT = re.compile(r"</?antArtifact\b[^<>]{0,500}>")
 _NOT_SAID = {"thinking": "thoughts", "tool_use": "uses of tools", "tool_result": "results of tools"}
 

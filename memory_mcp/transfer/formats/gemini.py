@@ -28,7 +28,7 @@ _PROMPTED = re.compile(
 _OTHERWISE = re.compile(r"(?:Used|Created|Selected|Gave feedback|Viewed|Edited|Deleted|Shared)\b|フィードバック")
 _CELL = '<div class="outer-cell'
 _HEADING = re.compile(r'mdl-typography--title">([^<]{0,80})')
-_BODY = re.compile(r'mdl-typography--body-1">(.*?)</div>\s{0,9}<div class="content-cell', re.DOTALL)
+_BODY = re.compile(r'mdl-typography--body-1">((?:(?!mdl-typography--body-1">).)*?)</div>\s{0,9}<div class="content-cell', re.DOTALL)
 _LINE_END = re.compile(r"<br ?/?>")
 _FILE_LINE = re.compile(r"Attached \d{1,3} files?\.|- .{1,300}|.{0,20}\d{1,3}.{0,20}(?:ファイル|添付).{0,20}")
 
