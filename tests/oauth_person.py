@@ -17,9 +17,9 @@ CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest())
 
 
 def form_of(page: httpx2.Response) -> list[tuple[str, str]]:
-    """The fields that a browser would send of the last form of a page, unless the person changes them."""
+    """The fields that a browser would send of the last form of a page's content, unless the person changes them."""
     assert page.status_code == 200, page.text
-    form = page.text.rpartition("<form method=")[2].partition("</form>")[0]
+    form = page.text.partition("</main>")[0].rpartition("<form method=")[2].partition("</form>")[0]
     fields = []
     for tag in re.findall(r"<input [^>]*>", form):
         facts = {name: unescape(value) for name, value in re.findall(r'([\w-]+)="([^"]*)"', tag)}

@@ -166,7 +166,7 @@ _PLANS = bounded(
 # Words that say nothing of what a question is for. Particles count only behind another of them: もも is no もも.
 VAGUE_JAPANESE = "|".join(sorted(lexicon.words("ja", "vague"), key=len, reverse=True))
 _PARTICLES = rf"[{''.join(lexicon.words('ja', 'particles'))}な]|から|まで|って|には|では|とか"
-_ALL_VAGUE = bounded(rf"(?:{VAGUE_JAPANESE})(?:{VAGUE_JAPANESE}|{_PARTICLES}|\s)*")
+_ALL_VAGUE = bounded(rf"(?:{VAGUE_JAPANESE})(?:{VAGUE_JAPANESE}|{_PARTICLES}|\s)*+")
 VAGUE_ENGLISH = frozenset(lexicon.words("en", "function_words") + lexicon.words("en", "vague"))
 _ONE_PARTICLE, _LEADING_PARTICLES = bounded(_PARTICLES), bounded(rf"^(?:{_PARTICLES})+(?=.)")
 

@@ -92,7 +92,7 @@ def test_the_steps_of_a_recall_and_a_remember_are_spans_within_that_of_the_call(
     (recall,) = [span for span in spans if span.name == "recall"]
     assert (recall.trace_id.hex(), recall.parent_span_id.hex()) == (TRACE, CALLER)
     steps = [span for span in spans if span.trace_id == recall.trace_id and span is not recall]
-    assert {"embed", "lexical", "fuse", "graph", "rerank", "page"} <= {span.name for span in steps}
+    assert {"embed", "lexical", "fuse", "graph", "page"} <= {span.name for span in steps}
     assert all(recall.start_time_unix_nano <= span.start_time_unix_nano <= span.end_time_unix_nano for span in steps)
 
 

@@ -50,7 +50,7 @@ def test_every_page_of_the_dashboard_is_measured_beside_an_empty_call(tmp_path: 
     out = tmp_path / "out.jsonl"
     run("benchmarks.dashboard", *"--memories 60 --visits 1 --out".split(), str(out))
     rooms = {line["page"].partition(":")[0] for line in found(out, "page")}
-    assert rooms == {"personas", "today", "memories", "memory", "ask", "people", "house"}
+    assert rooms == {"personas", "today", "memories", "memory", "ask", "find", "people", "house"}
     assert all(0 < line["p50_ms"] <= line["p95_ms"] for line in (*found(out, "floor"), *found(out, "page")))
     assert [line["stored"] for line in found(out, "import")] == [60]
 
