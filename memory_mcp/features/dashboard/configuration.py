@@ -20,7 +20,7 @@ from memory_mcp.server.actions import configuration
 from memory_mcp.server.operation import Json
 from memory_mcp.server.refusals import Refused
 
-_SENTENCE = re.compile(r"(.+?)(?:。|\.(?= ))\s*(.+)", re.DOTALL)
+_SENTENCE_END = re.compile(r"。\s{0,9}|\.\s{1,9}")
 
 Shape = Literal["flag", "choice", "choices", "number", "list", "object", "text"]
 
@@ -186,8 +186,8 @@ def _field(visit: Visit, setting: Json, problems: Mapping[str, str]) -> Field:
 
 def _in_two(text: str) -> tuple[str, str]:
     """The first sentence without its end, and the others."""
-    found = _SENTENCE.fullmatch(text)
-    return (found[1], found[2]) if found else (text.rstrip(".。"), "")
+    first, *others = _SENTENCE_END.split(text, maxsplit=1)
+    return (first, others[0]) if others and others[0] else (text.rstrip(".。"), "")
 
 
 def as_written(value: Any) -> str:
