@@ -1,12 +1,13 @@
-"""How long ago something was, as a person would say it: 3日前, 3 days ago."""
+"""How long ago something was, as a person would say it: 3日前, 3 days ago; and the day of the week."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from types import MappingProxyType
 from typing import Literal
 from zoneinfo import ZoneInfo
 
 from memory_mcp.characters import is_japanese
+from memory_mcp.dates.spans import WEEKDAY_NAMES
 
 Language = Literal["ja", "en"]
 
@@ -29,6 +30,11 @@ def ago(moment: datetime, now: datetime, language: Language, zone: ZoneInfo) -> 
     size, kanji, word = next(step for step in _STEPS if days >= step[0] * (2 if step[0] == 7 else 1))
     count = days // size
     return f"{count}{kanji}前" if japanese else f"{count} {word}{'s' if count > 1 else ''} ago"
+
+
+def weekday(day: date, language: Language) -> str:
+    """The day of the week in short: 月, Mon."""
+    return WEEKDAY_NAMES[day.weekday()] if language == "ja" else f"{day:%a}"
 
 
 # What `elapsed` says of less than a minute.

@@ -98,6 +98,11 @@ class Call:
         """When reranking must end, counted from the request's arrival."""
         return rerank_deadline(self.settings, self.scope.get(ARRIVED, time.monotonic()))
 
+    @property
+    def local_now(self) -> datetime:
+        """`now` in the configured time zone."""
+        return self.now.astimezone(self.settings.zone)
+
     def searching(self) -> AbstractContextManager[None]:
         """What the block does is ended after `SEARCH_SECONDS`, and when the caller has gone.
 
@@ -369,7 +374,7 @@ class Call:
         if self.pool:
             return
         if self.runtime.usage and persona.exists and self.settings.usage.enabled:
-            self.runtime.usage.note(persona.name, keys, self.now.astimezone(self.settings.zone), self.reader, query)
+            self.runtime.usage.note(persona.name, keys, self.local_now, self.reader, query)
 
     def shown(self, persona: Persona, keys: Sequence[str]) -> dict[str, Showing]:
         """Those of these memories that the caller was shown."""

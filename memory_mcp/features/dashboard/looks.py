@@ -6,6 +6,9 @@ from datetime import date
 
 from markupsafe import Markup
 
+from memory_mcp.dates import format as dates_format
+from memory_mcp.dates.format import Language
+
 ICONS = "vendor/lucide-1.62.0.svg"
 # As many colors as dashboard.css has for avatars.
 HUES = 12
@@ -46,7 +49,6 @@ ICON_OF: Mapping[str, str] = {
     "Project": "layers",
 }
 OTHER_ICON = "tag"
-_WEEKDAYS = {"en": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"), "ja": tuple("月火水木金土日")}
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -61,9 +63,9 @@ def avatar(name: str, form: str = "") -> Markup:
     return Markup('<span class="avatar hue-{} {}" aria-hidden="true">{}</span>').format(hue, form, name.strip()[:1].upper() or "?")
 
 
-def weekday(day: str, language: str) -> str:
+def weekday(day: str, language: Language) -> str:
     """The day of the week of an ISO date."""
-    return _WEEKDAYS[language][date.fromisoformat(day[:10]).weekday()]
+    return dates_format.weekday(date.fromisoformat(day[:10]), language)
 
 
 def month(day: str, language: str) -> str:

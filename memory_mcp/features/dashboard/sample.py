@@ -54,7 +54,7 @@ def throw_away(visit: Visit) -> Response:
 
 def _told(line: Json, visit: Visit) -> dict[str, Any]:
     """A memory of the sample as an import takes it, in the language of the page and with dates around today."""
-    now = visit.call.now.astimezone(visit.call.settings.zone)
+    now = visit.call.local_now
     row = {name: value for name, value in line.items() if name != "days_ago"}
     index = 1 if visit.language == "ja" else 0
     row |= {name: row[name][index] for name in BY_LANGUAGE if name in row}

@@ -23,7 +23,7 @@ def overview(visit: Visit) -> Response:
     return visit.page(
         "today.html",
         known=visit.perform(context.get_context),
-        today=visit.call.now.astimezone(visit.call.settings.zone).date().isoformat(),
+        today=visit.call.local_now.date().isoformat(),
         upcoming=sorted(upcoming, key=lambda memory: memory.get("upcoming_on", "")),
         latest=[memory for memory in latest if memory["kind"] != "summary"][:LATEST],
         days=[(day["day"], day["memories"]) for day in days],

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory_mcp.features.gateway.transcript import text_of
+from memory_mcp.remember.validation import CONTENT_LIMIT
 
 # How what is not an answer to the user ends: the call of a tool, and what was withheld or broken off.
 CALLS = frozenset({"tool_calls", "function_call"})
 NOT_GIVEN = frozenset({*CALLS, "content_filter", "safety", "error", "cancelled", "abort"})
 EVENTS = "text/event-stream"
-# Of an answer no more characters are read than a memory may have.
-ANSWER_CHARACTERS = 200_000
 
 
 @dataclass(slots=True)
@@ -53,7 +52,8 @@ class Answer:
 
     def _add(self, choice: Mapping[str, Any]) -> None:
         said = choice.get("delta") or choice.get("message")
-        if isinstance(said, Mapping) and (text := text_of(said.get("content"))) and self.characters < ANSWER_CHARACTERS:
+        # No more is read of an answer than a memory may have.
+        if isinstance(said, Mapping) and (text := text_of(said.get("content"))) and self.characters < CONTENT_LIMIT:
             self.pieces.append(text)
             self.characters += len(text)
         if isinstance(ended := choice.get("finish_reason"), str):
@@ -70,7 +70,6 @@ class Events:
 
     def __init__(self) -> None:
         self.answer = Answer()
-        self.is_over = False
         self._rest = b""
 
     def feed(self, piece: bytes) -> None:
@@ -82,7 +81,6 @@ class Events:
 
     def _event(self, event: bytes) -> None:
         if event == b"[DONE]":
-            self.is_over = True
             self.answer.ended = self.answer.ended or "stop"
             return
         try:

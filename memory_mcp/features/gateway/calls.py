@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -44,7 +43,7 @@ async def complete(request: Request) -> Response:
     try:
         call = await run_in_threadpool(_admitted, request)
         spending: Spending = request.app.state.spending
-        spending.require(call.admission, call.settings.of(Gateway), _local_now(call))
+        spending.require(call.admission, call.settings.of(Gateway), call.local_now)
         body = parsed(await body_within(request, BODY_LIMIT_BYTES, too_long()))
         name, vendor, model = _vendor(call, body.get("model"))
         asked = await _asked(request, call, body)
@@ -82,10 +81,6 @@ ROUTES = (
     Route(f"{MODELS}/{{model:path}}", models, methods=["GET"]),
     Route(f"{PREFIX}{{path:path}}", nowhere, methods=list(METHODS)),
 )
-
-
-def _local_now(call: Call) -> datetime:
-    return call.now.astimezone(call.settings.zone)
 
 
 def needed(call: Call) -> tuple[TokenScope, ...]:

@@ -5,7 +5,7 @@ All of it is one commit. A client that asks again, with the same message or anot
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import apsw
 
@@ -106,7 +106,9 @@ class _Keeping:
             operation
             for key, memory in found.items()
             if memory.deleted_at is None
-            for operation in revise_stored(connection, self.persona.names, key, revision, self._now, self.call.settings.privacy)[1]
+            for operation in revise_stored(connection, self.persona.names, key, revision, self.call.local_now, self.call.settings.privacy)[
+                1
+            ]
         ]
 
     def _gone_on(self, connection: apsw.Connection, place: Place, identity: int, keys: Sequence[str]) -> list[Operation]:
@@ -132,7 +134,7 @@ class _Keeping:
         if memory is None or memory.deleted_at is None or (memory.expires_at and memory.expires_at <= self.call.now):
             return ()
         restored = Revision(restore=True, reason=LEFT)
-        return revise_stored(connection, self.persona.names, key, restored, self._now, self.call.settings.privacy)[1]
+        return revise_stored(connection, self.persona.names, key, restored, self.call.local_now, self.call.settings.privacy)[1]
 
     def _stored(self, connection: apsw.Connection, turns: Iterable[int]) -> list[str]:
         keys = rows.keys_of(connection, turns)
@@ -140,10 +142,6 @@ class _Keeping:
 
     def _is_recent(self, turn: Turn) -> bool:
         return self.call.now - turn.at < REPLACED_WITHIN
-
-    @property
-    def _now(self) -> datetime:
-        return self.call.now.astimezone(self.call.settings.zone)
 
     def _drafts(self) -> list[Draft]:
         """What was said, in order: the user's messages, then the answer."""

@@ -150,7 +150,7 @@ class Passing:
         """Count what the vendor did, whether or not the client waited for it."""
         state = self.request.app.state
         tokens = tokens_of(answer, sent)
-        state.spending.add(self.call.admission, tokens, self.call.now.astimezone(self.call.settings.zone))
+        state.spending.add(self.call.admission, tokens, self.call.local_now)
         if state.metrics:
             state.metrics.spent(self.name, *tokens)
 

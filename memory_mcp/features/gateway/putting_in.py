@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from memory_mcp.dates.format import Language, elapsed, language_of
+from memory_mcp.dates.format import Language, elapsed, language_of, weekday
 from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import KEYS_LIMIT, Hit, Memory, Question, Recalled
 from memory_mcp.errors import InvalidInput, StoreError
@@ -49,7 +49,6 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "user_info": "ユーザー",
         "persona_info": "あなた",
         "state": "あなたの状態",
-        "weekdays": "月火水木金土日",
     },
     "en": {
         "memory": "memory",
@@ -59,7 +58,6 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "user_info": "User",
         "persona_info": "You",
         "state": "Your state",
-        "weekdays": "Mon Tue Wed Thu Fri Sat Sun",
     },
 }
 
@@ -266,8 +264,7 @@ class _Writing:
 
     def _moment(self, moment: datetime, language: Language) -> str:
         local = moment.astimezone(self.call.settings.zone)
-        weekdays = _WORDS[language]["weekdays"].split() if language == "en" else _WORDS[language]["weekdays"]
-        return f"{local:%Y-%m-%d} ({weekdays[local.weekday()]}) {local:%H:%M}"
+        return f"{local:%Y-%m-%d} ({weekday(local, language)}) {local:%H:%M}"
 
     def _read(self, keys: Iterable[str]) -> None:
         """Read memories by their keys, those of pools included."""
@@ -282,12 +279,15 @@ def _within(left: int, blocks: Sequence[tuple[int, str]]) -> list[tuple[int, str
     """The latest of these texts that fit together. Where one more is too much, the earlier half goes at once: what is put in
     then stays the same for as many turns."""
     kept: list[tuple[int, str]] = []
+    costs: list[int] = []
     for block in blocks:
         if not block[1]:
             continue
         kept.append(block)
-        while kept and sum(estimate_tokens(text) for _, text in kept) > left:
-            kept = kept[-(len(kept) // 2) :] if len(kept) > 1 else []
+        costs.append(estimate_tokens(block[1]))
+        while sum(costs) > left:
+            half = len(kept) // 2
+            kept, costs = (kept[-half:], costs[-half:]) if half else ([], [])
     return kept
 
 

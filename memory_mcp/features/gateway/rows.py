@@ -2,6 +2,7 @@
 or stored of it. No text: what was put in is written again from the memories as they are now.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,7 +10,7 @@ from typing import Any, Literal
 
 import apsw
 
-from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
+from memory_mcp.store.timestamps import from_text, optional_from_text, optional_to_text, to_text
 
 # Why a turn has a key: its memory was put in at the beginning or before the user's message, or is the user's message or the answer itself.
 Reason = Literal["context", "recall", "user", "answer"]
@@ -63,20 +64,15 @@ def conversation_with(connection: apsw.Connection, said: str, answered: str) -> 
 
 def keys_of(connection: apsw.Connection, turns: Iterable[int]) -> dict[int, dict[Reason, list[Put]]]:
     """The keys of turns, by turn and reason, in order."""
+    rows = connection.execute(
+        'SELECT turn, reason, key, revision, start, "end" FROM gateway_keys '
+        "WHERE turn IN (SELECT value FROM json_each(?)) ORDER BY turn, reason, place",
+        (json.dumps(list(turns)),),
+    )
     keys: dict[int, dict[Reason, list[Put]]] = {}
-    for turn in turns:
-        rows = connection.execute(
-            'SELECT reason, key, revision, start, "end" FROM gateway_keys WHERE turn = ? ORDER BY reason, place', (turn,)
-        )
-        for reason, *put in rows:
-            keys.setdefault(turn, {}).setdefault(reason, []).append(Put(*put))
+    for turn, reason, *put in rows:
+        keys.setdefault(turn, {}).setdefault(reason, []).append(Put(*put))
     return keys
-
-
-def turn_of(connection: apsw.Connection, conversation: str, parent: int | None, said: str, since: datetime) -> Turn | None:
-    """The latest turn after another in which this was said, at `since` or later."""
-    found = _turns(connection, "conversation = ? AND parent IS ? AND said = ? AND at >= ? ", (conversation, parent, said, to_text(since)))
-    return found[-1] if found else None
 
 
 def add(connection: apsw.Connection, turn: Turn) -> int:
@@ -113,6 +109,6 @@ def set_keys(connection: apsw.Connection, turn: int, reason: Reason, put: Sequen
 def _turns(connection: apsw.Connection, condition: str, values: Sequence[Any]) -> list[Turn]:
     rows = connection.execute(f"SELECT {_COLUMNS} FROM gateway_turns WHERE {condition} ORDER BY id", values)
     return [
-        Turn(conversation, parent, said, from_text(at), answered, from_text(before) if before else None, bool(left), identity)
+        Turn(conversation, parent, said, from_text(at), answered, optional_from_text(before), bool(left), identity)
         for identity, conversation, parent, said, answered, at, before, left in rows
     ]

@@ -116,7 +116,7 @@ class MemoriesPerDay(ReadingAnswer):
 @operation(needs=["read"], route=Route("GET", "/api/memories/days"), answer=MemoriesPerDay)
 def memories_per_day(call: Call, arguments: DaysArguments) -> Json:
     """Return how many memories were told on each of the latest days."""
-    today = call.now.astimezone(call.settings.zone).date()
+    today = call.local_now.date()
     days = [today - timedelta(days=back) for back in reversed(range(arguments.days))]
     since = datetime.combine(days[0], time(), call.settings.zone)
     with call.reading() as persona, persona.database.read() as connection:

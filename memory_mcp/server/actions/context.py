@@ -255,7 +255,7 @@ def _within(value: str, name: str, limit: int) -> str:
 
 
 def _spoke_now(call: Call) -> dict[str, str]:
-    return conversation_at(call.now.astimezone(call.settings.zone))
+    return conversation_at(call.local_now)
 
 
 def _people_and_state(call: Call, persona: Persona, language: Language) -> tuple[dict[str, Any], str | None]:

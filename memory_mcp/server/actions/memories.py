@@ -320,7 +320,7 @@ def _corrected(call: Call, arguments: CorrectArguments) -> Json:
         reason=label(arguments.reason, "reason"),
     )
     _, redaction = private(revision, call.settings.privacy)
-    now = call.now.astimezone(call.settings.zone)
+    now = call.local_now
     target, key = call.locate(arguments.key)
     with target.changing() as persona:
         memory = revise_memory(persona, key, revision, now=now, privacy=call.settings.privacy)

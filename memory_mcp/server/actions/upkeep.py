@@ -144,7 +144,7 @@ def restore_version(call: Call, arguments: RestoreVersionArguments) -> Json:
         raise InvalidInput("revision is missing", "", "Take one that history shows")
     revision = Revision(revision=arguments.revision, reason=label(arguments.reason, "reason"))
     with call.changing() as persona:
-        memory = revise(persona, arguments.key, revision, now=call.now.astimezone(call.settings.zone), privacy=call.settings.privacy)
+        memory = revise(persona, arguments.key, revision, now=call.local_now, privacy=call.settings.privacy)
         return {**heading(call, persona), **memory_view(memory, memory.content, call.settings.zone, call.now), "revision": memory.revision}
 
 

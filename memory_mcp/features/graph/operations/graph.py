@@ -194,7 +194,7 @@ def relate(call: Call, arguments: RelateArguments) -> Json:
             relations = [parse_relation(text, types) for text in texts]
             check_relation_types(connection, relations)
     with call.writing() as persona:
-        now = call.now.astimezone(call.settings.zone)
+        now = call.local_now
         stored = relation_edits.relate(persona, relations, now=now, privacy=call.settings.privacy, when=when)
     related = [f"{relation.source} > {relation.relation} > {relation.target}" for relation in stored]
     return {**head, "related": related, **omit_empty(valid_from=when.valid_from, valid_to=when.valid_to)}
@@ -211,7 +211,7 @@ def unrelate(call: Call, arguments: UnrelateArguments) -> Json:
     with call.changing() as persona:
         with persona.database.read() as connection:
             relation = parse_relation(arguments.relation, records.entity_types(connection))
-        now, reason = call.now.astimezone(call.settings.zone), label(arguments.reason, "reason")
+        now, reason = call.local_now, label(arguments.reason, "reason")
         removed = relation_edits.unrelate(persona, relation, reason=reason, now=now, privacy=call.settings.privacy)
         note = None if removed else "there was no such relation"
         return {**heading(call, persona), "unrelated": removed, **omit_empty(note=note)}
