@@ -5,7 +5,7 @@ libraries: a body that is too large, is no UTF-8 or no JSON, a wrong host or ori
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from urllib.parse import unquote, unquote_to_bytes
@@ -98,7 +98,7 @@ class Edge:
         record = call_record.begin(self._door.address(scope))
         scope = {**scope, ARRIVED: record.began}
         try:
-            is_ours = not scope["path"].startswith(tuple(WIRES))
+            is_ours = _wire(scope["path"]) is None
             await self._let_in(scope, receive, Rewording(in_blocks(send), record, partial(self._end, record), is_ours=is_ours))
         finally:
             self._end(record)
@@ -271,12 +271,17 @@ def _accepting_answers(scope: Scope) -> Scope:
     return {**scope, "headers": [*((name, value) for name, value in scope["headers"] if name != b"accept"), (b"accept", b"*/*")]}
 
 
+def _wire(path: str) -> Callable[[MemoryMCPError], Response] | None:
+    """How a refusal is written where another API than ours is spoken."""
+    return next((worded for begin, worded in WIRES.items() if path.startswith(begin)), None)
+
+
 def _turned_away(scope: Scope, error: MemoryMCPError) -> Response:
     """The refusal of a caller who is not let in. Its body was not read: the id of the call is unknown."""
     page = next((feature.refusal_page for feature in features() if feature.refusal_page), None)
     if page and is_dashboard(scope["path"]):
         return page(scope, error)
-    if worded := next((worded for path, worded in WIRES.items() if scope["path"].startswith(path)), None):
+    if worded := _wire(scope["path"]):
         return worded(error)
     if scope["path"] != "/mcp":
         return http_refusal(error, rules=Privacy())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from memory_mcp.domain import TokenScope
-from memory_mcp.features.dashboard.frame import HOUSE, OF_SERVER, ROOMS, Visit
+from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.features.dashboard.looks import ICON_OF, OTHER_ICON
 from memory_mcp.features.dashboard.words import WORDS
 from memory_mcp.server.actions.memories import recall
@@ -48,15 +48,10 @@ def overview(visit: Visit) -> Response:
 
 
 def _pages(visit: Visit, words: str) -> Iterator[Place]:
-    sees_server = visit.admission.personas is None
-    rooms = [(path, name) for path, name, scopes in ROOMS if any(map(visit.may, scopes)) and visit.has(path)]
     further = [(path, name) for path, name, scopes in PLACES if visit.may(*scopes) and visit.has(path)]
-    house = [(path, name) for path, name, scopes in HOUSE if any(map(visit.may, scopes)) and (sees_server or path not in OF_SERVER)]
-    for path, name in dict.fromkeys([*rooms, *further, *house]):
+    for path, name in [*visit.rooms, *further, *visit.house_rooms]:
         if any(words in text.casefold() for text in WORDS[name]):
-            page, mark, anchor = path.partition("#")
-            page, _, shelf = page.partition("?shelf=")
-            yield Place(visit.words(name), visit.url(page, shelf=shelf) + mark + anchor, ICON_OF[name])
+            yield Place(visit.words(name), visit.url(path), ICON_OF[name])
 
 
 def _memories(visit: Visit, query: str) -> list[Place]:

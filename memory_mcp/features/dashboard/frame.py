@@ -197,6 +197,11 @@ class Visit:
         return self.url(self.request.url.path.removeprefix(DASHBOARD), **{**self.fields, **changed})
 
     @property
+    def rooms(self) -> list[tuple[str, str]]:
+        """The rooms of a persona that the visitor may open: path and the name of its text."""
+        return [(path, name) for path, name, scopes in ROOMS if any(map(self.may, scopes)) and self.has(path)]
+
+    @property
     def house_rooms(self) -> list[tuple[str, str]]:
         """The pages of the house that the visitor may open: path and the name of its text."""
         sees_server = self.admission.personas is None
@@ -217,9 +222,7 @@ class Visit:
         shared = {
             "visit": self,
             "persona": persona,
-            "rooms": [
-                (path, name) for path, name, scopes in ROOMS if persona is not None and any(map(self.may, scopes)) and self.has(path)
-            ],
+            "rooms": self.rooms if persona is not None else [],
             "form_key": authenticator.sessions.form_key(authenticator.sessions.cookie_of(self.request.scope)),
             "is_signed_in": self.admission.token is not None,
             "is_open": self.admission.token is None and not self.admission.is_stranger,

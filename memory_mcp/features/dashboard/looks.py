@@ -49,7 +49,6 @@ ICON_OF: Mapping[str, str] = {
     "Project": "layers",
 }
 OTHER_ICON = "tag"
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def icon(sprite: str, name: str) -> Markup:
@@ -70,8 +69,8 @@ def weekday(day: str, language: Language) -> str:
 
 def month(day: str, language: str) -> str:
     """The month of an ISO date."""
-    number = date.fromisoformat(day[:10]).month
-    return f"{number}月" if language == "ja" else _MONTHS[number - 1]
+    there = date.fromisoformat(day[:10])
+    return f"{there.month}月" if language == "ja" else f"{there:%b}"
 
 
 def days_until(day: str, today: str) -> int:

@@ -210,8 +210,8 @@ def _graph(visit: Visit, snapshot: Json, kept: Mapping[str, Any] | None = None) 
         return visit.url("/people/picture", **(kept or {}), around=[*opened, entity][-AROUND_LIMIT:])
 
     ends = {edge[end] for edge in snapshot["edges"] for end in ("from", "to")} | set(opened)
-    alone = [node for node in snapshot["nodes"] if node["id"] not in ends] if ends else []
-    drawn = [node for node in snapshot["nodes"] if node not in alone]
+    alone = [node for node in snapshot["nodes"] if ends and node["id"] not in ends]
+    drawn = [node for node in snapshot["nodes"] if not ends or node["id"] in ends]
     return Graph(drawn, alone, snapshot["edges"], names, opened, (), onward)
 
 

@@ -292,7 +292,7 @@ class Corrected(PersonaAnswer):
 @operation(needs=["read", "write"], tool=Tool("revise", "Revise a memory"))
 def revise(call: Call, arguments: ReviseArguments) -> Json:
     """Correct what was stored wrong; the earlier text is kept. What has changed since: remember with supersedes."""
-    return _corrected(call, CorrectArguments(**vars(arguments)))
+    return _corrected(call, arguments)
 
 
 @operation(
@@ -302,10 +302,10 @@ def revise(call: Call, arguments: ReviseArguments) -> Json:
 )
 def correct(call: Call, arguments: CorrectArguments) -> Json:
     """Correct a memory, also who said it and when it happened; or bring it back from the trash. Its earlier state is kept."""
-    return _corrected(call, arguments)
+    return _corrected(call, arguments, arguments.source, arguments.occurred_at)
 
 
-def _corrected(call: Call, arguments: CorrectArguments) -> Json:
+def _corrected(call: Call, arguments: ReviseArguments, source: str = "", occurred_at: str = "") -> Json:
     content, tags, importance, privacy_level = arguments.content, arguments.tags, arguments.importance, arguments.privacy_level
     revision = Revision(
         content=validation.checked_content(content) if content else None,
@@ -314,8 +314,8 @@ def _corrected(call: Call, arguments: CorrectArguments) -> Json:
         category=label(arguments.category, "category"),
         privacy_level=validation.checked_privacy_level(privacy_level) if privacy_level.strip() else None,
         expires_at=_expiry(call, arguments.expires_at),
-        source=label(arguments.source, "source"),
-        occurred_at=_moment(call, arguments),
+        source=label(source, "source"),
+        occurred_at=_moment(call, occurred_at, content),
         restore=arguments.restore,
         reason=label(arguments.reason, "reason"),
     )
@@ -330,10 +330,9 @@ def _corrected(call: Call, arguments: CorrectArguments) -> Json:
         return {**heading(target, persona), **view, "revision": memory.revision, **omit_empty(note=note), **privacy_view(redaction)}
 
 
-def _moment(call: Call, arguments: CorrectArguments) -> datetime | None:
+def _moment(call: Call, text: str, content: str) -> datetime | None:
     """When what a memory tells is said to have been; None where that stays as it is."""
-    text = arguments.occurred_at.strip()
-    return parse_moment(text, call.now, call.settings.zone, arguments.content) if text else None
+    return parse_moment(text.strip(), call.now, call.settings.zone, content) if text.strip() else None
 
 
 def _expiry(call: Call, text: str) -> Expiry | None:

@@ -6,6 +6,7 @@ Each is a list of messages or a tree of them, of which the branch that was shown
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from memory_mcp.transfer.formats import gemini, import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, fields_of, moment, objects, text_in
@@ -26,7 +27,8 @@ class Program:
     """An assistant's program: what its conversations are recognized by, and where in one its messages are.
 
     `nodes` are what messages are read of, by their ids. They are a tree if some have a `parent`; its branch ends with the id at `last`, or with
-    the latest. `opened` and `entries` are paths within a file, where its conversations are not the entries of a list.
+    the latest. `opened` and `entries` are paths within a file, where its conversations are not the entries of a list. `is_page` and `pages`:
+    for exports that are web pages, whether one is its own, and what it holds as JSON would.
     """
 
     form: str
@@ -40,6 +42,8 @@ class Program:
     last: Callable[[Fields], Any] = lambda _entry: None
     opened: frozenset[str] = frozenset()
     entries: str = "[]"
+    is_page: Callable[[Head], bool] = lambda _head: False
+    pages: Callable[[Source, str, ZoneInfo | None], Iterator[Any]] | None = None
 
 
 def _by_id(listed: object, name: str) -> Nodes:
@@ -186,7 +190,7 @@ def _character_ai(_name: str, one: Fields) -> list[Message]:
 
 
 def _character_ai_session(entry: Fields, _file: str, messages: list[Message]) -> str:
-    named = next((text_in(entry[name]) for name in ("external_id", "chat_id", "id") if text_in(entry.get(name))), "")
+    named = _session_at("external_id", "chat_id", "id")(entry, "", messages)
     first = next((message.text for message in messages), "")
     return named or import_rows.key_of("character-ai", text_in(entry.get("created")), first)
 
@@ -277,6 +281,8 @@ PROGRAMS = {
             lambda _name, entry: gemini.messages(entry),
             lambda entry, *_: gemini.session(entry),
             lambda _entry: "",
+            is_page=gemini.is_page,
+            pages=gemini.activities,
         ),
         Program(
             "vscode-chat",
@@ -306,13 +312,17 @@ _USERS, _ASSISTANTS, _BEGUN = "requesterUsername", "responderUsername", ("create
 
 def recognizes(form: str, head: Head) -> bool:
     """Whether a file is an export of the program."""
-    return PROGRAMS[form].recognizes(head.fields) or (form == gemini.FORM and gemini.is_page(head))
+    return PROGRAMS[form].recognizes(head.fields) or PROGRAMS[form].is_page(head)
 
 
 def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message of one program's export. Each conversation is a session."""
     program = PROGRAMS[form]
-    entries = gemini.activities(source, name, options.zone) if name.lower().endswith(gemini.PAGES) else _entries(program, source, name)
+    entries = (
+        program.pages(source, name, options.zone)
+        if program.pages and name.lower().endswith(gemini.PAGES)
+        else _entries(program, source, name)
+    )
     for number, entry in enumerate(entries, start=1):
         where = f"{name}, conversation {number}"
         if isinstance(entry, dict):

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, time
 
+from memory_mcp.dates.spans import MONTHS
+
 _MORNING = "am a.m. 午前 上午 凌晨 早上 清晨 오전 새벽 아침 vorm. π.μ. πμ ص ق.ظ öö sa pd pg fm f.m. de. पूर्वाह्न ก่อนเที่ยง пр.об."
 _EVENING = "pm p.m. 午後 下午 晚上 中午 傍晚 오후 저녁 밤 nachm. μ.μ. μμ م ب.ظ ös ch md ptg em e.m. du. अपराह्न หลังเที่ยง сл.об."
 _HALVES = {word: first for words, first in ((_MORNING, 0), (_EVENING, 12)) for word in words.split()}
@@ -15,7 +17,6 @@ _WORD = r"[^\s\d\[\]:,\-\t]{1,12}(?: m\.)?"
 TIME = rf"(?P<before>(?:{_WORD} ?){{0,2}})(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})(?:[:.](?P<second>\d{{2}}))?(?: ?(?P<after>{_WORD}))?"
 # Years of the Buddhist era, as phones in Thailand write them.
 _BUDDHIST_YEARS, _BUDDHIST_ERA = range(2400, 2800), 543
-MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), start=1)}
 ENGLISH_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _WEEKDAYS_KEPT = 100
 # 1/5/2024 · 05.01.2024, and 05-Jan-24 of .NET

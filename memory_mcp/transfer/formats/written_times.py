@@ -8,8 +8,9 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from memory_mcp.dates.resolve import parse_moment, parse_range
+from memory_mcp.dates.spans import MONTHS
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer.formats.clock import MONTHS, TIME, at_time, day_of, hour_of
+from memory_mcp.transfer.formats.clock import TIME, at_time, day_of, hour_of
 from memory_mcp.transfer.formats.import_rows import moment
 
 LONGEST = 100

@@ -17,12 +17,6 @@ if (form) {
   const value = (name) => form.elements[name]?.value ?? "";
   const set = (name, text) => { form.elements[name].value = text; };
 
-  const send = (address, fields) => {
-    const body = new URLSearchParams(Object.entries(fields));
-    body.append("form_key", value("form_key"));
-    return fetch(address, { method: "POST", body });
-  };
-
   // Edits are offered where a turn is stored and no other runs.
   const offer = () => turns.querySelectorAll(".turn").forEach((turn) => {
     turn.querySelector(".edit").hidden = running !== null || !turn.dataset.number;
@@ -53,8 +47,8 @@ if (form) {
     const button = element.querySelector("button");
     toast(`${texts.stored} ${stored.text || stored.key}`, button && (() => button.click()));
     Object.assign(element.querySelector("a"), { href: memory(persona, stored.key), textContent: stored.text || stored.key });
-    element.querySelector("button")?.addEventListener("click", async (event) => {
-      const answer = await send(room(persona, "/memories/forget"), { key: stored.key }).catch(() => null);
+    button?.addEventListener("click", async (event) => {
+      const answer = await post(room(persona, "/memories/forget"), { key: stored.key });
       if (answer?.ok) event.target.replaceWith(texts.undone);
     });
   };
@@ -109,7 +103,7 @@ if (form) {
       for (const button of question.querySelectorAll("button")) {
         button.addEventListener("click", () => {
           if (button.dataset.allow === "yes") allowed.add(event.call.name);
-          send(form.dataset.answer, { run: run.id, call: event.call.id, allow: button.dataset.allow });
+          post(form.dataset.answer, { run: run.id, call: event.call.id, allow: button.dataset.allow });
           question.remove();
         });
       }

@@ -110,8 +110,8 @@ const mark = (row) => {
 document.addEventListener("focusin", (event) => { if (rowOf(event.target)) mark(rowOf(event.target)); });
 
 const formOf = (row) => row.closest("form");
-const sendKeys = (address, keys) => {
-  const body = new URLSearchParams(keys.map((key) => ["key", key]));
+const post = (address, fields) => {
+  const body = new URLSearchParams(fields);
   body.append("form_key", document.querySelector("input[name=form_key]").value);
   return fetch(address, { method: "POST", body }).catch(() => null);
 };
@@ -121,14 +121,14 @@ const forgetRows = async (rows) => {
   if (!form || !form.action.endsWith("/forget")) return;
   const keys = rows.map((row) => row.dataset.key);
   const next = rows.at(-1).nextElementSibling ?? rows[0].previousElementSibling;
-  const answer = await sendKeys(form.action, keys);
+  const answer = await post(form.action, keys.map((key) => ["key", key]));
   if (!answer?.ok) return;
   rows.forEach((row) => { row.hidden = true; row.querySelector("input[name=key]").checked = false; });
   next?.querySelector("td.text a")?.focus();
   countSelected();
   undoLast = async () => {
     undoLast = null;
-    const back = await sendKeys(form.action.replace(/forget$/, "restore"), keys);
+    const back = await post(form.action.replace(/forget$/, "restore"), keys.map((key) => ["key", key]));
     if (!back?.ok) return;
     rows.forEach((row) => { row.hidden = false; });
     rows[0].querySelector("td.text a").focus();
