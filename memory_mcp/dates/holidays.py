@@ -175,7 +175,7 @@ PERIOD_OF_YEAR = row(PERIOD, rf"(?:{YEAR_BEFORE}|{_SHORT_YEAR}){_JAPANESE_PERIOD
     _named_days, "去年の年末", "昨年末", "2024年の夏休み", "去年のゴールデンウィーク", needs=_NEED_PERIOD)
 PERIOD_ALONE = row(PERIOD_ALONE_KIND, f"{_JAPANESE_PERIODS}(?![a-z])|{_ENGLISH_PERIODS}", _named_days,
     "夏休み", "GW", "年末年始", "梅雨", "New Year", needs=_NEED_PERIOD)
-AFTER_DAYS_OFF = row(DAYS_OFF, f"(?P<name>お?盆|お?正月|{_names('ja', 'named_periods')[len('(?P<name>'):]}(?P<behind>明け)", _named_days, "お盆明け", "GW明け", needs="明け")
+AFTER_DAYS_OFF = row(DAYS_OFF, f"(?:(?P<name>お?盆|お?正月)|{_names('ja', 'named_periods')})(?P<behind>明け)", _named_days, "お盆明け", "GW明け", needs="明け")
 # fmt: on
 
 

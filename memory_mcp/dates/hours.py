@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from memory_mcp import lexicon
-from memory_mcp.dates.spans import COUNT, KANJI_NUMBER, ONE_DAY, DaySpan, first_of_month, number_of
+from memory_mcp.dates.spans import COUNT, KANJI_NUMBER, ONE_DAY, DaySpan, first_of_month, nth_of, number_of
 from memory_mcp.domain import TimeRange
 from memory_mcp.patterns import Forms, Found, bounded
 
@@ -32,7 +32,6 @@ _PART_OF_SPAN = (
 # Of a month: its first seven days are its first week.
 _WEEK_OF_SPAN = "第(?P<week>[1-5一二三四五])週目?|(?P<week>最初|最後)の週|(?P<week>最)終週|(?<![a-z])(?:the )?(?P<week>first|second|third|fourth|last) week (?:of|in)(?![a-z])"
 _PARTS = Forms(f"{_WEEK_OF_SPAN}|{_PART_OF_SPAN}")
-_WEEKS = {"最初": 1, "first": 1, "second": 2, "third": 3, "fourth": 4, "最後": -1, "最": -1, "last": -1}
 # The day before or after a named one: クリスマスの翌日, the day before Christmas.
 _DAY_BESIDE = bounded("の(?:前日|前の日|(?P<later>翌日|次の日|明くる日))|(?:the )?day (?:before|(?P<after>after))(?![a-z])")
 _NIGHT, _AFTERNOON = ("夜", "晩", "night"), ("午後", "夕方", "afternoon", "evening")
@@ -133,7 +132,7 @@ def _with_part(reading: DayReading, found: Found) -> DayReading:
     start, end = reading.days
     length = (end - start).days
     if found["week"]:
-        return replace(reading, days=_week_of_month(reading.days, _WEEKS.get(found["week"]) or number_of(found["week"])))
+        return replace(reading, days=_week_of_month(reading.days, nth_of(found["week"])))
     if half := found["half"]:
         middle = start + timedelta(days=length // 2)
         middle = middle if length < _LONG_DAYS else first_of_month(start, length // 60)

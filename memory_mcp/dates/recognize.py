@@ -27,7 +27,7 @@ from memory_mcp.dates.spans import (
     months_back,
     named_group,
     narrowed,
-    normalize,
+    normalized_with_places,
     number_of,
 )
 from memory_mcp.dates.tables import DAY, NO_COUNT, Expression, Table, next_weekday
@@ -88,7 +88,7 @@ _FURTHER_IN_FIGURES = bounded(rf"{_BESIDE}\s?[〜~–-]\s?(?P<day>\d{{1,2}})(?:�
 # The end of 11/5-11/7 is a day whatever follows it.
 _END_IN_FIGURES = bounded(r"[〜~–-](?P<month>\d{1,2})/(?P<day>\d{1,2})(?![\d/])")
 
-_MONTH_NAME = rf"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?![a-z])"
+_MONTH_NAME = rf"(?:{any_of(MONTHS)})(?![a-z])"
 _MONTH_BEGINNINGS = tuple({name[:3] for name in MONTHS})
 _DAY_NUMBER = r"\d{1,2}(?:st|nd|rd|th)?"
 _NUMBER_ENDS = r"(?![a-z0-9_%$€£]|[./:]\d|,(?!(?:19|20)\d\d(?!\d))\d|'s\d)"
@@ -239,10 +239,17 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recognized:
-    """A normalized text and all that may be a date in it, whenever it is read: `resolved` tells what it means as seen from a day."""
+    """A normalized text and all that may be a date in it, whenever it is read: `resolved` tells what it means as seen from a day. `places`:
+    for each place of a text that was normalized here, its end included, the place in the text itself."""
 
     plain: str
     matches: Sequence[tuple[Expression, Any]]
+    places: Sequence[int] = ()
+
+    @property
+    def calendar(self) -> list[CalendarDate]:
+        """The calendar dates."""
+        return [match for expression, match in self.matches if expression is CALENDAR]
 
     def resolved(self, today: date, *, upcoming: bool = False) -> list[Named]:
         """The dates, none within another, in the order of the tables. With `upcoming`, a date that does not say of which year, week or
@@ -271,7 +278,8 @@ class Recognized:
 
 def recognize(text: str, table: Table = IN_TEXTS) -> Recognized:
     """All that may be a date in a text."""
-    return recognized_in(normalize(text), table)
+    plain, places = normalized_with_places(text)
+    return Recognized(plain, table.found_in(plain), places)
 
 
 def recognized_in(plain: str, table: Table = IN_TEXTS) -> Recognized:

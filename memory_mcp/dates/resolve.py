@@ -520,12 +520,13 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo, *, upcoming: bool = F
     """The spans that a query names, in UTC. A date without a year means that date in each of the last years, with `upcoming` also the next
     one."""
     recognized, today = recognize(query), now.astimezone(zone).date()
-    return times_of(recognized, dates_asked(recognized, today, upcoming=upcoming), now, zone)
+    asked = spans_together(recognized.plain, dates_asked(recognized, today, upcoming=upcoming))
+    return times_of(recognized, asked, now, zone)
 
 
-def times_of(recognized: Recognized, asked: Sequence[Named], now: datetime, zone: ZoneInfo) -> list[TimeRange]:
-    """The spans of the dates of a question, in UTC, and its counts of hours up to now."""
-    return [*in_utc_spans(spans_together(recognized.plain, asked), zone), *named_hours(recognized.plain, now)]
+def times_of(recognized: Recognized, spans: Sequence[DaySpan], now: datetime, zone: ZoneInfo) -> list[TimeRange]:
+    """These spans of the dates of a question, in UTC, and its counts of hours up to now."""
+    return [*in_utc_spans(spans, zone), *named_hours(recognized.plain, now)]
 
 
 def _direction_of(content: str, plain: str, today: date) -> Direction | None:

@@ -19,6 +19,7 @@ WEEKDAYS = {
     for name in (kanji, name[:3])
 }
 SATURDAY = 5
+ORDINALS = lexicon.words("en", "ordinals")
 MONTH_NAMES = lexicon.words("en", "month_names")
 MONTHS = {form: number for number, name in enumerate(MONTH_NAMES, start=1) for form in (name, name[:3])} | {"sept": 9}
 # A date without a year may mean that date in each of so many last years, as long as it only raises a score.
@@ -236,6 +237,13 @@ def number_of(text: str) -> int:
     if not ten:
         return int("".join(str(_KANJI_DIGITS.index(digit)) for digit in text))
     return (_KANJI_DIGITS.index(tens) if tens else 1) * 10 + (_KANJI_DIGITS.index(ones) if ones else 0)
+
+
+def nth_of(word: str) -> int:
+    """Which one a word counts, -1 for the last."""
+    if word in ("最後", "最", "last"):
+        return -1
+    return 1 if word == "最初" else ORDINALS.index(word) + 1 if word in ORDINALS else number_of(word)
 
 
 def western_year(era: str, year: str) -> int:

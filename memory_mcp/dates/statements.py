@@ -317,7 +317,7 @@ class Statement(WrittenDates):
         super().__init__(text)
         self.recognized = recognized_in(self.plain[:READ_CHARACTERS])
         if len(self.plain) <= READ_CHARACTERS:
-            self.dates = [match for expression, match in self.recognized.matches if expression is CALENDAR]
+            self.dates = self.recognized.calendar
 
     @property
     def may_name_days(self) -> bool:
@@ -371,7 +371,7 @@ def _with_ends(clause: Clause, days: Sequence[DaySpan]) -> Iterator[DaySpan]:
 def _others(told: Statement, anchored: Anchors) -> Iterator[Named]:
     """What is no calendar date, each as meant on the day from which it counts."""
     recognized = told.recognized
-    for today in dict.fromkeys([anchored.told_on, *(day for _, _, day in anchored.governing)]):
+    for today in dict.fromkeys(anchored.at(match.span()[0]) for expression, match in recognized.matches if expression is not CALENDAR):
         if today is None:
             same = recognized.resolved(_ANOTHER_DAY)
             named = [each for each in recognized.resolved(_ANY_DAY) if each in same]

@@ -19,6 +19,7 @@ from memory_mcp.dates.spans import (
     MONTHS_BACK,
     NUMBER,
     ONE_DAY,
+    ORDINALS,
     SATURDAY,
     UNITS,
     WEEKDAY_NAMES,
@@ -30,12 +31,14 @@ from memory_mcp.dates.spans import (
     each_year,
     month_of,
     months_back,
+    nth_of,
     nth_weekday,
     number_of,
     same_day_of_month,
     week_of,
     year_of,
 )
+from memory_mcp.dates.tense import ENGLISH_EVENTS, EVENTS, PLANNED
 from memory_mcp.patterns import Forms, Found, bounded
 
 _YEAR = bounded("[0-9]{4}")
@@ -111,7 +114,7 @@ _WHOLE_WEEKDAY = r"(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:s|nes|rs|ur)?day"
 _JAPANESE_WEEKDAY = f"(?P<weekday>[{WEEKDAY_NAMES}])曜日?"
 WEEKDAY = f"(?:{_JAPANESE_WEEKDAY}|{ENGLISH_WEEKDAY})"
 # Whole names only: what is sold at a market 5 times is not about March.
-_NAMES_OF_MONTHS = "|".join(sorted(MONTHS, key=len, reverse=True))
+_NAMES_OF_MONTHS = lexicon.any_of(MONTHS)
 MONTH_NAME = rf"(?P<month>{_NAMES_OF_MONTHS})(?![a-z])\.?"
 _MONTHS_NEED = " ".join({name[:3] for name in MONTHS})
 _TH = "(?:st|nd|rd|th)"
@@ -122,7 +125,7 @@ _ENGLISH_UNIT = "(?P<unit>day|night|week|fortnight|month|year)s?"
 _WHICH, _BEFORE_LAST = "(?P<which>last|previous|this|next)", "(?P<which>before last|after next)"
 _WEEKS_BACK = lexicon.counts("ja", "weeks_back")
 _JAPANESE_WEEK = f"(?P<which>{lexicon.any_of(_WEEKS_BACK)})"
-_JAPANESE_MONTH, _JAPANESE_YEAR = f"(?P<which>{lexicon.any_of(MONTHS_BACK)})", f"(?P<which>{lexicon.any_of(YEARS_BACK)})"
+_JAPANESE_MONTH = f"(?P<which>{lexicon.any_of(MONTHS_BACK)})"
 _BACK = {
     **_WEEKS_BACK,
     **MONTHS_BACK,
@@ -135,14 +138,7 @@ _BACK = {
     "before last": 2,
     "after next": -2,
 }
-_ORDINALS = lexicon.words("en", "ordinals")
 _FEW_COUNT = 6
-
-
-def _nth_of(word: str) -> int:
-    if word in ("最後", "last"):
-        return -1
-    return 1 if word == "最初" else _ORDINALS.index(word) + 1 if word in _ORDINALS else number_of(word)
 
 
 def _weekday(found: Found) -> int:
@@ -192,7 +188,7 @@ _FISCAL_YEARS_BACK = {"一昨": 2, "昨": 1, "去": 1, "前": 1, "今": 0, "本"
 
 
 def _quarter(year: int, which: str) -> DaySpan:
-    number = _nth_of(which)
+    number = nth_of(which)
     return _months_from_to(year, number * 3 - 2, number * 3)
 
 
@@ -224,7 +220,7 @@ def _fiscal_year(found: Found, today: date) -> Iterable[DaySpan]:
 def _nth_day(found: Found, today: date) -> Iterator[DaySpan]:
     """The nth day, day of the week or weekend of a month, or of that month of each of the last years; a weekend is counted by its
     Saturday."""
-    nth, what = _nth_of(found["nth"]), found["what"]
+    nth, what = nth_of(found["nth"]), found["what"]
     months: Iterable[DaySpan]
     if found["which"]:
         months = [months_back(today, _BACK[found["which"]])]
@@ -248,12 +244,12 @@ def _week_of_day(found: Found, today: date) -> Iterator[DaySpan]:
 
 # fmt: off
 NTH_DAYS = [
-    row(NTH, rf"(?<![a-z])(?:the )?(?P<nth>{'|'.join(_ORDINALS)}|last)(?: (?P<what>(?:mon|tues|wednes|thurs|fri|satur|sun)day|day|weekend)"
+    row(NTH, rf"(?<![a-z])(?:the )?(?P<nth>{'|'.join(ORDINALS)}|last)(?: (?P<what>(?:mon|tues|wednes|thurs|fri|satur|sun)day|day|weekend)"
         rf" (?:of|in)|(?<!last) of) (?:{MONTH_NAME}(?:,? (?:of )?(?P<year>\d{{4}}))?|(?P<which>last|this|next|the) month)"
         rf"|(?:(?:(?P<year>\d{{4}})年)?(?P<month>\d{{1,2}})月|{_JAPANESE_MONTH})の?(?:第(?P<nth>[1-5一二三四五])の?(?P<what>[{WEEKDAY_NAMES}]曜)日?"
         rf"|(?P<nth>最初|最後)の(?P<what>日(?!曜)|週末|[{WEEKDAY_NAMES}]曜)日?)",
         _nth_day, "the first Monday of October", "last day of September", "the last weekend of last month", "the third of October",
-        "10月の第2月曜", "9月最後の日曜", "先月の最後の日", needs=f"第 最初の 最後の day_of day_in weekend_of weekend_in {'_of '.join(_ORDINALS)}_of"),
+        "10月の第2月曜", "9月最後の日曜", "先月の最後の日", needs=f"第 最初の 最後の day_of day_in weekend_of weekend_in {'_of '.join(ORDINALS)}_of"),
     row(NTH, rf"(?<![a-z])(?:the )?week of {MONTH_NAME} (?P<day>\d{{1,2}}){_TH}?(?!\d)|(?<!\d)(?P<month>\d{{1,2}})月(?P<day>\d{{1,2}})日の週(?![末明])",
         _week_of_day, "the week of October 6", "10月6日の週", needs="week 週"),
 ]
@@ -322,7 +318,7 @@ _AFTER_A_DAY = (
     r"|と(?!持|もた|経|たた|かから)|か(?![かけ])|を(?!要)|の(?!ん)|まで|や(?![すっらり])|へ|より|だ(?!け)|で[すし]|って|なら|らしい|みたい|[よね](?=\W|\Z)"
     r"|頃|ごろ|ころ|あたり|辺り|前後|過ぎに|以降|以来|現在|時点|当日|付|いっぱい|中[にはのま]|祝"
     rf"|[{WEEKDAY_NAMES}]曜|{_PART_OF_DAY}|真夜中|未明|早朝|正午"
-    rf"|{lexicon.any_of(lexicon.words('ja', 'planned'))}|(?:{lexicon.any_of(lexicon.words('ja', 'events'))})(?=[がのはもで]|[^\w]|\Z)"
+    rf"|{PLANNED}|(?:{EVENTS})(?=[がのはもで]|[^\w]|\Z)"
 )
 # What follows a number that is no count: 17 people and 3 miles are no days.
 NO_COUNT = (
@@ -604,7 +600,7 @@ _NO_NAMES = "".join(
 )
 _SHORT_MONTH_NAMES = _MONTHS_NEED.replace(" ", "|")
 _ON = "".join(rf"|(?<=\bon {'.' * length})(?![a-z])" for length in (6, 7, 8, 9))
-_EVENT_BEHIND = rf"|(?=\s(?:{lexicon.any_of(lexicon.words('en', 'events'))})\b)"
+_EVENT_BEHIND = rf"|(?=\s(?:{ENGLISH_EVENTS})\b)"
 
 # fmt: off
 WEEKS = [

@@ -68,9 +68,9 @@ _ENGLISH = bounded(
     rf"|(?P<past>{any_of(words('en', 'past'))}|(?!(?:{any_of(words('en', 'not_past'))})\b)[a-z]{{2,}}ed))\b",
 )
 # A sentence without a verb: dentist on Friday, Friday dentist.
-_EVENT = any_of(words("en", "events"))
+ENGLISH_EVENTS = any_of(words("en", "events"))
 _EVENT_ON = bounded(
-    rf"\b(?:{_EVENT})(?: (?:with|at|in|for|to) [a-z' ]{{1,30}}?)?(?: on|,|:)?(?: the)?\s*\0|^\s*\0(?:,|:)?(?: at)?\s(?:\d[\d:]*(?: ?[ap]m)? )?(?:{_EVENT})\b",
+    rf"\b(?:{ENGLISH_EVENTS})(?: (?:with|at|in|for|to) [a-z' ]{{1,30}}?)?(?: on|,|:)?(?: the)?\s*\0|^\s*\0(?:,|:)?(?: at)?\s(?:\d[\d:]*(?: ?[ap]m)? )?(?:{ENGLISH_EVENTS})\b",
 )
 _ENGLISH_CLAUSE = bounded(r"[,;:]|\b(?:but|who|so|because)\b")
 _HABIT = bounded(rf"{any_of(words('ja', 'habits'))}|\b(?:{any_of(words('en', 'habits'))})\b")

@@ -26,16 +26,18 @@ _JAPANESE, _LATIN = ("|".join(words(language, "honorifics")) for language in ("j
 _HONORIFIC = re.compile(f"(?<=[^っッ])(?:{_JAPANESE}|-?(?:{_LATIN}))$")
 _NICKNAME = re.compile("[っッ](?:さん|さま|くん|ちゃん|たん)$")
 
+_PARTICLES = "".join(words("ja", "particles"))
 # The letters of a script, those that may be before a name which begins with one of them, and behind one that ends so: particles.
 _SCRIPTS = (
     (re.compile(f"[{KATAKANA}]"), "", ""),
-    (re.compile(f"[{HIRAGANA}\u3097-\u309f]"), "".join(words("ja", "before_hiragana_name")), "".join(words("ja", "after_hiragana_name"))),
+    (re.compile(f"[{HIRAGANA}\u3097-\u309f]"), _PARTICLES, _PARTICLES + "".join(words("ja", "after_hiragana_name"))),
 )
 KANJI = re.compile(f"[{EVERY_KANJI}]")
 # The roles of what is no person, whose texts are long and repeat a person's; and assistants by name, as their exports, hooks and clients
 # write it. Names of the roles in a conversation don't name a person.
 ASSISTANT_ROLES = frozenset((*words("en", "assistant_roles"), *words("ja", "assistant_roles")))
 ASSISTANT_NAMES = frozenset(words("en", "assistant_names"))
+_ASSISTANTS = ASSISTANT_ROLES | ASSISTANT_NAMES
 _ROLES = ASSISTANT_ROLES.union(*(words(language, table) for language in ("en", "ja") for table in ("roles", "pronouns")))
 LEAST_CHARACTERS = 2
 
@@ -135,7 +137,7 @@ def _is_named(source: str, question: str) -> bool:
 
 def is_assistant(source: str | None) -> bool:
     """True if a source is the assistant, the system or a tool, or an assistant's name."""
-    return source is not None and fold(source) in ASSISTANT_ROLES | ASSISTANT_NAMES
+    return source is not None and fold(source) in _ASSISTANTS
 
 
 def is_role(source: str) -> bool:

@@ -14,7 +14,7 @@ from itertools import islice, product
 
 from memory_mcp.characters import HIRAGANA
 from memory_mcp.language.spelling import to_hiragana
-from memory_mcp.lexicon import mapping, words
+from memory_mcp.lexicon import any_of, mapping, words
 
 
 def _applied(rules: Sequence[tuple[re.Pattern[str], str]], text: str) -> str:
@@ -38,7 +38,7 @@ _ROMANIZED, _ONE_LENGTH, _AS_IN_HIRAGANA, _OF_KANA, _OF_LATIN = (
 )
 # Latin letters → hiragana, of Hepburn and Kunrei.
 _KANA = dict(zip(words("sounds", "romanization")[::2], words("sounds", "romanization")[1::2], strict=True))
-_LATIN_SYLLABLE = re.compile("|".join(sorted(_KANA, key=len, reverse=True)))
+_LATIN_SYLLABLE = re.compile(any_of(_KANA))
 _MAY_BE_LONG = "こごそぞとどのほぼぽもよろおょくぐすずつぬふぶぷむゆるうゅ"
 LONG_VOWELS_LIMIT = 3
 

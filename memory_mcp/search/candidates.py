@@ -68,7 +68,6 @@ class Candidates:
     # It is nearer to texts of another language than the question's.
     is_foreign: Flags
     # How far it is only a question, from 0 to 1.
-    asks: Column
     # The times that its text names.
     times: Sequence[Times]
     # 1 if it is of a date in the question, .5 if its text names another date, and only its day in the timeline is that.
@@ -212,7 +211,6 @@ def rows_of(
         nearness=np.array(nearness, np.float64),
         chunks=nearest_chunks,
         is_foreign=np.array(is_foreign, bool),
-        asks=np.array([origin.asks for origin in origins], np.float64),
         times=named_times,
         dates=date_shares(parsed, list(zip(origins, named_times, strict=True))),
         is_named=_flags(origins, lambda origin: origin.source in speakers) if speakers else np.zeros(len(ids), bool),

@@ -81,7 +81,7 @@ def context(
     # Where expired memories can't be moved to the trash, nothing is shown that may repeat one.
     filters = Filters(unexpired_at=now if persona.has_expired else None)
     until = shifted(now, timedelta(days=layers.upcoming_days))
-    latest_of = partial(_latest, persona, wanted=AT_MOST + layers.recent)
+    latest_of = partial(_latest, Assistants(persona), wanted=AT_MOST + layers.recent)
     with persona.database.read_briefly() as connection:
         core = memories.core(connection, layers.core_importance, filters, layers.core) if layers.core else []
         latest = list(map(_whole, latest_of(connection, replace(filters, session_id=session_id))))
@@ -182,7 +182,7 @@ def upcoming(
     return [plan for plan in plans if holds(plan)][:limit]
 
 
-def _latest(persona: Persona, connection: apsw.Connection, filters: Filters, wanted: int) -> list[Memory]:
+def _latest(assistants: Assistants, connection: apsw.Connection, filters: Filters, wanted: int) -> list[Memory]:
     """The latest informative memories, as many as are `wanted` or as there are among the latest, without those that no longer hold because
     of another.
 
@@ -191,7 +191,7 @@ def _latest(persona: Persona, connection: apsw.Connection, filters: Filters, wan
     for pool in LATEST_POOLS:
         latest = memories.recent(connection, filters, pool)
         informative = [memory for memory in latest if not low_value(memory.content)]
-        further = {memory.id for memory in list(filter(Assistants(persona).wrote, informative))[ASSISTANTS_LINES:]}
+        further = {memory.id for memory in list(filter(assistants.wrote, informative))[ASSISTANTS_LINES:]}
         shown = [memory for memory in informative if memory.id not in further]
         if len(shown) >= wanted or len(latest) < pool:
             break

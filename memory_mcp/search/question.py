@@ -17,9 +17,9 @@ from zoneinfo import ZoneInfo
 from memory_mcp import lexicon
 from memory_mcp.characters import HAN
 from memory_mcp.config.settings import Settings
-from memory_mcp.dates.recognize import Named, Recognized, calendar_dates, spans_together
+from memory_mcp.dates.recognize import Named, Recognized, spans_together
 from memory_mcp.dates.resolve import parse_range, times_of
-from memory_mcp.dates.spans import MONTH_NAMES, DaySpan, normalized_with_places, spellings_of_year
+from memory_mcp.dates.spans import MONTH_NAMES, DaySpan, spellings_of_year
 from memory_mcp.dates.statements import LONGEST_SPAN
 from memory_mcp.dates.tense import EVENTS, PLANNED
 from memory_mcp.domain import DETAILS, KEYS_LIMIT, KINDS, MODE_ALIASES, MODES, Filters, Question, TimeRange
@@ -164,10 +164,10 @@ _PLANS = bounded(
     r"\b(?:upcoming|coming up|ahead|schedule|scheduled|planned|plans?)\b|\bnext\s*\??$"
 )
 # Words that say nothing of what a question is for. Particles count only behind another of them: もも is no もも.
-VAGUE_JAPANESE = "|".join(sorted(lexicon.words("ja", "vague"), key=len, reverse=True))
+VAGUE_JAPANESE = lexicon.any_of(lexicon.words("ja", "vague"))
 _PARTICLES = rf"[{''.join(lexicon.words('ja', 'particles'))}な]|から|まで|って|には|では|とか"
 _ALL_VAGUE = bounded(rf"(?:{VAGUE_JAPANESE})(?:{VAGUE_JAPANESE}|{_PARTICLES}|\s)*+")
-VAGUE_ENGLISH = frozenset(lexicon.words("en", "function_words") + lexicon.words("en", "vague"))
+VAGUE_ENGLISH = frozenset(lexicon.words("en", "function_words", "vague"))
 _ONE_PARTICLE, _LEADING_PARTICLES = bounded(_PARTICLES), bounded(rf"^(?:{_PARTICLES})+(?=.)")
 
 # Behind a date, or in front of one: what was said on that day, and not what happened on it.
@@ -206,9 +206,10 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
     """What the query says about time. A question for plans that names no date means the time from now on."""
     read = analysis(query)
     recognized, named = read.recognized, read.date_expressions(now.astimezone(zone).date(), upcoming=True)
-    dates, places = times_of(recognized, named, now, zone), normalized_with_places(query)[1]
+    places, spans = recognized.places, spans_together(recognized.plain, named)
+    dates = times_of(recognized, spans, now, zone)
     if not dates:  # such as the first day of the calendar, which is before it elsewhere
-        named = ()
+        named, spans = (), []
     short = [each for each in named if all(end - start <= LONGEST_SPAN for start, end in each.spans)]
     words = recognized.without(short) if short else query
     plain = normalise(words)
@@ -231,8 +232,8 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
         looks_ahead,
         is_vague,
         date_words=[query[places[each.start] : places[each.end]].strip() for each in named],
-        written=[*_days_written(recognized.plain), *(_word_alone(recognized, each) for each in named if each.is_alone)] if named else (),
-        years=_years_written(spans_together(recognized.plain, named)),
+        written=[*_days_written(recognized), *(_word_alone(recognized, each) for each in named if each.is_alone)] if named else (),
+        years=_years_written(spans),
         of_telling=any(_asks_telling(recognized, each) for each in named),
     )
 
@@ -244,9 +245,10 @@ def _years_written(spans: Iterable[DaySpan]) -> list[str]:
     return [spelling for year in islice(dict.fromkeys(years), YEARS_LIMIT) for spelling in spellings_of_year(year)]
 
 
-def _days_written(plain: str) -> list[str]:
+def _days_written(recognized: Recognized) -> list[str]:
     """How a text may write the days of a question that name no year."""
-    days = [day for day in calendar_dates(plain) if day.day and day.month <= 12 and not (day.year or day.years_back)]
+    plain = recognized.plain
+    days = [day for day in recognized.calendar if day.day and day.month <= 12 and not (day.year or day.years_back)]
     return [
         spelling
         for day in days

@@ -51,7 +51,7 @@ FAILURES = (MemoryMCPError, apsw.Error, ArithmeticError, LookupError, MemoryErro
 # A pair of kanji, a kanji with the kana behind it, the last one alone, a word in katakana.
 _PART = bounded(rf"(?=([{HAN}]{{2}}))|[{KATAKANA}]{{2,}}|(?<![{HAN}])[{HAN}](?:[{KANA}]+|$)")
 # Words that any text has, as tokens.
-_TELLING = frozenset(token for table in ("vague", "relating", "telling") for word in lexicon.words("en", table) for token in tokens(word))
+_TELLING = frozenset(token for word in lexicon.words("en", "vague", "relating", "telling") for token in tokens(word))
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,8 @@ def _near(
     sought = [token for word, read in zip(about, parts, strict=True) for token in read if len(word) == 1 or not is_single_kanji(token)]
     words = dict(bm25_index.near_text(connection, list(dict.fromkeys(sought)), TOKENS, filters, FOUND))
     own = words.pop(stored.id, None) or max(words.values(), default=1.0)
-    known_texts = {memory_id: analysis(memory.content[:LONGEST]) for memory_id, memory in memories.by_ids(connection, words).items()}
+    by_words = memories.by_ids(connection, words)
+    known_texts = {memory_id: analysis(memory.content[:LONGEST]) for memory_id, memory in by_words.items()}
     scores = {
         memory_id: words[memory_id] / own
         for memory_id, text in known_texts.items()
@@ -92,7 +93,8 @@ def _near(
     if meaning:
         scores = _with_meaning(connection, meaning, scores, set(from_meaning(connection, meaning, filters, FOUND)) - {stored.id})
     nearest = sorted(scores, key=lambda memory_id: (-scores[memory_id], -memory_id))[:FOUND]
-    by_id = memories.by_ids(connection, nearest)
+    further = [memory_id for memory_id in nearest if memory_id not in by_words]
+    by_id = {**by_words, **(memories.by_ids(connection, further) if further else {})}
     distinct = {by_id[memory_id].content: by_id[memory_id] for memory_id in reversed(nearest) if memory_id in by_id}
     others = (memory for memory in reversed(distinct.values()) if memory.kind != "summary" and memory.content != stored.content)
     return list(islice((memory for memory in others if memory.key not in known), RELATED_LIMIT))

@@ -232,7 +232,7 @@ def _recency(scored: Scored) -> Column:
 
 def _asking(scored: Scored) -> Column:
     """What a turn loses that is only a question, at most its whole score."""
-    asks = scored.candidates.asks
+    asks = np.array([origin.asks for origin in scored.candidates.origins], np.float64)
     return np.where(asks > 0, np.minimum(asks, scored.score / ASKING_PENALTY), 0.0)
 
 

@@ -48,7 +48,6 @@ def row(
         "lexical": lexical,
         "dense": unknown if dense is None else dense,
         "nearness": unknown if nearness is None else nearness,
-        "asks": asks,
         "dates": 0.0,
         "graph": 0.0,
         "retention": 0.0,

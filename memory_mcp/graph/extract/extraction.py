@@ -17,7 +17,7 @@ from memory_mcp.language.names import NAME_LIMIT, UNKNOWN_TYPE, Mention, bare, i
 from memory_mcp.language.relation_notation import type_of_word
 from memory_mcp.language.synonyms import is_word
 from memory_mcp.language.tokens import is_function_word, normalise
-from memory_mcp.lexicon import grouped, words
+from memory_mcp.lexicon import any_of, grouped, words
 from memory_mcp.patterns import bounded
 
 # 様子, 君主 and 氏名 are words of their own.
@@ -41,7 +41,7 @@ _LONGEST = 8
 # The writer's own relatives: 健太の母 is not one, and 宅配便のお兄さん or 優しいおばあさん may be anybody.
 _RELATIVE_OF = grouped("ja", "relatives")
 _RELATIVE = bounded(
-    f"(?:(?<![{KANJI}{KATAKANA}のお])|(?<=うちの)|(?<=[私僕俺家舎]の))(?:{'|'.join(sorted(_RELATIVE_OF, key=len, reverse=True))})"
+    f"(?:(?<![{KANJI}{KATAKANA}のお])|(?<=うちの)|(?<=[私僕俺家舎]の))(?:{any_of(_RELATIVE_OF)})"
     f"(?![{KANJI}{KATAKANA}]|の日|たち|がた|さん|さま|くん|といっしょ)"
 )
 _TYPE_OF, _FIRST_WORDS, _LAST_WORDS = (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from memory_mcp.characters import HIRAGANA
 from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.language.names import bare
+from memory_mcp.language.spelling import to_hiragana
 
 # Names of days and hours that differ by one character are different.
 EXACT_TYPES = frozenset({"TimeUnit"})
@@ -19,7 +20,6 @@ TYPO_LENGTH = 4
 _COMPANY = re.compile(
     r"株式会社|有限会社|合同会社|\(株\)|\(有\)|(?<=[\s,.])(?:inc|ltd|llc|corp|corporation|company|co|gmbh|plc)\.?(?=$|\s)", re.IGNORECASE
 )
-_KATAKANA = {letter: letter - 0x60 for letter in range(ord("ァ"), ord("ヶ") + 1)}
 _KANA = re.compile(f"[{HIRAGANA}]+")
 _SEPARATORS = re.compile(r"[\s・･=＝\-_.,'’]+")
 
@@ -52,9 +52,9 @@ def forms(name: str, type_: str) -> Iterator[tuple[str, Similarity]]:
         return
     if type_ == "Organization" and (core := _SEPARATORS.sub(" ", _COMPANY.sub(" ", plain)).strip()):
         yield f"company {core}", COMPANY
-    yield f"kana {_hiragana(plain)}", KANA
-    yield f"variant {with_usual_kanji(_hiragana(plain))}", VARIANT
-    close = _SEPARATORS.sub("", with_usual_kanji(_hiragana(plain)))
+    yield f"kana {to_hiragana(plain)}", KANA
+    yield f"variant {with_usual_kanji(to_hiragana(plain))}", VARIANT
+    close = _SEPARATORS.sub("", with_usual_kanji(to_hiragana(plain)))
     if close:
         yield f"spaced {close}", SPACED
     if len(short := close.replace("ー", "")) > 1:
@@ -64,7 +64,7 @@ def forms(name: str, type_: str) -> Iterator[tuple[str, Similarity]]:
 def spelling(name: str, type_: str) -> str:
     """The name for a comparison letter by letter; empty where one letter may be the difference: Project A, プロジェクトB, 10月17日, kanji, too few
     letters."""
-    plain = _hiragana(bare(name))
+    plain = to_hiragana(bare(name))
     close = _SEPARATORS.sub("", plain)
     is_spelled = all(map(_is_kana, close)) or all(map(_is_latin, close))
     has_single_letter = any(len(word) == 1 for word in _SEPARATORS.split(plain))
@@ -84,10 +84,6 @@ def is_typo(first: str, second: str) -> bool:
     start = next((index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
     here, there = first[start:], second[start:]
     return here[1:] in (there, there[1:]) or here == there[1:] or (here[:2] == there[1::-1] and here[2:] == there[2:])
-
-
-def _hiragana(text: str) -> str:
-    return text.translate(_KATAKANA)
 
 
 def _is_kana(letter: str) -> bool:
