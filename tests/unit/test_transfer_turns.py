@@ -602,6 +602,14 @@ def test_what_a_program_exports_of_chats_becomes_turns(
         assert inside.left_out == {**left_out, "photos": left_out.get("photos", 0) + 1, "other files": 1}
 
 
+@pytest.mark.parametrize("last", [["b"], {"b": 1}, 7, None])
+def test_a_chat_whose_last_message_is_named_by_no_text_ends_with_the_latest(tmp_path: Path, last: object) -> None:
+    (chat,) = json.loads(json.dumps(next(content for kind, content, *_ in EXPORTS if kind == "open-webui")))
+    chat["chat"]["history"]["currentId"] = last
+    found = read(written(tmp_path, "chat.json", [chat]))
+    assert [turn[-1] for turn in found.turns] == ["宿は伏見です", "別の答え"]
+
+
 def test_an_assistant_has_its_role_and_a_person_has_the_name_that_is_given(tmp_path: Path) -> None:
     path = written(tmp_path, "chat.json", next(content for kind, content, *_ in EXPORTS if kind == "librechat"))
     rows = [item.row for item in ROWS[detect_format(path)].read(path, ReadOptions(me="旅人"), print) if item.row]

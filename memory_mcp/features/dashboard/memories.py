@@ -1,7 +1,7 @@
 """The room of memories: the table with search and filters, the reader of one memory, and what may be changed there."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -81,11 +81,9 @@ def reader(visit: Visit) -> Response:
     known, problem = _known(visit, key)
     past = visit.perform(upkeep.whole_history, key=key)
     is_trashed = "deleted_at" in known["memory"]
-    links: dict[str, Any] = (
+    linked: dict[str, Any] = (
         {"links": [], "in_all": 0} if is_trashed or not visit.offers("memory_links") else visit.perform("memory_links", key=key)
     )
-    # Two memories may be linked twice, such as of one conversation and one after the other: the first link says it.
-    shown = list({link["memory"]["key"]: link for link in reversed(links["links"])}.values())[::-1]
     done = visit.field("done")
     return visit.page(
         "memory.html",
@@ -93,12 +91,23 @@ def reader(visit: Visit) -> Response:
         memory=known["memory"],
         steps=_steps(known["memory"], past["versions"]),
         history=past,
-        links={**links, "links": shown},
+        links=_distinct(linked["links"]),
+        links_in_all=linked["in_all"] if linked["in_all"] > len(linked["links"]) else 0,
         done=done if done in DONE else None,
         as_of=visit.field("as_of"),
         problem=problem,
         **types(visit),
     )
+
+
+def _distinct(links: Sequence[Json]) -> list[Json]:
+    """One link to each other memory, in their order: the one that can be taken back, or else the strongest. What replaced what is in the chain."""
+    shown: dict[str, Json] = {}
+    for link in links:
+        key = link["memory"]["key"]
+        if link["type"] == "newer" or (link["type"] != "reference" and key not in shown):
+            shown[key] = link
+    return list(shown.values())
 
 
 def _known(visit: Visit, key: str) -> tuple[Json, Refused | None]:

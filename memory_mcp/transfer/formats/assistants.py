@@ -337,8 +337,9 @@ def _conversation(program: Program, entry: Fields, file: str, where: str, option
     path = list(nodes)
     if any(node.get(program.parent) for node in nodes.values()):
         times = {name: next((message.said_at or "" for message in messages), "") for name, messages in read.items()}
-        is_dated = program.last(entry) in nodes or any(times.values())
-        path = path_to_last(nodes, program.last(entry), program.parent, times.__getitem__) if is_dated else path
+        last = program.last(entry)
+        is_dated = (isinstance(last, str) and last in nodes) or any(times.values())
+        path = path_to_last(nodes, last, program.parent, times.__getitem__) if is_dated else path
     yield from [ImportItem(where, left_out=BRANCHES)] * (len(nodes) - len(path))
     messages = [message for name in path for message in read[name]]
     begun = next((at for name in _BEGUN if (at := moment(entry.get(name)))), None)

@@ -4,9 +4,12 @@ import html
 import json
 import re
 import sys
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 import pytest
+
+from memory_mcp.graph.update.cooccurrence import update_graph
 
 pytestmark = pytest.mark.slow  # several pages for each test
 
@@ -374,3 +377,16 @@ def test_lines_are_tried_and_then_imported(send, submit, show):
     assert "Edited 1" in page
     assert "3: " in page
     assert "桃" in show("memory?key=a")
+
+
+def test_a_memory_that_is_linked_twice_to_another_shows_the_link_that_can_be_taken_back(server, persona, http, name, show):
+    persona("remember", content="プリウスに乗ってる", session_id="drive")
+    new = persona("remember", content="プリウスを手放してヤリスを買った", session_id="drive")["key"]
+    with server.runtime.personas.writing(name) as opened:
+        while update_graph(opened, datetime(2025, 10, 30, 3, tzinfo=UTC)):
+            pass
+    links = http.get("/api/graph/memory-links", params={"key": new}, headers={"X-Persona": name}).json()["links"]
+    assert {link["type"] for link in links} > {"newer"}
+    page = show(f"memory?key={new}")
+    assert "That is wrong" in page
+    assert "in all" not in page
