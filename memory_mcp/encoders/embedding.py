@@ -1,7 +1,7 @@
 """Embedding texts with a model: through the worker pool, in small batches, with a cache."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -86,6 +86,7 @@ class PooledEmbedder:
         self._log = LogThrottle()
         self.backend: str | None = None
         self._under_way: dict[bytes, Future[Any]] = {}
+        self._documents_under_way: dict[bytes, Future[Any]] = {}
         self._guard = threading.Lock()
 
     @property
@@ -175,19 +176,59 @@ class PooledEmbedder:
 
     def embed_documents(self, texts: Sequence[str], *, is_awaited: bool = False) -> Vectors:
         """Vectors of length 1, in the order of the texts. Batches hold texts of similar length and run in parallel; if they are awaited by a call, with
-        the urgency of queries.
+        the urgency of queries. A text that another call embeds at the same time is embedded once.
 
         Raises:
             EncoderFailed: the model failed.
         """
+        urgency = Urgency.QUERY if is_awaited else Urgency.BULK
         keys = [digest(self.generation, text) for text in texts]
-        vectors = {key: self._caches.document_vectors.get(key) for key in keys}
-        uncached = {key: text for key, text in zip(keys, texts, strict=True) if vectors[key] is None}
-        batches = list(batches_by_length(uncached, *self._batch_limits))
+        text_of = dict(zip(keys, texts, strict=True))
+        vectors, own, elsewhere = self._taken(text_of)
+        try:
+            vectors |= self._embedded({key: text_of[key] for key in own}, urgency)
+        finally:
+            with self._guard:
+                for key, job in own.items():
+                    job.set_result(vectors.get(key))
+                    del self._documents_under_way[key]
+        for key, job in elsewhere.items():
+            if (vector := self._awaited(job, urgency)) is not None:
+                vectors[key] = vector
+        vectors |= self._embedded({key: text for key, text in text_of.items() if key not in vectors}, urgency)
+        return np.stack([vectors[key] for key in keys]) if keys else np.empty((0, self.dimension), np.float32)
+
+    def _taken(self, keys: Iterable[bytes]) -> tuple[dict[bytes, Vectors], dict[bytes, Future[Any]], dict[bytes, Future[Any]]]:
+        """The vectors of texts that are known; a job for each of the others, which is this call's; and the jobs of those that another call embeds
+        now. A job has no result where it failed."""
+        vectors: dict[bytes, Vectors] = {}
+        own: dict[bytes, Future[Any]] = {}
+        elsewhere: dict[bytes, Future[Any]] = {}
+        with self._guard:
+            for key in keys:
+                if (vector := self._caches.document_vectors.get(key)) is not None:
+                    vectors[key] = vector
+                elif job := self._documents_under_way.get(key):
+                    elsewhere[key] = job
+                else:
+                    own[key] = self._documents_under_way[key] = Future()
+        return vectors, own, elsewhere
+
+    def _awaited(self, job: Future[Any], urgency: Urgency) -> Vectors | None:
+        """What another call makes of its text; None if that fails or takes longer than this call may."""
+        try:
+            vector: Vectors | None = job.result(self._breaker.limit(urgency))
+        except TimeoutError:
+            return None
+        return vector
+
+    def _embedded(self, texts: Mapping[bytes, str], urgency: Urgency) -> dict[bytes, Vectors]:
+        """The vectors of these texts by the model, in batches."""
+        batches = list(batches_by_length(texts, *self._batch_limits))
         if batches:
             self._breaker.check(self.name)
-        urgency = Urgency.QUERY if is_awaited else Urgency.BULK
-        jobs = [self._pool.submit(self._batch([uncached[key] for key in batch]), urgency) for batch in batches]
+        jobs = [self._pool.submit(self._batch([texts[key] for key in batch]), urgency) for batch in batches]
+        vectors: dict[bytes, Vectors] = {}
         try:
             for batch, job in zip(batches, jobs, strict=True):
                 for key, vector in zip(batch, self._checked(self._result(job, urgency)), strict=True):
@@ -196,8 +237,7 @@ class PooledEmbedder:
         finally:
             for job in jobs:
                 job.cancel()  # after a failure the rest is useless; finished jobs are unaffected
-        rows = [vector for key in keys if (vector := vectors[key]) is not None]
-        return np.stack(rows) if rows else np.empty((0, self.dimension), np.float32)
+        return vectors
 
     def _batch(self, texts: list[str]) -> Callable[[], Sequence[Sequence[float] | Vectors]]:
         return lambda: self._model.embed_documents([model_input(text, self.max_tokens) for text in texts])

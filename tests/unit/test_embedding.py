@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langchain_core.embeddings import Embeddings
@@ -190,6 +191,47 @@ def test_a_closed_pool_is_a_failure_too(service: Service):
     pool.close()
     with pytest.raises(EncoderFailed, match="shutting down"):
         embedder(service, pool).embed_query("words")
+
+
+def test_a_text_that_two_calls_embed_at_once_is_embedded_once(service: Service, pool: ModelPool, eventually):
+    service.gate = threading.Event()
+    asking = embedder(service, pool)
+    with ThreadPoolExecutor(2) as threads:
+        alone = threads.submit(asking.embed_documents, ["shared"], is_awaited=True)
+        eventually(lambda: service.asked == [["shared"]])
+        further = threads.submit(asking.embed_documents, ["shared", "own"])
+        eventually(lambda: len(service.asked) == 2)
+        service.gate.set()
+        assert alone.result(60) == pytest.approx(further.result(60)[:1])
+    assert service.asked == [["shared"], ["own"]]
+    assert not asking._documents_under_way
+
+
+class FirstFails(Service):
+    """Answers the first call with an error, when the gate is opened."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        is_first = not self.asked
+        vectors = super().embed_documents(texts)
+        if is_first:
+            raise OSError("gone")
+        return vectors
+
+
+def test_a_text_is_embedded_again_where_the_other_call_failed(pool: ModelPool, eventually):
+    service = FirstFails()
+    service.gate = threading.Event()
+    asking = embedder(service, pool)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(asking.embed_documents, ["shared"])
+        eventually(lambda: service.asked == [["shared"]])
+        second = threads.submit(asking.embed_documents, ["own", "shared"])
+        eventually(lambda: len(service.asked) == 2)
+        service.gate.set()
+        assert isinstance(first.exception(60), EncoderFailed)
+        assert second.result(60).shape == (2, 2)
+    assert service.asked == [["shared"], ["own"], ["shared"]]
+    assert not asking._documents_under_way
 
 
 def test_a_question_that_several_ask_at_once_is_embedded_once(service: Service, pool: ModelPool, eventually):
