@@ -15,15 +15,15 @@ from zoneinfo import ZoneInfo
 
 from dateutil.parser import parse as parse_date
 
-from memory_mcp.dates.hours import DayReading, hours_ago, is_just_now, named_hours, night_hours, up_to_now, with_modifiers
+from memory_mcp.dates.hours import PART_OF_DAY, DayReading, hours_ago, is_just_now, named_hours, night_hours, up_to_now, with_modifiers
 from memory_mcp.dates.recognize import AS_ARGUMENTS, Named, Recognized, calendar_dates, dates_asked, recognize, spans_together
 from memory_mcp.dates.spans import MONTHS, ONE_DAY, WEEKDAY_NAMES, WEEKDAYS, DaySpan, day_of, narrowed, normalize
 from memory_mcp.dates.statements import LATE, NEARLY_A_YEAR, is_date, planned
-from memory_mcp.dates.tables import PART_BEFORE_WEEK, next_weekday
+from memory_mcp.dates.tables import AGO, NEAR, PART_BEFORE_WEEK, next_weekday
 from memory_mcp.dates.tense import Direction, direction_of_text
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
-from memory_mcp.patterns import bounded
+from memory_mcp.patterns import Forms, bounded
 
 # These words exclude a date that is past.
 NEXT = re.compile("(?:次|今度)の?|来たる|来る|きたる|(?<![a-z])(?:next|(?:the )?(?:coming|upcoming))(?![a-z])")
@@ -153,26 +153,6 @@ LONGEST_WORDS = 200
 DAY_NAMES = "mon|tue|wed|thu|fri|sat|sun"
 MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
 _CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 早朝 明け方 昼前 昼過ぎ 夕方 noon midnight".split())
-# Words for a day that include a part of it.
-_IMPLIED_PARTS = {
-    "夜": (
-        "昨夜",
-        "昨晩",
-        "ゆうべ",
-        "夕べ",
-        "今夜",
-        "今晩",
-        "明晩",
-        "tonight",
-        "last night",
-        "night before last",
-        " night ago",
-        " nights ago",
-    ),
-    "朝": ("今朝", "明朝", "this morning"),
-    "午後": ("this afternoon",),
-    "夕方": ("this evening", "last evening"),
-}
 _WEEKDAY_BESIDE = re.compile(
     r"(?<=[昨今明]日)(?:丸|まる)?1日(?:中|じゅう)?(?=の|に|\Z)|(?<=[先今来]週)(?:1|一)週間(?=の|に|\Z)|"
     rf"(?<=\d日)\s*\(?(?P<after>[{WEEKDAY_NAMES}])(?:曜日?)?\)?(?![本間])|\((?P<bracketed>[{WEEKDAY_NAMES}])曜?日?\)"
@@ -213,7 +193,7 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     spans = _on_weekday(narrowed(meanings), plain)
     if not any(set(spans) <= set(meaning) for meaning in meanings):
         return None  # no date, or two that do not overlap
-    parts = [part for part, words in _IMPLIED_PARTS.items() if any(word in plain for word in words)]
+    parts = [part for each in named if (part := _part_implied(recognized.plain, each))]
     try:
         days = planned(spans, today, strictly=strictly) if is_ahead else _latest_or_after(spans, today, after)
         reading, rest = with_modifiers(days, " ".join([rest, *parts]))
@@ -221,6 +201,12 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     except (ValueError, OverflowError):
         return None
     return None if _CONNECTORS.sub("", rest) else replace(reading, counted=counted)
+
+
+def _part_implied(plain: str, named: Named) -> str:
+    """The part of a day that a word for the day has in it, such as 昨夜, 今朝 and "two nights ago"."""
+    part = PART_OF_DAY.search(plain, named.start, named.end) if named.expression and named.expression.kind in (NEAR, AGO) else None
+    return part[0] if part else ""
 
 
 def _on_weekday(spans: Sequence[DaySpan], plain: str) -> Sequence[DaySpan]:
@@ -332,9 +318,9 @@ SEPARATOR = bounded(
 )
 _BESIDE = bounded(r"と|、|,|&|及び|(?<=[a-z\d]) and (?=.)")
 # A range with one end, which the word before or behind its date tells.
-_BOUNDS = bounded(
-    r"(?:(?P<since>since|from|starting)|(?P<after>after)|(?P<until>(?:up )?(?:until|till|by|up to|through))|(?P<before>before)) (?P<first>.+)"
-    r"|(?P<last>.+?)(?:(?P<since2>以降|以来|以後)|(?P<after2>より後|の後)|(?P<until2>以前|まで)|(?P<before2>よりも?前|の前))"
+_BOUNDS = Forms(
+    r"(?:(?P<since>since|from|starting)|(?P<after>after)|(?P<until>(?:up )?(?:until|till|by|up to|through))|(?P<before>before)) (?P<date>.+)"
+    r"|(?P<date>.+?)(?:(?P<since>以降|以来|以後)|(?P<after>より後|の後)|(?P<until>以前|まで)|(?P<before>よりも?前|の前))"
 )
 _HALF_A_DAY = timedelta(hours=12)
 _LATE = ("夜", "晩", "夕", "午後", "night", "evening", "afternoon", "pm")
@@ -352,20 +338,13 @@ def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     first, *last = (part.strip() for part in SEPARATOR.split(plain.removeprefix("from ").removeprefix("between "), maxsplit=1))
     if last and (first or last[0]) and (both := _from_to(first, last[0], today, zone)):
         return both
-    bound = _BOUNDS.fullmatch(plain)
-    span = span_of_date((bound["first"] or bound["last"]).strip(), today, zone) if bound else None
+    bound = _BOUNDS.whole(plain)
+    span = span_of_date(bound["date"].strip(), today, zone) if bound else None
     if not (bound and span):
         return None
-    kinds = (name for name, word in bound.groupdict().items() if word and name not in ("first", "last"))
-    return _bounded_by(span, next(kinds).rstrip("2"))
-
-
-def _bounded_by(span: TimeRange, bound: str) -> TimeRange:
-    if bound == "since":
-        return TimeRange(span.start, EVER.end)
-    if bound == "after":
-        return TimeRange(span.besides or span.end, EVER.end)
-    return TimeRange(EVER.start, span.end, span.besides) if bound == "until" else TimeRange(EVER.start, span.start)
+    if bound["since"] or bound["after"]:
+        return TimeRange(span.start if bound["since"] else span.besides or span.end, EVER.end)
+    return TimeRange(EVER.start, span.end, span.besides) if bound["until"] else TimeRange(EVER.start, span.start)
 
 
 def _from_to(first: str, last: str, today: date, zone: ZoneInfo) -> TimeRange | None:

@@ -1,23 +1,10 @@
-"""Public holidays of Japan: the package's, in every year, and loaded only when they are needed."""
+"""Public holidays of Japan: the package's, loaded only when they are needed."""
 
 import subprocess
 import sys
 from datetime import date
 
-import pytest
-
-from memory_mcp.dates.holidays import golden_week, public_holidays
-
-
-def test_a_year_before_or_after_those_of_the_package_has_the_holidays_of_the_law_as_it_is():
-    assert {date(2104, 1, 14), date(2104, 7, 21), date(2104, 11, 23)} <= public_holidays(2104)  # Mondays, and one day in lieu
-    assert {date(1925, 2, 11), date(1925, 10, 12)} <= public_holidays(1925)
-    assert golden_week(9000)[1] > date(9000, 5, 5)
-
-
-def test_there_is_no_year_zero():
-    with pytest.raises(ValueError, match="year 0"):
-        public_holidays(0)
+from memory_mcp.dates.holidays import public_holidays
 
 
 def test_a_holiday_exists_only_since_its_law():

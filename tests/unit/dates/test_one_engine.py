@@ -55,7 +55,6 @@ def test_a_month_in_words_is_the_same_everywhere(words, back):
     month = date(2025, 10 - back, 1)
     assert as_argument(words)[0] == month
     assert as_argument(f"{words}の17日") == (month.replace(day=17), month.replace(day=17))
-    assert as_argument(f"{words}の最初の日") == (month, month)
 
 
 @pytest.mark.parametrize("spelling", ["先々月の連休", "先先月の連休"])
