@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import NOTHING
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.remember.forget import forget
-from memory_mcp.remember.revise import NOTHING, Revision, revise
+from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store import memory_dates, operations
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.store.vectors import chunks, index_queue
