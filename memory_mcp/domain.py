@@ -34,7 +34,7 @@ DETAILS: tuple[Detail, ...] = get_args(Detail)
 Expiry = datetime | Literal["never"]
 NEVER: Literal["never"] = "never"
 # What a memory is said to replace where it is to replace none any more.
-NOTHING: Final = "nothing"
+NOTHING = "nothing"
 CLASHES: tuple[Clash, ...] = get_args(Clash)
 # How many memories a call may name.
 KEYS_LIMIT = 100
