@@ -145,7 +145,7 @@ def test_an_unexpected_error_is_one_line_too(run: Run, monkeypatch: pytest.Monke
         raise ZeroDivisionError("by\nzero")
 
     monkeypatch.setattr(cli, "app", broken)
-    assert "unexpected ZeroDivisionError: by zero (test_cli_errors.py" in complaint(run())
+    assert "unexpected ZeroDivisionError: by zero (test_errors.py" in complaint(run())
 
 
 def test_an_interruption_is_quiet_and_has_its_own_status(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

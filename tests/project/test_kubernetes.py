@@ -67,8 +67,8 @@ def test_what_a_kustomization_names_is_there_and_nothing_is_forgotten(path):
 
 
 def test_the_example_has_every_component():
-    tree = kustomization(ROOT / "example" / "kustomization.yaml")
-    assert {Path(entry).name for entry in tree["components"]} == {path.name for path in (ROOT / "components").iterdir()}
+    tree = kustomization(BASE / "example" / "kustomization.yaml")
+    assert {Path(entry).name for entry in tree["components"]} == {path.name for path in (BASE / "components").iterdir()}
 
 
 def test_the_router_is_made_for_the_cells_that_there_are():
@@ -83,21 +83,21 @@ def test_the_router_is_made_for_the_cells_that_there_are():
     (router,) = named("Deployment", "memory-router")["spec"]["template"]["spec"]["containers"]
     assert router["env"] == [{"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}]
     made = haproxy(cells["replicas"], address, ":8000", None)
-    assert (ROOT / "base" / "haproxy.cfg").read_text(encoding="utf-8") == made
+    assert (BASE / "base" / "haproxy.cfg").read_text(encoding="utf-8") == made
 
 
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="HAProxy is not installed: apt-get install haproxy")
 def test_haproxy_takes_the_configuration():
-    command = ["haproxy", "-c", "-f", str(ROOT / "base" / "haproxy.cfg")]
+    command = ["haproxy", "-c", "-f", str(BASE / "base" / "haproxy.cfg")]
     assert subprocess.run(command, capture_output=True, check=False, env={**os.environ, "NAMESPACE": "memory"}).returncode == 0
 
 
 def test_the_server_takes_the_configuration_of_each_cell():
     cells = named("StatefulSet", "memory")["spec"]
     given = {one["name"]: one["value"] for one in cells["template"]["spec"]["containers"][0]["env"] if "value" in one}
-    patches = kustomization(ROOT / "components" / "tei" / "kustomization.yaml")["patches"]
+    patches = kustomization(BASE / "components" / "tei" / "kustomization.yaml")["patches"]
     given |= {added["value"]["name"]: added["value"]["value"] for patch in patches for added in yaml.safe_load(patch["patch"])}
-    text = (ROOT / "base" / "config.json").read_text(encoding="utf-8")
+    text = (BASE / "base" / "config.json").read_text(encoding="utf-8")
     for index in range(cells["replicas"]):
         loaded = load(text, "config.json", {**given, "MEMORY_MCP_CELL_INDEX": str(index)})
         assert (loaded.settings.cell.index, loaded.settings.cell.of, loaded.warnings) == (index, cells["replicas"], ())
@@ -121,10 +121,10 @@ def test_selectors_find_their_pods_and_mounts_their_volumes():
 
 
 def test_generated_configurations_are_those_that_the_pods_read():
-    generated = {one["name"] for one in kustomization(ROOT / "base" / "kustomization.yaml")["configMapGenerator"]}
+    generated = {one["name"] for one in kustomization(BASE / "base" / "kustomization.yaml")["configMapGenerator"]}
     used = {volume["configMap"]["name"] for _, pod in pods() for volume in pod["spec"].get("volumes", []) if "configMap" in volume}
     assert used == generated
-    assert json.loads((ROOT / "base" / "config.json").read_text(encoding="utf-8"))["allowed_hosts"]
+    assert json.loads((BASE / "base" / "config.json").read_text(encoding="utf-8"))["allowed_hosts"]
 
 
 def test_no_pod_of_ours_has_more_rights_than_it_needs():
@@ -148,13 +148,13 @@ def test_probes_ask_what_the_server_answers_under_a_name_that_it_knows():
         "readinessProbe": "/ready",
     }
     assert all(probe["httpHeaders"] == [{"name": "Host", "value": "localhost"}] for probe in asked.values())
-    assert re.search(r"hdr Host localhost", (ROOT / "base" / "haproxy.cfg").read_text(encoding="utf-8"))
+    assert re.search(r"hdr Host localhost", (BASE / "base" / "haproxy.cfg").read_text(encoding="utf-8"))
 
 
 def test_patched_as_a_component_patches_it_the_set_of_cells_is_valid():
     cells = named("StatefulSet", "memory")
     for component in ("tei", "litestream"):
-        for patch in kustomization(ROOT / "components" / component / "kustomization.yaml")["patches"]:
+        for patch in kustomization(BASE / "components" / component / "kustomization.yaml")["patches"]:
             for step in yaml.safe_load(patch["patch"]):
                 *path, end = step["path"].strip("/").split("/")
                 place = cells
@@ -168,5 +168,5 @@ def test_patched_as_a_component_patches_it_the_set_of_cells_is_valid():
         "tokens": None,
         "litestream": "Always",
     }
-    made = ROOT / "components" / "litestream" / "litestream.yml"
+    made = BASE / "components" / "litestream" / "litestream.yml"
     assert made.read_text(encoding="utf-8") == litestream(Path("/data"), "s3://bucket/memory")
