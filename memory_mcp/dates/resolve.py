@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from dateutil.parser import parse as parse_date
 
 from memory_mcp.dates.hours import PART_OF_DAY, DayReading, hours_ago, is_just_now, named_hours, night_hours, up_to_now, with_modifiers
-from memory_mcp.dates.recognize import AS_ARGUMENTS, Named, Recognized, calendar_dates, dates_asked, recognize, spans_together
+from memory_mcp.dates.recognize import AS_ARGUMENTS, Named, Recognized, calendar_dates, dates_asked, recognize, recognized_in, spans_together
 from memory_mcp.dates.spans import MONTHS, ONE_DAY, WEEKDAY_NAMES, WEEKDAYS, DaySpan, day_of, narrowed, normalize
 from memory_mcp.dates.statements import LATE, NEARLY_A_YEAR, is_date, planned
 from memory_mcp.dates.tables import AGO, NEAR, PART_BEFORE_WEEK, next_weekday
@@ -181,7 +181,7 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     if len(plain) > LONGEST_WORDS:
         return None
     plain_days = PART_BEFORE_WEEK.sub(r"\g<day> \g<week> \g<part>", _WEEKDAY_BESIDE.sub("", plain))
-    recognized = recognize(plain_days, AS_ARGUMENTS)
+    recognized = recognized_in(plain_days, AS_ARGUMENTS)
     named = recognized.resolved(today)
     rest = recognized.without(named)
     strictly = NEXT.search(rest) is not None
@@ -513,8 +513,8 @@ def _direction_of(content: str, plain: str, today: date) -> Direction | None:
     if not content:
         return None
     beginning = normalize(content[:_READ_OF_CONTENT])
-    spans = {span for named in recognize(plain, AS_ARGUMENTS).resolved(today) for span in named.spans}
-    same = [named for named in recognize(beginning, AS_ARGUMENTS).resolved(today) if not spans.isdisjoint(named.spans)]
+    spans = {span for named in recognized_in(plain, AS_ARGUMENTS).resolved(today) for span in named.spans}
+    same = [named for named in recognized_in(beginning, AS_ARGUMENTS).resolved(today) if not spans.isdisjoint(named.spans)]
     return direction_of_text(beginning, [(named.start, named.end) for named in same])
 
 
@@ -522,7 +522,7 @@ def _refusal(argument: str, text: str, plain: str, today: date) -> InvalidInput:
     """The error for an argument that is no date: it is not understood, there is no such day, or UTC cannot represent it."""
     plain = plain[:LONGEST_WORDS]
     missing = any(not is_date(written.year, written.month, written.day) for written in calendar_dates(plain))
-    for expression, match in recognize(plain, AS_ARGUMENTS).matches:
+    for expression, match in recognized_in(plain, AS_ARGUMENTS).matches:
         try:
             list(expression.resolve(match, today))
         except OverflowError:
