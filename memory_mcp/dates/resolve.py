@@ -8,6 +8,7 @@ latest that has begun, unless that is nearly a year ago and the next one is near
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
@@ -16,9 +17,9 @@ from zoneinfo import ZoneInfo
 from dateutil.parser import parse as parse_date
 
 from memory_mcp.dates.hours import PART_OF_DAY, DayReading, hours_ago, is_just_now, named_hours, night_hours, up_to_now, with_modifiers
-from memory_mcp.dates.recognize import AS_ARGUMENTS, Named, Recognized, calendar_dates, dates_asked, recognize, recognized_in, spans_together
+from memory_mcp.dates.recognize import AS_ARGUMENTS, CALENDAR, Named, Recognized, recognized_in
 from memory_mcp.dates.spans import MONTHS, ONE_DAY, WEEKDAY_NAMES, WEEKDAYS, DaySpan, day_of, narrowed, normalize
-from memory_mcp.dates.statements import LATE, NEARLY_A_YEAR, is_date, planned
+from memory_mcp.dates.statements import LATE, NEARLY_A_YEAR, planned
 from memory_mcp.dates.tables import AGO, NEAR, PART_BEFORE_WEEK, next_weekday
 from memory_mcp.dates.tense import Direction, direction_of_text
 from memory_mcp.domain import TimeRange
@@ -50,67 +51,49 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
     Raises:
         InvalidInput: it is outside the calendar.
     """
-    if _OF_A_PROGRAM.match(text):
-        return _time_of_program(text, zone)
-    if (len(text) == len("20251017") and text.isdecimal()) or not text[:4].isdecimal():
+    is_of_a_program = _OF_A_PROGRAM.match(text) is not None
+    if not (is_of_a_program or text[:4].isdecimal()) or (len(text) == len("20251017") and text.isdecimal()):
         return None
-    text = _WITH_UNITS.sub(r"t\1:\2:\3", text)
     if since := re.fullmatch(r"(\d{9,})(?:\.\d{1,9})?", text):
         return _since_1970(since[1])
-    text, days_on = _in_full(text.upper())
     try:
-        moment = datetime.fromisoformat(text.replace("/", "-")) + timedelta(days=days_on)
+        moment, length = _moment_of_program(text) if is_of_a_program else _iso_moment(text)
         start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
-        clock = re.search(r"[T ]\d{2}(:?\d{2})?(:?\d{2})?(\.\d+)?", text)
-        if clock is None:
-            days = 7 if "W" in text and len(text.replace("-", "")) == len("2025W42") else 1
-            return TimeRange(start, (start.astimezone(zone) + timedelta(days=days)).astimezone(UTC))
-        return TimeRange(
-            start, start + (timedelta(microseconds=1) if clock[2] else timedelta(minutes=1) if clock[1] else timedelta(hours=1))
-        )
+        return TimeRange(start, (start.astimezone(zone) + length).astimezone(UTC) if length >= ONE_DAY else start + length)
     except OverflowError:
         raise outside_calendar() from None
     except ValueError:
         return None
 
 
-def _time_of_program(text: str, zone: ZoneInfo) -> TimeRange | None:
-    try:
-        plain = _NAME_OF_ZONE.sub("", text.upper())  # dateutil takes the sign behind a name the other way round
-        moment = parse_date(plain, tzinfos={name: hours * 3600 for name, hours in _HOURS.items()})
-        start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
-    except OverflowError:
-        raise outside_calendar() from None
-    except ValueError:
-        return None
-    return TimeRange(start, start + timedelta(seconds=1))
+def _moment_of_program(text: str) -> tuple[datetime, timedelta]:
+    plain = _NAME_OF_ZONE.sub("", text.upper())  # dateutil takes the sign behind a name the other way round
+    return parse_date(plain, tzinfos={name: hours * 3600 for name, hours in _HOURS.items()}), timedelta(seconds=1)
+
+
+def _iso_moment(text: str) -> tuple[datetime, timedelta]:
+    """A moment, and how long what is meant lasts. Its zone may be a name, and its hour 24."""
+    text = _WITH_UNITS.sub(r"t\1:\2:\3", text).upper()
+    if zone := _ZONE.search(text):
+        text = text[: zone.start()] + (_OFFSETS[zone["name"]] if zone["name"] else zone["offset"])
+    text, hours_24 = _END_OF_DAY.subn("00:00", text)
+    moment = datetime.fromisoformat(text.replace("/", "-")) + timedelta(days=hours_24)
+    clock = re.search(r"[T ]\d{2}(:?\d{2})?(:?\d{2})?(\.\d+)?", text)
+    if clock is None:
+        return moment, timedelta(days=7 if "W" in text and len(text.replace("-", "")) == len("2025W42") else 1)
+    return moment, timedelta(microseconds=1) if clock[2] else timedelta(minutes=1) if clock[1] else timedelta(hours=1)
 
 
 def _since_1970(digits: str) -> TimeRange | None:
-    """The second or millisecond that ten or thirteen digits count since 1970; None for other numbers, and for 2025103012: a day and an
-    hour."""
-    seconds = int(digits[:10])
-    if len(digits) not in (10, 13) or (len(digits) == 10 and _is_day(digits[:8])):
+    """The second or millisecond that ten or thirteen digits count since 1970; None for other numbers, and for 2025103012: a day and an hour
+    that a person may remember."""
+    if len(digits) not in (10, 13):
         return None
-    start = datetime.fromtimestamp(seconds, UTC) + timedelta(milliseconds=int(digits[10:] or 0))
+    with suppress(ValueError):
+        if len(digits) == 10 and date.fromisoformat(digits[:8]).year >= 1900:
+            return None
+    start = datetime.fromtimestamp(int(digits[:10]), UTC) + timedelta(milliseconds=int(digits[10:] or 0))
     return TimeRange(start, start + (timedelta(milliseconds=1) if digits[10:] else timedelta(seconds=1)))
-
-
-def _is_day(digits: str) -> bool:
-    """Whether eight digits are a day that a person may remember, and so ten no count of seconds."""
-    try:
-        return date.fromisoformat(digits).year >= 1900
-    except ValueError:
-        return False
-
-
-def _in_full(text: str) -> tuple[str, int]:
-    """The text with its zone as an offset and its hour 24 as the hour 0, and how many days later that is."""
-    zone = _ZONE.search(text)
-    if zone:
-        text = text[: zone.start()] + (_OFFSETS[zone["name"]] if zone["name"] else zone["offset"])
-    midnight = _END_OF_DAY.search(text)
-    return (f"{text[: midnight.start()]}00:00{text[midnight.end() :]}", 1) if midnight else (text, 0)
 
 
 def in_utc_spans(spans: Iterable[DaySpan], zone: tzinfo) -> Iterator[TimeRange]:
@@ -495,14 +478,6 @@ def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     return moment
 
 
-def named_dates(query: str, now: datetime, zone: ZoneInfo, *, upcoming: bool = False) -> list[TimeRange]:
-    """The spans that a query names, in UTC. A date without a year means that date in each of the last years, with `upcoming` also the next
-    one."""
-    recognized, today = recognize(query), now.astimezone(zone).date()
-    asked = spans_together(recognized.plain, dates_asked(recognized, today, upcoming=upcoming))
-    return times_of(recognized, asked, now, zone)
-
-
 def times_of(recognized: Recognized, spans: Sequence[DaySpan], now: datetime, zone: ZoneInfo) -> list[TimeRange]:
     """These spans of the dates of a question, in UTC, and its counts of hours up to now."""
     return [*in_utc_spans(spans, zone), *named_hours(recognized.plain, now)]
@@ -520,11 +495,10 @@ def _direction_of(content: str, plain: str, today: date) -> Direction | None:
 
 def _refusal(argument: str, text: str, plain: str, today: date) -> InvalidInput:
     """The error for an argument that is no date: it is not understood, there is no such day, or UTC cannot represent it."""
-    plain = plain[:LONGEST_WORDS]
-    missing = any(not is_date(written.year, written.month, written.day) for written in calendar_dates(plain))
-    for expression, match in recognized_in(plain, AS_ARGUMENTS).matches:
+    missing = False
+    for expression, match in recognized_in(plain[:LONGEST_WORDS], AS_ARGUMENTS).matches:
         try:
-            list(expression.resolve(match, today))
+            missing |= not list(expression.resolve(match, today)) and expression is CALENDAR
         except OverflowError:
             return outside_calendar()
         except ValueError:

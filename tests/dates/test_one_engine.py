@@ -5,8 +5,9 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from dates_grammar import named_dates
 
-from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
+from memory_mcp.dates.resolve import parse_moment, parse_range
 from memory_mcp.dates.spans import ERAS, MONTHS_BACK, YEARS_BACK
 from memory_mcp.dates.statements import days
 from memory_mcp.errors import InvalidInput

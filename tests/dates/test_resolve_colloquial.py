@@ -5,9 +5,10 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from dates_grammar import named_dates
 
 from memory_mcp.dates.holidays import public_holidays
-from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
+from memory_mcp.dates.resolve import parse_moment, parse_range
 from memory_mcp.errors import InvalidInput
 
 TOKYO = ZoneInfo("Asia/Tokyo")

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 from places import ROOT
 
-from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_TEXTS
-from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
+from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_TEXTS, dates_asked, recognize, spans_together
+from memory_mcp.dates.resolve import parse_moment, parse_range, times_of
 from memory_mcp.dates.spans import DaySpan
 from memory_mcp.dates.statements import days, days_of_statement
 from memory_mcp.domain import TimeRange
@@ -57,6 +57,14 @@ DAYS_ALONE = [
     "on Fridays I swim",
 ]
 MOMENTS = ["3日前の夜", "今朝早く", "昨夜1時", "深夜2時", "last Friday at 9", "yesterday morning", "一週間前", "月末"]
+
+
+def named_dates(query: str, now: datetime, zone: ZoneInfo, *, upcoming: bool = False) -> list[TimeRange]:
+    """The spans that a query names, in UTC. A date without a year means that date in each of the last years, with `upcoming` also the next
+    one."""
+    recognized, today = recognize(query), now.astimezone(zone).date()
+    asked = spans_together(recognized.plain, dates_asked(recognized, today, upcoming=upcoming))
+    return times_of(recognized, asked, now, zone)
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
