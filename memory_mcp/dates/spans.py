@@ -3,7 +3,7 @@ in digits."""
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 
 from memory_mcp import lexicon
@@ -24,6 +24,8 @@ MONTH_NAMES = lexicon.words("en", "month_names")
 MONTHS = {form: number for number, name in enumerate(MONTH_NAMES, start=1) for form in (name, name[:3])} | {"sept": 9}
 # A date without a year may mean that date in each of so many last years, as long as it only raises a score.
 YEARS_CONSIDERED = 5
+# The dates of one text that are compared with each other.
+DATES_LIMIT = 40
 
 
 def day_of(day: date) -> DaySpan:
@@ -101,40 +103,21 @@ def day_back(today: date, unit: str, count: int) -> date:
 def narrowed(meanings: Sequence[Sequence[DaySpan]]) -> list[DaySpan]:
     """The spans that the dates of one text mean together, each once: 今年の1月 is a January of this year.
 
-    `meanings` holds the spans that each date may mean. A span inside a span of another date is kept, and the wider one is dropped. Of a
-    date that may mean several years, the spans inside another date are kept, if there are any. Takes n·log n time: a text may
-    name thousands of dates.
+    `meanings` holds the spans that each date may mean; the first `DATES_LIMIT` count. A span inside a span of another date is kept, and the
+    wider one is dropped. Of a date that may mean several years, the spans inside another date are kept, if there are any.
     """
-    distinct = dict.fromkeys(span for spans in meanings for span in spans)
-    inside, around = _inside(distinct), _around(distinct)
-    inside |= {spans[0] for spans in meanings if len(spans) == 1}  # 今月17日、10月17日: the same day, and of this year
+    meanings = meanings[:DATES_LIMIT]
+    distinct = {span for spans in meanings for span in spans}
+    pairs = [(one, other) for one in distinct for other in distinct if other[0] <= one[0] and one[1] <= other[1] and one != other]
+    around = {other for _, other in pairs}
+    inside = {one for one, _ in pairs} | {
+        spans[0] for spans in meanings if len(spans) == 1
+    }  # 今月17日、10月17日: the same day, and of this year
     chosen: dict[DaySpan, None] = {}
     for spans in meanings:
         within = [span for span in spans if span in inside] if len(spans) > 1 else []
         chosen |= dict.fromkeys(span for span in within or spans if span not in around)
     return list(chosen)
-
-
-def _inside(spans: Iterable[DaySpan]) -> set[DaySpan]:
-    """The spans that lie inside another span."""
-    inside = set()
-    latest_end = date.min
-    for span in sorted(spans, key=lambda span: (span[0], date.max - span[1])):  # of those that begin together the longest first
-        if span[1] <= latest_end:
-            inside.add(span)
-        latest_end = max(latest_end, span[1])
-    return inside
-
-
-def _around(spans: Iterable[DaySpan]) -> set[DaySpan]:
-    """The spans that contain another span."""
-    around = set()
-    earliest_end: date | None = None
-    for span in sorted(spans, key=lambda span: (date.max - span[0], span[1])):  # the last first, of those that begin together the shortest
-        if earliest_end and earliest_end <= span[1]:
-            around.add(span)
-        earliest_end = min(earliest_end or span[1], span[1])
-    return around
 
 
 # Japanese eras and the year before their first.
