@@ -161,14 +161,8 @@ def _in_full(match: re.Match[str]) -> str:
 
 
 _LONG_UNITS = {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}
-_BEFORE_SHORT_YEAR = (
-    "in",
-    "since",
-    "of",
-    "during",
-    *MONTHS,
-    *(f"{end}{comma}" for end in (r"\d", "st", "nd", "rd", "th") for comma in ("", ",")),
-)
+_AFTER_DAY = [f"{end}{comma}" for end in (r"\d", "st", "nd", "rd", "th") for comma in ("", ",")]
+_BEFORE_SHORT_YEAR = ("in", "since", "of", "during", *MONTHS, *_AFTER_DAY)
 # Of each spelling: a word that a text with it has, how it is written, and what it is written as.
 # fmt: off
 _SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
