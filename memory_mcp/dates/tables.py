@@ -222,7 +222,7 @@ FIGURES_ALONE = [
     row(DAY, r"(?<!\d)(?P<n>\d{1,2})\.(?P<n>\d{1,2})\.(?P<n>\d{4})(?!\d)", lambda m, t: [day_of(date(*_numbers(m)[::-1]))], "17.10.2025",
         needs="."),
     row(MONTH, r"\A(?P<n>\d{4})\.(?P<n>\d{1,2})\Z", lambda m, t: [month_of(*_numbers(m))], "2025.10"),
-    row(DAY, r"(?<![\d/])(?P<n>\d{1,2})/(?P<n>\d{1,2})(?![\d/])", lambda m, t: each_year(t, lambda year: day_of(date(year, *_numbers(m)))), "10/17 9:00",
+    row(DAY, r"(?<![\d/])(?P<n>\d{1,2})/(?P<n>\d{1,2})(?![\d/])", lambda m, t: each_year(t, lambda year: day_of(date(year, *_numbers(m)))), "10/17 9pm",
         needs="/"),
 ]
 FISCAL_YEAR_ALONE = row(FISCAL, "年度(?:(?P<last>末)|(?P<first>初め?|始め|はじめ|頭))", _fiscal_year, "年度末", "年度初め", needs="年度")
@@ -495,7 +495,7 @@ def _around_today(today: date, weekday: int) -> list[DaySpan]:
 
 
 _AFTER_A_WEEKDAY = (
-    r"(?=\Z|[^\w\s]|\s|[にもはがまでとかへっ]|の(?!み|\d)|を(?=[空あ]け)|から|より|だ(?!け)|何|誰|どこ|いつ|どう(?!でしょう)|暇|ひま|ヒマ|頃|ごろ|中に|以降"
+    r"(?=\Z|[^\w\s]|\s|[にもはがまでとかへっ]|の(?!み|\d(?!\d?(?:時(?!間)|:\d\d)))|を(?=[空あ]け)|から|より|だ(?!け)|何|誰|どこ|いつ|どう(?!でしょう)|暇|ひま|ヒマ|頃|ごろ|中に|以降"
     rf"|空|{_PART_OF_DAY})"
 )
 _NO_NAMES = "".join(
