@@ -23,6 +23,7 @@ from memory_mcp.features.chat.messages import Message, ToolCall, messages_from_j
 from memory_mcp.features.chat.rooms import Rooms
 from memory_mcp.features.chat.tools import ToolServer, memory_server
 from memory_mcp.features.chat.turn import Limits, Price
+from memory_mcp.llm.models import Models
 
 __all__ = [
     "ApprovalNeeded",
@@ -35,6 +36,7 @@ __all__ = [
     "Heard",
     "Limits",
     "Message",
+    "Models",
     "Price",
     "Recalled",
     "Retrying",
