@@ -5,10 +5,11 @@ from datetime import timedelta
 import pytest
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.domain import NOTHING
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
-from memory_mcp.store import memory_dates
+from memory_mcp.store import memory_dates, operations
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.store.vectors import chunks, index_queue
 
@@ -131,3 +132,27 @@ def test_a_speaker_is_redacted_as_a_text_is(say, nilou, now):
     key = say("苺が好き").key
     memory = revise(nilou, key, Revision(source="4242 4242 4242 4242"), now=now, privacy=Privacy())
     assert "4242" not in memory.source
+
+
+def test_a_stored_memory_takes_the_place_of_another_and_gives_it_back(say, nilou, ask, now):
+    old, new, third = say("横浜に住む。").key, say("鎌倉に住むことにした。").key, say("葉山に住むかもしれない。").key
+
+    def replacing(key, earlier):
+        return revise(nilou, key, Revision(supersedes=earlier), now=now, privacy=Privacy())
+
+    assert replacing(new, old).supersedes == old
+    assert old not in keys_of(ask("横浜"))
+    for refused in (
+        lambda: replacing(new, third),
+        lambda: replacing(old, new),
+        lambda: replacing(third, third),
+        lambda: replacing(third, NOTHING),
+    ):
+        with pytest.raises(InvalidInput):
+            refused()
+    with pytest.raises(MemoryNotFound, match="supersedes names nobody"):
+        replacing(third, "nobody")
+    assert replacing(new, NOTHING).supersedes is None
+    assert keys_of(ask("横浜")) == [old]
+    with nilou.database.read() as connection:
+        assert [done.operation for done in operations.of_key(connection, new)] == ["create", "update", "update"]

@@ -452,6 +452,7 @@ def test_a_form_with_thousands_of_fields_or_megabytes_is_refused(http, name):
 WRITES = {
     "/ui/memories/new": {"content": SCRIPT, "source": SCRIPT, "supersedes": "memory_0"},
     "/ui/memory/edit": {"key": "memory_0", "revision": "1", "content": SCRIPT, "source": SCRIPT, "occurred_at": "2025-10-01"},
+    "/ui/memory/replace": {"key": "memory_0", "earlier": SCRIPT},
     "/ui/people/add": {"name": SCRIPT, "type": "Person"},
     "/ui/people/change": {"entity": "健太", "name": SCRIPT, "type": "Person", "description": SCRIPT},
     "/ui/people/relate": {"entity": "健太", "relation": SCRIPT, "target": SCRIPT},

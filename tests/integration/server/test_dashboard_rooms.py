@@ -390,3 +390,36 @@ def test_a_memory_that_is_linked_twice_to_another_shows_the_link_that_can_be_tak
     page = show(f"memory?key={new}")
     assert "That is wrong" in page
     assert "in all" not in page
+
+
+def test_a_memory_is_replaced_by_one_that_is_stored_already_and_gets_its_place_back(send, submit, show):
+    send({"key": "a", "content": "車はプリウス。"}, {"key": "b", "content": "車はヤリス。"}, {"key": "c", "content": "犬を飼っている。"})
+    page = show("memories/new?supersedes=a")
+    assert "Or a memory that is stored already" in page
+    assert "車はヤリス。" in page.partition("stored already")[2]
+    assert "犬" not in page
+    _, page = submit("memory/replace", key="b", earlier="a")
+    assert "This memory has taken the place of the earlier one." in page
+    assert "Current memories 2 Replaced 1" in show("house")
+    _, page = submit("memory/replace", key="b", earlier="nothing")
+    assert "Both memories hold again." in page
+    assert "Current memories 3 Replaced 0" in show("house")
+    assert [submit("memory/replace", key="b", earlier=earlier)[0] for earlier in ("b", "", "nothing")] == [400] * 3
+
+
+def test_what_is_linked_as_newer_is_confirmed_or_refused_where_decisions_are_made(server, persona, name, show, submit):
+    pairs = [
+        [persona("remember", content=text)["key"] for text in texts]
+        for texts in (
+            ("プリウスに乗ってる", "プリウスを手放してヤリスを買った"),
+            ("土曜に美容院の予約がある", "美容院の予約は月曜に変更になった"),
+        )
+    ]
+    with server.runtime.personas.writing(name) as opened:
+        while update_graph(opened, datetime(2025, 10, 30, 3, tzinfo=UTC)):
+            pass
+    assert show("today/decide").count("The later one holds now") == show("today/decide").count("Both hold") == 2
+    submit("memory/replace", key=pairs[0][1], earlier=pairs[0][0])
+    submit("memory/unlink", key=pairs[1][1], newer=pairs[1][1], earlier=pairs[1][0])
+    assert "The later one holds now" not in show("today/decide")
+    assert "Replaced 1" in show("house")

@@ -148,7 +148,7 @@ def test_a_link_is_taken_back_over_http_and_in_the_dashboard(persona, http, serv
     assert f"replaced by {new}" in answer_text({"hits": hits})
     assert links() == [("to", old, "rule")]
     pair = http.get("/api/organize", headers=headers).json()["contradictions"]
-    assert [[memory["key"] for memory in memories] for memories in pair] == [[old, new]]
+    assert [[(memory["key"], memory.get("outdated_by")) for memory in memories] for memories in pair] == [[(old, new), (new, None)]]
     taken_back = http.post("/api/organize/unlink", json={"newer": new, "earlier": old}, headers=headers)
     assert (taken_back.status_code, taken_back.json()["method"]) == (200, "rule")
     assert links() == []
