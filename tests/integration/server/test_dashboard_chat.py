@@ -9,6 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from typing import ClassVar
 from urllib.parse import quote, urlencode
 
 import httpx2
@@ -167,6 +168,16 @@ mcp.run(show_banner=False)
 """
 
 
+class Watched(WebChat):
+    """Notes which models were loaded before they were asked."""
+
+    prepared: ClassVar[list[str]] = []
+
+    def prepare(self, model):
+        self.prepared.append(model)
+        super().prepare(model)
+
+
 def test_two_servers_arguments_and_other_mcp_servers_are_used_in_the_room(serving, tmp_path, name):
     """Of config.json: what `memory-mcp chat` uses, too."""
     program, file, data = tmp_path / "notes.py", tmp_path / "mcp.json", tmp_path / "data"
@@ -185,7 +196,7 @@ def test_two_servers_arguments_and_other_mcp_servers_are_used_in_the_room(servin
             [Answer(streamed("長い", "length"), content_type=EVENTS)],
         )
         with (
-            serving(data, parts={"conversing": WebChat(lambda: settings)}) as served,
+            serving(data, parts={"conversing": Watched(lambda: settings)}) as served,
             httpx2.Client(base_url=served.url, timeout=60) as client,
         ):
             room = Room(client, name)
@@ -197,6 +208,7 @@ def test_two_servers_arguments_and_other_mcp_servers_are_used_in_the_room(servin
     assert [(event["server"], event["event"]) for event in events if event["event"] == "left_out"] == [("gone", "left_out")]
     assert [event["text"] for event in events if event["event"] == "tool_result"] == ["note on 苺"]
     assert spoken(events) == "苺だね。"
+    assert Watched.prepared[0] == "lab/m"
     assert [(asked["temperature"], asked["max_tokens"]) for asked in lab.asked] == [(0.25, 50)] * 2
     assert [(asked["model"], asked["temperature"], "max_tokens" in asked) for asked in local.asked] == [("org/large", 0.5, False)]
     assert [event["why"] for event in cut if event["event"] == "cut_off"] == ["limit"]
