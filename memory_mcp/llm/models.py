@@ -95,8 +95,10 @@ class Models:
         kind = _OTHER_NAMES.get(place, place)
         if sign == ":" and kind in VENDORS and model.strip():
             return Source(name, kind, model.strip())
-        if _CLASS.fullmatch(name) and (name in self._arguments or not self._only_named):
-            return Source(name, "", model)
+        if name in self._arguments or not self._only_named:
+            package = re.split("[.:]", name)[0]
+            if _CLASS.fullmatch(name) and find_spec(package):
+                return Source(name, "", model)
         raise self._unknown(name)
 
     def _unknown(self, name: str) -> ChatFailed:
