@@ -523,7 +523,7 @@ ONLY_IN_THE_FILE = frozenset(
     }
 ).union(*(brought.only_in_the_file for brought in _BROUGHT))
 # Their values may hold the keys of services.
-SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments", "llm.vendors"})
+SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments", "llm.vendors"}).union(*(brought.secret for brought in _BROUGHT))
 
 
 def restart_needed(old: Settings, new: Settings) -> list[str]:
