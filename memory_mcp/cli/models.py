@@ -36,8 +36,8 @@ Embedder = Annotated[
 ]
 Reranker = Annotated[str | None, typer.Option("--reranker", help="Export this reranker instead of the configured one.", metavar="MODEL")]
 # What scripts of earlier versions pass; int8 is compared on built-in passages, and used where it is asked for.
-Persona = Annotated[str | None, typer.Option("--persona", "-p", hidden=True, metavar="NAME")]
-AcceptInt8 = Annotated[bool, typer.Option("--accept-int8", hidden=True)]
+Persona = Annotated[str | None, typer.Option("--persona", "-p", help="Not needed.", hidden=True, metavar="NAME")]
+AcceptInt8 = Annotated[bool, typer.Option("--accept-int8", help="Not needed.", hidden=True)]
 
 models = typer.Typer(name="models", help="The embedding model and the reranker: list, check, download, export.", no_args_is_help=True)
 
