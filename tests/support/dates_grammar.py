@@ -1,4 +1,4 @@
-"""The grammar table of docs/dates.md, generated from the tables of date expressions: python tests/support/dates_grammar.py writes it."""
+"""The grammar table of docs/date-expressions.md, generated from the tables of date expressions: python tests/support/dates_grammar.py writes it."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from memory_mcp.dates.statements import days, days_of_statement
 from memory_mcp.domain import TimeRange
 
 DOCS = ROOT / "docs"
-PAGE = DOCS / "dates.md"
+PAGE = DOCS / "date-expressions.md"
 TOKYO = ZoneInfo("Asia/Tokyo")
 NOW = datetime(2025, 10, 30, 12, tzinfo=TOKYO)
 BEGIN, END = "<!-- begin of the table -->\n", "<!-- end of the table -->\n"

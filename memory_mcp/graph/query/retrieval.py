@@ -1,7 +1,7 @@
 """What a search takes from the graph: the entities in a query, and the memories that share entities with the best hits.
 
 「バンドのボーカルの勤め先が発注した案件は？」 contains no name. Its first hit names the singer, and other memories of the singer name the client:
-the search follows entities from one memory to the next (docs/graph.md#in-a-search has the measured effect)."""
+the search follows entities from one memory to the next (docs/graph-search.md#in-a-search has the measured effect)."""
 
 import math
 import re
