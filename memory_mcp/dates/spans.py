@@ -160,6 +160,26 @@ def _in_full(match: re.Match[str]) -> str:
     return f"{1961 + (int(match[1]) - 61) % 100}{match[2]}"
 
 
+# The longest first: twenty-first before twenty.
+_DAYS_IN_WORDS = "|".join(sorted(ORDINALS, key=len, reverse=True))
+_DAY_IN_WORDS = (
+    rf"(?<![a-z-])(?:the )?({_DAYS_IN_WORDS})(?= of (?:{'|'.join(MONTH_NAMES)})(?![a-z]))"
+    rf"|(?<![a-z])({'|'.join(MONTH_NAMES)}) (?:the )?({_DAYS_IN_WORDS})(?![a-z-])"
+)
+
+
+def _day_in_figures(match: re.Match[str]) -> str:
+    """3rd of "the third" before "of October", "october 3" of "October the third"."""
+    number = nth_of(match[1] or match[3])
+    return f"{number}th" if match[1] else f"{match[2]} {number}"
+
+
+def _clock_in_figures(match: re.Match[str]) -> str:
+    """7:30 of "half past seven", 8:45 of "quarter to nine"."""
+    hour, minutes = number_of(match[3]), 30 if match[1] == "half" else 15
+    return f"{hour}:{minutes}" if match[2] == "past" else f"{(hour - 1) % 24}:{60 - minutes}"
+
+
 _LONG_UNITS = {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}
 _AFTER_DAY = [f"{end}{comma}" for end in (r"\d", "st", "nd", "rd", "th") for comma in ("", ",")]
 _BEFORE_SHORT_YEAR = ("in", "since", "of", "during", *MONTHS, *_AFTER_DAY)
@@ -178,6 +198,11 @@ _SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | C
         ("年", r"'?(\d\d)(?<![\d年一-龥]..)(年)(?=の?(?:\d{1,2}月|[春夏秋冬]))", _in_full),
         ("'0 '1 '2 '6 '7 '8 '9", rf"(?<=[a-z\d,] )'(\d\d)(?:{'|'.join(f'(?<={word} ...)' for word in _BEFORE_SHORT_YEAR)})(?![\w'])()", _in_full),
         ("ago", r"(?<=[\da] )(?:wk|yr|mo|hr)(?=s? ago)", lambda match: _LONG_UNITS[match[0]]),
+        (" ".join((*ORDINALS[:12], "teenth", "tieth")), _DAY_IN_WORDS, _day_in_figures),
+        ("past quarter", rf"(?<![a-z])(?:a )?(half|quarter) (past|to) ({COUNT})(?![a-z\d:])", _clock_in_figures),
+        ("week", rf"(?<![a-z])({COUNT} weeks?) from ({'|'.join(lexicon.words('en', 'weekday_names'))})(?![a-z])", r"\g<2> in \g<1>"),
+        ("quarter", rf"(?<![a-z])(?:the )?({'|'.join(ORDINALS[:4])}) quarter (?:of )?(?=\d{{4}})", lambda match: f"q{nth_of(match[1])} "),
+        ("半月前", "半月前", "15日前ほど"),
         ("まえ", "(?<=[日間月年半分])((?:ほど|くらい|ぐらい)?)まえ", r"\g<1>前"),
         ("ひと月前 ふた月前", "(?:ひと|ふた)(?=月前)", lambda match: "一" if match[0] == "ひと" else "二"),
         # 3日ほど前 is 3日前ほど, 何日か前 is 数日前.
