@@ -6,7 +6,8 @@ what was forgotten since.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from memory_mcp.dates.format import Language, elapsed, language_of, weekday
 from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import KEYS_LIMIT, Hit, Memory, Question, Recalled
-from memory_mcp.errors import InvalidInput, StoreError
+from memory_mcp.errors import InvalidInput, SearchUnfinished, StoreError
 from memory_mcp.features.gateway.place import Place, locate
 from memory_mcp.features.gateway.rows import Put, Turn
 from memory_mcp.features.gateway.settings import Gateway
@@ -41,6 +42,8 @@ SAME_SHARE = 0.75
 REPLACEMENTS = 10
 # What the lines around memories cost, and the least that is left for these; what is shown of a person.
 BLOCK_TOKENS, LEAST_TOKENS, PERSON_TOKENS = 40, 50, 60
+
+logger = logging.getLogger(__name__)
 
 _WORDS: Mapping[Language, Mapping[str, str]] = {
     "ja": {
@@ -79,8 +82,8 @@ class Asked:
 
 
 def put_in(call: Call, gateway: Gateway, transcript: Transcript, session: str | None) -> Asked:
-    """What is put into a call. Reads the persona's store, and writes nothing."""
-    with call.reading() as persona, call.reading_pools() as pools, call.searching():
+    """What is put into a call. Reads the persona's store, and writes nothing. A search that is not done in time puts in nothing new."""
+    with call.reading() as persona, call.reading_pools() as pools:
         with persona.database.read_briefly() as connection:
             place = locate(connection, transcript, session, call.now)
         return _Writing(call, gateway, persona, pools, transcript, place).asked(session)
@@ -99,6 +102,7 @@ class _Writing:
     said: str = field(init=False)
     put: list[str] = field(default_factory=list)
     file: Mapping[str, Any] | None = None
+    is_late: bool = False
     recalled: Recalled | None = None  # for the topic of the beginning, which is the first message
 
     def __post_init__(self) -> None:
@@ -112,9 +116,9 @@ class _Writing:
         self.shown.update(key for turn in known for key in turn.stored("user", "answer", "context", "recall"))
         turn = place.turn or Turn(place.conversation, place.parent, newest.digest, self.call.now)
         if place.first is None:
-            turn = replace(turn, keys={"context": self._context()}, spoken_before=self._spoken_before())
+            turn = replace(turn, keys={"context": self._in_time(self._context)}, spoken_before=self._spoken_before())
         if place.turn is None and self._recalls():
-            turn = replace(turn, keys={**turn.keys, "recall": self._recall(newest)})
+            turn = replace(turn, keys={**turn.keys, "recall": self._in_time(lambda: self._recall(newest))})
         exchanges = zip(self.transcript.exchanges, (*place.turns, turn), strict=True)
         blocks = [(exchange.begins, self._recalled(of, exchange)) for exchange, of in exchanges if of]
         beginning = self._beginning(place.first or turn)
@@ -132,6 +136,18 @@ class _Writing:
         return wanted == "each" or (wanted == "first" and self.place.first is None)
 
     # What is new.
+
+    def _in_time(self, search: Callable[[], list[Put]]) -> list[Put]:
+        """What a search chooses; nothing where it takes too long, or one before it did: an answer without memories is better than none."""
+        if self.is_late:
+            return []
+        try:
+            with self.call.searching():
+                return search()
+        except SearchUnfinished as error:
+            self.is_late = True
+            logger.warning("nothing is put in: %s", error)
+            return []
 
     def _context(self) -> list[Put]:
         """What a conversation begins with, apart from what its messages say anyway."""

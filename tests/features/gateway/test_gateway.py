@@ -17,6 +17,7 @@ import pytest
 import memory_mcp
 from benchmarks.vendor import EVENTS, Answer, chunk, completion, streamed, vendor
 from memory_mcp.language.budget import estimate_tokens
+from memory_mcp.server import call as server_call
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
 
 pytestmark = pytest.mark.slow  # a server for each of many tests
@@ -252,6 +253,24 @@ def test_nothing_is_put_in_where_nothing_fits(http, model):
     client.say("初めまして、よろしくね")
     client.say("量子コンピューターの仕組みを説明して")
     assert put_in(model) == []
+
+
+def test_a_search_that_is_not_done_in_time_puts_in_nothing_new_and_the_call_passes(http, model, monkeypatch, caplog):
+    client = Client(http)
+    client.remember("健太は海老にアレルギーがある。", source="健太")
+    client.say("海老の料理を作るね")
+    before = put_in(model)
+    assert before
+    monkeypatch.setattr(server_call, "SEARCH_SECONDS", 0.0)
+    client.remember("花子は海老が大好きだ。", source="花子")
+    client.say("花子は海老が好きだったっけ")
+    assert put_in(model) == before
+    assert "nothing is put in" in caplog.text
+    monkeypatch.setattr(server_call, "SEARCH_SECONDS", 60.0)
+    client.say("海老が大好きなのは誰だっけ")
+    assert put_in(model)[: len(before)] == before
+    assert "花子は海老が大好きだ。" in "".join(put_in(model)[len(before) :])
+    assert len([text for text in client.stored() if text.startswith("花子は海老が好きだったっけ")]) == 1
 
 
 def test_a_forgotten_memory_leaves_no_trace_and_a_revised_one_says_what_it_says_now(http, model):
