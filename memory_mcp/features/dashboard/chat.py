@@ -7,19 +7,24 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote
 
+import httpx2
 from anyio import from_thread
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import ChatFailed, ConversationNotFound, InvalidInput, MemoryMCPError, NotInstalled
 from memory_mcp.features.dashboard.ask import PARTS
 from memory_mcp.features.dashboard.frame import HEADERS, Visit
 from memory_mcp.features.dashboard.records import contents
+from memory_mcp.server.addressing import HEADER
 from memory_mcp.server.answers import turn_of
-from memory_mcp.server.conversing import RunningTurn
-from memory_mcp.server.in_process_calls import admitted_now, transports
+from memory_mcp.server.auth import ON_BEHALF, Admission, Authenticator
+from memory_mcp.server.conversing import RunningTurn, Transports
 from memory_mcp.server.operation import Json
 
 # The latest turns of a conversation that are shown, and sent to a model.
@@ -31,6 +36,8 @@ ARGUMENTS: Mapping[str, Callable[[str], float]] = {"temperature": float, "max_to
 AFTER_THE_LAST = 1_000_000
 # A proxy closes a connection on which nothing comes; a model may think for minutes.
 SILENCE_SECONDS = 15.0
+# Longer than any call takes.
+ANSWER_SECONDS = 300.0
 STREAM_HEADERS = {**HEADERS, "X-Accel-Buffering": "no"}
 
 
@@ -124,7 +131,7 @@ def say(visit: Visit) -> Response:
     asked, heard = _asked(visit)
     turn = host.turn(
         asked.model,
-        transports(visit.request, visit.admission, asked.members),
+        _transports(visit.request, visit.admission, asked.members),
         heard,
         allowed=tuple(visit.fields.get("allowed", ())),
         session_id=f"chat-{asked.conversation}",
@@ -201,7 +208,7 @@ async def _run(visit: Visit, asked: _Asked, turn: RunningTurn, identity: str, em
                 if event["event"] != "said":
                     emit(_worded(visit, event))
                 elif not asked.off_record:
-                    admission = await admitted_now(visit.request, visit.admission)
+                    admission = await _admitted_now(visit.request, visit.admission)
                     now = replace(visit, call=replace(visit.call, admission=admission))
                     async with turn_of(visit.request.scope):
                         emit(await run_in_threadpool(_store, now, asked, event["members"]))
@@ -244,3 +251,37 @@ def _needed(visit: Visit) -> tuple[TokenScope, ...]:
 def _missing(visit: Visit) -> str | None:
     """The words of what is not installed, if that is so."""
     return None if visit.call.runtime.conversing else visit.refused(NotInstalled("no conversations can be held here", "chat")).text
+
+
+def _transports(request: Request, admission: Admission, personas: Sequence[str]) -> Transports:
+    """Ways for MCP clients to this server as each of these personas, with the rights of a request's token, through the same checks as
+    from outside.
+    """
+    from fastmcp.client.transports import StreamableHttpTransport  # noqa: PLC0415  a quarter of a second that a server without conversations saves
+
+    edge: ASGIApp = request.app.state.edge
+    client = request.client or ("127.0.0.1", 0)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await edge({**scope, ON_BEHALF: admission.token}, receive, send)
+
+    def http(
+        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None, **_options: Any
+    ) -> httpx2.AsyncClient:
+        inside = httpx2.ASGITransport(app=app, client=(client[0], client[1]))
+        return httpx2.AsyncClient(transport=inside, headers=headers, auth=auth, timeout=timeout or ANSWER_SECONDS)
+
+    def transport(persona: str) -> StreamableHttpTransport:
+        return StreamableHttpTransport("http://127.0.0.1/mcp", headers={HEADER: quote(persona)}, httpx_client_factory=http)
+
+    return {persona: lambda persona=persona: transport(persona) for persona in personas}  # type: ignore[misc]  # mypy knows no default
+
+
+async def _admitted_now(request: Request, admission: Admission) -> Admission:
+    """The current rights of the token of a request that takes minutes.
+
+    Raises:
+        TokenRefused: it is not good any more.
+    """
+    authenticator: Authenticator = request.app.state.authenticator
+    return await authenticator.admit({**request.scope, ON_BEHALF: admission.token})
