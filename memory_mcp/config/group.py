@@ -1,6 +1,6 @@
 """What config.json is made of: groups of keys, and the keys that a feature brings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,12 @@ class Keys:
     """The keys of a feature: the type of each, with a `Field` that has its default and its description.
 
     `needs_restart`: keys that take effect only after a restart. `only_in_the_file`: dotted keys that can't be changed over HTTP.
-    `check`: raises ValueError for a whole tree of settings whose values don't go together.
+    `check`: raises ValueError for a whole tree of settings whose values don't go together. `extras`: the keys, their values and the
+    extras of the package that these need.
     """
 
     keys: Mapping[str, tuple[Any, Any]]
     needs_restart: frozenset[str] = frozenset()
     only_in_the_file: frozenset[str] = frozenset()
     check: Callable[[Any], None] = lambda _: None
+    extras: Callable[[Any], Iterable[tuple[str, str, str]]] = lambda _: ()
