@@ -179,11 +179,15 @@ class ForkServer:
                     kind.pop(told["number"]).set_result(told.get("pid", told.get("status")))
 
 
-def _forks() -> None:
-    """Serve standard input until it ends."""
+def _import_all() -> None:
     for module in IMPORTED:
         if not module.startswith("memory_mcp.features.") or (FOLDER / module.split(".")[2]).exists():
             importlib.import_module(module)
+
+
+def _forks() -> None:
+    """Serve standard input until it ends."""
+    _import_all()
     _prepare()
     gc.collect()
     gc.freeze()
