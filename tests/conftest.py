@@ -46,6 +46,7 @@ share_command_tree()
 
 # Where Linux has files in memory; what the tests of one run may leave there, in bytes.
 IN_MEMORY, ROOM = Path("/dev/shm"), 8 * 1024**3  # noqa: S108  only pytest's directories, which are their user's alone
+FEATURES = frozenset("adoption cells chat compat dashboard experience gateway graph pools".split())
 # A test of a feature imports it, itself or by a module beside this one; else it is marked with the feature's name.
 OF_FEATURE = re.compile(r"\bmemory_mcp\.(?:features(?:\.| import )(\w+)|(chat)\b)")
 IMPORTED = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
@@ -77,13 +78,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def _of_absent(*texts: str) -> bool:
     """Whether these modules import a feature whose folder is gone."""
     named = {name for text in texts for match in OF_FEATURE.findall(text) for name in match if name}
-    return not all((FOLDER / name / "__init__.py").exists() for name in named)
+    return not all(map(_is_there, named))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leaves out the tests that are marked with a feature whose folder is gone."""
     marked = {item: [str(name) for mark in item.iter_markers("feature") for name in mark.args] for item in items}
-    items[:] = [item for item in items if all((FOLDER / name / "__init__.py").exists() for name in marked[item])]
+    items[:] = [item for item in items if all(map(_is_there, marked[item]))]
+
+
+def _is_there(feature: str) -> bool:
+    return all((FOLDER / name / "__init__.py").exists() for name in (FEATURES if feature == "all" else [feature]))
 
 
 def pytest_collection_finish() -> None:

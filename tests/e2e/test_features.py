@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from importlib import import_module
 from pathlib import Path
 
+import conftest
 import httpx2
 import pytest
 from processes import ROOT, RunningServer, serving
@@ -50,6 +51,10 @@ POOLS, SHARED = {"pools": {"tea": {"writers": "all"}}}, "The tea house opens at 
 
 def name_of(command) -> str:
     return getattr(command, "__name__", None) or command.info.name
+
+
+def test_every_feature_is_one_that_tests_may_be_marked_with():
+    assert set(FEATURES) == conftest.FEATURES
 
 
 def brought(feature: str) -> dict[str, set[str]]:
