@@ -21,7 +21,6 @@ from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Recalled, Remembered
-from memory_mcp.feature import FOLDER
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.validation import draft
@@ -31,7 +30,7 @@ from memory_mcp.search.question import question
 # Commands speak the language of the machine; their words are tested in English, and in Japanese where a test says so.
 os.environ["LC_ALL"] = "C.UTF-8"
 
-pytest_plugins = ["browser", "figures", "keyrings_in_memory", "node_packages"]
+pytest_plugins = ["absent_features", "browser", "figures", "keyrings_in_memory", "node_packages"]
 
 # A deadline would be a timed assertion. The same cases in every run, so that a red gate says something about the change before it;
 # cases that nobody has seen yet are what --thorough looks for.
@@ -46,10 +45,6 @@ share_command_tree()
 
 # Where Linux has files in memory; what the tests of one run may leave there, in bytes.
 IN_MEMORY, ROOM = Path("/dev/shm"), 8 * 1024**3  # noqa: S108  only pytest's directories, which are their user's alone
-FEATURES = frozenset("adoption cells chat compat dashboard experience gateway graph pools".split())
-# A test of a feature imports it, itself or by a module beside this one; else it is marked with the feature's name.
-OF_FEATURE = re.compile(r"\bmemory_mcp\.(?:features(?:\.| import )(\w+)|(chat)\b)")
-IMPORTED = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
 SLOW_MODULE = re.compile(r"^pytestmark = [^\]]*\bpytest\.mark\.slow\b", re.MULTILINE)
 
 
@@ -64,31 +59,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Without the slow tests, don't import the modules that have no others: a fifth of all, with the most expensive imports. Nor those that test
-    a feature whose folder is gone.
-    """
-    if collection_path.suffix != ".py":
+    """Without the slow tests, don't import the modules that have no others: a fifth of all, with the most expensive imports."""
+    if config.getoption("markexpr") != "not slow" or collection_path.suffix != ".py":
         return None
-    text = collection_path.read_text(encoding="utf-8")
-    is_slow = config.getoption("markexpr") == "not slow" and SLOW_MODULE.search(text)
-    beside = [Path(__file__).with_name(f"{name}.py") for name in IMPORTED.findall(text)]
-    return True if is_slow or _of_absent(text, *(path.read_text(encoding="utf-8") for path in beside if path.exists())) else None
-
-
-def _of_absent(*texts: str) -> bool:
-    """Whether these modules import a feature whose folder is gone."""
-    named = {name for text in texts for match in OF_FEATURE.findall(text) for name in match if name}
-    return not all(map(_is_there, named))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leaves out the tests that are marked with a feature whose folder is gone."""
-    marked = {item: [str(name) for mark in item.iter_markers("feature") for name in mark.args] for item in items}
-    items[:] = [item for item in items if all(map(_is_there, marked[item]))]
-
-
-def _is_there(feature: str) -> bool:
-    return all((FOLDER / name / "__init__.py").exists() for name in (FEATURES if feature == "all" else [feature]))
+    return True if SLOW_MODULE.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 def pytest_collection_finish() -> None:

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from importlib import import_module
 from pathlib import Path
 
-import conftest
+import absent_features
 import httpx2
 import pytest
 from processes import ROOT, RunningServer, serving
@@ -54,7 +54,7 @@ def name_of(command) -> str:
 
 
 def test_every_feature_is_one_that_tests_may_be_marked_with():
-    assert set(FEATURES) == conftest.FEATURES
+    assert set(FEATURES) == absent_features.FEATURES
 
 
 def brought(feature: str) -> dict[str, set[str]]:
