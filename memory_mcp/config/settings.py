@@ -557,7 +557,7 @@ FIRST_KEYS = (
 
 
 def documented_keys(group: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
-    """(dotted key, default, description) of every setting, as docs/configuration.md must list them."""
+    """(dotted key, default, description) of every setting, as docs/configuration.md, keys-search.md and keys-server.md list them."""
     for name, spec in group.model_fields.items():
         if isinstance(spec.annotation, type) and issubclass(spec.annotation, Group):
             yield from documented_keys(spec.annotation, f"{prefix}{name}.")

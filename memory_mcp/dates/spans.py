@@ -30,10 +30,6 @@ def day_of(day: date) -> DaySpan:
     return day, day + ONE_DAY
 
 
-def days_back(day: date, count: int) -> date:
-    return day - timedelta(days=count)
-
-
 def week_of(day: date, back: int = 0) -> DaySpan:
     """The week of a day, or the week `back` weeks earlier. A week begins on Monday."""
     monday = day - timedelta(days=day.weekday() + 7 * back)
@@ -52,11 +48,6 @@ def months_back(today: date, back: int) -> DaySpan:
 
 def year_of(year: int) -> DaySpan:
     return date(year, 1, 1), date(year + 1, 1, 1)
-
-
-def first_of_month(day: date, months: int) -> date:
-    """The first day of the month `months` months after that of `day`."""
-    return months_back(day, -months)[0]
 
 
 def same_day_of_month(day: date, back: int) -> date:
@@ -89,22 +80,22 @@ def each_year(today: date, span_in: Callable[[int], DaySpan]) -> Iterator[DaySpa
             continue
 
 
-# (today, count, rolling=False) → the calendar day, week, month or year `count` units ago; `rolling`: the days from then until today.
-Unit = Callable[..., DaySpan]
+# Each unit in days or months.
+_DAYS, _MONTHS = {"日": 1, "day": 1, "night": 1, "週": 7, "week": 7, "fortnight": 14}, {"月": 1, "month": 1, "年": 12, "year": 12}
 
 
-def _unit(whole: Callable[[date, int], DaySpan], rolling_start: Callable[[date, int], date]) -> Unit:
-    return lambda today, count, rolling=False: (rolling_start(today, count), today) if rolling else whole(today, count)
+def units_back(today: date, unit: str, count: int) -> DaySpan:
+    """The calendar day, week, month or year so many units ago."""
+    if unit in ("年", "year"):
+        return year_of(today.year - count)
+    if unit in _MONTHS:
+        return months_back(today, count)
+    return day_of(day_back(today, unit, count)) if _DAYS[unit] == 1 else week_of(today, count * _DAYS[unit] // 7)
 
 
-_UNITS: dict[str, Unit] = {
-    "日 day night": _unit(lambda today, n: day_of(days_back(today, n)), days_back),
-    "週 week": _unit(week_of, lambda today, n: days_back(today, 7 * n)),
-    "fortnight": _unit(lambda today, n: week_of(today, 2 * n), lambda today, n: days_back(today, 14 * n)),
-    "月 month": _unit(months_back, same_day_of_month),
-    "年 year": _unit(lambda today, n: year_of(today.year - n), lambda today, n: same_day_of_month(today, 12 * n)),
-}
-UNITS = {name: unit for names, unit in _UNITS.items() for name in names.split()}
+def day_back(today: date, unit: str, count: int) -> date:
+    """This very day so many units ago."""
+    return same_day_of_month(today, count * _MONTHS[unit]) if unit in _MONTHS else today - timedelta(days=count * _DAYS[unit])
 
 
 def narrowed(meanings: Sequence[Sequence[DaySpan]]) -> list[DaySpan]:
@@ -155,9 +146,9 @@ _ENGLISH_NUMBERS = lexicon.words("en", "numbers")
 # Years and months counted from this one: a positive number is in the past.
 YEARS_BACK, MONTHS_BACK = lexicon.counts("ja", "years_back"), lexicon.counts("ja", "months_back")
 # May match what is no number, such as 十十, of which `number_of` raises ValueError; `KANJI_NUMBER` does not.
-NUMBER = r"(\d{1,3}|[一二三四五六七八九十]{1,3})"
+NUMBER = r"(?:\d{1,3}|[一二三四五六七八九十]{1,3})"
 KANJI_NUMBER = "[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九]{1,3}"
-COUNT = rf"(\d{{1,3}}|an?|{lexicon.any_of(_ENGLISH_NUMBERS[1:])})"
+COUNT = rf"(?:\d{{1,3}}|an?|{lexicon.any_of(_ENGLISH_NUMBERS[1:])})"
 
 # 令和 as R, 平成 as H, 昭和 as S.
 _ERA_LETTERS = dict(zip("rhs", ERAS, strict=False))
@@ -220,11 +211,6 @@ _SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | C
 ]
 # fmt: on
 _CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u3099\u309a\uff9e\uff9f]*+")
-
-
-def named_group(pattern: str, name: str) -> str:
-    """A pattern such as `NUMBER` or `COUNT` with a name for its group."""
-    return pattern.replace("(", f"(?P<{name}>", 1)
 
 
 def number_of(text: str) -> int:

@@ -209,7 +209,7 @@ def _linked(
     created: dict[tuple[str, str | None, str | None], int] = {}
     linked: list[tuple[int, Mention]] = []
     types = records.entity_types(connection) if MARK_START in text else ()
-    for mention in extract_mentions(text, types, names.matches(connection, text), stated_on=stated_on, dates=told):
+    for mention in extract_mentions(text, types, names.matches(connection, text), stated_on=stated_on, told=told):
         key = (mention.name, mention.type, mention.likely)
         entity = mention.entity or created.get(key)
         if mention.entity and mention.likely:
