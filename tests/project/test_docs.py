@@ -26,6 +26,8 @@ from memory_mcp.server.arguments import flat_properties
 from memory_mcp.server.mcp.tools import tools_of
 from memory_mcp.transfer.line_fields import FIELDS
 
+pytestmark = pytest.mark.feature("all")
+
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.joinpath("docs").rglob("*.md")])
 README_LIMIT = 8_000  # characters: what somebody reads who has not decided yet
 PAGE_LIMIT = 20 * 1024  # bytes
