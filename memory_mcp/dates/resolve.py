@@ -34,6 +34,8 @@ _OFFSETS = {name: f"{hours:+03}:00" for name, hours in _HOURS.items()}
 _ZONE = re.compile(rf"(?<=\d)(?: ?(?P<name>{'|'.join(_OFFSETS)})| (?P<offset>[+-]\d\d:?\d\d))\Z")
 _END_OF_DAY = re.compile(r"(?<=[T ])24:00(?::00(?:\.0+)?)?(?=\Z|Z|[+-])")
 
+# What needs no rewriting: 2025-10-17t09:30:00.25+09:00, as it is normalized.
+_PLAIN_ISO = re.compile(r"\d{4}-\d\d-\d\dt(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:[+-]\d\d:\d\d)?", re.ASCII)
 
 # As programs print a moment: Tue, 01 Sep 2026 09:05:00 GMT, Tue Sep 01 2026 18:05:00 GMT+0900 (Japan Standard Time), 2026-09-01@18h00m00s.
 _OF_A_PROGRAM = re.compile(
@@ -50,18 +52,20 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
     Raises:
         InvalidInput: it is outside the calendar.
     """
-    if _OF_A_PROGRAM.match(text):
-        return _time_of_program(text, zone)
-    if (len(text) == len("20251017") and text.isdecimal()) or not text[:4].isdecimal():
-        return None
-    text = _WITH_UNITS.sub(r"t\1:\2:\3", text)
-    if since := re.fullmatch(r"(\d{9,})(?:\.\d{1,9})?", text):
-        return _since_1970(since[1])
-    text, days_on = _in_full(text.upper())
+    days_on = 0
+    if not _PLAIN_ISO.fullmatch(text):
+        if _OF_A_PROGRAM.match(text):
+            return _time_of_program(text, zone)
+        if (len(text) == len("20251017") and text.isdecimal()) or not text[:4].isdecimal():
+            return None
+        text = _WITH_UNITS.sub(r"t\1:\2:\3", text)
+        if since := re.fullmatch(r"(\d{9,})(?:\.\d{1,9})?", text):
+            return _since_1970(since[1])
+        text, days_on = _in_full(text.upper())
     try:
         moment = datetime.fromisoformat(text.replace("/", "-")) + timedelta(days=days_on)
         start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
-        clock = re.search(r"[T ]\d{2}(:?\d{2})?(:?\d{2})?(\.\d+)?", text)
+        clock = re.search(r"[Tt ]\d{2}(:?\d{2})?(:?\d{2})?(\.\d+)?", text)
         if clock is None:
             days = 7 if "W" in text and len(text.replace("-", "")) == len("2025W42") else 1
             return TimeRange(start, (start.astimezone(zone) + timedelta(days=days)).astimezone(UTC))
