@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from datetime import datetime, time, timedelta
 from string import ascii_lowercase
@@ -51,7 +51,7 @@ _SUPERSEDED = f"m.deleted_at IS NULL AND m.key IN (SELECT supersedes FROM memori
 def write_digest(draft: Draft) -> str:
     """The digest by which repeated writes are recognized: of content, source, session, and event time if given."""
     occurred_at = optional_to_text(draft.occurred_at)
-    same = json.dumps([draft.content, draft.source, draft.session_id, occurred_at], ensure_ascii=False)
+    same = _json([draft.content, draft.source, draft.session_id, occurred_at])
     return hashlib.sha256(same.encode()).hexdigest()
 
 
@@ -451,5 +451,5 @@ def malformed(connection: apsw.Connection, limit: int) -> list[tuple[str, list[s
     return list(itertools.islice(changed, limit))
 
 
-def _json(value: Sequence[Any] | Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False)
+# `json.dumps` makes an encoder for each call.
+_json = json.JSONEncoder(ensure_ascii=False).encode

@@ -724,3 +724,53 @@ def test_a_file_does_not_become_one_endless_message(tmp_path: Path, beginning: s
     assert texts(found)[-1][1] == "Bye"
     assert len(found.refused) == 1
     assert "lines after it are not read" in found.refused[0]
+
+
+def package(place: Path) -> Path:
+    """What Discord sends of an account: a channel as JSON, another one as CSV."""
+    folder = place / "package"
+    written(folder, "Messages/index.json", {"111": "general in Teyvat", "222": "Direct Message with sakura#0"})
+    written(folder, "Messages/c111/channel.json", {"id": "111", "type": 0, "name": "general", "guild": {"id": "9", "name": "Teyvat"}})
+    row = {"ID": 1001, "Timestamp": "2024-01-02 15:04:05", "Contents": "お茶を飲んだ", "Attachments": ""}
+    written(
+        folder,
+        "Messages/c111/messages.json",
+        [row, {**row, "ID": 1002, "Contents": "", "Attachments": "https://cdn/a.png?ex=1 https://cdn/b.pdf"}],
+    )
+    written(folder, "Messages/c222/channel.json", {"id": "222", "type": "DM", "recipients": ["1", "2"]})
+    csv = 'ID,Timestamp,Contents,Attachments\r\n2001,2020-08-25 22:54:05.726000+00:00,"明日、\n会おう",\r\n2002,2020-08-25 22:54:06+00:00,"はい",\r\n'
+    written(folder, "Messages/c222/messages.csv", csv)
+    written(folder, "Account/user.json", {"id": "5", "username": "kenta_88", "global_name": "健太"})
+    for number in range(30):
+        written(folder, f"Activity/reporting/{number:02}.json", {"event_type": "x"})
+        written(folder, f"Messages/c{300 + number}/channel.json", {"id": str(300 + number), "type": "DM"})
+        written(folder, f"Messages/c{300 + number}/messages.json", [])
+    return folder
+
+
+def test_the_package_of_discord_is_what_its_owner_said(tmp_path: Path) -> None:
+    folder = package(tmp_path)
+    packed = tmp_path / "package.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path in folder.rglob("*.*"):
+            archive.write(path, path.relative_to(folder))
+    for place in (folder, packed):
+        found = read(place)
+        assert (found.format, found.refused) == ("discord", [])
+        assert found.turns == [
+            ("健太", "2024-01-02T15:04:05+00:00", "Discord Teyvat #general 2024-01-02", "お茶を飲んだ"),
+            ("健太", "2020-08-25T22:54:05.726000+00:00", "Discord Direct Message with sakura 2020-08-25", "明日、\n会おう"),
+            ("健太", "2020-08-25T22:54:06+00:00", "Discord Direct Message with sakura 2020-08-25", "はい"),
+        ]
+        assert (found.left_out["photos"], found.left_out["files"]) == (1, 1)
+    assert read(folder / "Messages/c222/messages.csv", ReadOptions(me="Ken")).turns[1][0] == "Ken"
+
+
+def test_a_message_of_the_package_is_the_same_as_in_an_export_of_its_channel(tmp_path: Path) -> None:
+    channel = discord({**posted(1, "お茶を飲んだ"), "id": "1001"})
+    channel["channel"]["id"] = "111"
+    one, other = (
+        next(item.row["key"] for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row)
+        for path in (package(tmp_path), written(tmp_path, "channel.json", channel))
+    )
+    assert one == other

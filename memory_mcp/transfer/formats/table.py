@@ -42,7 +42,7 @@ from memory_mcp.transfer.formats import (
 )
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report
 from memory_mcp.transfer.formats.obsidian_notes import has_front_matter
-from memory_mcp.transfer.formats.png_text import SIGNATURE as PNG_SIGNATURE
+from memory_mcp.transfer.formats.picture_text import is_picture
 from memory_mcp.transfer.formats.recognition import JSON_LINES_SUFFIXES, Head
 from memory_mcp.transfer.formats.sources import Source, source_of
 from memory_mcp.transfer.formats.turns import files_read
@@ -157,7 +157,7 @@ def _is_claude(head: Head) -> bool:
 
 
 def _is_card(head: Head) -> bool:
-    return head.data.startswith(PNG_SIGNATURE) or characters.is_card(head.fields)
+    return is_picture(head.data) or characters.is_card(head.fields)
 
 
 TABLE: tuple[FormatRow, ...] = (
