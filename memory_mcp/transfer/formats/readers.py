@@ -59,7 +59,7 @@ def by_persona(
 
 
 _LOOKED_AT = frozenset({".json", ".jsonl", ".ndjson", ".csv", *gemini.PAGES, *text_files.TEXT_SUFFIXES})
-_PICTURES = frozenset(".jpg .jpeg .gif .bmp .heic .avif .tif .tiff".split())
+_PICTURES = frozenset(".jpg .jpeg .webp .gif .bmp .heic .avif .tif .tiff".split())
 # As what else programs save what is in files of other kinds.
 _SAVED_OTHERWISE = {
     ".xls .xlsb .ods .numbers": ".xlsx or .csv",
