@@ -774,3 +774,47 @@ def test_a_message_of_the_package_is_the_same_as_in_an_export_of_its_channel(tmp
         for path in (package(tmp_path), written(tmp_path, "channel.json", channel))
     )
     assert one == other
+
+
+def test_the_chats_that_vs_code_keeps_are_read_with_their_changes(tmp_path: Path) -> None:
+    request = {"requestId": "r1", "timestamp": 1_760_000_000_000, "message": {"text": "並列数は4に"}, "response": [{"value": "消えた"}]}
+    changes = [
+        {"kind": 0, "v": {"version": 3, "sessionId": "s1", "creationDate": 1, "responderUsername": "GitHub Copilot", "requests": []}},
+        {"kind": 2, "k": ["requests"], "v": [request]},
+        {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "4に"}, {"kind": "thinking", "value": "?"}], "i": 0},
+        {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "しました。"}]},
+        {"kind": 1, "k": ["customTitle"], "v": "並列"},
+        {"kind": 1, "k": ["requests", 7, "response", "x"], "v": 1},
+        {"kind": 3, "k": ["responderUsername"]},
+    ]
+    written_changes = [json.dumps(change, ensure_ascii=False, separators=(",", ":")) for change in changes]
+    found = read(written(tmp_path, "s1.jsonl", "\n".join(written_changes)))
+    assert found == (
+        "vscode-chat",
+        [
+            ("user", "2025-10-09T08:53:20+00:00", "s1", "並列数は4に"),
+            ("GitHub Copilot", "2025-10-09T08:53:20+00:00", "s1", "4にしました。"),
+        ],
+        {"thoughts": 1},
+        [],
+    )
+    assert "line 2 is no JSON" in read(written(tmp_path, "broken.jsonl", f"{written_changes[0]}\n{{")).refused[0]
+
+
+@pytest.mark.parametrize(
+    ("program", "content"),
+    [
+        ("grok", [{"conversation": {"id": "g"}, "responses": [{"response": {"_id": "1", "message": "宿は？", "sender": "human"}}]}]),
+        (
+            "character-ai",
+            [{"chat_id": "c", "turns": [{"author": {"name": "健太", "is_human": True}, "candidates": [{"raw_content": "宿は？"}]}]}],
+        ),
+        (
+            "vscode-chat",
+            {"creationDate": 1, "sessionId": "s", "requests": [{"requestId": "r", "message": {"text": "宿は？"}, "response": []}]},
+        ),
+    ],
+)
+def test_conversations_without_what_is_usually_around_them_are_read(tmp_path: Path, program: str, content: Any) -> None:
+    found = read(written(tmp_path, "a.json", content))
+    assert (found.format, [text for *_, text in found.turns]) == (program, ["宿は？"])

@@ -191,6 +191,7 @@ TABLE: tuple[FormatRow, ...] = (
         _of_source(sillytavern.read),
         "keep",
     ),
+    _assistant(Format.VSCODE_CHAT),
     FormatRow(Format.JSON_LINES, lambda head: head.suffix in JSON_LINES_SUFFIXES, _unread, "refuse", is_general=True),
     # Characters: a chat has fields of its character, too
     FormatRow(Format.CHARACTER_CHAT, lambda head: character_chats.is_chat(head.fields), _of_source(character_chats.read), "keep"),
@@ -203,7 +204,7 @@ TABLE: tuple[FormatRow, ...] = (
     _chat(Format.DISCORD, discord.recognizes, discord.read_file, chat_tables.is_discord),
     _chat(Format.TELEGRAM, telegram.recognizes, telegram.read_file),
     *map(_assistant, (Format.DEEPSEEK, Format.LIBRECHAT, Format.OPEN_WEBUI, Format.LM_STUDIO, Format.GROK)),
-    *map(_assistant, (Format.VSCODE_CHAT, Format.CHARACTER_AI)),
+    _assistant(Format.CHARACTER_AI),
     FormatRow(Format.CHATGPT, lambda head: chatgpt.is_export(head.fields), _of_author(chatgpt.read), "keep"),
     FormatRow(Format.MEM0, _is_mem0, _of_author(mem0.read), "revise"),
     FormatRow(Format.SLACK, lambda head: False, _of_author(slack.read), "keep"),  # recognized by the names in its folder
