@@ -30,7 +30,6 @@ from memory_mcp.encoders.torch import devices
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import NotInstalled, StartupError
 from memory_mcp.extras import is_installed
-from memory_mcp.index.samples import newest_contents
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
 from memory_mcp.jobs.chores import ChoreParts, background_chores
 from memory_mcp.jobs.index_worker import IndexWorker
@@ -284,7 +283,7 @@ def _index(
     """The models and the index worker; they start in `_start_background`."""
     indexes = IndexCache()
     pool = ModelPool()
-    background = BackgroundExport(lambda: newest_contents(personas))
+    background = BackgroundExport()
     exports = Exports(personas.directory / EXPORTS, background)
     models = build_registry(pool, caches, lambda: _models_changed(worker, gave_up=models.gave_up()), exports)
     worker = IndexWorker(

@@ -373,7 +373,7 @@ class OwnSettings(Group):
     onnx_precision: Literal["auto", "fp32", "int8"] = Field(
         "auto",
         description="Which exported weights are used: `int8` is smaller and faster, and ranks slightly differently. "
-        "`auto`: `int8` for the cross-encoder where the processor and a measurement speak for it, otherwise `fp32`.",
+        "`auto`: `int8` for the cross-encoder where the processor and its ranking speak for it, otherwise `fp32`.",
     )
     embeddings_class: ModelName | None = Field(
         None,
@@ -523,7 +523,7 @@ ONLY_IN_THE_FILE = frozenset(
     }
 ).union(*(brought.only_in_the_file for brought in _BROUGHT))
 # Their values may hold the keys of services.
-SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments", "llm.vendors"})
+SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments", "llm.vendors"}).union(*(brought.secret for brought in _BROUGHT))
 
 
 def restart_needed(old: Settings, new: Settings) -> list[str]:

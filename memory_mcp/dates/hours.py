@@ -18,10 +18,7 @@ _CLOCKS = Forms(
     r"(?:(?<!\d)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?\s*(?:(?P<half>[ap])\.?m\.?)?|(?<![a-z\d])(?P<hour>\d{1,2})\s*(?P<half>[ap])\.?m\.?(?![a-z]))"
     r"|(?<![a-z])(?:at|around|about) (?P<hour>\d{1,2})(?!\d)"
 )
-_ABOUT = bounded(
-    "前後|頃|ころ|ごろ|くらい|ぐらい|ほど|程度?|ばかり|近く|今頃|今ごろ|辺り|あたり|だいたい|およそ|約"
-    "|(?<![a-z])(?:around|about|circa|roughly|almost|nearly|approximately|or so)(?![a-z])"
-)
+_ABOUT = bounded(rf"{lexicon.any_of(lexicon.words('ja', 'about'))}|(?<![a-z])(?:{lexicon.any_of(lexicon.words('en', 'about'))})(?![a-z])")
 _PART_OF_SPAN = (
     r"(?P<first>上旬|初旬|初め|はじめ|始め|初頭|早々|頭|あたま|初日|(?<=\s)初(?!\w)|(?<![a-z])(?:early|the beginning of|beginning of|the start of|start of))"
     "|(?P<middle>中旬|半ば|なかば|中頃|中ごろ|真ん中|まんなか|中盤|(?<![a-z])(?:mid|middle of|the middle of)(?![a-z]))"
@@ -188,12 +185,7 @@ _UP_TO_NOW = Forms(
     rf"(?:ここ|この|過去|直近|最近)の?(?:{_N}|数){_UNIT}(?:以内)?(?![前目])|(?<![\d一二三四五六七八九十])(?:{_N}|数){_UNIT}以内"
     rf"|(?<![a-z])(?:(?:within|in|over|during) )?(?:the )?(?:last|past) (?:{_ENGLISH_N} ?|(?P<few>few|several) )?{_ENGLISH_UNIT}(?![a-z])"
 )
-_JUST_NOW = frozenset("さっき つい先ほど ついさっき 先ほど たった今 今 いま 現在 now".split()) | {
-    "just now",
-    "right now",
-    "a moment ago",
-    "earlier today",
-}
+_JUST_NOW = frozenset((*lexicon.words("ja", "just_now"), *lexicon.words("en", "just_now")))
 
 
 def hours_ago(plain: str, now: datetime) -> TimeRange | None:

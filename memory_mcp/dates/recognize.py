@@ -66,14 +66,14 @@ _DATE = bounded(
     r"|(?<![a-z0-9_.-])(?P<year3>(?:19|20)\d{2})\.(?P<month3>\d{1,2})\.(?P<day3>\d{1,2})(?![a-z0-9_-]|\.[a-z0-9])"
     rf"|(?:(?P<year4>\d{{4}})年の?|(?P<on>{any_of(YEARS_BACK)})の?)(?P<month4>\d{{1,2}})月(?:の?(?P<day4>\d{{1,2}})(?:日(?!間)|(?=[〜~–-]\d{{1,2}}日))|(?![\d間]))"
     r"|(?P<same>同年)?(?<!\d年)(?<![\d一二三四五六七八九十])(?P<month5>\d{1,2})月(?P<day5>\d{1,2})(?:日(?!間)|(?=[〜~–-]\d{1,2}日))"
-    rf"|(?<![\d/.,])(?P<month6>\d{{1,2}})/(?P<day6>\d{{1,2}})(?P<follows>\s?[(][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z"
+    rf"|(?<![\d/.,])(?P<month6>\d{{1,2}})/(?P<day6>\d{{1,2}})(?P<follows>\s?[(][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z|\s?\d{{1,2}}(?:時(?!間)|:\d\d)|\s(?=[^\x00-\x7f])"
     r"|(?=[〜~–-]\d{1,2}(?:日|/\d{1,2}|[にのはもか、。(]|から|まで|です|\Z|\s(?:[^\x00-\x7f]|(?:in|at|for)\s)))))"
 )
 _AMERICAN, _DOTTED, _SLASHED = 2, 3, 6
 # Such a number is the version of a program.
 _VERSION = bounded(r"(?:\b(?:v|ver\.?|version|release|build)|バージョン|リリース|版|[=<>~^@]|\b[a-z][\w.]*-[a-z]\w*)\s?\Z")
 # 1/2の量 is a half, and 1/2(金) and 1/2まで are days.
-_SURELY_A_DAY = ("(", "から", "まで", "以降", "締", "頃", "ごろ")
+_SURELY_A_DAY = (*"(0123456789", "から", "まで", "以降", "締", "頃", "ごろ")
 _LARGEST_DENOMINATOR = 10
 _VERSION_REACH = 20
 # 17日〜19日, 17日と18日, 17日(金)、18日(土): the month is that of the day before. 17日から20日かかった and 17日と2日後 are so many days.

@@ -86,17 +86,8 @@ class Table(tuple[Expression, ...]):
         return [(self[index], match) for index in sorted(tried) for match in self[index].find(plain)]
 
 
-def row(
-    kind: str,
-    pattern: str,
-    resolve: Resolver,
-    *examples: str,
-    needs: str = "",
-    recurs_after: tuple[int, ...] = (),
-    counted: Resolver | None = None,
-    is_alone: bool = False,
-) -> Expression:
-    return Expression(kind, Forms(pattern).all, resolve, examples, tuple(needs.split()), recurs_after, counted, is_alone)
+def row(kind: str, pattern: str, resolve: Resolver, *examples: str, needs: str = "", **further: Any) -> Expression:
+    return Expression(kind, Forms(pattern).all, resolve, examples, tuple(needs.split()), **further)
 
 
 NEAR, WEEKDAY_KIND, WEEK, FROM_NOW = "near days", "days of the week", "weeks and weekends", "months and years from now"
@@ -126,21 +117,7 @@ _WHICH, _BEFORE_LAST = "(?P<which>last|previous|this|next)", "(?P<which>before l
 _WEEKS_BACK = lexicon.counts("ja", "weeks_back")
 _JAPANESE_WEEK = f"(?P<which>{lexicon.any_of(_WEEKS_BACK)})"
 _JAPANESE_MONTH = f"(?P<which>{lexicon.any_of(MONTHS_BACK)})"
-_BACK = {
-    **_WEEKS_BACK,
-    **MONTHS_BACK,
-    **YEARS_BACK,
-    "last": 1,
-    "previous": 1,
-    "this": 0,
-    "the": 0,
-    "next": -1,
-    "前": 1,
-    "今": 0,
-    "来": -1,
-    "before last": 2,
-    "after next": -2,
-}
+_BACK = {**_WEEKS_BACK, **MONTHS_BACK, **YEARS_BACK, **lexicon.counts("ja", "back_in_short"), **lexicon.counts("en", "back")}
 _FEW_COUNT = 6
 
 
@@ -186,7 +163,6 @@ def _month_beside(found: Found, today: date) -> list[DaySpan]:
 # Fiscal years, which begin in April.
 
 _FISCAL_MONTH = 4
-_FISCAL_YEARS_BACK = {"一昨": 2, "昨": 1, "去": 1, "前": 1, "今": 0, "本": 0, "来": -1, "再来": -2}
 
 
 def _fiscal_year(found: Found, today: date) -> Iterable[DaySpan]:
@@ -194,7 +170,7 @@ def _fiscal_year(found: Found, today: date) -> Iterable[DaySpan]:
     current = today.year if today.month >= _FISCAL_MONTH else today.year - 1
     if not found["year"] and not found["which"]:
         return each_year(today, lambda year: month_of(year, _FISCAL_MONTH - bool(found["last"])))
-    year = int(found["year"]) if found["year"] else current - _FISCAL_YEARS_BACK[found["which"]]
+    year = int(found["year"]) if found["year"] else current - _BACK[found["which"]]
     if found["last"]:
         return [month_of(year + 1, _FISCAL_MONTH - 1)]
     return [month_of(year, _FISCAL_MONTH)] if found["first"] else [(date(year, _FISCAL_MONTH, 1), date(year + 1, _FISCAL_MONTH, 1))]
@@ -246,7 +222,7 @@ FIGURES_ALONE = [
     row(DAY, r"(?<!\d)(?P<n>\d{1,2})\.(?P<n>\d{1,2})\.(?P<n>\d{4})(?!\d)", lambda m, t: [day_of(date(*_numbers(m)[::-1]))], "17.10.2025",
         needs="."),
     row(MONTH, r"\A(?P<n>\d{4})\.(?P<n>\d{1,2})\Z", lambda m, t: [month_of(*_numbers(m))], "2025.10"),
-    row(DAY, r"(?<![\d/])(?P<n>\d{1,2})/(?P<n>\d{1,2})(?![\d/])", lambda m, t: each_year(t, lambda year: day_of(date(year, *_numbers(m)))), "10/17 9:00",
+    row(DAY, r"(?<![\d/])(?P<n>\d{1,2})/(?P<n>\d{1,2})(?![\d/])", lambda m, t: each_year(t, lambda year: day_of(date(year, *_numbers(m)))), "10/17 9pm",
         needs="/"),
 ]
 FISCAL_YEAR_ALONE = row(FISCAL, "年度(?:(?P<last>末)|(?P<first>初め?|始め|はじめ|頭))", _fiscal_year, "年度末", "年度初め", needs="年度")
@@ -519,7 +495,7 @@ def _around_today(today: date, weekday: int) -> list[DaySpan]:
 
 
 _AFTER_A_WEEKDAY = (
-    r"(?=\Z|[^\w\s]|\s|[にもはがまでとかへっ]|の(?!み|\d)|を(?=[空あ]け)|から|より|だ(?!け)|何|誰|どこ|いつ|どう(?!でしょう)|暇|ひま|ヒマ|頃|ごろ|中に|以降"
+    r"(?=\Z|[^\w\s]|\s|[にもはがまでとかへっ]|の(?!み|\d(?!\d?(?:時(?!間)|:\d\d)))|を(?=[空あ]け)|から|より|だ(?!け)|何|誰|どこ|いつ|どう(?!でしょう)|暇|ひま|ヒマ|頃|ごろ|中に|以降"
     rf"|空|{_PART_OF_DAY})"
 )
 _NO_NAMES = "".join(
@@ -594,7 +570,6 @@ PART_BEFORE_WEEK = bounded(
 # Seasons of the northern half of the earth, as in Japan.
 
 _FIRST_MONTHS = {"春": 3, "夏": 6, "秋": 9, "冬": 12, "spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-_SHORT_YEARS_BACK = {"一昨": 2, "昨": 1, "去": 1, "今": 0, "この": 0, "来": -1}
 # 夏休み and 春雨 are no seasons; 秋田 is a place, 春香 a name.
 _JAPANESE_SEASON = "[初真晩]?(?P<season>[春夏秋冬])[先口場]?(?=[のにはもがかま、。?!頃ごら以何誰]|どこ|どう|いつ|\\s|\\Z)"
 _ENGLISH_SEASON = "(?P<season>spring|summer|autumn|fall|winter)(?: (?:break|vacation|holidays?))?(?![a-z])"
@@ -609,7 +584,7 @@ def year_before(found: Found, today: date) -> int:
         return today.year - number_of(found["ago"])
     if found["year"]:
         return int(found["year"])
-    return today.year - (YEARS_BACK[found["named"]] if found["named"] else _SHORT_YEARS_BACK[found["short"]])
+    return today.year - _BACK[found["named"] or found["short"]]
 
 
 def _season(year: int, first_month: int) -> DaySpan:

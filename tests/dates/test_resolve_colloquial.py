@@ -260,3 +260,28 @@ def test_days_at_the_ends_of_the_calendar_break_nothing(words):
     for parse in (parse_range, parse_moment):
         with suppress(InvalidInput):
             parse(words, NOON, TOKYO)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("the third of October", "25-10-03"), ("October the third", "25-10-03"), ("the twenty-first of October", "25-10-21"), ("on the fifth of May", "25-05-05"),
+        ("a week from Friday", "25-11-07"), ("two weeks from Saturday", "25-11-15"), ("first quarter of 2024", "24-01-01..24-03-31"), ("半月前", "25-10-13..25-10-17"),
+    ],
+)  # fmt: skip
+def test_numbers_of_dates_are_read_in_words(words, meant):
+    assert said(words) == meant
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"), [("tomorrow at half past seven", "25-10-31 07:30"), ("quarter to nine tomorrow", "25-10-31 08:45")]
+)
+def test_quarters_of_an_hour_are_read_in_words(words, meant):
+    assert moment(words) == meant
+
+
+@pytest.mark.parametrize(
+    "text", ["the second half of the game", "a quarter past the church", "the first of many", "the third march"]
+)
+def test_numbers_in_words_that_are_no_dates(text):
+    assert named(text) == []

@@ -22,6 +22,7 @@ from memory_mcp.features.chat.group import GroupConversation
 from memory_mcp.features.chat.messages import Message, ToolCall, messages_from_json, messages_json
 from memory_mcp.features.chat.tools import ToolServer, memory_server
 from memory_mcp.features.chat.turn import Limits, Price
+from memory_mcp.llm.models import Models
 
 __all__ = [
     "ApprovalNeeded",
@@ -34,6 +35,7 @@ __all__ = [
     "Heard",
     "Limits",
     "Message",
+    "Models",
     "Price",
     "Recalled",
     "Retrying",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
@@ -87,12 +88,11 @@ class Toolbox:
 
     async def open(self, servers: Iterable[ToolServer]) -> None:
         """Connects to the servers, one after the other. One that fails is missing, the others serve."""
-        from fastmcp import Client  # noqa: PLC0415  it takes 2 s to import
-
+        client_class: type[Client[Any]] = (await asyncio.to_thread(import_module, "fastmcp")).Client  # it takes 2 s to import
         offered: list[tuple[ToolServer, Sequence[McpTool]]] = []
         for server in servers:
             try:
-                client = Client(server.transport(), timeout=ANSWER_SECONDS, init_timeout=ANSWER_SECONDS)
+                client = client_class(server.transport(), timeout=ANSWER_SECONDS, init_timeout=ANSWER_SECONDS)
                 await self._open.enter_async_context(client)
                 offered.append((server, await client.list_tools()))
             except Exception as error:  # noqa: BLE001  each transport has its own errors, a foreign program any

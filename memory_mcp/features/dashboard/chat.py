@@ -30,6 +30,8 @@ from memory_mcp.server.operation import Json
 # The latest turns of a conversation that are shown, and sent to a model.
 TURNS = 40
 MEMBERS = 8
+# The arguments of a model that a visitor may choose.
+ARGUMENTS: Mapping[str, Callable[[str], float]] = {"temperature": float, "max_tokens": int}
 # The number of a turn that none has.
 AFTER_THE_LAST = 1_000_000
 # A proxy closes a connection on which nothing comes; a model may think for minutes.
@@ -55,6 +57,10 @@ def one(visit: Visit) -> Response:
     turns = known["turns"] if known else []
     keys = [key for turn in reversed(turns) for name in ("stored", "recalled") for key in turn.get(name, ())]
     said, gone = contents(visit, keys)
+    usual = (host and host.model()) or next((name for vendor in vendors for name in vendor["models"]), "")
+    model = turns[-1]["model"] if turns else usual
+    if host and vendors and model:
+        host.prepare(model)
     return visit.page(
         "chat.html",
         known=known,
@@ -65,9 +71,7 @@ def one(visit: Visit) -> Response:
         members=known["conversation"].get("members", [own]) if known else [own],
         others=[name for name in visit.call.visible_personas() if name != own],
         vendors=vendors,
-        model=turns[-1]["model"]
-        if turns
-        else (host and host.model()) or next((name for vendor in vendors for name in vendor["models"]), ""),
+        model=model,
         may_talk=_may_talk(visit),
         missing=_missing(visit),
     )
@@ -131,9 +135,19 @@ def say(visit: Visit) -> Response:
         heard,
         allowed=tuple(visit.fields.get("allowed", ())),
         session_id=f"chat-{asked.conversation}",
+        arguments=_arguments(visit),
         hear=bool(visit.field("hear")) and len(asked.members) > 1,
     )
     return StreamingResponse(_stream(visit, asked, turn), media_type="text/event-stream", headers=STREAM_HEADERS)
+
+
+def _arguments(visit: Visit) -> Json:
+    """The arguments of the model that the form has."""
+    given = {name: visit.field(name) for name in ARGUMENTS}
+    try:
+        return {name: kind(given[name]) for name, kind in ARGUMENTS.items() if given[name]}
+    except ValueError:
+        raise InvalidInput("{} can't be used", "they are numbers", "Correct them", " / ".join(filter(None, given.values()))) from None
 
 
 def _asked(visit: Visit) -> tuple[_Asked, Mapping[str, Sequence[Json]]]:
