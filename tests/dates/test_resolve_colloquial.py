@@ -280,8 +280,6 @@ def test_quarters_of_an_hour_are_read_in_words(words, meant):
     assert moment(words) == meant
 
 
-@pytest.mark.parametrize(
-    "text", ["the second half of the game", "a quarter past the church", "the first of many", "the third march"]
-)
+@pytest.mark.parametrize("text", ["the second half of the game", "a quarter past the church", "the first of many", "the third march"])
 def test_numbers_in_words_that_are_no_dates(text):
     assert named(text) == []
