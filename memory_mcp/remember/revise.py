@@ -7,7 +7,7 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Expiry, Memory, PrivacyLevel
+from memory_mcp.domain import NOTHING, Expiry, Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.graph.update import entity_linking
 from memory_mcp.language.privacy.redaction import Redaction
@@ -24,8 +24,6 @@ from memory_mcp.store.timestamps import to_text
 from memory_mcp.store.vectors import chunks, index_queue
 from memory_mcp.store.versions import Version
 
-# What a memory is said to replace where it is to replace none any more.
-NOTHING = "nothing"
 # What is kept with a change beside the text, the tags and the importance.
 LABELS = ("category", "privacy_level", "expires_at", "source", "occurred_at")
 

@@ -7,13 +7,12 @@ from typing import Any
 
 from starlette.responses import Response
 
-from memory_mcp.domain import KEYS_LIMIT, KINDS, PRIVACY_LEVELS, SHELVES
+from memory_mcp.domain import KEYS_LIMIT, KINDS, NOTHING, PRIVACY_LEVELS, SHELVES
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.features.dashboard.diff import changes
 from memory_mcp.features.dashboard.fields import commas
 from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.features.dashboard.people import types
-from memory_mcp.remember.revise import NOTHING
 from memory_mcp.server.actions import browse, organize, upkeep
 from memory_mcp.server.actions import memories as actions
 from memory_mcp.server.actions.memories import RecallArguments
