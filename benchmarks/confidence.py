@@ -40,7 +40,6 @@ WORDS = ("nothing like it", "maybe", "sure")
 # among the sure, with a margin to what is wanted: 0.03, 0.05, 0.9.
 MOST_SILENCED, MOST_SURE, LEAST_RIGHT = 0.025, 0.04, 0.92
 _RIDGE = 0.01
-TARGET = lambda each: each.is_right
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ def told(retrieval_set: RetrievalSet, questions: Sequence[Asked], models: Models
         return seen[-1]
 
     now, indexes = max((each.now for each in questions if each.now), default="2026-11-28T00:00:00+00:00"), IndexCache()
-    confidence.evidence = noted
+    confidence.evidence = noted  # type: ignore[assignment]
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         stack.callback(setattr, confidence, "evidence", known)
         personas = Personas(Path(directory))
@@ -116,7 +115,13 @@ def told(retrieval_set: RetrievalSet, questions: Sequence[Asked], models: Models
 
 
 def _fill(
-    personas: Personas, store: str, rows: Sequence[Mapping[str, Any]], now: datetime, models: Models, settings: Settings, indexes: IndexCache
+    personas: Personas,
+    store: str,
+    rows: Sequence[Mapping[str, Any]],
+    now: datetime,
+    models: Models,
+    settings: Settings,
+    indexes: IndexCache,
 ) -> None:
     lines = [json.dumps({name: value for name, value in row.items() if name not in QUESTIONS}, ensure_ascii=False) for row in rows]
     options = ImportOptions(now=now, zone=settings.zone, privacy=settings.privacy)
@@ -154,7 +159,7 @@ def fit(answers: Sequence[Told], which: Sequence[int]) -> Fitted:
     rows = np.array([astuple(each.evidence) for each in known])[:, which]  # type: ignore[arg-type]
     mean, spread = rows.mean(axis=0), rows.std(axis=0)
     design = np.c_[(rows - mean) / spread, np.ones(len(rows))]
-    right = np.array([TARGET(each) for each in known], float)
+    right = np.array([each.is_right for each in known], float)
     weight = np.where(right == 1, 0.5 / right.sum(), 0.5 / (1 - right).sum())
     ridge = _RIDGE * np.diag([*[1.0] * len(which), 0.0])
     solved = np.zeros(design.shape[1])
@@ -173,9 +178,7 @@ def _with_limits(fitted: Fitted, known: Sequence[Told]) -> Fitted:
     answered = np.array([each.kind == "answered" for each in known])
     right = np.array([each.is_right for each in known])
     sure = next(
-        limit
-        for limit in np.sort(odds)
-        if (odds[~answered] >= limit).mean() <= MOST_SURE and right[odds >= limit].mean() >= LEAST_RIGHT
+        limit for limit in np.sort(odds) if (odds[~answered] >= limit).mean() <= MOST_SURE and right[odds >= limit].mean() >= LEAST_RIGHT
     )
     return replace(fitted, nothing=round(float(np.quantile(odds[answered], MOST_SILENCED)), 2), sure=round(float(sure), 2))
 
@@ -214,7 +217,7 @@ def main() -> None:
     report.add(curve(every, confidence.WITH_VECTORS if models.embedder else confidence.BY_WORDS))
     if arguments.fit:
         which = range(6) if models.embedder else range(4)
-        report.add([{"what": "fitted", **{"values": str(fit(every, which))}}])
+        report.add([{"what": "fitted", "values": str(fit(every, which))}])
         halves = [[each for each in every if each.asked.half == half] for half in ("development", "held-out")]
         for fitted_to, half in (halves, halves[::-1]):
             report.add([{**figures(half, called_by(fit(fitted_to, which), half)), "set": "the half that had no say"}])

@@ -16,6 +16,7 @@ from memory_mcp.domain import Confidence
 from memory_mcp.language.analysis import analysis
 from memory_mcp.language.tokens import is_grammar
 from memory_mcp.personas.registry import Persona
+from memory_mcp.search.candidates import Column
 from memory_mcp.search.signals import Scored, part
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.tracing import spanned
@@ -31,8 +32,8 @@ class Evidence:
     """What speaks for an answer.
 
     `held` and `lacking`: the sum of how rare the words of the question are, from 0 to 1 each, which the first hit has, and which it lacks. `covered`: the
-    largest share of that sum which one of the first hits has. `dated`: how far the first hit is of a date that the question names. `agreement`: what
-    words and meaning together say of the first hit, 1 if it is the best by both. `ahead`: how much nearer the nearest memory is than the next one, as
+    largest share of that sum which one of the first hits has. `dated`: how far the first hit is of a date that the question names. `agreement`: the
+    score of the first hit before reranking, at least 1 if it is the best by words and by meaning. `ahead`: how much nearer the nearest memory is than the next one, as
     a share of its nearness. The last two are 0 without vectors.
     """
 
@@ -63,14 +64,16 @@ class Fitted:
         return "sure" if odds >= self.sure else "nothing like it" if odds < self.nothing else "maybe"
 
 
-WITH_VECTORS = Fitted(0.0, Evidence(1.0, -1.0, 0.0, 0.0, 1.0, 1.0), -1.0, 1.0)
-BY_WORDS = Fitted(0.0, Evidence(1.0, -1.0, 1.0, 1.0, 0.0, 0.0), -1.0, 1.0)
+WITH_VECTORS = Fitted(
+    -5.76, Evidence(held=0.34, lacking=0.15, covered=2.17, dated=0.09, agreement=3.08, ahead=1.59), nothing=-1.7, sure=0.82
+)
+BY_WORDS = Fitted(-1.78, Evidence(held=0.36, lacking=0.07, covered=1.89, dated=1.66, agreement=0.0, ahead=0.0), nothing=-1.46, sure=1.11)
 
 
 @spanned("confidence")
 def confidence(scored: Scored, rows: Sequence[int], persona: Persona) -> Confidence | None:
     """How sure the answer is that shows these rows, best first, the first of which is in the store of `persona`. None where the question asks for what
-    passes a filter or is near in the graph: then nothing is said to be like it."""
+    passes a filter of time or is near in the graph: this is found whether or not it is like the question."""
     if scored.parsed.are_all_hits or scored.parsed.question.mode == "recent":
         return None
     if not rows:
@@ -104,10 +107,9 @@ def evidence(scored: Scored, rows: Sequence[int], persona: Persona) -> Evidence:
     )
 
 
-def _ahead(nearness: np.ndarray) -> float:
+def _ahead(nearness: Column) -> float:
     """How much nearer the nearest is than the next, as a share of its nearness; of a single memory all of it."""
     known = np.sort(nearness[~np.isnan(nearness)])[::-1]
     if len(known) < 2 or known[0] <= 0:
         return float(len(known) == 1)
     return float(min((known[0] - known[1]) / known[0], 1.0))
-

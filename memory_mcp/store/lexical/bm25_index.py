@@ -270,10 +270,10 @@ def frequencies(connection: apsw.Connection, query: Sequence[str]) -> tuple[int,
 
 
 def rarities(connection: apsw.Connection, query: Sequence[str], counts: TokenCounts) -> dict[str, float]:
-    """How rare each token is: 0 for a common one, 1 for one that no row has."""
+    """How rare each token is: 1 for one that no row has, nearly 0 for a common one, as if all rows had it."""
     rows = _rows(connection)
     counted, most = counts.uncommon(connection, query, rows), math.log(2 * (len(rows) + 1))
-    return {token: max(1 - math.log(2 * counted[token] + 1) / most, 0.0) if token in counted else 0.0 for token in query}
+    return {token: 1 - math.log(2 * min(counted.get(token, len(rows)), len(rows)) + 1) / most for token in query}
 
 
 def matched(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int]) -> dict[int, list[str]]:
