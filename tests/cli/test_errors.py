@@ -54,6 +54,7 @@ def test_the_version_is_told(run: Run) -> None:
     assert run("--version") == (0, f"memory-mcp {__version__}\n", "")
 
 
+@pytest.mark.feature("chat")
 def test_help_names_what_is_used_every_day_and_the_groups_of_the_rest(run: Run) -> None:
     for arguments in (["--help"], []):
         status, out, _ = run(*arguments)
@@ -88,7 +89,7 @@ def test_every_command_explains_itself(run: Run, command: str) -> None:
         (["recall", "x", "--top-k", "0"], "greater than or equal to 1. See"),
         (["recall", "x", "--nonsense"], "--nonsense"),
         (["serve", "--port", "70000"], "less than or equal to 65535. See `memory-mcp serve --help`."),
-        (["cell", "haproxy"], "See `memory-mcp cell haproxy --help`."),
+        pytest.param(["cell", "haproxy"], "See `memory-mcp cell haproxy --help`.", marks=pytest.mark.feature("cells")),
         (["nonsense"], "See `memory-mcp --help`."),
         (["connect", "--client", "emacs", "-p", "a"], "'emacs'"),
         (["connect", "--client", "vscode", "-p", " "], "the persona name is empty"),
