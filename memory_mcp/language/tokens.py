@@ -6,6 +6,7 @@ signs between and around letters belong to a word: Wi-Fi is also wifi, and C++ i
 trigrams and substring search on Japanese memories: docs/decisions/0002-lexical-tokens.md.
 """
 
+import operator
 import re
 import threading
 import unicodedata
@@ -261,10 +262,11 @@ def _unmarked(word: str) -> str:
 def _pairs(run: str) -> list[str]:
     if len(run) == 1:
         return [run]
+    pairs = map(operator.add, run, run[1:])
+    kanji = set(_KANJI.findall(run))
+    if not kanji:
+        return list(pairs)
     result: list[str] = []
-    for index, character in enumerate(run):
-        if _KANJI.match(character):
-            result.append(character)
-        if index + 1 < len(run):
-            result.append(run[index : index + 2])
-    return result
+    for character, pair in zip(run, pairs, strict=False):
+        result += (character, pair) if character in kanji else (pair,)
+    return [*result, run[-1]] if run[-1] in kanji else result
