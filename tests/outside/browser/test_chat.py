@@ -128,7 +128,7 @@ def test_a_memory_is_stored_after_a_question_shown_and_undone(page, site, asked)
     assert verdicts(site, "undo") == {"hurt": 1}
     page.reload()
     page.locator("summary", has_text="思い出した記憶").click()
-    page.get_by_role("button", name="古い").click()
+    page.get_by_role("button", name="情報が古かった").click()
     page.get_by_role("status").filter(has_text="記録しました").wait_for()
     assert verdicts(site, "undo") == {"stale": 1}
     assert page.locator("details[open] li a").all_inner_texts() == ["健太は苺が好き。"]

@@ -93,7 +93,8 @@ const showPreview = async (key) => {
   const answer = await fetch(`${preview.dataset.address}?key=${encodeURIComponent(key)}`).catch(() => null);
   if (!answer?.ok || previewed !== key) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  preview.replaceChildren(...["memory-head", "memory-about"].map((id) => page.getElementById(id)).filter(Boolean));
+  preview.replaceChildren(...["memory-head", "memory-open", "memory-about"].map((id) => page.getElementById(id)).filter(Boolean));
+  preview.querySelector("#memory-open")?.removeAttribute("hidden");
 };
 if (preview) {
   const adapt = () => { preview.hidden = !isWide.matches || !document.querySelector(ROW); };
