@@ -68,10 +68,18 @@ class _Dictionary:
         self._marks = marks.tobytes()
 
     def __contains__(self, word: str) -> bool:
-        if not self._marks[(hashed := hash(word)) % _MARKS]:
-            return False
+        return bool(self._marks[(hashed := hash(word)) % _MARKS]) and self._has(hashed)
+
+    def _has(self, hashed: int) -> bool:
         at = bisect_left(self._hashes, hashed)
         return at < len(self._hashes) and self._hashes[at] == hashed
+
+    def words_at(self, text: str, start: int, limit: int) -> Iterator[int]:
+        """The ends, up to `limit`, of the words that begin here, the longest first."""
+        marks = self._marks
+        for end in range(limit, start, -1):
+            if marks[(hashed := hash(text[start:end])) % _MARKS] and self._has(hashed):
+                yield end
 
     def others(self, word: str) -> list[str]:
         """The other words of the groups of a word: the first of each, then the second of each, and so on."""
@@ -150,8 +158,8 @@ def _japanese(dictionary: _Dictionary, text: str) -> Iterator[str]:
     for run in _RUN.finditer(text):
         start = run.start()
         while start < run.end():
-            longest_first = range(min(start + LONGEST, run.end()), start, -1)
-            end = next((end for end in longest_first if text[start:end] in dictionary and _is_word(text, start, end)), None)
+            ends = dictionary.words_at(text, start, min(start + LONGEST, run.end()))
+            end = next((end for end in ends if _is_word(text, start, end)), None)
             if end:
                 yield text[start:end]
             elif within := _KATAKANA.match(text, start):  # a part of another word

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 
 import apsw
 
@@ -124,15 +124,18 @@ def _others(connection: apsw.Connection, stored: StoredWords, word: _Word, known
 
 def _polite_of_kanji(stored: StoredWords, text: str) -> Iterator[Spelling]:
     """The words in kanji that the store has in hiragana, behind お or ご: おしごと of 仕事."""
-    for match in _KANJI_WORD.finditer(text):
-        prefix, kanji = match.groups()
-        kana = [
+    written = {
+        match.span(): [
             f"{first}{reading}"
-            for reading in readings_of(kanji)
+            for reading in readings_of(match[2])
             if len(reading) >= SHORTEST_NAME
-            for first in (prefix if prefix in ("お", "ご") else "おご")
+            for first in (match[1] if match[1] in ("お", "ご") else "おご")
         ]
-        yield from (Spelling(*match.span(), phrase_as_written(word)) for word in kana if stored.has_polite(word))
+        for match in _KANJI_WORD.finditer(text)
+    }
+    known = stored.polite_among(chain.from_iterable(written.values()))
+    for place, words in written.items():
+        yield from (Spelling(*place, phrase_as_written(word)) for word in words if word in known)
 
 
 def _without_prefix(connection: apsw.Connection, stored: StoredWords, word: str) -> list[str]:
