@@ -6,8 +6,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
-READY_CLIENTS := tests/clients/node_modules/.ready
-READY_AGENTS := tests/clients/agents/node_modules/.ready
+READY_CLIENTS := tests/outside/clients/node_modules/.ready
+READY_AGENTS := tests/outside/clients/agents/node_modules/.ready
 # The tests with real MCP clients: `required` installs those and fails without them, `skipped` leaves the tests out, and says so.
 CLIENTS ?= $(if $(shell command -v npm 2>/dev/null),required,skipped)
 # The tests of the dashboard in a real browser: the same, with the Chromium of the machine.
@@ -53,13 +53,13 @@ $(READY_DEV): requirements-dev.txt $(READY)
 	@$(PIP_INSTALL) -r requirements-dev.txt
 	@touch $@
 
-$(READY_CLIENTS): tests/clients/package.json tests/clients/package-lock.json
-	cd tests/clients && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+$(READY_CLIENTS): tests/outside/clients/package.json tests/outside/clients/package-lock.json
+	cd tests/outside/clients && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 # Claude Code's package unpacks its program in a script of its own.
-$(READY_AGENTS): tests/clients/agents/package.json tests/clients/agents/package-lock.json
-	cd tests/clients/agents && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && node node_modules/@anthropic-ai/claude-code/install.cjs
+$(READY_AGENTS): tests/outside/clients/agents/package.json tests/outside/clients/agents/package-lock.json
+	cd tests/outside/clients/agents && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && node node_modules/@anthropic-ai/claude-code/install.cjs
 	@touch $@
 
 clients: $(READY_CLIENTS)
@@ -109,4 +109,4 @@ site: $(READY_DEV)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) tests/clients/node_modules tests/clients/agents/node_modules build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) tests/outside/clients/node_modules tests/outside/clients/agents/node_modules build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

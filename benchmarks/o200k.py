@@ -1,6 +1,6 @@
 """Tokens as the models of OpenAI count them (o200k), by the npm package gpt-tokenizer, which brings the ranks along.
 
-It is one of the packages of tests/clients (`make clients`). Where those are not installed, npm fetches it into a temporary directory.
+It is one of the packages of tests/outside/clients (`make clients`). Where those are not installed, npm fetches it into a temporary directory.
 """
 
 import functools

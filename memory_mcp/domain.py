@@ -33,6 +33,8 @@ DETAILS: tuple[Detail, ...] = get_args(Detail)
 # From when on a memory is not found any more.
 Expiry = datetime | Literal["never"]
 NEVER: Literal["never"] = "never"
+# What a memory is said to replace where it is to replace none any more.
+NOTHING = "nothing"
 CLASHES: tuple[Clash, ...] = get_args(Clash)
 # How many memories a call may name.
 KEYS_LIMIT = 100

@@ -16,7 +16,7 @@ import pytest
 from httpx2._config import DEFAULT_TIMEOUT_CONFIG
 from made_once import share_command_tree, share_tls_context
 from model_directories import export_of, make_embedder, make_reranker
-from processes import fork_server
+from processes import RunningServer, fork_server, serving
 from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
@@ -30,7 +30,7 @@ from memory_mcp.search.question import question
 # Commands speak the language of the machine; their words are tested in English, and in Japanese where a test says so.
 os.environ["LC_ALL"] = "C.UTF-8"
 
-pytest_plugins = ["browser", "figures", "keyrings_in_memory", "node_packages"]
+pytest_plugins = ["browser", "figures", "keyrings_in_memory", "node_packages", "served"]
 
 # A deadline would be a timed assertion. The same cases in every run, so that a red gate says something about the change before it;
 # cases that nobody has seen yet are what --thorough looks for.
@@ -85,6 +85,20 @@ def fork_server_closed() -> Iterator[None]:
     yield
     if fork_server.cache_info().currsize:
         fork_server().close()
+
+
+@pytest.fixture
+def running_server(tmp_path: Path) -> Iterator[RunningServer]:
+    """A server of the test's own."""
+    with serving(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """One server for all tests of a module that neither stop nor configure it, nor look at who else is there: each is a persona of its own."""
+    with serving(tmp_path_factory.mktemp("shared")) as server:
+        yield server
 
 
 @pytest.fixture

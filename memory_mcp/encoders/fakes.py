@@ -1,6 +1,6 @@
 """An embedder and a reranker without a model: for tests, and for trying the pipeline on a machine that has none.
 
-They pass the same contract tests as the real ones (tests/contracts). Texts are similar if they share tokens, and only then.
+They pass the same contract tests as the real ones (tests/encoders/test_embedder.py, test_reranker.py). Texts are similar if they share tokens, and only then.
 """
 
 import hashlib

@@ -9,7 +9,7 @@ from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Clash, Draft, Outcome
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.remember.deduplication import settle, taken
-from memory_mcp.remember.pipeline import unknown_predecessor
+from memory_mcp.remember.revise import unknown_predecessor
 from memory_mcp.remember.validation import redacted
 from memory_mcp.store import memories
 

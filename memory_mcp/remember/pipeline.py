@@ -15,7 +15,7 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Chunk, Clash, Draft, Filters, Memory, Outcome, Remembered, Similar
-from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound, StoreError
+from memory_mcp.errors import InvalidInput, MemoryMCPError, StoreError
 from memory_mcp.graph.update import entity_linking
 from memory_mcp.language.budget import preview
 from memory_mcp.language.privacy.redaction import Redaction
@@ -23,7 +23,7 @@ from memory_mcp.language.sentences import split
 from memory_mcp.language.tokens import is_single_kanji, jaccard, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import RETRY_WINDOW, is_stricter, settle
-from memory_mcp.remember.revise import Revision, revise_stored
+from memory_mcp.remember.revise import Revision, replace_memory, revise_stored, unknown_predecessor
 from memory_mcp.remember.validation import redacted
 from memory_mcp.store import expiry, memories, memory_rows, operations, trash
 from memory_mcp.store.graph.entities.names import KnownNames
@@ -171,7 +171,7 @@ def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: date
         index_queue.enqueue(connection, [memory.id])
         after["relations"] = [f"{relation.source} > {relation.relation} > {relation.target}" for relation in added]
     if draft.supersedes and memory.supersedes is None:
-        _replace(connection, memory, draft.supersedes, now)
+        replace_memory(connection, memory, draft.supersedes, now)
         after["supersedes"] = draft.supersedes
     expires_at = max(memory.expires_at, draft.expires_at) if memory.expires_at and draft.expires_at else None
     if expires_at != memory.expires_at:
@@ -252,31 +252,6 @@ def _insert(
     operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
     operations.record(connection, operation)
     return [memory_id, *replaced], operation
-
-
-def _replace(connection: apsw.Connection, memory: Memory, key: str, now: datetime) -> None:
-    """Makes a stored memory replace the one with this key.
-
-    Raises:
-        MemoryNotFound: no memory has the key.
-        InvalidInput: it is the memory itself, or replaces it.
-    """
-    replaced = list(memories.by_keys(connection, [key]).values())
-    if not replaced:
-        raise unknown_predecessor(key)
-    ids = [replaced[0].id, *memory_rows.replaced_by(connection, replaced)]
-    if memory.id in ids:
-        raise InvalidInput("{} can't replace {}", "it is the same memory, or that one replaces it", "Leave supersedes out", memory.key, key)
-    memories.set_predecessor(connection, memory.id, key)
-    trash.update_graph(connection, ids, now)
-    _update_indexes(connection, [memory.id, *ids])
-
-
-def unknown_predecessor(key: str) -> MemoryNotFound:
-    """The error for a draft that replaces an unknown memory."""
-    return MemoryNotFound(
-        "supersedes names {}", "this persona has no memory with that key", "Take the key from a recall, or leave supersedes out", key
-    )
 
 
 def _superseded_ids(connection: apsw.Connection, draft: Draft) -> list[int]:

@@ -7,16 +7,16 @@ from datetime import datetime
 import apsw
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Expiry, Memory, PrivacyLevel
+from memory_mcp.domain import NOTHING, Expiry, Memory, PrivacyLevel
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.graph.update import entity_linking
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.sentences import split
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.validation import update_flags, version_redacted
-from memory_mcp.store import expiry, memories, memory_merges, operations, summary_rows, trash, versions
+from memory_mcp.store import expiry, memories, memory_merges, memory_rows, operations, summary_rows, trash, versions
 from memory_mcp.store.experience_text import read
-from memory_mcp.store.graph import relations
+from memory_mcp.store.graph import relation_queue, relations
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
@@ -30,7 +30,9 @@ LABELS = ("category", "privacy_level", "expires_at", "source", "occurred_at")
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The changes; None leaves a field as it is. `revision`: an earlier version to restore first."""
+    """The changes; None leaves a field as it is. `supersedes`: the key of the memory that this one replaces, or NOTHING; `revision`: an earlier version
+    to restore first.
+    """
 
     content: str | None = None
     tags: tuple[str, ...] | None = None
@@ -40,6 +42,7 @@ class Revision:
     expires_at: Expiry | None = None
     source: str | None = None
     occurred_at: datetime | None = None
+    supersedes: str | None = None
     restore: bool = False
     reason: str | None = None
     revision: int | None = None
@@ -71,7 +74,7 @@ def revise(persona: Persona, key: str, revision: Revision, *, now: datetime, pri
         MemoryNotFound: this persona has no memory with that key, or it had no such revision.
         InvalidInput: it is in the trash and `restore` is not set; it has expired, and gets no other time; or there is no change.
     """
-    if not (revision.changes or revision.restore):
+    if not (revision.changes or revision.restore or revision.supersedes):
         raise InvalidInput("nothing to revise", "only a key, or a reason, was given", "Say what is to change, such as content")
     wanted, _ = private(revision, privacy)
     memory, done = persona.database.write(lambda connection: revise_stored(connection, persona.names, key, wanted, now, privacy))
@@ -142,8 +145,43 @@ def revise_stored(
         done.append(Operation("restore", key, now, metadata=_reason(revision)))
     if revision.changes:
         done.append(_change(connection, names, memory, revision, now, privacy))
+    if revision.supersedes:
+        replace_memory(connection, memory, revision.supersedes, now)
+        done.append(Operation("update", key, now, after={"supersedes": revision.supersedes}, metadata=_reason(revision)))
     operations.record(connection, *done)
     return memories.by_keys(connection, [key])[key], done
+
+
+def replace_memory(connection: apsw.Connection, memory: Memory, key: str, now: datetime) -> None:
+    """Makes a stored memory replace the one with this key; NOTHING: none any more.
+
+    Raises:
+        MemoryNotFound: no memory has the key.
+        InvalidInput: it is the memory itself, or replaces it; or the memory replaces another one.
+    """
+    undone = key == NOTHING
+    replaced = list(memories.by_keys(connection, [memory.supersedes or "" if undone else key]).values())
+    if undone and not memory.supersedes:
+        raise InvalidInput("{} replaces no memory", "", "Name a key in supersedes", memory.key)
+    if not (undone or replaced):
+        raise unknown_predecessor(key)
+    ids = [*(each.id for each in replaced), *memory_rows.replaced_by(connection, replaced)]
+    if memory.id in ids:
+        raise InvalidInput("{} can't replace {}", "it is the same memory, or that one replaces it", "Leave supersedes out", memory.key, key)
+    if not undone and memory.supersedes not in (None, key):
+        raise InvalidInput("{} replaces {} already", "", "Send supersedes=nothing first", memory.key, memory.supersedes)
+    memories.set_predecessor(connection, memory.id, None if undone else key)
+    trash.update_graph(connection, ids, now)
+    bm25_index.refresh(connection, [memory.id, *ids])
+    index_queue.enqueue(connection, [memory.id, *ids])
+    relation_queue.enqueue(connection, [memory.id])
+
+
+def unknown_predecessor(key: str) -> MemoryNotFound:
+    """The error for a memory that is to replace an unknown one."""
+    return MemoryNotFound(
+        "supersedes names {}", "this persona has no memory with that key", "Take the key from a recall, or leave supersedes out", key
+    )
 
 
 def _change(

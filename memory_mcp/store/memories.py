@@ -55,8 +55,8 @@ def write_digest(draft: Draft) -> str:
     return hashlib.sha256(same.encode()).hexdigest()
 
 
-def set_predecessor(connection: apsw.Connection, memory_id: int, key: str) -> None:
-    """Notes that a memory replaces the one with this key."""
+def set_predecessor(connection: apsw.Connection, memory_id: int, key: str | None) -> None:
+    """Notes that a memory replaces the one with this key; None: none."""
     connection.execute("UPDATE memories SET supersedes = ? WHERE id = ?", (key, memory_id))
 
 

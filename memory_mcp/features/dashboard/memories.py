@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from memory_mcp.domain import KEYS_LIMIT, KINDS, PRIVACY_LEVELS, SHELVES
+from memory_mcp.domain import KEYS_LIMIT, KINDS, NOTHING, PRIVACY_LEVELS, SHELVES
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.features.dashboard.diff import changes
 from memory_mcp.features.dashboard.fields import commas
@@ -39,7 +39,9 @@ ADDED = (
 REPLACED_KEEP = ("content", "source", "tags", "importance", "category", "privacy_level")
 CHOICES: Mapping[str, Any] = {"kinds": KINDS, "privacy_levels": PRIVACY_LEVELS, "shelves": SHELVES}
 # What a page may say that it has done, after a redirect.
-DONE = ("revised", "restored", "judged", "unlinked")
+DONE = ("revised", "restored", "judged", "unlinked", "replaced", "unreplaced")
+# Stored memories that may say what holds instead of another one.
+MAY_HOLD, QUERY_LENGTH = 5, 300
 
 
 def listing(visit: Visit) -> Response:
@@ -177,6 +179,13 @@ def unlink(visit: Visit) -> Response:
     return visit.redirect("/memory", key=visit.field("key"), done="unlinked")
 
 
+def replace(visit: Visit) -> Response:
+    """Let one stored memory replace another, or none any more."""
+    key, earlier = visit.field("key"), visit.field("earlier")
+    visit.perform(actions.correct, key=key, supersedes=earlier)
+    return visit.redirect("/memory", key=key, done="unreplaced" if earlier == NOTHING else "replaced")
+
+
 def restore_version(visit: Visit) -> Response:
     """Give a memory the text of an earlier revision again."""
     visit.perform(upkeep.restore_version, key=visit.field("key"), revision=visit.field("revision"))
@@ -226,7 +235,7 @@ def new(visit: Visit) -> Response:
     if replaced:
         kept = {name: value for name, value in _as_written(replaced).items() if name in REPLACED_KEEP}
         written |= {name: written[name] or value for name, value in kept.items()}
-    return visit.page("new.html", written=written, replaced=replaced, error=None, **CHOICES)
+    return visit.page("new.html", written=written, replaced=replaced, instead=_instead_of(visit, replaced), error=None, **CHOICES)
 
 
 def add(visit: Visit) -> Response:
@@ -237,8 +246,17 @@ def add(visit: Visit) -> Response:
         stored = visit.perform(actions.remember, **{"content": "", **sent})
     except InvalidInput as refused:
         error, replaced = visit.refused(refused), _replaced(visit)
-        return visit.page("new.html", 400, written=written, replaced=replaced, error=error, **CHOICES)
+        return visit.page("new.html", 400, written=written, replaced=replaced, instead=[], error=error, **CHOICES)
     return visit.page("added.html", stored=stored, replaced=written["supersedes"])
+
+
+def _instead_of(visit: Visit, replaced: Json | None) -> list[Json]:
+    """The stored memories that say most like the one to be replaced, and replace none."""
+    if not replaced or not visit.may("read", "write"):
+        return []
+    query = replaced["content"][:QUERY_LENGTH]
+    hits = visit.perform(actions.recall, query=query, top_k=MAY_HOLD + 1, max_tokens=HITS_TOKENS, detail="index")["hits"]
+    return [hit for hit in hits if hit["key"] != replaced["key"] and "pool" not in hit and "supersedes" not in hit][:MAY_HOLD]
 
 
 def _replaced(visit: Visit) -> Json | None:

@@ -57,6 +57,7 @@ _ROOMS: Mapping[str, tuple[Room | None, Room | None]] = {
     "/memory/version": (None, memories.restore_version),
     "/memory/judge": (None, memories.judge),
     "/memory/unlink": (None, memories.unlink),
+    "/memory/replace": (None, memories.replace),
     "/people": (people.listing, None),
     "/people/picture": (people.picture, None),
     "/people/one": (people.one, None),

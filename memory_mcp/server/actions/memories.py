@@ -21,8 +21,7 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.remember import validation
 from memory_mcp.remember.forget import forget as forget_memories
 from memory_mcp.remember.pipeline import remember as remember_draft
-from memory_mcp.remember.pipeline import unknown_predecessor
-from memory_mcp.remember.revise import Revision, private, relations_left
+from memory_mcp.remember.revise import Revision, private, relations_left, unknown_predecessor
 from memory_mcp.remember.revise import expire_session as expire_session_of
 from memory_mcp.remember.revise import revise as revise_memory
 from memory_mcp.search.pipeline import recall as recall_memories
@@ -281,6 +280,7 @@ class CorrectArguments(ReviseArguments):
 
     source: Annotated[Text, http("Who said it, if that was wrong.")] = ""
     occurred_at: Annotated[Text, http("When it happened, or is to happen, if that was wrong: ISO, 昨日.")] = ""
+    supersedes: Annotated[Text, http("The key of an earlier memory that this one replaces; `nothing`: it replaces none any more.")] = ""
 
 
 class Corrected(PersonaAnswer):
@@ -302,10 +302,10 @@ def revise(call: Call, arguments: ReviseArguments) -> Json:
 )
 def correct(call: Call, arguments: CorrectArguments) -> Json:
     """Correct a memory, also who said it and when it happened; or bring it back from the trash. Its earlier state is kept."""
-    return _corrected(call, arguments, arguments.source, arguments.occurred_at)
+    return _corrected(call, arguments, arguments.source, arguments.occurred_at, arguments.supersedes)
 
 
-def _corrected(call: Call, arguments: ReviseArguments, source: str = "", occurred_at: str = "") -> Json:
+def _corrected(call: Call, arguments: ReviseArguments, source: str = "", occurred_at: str = "", supersedes: str = "") -> Json:
     content, tags, importance, privacy_level = arguments.content, arguments.tags, arguments.importance, arguments.privacy_level
     revision = Revision(
         content=validation.checked_content(content) if content else None,
@@ -322,6 +322,8 @@ def _corrected(call: Call, arguments: ReviseArguments, source: str = "", occurre
     _, redaction = private(revision, call.settings.privacy)
     now = call.local_now
     target, key = call.locate(arguments.key)
+    if supersedes.strip():
+        revision = replace(revision, supersedes=target.locate(supersedes.strip())[1])
     with target.changing() as persona:
         memory = revise_memory(persona, key, revision, now=now, privacy=call.settings.privacy)
         note = _note_of_relations(relations_left(persona, memory) if content else [])

@@ -1,6 +1,6 @@
 """Listing what could be tidied, merging memories, and undoing that: the tool `organize` and the routes /api/organize."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NotRequired
 
 import apsw
@@ -180,14 +180,24 @@ def _of_graph(connection: apsw.Connection, call: Call, limit: int) -> tuple[dict
     opposed, opposed_count = consistency.opposed(connection, limit)
     unsure, unsure_count = consistency.unsure(connection, limit)
     orphans, orphans_count = consistency.orphans(connection, limit)
+    made_by = memory_links.methods_of_newer(connection, pairs)
     shown = {
-        "contradictions": [[brief(by_id[memory], call) for memory in pair] for pair in pairs],
+        "contradictions": [[brief(by_id[memory], call) | _outdated_by(by_id, made_by, memory, pair) for memory in pair] for pair in pairs],
         "opposed_relations": [[" > ".join(relation) for relation in pair] for pair in opposed],
         "unsure_relations": [{"relation": " > ".join(relation), "confidence": confidence} for relation, confidence in unsure],
         "orphans": orphans,
     }
     counts = dict(zip(shown, (contradictions, opposed_count, unsure_count, orphans_count), strict=True))
     return shown, counts
+
+
+def _outdated_by(
+    by_id: Mapping[int, Memory], made_by: Mapping[tuple[int, int], str], earlier: int, pair: tuple[int, int]
+) -> dict[str, Any]:
+    """What a memory that is linked as no longer so is shown with: the key of the newer one of the pair, and what linked them."""
+    newer = pair[pair[0] == earlier]
+    method = made_by.get((newer, earlier))
+    return {"outdated_by": by_id[newer].key, "method": method} if method else {}
 
 
 def _merged(call: Call, persona: Persona, keys: Sequence[str], into: str, reason: str) -> Merged:

@@ -182,6 +182,16 @@ def contradictions(connection: apsw.Connection, limit: int) -> tuple[list[tuple[
     return rows[:limit], len(rows)
 
 
+def methods_of_newer(connection: apsw.Connection, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
+    """(newer, earlier) → what linked them, of the pairs that are linked so; a pair has its memories in any order."""
+    rows = connection.execute(
+        "SELECT source, target, method FROM memory_links WHERE type = 'newer' AND method <> 'undone' "
+        "AND source IN (SELECT value FROM json_each(?1)) AND target IN (SELECT value FROM json_each(?1))",
+        (json.dumps([memory for pair in pairs for memory in pair]),),
+    )
+    return {(newer, earlier): method for newer, earlier, method in rows}
+
+
 def link_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> None:
     """Links these memories to the one before in their session (`temporal_sequence`), to the nearest of the session (`same_session`) and to
     what they replace (`reference`)."""
@@ -189,7 +199,8 @@ def link_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: d
     ids |= {int(row[0]) for row in connection.execute(_AFTER, (json.dumps(sorted(ids)),))}
     wanted = json.dumps(sorted(ids))
     connection.execute(
-        "DELETE FROM memory_links WHERE method = 'rule' AND target IN (SELECT value FROM json_each(?)) AND type = 'temporal_sequence'",
+        "DELETE FROM memory_links WHERE method = 'rule' AND (target IN (SELECT value FROM json_each(?1)) AND type = 'temporal_sequence' "
+        "OR source IN (SELECT value FROM json_each(?1)) AND type = 'reference')",
         (wanted,),
     )
     for query, type_ in (
