@@ -79,9 +79,9 @@ class Analysis:
     query_tokens = _Once(lambda read: query_tokens(read.text))
     query_phrases = _Once(lambda read: query_phrases(read.text))
     weighed_query_tokens = _Once(lambda read: weighed_query_tokens(read.text, {each.word for each in read.synonyms}))
-    # The tokens to look for that find nothing alone, pairs of hiragana that are no word; and the words of hiragana.
-    fragments = _Once(lambda read: fragments(read.text, read.kana_words))
+    # The words of hiragana; and the tokens to look for that find nothing alone, pairs of hiragana that are no word.
     kana_words = _Once(lambda read: kana_words(read.text))
+    fragments = _Once(lambda read: fragments(read.text, read.kana_words))
     # Any of it is in a script without spaces, such as Japanese.
     is_unspaced = _Once(lambda read: any(map(is_unspaced, read.query_tokens)))
     # Its normalized sentences, without their full stops.

@@ -285,7 +285,7 @@ def _pairs(run: str) -> list[str]:
         return [run]
     result: list[str] = []
     is_kanji = _KANJI.match
-    for character, after in zip(run, run[1:], strict=False):
+    for character, after in pairwise(run):
         if is_kanji(character):
             result.append(character)
         result.append(character + after)
