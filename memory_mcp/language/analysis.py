@@ -18,8 +18,7 @@ from memory_mcp.dates.recognize import Named, dates_asked, recognize
 from memory_mcp.language import names
 from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.language.sentences import sentences_of
-from memory_mcp.language.spelling import other_spellings
-from memory_mcp.language.synonyms import synonyms
+from memory_mcp.language.synonyms import other_spellings, synonyms
 from memory_mcp.language.tokens import (
     forget_tokens,
     fragments,

@@ -20,7 +20,7 @@ from memory_mcp.errors import StoreDamaged
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
 from memory_mcp.language.names import is_assistant
-from memory_mcp.language.spelling import Spelling
+from memory_mcp.language.synonyms import Spelling
 from memory_mcp.language.tokens import normalise, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.meaning import NOT_NEAR, Meaning, from_meaning, similarities

@@ -12,8 +12,7 @@ from memory_mcp import lexicon
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.language.kanji import readings_of, with_usual_kanji
 from memory_mcp.language.sound import in_hiragana
-from memory_mcp.language.spelling import Spelling, other_spellings, to_hiragana, to_katakana
-from memory_mcp.language.synonyms import Synonyms, phrase_as_written
+from memory_mcp.language.synonyms import Spelling, Synonyms, other_spellings, phrase_as_written, to_hiragana, to_katakana
 from memory_mcp.language.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, query_tokens, tokens
 from memory_mcp.search.question import VAGUE_ENGLISH, VAGUE_JAPANESE
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
