@@ -382,7 +382,8 @@ class Assistants:
 
     def among(self, origins: Iterable[Origin]) -> frozenset[str]:
         """The sources of these lines that are assistants."""
-        return frozenset(origin.source for origin in origins if origin.source and self.wrote(origin))
+        by_speaker = {(origin.source, origin.role): origin for origin in origins}
+        return frozenset(source for (source, _), line in by_speaker.items() if source and self.wrote(line))
 
     def _has_name_of_one(self, source: str | None) -> bool:
         return source is not None and is_assistant(source) and normalise(source).strip() not in self._own_names
