@@ -43,6 +43,14 @@ def _person(number: int) -> str:
     return name(37 * number + 11)
 
 
+def _is_replaced(number: int) -> bool:
+    return number % 20 == 18
+
+
+def _is_in_trash(number: int) -> bool:
+    return number % 50 == 7
+
+
 def lines(count: int, today: datetime) -> Iterator[bytes]:
     """Memories of the last `DAYS`, each of which names one of `PEOPLE`; some replace another, some are in the trash."""
     for number in range(count):
@@ -62,9 +70,9 @@ def lines(count: int, today: datetime) -> Iterator[bytes]:
             "privacy_level": pick.choice(("public", "internal", "internal", "private")),
             "importance": round(pick.random(), 2),
         }
-        if number % 20 == 19:
+        if _is_replaced(number - 1):
             row["supersedes"] = f"memory_{number - 1}"
-        if number % 50 == 7:
+        if _is_in_trash(number):
             row["deleted_at"] = told.isoformat()
         yield json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
@@ -92,7 +100,8 @@ def visits(memories: int, turn: int) -> Mapping[str, str]:
     """What → address of each page, other ones in each turn."""
     pick = random.Random(turn)
     key = f"memory_{pick.randrange(memories // 50) * 50}"
-    somebody, another = (_person(pick.randrange(min(PEOPLE, memories))) for _ in range(2))
+    introduced = [number for number in range(min(PEOPLE, memories)) if not (_is_replaced(number) or _is_in_trash(number))]
+    somebody, another = map(_person, pick.sample(introduced, 2))
     now, asked = datetime.now(UTC), question(turn)
 
     def page(path: str, **query: object) -> str:

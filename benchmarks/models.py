@@ -8,10 +8,9 @@ from pathlib import Path
 
 import httpx2
 
-from benchmarks.texts import sentence
 from memory_mcp.encoders.loading.availability import Role
 from memory_mcp.encoders.onnx import export_directory
-from memory_mcp.encoders.onnx.export_directory import MANIFEST_NAME, directory_for, read
+from memory_mcp.encoders.onnx.export_directory import MANIFEST_NAME, directory_for
 from memory_mcp.encoders.packaged import package
 
 SETTLE_SECONDS = 1_200
@@ -51,17 +50,16 @@ def with_models(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _exported(name: str, role: Role, exports: Path) -> str:
-    """The directory of a model's export, made if it is missing or older than what writes exports. int8 is measured, and accepted if that proves nothing. The packaged model needs none."""
+    """The directory of a model's export, made if it is missing or older than what writes exports. The packaged model needs none."""
     if package.is_named(name):
         return name
     directory = directory_for(name, role, exports)
     written_by = max(file.stat().st_mtime for file in Path(export_directory.__file__).parent.glob("*.py"))
     manifest = directory / MANIFEST_NAME
-    if not manifest.exists() or manifest.stat().st_mtime < written_by or not read(directory).int8_accepted:
-        from memory_mcp.encoders.onnx import exporter, ranking_agreement  # noqa: PLC0415  takes seconds, and torch
+    if not manifest.exists() or manifest.stat().st_mtime < written_by:
+        from memory_mcp.encoders.onnx import exporter  # noqa: PLC0415  takes seconds, and torch
 
         (exporter.export_embedder if role == "embedder" else exporter.export_reranker)(name, Path(name), directory)
-        ranking_agreement.measure(directory, [sentence(number) for number in range(300)], own=False, accepted=True)
     return str(directory)
 
 

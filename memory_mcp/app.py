@@ -30,10 +30,8 @@ from memory_mcp.encoders.torch import devices
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import NotInstalled, StartupError
 from memory_mcp.extras import is_installed
-from memory_mcp.index.samples import newest_contents
 from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
 from memory_mcp.jobs.chores import ChoreParts, background_chores
-from memory_mcp.jobs.freed_memory import FreedMemory
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.step_thread import StepThread
 from memory_mcp.jobs.usage_counts import Usage
@@ -43,6 +41,7 @@ from memory_mcp.llm.chat import Chat
 from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import Personas
 from memory_mcp.personas.server_lock import announce, instance_of
+from memory_mcp.process import FreedMemory
 from memory_mcp.server import logs
 from memory_mcp.server.bounds import Bounds
 from memory_mcp.store.files.access_tokens import read_tokens
@@ -284,7 +283,7 @@ def _index(
     """The models and the index worker; they start in `_start_background`."""
     indexes = IndexCache()
     pool = ModelPool()
-    background = BackgroundExport(lambda: newest_contents(personas))
+    background = BackgroundExport()
     exports = Exports(personas.directory / EXPORTS, background)
     models = build_registry(pool, caches, lambda: _models_changed(worker, gave_up=models.gave_up()), exports)
     worker = IndexWorker(

@@ -3,12 +3,16 @@
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 # The open personas with five connections to each database and as many callers as may wait: many systems allow 1,024, macOS 256.
 OPEN_FILES = 4_096
 M_ARENA_MAX = -8  # malloc.h
 HEAPS = 2
+# A look costs milliseconds: soon again where there was much to give back, else seldom.
+SOON_SECONDS, SELDOM_SECONDS = 5.0, 60.0
+MUCH_BYTES = 16 * 1024 * 1024
 
 
 def usable_cores() -> int:
@@ -51,6 +55,22 @@ def resident_bytes() -> int:
         return 0
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+class FreedMemory:
+    """Gives memory that was needed once back to the system: of a large answer, of an import, of many calls at once. Looks again and again, because the C library keeps what is freed, and doesn't tell how much that is."""
+
+    def __init__(self, resident_bytes: Callable[[], int] = resident_bytes, return_freed: Callable[[], None] = return_freed) -> None:
+        self._resident_bytes, self._return_freed = resident_bytes, return_freed
+        self._wait_seconds = SOON_SECONDS
+
+    def step(self) -> float:
+        """Gives back what is free now. Returns how many seconds to wait before the next look."""
+        before = self._resident_bytes()
+        self._return_freed()
+        gave_much = before - self._resident_bytes() >= MUCH_BYTES
+        self._wait_seconds = SOON_SECONDS if gave_much else min(self._wait_seconds * 2, SELDOM_SECONDS)
+        return self._wait_seconds
 
 
 def _glibc() -> ctypes.CDLL | None:

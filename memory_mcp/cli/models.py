@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +22,6 @@ from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
     from memory_mcp.encoders.cache import Caches
-    from memory_mcp.encoders.onnx.export_directory import Export
     from memory_mcp.encoders.worker_pool import ModelPool
 
 _PAIRS = (
@@ -32,23 +31,13 @@ _PAIRS = (
     ("What does she like to eat?", "The train leaves at nine."),
 )
 
-TEXTS = 500
-
 Embedder = Annotated[
     str | None, typer.Option("--embedder", help="Export this embedding model instead of the configured one.", metavar="MODEL")
 ]
 Reranker = Annotated[str | None, typer.Option("--reranker", help="Export this reranker instead of the configured one.", metavar="MODEL")]
-Persona = Annotated[
-    str | None, typer.Option("--persona", "-p", help="Measure int8 on the memories of this persona. Default: of all.", metavar="NAME")
-]
-
-AcceptInt8 = Annotated[
-    bool,
-    typer.Option(
-        "--accept-int8",
-        help="Use int8 even if there is no proof yet that it ranks well, for example with few memories. Never if it ranks badly.",
-    ),
-]
+# What scripts of earlier versions pass; int8 is compared on built-in passages, and used where it is asked for.
+Persona = Annotated[str | None, typer.Option("--persona", "-p", help="Not needed.", hidden=True, metavar="NAME")]
+AcceptInt8 = Annotated[bool, typer.Option("--accept-int8", help="Not needed.", hidden=True)]
 
 models = typer.Typer(name="models", help="The embedding model and the reranker: list, check, download, export.", no_args_is_help=True)
 
@@ -198,12 +187,12 @@ def _message(name: str, error: BaseException) -> str:
 def export_onnx(
     config: ConfigFile = None,
     data: DataDirectory = None,
-    persona: Persona = None,
     embedder: Embedder = None,
     reranker: Reranker = None,
-    accept_int8: AcceptInt8 = False,
+    _persona: Persona = None,
+    _accept_int8: AcceptInt8 = False,
 ) -> None:
-    """Export the models to ONNX in the data directory, and measure how int8 ranks your memories. Doesn't affect a running server."""
+    """Export the models to ONNX in the data directory. Doesn't affect a running server."""
     require("export-onnx", "models can't be exported")
     settings = settings_of(config, must_exist=True)
     directory = data or default_data_directory()
@@ -211,14 +200,13 @@ def export_onnx(
         ("embedder", embedder or _exportable(settings)),
         ("reranker", reranker or (None if settings.reranker_url else settings.reranker_model)),
     ]
-    texts = _texts(directory, persona)
     failed = False
     for role, name in wanted:
         if name is None:
             tell("{}: nothing to export", role)
             continue
         try:
-            typer.echo(f"{worded(role)}: {_export(role, name, directory, texts, accept_int8)}")
+            typer.echo(f"{worded(role)}: {_export(role, name, directory)}")
         except MemoryMCPError as error:
             failed = True
             typer.echo(f"{worded(role)}: {worded(str(error))}", err=True)
@@ -235,66 +223,23 @@ def _exportable(settings: Settings) -> str | None:
     return None if availability.elsewhere(settings, "embedder") or (name and package.is_named(name)) else name
 
 
-def _export(role: Role, name: str, data: Path, texts: Sequence[str], accepted: bool) -> str:
+def _export(role: Role, name: str, data: Path) -> str:
     # Imported here: the other commands don't need torch.
-    from memory_mcp.encoders.onnx import export_directory, exporter, ranking_agreement  # noqa: PLC0415
+    from memory_mcp.encoders.onnx import export_directory, exporter  # noqa: PLC0415
 
     model = find(name, role)
     if isinstance(model, Missing):
         raise EncoderFailed("{}", "", "", model.reason.rstrip("."))
     source = model.directory or availability.download(name, role, show_progress=False)
     target = export_directory.directory_for(name, role, data / export_directory.DIRECTORY_NAME)
-    export = exporter.export_embedder if role == "embedder" else exporter.export_reranker
     tell("{}: {} is being exported, which takes half a minute …", role, name, err=True)
-    export(name, source, target)
-    own = len(texts) >= export_directory.MIN_TEXTS
-    return _report(ranking_agreement.measure(target, texts if own else ranking_agreement.SENTENCES, own, accepted), target)
-
-
-def _report(export: "Export", target: Path) -> str:
-    from memory_mcp.encoders.onnx.export_directory import AGREEMENT_MEASURE, FILE_NAMES, weight_names  # noqa: PLC0415  as above
-
-    megabytes = {
-        precision: sum((target / name).stat().st_size for name in weight_names(export, precision)) / 1e6 for precision in FILE_NAMES
-    }
-    measured = export.agreement
-    if measured is None:
-        raise EncoderFailed("{} is exported", "how int8 ranks was not measured", "", export.model)
-    on = f"{measured.texts} {'memories' if measured.own else 'built-in sentences'}"
+    export = (exporter.export_embedder if role == "embedder" else exporter.export_reranker)(name, source, target)
+    fp32, int8 = (
+        sum((target / file).stat().st_size for file in export_directory.weight_names(export, precision)) / 1e6
+        for precision in export_directory.FILE_NAMES
+    )
     return (
         f"{export.model} is in {target}\n"
-        f"  fp32: {megabytes['fp32']:.0f} MB, answers as torch does (largest difference {export.difference:.1g})\n"
-        f"  int8: {megabytes['int8']:.0f} MB, {measured.alike:.0%} {AGREEMENT_MEASURE[export.role]}, rank correlation {measured.spearman:.3f} "
-        f"(on {on}; {measured.telling} of {measured.queries} queries tell)\n"
-        f"  {_verdict(export)}"
+        f"  fp32: {fp32:.0f} MB, answers as torch does (largest difference {export.difference:.1g})\n"
+        f"  int8: {int8:.0f} MB, {export.int8_order}"
     )
-
-
-def _verdict(export: "Export") -> str:
-    from memory_mcp.encoders.onnx.export_directory import ranks_differently, unproven  # noqa: PLC0415  as above
-
-    if ranks_differently(export):
-        return "int8 is refused: it ranks too differently"
-    missing = unproven(export)
-    if missing is None:
-        return "int8 may be used"
-    why, remedy = missing
-    return f"int8 may be used because you accept it: {why}" if export.int8_accepted else f"int8 is refused: {why}. {remedy}"
-
-
-def _texts(data: Path, persona: str | None) -> list[str]:
-    """The contents of the newest memories of one persona, or of all personas in equal parts."""
-    # Imported here, as above.
-    from memory_mcp.personas.directories import is_persona, personas_among  # noqa: PLC0415
-    from memory_mcp.personas.names import canonical_name, directory_name  # noqa: PLC0415
-    from memory_mcp.store.inspection import latest_texts  # noqa: PLC0415
-    from memory_mcp.store.sqlite.database import DATABASE_NAME  # noqa: PLC0415
-
-    if persona is not None:
-        homes = [data / directory_name(canonical_name(persona))]
-        if not is_persona(homes[0]):
-            raise EncoderFailed("there is no persona {} in {}", "", "Name another with --persona, or omit it for all", repr(persona), data)
-    else:
-        homes, _unreadable = personas_among(data.iterdir() if data.is_dir() else ())
-    texts = [text for home in homes for text in latest_texts(home / DATABASE_NAME, max(1, TEXTS // len(homes)))]
-    return list(dict.fromkeys(text for text in texts if text.strip()))

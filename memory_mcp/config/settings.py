@@ -10,10 +10,9 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, Field, create_model, model_validator
 
 from memory_mcp.config.group import Group, Keys
-from memory_mcp.config.values import HostAddress, ModelName, PoolName, PublicPath, SecureAddress, ServiceAddress, Timezone, VendorName
+from memory_mcp.config.values import HostAddress, ModelName, PublicPath, SecureAddress, ServiceAddress, Timezone, VendorName
 from memory_mcp.feature import modules
 
-PoolRole = Literal["readers", "writers", "reader_tokens", "writer_tokens"]
 Toolset = Literal["core", "upkeep", "compat", "graph", "experience"]
 PrivacyMode = Literal["off", "flag", "redact"]
 G = TypeVar("G", bound=Group)
@@ -374,7 +373,7 @@ class OwnSettings(Group):
     onnx_precision: Literal["auto", "fp32", "int8"] = Field(
         "auto",
         description="Which exported weights are used: `int8` is smaller and faster, and ranks slightly differently. "
-        "`auto`: `int8` for the cross-encoder where the processor and a measurement speak for it, otherwise `fp32`.",
+        "`auto`: `int8` for the cross-encoder where the processor and its ranking speak for it, otherwise `fp32`.",
     )
     embeddings_class: ModelName | None = Field(
         None,
@@ -453,11 +452,6 @@ class OwnSettings(Group):
         {},
         description="The same for one model, by name: a cross-encoder's score, or an embedding model's cosine. Overrides `min_score`.",
     )
-    pools: dict[PoolName, dict[PoolRole, list[str] | Literal["all"]]] = Field(
-        {},
-        description="Pools that personas share, by name: who reads each (`readers`), and who also writes to it (`writers`): personas, or `all`; "
-        "`reader_tokens`, `writer_tokens`: ids of tokens.",
-    )
     calls: Calls = Field(Calls(), description="How many calls run at the same time, and how many may wait.")
     backup: Backup = Field(Backup(), description="Backups of each persona, once a day.")
     operations_log: OperationsLog = Field(OperationsLog(), description="The log of all operations.")
@@ -484,8 +478,12 @@ class OwnSettings(Group):
             raise ValueError("a cell sees its own personas only: on_missing_persona must be default or error")
         if self.cell.of > 1 and self.oauth.authorization_server == "built_in":
             raise ValueError("a cell knows its own clients only: oauth.authorization_server must be none or external")
-        if self.cell.of > 1 and self.pools:
-            raise ValueError("a pool is on one server, and the personas of a cell could not read it: pools must be empty")
+        return self
+
+    @model_validator(mode="after")
+    def _fit_for_features(self) -> Self:
+        for brought in _BROUGHT:
+            brought.check(self)
         return self
 
     @property
@@ -525,7 +523,7 @@ ONLY_IN_THE_FILE = frozenset(
     }
 ).union(*(brought.only_in_the_file for brought in _BROUGHT))
 # Their values may hold the keys of services.
-SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments", "llm.vendors"})
+SECRET_KEYS = frozenset({"embeddings_arguments", "llm.arguments", "llm.vendors"}).union(*(brought.secret for brought in _BROUGHT))
 
 
 def restart_needed(old: Settings, new: Settings) -> list[str]:
@@ -572,7 +570,7 @@ FIRST_KEYS = (
 
 
 def documented_keys(group: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
-    """(dotted key, default, description) of every setting, as docs/configuration.md must list them."""
+    """(dotted key, default, description) of every setting, as docs/configuration.md, keys-search.md and keys-server.md list them."""
     for name, spec in group.model_fields.items():
         if isinstance(spec.annotation, type) and issubclass(spec.annotation, Group):
             yield from documented_keys(spec.annotation, f"{prefix}{name}.")

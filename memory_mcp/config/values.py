@@ -1,7 +1,6 @@
 """Kinds of values in config.json: addresses, names, time zones. Each error names what is allowed."""
 
 import re
-import unicodedata
 from ipaddress import ip_address
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -65,13 +64,6 @@ def _address_of_host(url: str) -> str:
 _LOCAL_DOMAINS = frozenset({"local", "internal", "lan", "svc", "home", "localhost"})
 
 
-def _pool_name(name: str) -> str:
-    name = unicodedata.normalize("NFC", name)
-    if not name or name != name.strip() or "@" in name or not name.isprintable() or len(name) > 100:
-        raise ValueError("the name of a pool, of at most 100 visible characters without @")
-    return name
-
-
 _VENDOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -99,7 +91,6 @@ def _path_of_proxy(path: str) -> str:
 
 
 Timezone = Annotated[str, AfterValidator(_known_timezone)]
-PoolName = Annotated[str, AfterValidator(_pool_name)]
 VendorName = Annotated[str, AfterValidator(_vendor_name)]
 ModelName = Annotated[str, AfterValidator(_not_blank)]
 SecureAddress = Annotated[str, AfterValidator(_secure_address)]

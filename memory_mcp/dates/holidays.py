@@ -3,7 +3,6 @@
 Their names and days are in the lexicon. The public holidays of Japan come from the package `holidays`, Easter from `dateutil`.
 """
 
-from calendar import isleap
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from functools import lru_cache
@@ -21,7 +20,6 @@ from memory_mcp.dates.spans import (
     ONE_DAY,
     SATURDAY,
     WEEKDAYS,
-    YEARS_BACK,
     YEARS_CONSIDERED,
     DaySpan,
     each_year,
@@ -30,11 +28,10 @@ from memory_mcp.dates.spans import (
     number_of,
 )
 from memory_mcp.dates.tables import YEAR_BEFORE, row, year_before
-from memory_mcp.patterns import Found, bounded
+from memory_mcp.patterns import Found
 
 NAMED_DAY, PERIOD, PERIOD_ALONE_KIND = "holidays and other days with a name", "holiday periods", "holiday periods, as an argument"
 DAYS_OFF = "days off in a row, and the first days after them"
-_CALENDARS_REPEAT_AFTER = 28
 
 
 @lru_cache(maxsize=1)
@@ -53,22 +50,12 @@ def _japan() -> Any:
 
 @lru_cache(maxsize=64)
 def _holidays_of(year: int) -> Mapping[str, date]:
-    """The public holidays of Japan by name. For a year that the package does not cover they are those of a late year with the same
-    calendar.
-
-    Raises:
-        ValueError: there is no such year.
-    """
-    japan = _japan()
-    known = year
-    if not japan.start_year <= year <= japan.end_year:
-        first = date(year, 1, 1)
-        late = range(japan.end_year, japan.end_year - _CALENDARS_REPEAT_AFTER, -1)
-        known = next(other for other in late if date(other, 1, 1).weekday() == first.weekday() and isleap(other) == isleap(year))
+    """The public holidays of Japan by name; none in a year that the package does not cover."""
     by_name: dict[str, date] = {}
-    for day, names in japan(years=known, language="ja").items():
+    japan = _japan()
+    for day, names in japan(years=year, language="ja").items() if japan.start_year <= year <= japan.end_year else ():
         for name in names.split("; "):
-            by_name[name if name not in by_name else f"{name} {day}"] = day.replace(year=year)
+            by_name[name if name not in by_name else f"{name} {day}"] = day
     return by_name
 
 
@@ -179,26 +166,11 @@ AFTER_DAYS_OFF = row(DAYS_OFF, f"(?:(?P<name>お?盆|お?正月)|{_names('ja', '
 # fmt: on
 
 
-# The public holiday before or after today.
-def _holiday_beside(found: Found, today: date) -> list[DaySpan]:
-    days = (day for year in (today.year - 1, today.year, today.year + 1) for day in public_holidays(year))
-    day = min(day for day in days if day > today) if found["later"] else max(day for day in days if day < today)
-    return [(day, day + ONE_DAY)]
-
-
-HOLIDAY_BESIDE = row(
-    NAMED_DAY,
-    "(?:(?P<later>次|今度)|この前|この間|こないだ|(?<![休日])前)の祝日|(?<![a-z])(?:the )?(?:(?P<later>next)|last) (?:public|bank|national) holiday(?![a-z])",
-    _holiday_beside,
-    *("次の祝日", "next public holiday", "この前の祝日", "last public holiday"),
-    needs="祝日 holiday",
-)
-
 # Three days off or more: Saturdays, Sundays and public holidays.
 
 _SHORTEST_ROW = 3
-_REACH = 8
-_YEAR_IN_FRONT = bounded(rf"(?:\d{{4}}年|{lexicon.any_of(YEARS_BACK)})の?\Z")
+# 先々月 is no further away.
+_NEAR = 100
 
 
 @lru_cache(maxsize=8)  # a text may contain the word thousands of times
@@ -223,10 +195,16 @@ def _rows_of_days_off(found: Found, today: date) -> Iterator[DaySpan]:
     """The rows of the month that is named, or all after a year, which narrows them; else the current or last row and the next one, or one
     of them where the words tell which."""
     least = number_of(found["long"]) if found["long"] else _SHORTEST_ROW
-    seen_from = date(int(found["year"]), 12, 31) if found["year"] else today
-    rows: Iterable[DaySpan] = (days for days in _rows(seen_from) if (days[1] - days[0]).days >= least and _is_in_month(found, days, today))
-    begin, _ = found.span()
-    if not (found["month"] or found["near"] or _YEAR_IN_FRONT.search(found.string[max(begin - _REACH, 0) : begin])):
+    year = year_before(found, today) if found["named"] or found["ago"] or found["year"] else None
+    near = months_back(today, MONTHS_BACK[found["near"]])[0].month if found["near"] else int(found["month"] or 0)
+    rows: Iterable[DaySpan] = (
+        (first, after)
+        for first, after in _rows(date(year, 12, 31) if year else today)
+        if (after - first).days >= least and year in (None, first.year) and near in (0, first.month, (after - ONE_DAY).month)
+    )
+    if found["near"]:
+        rows = [row for row in rows if abs((row[0] - today).days) < _NEAR]
+    if not (year or near):
         rows = _last_and_next(rows, today, with_last=not found["next"], with_next=not found["last"])
     return ((days[1], days[1] + ONE_DAY) if found["after"] else days for days in rows)
 
@@ -241,21 +219,11 @@ def _last_and_next(rows: Iterable[DaySpan], today: date, *, with_last: bool, wit
     return coming if with_next else []
 
 
-def _is_in_month(found: Found, days_off: DaySpan, today: date) -> bool:
-    first, last = days_off[0], days_off[1] - ONE_DAY
-    if found["year"] and int(found["year"]) != last.year:
-        return False
-    if found["near"]:
-        wanted, _ = months_back(today, MONTHS_BACK[found["near"]])
-        return wanted in (first.replace(day=1), last.replace(day=1))
-    return not found["month"] or int(found["month"]) in (first.month, last.month)
-
-
 ROW_OF_DAYS_OFF = row(
     DAYS_OFF,
-    rf"(?:(?:(?:(?P<year>\d{{4}})年の?)?(?P<month>\d{{1,2}})月|(?P<near>{lexicon.any_of(MONTHS_BACK)}))の?"
+    rf"(?:{YEAR_BEFORE})?(?:(?:(?P<month>\d{{1,2}})月|(?P<near>{lexicon.any_of(MONTHS_BACK)}))の?"
     r"|(?:(?P<next>次|今度|来る|来たる|きたる)|(?P<last>前|この前|この間|こないだ|前回|先日)|この)の?)?"
-    rf"(?P<long>{NUMBER[1:-1]})?(?<!大型)連休(?P<after>明け)?",
+    rf"(?P<long>{NUMBER})?(?<!大型)連休(?P<after>明け)?",
     _rows_of_days_off,
     *("三連休", "次の連休", "先先月の連休", "2025年5月の連休", "連休明け"),
     needs="連休",

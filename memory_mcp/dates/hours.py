@@ -5,26 +5,22 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from memory_mcp import lexicon
-from memory_mcp.dates.spans import COUNT, KANJI_NUMBER, ONE_DAY, DaySpan, first_of_month, nth_of, number_of
+from memory_mcp.dates.spans import COUNT, KANJI_NUMBER, ONE_DAY, DaySpan, months_back, nth_of, number_of
 from memory_mcp.domain import TimeRange
 from memory_mcp.patterns import Forms, Found, bounded
 
 _HOURS = {**lexicon.counts("ja", "hours"), **lexicon.counts("en", "hours")}
-_PART_OF_DAY = bounded(lexicon.any_of(_HOURS))
+PART_OF_DAY = bounded(f"(?<!fort)(?:{lexicon.any_of(_HOURS)})")
 _NIGHT_BEGINS, _NIGHT_ENDS = 20, 5
 _HOUR = r"(?P<hour>\d{1,2}|[一二三四五六七八九十]{1,3})"
-_HALF_PAST = f"(?:a )?(?P<past>half|quarter|{COUNT[1:-1]}(?: minutes)?) (?P<to>past|to) (?P<hour>{COUNT[1:-1]})(?![a-z\\d:])(?: ?(?P<half>[ap])\\.?m\\.?)?"
 _CLOCKS = Forms(
-    rf"{_HOUR}時(?:(?P<minute>\d{{1,2}}|[一二三四五六七八九十]{{1,3}})分|(?P<past>半))?|(?:(?<![a-z])(?:at|around|about) )?(?:(?<![a-z\d]){_HALF_PAST}"
-    r"|(?<!\d)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?\s*(?:(?P<half>[ap])\.?m\.?)?|(?<![a-z\d])(?P<hour>\d{1,2})\s*(?P<half>[ap])\.?m\.?(?![a-z]))"
+    rf"{_HOUR}時(?:(?P<minute>\d{{1,2}}|[一二三四五六七八九十]{{1,3}})分|(?P<past>半))?|(?:(?<![a-z])(?:at|around|about) )?"
+    r"(?:(?<!\d)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?\s*(?:(?P<half>[ap])\.?m\.?)?|(?<![a-z\d])(?P<hour>\d{1,2})\s*(?P<half>[ap])\.?m\.?(?![a-z]))"
     r"|(?<![a-z])(?:at|around|about) (?P<hour>\d{1,2})(?!\d)"
 )
-_ABOUT = bounded(
-    "前後|頃|ころ|ごろ|くらい|ぐらい|ほど|程度?|ばかり|近く|今頃|今ごろ|辺り|あたり|だいたい|およそ|約"
-    "|(?<![a-z])(?:around|about|circa|roughly|almost|nearly|approximately|or so)(?![a-z])"
-)
+_ABOUT = bounded(rf"{lexicon.any_of(lexicon.words('ja', 'about'))}|(?<![a-z])(?:{lexicon.any_of(lexicon.words('en', 'about'))})(?![a-z])")
 _PART_OF_SPAN = (
-    "(?P<first>上旬|初旬|初め|はじめ|始め|初頭|早々|頭|あたま|初日|(?<![a-z])(?:early|the beginning of|beginning of|the start of|start of))"
+    r"(?P<first>上旬|初旬|初め|はじめ|始め|初頭|早々|頭|あたま|初日|(?<=\s)初(?!\w)|(?<![a-z])(?:early|the beginning of|beginning of|the start of|start of))"
     "|(?P<middle>中旬|半ば|なかば|中頃|中ごろ|真ん中|まんなか|中盤|(?<![a-z])(?:mid|middle of|the middle of)(?![a-z]))"
     "|(?P<last>下旬|末日|末|終わり|おわり|終盤|(?<![a-z])(?:late|the end of|end of)(?![a-z]))"
     "|(?P<half>前半|上半?期|後半|下半?期|(?<![a-z])(?:the )?(?:first|second) half of)"
@@ -32,8 +28,6 @@ _PART_OF_SPAN = (
 # Of a month: its first seven days are its first week.
 _WEEK_OF_SPAN = "第(?P<week>[1-5一二三四五])週目?|(?P<week>最初|最後)の週|(?P<week>最)終週|(?<![a-z])(?:the )?(?P<week>first|second|third|fourth|last) week (?:of|in)(?![a-z])"
 _PARTS = Forms(f"{_WEEK_OF_SPAN}|{_PART_OF_SPAN}")
-# The day before or after a named one: クリスマスの翌日, the day before Christmas.
-_DAY_BESIDE = bounded("の(?:前日|前の日|(?P<later>翌日|次の日|明くる日))|(?:the )?day (?:before|(?P<after>after))(?![a-z])")
 _NIGHT, _AFTERNOON = ("夜", "晩", "night"), ("午後", "夕方", "afternoon", "evening")
 _LONG_DAYS, _MONTH_DAYS = 80, 28
 # The end of a year is its last months, late in a year its last third.
@@ -75,14 +69,9 @@ def with_modifiers(days: DaySpan, rest: str) -> tuple[DayReading, str]:
         if found := forms.first(rest):
             reading = apply(reading, found)
             rest = rest[: found.span()[0]] + " " + rest[found.span()[1] :]
-    beside = _DAY_BESIDE.search(rest)
-    if beside and reading.days[1] - reading.days[0] == ONE_DAY:
-        off = ONE_DAY if beside["after"] or beside["later"] else -ONE_DAY
-        reading = replace(reading, days=(reading.days[0] + off, reading.days[1] + off))
-        rest = _DAY_BESIDE.sub(" ", rest)
-    if part := _PART_OF_DAY.search(rest):
+    if part := PART_OF_DAY.search(rest):
         reading = replace(reading, hour=_HOURS[part[0]]) if reading.minute is None else reading
-        rest = _PART_OF_DAY.sub(" ", rest)
+        rest = PART_OF_DAY.sub(" ", rest)
     if _ABOUT.search(rest):
         reading, rest = replace(reading, about=True), _ABOUT.sub(" ", rest)
     return reading, rest
@@ -135,7 +124,7 @@ def _with_part(reading: DayReading, found: Found) -> DayReading:
         return replace(reading, days=_week_of_month(reading.days, nth_of(found["week"])))
     if half := found["half"]:
         middle = start + timedelta(days=length // 2)
-        middle = middle if length < _LONG_DAYS else first_of_month(start, length // 60)
+        middle = middle if length < _LONG_DAYS else months_back(start, -(length // 60))[0]
         return replace(reading, days=(middle, end) if half[0] in "後下" or "second" in half else (start, middle))
     if length < _MONTH_DAYS or (length < _LONG_DAYS and start.day > 1):
         third = max(length // 3, 1)
@@ -145,7 +134,7 @@ def _with_part(reading: DayReading, found: Found) -> DayReading:
     else:
         words = found["first"] or found["middle"] or found["last"]
         ends = _MONTHS_AT_AN_END if length > _MOST_OF_A_YEAR and not words.startswith(_LOOSELY) else length // 90
-        cuts = first_of_month(start, ends), first_of_month(end, -ends)
+        cuts = months_back(start, -ends)[0], months_back(end, ends)[0]
     return replace(reading, days=(start, cuts[0]) if found["first"] else cuts if found["middle"] else (cuts[1], end))
 
 
@@ -161,15 +150,11 @@ def _week_of_month(days: DaySpan, nth: int) -> DaySpan:
 
 def _with_clock(reading: DayReading, found: Found) -> DayReading:
     """A clock time. 25時 is one o'clock of the next day, as night owls in Japan count."""
-    minute = {"half": 30, "半": 30, "quarter": 15, "": 0}.get(found["past"]) if found["past"] or not found["minute"] else None
-    if minute is None:
-        minute = number_of((found["minute"] or found["past"]).removesuffix(" minutes"))
+    minute = 30 if found["past"] else number_of(found["minute"] or "0")
     hour = number_of(found["hour"])
     if found["half"]:
         hour = hour % 12 + (12 if found["half"] == "p" else 0)
     hour = _hour_of_day(hour, found.string, has_half=bool(found["half"]))
-    if found["to"] == "to":
-        hour, minute = hour - 1, 60 - minute
     if not 0 <= hour < 30 or minute >= 60:
         raise ValueError("no such time")
     return replace(reading, hour=hour, minute=minute)
@@ -188,7 +173,7 @@ def _hour_of_day(hour: int, rest: str, *, has_half: bool) -> int:
 
 
 _FEW = 6
-_N, _ENGLISH_N = rf"(?P<n>\d{{1,3}}|{KANJI_NUMBER})", f"(?P<n>{COUNT[1:-1]})"
+_N, _ENGLISH_N = rf"(?P<n>\d{{1,3}}|{KANJI_NUMBER})", f"(?P<n>{COUNT})"
 _UNIT, _ENGLISH_UNIT = "(?P<unit>時間|分)", "(?P<unit>hours?|hrs?|h|minutes?|mins?)"
 _ROUGHLY = "(?:(?:about|around|roughly|approximately|just|maybe|like) )?"
 _COUNTED = rf"(?:(?P<half>half) an? {_ENGLISH_UNIT}|{_ENGLISH_N}\s*{_ENGLISH_UNIT}(?P<half> and a half)?|{_ENGLISH_N} and (?P<half>a half) {_ENGLISH_UNIT})"
@@ -200,12 +185,7 @@ _UP_TO_NOW = Forms(
     rf"(?:ここ|この|過去|直近|最近)の?(?:{_N}|数){_UNIT}(?:以内)?(?![前目])|(?<![\d一二三四五六七八九十])(?:{_N}|数){_UNIT}以内"
     rf"|(?<![a-z])(?:(?:within|in|over|during) )?(?:the )?(?:last|past) (?:{_ENGLISH_N} ?|(?P<few>few|several) )?{_ENGLISH_UNIT}(?![a-z])"
 )
-_JUST_NOW = frozenset("さっき つい先ほど ついさっき 先ほど たった今 今 いま 現在 now".split()) | {
-    "just now",
-    "right now",
-    "a moment ago",
-    "earlier today",
-}
+_JUST_NOW = frozenset((*lexicon.words("ja", "just_now"), *lexicon.words("en", "just_now")))
 
 
 def hours_ago(plain: str, now: datetime) -> TimeRange | None:

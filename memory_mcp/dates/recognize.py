@@ -25,7 +25,6 @@ from memory_mcp.dates.spans import (
     each_year,
     month_of,
     months_back,
-    named_group,
     narrowed,
     normalized_with_places,
     number_of,
@@ -67,14 +66,14 @@ _DATE = bounded(
     r"|(?<![a-z0-9_.-])(?P<year3>(?:19|20)\d{2})\.(?P<month3>\d{1,2})\.(?P<day3>\d{1,2})(?![a-z0-9_-]|\.[a-z0-9])"
     rf"|(?:(?P<year4>\d{{4}})年の?|(?P<on>{any_of(YEARS_BACK)})の?)(?P<month4>\d{{1,2}})月(?:の?(?P<day4>\d{{1,2}})(?:日(?!間)|(?=[〜~–-]\d{{1,2}}日))|(?![\d間]))"
     r"|(?P<same>同年)?(?<!\d年)(?<![\d一二三四五六七八九十])(?P<month5>\d{1,2})月(?P<day5>\d{1,2})(?:日(?!間)|(?=[〜~–-]\d{1,2}日))"
-    rf"|(?<![\d/.,])(?P<month6>\d{{1,2}})/(?P<day6>\d{{1,2}})(?P<follows>\s?[(][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z"
+    rf"|(?<![\d/.,])(?P<month6>\d{{1,2}})/(?P<day6>\d{{1,2}})(?P<follows>\s?[(][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z|\s?\d{{1,2}}(?:時(?!間)|:\d\d)|\s(?=[^\x00-\x7f])"
     r"|(?=[〜~–-]\d{1,2}(?:日|/\d{1,2}|[にのはもか、。(]|から|まで|です|\Z|\s(?:[^\x00-\x7f]|(?:in|at|for)\s)))))"
 )
 _AMERICAN, _DOTTED, _SLASHED = 2, 3, 6
 # Such a number is the version of a program.
 _VERSION = bounded(r"(?:\b(?:v|ver\.?|version|release|build)|バージョン|リリース|版|[=<>~^@]|\b[a-z][\w.]*-[a-z]\w*)\s?\Z")
 # 1/2の量 is a half, and 1/2(金) and 1/2まで are days.
-_SURELY_A_DAY = ("(", "から", "まで", "以降", "締", "頃", "ごろ")
+_SURELY_A_DAY = (*"(0123456789", "から", "まで", "以降", "締", "頃", "ごろ")
 _LARGEST_DENOMINATOR = 10
 _VERSION_REACH = 20
 # 17日〜19日, 17日と18日, 17日(金)、18日(土): the month is that of the day before. 17日から20日かかった and 17日と2日後 are so many days.
@@ -200,8 +199,8 @@ CALENDAR = Expression(
 # fmt: off
 # Unambiguous: they mean dates wherever they occur. The longer reading first.
 _ALWAYS = (
-    tables.LATELY, *tables.NTH_DAYS, holidays.ROW_OF_DAYS_OFF, *holidays.NAMED_DAYS, holidays.HOLIDAY_BESIDE, holidays.AFTER_DAYS_OFF,
-    tables.SEASON_OF_YEAR, holidays.PERIOD_OF_YEAR, CALENDAR, *tables.QUARTERS, *tables.YEARS, *tables.MONTHS_AND_DAYS, tables.THIS_DAY,
+    tables.LATELY, tables.NTH_WEEKDAY, holidays.ROW_OF_DAYS_OFF, *holidays.NAMED_DAYS, holidays.AFTER_DAYS_OFF,
+    tables.SEASON_OF_YEAR, holidays.PERIOD_OF_YEAR, CALENDAR, tables.QUARTER, *tables.YEARS, *tables.MONTHS_AND_DAYS, tables.THIS_DAY,
     *tables.WEEKS, *tables.AGOS, tables.NEAR_DAYS, tables.MONTHS_AND_YEARS,
 )
 # Questions and memories.
@@ -211,9 +210,9 @@ IN_TEXTS = Table((
 ))
 # With words that mean a date where nothing else is written, and may mean anything in a sentence: 夏, Friday, 最近.
 AS_ARGUMENTS = Table((
-    tables.WEEKS_LATER, *tables.WEEKS[:1], tables.LATER, *_ALWAYS, tables.FROM_TODAY, *tables.FIGURES_ALONE, tables.FISCAL_YEAR_ALONE,
+    *tables.WEEKS[:1], tables.LATER, *_ALWAYS, tables.FROM_TODAY, *tables.FIGURES_ALONE, tables.FISCAL_YEAR_ALONE,
     holidays.PERIOD_ALONE, tables.SEASON_ALONE, *tables.CALENDAR_ALONE, tables.DAY_OF_MONTH_ALONE, *tables.WEEKDAYS_ALONE,
-    *tables.WEEK_AND_YEAR_ALONE, *tables.VAGUE_ALONE,
+    tables.CURRENT_ALONE, tables.VAGUE_ALONE,
 ))
 # fmt: on
 # A text that is longer, such as a timetable, is no question for a day.
@@ -359,7 +358,7 @@ _OF_A_YEAR = bounded(rf"(?:\d{{4}}年|{any_of(YEARS_BACK)})(?![代度])")
 _WITHIN = ("", "の", "of", "in", ",")
 _EXTENT = bounded(
     rf"{_TIME}{_TO}(?:(?P<weekday>[{WEEKDAY_NAMES}])曜(?:日(?!曜))?|(?P<last>\d{{1,2}})日(?!間|前|目))|[-–](?P<day>\d{{1,2}})(?![\w/:.-])"
-    rf"|\s*からの?(?:{named_group(NUMBER, 'days')}日間|{named_group(NUMBER, 'nights')}泊(?:\d{{1,2}}日)?|{named_group(NUMBER, 'weeks')}週間)(?!前|後|以内)"
+    rf"|\s*からの?(?:(?P<days>{NUMBER})日間|(?P<nights>{NUMBER})泊(?:\d{{1,2}}日)?|(?P<weeks>{NUMBER})週間)(?!前|後|以内)"
 )
 
 

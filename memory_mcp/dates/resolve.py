@@ -8,6 +8,7 @@ latest that has begun, unless that is nearly a year ago and the next one is near
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
@@ -15,15 +16,15 @@ from zoneinfo import ZoneInfo
 
 from dateutil.parser import parse as parse_date
 
-from memory_mcp.dates.hours import DayReading, hours_ago, is_just_now, named_hours, night_hours, up_to_now, with_modifiers
-from memory_mcp.dates.recognize import AS_ARGUMENTS, Named, Recognized, calendar_dates, dates_asked, recognize, spans_together
+from memory_mcp.dates.hours import PART_OF_DAY, DayReading, hours_ago, is_just_now, named_hours, night_hours, up_to_now, with_modifiers
+from memory_mcp.dates.recognize import AS_ARGUMENTS, CALENDAR, Named, Recognized, recognized_in
 from memory_mcp.dates.spans import MONTHS, ONE_DAY, WEEKDAY_NAMES, WEEKDAYS, DaySpan, day_of, narrowed, normalize
-from memory_mcp.dates.statements import LATE, NEARLY_A_YEAR, is_date, planned
-from memory_mcp.dates.tables import PART_BEFORE_WEEK, next_weekday
+from memory_mcp.dates.statements import LATE, NEARLY_A_YEAR, planned
+from memory_mcp.dates.tables import AGO, NEAR, PART_BEFORE_WEEK, next_weekday
 from memory_mcp.dates.tense import Direction, direction_of_text
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
-from memory_mcp.patterns import bounded
+from memory_mcp.patterns import Forms, bounded
 
 # These words exclude a date that is past.
 NEXT = re.compile("(?:次|今度)の?|来たる|来る|きたる|(?<![a-z])(?:next|(?:the )?(?:coming|upcoming))(?![a-z])")
@@ -50,67 +51,49 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
     Raises:
         InvalidInput: it is outside the calendar.
     """
-    if _OF_A_PROGRAM.match(text):
-        return _time_of_program(text, zone)
-    if (len(text) == len("20251017") and text.isdecimal()) or not text[:4].isdecimal():
+    is_of_a_program = _OF_A_PROGRAM.match(text) is not None
+    if not (is_of_a_program or text[:4].isdecimal()) or (len(text) == len("20251017") and text.isdecimal()):
         return None
-    text = _WITH_UNITS.sub(r"t\1:\2:\3", text)
     if since := re.fullmatch(r"(\d{9,})(?:\.\d{1,9})?", text):
         return _since_1970(since[1])
-    text, days_on = _in_full(text.upper())
     try:
-        moment = datetime.fromisoformat(text.replace("/", "-")) + timedelta(days=days_on)
+        moment, length = _moment_of_program(text) if is_of_a_program else _iso_moment(text)
         start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
-        clock = re.search(r"[T ]\d{2}(:?\d{2})?(:?\d{2})?(\.\d+)?", text)
-        if clock is None:
-            days = 7 if "W" in text and len(text.replace("-", "")) == len("2025W42") else 1
-            return TimeRange(start, (start.astimezone(zone) + timedelta(days=days)).astimezone(UTC))
-        return TimeRange(
-            start, start + (timedelta(microseconds=1) if clock[2] else timedelta(minutes=1) if clock[1] else timedelta(hours=1))
-        )
+        return TimeRange(start, (start.astimezone(zone) + length).astimezone(UTC) if length >= ONE_DAY else start + length)
     except OverflowError:
         raise outside_calendar() from None
     except ValueError:
         return None
 
 
-def _time_of_program(text: str, zone: ZoneInfo) -> TimeRange | None:
-    try:
-        plain = _NAME_OF_ZONE.sub("", text.upper())  # dateutil takes the sign behind a name the other way round
-        moment = parse_date(plain, tzinfos={name: hours * 3600 for name, hours in _HOURS.items()})
-        start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
-    except OverflowError:
-        raise outside_calendar() from None
-    except ValueError:
-        return None
-    return TimeRange(start, start + timedelta(seconds=1))
+def _moment_of_program(text: str) -> tuple[datetime, timedelta]:
+    plain = _NAME_OF_ZONE.sub("", text.upper())  # dateutil takes the sign behind a name the other way round
+    return parse_date(plain, tzinfos={name: hours * 3600 for name, hours in _HOURS.items()}), timedelta(seconds=1)
+
+
+def _iso_moment(text: str) -> tuple[datetime, timedelta]:
+    """A moment, and how long what is meant lasts. Its zone may be a name, and its hour 24."""
+    text = _WITH_UNITS.sub(r"t\1:\2:\3", text).upper()
+    if zone := _ZONE.search(text):
+        text = text[: zone.start()] + (_OFFSETS[zone["name"]] if zone["name"] else zone["offset"])
+    text, hours_24 = _END_OF_DAY.subn("00:00", text)
+    moment = datetime.fromisoformat(text.replace("/", "-")) + timedelta(days=hours_24)
+    clock = re.search(r"[T ]\d{2}(:?\d{2})?(:?\d{2})?(\.\d+)?", text)
+    if clock is None:
+        return moment, timedelta(days=7 if "W" in text and len(text.replace("-", "")) == len("2025W42") else 1)
+    return moment, timedelta(microseconds=1) if clock[2] else timedelta(minutes=1) if clock[1] else timedelta(hours=1)
 
 
 def _since_1970(digits: str) -> TimeRange | None:
-    """The second or millisecond that ten or thirteen digits count since 1970; None for other numbers, and for 2025103012: a day and an
-    hour."""
-    seconds = int(digits[:10])
-    if len(digits) not in (10, 13) or (len(digits) == 10 and _is_day(digits[:8])):
+    """The second or millisecond that ten or thirteen digits count since 1970; None for other numbers, and for 2025103012: a day and an hour
+    that a person may remember."""
+    if len(digits) not in (10, 13):
         return None
-    start = datetime.fromtimestamp(seconds, UTC) + timedelta(milliseconds=int(digits[10:] or 0))
+    with suppress(ValueError):
+        if len(digits) == 10 and date.fromisoformat(digits[:8]).year >= 1900:
+            return None
+    start = datetime.fromtimestamp(int(digits[:10]), UTC) + timedelta(milliseconds=int(digits[10:] or 0))
     return TimeRange(start, start + (timedelta(milliseconds=1) if digits[10:] else timedelta(seconds=1)))
-
-
-def _is_day(digits: str) -> bool:
-    """Whether eight digits are a day that a person may remember, and so ten no count of seconds."""
-    try:
-        return date.fromisoformat(digits).year >= 1900
-    except ValueError:
-        return False
-
-
-def _in_full(text: str) -> tuple[str, int]:
-    """The text with its zone as an offset and its hour 24 as the hour 0, and how many days later that is."""
-    zone = _ZONE.search(text)
-    if zone:
-        text = text[: zone.start()] + (_OFFSETS[zone["name"]] if zone["name"] else zone["offset"])
-    midnight = _END_OF_DAY.search(text)
-    return (f"{text[: midnight.start()]}00:00{text[midnight.end() :]}", 1) if midnight else (text, 0)
 
 
 def in_utc_spans(spans: Iterable[DaySpan], zone: tzinfo) -> Iterator[TimeRange]:
@@ -153,26 +136,6 @@ LONGEST_WORDS = 200
 DAY_NAMES = "mon|tue|wed|thu|fri|sat|sun"
 MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
 _CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 早朝 明け方 昼前 昼過ぎ 夕方 noon midnight".split())
-# Words for a day that include a part of it.
-_IMPLIED_PARTS = {
-    "夜": (
-        "昨夜",
-        "昨晩",
-        "ゆうべ",
-        "夕べ",
-        "今夜",
-        "今晩",
-        "明晩",
-        "tonight",
-        "last night",
-        "night before last",
-        " night ago",
-        " nights ago",
-    ),
-    "朝": ("今朝", "明朝", "this morning"),
-    "午後": ("this afternoon",),
-    "夕方": ("this evening", "last evening"),
-}
 _WEEKDAY_BESIDE = re.compile(
     r"(?<=[昨今明]日)(?:丸|まる)?1日(?:中|じゅう)?(?=の|に|\Z)|(?<=[先今来]週)(?:1|一)週間(?=の|に|\Z)|"
     rf"(?<=\d日)\s*\(?(?P<after>[{WEEKDAY_NAMES}])(?:曜日?)?\)?(?![本間])|\((?P<bracketed>[{WEEKDAY_NAMES}])曜?日?\)"
@@ -201,7 +164,7 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     if len(plain) > LONGEST_WORDS:
         return None
     plain_days = PART_BEFORE_WEEK.sub(r"\g<day> \g<week> \g<part>", _WEEKDAY_BESIDE.sub("", plain))
-    recognized = recognize(plain_days, AS_ARGUMENTS)
+    recognized = recognized_in(plain_days, AS_ARGUMENTS)
     named = recognized.resolved(today)
     rest = recognized.without(named)
     strictly = NEXT.search(rest) is not None
@@ -213,7 +176,7 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     spans = _on_weekday(narrowed(meanings), plain)
     if not any(set(spans) <= set(meaning) for meaning in meanings):
         return None  # no date, or two that do not overlap
-    parts = [part for part, words in _IMPLIED_PARTS.items() if any(word in plain for word in words)]
+    parts = [part for each in named if (part := _part_implied(recognized.plain, each))]
     try:
         days = planned(spans, today, strictly=strictly) if is_ahead else _latest_or_after(spans, today, after)
         reading, rest = with_modifiers(days, " ".join([rest, *parts]))
@@ -221,6 +184,12 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     except (ValueError, OverflowError):
         return None
     return None if _CONNECTORS.sub("", rest) else replace(reading, counted=counted)
+
+
+def _part_implied(plain: str, named: Named) -> str:
+    """The part of a day that a word for the day has in it, such as 昨夜, 今朝 and "two nights ago"."""
+    part = PART_OF_DAY.search(plain, named.start, named.end) if named.expression and named.expression.kind in (NEAR, AGO) else None
+    return part[0] if part else ""
 
 
 def _on_weekday(spans: Sequence[DaySpan], plain: str) -> Sequence[DaySpan]:
@@ -332,9 +301,9 @@ SEPARATOR = bounded(
 )
 _BESIDE = bounded(r"と|、|,|&|及び|(?<=[a-z\d]) and (?=.)")
 # A range with one end, which the word before or behind its date tells.
-_BOUNDS = bounded(
-    r"(?:(?P<since>since|from|starting)|(?P<after>after)|(?P<until>(?:up )?(?:until|till|by|up to|through))|(?P<before>before)) (?P<first>.+)"
-    r"|(?P<last>.+?)(?:(?P<since2>以降|以来|以後)|(?P<after2>より後|の後)|(?P<until2>以前|まで)|(?P<before2>よりも?前|の前))"
+_BOUNDS = Forms(
+    r"(?:(?P<since>since|from|starting)|(?P<after>after)|(?P<until>(?:up )?(?:until|till|by|up to|through))|(?P<before>before)) (?P<date>.+)"
+    r"|(?P<date>.+?)(?:(?P<since>以降|以来|以後)|(?P<after>より後|の後)|(?P<until>以前|まで)|(?P<before>よりも?前|の前))"
 )
 _HALF_A_DAY = timedelta(hours=12)
 _LATE = ("夜", "晩", "夕", "午後", "night", "evening", "afternoon", "pm")
@@ -352,20 +321,13 @@ def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     first, *last = (part.strip() for part in SEPARATOR.split(plain.removeprefix("from ").removeprefix("between "), maxsplit=1))
     if last and (first or last[0]) and (both := _from_to(first, last[0], today, zone)):
         return both
-    bound = _BOUNDS.fullmatch(plain)
-    span = span_of_date((bound["first"] or bound["last"]).strip(), today, zone) if bound else None
+    bound = _BOUNDS.whole(plain)
+    span = span_of_date(bound["date"].strip(), today, zone) if bound else None
     if not (bound and span):
         return None
-    kinds = (name for name, word in bound.groupdict().items() if word and name not in ("first", "last"))
-    return _bounded_by(span, next(kinds).rstrip("2"))
-
-
-def _bounded_by(span: TimeRange, bound: str) -> TimeRange:
-    if bound == "since":
-        return TimeRange(span.start, EVER.end)
-    if bound == "after":
-        return TimeRange(span.besides or span.end, EVER.end)
-    return TimeRange(EVER.start, span.end, span.besides) if bound == "until" else TimeRange(EVER.start, span.start)
+    if bound["since"] or bound["after"]:
+        return TimeRange(span.start if bound["since"] else span.besides or span.end, EVER.end)
+    return TimeRange(EVER.start, span.end, span.besides) if bound["until"] else TimeRange(EVER.start, span.start)
 
 
 def _from_to(first: str, last: str, today: date, zone: ZoneInfo) -> TimeRange | None:
@@ -516,14 +478,6 @@ def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     return moment
 
 
-def named_dates(query: str, now: datetime, zone: ZoneInfo, *, upcoming: bool = False) -> list[TimeRange]:
-    """The spans that a query names, in UTC. A date without a year means that date in each of the last years, with `upcoming` also the next
-    one."""
-    recognized, today = recognize(query), now.astimezone(zone).date()
-    asked = spans_together(recognized.plain, dates_asked(recognized, today, upcoming=upcoming))
-    return times_of(recognized, asked, now, zone)
-
-
 def times_of(recognized: Recognized, spans: Sequence[DaySpan], now: datetime, zone: ZoneInfo) -> list[TimeRange]:
     """These spans of the dates of a question, in UTC, and its counts of hours up to now."""
     return [*in_utc_spans(spans, zone), *named_hours(recognized.plain, now)]
@@ -534,18 +488,17 @@ def _direction_of(content: str, plain: str, today: date) -> Direction | None:
     if not content:
         return None
     beginning = normalize(content[:_READ_OF_CONTENT])
-    spans = {span for named in recognize(plain, AS_ARGUMENTS).resolved(today) for span in named.spans}
-    same = [named for named in recognize(beginning, AS_ARGUMENTS).resolved(today) if not spans.isdisjoint(named.spans)]
+    spans = {span for named in recognized_in(plain, AS_ARGUMENTS).resolved(today) for span in named.spans}
+    same = [named for named in recognized_in(beginning, AS_ARGUMENTS).resolved(today) if not spans.isdisjoint(named.spans)]
     return direction_of_text(beginning, [(named.start, named.end) for named in same])
 
 
 def _refusal(argument: str, text: str, plain: str, today: date) -> InvalidInput:
     """The error for an argument that is no date: it is not understood, there is no such day, or UTC cannot represent it."""
-    plain = plain[:LONGEST_WORDS]
-    missing = any(not is_date(written.year, written.month, written.day) for written in calendar_dates(plain))
-    for expression, match in recognize(plain, AS_ARGUMENTS).matches:
+    missing = False
+    for expression, match in recognized_in(plain[:LONGEST_WORDS], AS_ARGUMENTS).matches:
         try:
-            list(expression.resolve(match, today))
+            missing |= not list(expression.resolve(match, today)) and expression is CALENDAR
         except OverflowError:
             return outside_calendar()
         except ValueError:

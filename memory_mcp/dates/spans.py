@@ -3,7 +3,7 @@ in digits."""
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 
 from memory_mcp import lexicon
@@ -24,14 +24,12 @@ MONTH_NAMES = lexicon.words("en", "month_names")
 MONTHS = {form: number for number, name in enumerate(MONTH_NAMES, start=1) for form in (name, name[:3])} | {"sept": 9}
 # A date without a year may mean that date in each of so many last years, as long as it only raises a score.
 YEARS_CONSIDERED = 5
+# The dates of one text that are compared with each other.
+DATES_LIMIT = 40
 
 
 def day_of(day: date) -> DaySpan:
     return day, day + ONE_DAY
-
-
-def days_back(day: date, count: int) -> date:
-    return day - timedelta(days=count)
 
 
 def week_of(day: date, back: int = 0) -> DaySpan:
@@ -52,11 +50,6 @@ def months_back(today: date, back: int) -> DaySpan:
 
 def year_of(year: int) -> DaySpan:
     return date(year, 1, 1), date(year + 1, 1, 1)
-
-
-def first_of_month(day: date, months: int) -> date:
-    """The first day of the month `months` months after that of `day`."""
-    return months_back(day, -months)[0]
 
 
 def same_day_of_month(day: date, back: int) -> date:
@@ -89,61 +82,42 @@ def each_year(today: date, span_in: Callable[[int], DaySpan]) -> Iterator[DaySpa
             continue
 
 
-# (today, count, rolling=False) → the calendar day, week, month or year `count` units ago; `rolling`: the days from then until today.
-Unit = Callable[..., DaySpan]
+# Each unit in days or months.
+_DAYS, _MONTHS = {"日": 1, "day": 1, "night": 1, "週": 7, "week": 7, "fortnight": 14}, {"月": 1, "month": 1, "年": 12, "year": 12}
 
 
-def _unit(whole: Callable[[date, int], DaySpan], rolling_start: Callable[[date, int], date]) -> Unit:
-    return lambda today, count, rolling=False: (rolling_start(today, count), today) if rolling else whole(today, count)
+def units_back(today: date, unit: str, count: int) -> DaySpan:
+    """The calendar day, week, month or year so many units ago."""
+    if unit in ("年", "year"):
+        return year_of(today.year - count)
+    if unit in _MONTHS:
+        return months_back(today, count)
+    return day_of(day_back(today, unit, count)) if _DAYS[unit] == 1 else week_of(today, count * _DAYS[unit] // 7)
 
 
-_UNITS: dict[str, Unit] = {
-    "日 day night": _unit(lambda today, n: day_of(days_back(today, n)), days_back),
-    "週 week": _unit(week_of, lambda today, n: days_back(today, 7 * n)),
-    "fortnight": _unit(lambda today, n: week_of(today, 2 * n), lambda today, n: days_back(today, 14 * n)),
-    "月 month": _unit(months_back, same_day_of_month),
-    "年 year": _unit(lambda today, n: year_of(today.year - n), lambda today, n: same_day_of_month(today, 12 * n)),
-}
-UNITS = {name: unit for names, unit in _UNITS.items() for name in names.split()}
+def day_back(today: date, unit: str, count: int) -> date:
+    """This very day so many units ago."""
+    return same_day_of_month(today, count * _MONTHS[unit]) if unit in _MONTHS else today - timedelta(days=count * _DAYS[unit])
 
 
 def narrowed(meanings: Sequence[Sequence[DaySpan]]) -> list[DaySpan]:
     """The spans that the dates of one text mean together, each once: 今年の1月 is a January of this year.
 
-    `meanings` holds the spans that each date may mean. A span inside a span of another date is kept, and the wider one is dropped. Of a
-    date that may mean several years, the spans inside another date are kept, if there are any. Takes n·log n time: a text may
-    name thousands of dates.
+    `meanings` holds the spans that each date may mean; the first `DATES_LIMIT` count. A span inside a span of another date is kept, and the
+    wider one is dropped. Of a date that may mean several years, the spans inside another date are kept, if there are any.
     """
-    distinct = dict.fromkeys(span for spans in meanings for span in spans)
-    inside, around = _inside(distinct), _around(distinct)
-    inside |= {spans[0] for spans in meanings if len(spans) == 1}  # 今月17日、10月17日: the same day, and of this year
+    meanings = meanings[:DATES_LIMIT]
+    distinct = {span for spans in meanings for span in spans}
+    pairs = [(one, other) for one in distinct for other in distinct if other[0] <= one[0] and one[1] <= other[1] and one != other]
+    around = {other for _, other in pairs}
+    inside = {one for one, _ in pairs} | {
+        spans[0] for spans in meanings if len(spans) == 1
+    }  # 今月17日、10月17日: the same day, and of this year
     chosen: dict[DaySpan, None] = {}
     for spans in meanings:
         within = [span for span in spans if span in inside] if len(spans) > 1 else []
         chosen |= dict.fromkeys(span for span in within or spans if span not in around)
     return list(chosen)
-
-
-def _inside(spans: Iterable[DaySpan]) -> set[DaySpan]:
-    """The spans that lie inside another span."""
-    inside = set()
-    latest_end = date.min
-    for span in sorted(spans, key=lambda span: (span[0], date.max - span[1])):  # of those that begin together the longest first
-        if span[1] <= latest_end:
-            inside.add(span)
-        latest_end = max(latest_end, span[1])
-    return inside
-
-
-def _around(spans: Iterable[DaySpan]) -> set[DaySpan]:
-    """The spans that contain another span."""
-    around = set()
-    earliest_end: date | None = None
-    for span in sorted(spans, key=lambda span: (date.max - span[0], span[1])):  # the last first, of those that begin together the shortest
-        if earliest_end and earliest_end <= span[1]:
-            around.add(span)
-        earliest_end = min(earliest_end or span[1], span[1])
-    return around
 
 
 # Japanese eras and the year before their first.
@@ -155,9 +129,9 @@ _ENGLISH_NUMBERS = lexicon.words("en", "numbers")
 # Years and months counted from this one: a positive number is in the past.
 YEARS_BACK, MONTHS_BACK = lexicon.counts("ja", "years_back"), lexicon.counts("ja", "months_back")
 # May match what is no number, such as 十十, of which `number_of` raises ValueError; `KANJI_NUMBER` does not.
-NUMBER = r"(\d{1,3}|[一二三四五六七八九十]{1,3})"
+NUMBER = r"(?:\d{1,3}|[一二三四五六七八九十]{1,3})"
 KANJI_NUMBER = "[一二三四五六七八九]?十[一二三四五六七八九]?|[一二三四五六七八九]{1,3}"
-COUNT = rf"(\d{{1,3}}|an?|{lexicon.any_of(_ENGLISH_NUMBERS[1:])})"
+COUNT = rf"(?:\d{{1,3}}|an?|{lexicon.any_of(_ENGLISH_NUMBERS[1:])})"
 
 # 令和 as R, 平成 as H, 昭和 as S.
 _ERA_LETTERS = dict(zip("rhs", ERAS, strict=False))
@@ -186,15 +160,29 @@ def _in_full(match: re.Match[str]) -> str:
     return f"{1961 + (int(match[1]) - 61) % 100}{match[2]}"
 
 
-_LONG_UNITS = {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}
-_BEFORE_SHORT_YEAR = (
-    "in",
-    "since",
-    "of",
-    "during",
-    *MONTHS,
-    *(f"{end}{comma}" for end in (r"\d", "st", "nd", "rd", "th") for comma in ("", ",")),
+# The longest first: twenty-first before twenty.
+_DAYS_IN_WORDS = "|".join(sorted(ORDINALS, key=len, reverse=True))
+_DAY_IN_WORDS = (
+    rf"(?<![a-z-])(?:the )?({_DAYS_IN_WORDS})(?= of (?:{'|'.join(MONTH_NAMES)})(?![a-z]))"
+    rf"|(?<![a-z])({'|'.join(MONTH_NAMES)}) (?:the )?({_DAYS_IN_WORDS})(?![a-z-])"
 )
+
+
+def _day_in_figures(match: re.Match[str]) -> str:
+    """3rd of "the third" before "of October", "october 3" of "October the third"."""
+    number = nth_of(match[1] or match[3])
+    return f"{number}th" if match[1] else f"{match[2]} {number}"
+
+
+def _clock_in_figures(match: re.Match[str]) -> str:
+    """7:30 of "half past seven", 8:45 of "quarter to nine"."""
+    hour, minutes = number_of(match[3]), 30 if match[1] == "half" else 15
+    return f"{hour}:{minutes}" if match[2] == "past" else f"{(hour - 1) % 24}:{60 - minutes}"
+
+
+_LONG_UNITS = {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}
+_AFTER_DAY = [f"{end}{comma}" for end in (r"\d", "st", "nd", "rd", "th") for comma in ("", ",")]
+_BEFORE_SHORT_YEAR = ("in", "since", "of", "during", *MONTHS, *_AFTER_DAY)
 # Of each spelling: a word that a text with it has, how it is written, and what it is written as.
 # fmt: off
 _SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
@@ -210,6 +198,11 @@ _SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | C
         ("年", r"'?(\d\d)(?<![\d年一-龥]..)(年)(?=の?(?:\d{1,2}月|[春夏秋冬]))", _in_full),
         ("'0 '1 '2 '6 '7 '8 '9", rf"(?<=[a-z\d,] )'(\d\d)(?:{'|'.join(f'(?<={word} ...)' for word in _BEFORE_SHORT_YEAR)})(?![\w'])()", _in_full),
         ("ago", r"(?<=[\da] )(?:wk|yr|mo|hr)(?=s? ago)", lambda match: _LONG_UNITS[match[0]]),
+        (" ".join((*ORDINALS[:12], "teenth", "tieth")), _DAY_IN_WORDS, _day_in_figures),
+        ("past quarter", rf"(?<![a-z])(?:a )?(half|quarter) (past|to) ({COUNT})(?![a-z\d:])", _clock_in_figures),
+        ("week", rf"(?<![a-z])({COUNT} weeks?) from ({'|'.join(lexicon.words('en', 'weekday_names'))})(?![a-z])", r"\g<2> in \g<1>"),
+        ("quarter", rf"(?<![a-z])(?:the )?({'|'.join(ORDINALS[:4])}) quarter (?:of )?(?=\d{{4}})", lambda match: f"q{nth_of(match[1])} "),
+        ("半月前", "半月前", "15日前ほど"),
         ("まえ", "(?<=[日間月年半分])((?:ほど|くらい|ぐらい)?)まえ", r"\g<1>前"),
         ("ひと月前 ふた月前", "(?:ひと|ふた)(?=月前)", lambda match: "一" if match[0] == "ひと" else "二"),
         # 3日ほど前 is 3日前ほど, 何日か前 is 数日前.
@@ -220,11 +213,6 @@ _SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | C
 ]
 # fmt: on
 _CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u3099\u309a\uff9e\uff9f]*+")
-
-
-def named_group(pattern: str, name: str) -> str:
-    """A pattern such as `NUMBER` or `COUNT` with a name for its group."""
-    return pattern.replace("(", f"(?P<{name}>", 1)
 
 
 def number_of(text: str) -> int:

@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cached_property
 from typing import ClassVar
 
 from memory_mcp.dates.hours import limit_or_part
-from memory_mcp.dates.recognize import CALENDAR, RANGE, CalendarDate, Clause, Named, calendar_dates, recognized_in, with_ranges
+from memory_mcp.dates.recognize import CALENDAR, RANGE, CalendarDate, Clause, Named, Recognized, calendar_dates, recognized_in, with_ranges
 from memory_mcp.dates.spans import ONE_DAY, WEEKDAY_NAMES, DaySpan, day_of, normalized_with_places
 from memory_mcp.dates.tense import Direction, direction, is_habit, sentence_around
 from memory_mcp.lexicon import any_of, words
@@ -158,17 +157,16 @@ class NamedDay:
     end: int
 
 
-class WrittenDates:
-    """A text, read once for its calendar dates: `days` tells which days they are as of the day on which it was told."""
+class Statement:
+    """A text, read once for its dates: `dates` are the calendar dates, in its order, and `days` tells which days they are as of the day on
+    which it was told. `recognized`: what was recognized in it, if it was read already."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, recognized: Recognized | None = None) -> None:
         self.text = text
-        self.plain, self._places = normalized_with_places(text)
-
-    @cached_property
-    def dates(self) -> Sequence[CalendarDate]:
-        """Its calendar dates, in its order."""
-        return calendar_dates(self.plain)
+        self.plain, self._places = (recognized.plain, recognized.places) if recognized else normalized_with_places(text)
+        self.recognized = recognized or recognized_in(self.plain[:READ_CHARACTERS])
+        is_whole = recognized or len(self.plain) <= READ_CHARACTERS
+        self.dates: Sequence[CalendarDate] = self.recognized.calendar if is_whole else calendar_dates(self.plain)
 
     def anchors(self, told_on: date | None) -> Anchors:
         return _anchors(self.plain, self.dates, told_on)
@@ -233,7 +231,7 @@ class WrittenDates:
 
 def days(text: str, told_on: date | None, known_direction: Direction | None = None) -> Iterator[NamedDay]:
     """The days and months that a text names."""
-    return WrittenDates(text).days(told_on, known_direction)
+    return Statement(text).days(told_on, known_direction)
 
 
 def day_called(name: str, reference_day: date | None, relation: str = "", other_end: str = "") -> NamedDay | None:
@@ -310,20 +308,6 @@ _TOPIC = ("は", "も")
 _RECURS = bounded(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?: on)?)\s*\0|\0[はが]")
 
 
-class Statement(WrittenDates):
-    """The text of a memory, read once for all that its days need."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.recognized = recognized_in(self.plain[:READ_CHARACTERS])
-        if len(self.plain) <= READ_CHARACTERS:
-            self.dates = self.recognized.calendar
-
-    @property
-    def may_name_days(self) -> bool:
-        return bool(self.dates or self.recognized.matches)
-
-
 def days_of_statement(told: str | Statement, told_on: date | None, stored_on: date | None = None) -> list[DaySpan]:
     """The spans of at most a month that a statement names, as meant on the local day on which it was told; at most ten.
 
@@ -333,7 +317,7 @@ def days_of_statement(told: str | Statement, told_on: date | None, stored_on: da
     birthday, is the last one and those of the next years.
     """
     told = Statement(told) if isinstance(told, str) else told
-    if not told.may_name_days:
+    if not (told.dates or told.recognized.matches):
         return []
     anchored, of_dates = told.anchors(told_on), told.anchors(told_on or stored_on)
     dated = (

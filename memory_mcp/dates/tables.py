@@ -21,12 +21,12 @@ from memory_mcp.dates.spans import (
     ONE_DAY,
     ORDINALS,
     SATURDAY,
-    UNITS,
     WEEKDAY_NAMES,
     WEEKDAYS,
     YEARS_BACK,
     YEARS_CONSIDERED,
     DaySpan,
+    day_back,
     day_of,
     each_year,
     month_of,
@@ -34,7 +34,7 @@ from memory_mcp.dates.spans import (
     nth_of,
     nth_weekday,
     number_of,
-    same_day_of_month,
+    units_back,
     week_of,
     year_of,
 )
@@ -86,22 +86,13 @@ class Table(tuple[Expression, ...]):
         return [(self[index], match) for index in sorted(tried) for match in self[index].find(plain)]
 
 
-def row(
-    kind: str,
-    pattern: str,
-    resolve: Resolver,
-    *examples: str,
-    needs: str = "",
-    recurs_after: tuple[int, ...] = (),
-    counted: Resolver | None = None,
-    is_alone: bool = False,
-) -> Expression:
-    return Expression(kind, Forms(pattern).all, resolve, examples, tuple(needs.split()), recurs_after, counted, is_alone)
+def row(kind: str, pattern: str, resolve: Resolver, *examples: str, needs: str = "", **further: Any) -> Expression:
+    return Expression(kind, Forms(pattern).all, resolve, examples, tuple(needs.split()), **further)
 
 
 NEAR, WEEKDAY_KIND, WEEK, FROM_NOW = "near days", "days of the week", "weeks and weekends", "months and years from now"
-DAY, MONTH, YEAR, QUARTER = "days", "months", "years and decades", "quarters and halves of a year"
-FISCAL, NTH, AGO = "fiscal years, which begin in April", "days counted within a month, and weeks of a day", "so long ago"
+DAY, MONTH, YEAR = "days", "months", "years and decades"
+FISCAL, NTH, AGO = "fiscal years, which begin in April", "days of the week counted within a month", "so long ago"
 LATELY_KIND, SEASON = "up to now, with today", "seasons"
 TO_COME, VAGUE = "to come, as an argument", "vague times, as an argument"
 CURRENT = "parts of the current week, month or year, as an argument"
@@ -118,26 +109,15 @@ _NAMES_OF_MONTHS = lexicon.any_of(MONTHS)
 MONTH_NAME = rf"(?P<month>{_NAMES_OF_MONTHS})(?![a-z])\.?"
 _MONTHS_NEED = " ".join({name[:3] for name in MONTHS})
 _TH = "(?:st|nd|rd|th)"
-_N = f"(?P<n>{NUMBER[1:-1]})"
-_ENGLISH_N = f"(?P<n>{COUNT[1:-1]})"
+_N = f"(?P<n>{NUMBER})"
+_ENGLISH_N = f"(?P<n>{COUNT})"
 _UNIT = "(?:(?P<unit>[日週年])間?|[ヶケかカ箇](?P<unit>月)間?)"
 _ENGLISH_UNIT = "(?P<unit>day|night|week|fortnight|month|year)s?"
 _WHICH, _BEFORE_LAST = "(?P<which>last|previous|this|next)", "(?P<which>before last|after next)"
 _WEEKS_BACK = lexicon.counts("ja", "weeks_back")
 _JAPANESE_WEEK = f"(?P<which>{lexicon.any_of(_WEEKS_BACK)})"
 _JAPANESE_MONTH = f"(?P<which>{lexicon.any_of(MONTHS_BACK)})"
-_BACK = {
-    **_WEEKS_BACK,
-    **MONTHS_BACK,
-    **YEARS_BACK,
-    "last": 1,
-    "previous": 1,
-    "this": 0,
-    "the": 0,
-    "next": -1,
-    "before last": 2,
-    "after next": -2,
-}
+_BACK = {**_WEEKS_BACK, **MONTHS_BACK, **YEARS_BACK, **lexicon.counts("ja", "back_in_short"), **lexicon.counts("en", "back")}
 _FEW_COUNT = 6
 
 
@@ -145,8 +125,8 @@ def _weekday(found: Found) -> int:
     return WEEKDAYS[found["weekday"]]
 
 
-def _day_in_each_year(today: date, month: int, day: int) -> Iterator[DaySpan]:
-    return each_year(today, lambda year: day_of(date(year, month, day)))
+def _month(found: Found) -> int:
+    return MONTHS.get(found["month"]) or int(found["month"])
 
 
 def _month_in_each_year(today: date, month: int) -> Iterator[DaySpan]:
@@ -180,27 +160,9 @@ def _month_beside(found: Found, today: date) -> list[DaySpan]:
     return [month_of(today.year + (found["which"] == "next" and month <= today.month), month)]
 
 
-# Quarters, halves of a year, and fiscal years, which begin in April.
+# Fiscal years, which begin in April.
 
-_QUARTERS_BACK = {"前": 1, "先": 1, "last": 1, "previous": 1, "来": -1, "next": -1}
 _FISCAL_MONTH = 4
-_FISCAL_YEARS_BACK = {"一昨": 2, "昨": 1, "去": 1, "前": 1, "今": 0, "本": 0, "来": -1, "再来": -2}
-
-
-def _quarter(year: int, which: str) -> DaySpan:
-    number = nth_of(which)
-    return _months_from_to(year, number * 3 - 2, number * 3)
-
-
-def _quarter_back(today: date, back: int) -> DaySpan:
-    """The quarter of today, or `back` quarters before it."""
-    passed = (today.month - 1) % 3
-    return months_back(today, passed + 3 * back)[0], months_back(today, passed + 3 * back - 2)[1]
-
-
-def _half_year(found: Found, _today: date) -> list[DaySpan]:
-    half = int(found["half"]) * 6
-    return [_months_from_to(int(found["year"]), half - 5, half)]
 
 
 def _fiscal_year(found: Found, today: date) -> Iterable[DaySpan]:
@@ -208,51 +170,32 @@ def _fiscal_year(found: Found, today: date) -> Iterable[DaySpan]:
     current = today.year if today.month >= _FISCAL_MONTH else today.year - 1
     if not found["year"] and not found["which"]:
         return each_year(today, lambda year: month_of(year, _FISCAL_MONTH - bool(found["last"])))
-    year = int(found["year"]) if found["year"] else current - _FISCAL_YEARS_BACK[found["which"]]
+    year = int(found["year"]) if found["year"] else current - _BACK[found["which"]]
     if found["last"]:
         return [month_of(year + 1, _FISCAL_MONTH - 1)]
     return [month_of(year, _FISCAL_MONTH)] if found["first"] else [(date(year, _FISCAL_MONTH, 1), date(year + 1, _FISCAL_MONTH, 1))]
 
 
-# Days that are counted within a month.
+def _nth_weekday(found: Found, today: date) -> Iterator[DaySpan]:
+    """The nth such day of a month, or of that month of each of the last years."""
+    months: Iterable[DaySpan] = [months_back(today, _BACK[found["which"]])] if found["which"] else _month_in_each_year(today, _month(found))
+    months = [month_of(int(found["year"]), _month(found))] if found["year"] else months
+    return (day_of(nth_weekday(first.year, first.month, _weekday(found), nth_of(found["nth"]))) for first, _ in months)
 
 
-def _nth_day(found: Found, today: date) -> Iterator[DaySpan]:
-    """The nth day, day of the week or weekend of a month, or of that month of each of the last years; a weekend is counted by its
-    Saturday."""
-    nth, what = nth_of(found["nth"]), found["what"]
-    months: Iterable[DaySpan]
-    if found["which"]:
-        months = [months_back(today, _BACK[found["which"]])]
-    else:
-        month = MONTHS.get(found["month"]) or int(found["month"])
-        months = [month_of(int(found["year"]), month)] if found["year"] else _month_in_each_year(today, month)
-    for first, after in months:
-        if what in ("", "day", "日"):
-            yield day_of(after - ONE_DAY if nth < 0 else first.replace(day=nth))
-        else:
-            is_weekend = what in ("weekend", "週末")
-            weekday = SATURDAY if is_weekend else WEEKDAYS[what[:3] if what.isascii() else what[0]]
-            counted = nth_weekday(first.year, first.month, weekday, nth)
-            yield counted, counted + (2 if is_weekend else 1) * ONE_DAY
-
-
-def _week_of_day(found: Found, today: date) -> Iterator[DaySpan]:
-    month = MONTHS.get(found["month"]) or int(found["month"])
-    return each_year(today, lambda year: week_of(date(year, month, int(found["day"]))))
+def _quarter(found: Found, today: date) -> list[DaySpan]:
+    first, _ = months_back(today, (today.month - 1) % 3 + 3 * _BACK[found["which"] or "this"])
+    first = date(int(found["year"]), int(found["nth"]) * 3 - 2, 1) if found["nth"] else first
+    return [(first, months_back(first, -3)[0])]
 
 
 # fmt: off
-NTH_DAYS = [
-    row(NTH, rf"(?<![a-z])(?:the )?(?P<nth>{'|'.join(ORDINALS)}|last)(?: (?P<what>(?:mon|tues|wednes|thurs|fri|satur|sun)day|day|weekend)"
-        rf" (?:of|in)|(?<!last) of) (?:{MONTH_NAME}(?:,? (?:of )?(?P<year>\d{{4}}))?|(?P<which>last|this|next|the) month)"
-        rf"|(?:(?:(?P<year>\d{{4}})年)?(?P<month>\d{{1,2}})月|{_JAPANESE_MONTH})の?(?:第(?P<nth>[1-5一二三四五])の?(?P<what>[{WEEKDAY_NAMES}]曜)日?"
-        rf"|(?P<nth>最初|最後)の(?P<what>日(?!曜)|週末|[{WEEKDAY_NAMES}]曜)日?)",
-        _nth_day, "the first Monday of October", "last day of September", "the last weekend of last month", "the third of October",
-        "10月の第2月曜", "9月最後の日曜", "先月の最後の日", needs=f"第 最初の 最後の day_of day_in weekend_of weekend_in {'_of '.join(ORDINALS)}_of"),
-    row(NTH, rf"(?<![a-z])(?:the )?week of {MONTH_NAME} (?P<day>\d{{1,2}}){_TH}?(?!\d)|(?<!\d)(?P<month>\d{{1,2}})月(?P<day>\d{{1,2}})日の週(?![末明])",
-        _week_of_day, "the week of October 6", "10月6日の週", needs="week 週"),
-]
+NTH_WEEKDAY = row(NTH, rf"(?<![a-z])(?:the )?(?P<nth>{'|'.join(ORDINALS)}|last) {_WHOLE_WEEKDAY} (?:of|in) (?:{MONTH_NAME}(?:,? (?P<year>\d{{4}}))?|(?P<which>last|this|next) month)"
+    rf"|(?:(?:(?P<year>\d{{4}})年)?(?<!\d)(?P<month>\d{{1,2}})月|{_JAPANESE_MONTH})の?(?:第(?P<nth>[1-5一二三四五])の?|(?P<nth>最初|最後)の){_JAPANESE_WEEKDAY}", _nth_weekday,
+    "the first Monday of October", "10月の第2月曜", "9月最後の日曜", "来月の第2日曜", needs="第 最初の 最後の day_of day_in")
+QUARTER = row("quarters", f"(?<![a-z\\d])q(?P<nth>[1-4])[ /-]?(?P<year>\\d{{4}})(?!\\d)|(?<!\\d)(?P<year>\\d{{4}})年?の?\\s?(?:q|第)(?P<nth>[1-4])(?:四半期|(?![\\w週]))"
+    f"|(?P<which>[今前来])四半期|(?<![a-z]){_WHICH} quarter(?![a-z])", _quarter, "Q1 2024", "2024年第1四半期", "2024 Q1", "前四半期", "last quarter",
+    needs="q 第 四半期")
 YEARS = [
     row(FISCAL, r"(?:(?<!\d)(?P<year>\d{4})|(?P<which>一昨|再来|[昨去今前本来]))年度の?(?:(?P<last>末)|(?P<first>初め?|始め|はじめ|頭))?", _fiscal_year,
         "2024年度", "今年度", "昨年度末", needs="年度"),
@@ -273,28 +216,17 @@ MONTHS_AND_DAYS = [
     row(MONTH, rf"(?<![a-z])(?:(?P<which>last)\s+{MONTH_NAME}|(?P<which>this|next)\s+(?:(?!mar|may){MONTH_NAME}|(?P<month>march|mar|may)"
         r"(?=\s*(?:[?.,!;:]|\Z))))(?![a-z])", _month_beside, "last October", "this October", "next May", needs="last this next"),
 ]
-QUARTERS = [
-    row(QUARTER, r"(?<![a-z\d])(?:q(?P<nth>[1-4])|(?P<nth>first|second|third|fourth) quarter)(?:\s+(?:of\s+)?|/|-)?(?P<year>\d{4})(?!\d)"
-        r"|(?<!\d)(?P<year>\d{4})年?(?:の|\s*)(?:q|第)(?P<nth>[1-4])(?:四半期|(?![\w週]))",
-        lambda m, t: [_quarter(int(m["year"]), m["nth"])], "Q1 2024", "first quarter of 2024", "2024年第1四半期", "2024 Q1", needs="q 第"),
-    row(QUARTER, r"(?<![a-z\d])h(?P<half>[12])\s?(?P<year>\d{4})(?!\d)|(?<!\d)(?P<year>\d{4})\s?h(?P<half>[12])(?![a-z\d])", _half_year,
-        "H1 2025", "2025H1", needs="h1 h2"),
-    row(QUARTER, f"(?P<which>[今前先来])四半期|(?<![a-z]){_WHICH} quarter(?![a-z])",
-        lambda m, t: [_quarter_back(t, _QUARTERS_BACK.get(m["which"], 0))], "前四半期", "last quarter", needs="四半期 quarter"),
-]
 FIGURES_ALONE = [
     row(DAY, r"\A(?P<n>\d{4})(?P<n>\d\d)(?P<n>\d\d)\Z", lambda m, t: [day_of(date(*_numbers(m)))], "20251017"),
     row(DAY, r"(?<!\d)(?P<n>\d{1,2})[/-](?P<n>\d{1,2})[/-](?P<n>\d{4})(?!\d)", lambda m, t: [_american(*_numbers(m))], "10-17-2025", needs="/ -"),
     row(DAY, r"(?<!\d)(?P<n>\d{1,2})\.(?P<n>\d{1,2})\.(?P<n>\d{4})(?!\d)", lambda m, t: [day_of(date(*_numbers(m)[::-1]))], "17.10.2025",
         needs="."),
     row(MONTH, r"\A(?P<n>\d{4})\.(?P<n>\d{1,2})\Z", lambda m, t: [month_of(*_numbers(m))], "2025.10"),
-    row(DAY, r"(?<![\d/])(?P<n>\d{1,2})/(?P<n>\d{1,2})(?![\d/])", lambda m, t: _day_in_each_year(t, *_numbers(m)), "10/17 9:00",
+    row(DAY, r"(?<![\d/])(?P<n>\d{1,2})/(?P<n>\d{1,2})(?![\d/])", lambda m, t: each_year(t, lambda year: day_of(date(year, *_numbers(m)))), "10/17 9pm",
         needs="/"),
 ]
 FISCAL_YEAR_ALONE = row(FISCAL, "年度(?:(?P<last>末)|(?P<first>初め?|始め|はじめ|頭))", _fiscal_year, "年度末", "年度初め", needs="年度")
 CALENDAR_ALONE = [
-    row(QUARTER, r"(?:第|q)(?P<nth>[1-4])(?!週)(?:四半期)?|(?:the )?(?P<nth>first|second|third|fourth) quarter(?=\Z)",
-        lambda m, t: [_quarter(t.year, m["nth"])], "第1四半期", "Q3", needs="第 q"),
     row(YEAR, r"(?<!\d)(?P<n>(?:19|20)\d{2})(?!\d)", lambda m, t: [year_of(*_numbers(m))], "late 2024"),
     row(MONTH, rf"(?<![a-z]){MONTH_NAME}(?![a-z])", lambda m, t: _month_in_each_year(t, MONTHS[m["month"]]), "October", "early October",
         needs=_MONTHS_NEED),
@@ -354,29 +286,22 @@ DAY_OF_MONTH_ALONE = row(
 # Dates counted from today.
 
 _HERE = "(?:ここ|この|過去|直近|最近)の?"
-_ABOUT_THEN = {"year": 15, "month": 3, "week": 1}
-_UNIT_NAMES = {"日": "day", "週": "week", "月": "month", "年": "year"}
-
-
-def around(day: date, days: int) -> DaySpan:
-    return day - timedelta(days=days), day + timedelta(days=days + 1)
+_ABOUT_THEN = {"year": 15, "年": 15, "month": 3, "月": 3, "week": 1, "週": 1}
 
 
 def _until_today(found: Found, today: date) -> list[DaySpan]:
     """The last so many units, up to and with today."""
-    unit, count = found["unit"], found["n"] or "1"
+    unit, count, tomorrow = found["unit"], found["n"] or "1", today + ONE_DAY
     if count in ("半", "half"):
-        unit, counted = "月", 6
-    else:
-        counted = _FEW_COUNT if count in ("数", "few", "several") else 2 if count.startswith("couple") else number_of(count)
-    return [UNITS[unit](today + ONE_DAY, counted, rolling=True)]
+        return [(day_back(tomorrow, "月", 6), tomorrow)]
+    counted = _FEW_COUNT if count in ("数", "few", "several") else 2 if count.startswith("couple") else number_of(count)
+    return [(day_back(tomorrow, unit, counted), tomorrow)]
 
 
 def _then(today: date, unit: str, back: int, *, exactly: bool) -> DaySpan:
     """This very day so many weeks, months or years ago, or about then."""
-    unit = _UNIT_NAMES.get(unit, unit)
-    day = today - timedelta(days=7 * back) if unit == "week" else same_day_of_month(today, back * (12 if unit == "year" else 1))
-    return day_of(day) if exactly else around(day, _ABOUT_THEN[unit])
+    day, near = day_back(today, unit, back), timedelta(days=0 if exactly else _ABOUT_THEN[unit])
+    return day - near, day + near + ONE_DAY
 
 
 def _this_day(found: Found, today: date) -> list[DaySpan]:
@@ -399,21 +324,21 @@ def _ago(found: Found, today: date, *, as_moment: bool = False) -> list[DaySpan]
     if found["today"] or found["then"]:
         return [_then(today, unit, counts[0], exactly=bool(found["today"]))]
     if as_moment and len(counts) == 1:
-        return [UNITS[unit](today, counts[0], rolling=True)]
-    return [(UNITS[unit](today, max(counts))[0], UNITS[unit](today, min(counts))[1])]
+        return [(day_back(today, unit, counts[0]), today)]
+    return [(units_back(today, unit, max(counts))[0], units_back(today, unit, min(counts))[1])]
 
 
 def _later(found: Found, today: date, *, as_moment: bool = False) -> list[DaySpan]:
     """So many units from today: two weeks from now is a day, in two weeks a week."""
     unit, count = (found["unit"], number_of(found["n"])) if not found["half"] else ("月", 6)
-    if found["today"] and _UNIT_NAMES.get(unit, unit) == "week":
-        return [day_of(today + timedelta(days=7 * count))]
-    return [UNITS[unit](today, -count, rolling=as_moment)]
+    if as_moment or (found["today"] and unit in ("週", "week")):
+        return [day_of(day_back(today, unit, -count))]
+    return [units_back(today, unit, -count)]
 
 
 def _from_today(found: Found, today: date) -> list[DaySpan]:
     """The next so many units, from today."""
-    return [(today, UNITS[found["unit"]](today, -number_of(found["n"]), rolling=True)[0] + ONE_DAY)]
+    return [(today, day_back(today, found["unit"], -number_of(found["n"])) + ONE_DAY)]
 
 
 def _as_moment(resolve: Callable[..., list[DaySpan]]) -> Resolver:
@@ -427,7 +352,7 @@ _NEAR_DAY = (
     rf"|(?<![a-z])(?P<near>{lexicon.any_of(lexicon.counts('en', 'days_back'))})(?![a-z])"
 )
 _THEN = "今(?:ごろ|頃|時分)|同じ(?:頃|ころ|時期)"
-_PARTS_OF_WEEK = "内|の(?:頭|初め|はじめ|始め|半ば|真ん中|中頃|前半|後半|終わり)"
+_PARTS = "[末内初]|[上中下]旬|半ば|なかば|の(?:末|頭|初め|はじめ|始め|半ば|なかば|真ん中|中頃|前半|後半|終わり)"
 # fmt: off
 _VAGUE_DAYS = {
     "しばらく前|ちょっと前|少し前|(?<![a-z])(?:(?:quite )?a while|some time|not (?:so |that |too |very )?long) (?:ago|back)": (180, 0),
@@ -445,8 +370,7 @@ def _vague(found: Found, today: date) -> list[DaySpan]:
 
 def _current(found: Found, today: date) -> list[DaySpan]:
     """The current week, month or year, of which a part is meant, and the one before, which a report means."""
-    unit = _UNIT_NAMES.get(found["unit"], found["unit"])
-    return [UNITS[unit](today, 0), UNITS[unit](today, 1)]
+    return [units_back(today, found["unit"], back) for back in (0, 1)]
 
 
 # Two or three weeks, half a year, some days.
@@ -456,8 +380,8 @@ _ENGLISH_AGO = (
     r"|(?P<half>half a year))\s+(?:ago|back)(?P<today> today)?(?![a-z])"
 )
 # fmt: off
-LATELY = row(LATELY_KIND, rf"(?:{_HERE}(?:(?:{NUMBER[1:-1]})[、,~〜・-])?(?P<n>{NUMBER[1:-1]}|数|半(?=年)){_UNIT}(?:以内)?"
-    rf"|(?P<n>{NUMBER[1:-1]}|数|半(?=年)){_UNIT}以内)(?!前)|(?<![a-z])(?:(?:last|past|within) {_ENGLISH_N} {_ENGLISH_UNIT}|(?:last|past) "
+LATELY = row(LATELY_KIND, rf"(?:{_HERE}(?:{NUMBER}[、,~〜・-])?(?P<n>{NUMBER}|数|半(?=年)){_UNIT}(?:以内)?"
+    rf"|(?P<n>{NUMBER}|数|半(?=年)){_UNIT}以内)(?!前)|(?<![a-z])(?:(?:last|past|within) {_ENGLISH_N} {_ENGLISH_UNIT}|(?:last|past) "
     rf"(?P<n>few|several|couple(?: of)?) {_ENGLISH_UNIT}|past (?P<unit>day|week|month|year)|(?:the|this) last (?P<unit>week|fortnight|month"
     r"|year)(?!'| of)|(?:in|within|over|during) the last (?P<unit>day)(?!'| of)|(?:last|past) (?P<n>half) (?:a )?year)(?![a-z])",
     _until_today, "ここ2、3日", "1週間以内", "数日以内", "過去30日間", "ここ一週間", "ここ数日", "この半年", "the last 3 days", "past two weeks", "the last few days",
@@ -470,7 +394,6 @@ AGOS = [
         rf"(?P<half>(?<=年)半)?前(?![後半])(?:の?(?P<today>今日)|の(?P<then>{_THEN}))?|(?P<half>半年)前", _ago, "3日前", "二週間前", "今から3日前",
         "2、3日前", "2か月前", "2、3か月前", "1年半前", "数日前", "何日か前", "2週間前の今日", "3か月前の今日", "3年前の今日", "半年前", "ひと月前", "ふた月前", needs="前",
         counted=_as_moment(_ago)),
-    row(AGO, "半月前", lambda m, t: [around(t - timedelta(days=15), 2)], "半月前", needs="前"),
     row(AGO, _ENGLISH_AGO, _ago, "half a year ago", "two or three weeks ago", "one and a half years ago", "a week or so ago",
         "a couple of weeks ago", "a few days ago", "3 days ago", "two weeks back", "fortnight ago", "a year ago today",
         needs="ago back", counted=_as_moment(_ago)),
@@ -480,7 +403,7 @@ NEAR_DAYS = row(NEAR, _NEAR_DAY, lambda m, t: [day_of(t - timedelta(days=_DAYS_B
     "today", "tonight", "しあさって", "あさって", "the day after tomorrow", "明日", "明朝", "tomorrow",
     needs=" ".join([*lexicon.counts("ja", "days_back"), "夕べ", *(words.replace(" ", "_") for words in lexicon.counts("en", "days_back"))]))
 MONTHS_AND_YEARS = row(FROM_NOW, rf"{_JAPANESE_MONTH}|(?P<year>{lexicon.any_of(YEARS_BACK)})|(?<![a-z])(?:{_WHICH} (?P<unit>month|year)|(?:the )?(?P<unit>month|year) {_BEFORE_LAST})",
-    lambda m, t: [UNITS[m["unit"] or ("年" if m["year"] else "月")](t, _BACK[m["which"] or m["year"]])],
+    lambda m, t: [units_back(t, m["unit"] or ("年" if m["year"] else "月"), _BACK[m["which"] or m["year"]])],
     "先月", "先々月", "再来月", "last month", "去年", "おととし", "再来年", "last year", "the month after next", "the year after next",
     "the month before last", "the year before last", needs=" ".join([*MONTHS_BACK, *YEARS_BACK, "month", "year"]))
 _LATER = (
@@ -495,19 +418,12 @@ LATER_IN_TEXTS = row(TO_COME.replace(", as an argument", ""), rf"(?<![のたら�
     "What is planned in two weeks?", needs="日後 間後 週後 月後 年後 day week month year", is_alone=True)
 FROM_TODAY = row(TO_COME, rf"(?:今後|これから|この先|向こう)の?{_N}{_UNIT}|(?<![a-z])(?:the |over the )?(?:next|coming) {_ENGLISH_N} {_ENGLISH_UNIT}(?![a-z])",
     _from_today, "今後3日間", "the next 3 days", needs="今後 これから この先 向こう next coming")
-WEEK_AND_YEAR_ALONE = [
-    row(CURRENT, f"週(?={_PARTS_OF_WEEK})", lambda m, t: [week_of(t)], "週の前半", "週内", needs="週"),
-    row(CURRENT, "年(?=の(?:頭|初め|はじめ|始め|半ば|終わり)|内)|(?<![a-z])the year|\\A(?=[上下]半?期\\Z)", lambda m, t: [year_of(t.year)],
-        "年内", "年の初め", "end of the year", "上半期", needs="年 year 期"),
-]
-VAGUE_ALONE = [
-    row(CURRENT, "月初め?", lambda m, t: [(t.replace(day=1), t.replace(day=11))], "月初め", needs="月初"),
-    row(CURRENT, "(?<![a-z])the month|月(?=[末内]|[上中下]旬|半ば|なかば|の(?:末|頭|初め|はじめ|始め|半ば|なかば|終わり|前半|後半))|\\A(?=[上中下初]旬)",
-        lambda m, t: [months_back(t, 0)], "月末", "月内", "上旬", "end of the month", needs="月 month 旬"),
-    row(VAGUE, "|".join(f"(?P<v{index}>{words})" for index, words in enumerate(_VAGUE_DAYS)), _vague,
-        "しばらく前", "a while ago", "最近", "recently", "先日", "このあいだ", "the other day",
-        needs="前 最近 頃 ごろ 昨今 しばらく ところ 先 間 あいだ まえ こないだ ago back recent lately late days other"),
-]
+CURRENT_ALONE = row(CURRENT, rf"(?P<unit>[週月年])(?={_PARTS})|(?<![a-z])the (?P<unit>month|year)|\A(?=[上下]半?期\Z)|\A(?=[上中下初]旬)",
+    lambda m, t: [units_back(t, m["unit"] or ("年" if m.string[1] in "半期" else "月"), 0)],
+    "週の前半", "週内", "年内", "年の初め", "end of the year", "上半期", "月初め", "月末", "月内", "上旬", "end of the month", needs="週 月 年 期 旬 month year")
+VAGUE_ALONE = row(VAGUE, "|".join(f"(?P<v{index}>{words})" for index, words in enumerate(_VAGUE_DAYS)), _vague,
+    "しばらく前", "a while ago", "最近", "recently", "先日", "このあいだ", "the other day",
+    needs="前 最近 頃 ごろ 昨今 しばらく ところ 先 間 あいだ まえ こないだ ago back recent lately late days other")
 # In a sentence only an end is certain: 月末に払う, 年内に引っ越す, by the end of the year.
 ENDS_IN_TEXTS = row(CURRENT.replace(", as an argument", ""), r"(?<![\w])(?P<unit>[週月年])(?=末(?![年調])|内(?:[にはで]|いっぱい))|(?<=[、はに])(?P<unit>[月年])(?=末(?:に|まで)|内(?:[にはで]|いっぱい))"
     r"|(?<=end of )(?:the|this) (?P<unit>week|month|year)(?![a-z'])", _current, "月末の予定は？", "What's due by the end of the month?",
@@ -535,27 +451,14 @@ def _weekday_before(today: date, weekday: int, count: int = 1) -> list[DaySpan]:
     return [day_of(today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1 + 7 * (count - 1)))]
 
 
-def _latest_weekday(today: date, weekday: int) -> list[DaySpan]:
-    """The latest such day, which may be today."""
-    return _weekday_before(today + ONE_DAY, weekday)
-
-
-def _next_weekday(today: date, weekday: int, weeks_on: int = 0) -> list[DaySpan]:
-    return [day_of(next_weekday(today, weekday)[0] + timedelta(days=7 * weeks_on))]
-
-
 def _weekday_beside(found: Found, today: date) -> list[DaySpan]:
     """The last or the coming one, an earlier or a later one, or that of a week."""
     weekday = _weekday(found)
     if found["which"] in ("this", "next"):
         return _in_week(today, weekday, _BACK[found["which"]])
     if found["coming"] or found["which"] == "after next":
-        return _next_weekday(today, weekday, 1 if found["which"] else 0)
+        return [day_of(next_weekday(today, weekday)[0] + timedelta(days=7 if found["which"] else 0))]
     return _weekday_before(today, weekday, number_of(found["n"]) if found["n"] else max(_BACK.get(found["which"], 1), 1))
-
-
-def _weekday_of_counted_week(found: Found, today: date) -> list[DaySpan]:
-    return _in_week(today, _weekday(found), number_of(found["n"]) * (-1 if found["later"] else 1))
 
 
 def _weekend(today: date, weeks_back: int) -> DaySpan:
@@ -592,7 +495,7 @@ def _around_today(today: date, weekday: int) -> list[DaySpan]:
 
 
 _AFTER_A_WEEKDAY = (
-    r"(?=\Z|[^\w\s]|\s|[にもはがまでとかへっ]|の(?!み|\d)|を(?=[空あ]け)|から|より|だ(?!け)|何|誰|どこ|いつ|どう(?!でしょう)|暇|ひま|ヒマ|頃|ごろ|中に|以降"
+    r"(?=\Z|[^\w\s]|\s|[にもはがまでとかへっ]|の(?!み|\d(?!\d?(?:時(?!間)|:\d\d)))|を(?=[空あ]け)|から|より|だ(?!け)|何|誰|どこ|いつ|どう(?!でしょう)|暇|ひま|ヒマ|頃|ごろ|中に|以降"
     rf"|空|{_PART_OF_DAY})"
 )
 _NO_NAMES = "".join(
@@ -607,7 +510,8 @@ WEEKS = [
     # 退院の2週間後の土曜 counts from another day.
     row(WEEKDAY_KIND, rf"{_N}週間?(?:前|(?<!の\d週間)(?<!の\d週)(?P<later>後))の?{_JAPANESE_WEEKDAY}|{ENGLISH_WEEKDAY} {_ENGLISH_N} weeks? ago"
         rf"|(?<![a-z])(?P<n>a) week ago(?: on)? {ENGLISH_WEEKDAY}|(?<![a-z])(?P<later>in) {_ENGLISH_N} weeks?,?(?: on)? {ENGLISH_WEEKDAY}"
-        rf"|{ENGLISH_WEEKDAY} (?P<later>in) {_ENGLISH_N} weeks?(?![a-z])", _weekday_of_counted_week, "2週間前の金曜", "2週間後の土曜",
+        rf"|{ENGLISH_WEEKDAY} (?P<later>in) {_ENGLISH_N} weeks?(?![a-z])", lambda m, t: _in_week(t, _weekday(m), number_of(m["n"]) * (-1 if m["later"] else 1)),
+        "2週間前の金曜", "2週間後の土曜",
         "Friday two weeks ago", "a week ago on Friday", "in two weeks on Saturday", "Saturday in two weeks", needs="週間前 週前 週間後 週後 week"),
     row(WEEKDAY_KIND, rf"(?:{_JAPANESE_WEEK}末?|(?<![a-z]){_WHICH} week(?:'s|,)?)(?:の|\s)?(?:on )?{WEEKDAY}"
         rf"|{ENGLISH_WEEKDAY}(?: of)? ?(?:{_WHICH} week(?!end)|{_JAPANESE_WEEK})", lambda m, t: _in_week(t, _weekday(m), _BACK[m["which"]]),
@@ -626,17 +530,15 @@ WEEKS = [
     row(WEEK, rf"(?:(?P<recent>{_RECENT})|(?P<coming>(?:今度|次)の?)|この)週末|(?<![a-z])(?P<recent>(?:the|this) past) weekend|(?<![a-z\d]){_ENGLISH_N} weekends? ago",
         _weekend_beside, "この前の週末", "今度の週末", "この週末", "two weekends ago", "this past weekend", needs="週末 weekend"),
 ]
-WEEKS_LATER = row(TO_COME, rf"(?<![a-z\d]){_ENGLISH_N} weeks? (?:from|(?<!s )on) {ENGLISH_WEEKDAY}|{ENGLISH_WEEKDAY} week(?![a-z])",
-    lambda m, t: _next_weekday(t, _weekday(m), number_of(m["n"] or "1")), "a week from Friday", "Friday week", needs="week")
 WEEKDAYS_ALONE = [
     row(WEEKDAY_ALONE_KIND, f"前の?{_JAPANESE_WEEKDAY}", lambda m, t: _weekday_before(t, _weekday(m)), "前の金曜", needs="曜"),
-    row(WEEKDAY_ALONE_KIND, WEEKDAY, lambda m, t: _latest_weekday(t, _weekday(m)), "金曜", "Friday", recurs_after=(6,),
+    row(WEEKDAY_ALONE_KIND, WEEKDAY, lambda m, t: _weekday_before(t + ONE_DAY, _weekday(m)), "金曜", "Friday", recurs_after=(6,),
         needs="曜 mon tue wed thu fri sat sun"),
     row(WEEKDAY_ALONE_KIND, "前の?週末", lambda m, t: [_weekend(t, 1)], "前の週末", needs="週末"),
     row(WEEKDAY_ALONE_KIND, "週末|土日|(?<![a-z])(?:the )?weekend", lambda m, t: [_latest_weekend(t)], "週末", "the weekend", recurs_after=(6,),
         needs="週末 土日 weekend"),
 ]
-SINCE_WEEKDAY = row(WEEKDAY_KIND, f"(?<![a-z])since {ENGLISH_WEEKDAY}", lambda m, t: [(_latest_weekday(t, _weekday(m))[0][0], t + ONE_DAY)],
+SINCE_WEEKDAY = row(WEEKDAY_KIND, f"(?<![a-z])since {ENGLISH_WEEKDAY}", lambda m, t: [(_weekday_before(t + ONE_DAY, _weekday(m))[0][0], t + ONE_DAY)],
     "since Friday", needs="since")
 # A day of the week alone in a sentence. 12月4日金曜, 第2金曜, 翌週の金曜 and 月・金曜 are other days, 金曜ロードショー and 日曜大工 are none.
 DAYS_OF_SENTENCES = [
@@ -668,13 +570,12 @@ PART_BEFORE_WEEK = bounded(
 # Seasons of the northern half of the earth, as in Japan.
 
 _FIRST_MONTHS = {"春": 3, "夏": 6, "秋": 9, "冬": 12, "spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-_SHORT_YEARS_BACK = {"一昨": 2, "昨": 1, "去": 1, "今": 0, "この": 0, "来": -1}
 # 夏休み and 春雨 are no seasons; 秋田 is a place, 春香 a name.
 _JAPANESE_SEASON = "[初真晩]?(?P<season>[春夏秋冬])[先口場]?(?=[のにはもがかま、。?!頃ごら以何誰]|どこ|どう|いつ|\\s|\\Z)"
 _ENGLISH_SEASON = "(?P<season>spring|summer|autumn|fall|winter)(?: (?:break|vacation|holidays?))?(?![a-z])"
 _NEED_SEASON = "春 夏 秋 冬 spring summer autumn fall winter"
 # The year before a season or a holiday.
-YEAR_BEFORE = rf"(?:(?P<named>{lexicon.any_of(YEARS_BACK)})|(?P<ago>{NUMBER[1:-1]})年前|(?<!\d)(?P<year>\d{{4}})年?)の?"
+YEAR_BEFORE = rf"(?:(?P<named>{lexicon.any_of(YEARS_BACK)})|(?P<ago>{NUMBER})年前|(?<!\d)(?P<year>\d{{4}})年?)の?"
 
 
 def year_before(found: Found, today: date) -> int:
@@ -683,7 +584,7 @@ def year_before(found: Found, today: date) -> int:
         return today.year - number_of(found["ago"])
     if found["year"]:
         return int(found["year"])
-    return today.year - (YEARS_BACK[found["named"]] if found["named"] else _SHORT_YEARS_BACK[found["short"]])
+    return today.year - _BACK[found["named"] or found["short"]]
 
 
 def _season(year: int, first_month: int) -> DaySpan:

@@ -63,7 +63,7 @@ _ENGLISH = bounded(
     r"|(?:moved|pushed|shifted|switched|changed|put|set|settled)(?: (?!to\b)[\w']+){0,5}? (?:to|until|for)(?=(?: (?:the|[a-z]+day),?)?\s*$)"
     r"|(?:settled|agreed) on(?=\s*$)|(?:is|are|it's)(?: on| at| set for)?(?: [a-z]+day,?)?(?=\s*$)|(?:is|are|am|'m|'re) \w+ing(?: \w+ed\b)?"
     rf"|{any_of(words('en', 'planned', 'plan_phrases'))}"
-    r"|ha(?:s|ve) (?:an? )?(?:surgery|exam|appointment|meeting|game|flight|interview|date)"
+    r"|ha(?:s|ve) (?:(?:an?|the|my|our) )?(?:surgery|exam|appointment|meeting|game|flight|interview|date)"
     r"|(?:starts?|begins?|ends|opens|closes|expires|leaves|arrives|departs)\b)"
     rf"|(?P<past>{any_of(words('en', 'past'))}|(?!(?:{any_of(words('en', 'not_past'))})\b)[a-z]{{2,}}ed))\b",
 )

@@ -14,7 +14,7 @@ from memory_mcp.encoders.cache import Caches, digest
 from memory_mcp.encoders.failures import CircuitBreaker, LogThrottle, call_error
 from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.model_families import UNKNOWN, Traits
-from memory_mcp.encoders.models import Centers, Vectors
+from memory_mcp.encoders.models import PROBE, Centers, Vectors
 from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
@@ -51,6 +51,23 @@ class TextModel(Protocol):
     def embed_documents(self, texts: list[str]) -> Sequence[Sequence[float] | Vectors]:
         """One vector for each text."""
         ...
+
+
+def probed_dimension(model: TextModel, name: str) -> int:
+    """The length of the vectors, found by embedding a query and a text.
+
+    Raises:
+        EncoderFailed: the model does not return vectors.
+    """
+    query = np.asarray(model.embed_query(PROBE), np.float32)
+    texts = np.asarray(model.embed_documents([PROBE, "。"]), np.float32)
+    if query.ndim != 1 or not query.size or texts.shape != (2, query.size):
+        raise EncoderFailed(
+            "{} can't be used", "it returned arrays of shape {} and {} instead of vectors", "", name, query.shape, texts.shape
+        )
+    if not (np.isfinite(query).all() and np.isfinite(texts).all() and query.any()):
+        raise EncoderFailed("{} can't be used", "it returned NaN, infinity or zeros: its weights are damaged", "", name)
+    return int(query.size)
 
 
 class PooledEmbedder:

@@ -82,7 +82,6 @@ class PooledReranker:
         self._under_way: dict[bytes, _UnderWay] = {}
         self._guard = threading.Lock()
         self.backend: str | None = None
-        self.improvable: Callable[[], bool] | None = None
 
     def covers(self, text: str) -> bool:
         """Decided by the model's own languages."""

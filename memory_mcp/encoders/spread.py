@@ -31,10 +31,13 @@ def spread_of(predict: Callable[[list[tuple[str, str]]], Sequence[float]], langu
 
     `predict` maps pairs of a question and a passage to scores from 0 to 1.
     """
+    logits = [
+        [logit(score) for score in predict([(question, passage) for passage in passages])] for question, passages in built_in(languages)
+    ]
+    return max(math.sqrt(float(np.mean([np.var(row) for row in logits]))), LEAST_SPREAD)
+
+
+def built_in(languages: Sequence[str] | None) -> list[tuple[str, tuple[str, ...]]]:
+    """Ordinary questions in these languages, two in each, with nine passages of which one answers it."""
     known = [language for language in LANGUAGES if covers(languages, language.questions[0])] or LANGUAGES
-    variances = []
-    for language in known:
-        for question in language.answered:
-            logits = [logit(score) for score in predict([(question, passage) for passage in language.passages])]
-            variances.append(np.var(logits))
-    return max(math.sqrt(float(np.mean(variances))), LEAST_SPREAD)
+    return [(question, language.passages) for language in known for question in language.answered]

@@ -21,7 +21,7 @@ from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.lexicon import mapping, words
 
 # Part of the version of every index built from these tokens: raise it whenever the result of `tokens` changes, and stores rebuild.
-TOKENS_VERSION = "4"
+TOKENS_VERSION = "5"
 QUERY_TOKENS_LIMIT = 300
 QUERY_PHRASES_LIMIT = 60
 # What a word in katakana or Latin letters counts in a Japanese query: as many tokens as a word of two kanji has.
@@ -48,7 +48,7 @@ _RUN = re.compile(
 # A point between digits is one of a number, not a joint. A comma before three of them is nothing, and so is a middle dot in katakana.
 _JOINTS, _POINT = re.compile(rf"(?!(?<=\d)\.\d){_JOINT}"), "·"
 _NOTHING = re.compile(rf"[,・=](?:(?<=\d,)(?=\d{{3}}(?!\d))|(?<=[{KATAKANA}][・=])(?=[{KATAKANA}]))")
-_YEN, _WITH_UNIT = re.compile(r"¥(\d{1,15}(?:\.\d{1,4})?)"), re.compile(r"(\d{1,12})([a-z]{1,4})")
+_YEN, _WITH_UNIT = re.compile(r"¥(\d{1,15}(?:\.\d{1,4})?)"), re.compile(r"(\d{1,12})([a-z]{1,4}\d{0,4})")
 _SIGNS = mapping("en", "signs")
 # The parts and characters of a word that is also one without its signs, the characters of a part that a query looks for, and the digits of
 # a long number.
@@ -250,22 +250,23 @@ def _read_word(written: str) -> _Word:
     start = written.index(core)
     before, after = _SIGNS.get(written[:start], ""), _SIGNS.get(written[start + len(core) :], "")
     parts = [part.replace(".", _POINT) for part in _JOINTS.split(core)]
-    read = [_stemmed(part) for part in parts]
+    singles = [_single(part, _stemmed(part)) for part in parts]
     if len(parts) == 1 and not (before or after):
-        return _single(parts[0], read[0])
+        return singles[0]
+    read = [token for word in singles for token in word.stored]
     joined = "".join(parts)
     if len(parts) > PARTS_LIMIT or len(joined) > LONGEST_WORD or (joined.isdecimal() and ("/" in core or len(joined) < LEAST_DIGITS)):
         return _Word(tuple(read), tuple(dict.fromkeys(read)))
     whole = _stemmed(f"{before}{joined}{after}")
     least = LEAST_CHARACTERS + (len(parts) == 1)
-    telling = (word for part, word in zip(parts, read, strict=True) if len(part) >= least and part not in _STOPWORDS)
+    telling = (word.asked[0] for part, word in zip(parts, singles, strict=True) if len(part) >= least and part not in _STOPWORDS)
     stored = read if len(core) > 1 else []
     return _Word((*stored, whole), tuple(dict.fromkeys((whole, *([" ".join(read)] if len(read) > 1 else []), *telling))))
 
 
 def _single(written: str, read: str) -> _Word:
-    """A word of one part: a number with a unit is both, too, and one of several points begins with its first two."""
-    if (parts := _WITH_UNIT.fullmatch(written)) and parts[2] in _UNITS:
+    """A word of one part: a number with a unit is both, too, so is 1000XM5 with XM5, and one of several points begins with its first two."""
+    if (parts := _WITH_UNIT.fullmatch(written)) and (parts[2] in _UNITS or parts[2][-1].isdecimal()):
         return _Word((*parts.groups(), read), (read, " ".join(parts.groups())))
     numbers = read.split(_POINT)
     return _Word((_POINT.join(numbers[:2]), read) if len(numbers) > 2 else (read,), (read,))

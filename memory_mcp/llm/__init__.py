@@ -1,1 +1,1 @@
-"""An optional LangChain chat model, named in the configuration and used only for background work such as summaries."""
+"""Chat models: which vendors and servers there are, which of them a name means, and an optional one for work in the background, such as summaries."""

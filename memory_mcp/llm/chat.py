@@ -1,17 +1,17 @@
 """The configured chat model: constructed at first use, called with a time limit, paused after a failure."""
 
-import importlib
 import json
 import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from memory_mcp.config.settings import Llm
 from memory_mcp.errors import ChatFailed, NotInstalled
 from memory_mcp.extras import require
+from memory_mcp.llm.models import instance
 from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Chat:
             if self._paused_until and now < self._paused_until:
                 raise ChatFailed("{} is paused", "it failed a moment ago", "", settings.chat_class)
             try:
-                self._model = self._model or construct(settings.chat_class, settings.arguments)
+                self._model = self._model or _constructed(settings, settings.chat_class)
                 return _answer(self._model, settings, instructions, text, self._closing)
             except ChatFailed as error:
                 logger.warning("%s", error)
@@ -76,33 +76,13 @@ class Chat:
                 raise
 
 
-def construct(path: str, arguments: dict[str, Any]) -> "BaseChatModel":
-    """An instance of the class at `package.module:Class`.
-
-    Raises:
-        ChatFailed: the class does not exist, is not a chat model, or rejects the arguments.
-    """
+def _constructed(settings: Llm, path: str) -> "BaseChatModel":
     what = sentence("llm.chat_class {} can't be used", path)
     try:
         require("langchain", what)
     except NotInstalled as error:
         raise ChatFailed(error.what, error.why, error.do) from error
-    # LangChain's core takes half a second to import, and is needed only with a chat model.
-    from langchain_core.language_models.chat_models import BaseChatModel  # noqa: PLC0415
-
-    module_name, _, class_name = path.partition(":")
-    if not module_name or not class_name:
-        raise ChatFailed(what, "it has the wrong form", "Write it as package.module:Class, such as langchain_openai:ChatOpenAI")
-    try:
-        chat_class = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ChatFailed(what, "{}", "Install its package here, or correct the name", type(error).__name__) from error
-    if not (isinstance(chat_class, type) and issubclass(chat_class, BaseChatModel)):
-        raise ChatFailed(what, "it is not a subclass of langchain_core.language_models.chat_models.BaseChatModel")
-    try:
-        return chat_class(**arguments)
-    except Exception as error:  # each class raises its own errors, and may quote a key
-        raise ChatFailed(what, "it rejects llm.arguments: {}", "", type(error).__name__) from error
+    return instance(path, settings.arguments, what, "llm.arguments")
 
 
 def _answer(model: "BaseChatModel", settings: Llm, instructions: str, text: str, closing: Future[str]) -> str:

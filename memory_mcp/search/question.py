@@ -186,7 +186,7 @@ class QuestionTime:
 
     `informative` is the query without all that was understood as time. `is_vague`: nothing else is asked for, so that time orders the
     answer. `is_recent`: the latest of something is asked for. `date_words`: the words of its dates. `written`: how a text writes those of
-    its days that are of no certain year or week, and `years` its years. `of_telling`: it asks for what was said on a day.
+    its days that are of no certain year or week, `years` its years and longer times. `of_telling`: it asks for what was said on a day.
     """
 
     query: str
@@ -211,6 +211,7 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
     if not dates:  # such as the first day of the calendar, which is before it elsewhere
         named, spans = (), []
     short = [each for each in named if all(end - start <= LONGEST_SPAN for start, end in each.spans)]
+    long = [recognized.plain[each.start : each.end] for each in named if each not in short]
     words = recognized.without(short) if short else query
     plain = normalise(words)
     looks_ahead = _PLANS.search(plain) is not None
@@ -233,7 +234,7 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
         is_vague,
         date_words=[query[places[each.start] : places[each.end]].strip() for each in named],
         written=[*_days_written(recognized), *(_word_alone(recognized, each) for each in named if each.is_alone)] if named else (),
-        years=_years_written(spans),
+        years=[*_years_written(spans), *long],
         of_telling=any(_asks_telling(recognized, each) for each in named),
     )
 

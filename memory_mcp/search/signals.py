@@ -36,7 +36,7 @@ RECENT_WEIGHT = 3.0
 ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
 # Of what is in another language than the question, this share of its meaning counts as its words.
 OTHER_LANGUAGE_SHARE = 0.7
-# `mode=graph`: the words of the query count once, the nearness of a memory in the graph half as much (docs/graph.md#in-a-search).
+# `mode=graph`: the words of the query count once, the nearness of a memory in the graph half as much (docs/graph-search.md#in-a-search).
 NEARNESS_WEIGHT = 0.5
 # The pool has so many times as many as an answer shows.
 POOL_FACTOR = 3

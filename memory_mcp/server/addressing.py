@@ -6,14 +6,13 @@ is an error, never a reason to serve another persona.
 """
 
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Literal
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from memory_mcp.config.settings import PoolRole
 from memory_mcp.errors import InvalidPersonaName, PersonaConflict, PersonaRequired
 from memory_mcp.personas.names import addressed_name, canonical_name, sent_name
 from memory_mcp.server.auth import Admission
@@ -29,7 +28,6 @@ SLIPS = 2
 # Where a persona is managed: one from before placeholders were refused is renamed or erased there.
 MANAGEMENT = ("/api/persona", DASHBOARD)
 
-PoolRoles = Mapping[str, Mapping[PoolRole, list[str] | Literal["all"]]]
 OnMissing = Literal["default", "error", "auto"]
 
 
@@ -137,14 +135,3 @@ def pool_in(headers: Sequence[str]) -> str:
         return unicodedata.normalize("NFC", from_header(headers[0])) if len(headers) == 1 else ""
     except InvalidPersonaName:
         return ""
-
-
-def pool_rights(pools: PoolRoles, persona: str, token: str | None) -> Mapping[str, bool]:
-    """The pools that a persona, or a token of it, may read, each with whether it may write to it."""
-
-    def may(roles: Mapping[PoolRole, list[str] | Literal["all"]], personas: PoolRole, tokens: PoolRole) -> bool:
-        named, ids = roles.get(personas, []), roles.get(tokens, [])
-        return named == "all" or persona in named or (token is not None and (ids == "all" or token in ids))
-
-    writable = {name: may(roles, "writers", "writer_tokens") for name, roles in pools.items()}
-    return {name: writes for name, writes in writable.items() if writes or may(pools[name], "readers", "reader_tokens")}

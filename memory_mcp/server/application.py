@@ -22,7 +22,7 @@ from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.bounds import Bounds
 from memory_mcp.server.concurrency import WORKER_THREADS, ConcurrencyLimiter
 from memory_mcp.server.edge import Edge, part_of
-from memory_mcp.server.feature import features
+from memory_mcp.server.feature import features, pools
 from memory_mcp.server.http import routes
 from memory_mcp.server.mcp import apps, instructions, resources
 from memory_mcp.server.mcp.access import Needs, ScopeCheck
@@ -50,7 +50,7 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
 
     fastmcp.settings.telemetry_mode = "off"
     mcp = FastMCP(name="memory", version=__version__, instructions=instructions.INSTRUCTIONS, lifespan=lifespan, mask_error_details=True)
-    tools = tools_of(settings.toolsets, with_pools=bool(settings.pools))
+    tools = tools_of(settings.toolsets, with_pools=bool(pools(settings)))
     for tool in tools:
         mcp.add_tool(tool)
     mcp.add_transform(ToolLookup(tools))

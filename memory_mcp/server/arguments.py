@@ -26,6 +26,8 @@ T = TypeVar("T", dict[str, Any], list[Any])
 
 # A description takes a sentence or two, and every known name is compared with it.
 ENTITY_NAME_LIMIT = 1_000
+# The argument by which a call writes to a pool. Only servers that may have pools offer it.
+POOL = "pool"
 
 
 class Arguments(BaseModel):

@@ -29,9 +29,10 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.rerank import rerank_deadline
 from memory_mcp.search.signals import with_own_weights
 from memory_mcp.search.stores import NO_POOLS, Pools
-from memory_mcp.server.addressing import DEFAULT_PERSONA, HEADER, PATH_PERSONA, POOL_HEADER, named, pool_in, pool_rights, resolve
+from memory_mcp.server.addressing import DEFAULT_PERSONA, HEADER, PATH_PERSONA, POOL_HEADER, named, pool_in, resolve
 from memory_mcp.server.auth import ADMISSION, Admission
 from memory_mcp.server.caller_presence import CALLER, Caller
+from memory_mcp.server.feature import pools
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.sessions import is_dashboard
 from memory_mcp.store import memories, operations
@@ -247,12 +248,16 @@ class Call:
         """The pools that the caller reads as its persona, each with whether it also writes to it; all of them for a caller with access
         to all personas that addresses a pool and names no persona.
         """
-        if not self.settings.pools:
+        shared = pools(self.settings)
+        if not shared:
             return {}
         if self.is_pool_addressed and self.admission.personas is None and not self.headers and self.scope.get(PATH_PERSONA) is None:
-            return dict.fromkeys(self.settings.pools, True)
+            return dict.fromkeys(shared, True)
         name = self.own_name()
-        return pool_rights(self.settings.pools, name, self.admission.token) if self.admission.reaches(name) else {}
+        if not self.admission.reaches(name):
+            return {}
+        rights = {pool: may_write(name, self.admission.token) for pool, may_write in shared.items()}
+        return {pool: may_write for pool, may_write in rights.items() if may_write is not None}
 
     @contextmanager
     def reading_pools(self) -> Iterator[Pools]:

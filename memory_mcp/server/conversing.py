@@ -35,10 +35,13 @@ class Conversing(Protocol):
         """The scope that a token needs to talk, beside `read` and `write`."""
 
     def vendors(self) -> list[Json]:
-        """The vendors of models: `name`, `models` that are known of it, and `why` it can't be asked."""
+        """The vendors of models: `name`, the `prefix` of its models' names, `models` that are known of it, and `why` it can't be asked."""
+
+    def prepare(self, model: str) -> None:
+        """Load what a model needs in the background, which takes seconds."""
 
     def turn(self, model: str, transports: Transports, messages: Mapping[str, Sequence[Json]], **options: Any) -> RunningTurn:
-        """Prepare a turn. Takes seconds at the first one, of a vendor's package."""
+        """Prepare a turn."""
 
 
 @dataclass(frozen=True, slots=True)

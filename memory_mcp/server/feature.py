@@ -21,6 +21,8 @@ from memory_mcp.server.operation import Operation
 
 # A call whose body or answer may have any size, or that lasts as long as a model talks: it waits for no turn of its persona as others do.
 Stream = Literal["import", "file", "export", "conversation"]
+# Whether a persona, or the token with this id, may write to a pool; None where it may not even read it.
+MayWrite = Callable[[str, str | None], bool | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Feature:
     `refusal_page`: what a browser gets that is not let in. `wires`: under which paths another API than ours is spoken, and how a refusal is
     written in it; whatever else is answered there passes as it is. `lifespan`: runs from before the first call until after the last. `apps`: pages by the name that `Tool.app` says.
     `chores`: what is done for each persona in the background, made once from the parts that chores may need.
+    `pools`: the stores that personas share, by name, each with who may; without this no request reaches one.
     `conversing`: what runs conversations, if all that it needs is installed. It asks for the settings anew for each turn."""
 
     operations: Sequence[Operation] = ()
@@ -53,6 +56,7 @@ class Feature:
     lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None = None
     apps: Mapping[str, App] = field(default_factory=dict)
     chores: Callable[[ChoreParts], Sequence[Chore]] = lambda _: ()
+    pools: Callable[[Settings], Mapping[str, MayWrite]] | None = None
     conversing: Callable[[Callable[[], Settings]], Conversing | None] = lambda _: None
 
 
@@ -66,3 +70,19 @@ def operations() -> Mapping[str, Operation]:
 def features() -> tuple[Feature, ...]:
     """What all features bring."""
     return tuple(module.FEATURE for module in modules("feature"))
+
+
+@cache
+def _pools() -> Callable[[Settings], Mapping[str, MayWrite]] | None:
+    return next((feature.pools for feature in features() if feature.pools), None)
+
+
+def can_share() -> bool:
+    """Whether there can be pools."""
+    return _pools() is not None
+
+
+def pools(settings: Settings) -> Mapping[str, MayWrite]:
+    """The pools of this server, by name."""
+    of = _pools()
+    return of(settings) if of else {}

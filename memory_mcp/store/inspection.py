@@ -107,21 +107,6 @@ def memories_in(path: Path, key: PersonaKey | None = None) -> int | None:
         return None
 
 
-def latest_texts(path: Path, limit: int) -> list[str]:
-    """The contents of the latest memories outside the trash. Empty if the database can't be read or isn't migrated."""
-    try:
-        with _opened(path, quiet=not _is_open_elsewhere(path)) as connection:
-            return newest_contents(connection, limit)
-    except apsw.Error:
-        return []
-
-
-def newest_contents(connection: apsw.Connection, limit: int) -> list[str]:
-    """The contents of the latest memories outside the trash."""
-    query = "SELECT content FROM memories WHERE deleted_at IS NULL ORDER BY id DESC LIMIT ?"
-    return [str(content) for (content,) in connection.execute(query, (limit,))]
-
-
 def refuse_unknown(path: Path) -> None:
     """Refuse the file of an unknown program before it is opened for writing, which changes it.
 

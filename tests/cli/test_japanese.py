@@ -19,7 +19,7 @@ from memory_mcp.config.reading import language_of_machine
 from memory_mcp.domain import MODES
 from memory_mcp.wording import catalog, sentence
 
-TOOLS_PAGE = PACKAGE.parent / "docs" / "tools.md"
+TOOLS_PAGE = PACKAGE.parent / "docs" / "tools-recall.md"
 TABLES = catalog()
 HELP = {paragraph for described in descriptions(typer.main.get_command(cli.app)) for paragraph in paragraphs(described.help)}
 Run = Callable[..., tuple[int, str, str]]
@@ -179,7 +179,7 @@ def test_sentences_keep_their_values_and_their_indentation(monkeypatch: pytest.M
 
 
 def test_every_mode_and_every_reason_for_a_degraded_answer_is_named_with_its_meaning(monkeypatch: pytest.MonkeyPatch):
-    table = TOOLS_PAGE.read_text(encoding="utf-8").partition("#### Degraded")[2].partition("`context_unreadable")[0]
+    table = TOOLS_PAGE.read_text(encoding="utf-8").partition("### Degraded")[2].partition("`context_unreadable")[0]
     reasons = {reason for line in table.splitlines() for reason in re.findall(r"`(\w+)`", line.split("|")[1] if line else "")}
     assert "rerank_deadline" in reasons
     names = {("degraded", reason) for reason in reasons} | {("mode", mode) for mode in (*MODES, "hybrid")}

@@ -12,7 +12,8 @@ from memory_mcp.encoders.failures import CircuitBreaker
 from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.remote.connection import Connection as RemoteModel
 from memory_mcp.errors import ChatFailed, EncoderFailed, ProxyUnusable, ServerUnreachable
-from memory_mcp.features.chat.models import chat_model
+from memory_mcp.llm.models import Models
+from memory_mcp.llm.vendors import VENDORS
 
 SOCKS = "socks5://user:password@127.0.0.1:9"
 NEEDED = "ALL_PROXY names a SOCKS proxy, which needs the package socksio"
@@ -83,8 +84,13 @@ def test_everything_that_calls_out_says_so(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("vendor", ["openai", "anthropic", "google", "ollama"])
-def test_chat_models_are_asked_here_and_refused_elsewhere(vendor: str) -> None:
+def test_chat_models_are_asked_here_and_refused_elsewhere(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("langchain_openai")
-    assert chat_model(f"{vendor}:model-here", key="k", base_url="http://127.0.0.1:9")
+    known = VENDORS[vendor]
+    for variable in known.keys:
+        monkeypatch.setenv(variable, "k")
+    monkeypatch.setenv(known.address[0], "http://127.0.0.1:9")
+    assert Models().model(f"{vendor}:model-here")
+    monkeypatch.setenv(known.address[0], "http://llm.invalid/v1")
     with pytest.raises(ChatFailed, match=f"{vendor}:model can't be asked: llm.invalid can't be reached: ALL_PROXY names a SOCKS proxy"):
-        chat_model(f"{vendor}:model", key="k", base_url="http://llm.invalid/v1")
+        Models().model(f"{vendor}:model")

@@ -77,6 +77,6 @@ def test_the_sentence_about_similar_tasks_has_the_numbers_of_the_code():
     (description,) = [sentence for key, _, sentence in documented_keys() if key == "experience.similar_from"]
     numbers = [str(ranking_of(model).same_task) for model in ("intfloat/multilingual-e5-small", "another")] + [str(LEAST_BY_WORDS)]
     assert re.findall(r"0\.\d+", description) == numbers
-    for page in ("configuration.md", "configuration.ja.md"):
+    for page in ("keys-search.md", "keys-search.ja.md"):
         (row,) = [line for line in (DOCS / page).read_text(encoding="utf-8").splitlines() if line.startswith("| `experience.similar_from`")]
         assert re.findall(r"0\.\d+", row) == numbers

@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from dates_grammar import named_dates
 
-from memory_mcp.dates.resolve import named_dates
 from memory_mcp.dates.statements import days_of_statement
 from memory_mcp.language.analysis import analysis
 

@@ -1,4 +1,4 @@
-"""docs/dates.md lists every date expression, with an example that it reads."""
+"""docs/date-expressions.md lists every date expression, with an example that it reads."""
 
 import dates_grammar
 import pytest

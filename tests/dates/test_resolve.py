@@ -5,10 +5,11 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from dates_grammar import named_dates
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
+from memory_mcp.dates.resolve import parse_moment, parse_range
 from memory_mcp.dates.spans import YEARS_CONSIDERED
 from memory_mcp.errors import InvalidInput
 

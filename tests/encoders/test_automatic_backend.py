@@ -2,57 +2,44 @@
 
 import shutil
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.loading import automatic
 from memory_mcp.encoders.loading.automatic import Choice, choose
 from memory_mcp.encoders.loading.loaders import Exports, load_embedder
-from memory_mcp.encoders.loading.model_registry import ModelRegistry
-from memory_mcp.encoders.loading.model_slot import Loader
 from memory_mcp.encoders.onnx import background, export_directory
 from memory_mcp.encoders.onnx.background import BackgroundExport
-from memory_mcp.encoders.onnx.export_directory import Agreement, Export, Padding
+from memory_mcp.encoders.onnx.export_directory import Export, Padding
+from memory_mcp.encoders.onnx.exporter import same_order
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
-MEMORIES = [f"{number}日目は京都へ行った。" for number in range(60)]
-GOOD = Agreement(60, 30, 0.99, own=True, alike=0.991, telling=30)
-DIFFERENT = replace(GOOD, alike=0.6)
 
-
-def an_export(role: str = "reranker", fingerprint: str = "f", agreement: Agreement | None = None) -> Export:
+def an_export(role: str, fingerprint: str, int8_alike: float | None) -> Export:
     return Export(
-        role, "m", fingerprint, 32 if role == "embedder" else None, 256, "", "", "plain", None, True, None, ("input_ids",), Padding(0, "", 0, "right"),
-        "right", 17, 0.0, {}, agreement,
+        role, "m", fingerprint, 32 if role == "embedder" else None, 256, "", "", "plain", ("input_ids",), Padding(0, "", 0, "right"),
+        "right", 0.0, {}, int8_alike=int8_alike,
     )  # fmt: skip
 
 
 class Exporter(BackgroundExport):
-    """Writes an export.json where a real one exports, and measures what it is told to measure."""
+    """Writes an export.json where a real one exports."""
 
-    def __init__(self, memories: Sequence[str] = MEMORIES, failure: str = "", agreement: Agreement = GOOD) -> None:
-        super().__init__(lambda: memories)
-        self.failure, self.agreement, self.done = failure, agreement, list[str]()
+    def __init__(self, failure: str = "", alike: float | None = 0.991) -> None:
+        super().__init__()
+        self.failure, self.alike, self.done = failure, alike, list[str]()
 
     def export(self, name: str, role: str, source: Path, target: Path) -> None:
         self.done.append("export")
         if self.failure:
             raise EncoderFailed(f"{name} can't be exported", self.failure)
         target.mkdir(parents=True, exist_ok=True)
-        export_directory.write(an_export(role, automatic.availability.fingerprint(source)), target)
-
-    def measure(self, name: str, directory: Path, texts: Sequence[str]) -> None:
-        self.done.append(f"measure {len(texts)}")
-        if self.failure:
-            raise EncoderFailed(f"{name} can't be exported", self.failure)
-        export_directory.write(replace(export_directory.read(directory), agreement=self.agreement), directory)
+        export_directory.write(an_export(role, automatic.availability.fingerprint(source), self.alike), target)
 
 
 @pytest.fixture
@@ -75,12 +62,12 @@ def chosen(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     return chosen
 
 
-def test_a_cross_encoder_is_exported_measured_on_memories_and_used_in_int8(chosen):
+def test_a_cross_encoder_is_exported_once_and_used_in_int8(chosen):
     exporter = Exporter()
     choice = chosen(exporter)
-    assert (choice.settings.inference_backend, choice.settings.onnx_precision) == ("onnx", "int8")
+    assert choice.precision == "int8"
     assert choice.backend.startswith("onnx, int8: 99% of the pairs")
-    assert exporter.done == ["export", "measure 60"]
+    assert exporter.done == ["export"]
     again = Exporter()
     assert chosen(again) == choice
     assert not again.done
@@ -88,17 +75,18 @@ def test_a_cross_encoder_is_exported_measured_on_memories_and_used_in_int8(chose
 
 def test_the_embedder_keeps_the_vectors_of_torch_unless_int8_is_asked_for(chosen):
     assert chosen(Exporter(), "embedder").backend == "onnx, fp32: its vectors are those of torch"
-    assert chosen(Exporter(), "embedder", onnx_precision="int8").settings.onnx_precision == "int8"
+    assert chosen(Exporter(), "embedder", onnx_precision="int8").precision == "int8"
 
 
 @pytest.mark.parametrize(
     ("exporter", "settings", "backend"),
     [
-        (Exporter(agreement=DIFFERENT), {}, "onnx, fp32: int8 ranks differently: 60%"),
-        (Exporter(agreement=replace(GOOD, telling=3)), {}, "onnx, fp32: int8 is unproven: fp32 itself scores"),
+        (Exporter(alike=0.6), {}, "onnx, fp32: int8 ranks differently: 60%"),
+        (Exporter(alike=0.6), {"onnx_precision": "int8"}, "onnx, fp32: int8 ranks differently: 60%"),
+        (Exporter(alike=None), {}, "onnx, fp32: int8 is unproven: fp32 itself"),
         (Exporter(), {"onnx_precision": "fp32"}, "onnx, fp32: onnx_precision is fp32"),
-        (Exporter(MEMORIES[:49]), {}, "onnx, fp32: int8 must rank 50 of your memories"),
-        (Exporter(MEMORIES[:49]), {"onnx_precision": "int8"}, "onnx, fp32: int8 must rank 50 of your memories"),
+        (Exporter(alike=None), {"onnx_precision": "int8"}, "onnx, int8: onnx_precision is int8"),
+        (Exporter(), {"inference_backend": "torch"}, "torch: inference_backend is torch"),
         (Exporter(failure="the results of the export differ"), {}, "torch: the results of the export differ"),
         (Exporter(), {"embeddings_device": "cuda"}, "torch: embeddings_device is cuda"),
         (None, {}, "torch: it has not been exported to ONNX"),
@@ -111,7 +99,7 @@ def test_a_choice_says_its_reason(chosen, exporter: Exporter | None, settings: d
 def test_an_automatic_device_is_a_gpu_or_a_cpu_like_any_other(chosen, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(automatic, "automatic_is_gpu", lambda: True)
     there = chosen(Exporter(), embeddings_device="auto")
-    assert (there.backend, there.settings.embeddings_device) == ("torch: embeddings_device is auto", "auto")
+    assert (there.backend, there.device) == ("torch: embeddings_device is auto", "auto")
     monkeypatch.setattr(automatic, "automatic_is_gpu", lambda: False)
     assert chosen(Exporter(), embeddings_device="auto") == chosen(Exporter())
 
@@ -123,74 +111,51 @@ def test_a_processor_without_instructions_for_8_bits_gets_fp32(chosen, monkeypat
     assert exporter.done == ["export"]
 
 
-def test_what_cant_be_measured_is_used_in_fp32(chosen):
-    chosen(Exporter(MEMORIES[:9]))
-    assert chosen(Exporter(failure="its process was ended")).backend == "onnx, fp32: int8 could not be measured: its process was ended"
-
-
 def test_a_model_that_has_changed_is_exported_again(chosen, model: Path):
     chosen(Exporter())
     (model / "model.safetensors").write_bytes(b"other weights")
     exporter = Exporter()
-    assert chosen(exporter).settings.inference_backend == "onnx"
+    assert chosen(exporter).directory
     assert exporter.done[0] == "export"
 
 
 def test_an_export_serves_where_the_model_itself_is_gone(chosen, model: Path):
     chosen(Exporter())
     shutil.rmtree(model)
-    assert chosen(None).settings.inference_backend == "onnx"
+    assert chosen(None).directory
 
 
 def test_a_full_disk_and_a_directory_that_cant_be_written_leave_torch_and_say_so(chosen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as patch:
         patch.setattr(background, "SPARE_BYTES", 2**60)
-        assert "MB are needed" in chosen(BackgroundExport(list)).backend
+        assert "MB are needed" in chosen(BackgroundExport()).backend
     shutil.rmtree(tmp_path / ".models")
     (tmp_path / ".models").write_text("a file", encoding="utf-8")
-    choice = chosen(BackgroundExport(list))
-    assert choice.settings.inference_backend == "torch"
+    choice = chosen(BackgroundExport())
+    assert choice.directory is None
     assert "can't be used" in choice.reason
 
 
 def test_a_server_that_stops_loads_nothing_more(chosen):
-    exporter = BackgroundExport(list)
+    exporter = BackgroundExport()
     exporter.close()
     with pytest.raises(EncoderFailed, match="the server stops"):
         chosen(exporter)
 
 
-def test_a_better_choice_takes_over_while_the_first_one_answers():
-    enough, answered = threading.Event(), threading.Semaphore(0)
-    made: list[OverlapReranker] = []
-
-    def load(settings: Settings) -> OverlapReranker:
-        reranker = OverlapReranker(f"choice {len(made)}")
-        reranker.improvable = enough.is_set if not made else None
-        made.append(reranker)
-        return reranker
-
-    embedder: Loader = Loader(lambda settings: None, lambda settings: HashingEmbedder())
-    registry = ModelRegistry(embedder, Loader(lambda settings: None, load), answered.release, improve_seconds=0.01)
-    settings = Settings(embeddings_model=None)
-    registry.start(settings)
-    try:
-        while registry.current(settings).reranker is None:
-            assert answered.acquire(timeout=60)
-        assert registry.current(settings).reranker is made[0]
-        enough.set()
-        while registry.current(settings).reranker is made[0]:
-            assert answered.acquire(timeout=60)
-        assert registry.current(settings).reranker is made[1]
-    finally:
-        registry.close()
+def test_int8_orders_as_fp32_does_by_the_pairs_that_fp32_tells_apart():
+    scores = [number / 20 for number in range(9)]
+    assert same_order([scores], [[score / 2 for score in scores]]) == 1
+    assert same_order([scores], [[-score for score in scores]]) == 0
+    assert same_order([scores], [[*reversed(scores[:2]), *scores[2:]]]) == round(35 / 36, 4)
+    assert same_order([[score / 1000 for score in scores]], [scores]) is None
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # the process beside the server comes last on a busy machine
 def test_a_model_is_exported_beside_the_server_with_the_generation_of_torch(embedder_directory: Path, tmp_path: Path):
     settings = Settings(embeddings_model=str(embedder_directory))
-    exporter = BackgroundExport(list)
+    exporter = BackgroundExport()
     with ModelPool(1) as pool:
         automatically = load_embedder(settings, pool, Caches(), Exports(tmp_path, exporter))
         on_torch = load_embedder(settings.model_copy(update={"inference_backend": "torch"}), pool, Caches())
@@ -208,7 +173,7 @@ def test_a_model_is_exported_beside_the_server_with_the_generation_of_torch(embe
 @pytest.mark.thorough
 @pytest.mark.timeout(900)
 def test_an_export_that_is_killed_leaves_nothing_half_and_the_next_one_cleans_up(embedder_directory: Path, tmp_path: Path, eventually):
-    target, exporter = tmp_path / "embedder", BackgroundExport(list)
+    target, exporter = tmp_path / "embedder", BackgroundExport()
     ended: list[EncoderFailed] = []
 
     def export() -> None:
@@ -224,7 +189,7 @@ def test_an_export_that_is_killed_leaves_nothing_half_and_the_next_one_cleans_up
     assert "the server stops" in str(ended[0])
     assert not target.exists()
     assert any(tmp_path.glob(".embedder.*"))
-    BackgroundExport(list).export("m", "embedder", embedder_directory, target)
+    BackgroundExport().export("m", "embedder", embedder_directory, target)
     assert export_directory.read(target).dimension == 32
     assert not any(tmp_path.glob(".embedder.*"))
 
@@ -236,7 +201,7 @@ def test_a_model_that_no_export_can_hold_is_tried_once(tmp_path: Path, embedder_
     (source / "tokenizer.json").unlink()
     for path in source.glob("1_*"):
         shutil.rmtree(path)
-    first, again = BackgroundExport(list), BackgroundExport(list)
+    first, again = BackgroundExport(), BackgroundExport()
     with pytest.raises(EncoderFailed) as refusal:
         first.export("m", "embedder", source, tmp_path / "embedder")
     again._run = lambda *_: pytest.fail("it was tried again")  # type: ignore[method-assign]

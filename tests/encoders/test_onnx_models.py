@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from model_directories import LAYERS, export_of, make_embedder, make_reranker
+from model_directories import export_of, make_embedder, make_reranker
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders import spread
@@ -93,24 +92,6 @@ def test_the_spread_of_a_cross_encoder_is_kept_with_its_export_and_measured_wher
     assert load_reranker(on_onnx(exported), pool, Caches()).spread == pytest.approx(kept.spread, rel=0.1)
 
 
-def test_an_export_has_one_operation_for_each_rotation_and_copies_no_part_of_what_it_multiplied(exported_reranker: Path):
-    nodes = onnx.load(exported_reranker / "model.onnx", load_external_data=False).graph.node
-    multiplied = {node.output[0] for node in nodes if node.op_type == "MatMul"}
-    rotated = [node for node in nodes if node.op_type == "RotaryEmbedding"]
-    assert len(rotated) == 2 * LAYERS
-    assert not [node.name for node in nodes if node.op_type == "Neg" or (node.op_type == "Slice" and node.input[0] in multiplied)]
-
-
-def test_the_last_layer_of_an_exported_cross_encoder_is_computed_for_the_one_token_that_is_read(exported_reranker: Path):
-    model = onnx.load(exported_reranker / "model.onnx")
-    results = [node.output[0] for node in model.graph.node if node.output[0].endswith("mlp/Wo/MatMul_output_0")]
-    model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in results)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    tokens = np.full((2, 7), 8, np.int64)
-    found = session.run(results, {"input_ids": tokens, "attention_mask": np.ones_like(tokens)})
-    assert [result.shape for result in found] == [(2, 7, 32)] * (LAYERS - 1) + [(2, 32)]
-
-
 @pytest.mark.parametrize("pooling", ["cls", "lasttoken"])
 def test_a_model_that_reads_one_token_behind_a_branch_gives_the_vectors_that_torch_gives(pooling: str, tmp_path: Path, pool: ModelPool):
     source = make_embedder(tmp_path / "ruri-v3-branch", pooling=pooling)
@@ -184,32 +165,40 @@ def test_a_damaged_file_is_found_before_it_is_used(exported_embedder: Path, tmp_
         load_embedder(on_onnx(copy), pool, Caches())
 
 
-def measured(**changed: object) -> dict[str, object]:
-    return {"texts": 400, "queries": 100, "spearman": 0.99, "own": True, "alike": 0.9, "telling": 100, **changed}
+@pytest.mark.parametrize(
+    ("stored", "precision"),
+    [
+        ({"int8_alike": 0.42}, "fp32: int8 ranks differently: 42% of the pairs"),
+        ({"int8_alike": None}, "int8: onnx_precision is int8"),
+        ({"int8_alike": 0.99}, "int8: onnx_precision is int8"),
+    ],
+)
+def test_int8_that_is_asked_for_is_used_unless_it_ranks_differently(
+    exported_embedder: Path, tmp_path: Path, pool: ModelPool, stored: dict[str, object], precision: str
+):
+    copy = with_manifest(exported_embedder, tmp_path / "ruri-v3-copy", **stored)
+    backend = load_embedder(on_onnx(copy, "int8"), pool, Caches()).backend or ""
+    assert backend.startswith(f"onnx, {precision}")
 
 
 @pytest.mark.parametrize(
-    ("agreement", "refusal"),
+    ("agreement", "accepted", "alike"),
     [
-        (measured(alike=0.42), "only 42% of its 10 best texts are among the 10 best of fp32"),
-        (measured(own=False), r"too few memories.*again when there are 50 memories.*--accept-int8"),
-        (measured(telling=3), "scores the memories clearly differently for only 3 of 100 queries"),
-        (None, "has not been compared"),
-        ({"texts": 400, "queries": 100, "top": 10, "overlap": 0.9, "spearman": 0.9, "own": True}, "has not been compared"),
+        ({"texts": 400, "queries": 100, "spearman": 0.99, "own": True, "alike": 0.9, "telling": 100}, False, 0.9),
+        ({"texts": 48, "queries": 48, "spearman": 0.99, "own": False, "alike": 0.9, "telling": 48}, False, None),
+        ({"texts": 48, "queries": 48, "spearman": 0.99, "own": False, "alike": 0.9, "telling": 48}, True, 1.0),
+        (None, False, None),
     ],
 )
-def test_int8_that_did_not_prove_itself_on_memories_is_refused_and_fp32_is_not(
-    exported_embedder: Path, tmp_path: Path, pool: ModelPool, agreement: object, refusal: str
+def test_what_an_earlier_version_found_of_int8_still_holds(
+    exported_embedder: Path, tmp_path: Path, agreement: object, accepted: bool, alike: float | None
 ):
-    copy = with_manifest(exported_embedder, tmp_path / "ruri-v3-copy", agreement=agreement, int8_accepted=False)
-    with pytest.raises(EncoderFailed, match=refusal):
-        load_embedder(on_onnx(copy, "int8"), pool, Caches())
-    assert load_embedder(on_onnx(copy), pool, Caches()).dimension
-
-
-def test_int8_that_ranked_the_memories_well_needs_nobody_to_accept_it(exported_embedder: Path, tmp_path: Path, pool: ModelPool):
-    copy = with_manifest(exported_embedder, tmp_path / "ruri-v3-copy", agreement=measured(), int8_accepted=False)
-    assert load_embedder(on_onnx(copy, "int8"), pool, Caches()).dimension
+    fields = {"pooling": "mean", "normalised": True, "activation": None, "opset": 17, "agreement": agreement, "int8_accepted": accepted}
+    copy = with_manifest(exported_embedder, tmp_path / "copy", **fields)
+    told = json.loads((copy / MANIFEST_NAME).read_text(encoding="utf-8"))
+    del told["int8_alike"]
+    (copy / MANIFEST_NAME).write_text(json.dumps(told), encoding="utf-8")
+    assert export_directory.read(copy).int8_alike == alike
 
 
 def test_an_export_of_another_version_says_what_to_run(exported_embedder: Path, tmp_path: Path, pool: ModelPool):

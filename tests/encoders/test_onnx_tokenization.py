@@ -19,13 +19,9 @@ EXPORT = Export(
     query_prefix="",
     document_prefix="",
     prefix_version="plain",
-    pooling=None,
-    normalised=False,
-    activation="sigmoid",
     inputs=("input_ids", "attention_mask", "token_type_ids"),
     padding=Padding(3, "<pad>", 0, "right"),
     truncation_side="right",
-    opset=17,
     difference=0.0,
     sha256={},
 )

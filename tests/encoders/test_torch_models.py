@@ -212,7 +212,7 @@ def test_a_gpu_gets_large_batches_from_few_workers(embedder_directory: Path, rer
 
         return pass_of
 
-    for part in (embedder._model._model._client[0].auto_model, judge._predict._model[0].auto_model):
+    for part in (embedder._model.model[0].auto_model, judge._predict.model[0].auto_model):
         part.forward = counted(part.forward)
     embedder.embed_documents(texts)
     judge.score("猫", texts[:15])
@@ -232,7 +232,7 @@ def test_a_gpu_whose_memory_is_small_gets_small_batches_and_an_error_only_where_
         load_reranker(settings, pool, Caches()).score("猫", texts),
     )
     embedder, judge = load_embedder(settings, pool, Caches()), load_reranker(settings, pool, Caches())
-    parts = embedder._model._model._client[0].auto_model, judge._predict._model[0].auto_model
+    parts = embedder._model.model[0].auto_model, judge._predict.model[0].auto_model
     forwards = [part.forward for part in parts]
     for part, forward in zip(parts, forwards, strict=True):
         part.forward = only(0, forward)
@@ -265,7 +265,7 @@ def test_a_model_that_is_no_longer_wanted_leaves_the_memory(
     models.embedder.embed_documents(["猫", "犬"])
     models.reranker.score("猫", ["猫", "犬"])
     model = models.embedder._model
-    weights = [getattr(model, "_model", model)._client[0].auto_model, models.reranker._predict._model[0].auto_model]
+    weights = [model.model[0].auto_model, models.reranker._predict.model[0].auto_model]
     left = [weakref.ref(part) for part in (models.embedder, models.reranker, *weights)]
     del models, model, weights
     eventually(lambda: bool(registry.current(other).embedder and registry.current(other).reranker))
@@ -286,7 +286,7 @@ def test_an_error_inside_a_trace_is_told_by_its_name():
 
 def test_a_traced_model_that_fails_says_why(embedder_directory: Path, pool: ModelPool):
     embedder = load_embedder(Settings(embeddings_model=str(embedder_directory), inference_backend="torch"), pool, Caches())
-    tokenizer = embedder._model._client[0].tokenizer
+    tokenizer = embedder._model.model[0].tokenizer
     tokenizer.add_tokens(["猫" * 5])  # the model has no row for it
     with pytest.raises(EncoderFailed, match="index out of range"):
         embedder.embed_query("猫" * 5)

@@ -8,7 +8,7 @@ import pytest
 
 from memory_mcp.encoders.model_families import prefixes_for
 from memory_mcp.encoders.reranking import Pair
-from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings
+from memory_mcp.encoders.torch.models import TorchCrossEncoder, TorchEmbeddings
 
 pytestmark = pytest.mark.slow
 TEXTS = ["猫", "昨日は京都へ行って、夕飯に蕎麦を食べました。" * 7, "I like coffee.", ""]
@@ -21,8 +21,8 @@ def untraced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def embedded(directory: Path) -> np.ndarray:
-    loaded = load_embeddings(directory, "cpu", prefixes_for("m", directory), "m")
-    return np.array([*loaded.model.embed_documents(TEXTS), loaded.model.embed_query("猫")])
+    loaded = TorchEmbeddings(directory, "cpu", prefixes_for("m", directory), "m")
+    return np.array([*loaded.embed_documents(TEXTS), loaded.embed_query("猫")])
 
 
 def test_vectors_are_the_same(embedder_directory: Path, request: pytest.FixtureRequest):
@@ -38,9 +38,9 @@ def test_scores_are_the_same(reranker_directory: Path, request: pytest.FixtureRe
 
 
 def test_several_queries_at_once_are_the_same_as_one_by_one(embedder_directory: Path):
-    loaded = load_embeddings(embedder_directory, "cpu", prefixes_for("m", embedder_directory), "m")
-    one_by_one = np.array([loaded.model.embed_query(text) for text in TEXTS])
-    assert np.array(loaded.queries(TEXTS)) == pytest.approx(one_by_one, abs=1e-5)
+    loaded = TorchEmbeddings(embedder_directory, "cpu", prefixes_for("m", embedder_directory), "m")
+    one_by_one = np.array([loaded.embed_query(text) for text in TEXTS])
+    assert np.array(loaded.embed_queries(TEXTS)) == pytest.approx(one_by_one, abs=1e-5)
 
 
 def test_a_pass_that_answers_otherwise_when_traced_is_not_replaced(reranker_directory: Path, monkeypatch: pytest.MonkeyPatch):
@@ -49,7 +49,7 @@ def test_a_pass_that_answers_otherwise_when_traced_is_not_replaced(reranker_dire
 
     monkeypatch.setattr("torch.jit.trace", wrong)
     loaded = TorchCrossEncoder(reranker_directory, "cpu", "m")
-    assert "forward" not in vars(loaded._model[0].auto_model)
+    assert "forward" not in vars(loaded.model[0].auto_model)
     assert all(0 <= score <= 1 for score in loaded(PAIRS))
 
 
@@ -64,5 +64,5 @@ def test_a_pass_whose_trace_holds_for_one_shape_only_is_not_replaced(reranker_di
 
     monkeypatch.setattr("torch.jit.trace", rigid)
     loaded = TorchCrossEncoder(reranker_directory, "cpu", "m")
-    assert "forward" not in vars(loaded._model[0].auto_model)
+    assert "forward" not in vars(loaded.model[0].auto_model)
     assert all(0 <= score <= 1 for score in loaded(PAIRS))

@@ -1,6 +1,6 @@
 """FreedMemory: when memory is given back to the system."""
 
-from memory_mcp.jobs.freed_memory import FreedMemory
+from memory_mcp.process import FreedMemory
 
 MIB = 1024 * 1024
 

@@ -107,6 +107,7 @@ def test_an_emoji_is_a_token():
         ("wifi", "Wi\u2011Fi"),
         ("WH-1000XM5", "WH1000XM5"),
         ("WH1000XM5", "wh-1000xm5"),
+        ("WH-1000XM5", "XM5"),
         ("AT&T", "ATT"),
         ("R&D", "R＆D"),
         ("Node.js", "NodeJS"),

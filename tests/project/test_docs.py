@@ -28,8 +28,18 @@ from memory_mcp.transfer.line_fields import FIELDS
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.joinpath("docs").rglob("*.md")])
 README_LIMIT = 8_000  # characters: what somebody reads who has not decided yet
-CONFIGURATION = ROOT.joinpath("docs/configuration.md").read_text(encoding="utf-8")
-TOOLS = ROOT.joinpath("docs/tools.md").read_text(encoding="utf-8")
+PAGE_LIMIT = 20 * 1024  # bytes
+
+
+def texts(*names, lang=""):
+    """Pages of docs/, one after another."""
+    return "\n".join(ROOT.joinpath("docs", f"{name}{lang}.md").read_text(encoding="utf-8") for name in names)
+
+
+WITH_KEYS = ("configuration", "keys-search", "keys-server")
+CONFIGURATION = texts("configuration")
+TOOLS = texts("tools", "tools-recall", "tools-remember", "tools-graph", "tools-upkeep")
+TOKENS, ROUTES, LINES = texts("tokens"), texts("routes"), texts("json-lines")
 
 KEYS = list(documented_keys())
 # The older names share one table instead of a section each.
@@ -84,10 +94,15 @@ def anchors(text):
     return found
 
 
+def documented_rows(lang="", heading="Keys"):
+    """The rows of all keys, which are on three pages."""
+    return {key: row for name in WITH_KEYS for key, row in rows(section(texts(name, lang=lang), heading)).items()}
+
+
 @pytest.mark.parametrize(("key", "default"), [(key, default) for key, default, _ in KEYS])
 def test_every_configuration_key_is_documented_with_its_default(key, default):
-    row = rows(section(CONFIGURATION, "Keys")).get(key)
-    assert row, f"docs/configuration.md has no row for {key}"
+    row = documented_rows().get(key)
+    assert row, f"{WITH_KEYS} have no row for {key}"
     assert row[1] == f"`{json.dumps(default, ensure_ascii=False)}`"
     assert row[2]
     assert row[3]
@@ -96,7 +111,7 @@ def test_every_configuration_key_is_documented_with_its_default(key, default):
 @pytest.mark.parametrize("key", [key for key, _, _ in KEYS])
 def test_the_documentation_says_which_keys_need_a_restart(key):
     needs = key.split(".")[0] in NEEDS_RESTART
-    assert rows(section(CONFIGURATION, "Keys"))[key][4] == ("yes" if needs else "no")
+    assert documented_rows()[key][4] == ("yes" if needs else "no")
 
 
 @pytest.mark.parametrize(("page", "heading"), [("configuration.md", "Keys"), ("configuration.ja.md", "項目")])
@@ -106,12 +121,12 @@ def test_the_keys_that_people_change_come_first(page, heading):
 
 
 def test_no_configuration_key_is_documented_that_does_not_exist():
-    documented = set(rows(section(CONFIGURATION, "Keys"))) - {"key", "---"}
+    documented = set(documented_rows()) - {"key", "---"}
     assert documented == {key for key, _, _ in KEYS}
 
 
 def test_the_documented_words_are_the_ones_that_a_key_takes():
-    table = rows(section(CONFIGURATION, "Keys"))
+    table = documented_rows()
     for key, spec in json_schema_words(Settings).items():
         assert set(spec) <= set(re.findall(r"`([^`]+)`", table[key][2])), key
 
@@ -185,7 +200,7 @@ def test_every_older_name_stands_in_one_table_with_its_arguments_and_no_others(t
 
 
 def test_every_toolset_is_named_where_the_configuration_is_documented():
-    row = rows(section(CONFIGURATION, "Keys"))["toolsets"]
+    row = documented_rows()["toolsets"]
     assert set(re.findall(r"`([a-z]+)`", row[2])) == set(TOOLSETS)
 
 
@@ -211,10 +226,10 @@ def test_the_documented_limits_are_the_ones_in_force(tool, argument, limit):
 
 
 def test_the_scopes_that_everything_needs_are_documented_as_they_are():
-    table = rows(section(TOOLS, "Tokens").partition("What each thing needs:")[2])
+    table = rows(section(TOKENS, "Scopes").partition("What each thing needs:")[2])
     documented = {name: set(re.findall(r"`(\w+)`", row[1])) for name, row in table.items() if name != "---" and "`" in row[0]}
     assert documented == {name: set(needs) for name, needs in scope_needs().items()}
-    assert set(TOKEN_SCOPES) <= set(rows(section(TOOLS, "Tokens")))
+    assert set(TOKEN_SCOPES) <= set(rows(section(TOKENS, "Scopes")))
 
 
 def test_every_http_route_is_documented():
@@ -223,7 +238,7 @@ def test_every_http_route_is_documented():
     assert ("/health", {"GET", "HEAD"}) in routes
     for path, methods in routes:
         for method in methods - {"HEAD"}:
-            assert f"| `{method} {path}` |" in section(TOOLS, "HTTP routes")
+            assert f"| `{method} {path}` |" in section(ROUTES, "Routes")
 
 
 def test_every_resource_is_documented():
@@ -243,7 +258,7 @@ def test_every_prompt_is_documented_with_its_arguments():
 
 
 def test_every_field_of_a_json_line_is_documented():
-    documented = re.findall(r"`([a-z_]+)`", "".join(row[0] for row in rows(section(TOOLS, "JSON lines")).values()))
+    documented = re.findall(r"`([a-z_]+)`", "".join(row[0] for row in rows(section(LINES, "Fields")).values()))
     assert sorted(documented) == sorted(FIELDS)
 
 
@@ -258,6 +273,11 @@ def test_every_client_that_connect_knows_is_in_both_readmes():
         text = ROOT.joinpath(name).read_text(encoding="utf-8")
         for client in ClientName:
             assert f"`{client}`" in text
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.joinpath("docs").rglob("*.md")), ids=lambda page: page.name)
+def test_a_page_is_short_enough_to_be_looked_through(page):
+    assert page.stat().st_size <= PAGE_LIMIT
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -337,7 +357,7 @@ def test_a_japanese_page_has_the_headings_the_tables_and_their_numbers_of_the_en
 
 def test_the_japanese_page_says_of_each_key_what_the_dashboard_says():
     sentences = tomllib.loads(ROOT.joinpath("memory_mcp/features/dashboard/settings.toml").read_text(encoding="utf-8"))["keys"]
-    table = rows(section(ROOT.joinpath("docs/configuration.ja.md").read_text(encoding="utf-8"), "項目"))
+    table = documented_rows(".ja", "項目")
     assert {key: table[key][3] for key, sentence in sentences.items() if not table[key][3].startswith(sentence)} == {}
     assert {key: table[key][1] for key, _, _ in KEYS} == {key: f"`{json.dumps(default, ensure_ascii=False)}`" for key, default, _ in KEYS}
 

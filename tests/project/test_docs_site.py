@@ -39,8 +39,8 @@ def test_each_translation_stands_where_the_english_page_does(site, name):
 
 
 def test_links_to_english_headings_lead_to_the_translated_ones(site):
-    assert re.search(r'href="\.\./tools/#degraded"', text(site / "ja" / "langchain" / "index.html"))
-    assert 'id="degraded"' in text(site / "ja" / "tools" / "index.html")
+    assert re.search(r'href="\.\./tools-recall/#degraded"', text(site / "ja" / "langchain" / "index.html"))
+    assert 'id="degraded"' in text(site / "ja" / "tools-recall" / "index.html")
 
 
 def test_what_lies_outside_of_docs_is_linked_in_the_repository(site):
@@ -61,4 +61,4 @@ def test_both_languages_are_searched(site):
     index = json.loads(text(site / "search" / "search_index.json"))
     assert index["config"]["lang"] == ["en", "ja"]
     places = {entry["location"] for entry in index["docs"]}
-    assert {"tools/#recall", "ja/tools/#recall"} <= places
+    assert {"tools-recall/#recall", "ja/tools-recall/#recall"} <= places

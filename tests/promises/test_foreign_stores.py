@@ -12,10 +12,10 @@ from foreign_stores import FOREIGN, ForeignStore, PointStruct, make_foreign
 from older_stores import NOON, STORES, Trap, adopt, exported, make_store, rows_of, run_until, started
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.features.adoption import moving
 from memory_mcp.features.adoption.layout import legacy_items
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.personas.registry import Personas
-from memory_mcp.store.legacy import owners
 from memory_mcp.transfer.formats.import_rows import LeftOut, ReadOptions
 from memory_mcp.transfer.formats.readers import by_persona, database, detect_format, json_lines
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
@@ -237,7 +237,7 @@ def test_users_of_whom_one_is_a_persona_already_are_not_merged(data_directory):
 @pytest.mark.parametrize("left", ["alice", "ボブ#work_pack"])
 def test_an_adoption_that_was_interrupted_between_two_users_goes_on(data_directory, monkeypatch, left):
     make_foreign(data_directory / "long_memory.sqlite", FOREIGN["long_memory_MCP"])
-    copy_rows = owners.copy_rows
+    copy_rows = moving.copy_rows
 
     def interrupted(source, schema, owner, target):
         if owner == left:
@@ -245,7 +245,7 @@ def test_an_adoption_that_was_interrupted_between_two_users_goes_on(data_directo
         copy_rows(source, schema, owner, target)
 
     with monkeypatch.context() as full:
-        full.setattr(owners, "copy_rows", interrupted)
+        full.setattr(moving, "copy_rows", interrupted)
         assert len([item for item in adopt(data_directory) if item.refused]) == 2
     assert (data_directory / "long_memory.sqlite").exists()
     with started(data_directory) as personas:

@@ -6,10 +6,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from dates_grammar import named_dates
 from fuzzing import TEXT, explore
 from hypothesis import strategies as st
 
-from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
+from memory_mcp.dates.resolve import parse_moment, parse_range
 from memory_mcp.errors import InvalidInput
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

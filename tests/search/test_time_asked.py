@@ -390,3 +390,12 @@ def test_a_text_is_read_for_its_dates_once_when_it_is_stored(say, nilou, now, zo
     read.clear()
     revise(nilou, memory.key, Revision(content=text.replace("京都", "大阪")), now=now.astimezone(zone), privacy=Privacy())
     assert sorted(step for step, of in read if "大阪" in of) == ["normalized_with_places", "recognized_in"]
+
+
+@pytest.mark.parametrize("query", ["来年の春はどうする？", "来年の春", "来年の予定は？"])
+def test_a_time_too_long_to_be_that_of_a_memory_is_found_as_it_is_written(diary, say, ask, query):
+    say("来年の春に留学する")
+    found = ask(query)
+    assert contents(found) == ["来年の春に留学する"]
+    assert found.unmatched == ()
+    assert "来年の春に留学する" not in contents(ask("来年の夏はどうする？"))

@@ -1,4 +1,4 @@
-"""The grammar table of docs/dates.md, generated from the tables of date expressions: python tests/support/dates_grammar.py writes it."""
+"""The grammar table of docs/date-expressions.md, generated from the tables of date expressions: python tests/support/dates_grammar.py writes it."""
 
 import re
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from zoneinfo import ZoneInfo
 
 from places import ROOT
 
-from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_TEXTS
-from memory_mcp.dates.resolve import named_dates, parse_moment, parse_range
+from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_TEXTS, dates_asked, recognize, spans_together
+from memory_mcp.dates.resolve import parse_moment, parse_range, times_of
 from memory_mcp.dates.spans import DaySpan
 from memory_mcp.dates.statements import days, days_of_statement
 from memory_mcp.domain import TimeRange
 
 DOCS = ROOT / "docs"
-PAGE = DOCS / "dates.md"
+PAGE = DOCS / "date-expressions.md"
 TOKYO = ZoneInfo("Asia/Tokyo")
 NOW = datetime(2025, 10, 30, 12, tzinfo=TOKYO)
 BEGIN, END = "<!-- begin of the table -->\n", "<!-- end of the table -->\n"
@@ -23,7 +23,6 @@ FURTHER = {
     "ISO 8601": ["2025-10-17", "2025-10-17T21:30", "2025-10-17T21:30:00+09:00", "2025-10-17T21:30 JST", "2025-W42"],
     "parts of a span": ["10月上旬", "先月末", "10月の第2週", "今年の前半", "夏休みの終わり", "early October", "the last week of October", "first half of 2024"],
     "not exactly: also the days beside it": ["10月頃", "昨日くらい", "around October 17"],
-    "the day beside a named day": ["クリスマスの翌日", "the day before Christmas"],
     "hours from now": ["2時間前", "2時間半前", "数時間前", "30分後", "過去24時間", "さっき", "an hour ago", "the last 24 hours", "just now"],
     "clock times": ["昨日の21時", "昨日の午後3時半", "25時", "yesterday at 9pm"],
     "ranges": ["先週..昨日", "10月1日〜17日", "10月3日から5日", "between October 1 and October 17", "Mon-Wed", "昨日と一昨日", "10月17日以降", "until yesterday", "before October 17"],
@@ -31,9 +30,9 @@ FURTHER = {
 # These kinds come first, in this order.
 ORDER = (
     "ISO 8601", "near days", "days of the week", "weeks and weekends", "months and years from now", "days", "months", "years and decades",
-    "quarters and halves of a year", "fiscal years, which begin in April", "days counted within a month, and weeks of a day", "so long ago",
+    "quarters", "fiscal years, which begin in April", "days of the week counted within a month", "so long ago",
     "up to now, with today", "hours from now", "seasons", "holidays and other days with a name", "holiday periods",
-    "days off in a row, and the first days after them", "the day beside a named day", "parts of a span", "clock times",
+    "days off in a row, and the first days after them", "parts of a span", "clock times",
     "not exactly: also the days beside it", "ranges",
 )  # fmt: skip
 MOMENT, STATEMENT = "moments, as `occurred_at`", "days of a memory's text, in the graph"
@@ -58,6 +57,14 @@ DAYS_ALONE = [
     "on Fridays I swim",
 ]
 MOMENTS = ["3日前の夜", "今朝早く", "昨夜1時", "深夜2時", "last Friday at 9", "yesterday morning", "一週間前", "月末"]
+
+
+def named_dates(query: str, now: datetime, zone: ZoneInfo, *, upcoming: bool = False) -> list[TimeRange]:
+    """The spans that a query names, in UTC. A date without a year means that date in each of the last years, with `upcoming` also the next
+    one."""
+    recognized, today = recognize(query), now.astimezone(zone).date()
+    asked = spans_together(recognized.plain, dates_asked(recognized, today, upcoming=upcoming))
+    return times_of(recognized, asked, now, zone)
 
 
 def rows() -> Iterator[tuple[str, str, str]]:

@@ -80,14 +80,13 @@ def make_reranker(directory: Path, *, seed: int = 0, labels: int = 1, max_tokens
 
 
 def export_of(source: Path, role: Role, exports: Path) -> Path:
-    """What `memory-mcp models export-onnx --accept-int8` makes of a model directory: its place among `exports`, int8 measured."""
+    """What `memory-mcp models export-onnx` makes of a model directory: its place among `exports`."""
     _import_quietly()
-    from memory_mcp.encoders.onnx import exporter, ranking_agreement
+    from memory_mcp.encoders.onnx import exporter
     from memory_mcp.encoders.onnx.export_directory import directory_for
 
     place = directory_for(str(source), role, exports)
     (exporter.export_embedder if role == "embedder" else exporter.export_reranker)(str(source), source, place)
-    ranking_agreement.measure(place, ranking_agreement.SENTENCES, own=False, accepted=True)
     return place
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.centers import centers_of
-from memory_mcp.encoders.embedding import Identity, PooledEmbedder, TextModel
+from memory_mcp.encoders.embedding import Identity, PooledEmbedder, TextModel, probed_dimension
 from memory_mcp.encoders.loading import automatic, availability, langchain_class
 from memory_mcp.encoders.loading.availability import Role
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
@@ -26,11 +26,10 @@ from memory_mcp.encoders.remote import loading as remote
 from memory_mcp.encoders.reranking import BatchLimits, PooledReranker
 from memory_mcp.encoders.spread import spread_of
 from memory_mcp.encoders.torch.devices import GPU_BATCH, GPU_BATCH_CHARACTERS
-from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings, probed_dimension
+from memory_mcp.encoders.torch.models import TorchCrossEncoder, TorchEmbeddings
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.extras import is_installed
-from memory_mcp.wording import sentence
 
 Pooled = TypeVar("Pooled", PooledEmbedder, PooledReranker)
 
@@ -103,22 +102,7 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: 
         return remote.load_embedder(settings, name, settings.embeddings_url, caches, exports.directory if exports else None)
     if package.is_named(name):
         return _packaged_embedder(settings, name, pool, caches)
-    if settings.inference_backend == "auto":
-        return _chosen(settings, name, "embedder", exports, lambda chosen: load_embedder(chosen, pool, caches, exports))
-    if settings.inference_backend == "onnx":
-        return _onnx_embedder(settings, name, pool, caches, exports)
-    directory = _directory(name, "embedder")
-    traits = traits_of(name, directory)
-    loaded = load_embeddings(directory, settings.embeddings_device, traits.prefixes, name)
-    generation = _generation(name, availability.fingerprint(directory), loaded.dimension, traits.prefixes.version)
-    identity = Identity(name, loaded.dimension, generation, traits, loaded.max_tokens, _centers(name, loaded.model))
-    limits: dict[str, Any] = {"batch": GPU_BATCH, "characters": GPU_BATCH_CHARACTERS} if loaded.is_on_gpu else {}
-    workers = pool.for_gpu() if loaded.is_on_gpu else pool
-    embedder = PooledEmbedder(
-        loaded.model, identity, workers, caches, embed_queries=loaded.queries, token_spans=loaded.token_spans, **limits
-    )
-    embedder.backend = loaded.runs_on
-    return embedder
+    return _chosen(settings, name, "embedder", exports, lambda choice: _embedder(choice, name, pool, caches, exports))
 
 
 def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports | None = None) -> PooledReranker:
@@ -133,41 +117,64 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: 
         raise EncoderFailed("there is no reranker to load", "reranker_model is null")
     if settings.reranker_url:
         return remote.load_reranker(settings, name, settings.reranker_url, caches)
-    if settings.inference_backend == "auto":
-        return _chosen(settings, name, "reranker", exports, lambda chosen: load_reranker(chosen, pool, caches, exports))
-    predict: TorchCrossEncoder | OnnxCrossEncoder
-    if settings.inference_backend == "onnx":
-        predict = OnnxCrossEncoder(_exported(settings, name, "reranker", exports), _precision(settings), _tokenizers(exports))
-        fingerprint, traits, spread = _fingerprint(predict.export, settings), traits_of(predict.export.model), predict.export.spread
-    else:
-        directory = _directory(name, "reranker")
-        predict = TorchCrossEncoder(directory, settings.embeddings_device, name)
-        fingerprint, traits, spread = availability.fingerprint(directory), traits_of(name, directory), None
-    facts: dict[str, Any] = {"fingerprint": fingerprint, "traits": traits.with_known_prefixes(), "max_tokens": predict.max_tokens}
-    facts["spread"] = spread or spread_of(predict, traits.languages)
-    if isinstance(predict, TorchCrossEncoder) and predict.is_on_gpu:
-        reranker = PooledReranker(predict, name, pool.for_gpu(), caches, limits=_GPU_LIMITS, **facts)
-    else:
-        reranker = PooledReranker(predict, name, pool, caches, **facts)
-    reranker.backend = predict.runs_on if isinstance(predict, TorchCrossEncoder) else None
-    return reranker
+    return _chosen(settings, name, "reranker", exports, lambda choice: _reranker(choice, name, pool, caches, exports))
 
 
-def _chosen(settings: Settings, name: str, role: Role, exports: Exports | None, load: Callable[[Settings], Pooled]) -> Pooled:
-    """The model on the runtime that `auto` chooses; its `backend` gives the reason."""
+def _chosen(settings: Settings, name: str, role: Role, exports: Exports | None, load: Callable[[automatic.Choice], Pooled]) -> Pooled:
+    """The model on the runtime that is chosen for it; its `backend` gives the reason."""
     directory, background = (exports.directory, exports.background) if exports else (None, None)
     choice = automatic.choose(settings, name, role, directory, background)
     try:
-        model = load(choice.settings)
+        model = load(choice)
     except EncoderFailed as error:
-        if choice.settings.inference_backend == "torch" or directory is None:
+        if choice.directory is None or directory is None or settings.inference_backend == "onnx":
             raise
-        choice = automatic.without_export(choice, name, role, directory, error)
-        model = load(choice.settings)
+        choice = automatic.without_export(name, role, directory, error)
+        model = load(choice)
     model.backend = f"{model.backend}: {choice.reason}" if model.backend else choice.backend
-    if isinstance(model, PooledReranker):
-        model.improvable = choice.improvable
     return model
+
+
+def _embedder(choice: automatic.Choice, name: str, pool: ModelPool, caches: Caches, exports: Exports | None) -> PooledEmbedder:
+    model: OnnxEmbeddings | TorchEmbeddings
+    limits: dict[str, Any] = {}
+    if choice.directory:
+        model = OnnxEmbeddings(choice.directory, choice.precision, _tokenizers(exports))
+        fingerprint, version = _fingerprint(model.export, choice.precision), model.export.prefix_version
+        traits = traits_of(model.export.model).with_known_prefixes()  # by export.json
+    else:
+        directory = _directory(name, "embedder")
+        traits = traits_of(name, directory)
+        model = TorchEmbeddings(directory, choice.device, traits.prefixes, name)
+        fingerprint, version = availability.fingerprint(directory), traits.prefixes.version
+        if model.is_on_gpu:
+            pool, limits = pool.for_gpu(), {"batch": GPU_BATCH, "characters": GPU_BATCH_CHARACTERS}
+    generation = _generation(name, fingerprint, model.dimension, version)
+    centers = _centers(model.export.model if isinstance(model, OnnxEmbeddings) else name, model)
+    identity = Identity(name, model.dimension, generation, traits, model.max_tokens, centers)
+    embedder = PooledEmbedder(model, identity, pool, caches, embed_queries=model.embed_queries, token_spans=model.token_spans, **limits)
+    embedder.backend = model.runs_on if isinstance(model, TorchEmbeddings) else None
+    return embedder
+
+
+def _reranker(choice: automatic.Choice, name: str, pool: ModelPool, caches: Caches, exports: Exports | None) -> PooledReranker:
+    predict: OnnxCrossEncoder | TorchCrossEncoder
+    limits: dict[str, Any] = {}
+    if choice.directory:
+        predict = OnnxCrossEncoder(choice.directory, choice.precision, _tokenizers(exports))
+        fingerprint, traits = _fingerprint(predict.export, choice.precision), traits_of(predict.export.model)
+        spread = predict.export.spread or spread_of(predict, traits.languages)
+    else:
+        directory = _directory(name, "reranker")
+        predict = TorchCrossEncoder(directory, choice.device, name)
+        fingerprint, traits = availability.fingerprint(directory), traits_of(name, directory)
+        spread = spread_of(predict, traits.languages)
+        if predict.is_on_gpu:
+            pool, limits = pool.for_gpu(), {"limits": _GPU_LIMITS}
+    facts: dict[str, Any] = {"fingerprint": fingerprint, "traits": traits.with_known_prefixes(), "max_tokens": predict.max_tokens}
+    reranker = PooledReranker(predict, name, pool, caches, spread=spread, **facts, **limits)
+    reranker.backend = predict.runs_on if isinstance(predict, TorchCrossEncoder) else None
+    return reranker
 
 
 def _service_embedder(settings: Settings, path: str, name: str, caches: Caches) -> PooledEmbedder:
@@ -178,17 +185,8 @@ def _service_embedder(settings: Settings, path: str, name: str, caches: Caches) 
     return langchain_class.ServiceEmbedder(model, Identity(name, dimension, generation, traits), caches)
 
 
-def _onnx_embedder(settings: Settings, name: str, pool: ModelPool, caches: Caches, exports: Exports | None) -> PooledEmbedder:
-    model = OnnxEmbeddings(_exported(settings, name, "embedder", exports), _precision(settings), _tokenizers(exports))
-    export = model.export
-    generation = _generation(name, _fingerprint(export, settings), model.dimension, export.prefix_version)
-    traits = traits_of(export.model).with_known_prefixes()  # by export.json
-    identity = Identity(name, model.dimension, generation, traits, model.max_tokens, _centers(export.model, model))
-    return PooledEmbedder(model, identity, pool, caches, embed_queries=model.embed_queries, token_spans=model.token_spans)
-
-
 def _packaged_embedder(settings: Settings, name: str, pool: ModelPool, caches: Caches) -> PooledEmbedder:
-    _refuse_gpu(settings, name, f"{name} runs on the CPU")
+    automatic.refuse_gpu(settings, name, f"{name} runs on the CPU")
     traits = traits_of(name)
     model = PackagedEmbeddings(_directory(name, "embedder"), traits.prefixes)
     generation = _generation(name, package.MODEL_SHA256[:8], model.dimension, traits.prefixes.version)
@@ -204,38 +202,16 @@ def _generation(name: str, fingerprint: str, dimension: int, prefix_version: str
     return f"{name}@{fingerprint}:{dimension}:{prefix_version}"
 
 
-def _fingerprint(export: Export, settings: Settings) -> str:
+def _fingerprint(export: Export, precision: Precision) -> str:
     """The fingerprint of an export. fp32 has that of its source: the export was checked to give the same vectors as torch."""
-    if _precision(settings) == "fp32":
+    if precision == "fp32":
         return export.fingerprint
     return f"{export.fingerprint}-int8-{export.sha256[export_directory.FILE_NAMES['int8']][:8]}"
-
-
-def _precision(settings: Settings) -> Precision:
-    """The precision of `onnx`, which is int8 only where it is asked for by name."""
-    return "int8" if settings.onnx_precision == "int8" else "fp32"
 
 
 def _why_missing(settings: Settings, name: str, role: Role, exports: Exports | None) -> str | None:
     location = export_directory.find_configured(settings, name, role, exports.directory if exports else None)
     return location.reason if isinstance(location, availability.Missing) else None
-
-
-def _exported(settings: Settings, name: str, role: Role, exports: Exports | None) -> Path:
-    _refuse_gpu(settings, name, "inference_backend onnx runs on the CPU")
-    location = export_directory.find(name, role, exports.directory if exports else None)
-    if isinstance(location, availability.Missing) or location.directory is None:
-        raise EncoderFailed(
-            location.reason.rstrip(".") if isinstance(location, availability.Missing) else sentence("{} was not found", name)
-        )
-    if settings.onnx_precision == "int8":
-        export_directory.check_agreement(export_directory.read(location.directory))
-    return location.directory
-
-
-def _refuse_gpu(settings: Settings, name: str, reason: str) -> None:
-    if settings.embeddings_device == "cuda":
-        raise EncoderFailed("{} can't be loaded", "embeddings_device is cuda, and {}", "Change one of them", name, reason)
 
 
 def _tokenizers(exports: Exports | None) -> Tokenizers:

@@ -16,7 +16,6 @@ from memory_mcp.encoders.models import Embedder, Models, ModelState, Reranker
 
 RETRY_SECONDS = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 SHUTDOWN_SECONDS = 30.0
-IMPROVE_SECONDS = 3_600.0  # how often it is checked whether a better choice than a loaded model is possible
 
 logger = logging.getLogger(__name__)
 
@@ -30,11 +29,8 @@ class ModelRegistry:
         reranker_loader: Loader[Reranker],
         on_change: Callable[[], None] | None = None,
         retry_seconds: tuple[float, ...] = RETRY_SECONDS,
-        improve_seconds: float = IMPROVE_SECONDS,
     ) -> None:
         """`on_change` is called on the registry's thread after the available models have changed."""
-        self._improve_seconds = improve_seconds
-        self._improve_at = float("-inf")
         self._embedder = ModelSlot("embedder", embedder_loader, retry_seconds)
         self._reranker = ModelSlot("reranker", reranker_loader, retry_seconds)
         self._fallback = ModelSlot("fallback", embedder_loader, retry_seconds)
@@ -183,7 +179,6 @@ class ModelRegistry:
             self._load(self._embedder)
             self._load(self._fallback)
             self._load(self._reranker)
-            self._improve(self._reranker)
             self._report_change()
 
     def _wait_for_work(self) -> bool:
@@ -191,7 +186,6 @@ class ModelRegistry:
         with self._changed:
             while not self._closed:
                 retry_times = [slot.retry_at for slot in self._slots if slot.to_load]
-                retry_times += [self._improve_at] if self._reranker.may_improve else []
                 pause = min(retry_times, default=float("inf")) - time.monotonic()
                 if pause <= 0 or self._unreported_change:
                     return True
@@ -223,24 +217,6 @@ class ModelRegistry:
             self._report_change()  # at once: the other model may take long
         elif not isinstance(result, str):
             release(result)  # no longer configured
-
-    def _improve(self, slot: ModelSlot[Model]) -> None:
-        """Loads a model again for which a better choice has become possible. The loaded one is used until then."""
-        with self._changed:
-            spec, loaded, now = slot.spec, slot.loaded, time.monotonic()
-            if self._closed or spec is None or not slot.may_improve or self._improve_at > now:
-                return
-            self._improve_at = now + self._improve_seconds
-        improvable = getattr(loaded, "improvable", None)
-        if improvable is None or not improvable():
-            return
-        result = slot.attempt(spec, lambda _: None)
-        with self._changed:
-            installed = not isinstance(result, str) and not self._closed and slot.loaded is loaded and slot.settle(spec, result, now)
-            self._unreported_change |= installed
-            self._gave_up |= installed
-        if not installed and not isinstance(result, str):
-            release(result)
 
     def _loading(self, spec: ModelSpec) -> None:
         with self._changed:

@@ -130,11 +130,6 @@ class ModelSlot(Generic[Model]):
             backend=getattr(self.loaded, "backend", None),
         )
 
-    @property
-    def may_improve(self) -> bool:
-        """Whether a better choice than the loaded model may become possible."""
-        return self.loaded is not None and getattr(self.loaded, "improvable", None) is not None
-
     def drop_changed(self) -> bool:
         """Gives a model up that is no longer the one that was loaded, so that it is loaded again. Returns whether it was one."""
         if self.loaded is None or not getattr(self.loaded, "changed", False):
@@ -177,7 +172,6 @@ class ModelSlot(Generic[Model]):
         if spec != self.spec:
             return False
         if not isinstance(result, str):
-            release(self.loaded)  # a better one takes its place
             self.loaded, self._error, self._failures = result, None, 0
             return True
         if result != self._logged:

@@ -1,4 +1,4 @@
-"""Exports a model, or measures its int8, in a process of its own: torch never enters the server's memory, and the process has the least priority.
+"""Exports a model in a process of its own: torch never enters the server's memory, and the process has the least priority.
 
 The server writes a request to its standard input and keeps that open: when the server ends, in whatever way, so does the process.
 """
@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
@@ -20,7 +19,6 @@ from memory_mcp import __version__
 from memory_mcp.encoders.failures import first_line
 from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Role
-from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.errors import EncoderFailed, MemoryMCPError
 from memory_mcp.wording import sentence
 
@@ -39,9 +37,7 @@ logger = logging.getLogger(__name__)
 class BackgroundExport:
     """Runs one such process at a time. `close` ends it."""
 
-    def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
-        """`texts` gives memories on which int8 is measured."""
-        self.texts = texts
+    def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._guard = threading.Lock()
         self._closed = False
@@ -72,16 +68,9 @@ class BackgroundExport:
         if failure["lasting"]:
             with suppress(OSError):
                 refused.write_text(json.dumps({**marks, "reason": failure["failure"]}), encoding="utf-8")
-        _raise(failure, name)
+        if failure["failure"]:
+            raise EncoderFailed("{} can't be exported", "{}", "", name, failure["failure"])
         logger.info("%s %s was exported (%.0f s)", role, name, time.monotonic() - started)
-
-    def measure(self, name: str, directory: Path, texts: Sequence[str]) -> None:
-        """Measures how int8 ranks these memories, and writes that into export.json.
-
-        Raises:
-            EncoderFailed: it can't be measured.
-        """
-        _raise(self._run({"target": str(directory), "texts": list(texts)}, name), name)
 
     @property
     def closed(self) -> bool:
@@ -134,11 +123,6 @@ class BackgroundExport:
                 creationflags=_FLAGS,
             )
             return self._process
-
-
-def _raise(answer: dict[str, Any], name: str) -> None:
-    if answer["failure"]:
-        raise EncoderFailed("{} can't be exported", "{}", "", name, answer["failure"])
 
 
 def _refuse_again(name: str, refused: Path, marks: dict[str, str]) -> None:
@@ -194,15 +178,10 @@ def main() -> None:
 
 
 def _do(request: dict[str, Any]) -> None:
-    from memory_mcp.encoders.onnx import exporter, ranking_agreement  # noqa: PLC0415  only this process needs torch
+    from memory_mcp.encoders.onnx import exporter  # noqa: PLC0415  only this process needs torch
 
-    target = Path(request["target"])
-    if "source" in request:
-        export = exporter.export_embedder if request["role"] == "embedder" else exporter.export_reranker
-        export(request["name"], Path(request["source"]), target)
-    else:
-        accepted = export_directory.read(target).int8_accepted
-        ranking_agreement.measure(target, request["texts"], own=True, accepted=accepted)
+    export = exporter.export_embedder if request["role"] == "embedder" else exporter.export_reranker
+    export(request["name"], Path(request["source"]), Path(request["target"]))
 
 
 def _give_way() -> None:

@@ -17,7 +17,6 @@ from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.packaged import package
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.extras import is_installed
-from memory_mcp.wording import sentence
 
 # In the data directory, next to the personas: a persona's directory never begins with a dot.
 DIRECTORY_NAME = ".models"
@@ -25,36 +24,13 @@ MANIFEST_NAME = "export.json"
 TOKENIZER_NAME = "tokenizer.json"
 FORMAT = 1
 
-# The least agreement of int8 with fp32. Sound weights have .88 and more for an embedder, .99 for a reranker; noise has .1 and .5.
-MIN_AGREEMENT: dict[Role, float] = {"embedder": 0.8, "reranker": 0.95}
-AGREEMENT_MEASURE: dict[Role, str] = {
-    "embedder": "of its 10 best texts are among the 10 best of fp32",
-    "reranker": "of the pairs of texts with clearly different fp32 scores are in the same order",
-}
-MIN_CONCLUSIVE_QUERIES = 10
-# With fewer texts, the ten best are too large a share of all to prove anything.
-MIN_TEXTS = 50
+# The least share of pairs that int8 must order as fp32 does. Sound weights have .88 and more for an embedder, .99 for a reranker; noise has .1 and .5.
+MIN_ALIKE: dict[Role, float] = {"embedder": 0.8, "reranker": 0.95}
 
 Precision = Literal["fp32", "int8"]
 FILE_NAMES: dict[Precision, str] = {"fp32": "model.onnx", "int8": "model_int8.onnx"}
 # The token table of each: most of a small model, and read from the disk as needed instead of being held in memory.
 TABLE_NAMES: dict[Precision, str] = {precision: f"{name}.data" for precision, name in FILE_NAMES.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How similarly int8 and fp32 rank, over the `telling` ones of the `queries`: those for which fp32 gives clearly different scores.
-
-    `alike` is the mean share that `AGREEMENT_MEASURE` describes, `spearman` the mean rank correlation; both are 0 if no query is
-    telling. `own` is true if it was measured on memories, and false for built-in sentences.
-    """
-
-    texts: int
-    queries: int
-    spearman: float
-    own: bool
-    alike: float
-    telling: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +47,9 @@ class Padding:
 class Export:
     """The content of export.json.
 
-    `fingerprint` is that of the source model, `difference` the largest difference from torch's results, `sha256` is by file name.
-    `int8_accepted`: the user allows int8 without proof (`--accept-int8`). `spread`: that of a reranker's scores (`encoders.spread`); exports of earlier
-    versions have none.
+    `fingerprint` is that of the source model, `difference` the largest difference from torch's results, `sha256` is by file name. `spread`: that of a
+    reranker's scores (`encoders.spread`), which exports of earlier versions lack. `int8_alike`: of the built-in passages that fp32 scores clearly
+    differently, the share of pairs that int8 orders as fp32 does; None if fp32 tells too few apart.
     """
 
     role: Role
@@ -84,19 +60,21 @@ class Export:
     query_prefix: str
     document_prefix: str
     prefix_version: str
-    pooling: str | None
-    normalised: bool
-    activation: str | None
     inputs: tuple[str, ...]
     padding: Padding
     truncation_side: Literal["left", "right"]
-    opset: int
     difference: float
     sha256: dict[str, str]
-    agreement: Agreement | None = None
-    int8_accepted: bool = False
     spread: float | None = None
+    int8_alike: float | None = None
     format: int = FORMAT
+
+    @property
+    def int8_order(self) -> str:
+        """How int8 ranks, for people."""
+        if self.int8_alike is None:
+            return "int8 is unproven: fp32 itself tells too few passages apart"
+        return f"{self.int8_alike:.0%} of the pairs with clearly different fp32 scores are in the same order in int8"
 
 
 def directory_for(name: str, role: Role, exports: Path) -> Path:
@@ -138,10 +116,10 @@ def read(directory: Path) -> Export:
         content: dict[str, Any] = json.loads((directory / MANIFEST_NAME).read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
             raise EncoderFailed("{} was exported by another version", "its format is {}", "{}", directory, content["format"], _remedy())
-        # A measurement of an earlier version with other fields is no longer valid.
-        measured = content["agreement"] or {}
-        agreement = Agreement(**measured) if measured.keys() == {field.name for field in fields(Agreement)} else None
-        return Export(**{**content, "padding": Padding(**content["padding"]), "inputs": tuple(content["inputs"]), "agreement": agreement})
+        if "int8_alike" not in content:
+            content["int8_alike"] = _earlier_proof(content)
+        known = {field.name: content[field.name] for field in fields(Export) if field.name in content}
+        return Export(**{**known, "padding": Padding(**content["padding"]), "inputs": tuple(content["inputs"])})
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise EncoderFailed("{} can't be read", "{}", "{}", directory / MANIFEST_NAME, type(error).__name__, _remedy()) from error
 
@@ -180,51 +158,12 @@ def weight_names(export: Export, precision: Precision) -> list[str]:
     return [name for name in (FILE_NAMES[precision], TABLE_NAMES[precision]) if name in export.sha256]
 
 
-def check_agreement(export: Export) -> None:
-    """Returns if int8 was shown to rank as fp32 does, or if that is unproven and the user accepts it.
-
-    Raises:
-        EncoderFailed: int8 ranks too differently, or its agreement is unproven.
-    """
-    refusal = sentence("{} can't be used in int8", export.model)
-    if ranks_differently(export):
-        alike = export.agreement.alike if export.agreement else 0.0
-        raise EncoderFailed(
-            refusal,
-            "only {} {}, and {} are required",
-            "Set onnx_precision to fp32",
-            f"{alike:.0%}",
-            AGREEMENT_MEASURE[export.role],
-            f"{MIN_AGREEMENT[export.role]:.0%}",
-        )
-    missing = unproven(export)
-    if missing and not export.int8_accepted:
-        raise EncoderFailed(refusal, *missing)
-
-
-def ranks_differently(export: Export) -> bool:
-    """Whether int8 was measured and ranks too differently from fp32."""
-    agreement = export.agreement
-    return agreement is not None and agreement.telling >= MIN_CONCLUSIVE_QUERIES and agreement.alike < MIN_AGREEMENT[export.role]
-
-
-def unproven(export: Export) -> tuple[str, str] | None:
-    """Why the measurement proves nothing, and the remedy; None if it proves the agreement."""
-    agreement = export.agreement
-    alternative = "set onnx_precision to fp32, or accept it unproven with --accept-int8"
-    if agreement is None:
-        return "its ranking has not been compared with fp32", f"Run `memory-mcp models export-onnx`, {alternative}"
-    if not agreement.own:
-        return (
-            f"it was measured on {agreement.texts} built-in sentences, because there were too few memories",
-            f"Run `memory-mcp models export-onnx` again when there are {MIN_TEXTS} memories, {alternative}",
-        )
-    if agreement.telling < MIN_CONCLUSIVE_QUERIES:
-        return (
-            f"fp32 itself scores the memories clearly differently for only {agreement.telling} of {agreement.queries} queries, which proves nothing",
-            f"Run `memory-mcp models export-onnx` again when there are other memories, {alternative}",
-        )
-    return None
+def _earlier_proof(content: dict[str, Any]) -> float | None:
+    """What an earlier version found of int8, on memories of its user; or that its user accepts it unproven."""
+    measured = content.get("agreement") or {}
+    if measured.get("own") and measured.get("telling", 0) >= 10:
+        return float(measured["alike"])
+    return 1.0 if content.get("int8_accepted") else None
 
 
 def _remedy() -> str:

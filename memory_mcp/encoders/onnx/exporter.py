@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,8 +25,8 @@ from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.export_directory import Export, Padding, Precision
 from memory_mcp.encoders.onnx.models import OnnxCrossEncoder, OnnxEmbeddings
 from memory_mcp.encoders.onnx.tokenization import Tokenizers
-from memory_mcp.encoders.spread import spread_of
-from memory_mcp.encoders.torch.models import TorchCrossEncoder, load_embeddings, prepare_torch
+from memory_mcp.encoders.spread import built_in, spread_of
+from memory_mcp.encoders.torch.models import TorchCrossEncoder, TorchEmbeddings, prepare_torch
 from memory_mcp.errors import EncoderFailed
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ TOLERANCE = 1e-4  # int8 changes results a hundred times as much
 MAX_BYTES = 2_000_000_000  # the limit of one file of the format
 MIN_TABLE_BYTES = 10_000  # smaller tables aren't worth a file
 QUANTIZED = ["MatMul", "Gemm", "Gather"]  # Gather is the token table, most of a small model
+# Passages whose scores by fp32 differ by less may change order in int8. So many pairs must differ by more, so that their order proves something.
+SAME_SCORE, MIN_DISTINCT_PAIRS = 0.01, 14
 SAMPLES = (
     "今日は誰と話しましたか。",
     "うん",
@@ -55,37 +57,56 @@ def export_embedder(name: str, source: Path, target: Path) -> Export:
     Raises:
         EncoderFailed: the model can't be exported, or the export gives other results than torch.
     """
-    prefixes = prefixes_for(name, source)
+    prefixes, traits = prefixes_for(name, source), traits_of(name, source)
     with _as_encoder_failed(name), _replacing(target) as directory:
-        reference = load_embeddings(source, "cpu", prefixes, name)
+        reference = TorchEmbeddings(source, "cpu", prefixes, name, traced=False)
         if reference.input_tokens is None:
             raise EncoderFailed("{} can't be exported", "it has no transformer", "It is fast with torch as well", name)
-        from sentence_transformers import SentenceTransformer  # noqa: PLC0415  takes seconds
-
-        # A second copy, because the reference is traced already.
-        model = SentenceTransformer(str(source), device="cpu", local_files_only=True)
-        export = _write_model(model, "sentence_embedding", directory, _manifest("embedder", name, source, reference.input_tokens, prefixes))
-        export = replace(export, dimension=reference.dimension, pooling=_pooling(model))
-        exported = OnnxEmbeddings(directory, "fp32", Tokenizers(), export)
-        differences = [_difference(reference.model.embed_documents([text]), exported.embed_documents([text])) for text in SAMPLES] + [
-            _difference(reference.queries(list(SAMPLES[:4])), exported.embed_queries(list(SAMPLES[:4])))
+        export = _manifest("embedder", name, source, reference.input_tokens, prefixes)
+        export = replace(_write_model(reference.model, "sentence_embedding", directory, export), dimension=reference.dimension)
+        exported, quick = (OnnxEmbeddings(directory, precision, Tokenizers(), export) for precision in export_directory.FILE_NAMES)
+        differences = [_difference(reference.embed_documents([text]), exported.embed_documents([text])) for text in SAMPLES] + [
+            _difference(reference.embed_queries(list(SAMPLES[:4])), exported.embed_queries(list(SAMPLES[:4])))
         ]
-        return _verified(export, differences, directory)
+        alike = same_order(_cosines(exported, traits.languages), _cosines(quick, traits.languages))
+        return _verified(replace(export, int8_alike=alike), differences, directory)
 
 
 def export_reranker(name: str, source: Path, target: Path) -> Export:
     """Exports a cross-encoder, as `export_embedder` does."""
+    languages = traits_of(name, source).languages
     with _as_encoder_failed(name), _replacing(target) as directory:
-        reference = TorchCrossEncoder(source, "cpu", name)
-        from sentence_transformers import CrossEncoder  # noqa: PLC0415  takes seconds
-
-        model = CrossEncoder(str(source), device="cpu", local_files_only=True)
-        export = _write_model(model, "scores", directory, _manifest("reranker", name, source, reference.max_tokens, NO_PREFIXES))
-        exported = OnnxCrossEncoder(directory, "fp32", Tokenizers(), export)
+        reference = TorchCrossEncoder(source, "cpu", name, traced=False)
+        export = _manifest("reranker", name, source, reference.max_tokens, NO_PREFIXES)
+        export = _write_model(reference.model, "scores", directory, export)
+        exported, quick = (OnnxCrossEncoder(directory, precision, Tokenizers(), export) for precision in export_directory.FILE_NAMES)
         pairs = [(SAMPLES[number % 3], text) for number, text in enumerate(SAMPLES)] + [(SAMPLES[-1], SAMPLES[-1])]
         differences = [_difference(reference([pair]), exported([pair])) for pair in pairs]
-        export = replace(export, spread=spread_of(exported, traits_of(name, source).languages))
+        asked = [[(question, passage) for passage in passages] for question, passages in built_in(languages)]
+        alike = same_order([exported(pairs) for pairs in asked], [quick(pairs) for pairs in asked])
+        export = replace(export, spread=spread_of(exported, languages), int8_alike=alike)
         return _verified(export, [*differences, _difference(reference(pairs[:5]), exported(pairs[:5]))], directory)
+
+
+def same_order(exact: Iterable[Sequence[float]], quick: Iterable[Sequence[float]]) -> float | None:
+    """The share of the pairs of a question's passages, clearly different by their `exact` scores, that the `quick` ones put in the same order.
+
+    None if there are too few: by chance, noise agrees with scores that are nearly equal.
+    """
+    kept: list[bool] = []
+    for scores, others in zip(exact, quick, strict=True):
+        left, right = np.triu_indices(len(scores), 1)
+        gaps, found = (values[left] - values[right] for values in (np.asarray(scores), np.asarray(others)))
+        kept.extend((found * gaps > 0)[np.abs(gaps) > SAME_SCORE].tolist())
+    return round(float(np.mean(kept)), 4) if len(kept) >= MIN_DISTINCT_PAIRS else None
+
+
+def _cosines(model: OnnxEmbeddings, languages: Sequence[str] | None) -> list[Sequence[float]]:
+    """A row for each built-in question, with the cosine of each of its passages."""
+    return [
+        [float(model.embed_query(question) @ vector) for vector in model.embed_documents(list(passages))]
+        for question, passages in built_in(languages)
+    ]
 
 
 def _manifest(role: Role, name: str, source: Path, max_tokens: int, prefixes: Prefixes) -> Export:
@@ -99,13 +120,9 @@ def _manifest(role: Role, name: str, source: Path, max_tokens: int, prefixes: Pr
         query_prefix=prefixes.query,
         document_prefix=prefixes.document,
         prefix_version=prefixes.version,
-        pooling=None,
-        normalised=role == "embedder",
-        activation="sigmoid" if role == "reranker" else None,
         inputs=(),
         padding=Padding(0, "", 0, "right"),
         truncation_side="right",
-        opset=OPSET,
         difference=0.0,
         sha256={},
     )
@@ -137,10 +154,7 @@ def _write_model(model: Any, output: str, directory: Path, export: Export) -> Ex
 
 
 def _write_fp32(model: Any, output: str, features: "dict[str, Tensor]", file: Path) -> None:
-    import onnx  # noqa: PLC0415  takes a second
     import torch  # noqa: PLC0415  takes seconds
-
-    from memory_mcp.encoders.onnx.simplification import simplified  # noqa: PLC0415  needs onnx
 
     names = list(features)
 
@@ -172,7 +186,6 @@ def _write_fp32(model: Any, output: str, features: "dict[str, Tensor]", file: Pa
             opset_version=OPSET,
             dynamo=False,  # graphs of the other exporter can't be quantized
         )
-    onnx.save_model(simplified(onnx.load(file)), file)
 
 
 def _write_int8(directory: Path) -> None:
@@ -226,12 +239,6 @@ def _verified(export: Export, differences: Sequence[float], directory: Path) -> 
 
 def _difference(expected: object, actual: object) -> float:
     return float(np.max(np.abs(np.asarray(expected, np.float32) - np.asarray(actual, np.float32))))
-
-
-def _pooling(model: Any) -> str | None:
-    """The pooling mode, as information in export.json: the graph contains it."""
-    modes = (getattr(module, "pooling_mode", None) for module in model)
-    return next((str(mode) for mode in modes if mode), None)
 
 
 @contextmanager

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from memory_mcp.encoders.embedding import probed_dimension
 from memory_mcp.encoders.models import PROBE, Vectors
 from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.export_directory import Export, Precision
@@ -37,12 +36,7 @@ class OnnxEmbeddings:
         """
         self.export = export or export_directory.read(directory)
         self._run = _Run(directory, precision, self.export, tokenizers)
-        probe = self._run([PROBE, "。"])
-        if probe.ndim != 2 or probe.shape[1] != self.export.dimension or not np.isfinite(probe).all():
-            raise EncoderFailed(
-                "{} can't be used", "it returned an array of shape {} instead of vectors", "", self.export.model, probe.shape
-            )
-        self.dimension = int(probe.shape[1])
+        self.dimension = probed_dimension(self, self.export.model)
         self.max_tokens = self._run.max_tokens_after(self.export.document_prefix)
 
     def token_spans(self, text: str) -> Sequence[tuple[int, int]]:

@@ -6,15 +6,14 @@ must not pay that. The first import happens on the model registry's thread, whil
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from memory_mcp.encoders.embedding import BATCH, EmbedMany, TextModel, TokenSpans
+from memory_mcp.encoders.embedding import BATCH, probed_dimension
 from memory_mcp.encoders.model_families import Prefixes
 from memory_mcp.encoders.models import PROBE, Vectors
 from memory_mcp.encoders.reranking import BATCH_PAIRS, Pair
@@ -23,9 +22,6 @@ from memory_mcp.encoders.torch.tracing import trace
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.language.budget import estimated_spans
 
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
 # At 8,192 tokens, the limit of ruri-v3, one text takes 17 s and 1 GB on a core. A chunk of a memory has about 1,300 at most.
 MAX_TEXT_TOKENS = 2_048
 # The cost of a pair grows faster than its length, and a running batch can't be stopped at a deadline. Rerankers are
@@ -33,95 +29,82 @@ MAX_TEXT_TOKENS = 2_048
 MAX_PAIR_TOKENS = 512
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedEmbeddings:
-    """A loaded embedding model that has returned a valid vector.
+class TorchEmbeddings:
+    """A loaded embedding model that has returned valid vectors. Thread-safe.
 
-    `queries` embeds several queries in one call. `input_tokens` is the model's input limit, `max_tokens` the part of it left for a text
-    after the prefix and the special tokens; both are None if there is no limit (static embeddings). `runs_on` names the device, if the settings don't.
+    `max_tokens` is how many tokens of a text are read, without prefix and special tokens; None if there is no limit (static embeddings). `runs_on` names
+    the device, if the settings don't.
     """
 
-    model: TextModel
-    queries: EmbedMany
-    dimension: int
-    input_tokens: int | None
-    max_tokens: int | None
-    token_spans: TokenSpans = estimated_spans
-    runs_on: str | None = None
-    is_on_gpu: bool = False
+    def __init__(self, directory: Path, device: str, prefixes: Prefixes, name: str, *, traced: bool = True) -> None:
+        """Loads the model from a directory and embeds a probe text.
 
+        Raises:
+            EncoderFailed: the machine lacks the device, or the model does not return vectors.
+            Exception: any error of the libraries for a model that they can't load.
+        """
+        prepare_torch()
+        from sentence_transformers import SentenceTransformer  # noqa: PLC0415  see the top
 
-def load_embeddings(directory: Path, device: str, prefixes: Prefixes, name: str) -> LoadedEmbeddings:
-    """Loads an embedding model from a directory and embeds a probe text.
+        used = usable_device(device, name)
+        self.runs_on, self.is_on_gpu = runs_on(device, used), used == GPU
+        self._prefixes = prefixes
+        self.model = SentenceTransformer(str(directory), device=used, local_files_only=True)
+        self.input_tokens: int | None = None
+        self.max_tokens: int | None = None
+        if limit := self.model.max_seq_length:
+            self.input_tokens = self.model.max_seq_length = min(int(limit), MAX_TEXT_TOKENS)
+            self.max_tokens = self.input_tokens - len(self.model.tokenizer(prefixes.document)["input_ids"])
+        if traced:
+            _trace_transformer(self.model)
+        self.dimension = probed_dimension(self, name)
 
-    Raises:
-        EncoderFailed: the machine lacks the device, or the model does not return vectors.
-        Exception: any error of the libraries for a model that they can't load.
-    """
-    prepare_torch()
-    from langchain_huggingface import HuggingFaceEmbeddings  # noqa: PLC0415  see the top
+    def embed_query(self, text: str) -> Vectors:
+        """A vector of shape (dimension,)."""
+        return self.embed_queries([text])[0]
 
-    used = usable_device(device, name)
-    is_on_gpu = used == GPU
-    both: dict[str, Any] = {"normalize_embeddings": True, "batch_size": GPU_BATCH if is_on_gpu else BATCH}
-    model = HuggingFaceEmbeddings(
-        model_name=str(directory),
-        model_kwargs={"device": used, "local_files_only": True},
-        # An empty prompt, not None: with None, the model's own default prompt would go before both kinds of text.
-        encode_kwargs={**both, "prompt": prefixes.document},
-        query_encode_kwargs={**both, "prompt": prefixes.query},
-    )
-    input_tokens, max_tokens = _limit_tokens(model, prefixes.document)
-    _trace_transformer(getattr(model, "_client", None))  # the class has no public access to it
-    # The class takes queries one by one. A copy, which shares the weights, embeds a list of texts with the query's prefix.
-    query_model = model.model_copy(update={"encode_kwargs": model.query_encode_kwargs})
-    dimension, spans = probed_dimension(model, name), _token_spans(model)
-    if is_on_gpu:
-        on_gpu = _GpuEmbeddings(model, query_model)
-        return LoadedEmbeddings(on_gpu, on_gpu.embed_queries, dimension, input_tokens, max_tokens, spans, runs_on(device, used), is_on_gpu)
-    return LoadedEmbeddings(model, query_model.embed_documents, dimension, input_tokens, max_tokens, spans, runs_on(device, used))
+    def embed_queries(self, texts: list[str]) -> Sequence[Vectors]:
+        """A vector for each text, in one call."""
+        return self._embed(self._prefixes.query, texts)
 
+    def embed_documents(self, texts: list[str]) -> Sequence[Vectors]:
+        """The same for stored texts."""
+        return self._embed(self._prefixes.document, texts)
 
-class _GpuEmbeddings:
-    """A `TextModel` that halves batches if the GPU's memory is too small for them."""
+    def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """(start, end) of each token of a stored text, without special tokens; an estimate if the model's tokenizer gives no offsets."""
+        if self._tokenizer is None:
+            return estimated_spans(text)
+        # As a batch, because only that releases the interpreter lock.
+        (encoded,) = self._tokenizer.encode_batch([_one_line(text)], add_special_tokens=False)
+        return [(int(start), int(end)) for start, end in encoded.offsets]
 
-    def __init__(self, model: "Embeddings", query_model: "Embeddings") -> None:
-        self._model, self._query_model = model, query_model
+    def _embed(self, prompt: str, texts: list[str]) -> Sequence[Vectors]:
+        def encode(batch: list[str]) -> Sequence[Vectors]:
+            # An empty prompt, not None: with None, the model's own default prompt would go before both kinds of text.
+            options: dict[str, Any] = {"normalize_embeddings": True, "show_progress_bar": False, "prompt": prompt}
+            return list(self.model.encode(batch, batch_size=GPU_BATCH if self.is_on_gpu else BATCH, **options))
 
-    def embed_query(self, text: str) -> Sequence[float]:
-        """With the query's prefix."""
-        return self._model.embed_query(text)
+        return in_halves(encode, [_one_line(text) for text in texts])
 
-    def embed_documents(self, texts: list[str]) -> Sequence[Sequence[float] | Vectors]:
-        """With the document's prefix."""
-        return in_halves(self._model.embed_documents, texts)
+    @cached_property
+    def _tokenizer(self) -> Any:
+        """A copy, made at the first long text: the model's own truncates and pads, and must not be reconfigured while it is in use."""
+        from tokenizers import Tokenizer  # noqa: PLC0415  see the top
 
-    def embed_queries(self, texts: list[str]) -> Sequence[Sequence[float] | Vectors]:
-        """As `embed_query`, in one call."""
-        return in_halves(self._query_model.embed_documents, texts)
-
-
-def probed_dimension(model: "Embeddings", name: str) -> int:
-    """The length of the vectors, found by embedding a query and a text.
-
-    Raises:
-        EncoderFailed: the model does not return vectors.
-    """
-    query = np.asarray(model.embed_query(PROBE), np.float32)
-    texts = np.asarray(model.embed_documents([PROBE, "。"]), np.float32)
-    if query.ndim != 1 or not query.size or texts.shape != (2, query.size):
-        raise EncoderFailed(
-            "{} can't be used", "it returned arrays of shape {} and {} instead of vectors", "", name, query.shape, texts.shape
-        )
-    if not (np.isfinite(query).all() and np.isfinite(texts).all() and query.any()):
-        raise EncoderFailed("{} can't be used", "it returned NaN, infinity or zeros: its weights are damaged", "", name)
-    return int(query.size)
+        backend = getattr(getattr(self.model, "tokenizer", None), "backend_tokenizer", None)
+        if backend is None:
+            return None
+        tokenizer = Tokenizer.from_str(backend.to_str())
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return tokenizer
 
 
 class TorchCrossEncoder:
     """A loaded cross-encoder that has returned a valid score. Calling it with pairs returns a score of 0 to 1 for each."""
 
-    def __init__(self, directory: Path, device: str, name: str) -> None:
+    def __init__(self, directory: Path, device: str, name: str, *, traced: bool = True) -> None:
         """Loads the model from a directory and scores a probe pair.
 
         Raises:
@@ -134,15 +117,16 @@ class TorchCrossEncoder:
 
         used = usable_device(device, name)
         self.runs_on, self.is_on_gpu = runs_on(device, used), used == GPU
-        self._model = CrossEncoder(str(directory), device=used, local_files_only=True)
-        if self._model.num_labels != 1:
+        self.model = CrossEncoder(str(directory), device=used, local_files_only=True)
+        if self.model.num_labels != 1:
             raise EncoderFailed(
-                "{} can't be used", "it returns {} scores for a pair, and a reranker returns one", "", name, self._model.num_labels
+                "{} can't be used", "it returns {} scores for a pair, and a reranker returns one", "", name, self.model.num_labels
             )
-        own_limit = self._model.max_seq_length
+        own_limit = self.model.max_seq_length
         self.max_tokens = min(own_limit or MAX_PAIR_TOKENS, MAX_PAIR_TOKENS)
-        self._model.max_seq_length = self.max_tokens
-        _trace_transformer(self._model)
+        self.model.max_seq_length = self.max_tokens
+        if traced:
+            _trace_transformer(self.model)
         # Passed to each call, so that it is applied exactly once: by default, `predict` applies a sigmoid or nothing,
         # depending on the activation in the model's config.json.
         self._sigmoid = Sigmoid()
@@ -152,11 +136,11 @@ class TorchCrossEncoder:
 
     def __call__(self, pairs: list[Pair]) -> Sequence[float]:
         """The scores of the pairs, in one batch for each `BATCH_PAIRS`, or `GPU_BATCH` on a GPU."""
-        return in_halves(self._scores, pairs) if self.is_on_gpu else self._scores(pairs)
+        return in_halves(self._scores, pairs)
 
     def _scores(self, pairs: list[Pair]) -> Sequence[float]:
         size = GPU_BATCH if self.is_on_gpu else BATCH_PAIRS
-        scores = self._model.predict(pairs, batch_size=size, show_progress_bar=False, activation_fn=self._sigmoid)
+        scores = self.model.predict(pairs, batch_size=size, show_progress_bar=False, activation_fn=self._sigmoid)
         return [float(score) for score in scores]
 
 
@@ -181,7 +165,7 @@ def prepare_torch() -> None:
 
 def _trace_transformer(model: Any) -> None:
     """Traces the transformer of a SentenceTransformer or CrossEncoder, if it has one."""
-    first = model[0] if model is not None and len(model) else None
+    first = model[0] if len(model) else None
     if first is not None and hasattr(first, "auto_model") and hasattr(first, "tokenizer"):
         trace(
             first.auto_model,
@@ -189,46 +173,6 @@ def _trace_transformer(model: Any) -> None:
         )
 
 
-class _TokenSpans:
-    """The offsets of a fast tokenizer's tokens in a text, without special tokens. Thread-safe.
-
-    It uses a copy of the model's tokenizer, because that one truncates and pads, and must not be reconfigured while it is in use.
-    """
-
-    def __init__(self, tokenizer_json: Callable[[], str]) -> None:
-        """`tokenizer_json` is called at the first long text: most servers see none."""
-        self._tokenizer_json = tokenizer_json
-
-    def __call__(self, text: str) -> list[tuple[int, int]]:
-        """(start, end) of each token, in order."""
-        # As a batch, because only that releases the interpreter lock.
-        (encoded,) = self._tokenizer.encode_batch([text], add_special_tokens=False)
-        return [(int(start), int(end)) for start, end in encoded.offsets]
-
-    @cached_property
-    def _tokenizer(self) -> Any:
-        from tokenizers import Tokenizer  # noqa: PLC0415  see the top
-
-        tokenizer = Tokenizer.from_str(self._tokenizer_json())
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        return tokenizer
-
-
-def _token_spans(model: "Embeddings") -> TokenSpans:
-    """Token offsets of the model's own tokenizer; an estimate if it gives none."""
-    backend = getattr(getattr(getattr(model, "_client", None), "tokenizer", None), "backend_tokenizer", None)
-    if backend is None:
-        return estimated_spans
-    spans = _TokenSpans(backend.to_str)
-    return lambda text: spans(text.replace("\n", " "))  # LangChain's class replaces line breaks before it embeds
-
-
-def _limit_tokens(model: "Embeddings", prefix: str) -> tuple[int, int] | tuple[None, None]:
-    """Sets the model's input limit; returns it, and the part that is left for a text after the prefix."""
-    client = getattr(model, "_client", None)  # the class has no public access to it
-    own_limit = getattr(client, "max_seq_length", None)
-    if client is None or not own_limit:
-        return None, None
-    client.max_seq_length = min(int(own_limit), MAX_TEXT_TOKENS)
-    return int(client.max_seq_length), int(client.max_seq_length) - len(client.tokenizer(prefix)["input_ids"])
+def _one_line(text: str) -> str:
+    """As LangChain's class for these models passes a text on, which made the vectors of earlier versions."""
+    return text.replace("\n", " ")

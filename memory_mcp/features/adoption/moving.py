@@ -7,11 +7,13 @@ and a copy of every database before it is changed, are kept in `.adopted/`, in a
 import json
 import logging
 import threading
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+
+import apsw
 
 from memory_mcp.errors import MemoryMCPError, StoreError
 from memory_mcp.features.adoption.layout import ADOPTED_FROM, LegacyItem, adopted_from, legacy_items
@@ -22,9 +24,12 @@ from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files.durable_files import sync_directory, sync_file, write_atomically
 from memory_mcp.store.inspection import is_from_older_server
-from memory_mcp.store.legacy import original_files, owners
+from memory_mcp.store.legacy import foreign_limits, original_files, schemas
+from memory_mcp.store.legacy.row_reading import quoted
+from memory_mcp.store.legacy.schemas import Schema
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.sqlite.database import DATABASE_NAME
+from memory_mcp.store.sqlite.errors import translated_errors
 
 # The items that become a persona's files.
 _PERSONAS = frozenset({"directory", "database", "owner"})
@@ -134,12 +139,44 @@ def _copy_owner(directory: Path, item: LegacyItem, kept: Path) -> Path:
         raise StoreError("{} has changed", "its table of memories is gone", "Start again", item.source)
     with scratch(directory, target.parent.name) as unfinished:
         copied = unfinished / DATABASE_NAME
-        owners.copy_rows(source, schema, item.persona, copied)
+        copy_rows(source, schema, item.persona, copied)
         sync_file(copied)
         original_files.make_private_directory(target.parent)
         identity = {"name": item.persona, ADOPTED_FROM: original_files.digest(source)}
         write_atomically(target.parent / IDENTITY_NAME, json.dumps(identity, ensure_ascii=False) + "\n")
         return _renamed(copied, target)
+
+
+def copy_rows(source: Path, schema: Schema, owner: str, target: Path) -> None:
+    """Write a new database with the tables that have owners, and the owner's rows in them. `source` must be closed and isn't changed.
+
+    Raises:
+        StoreError: it can't be read or written.
+    """
+    with translated_errors(target), _both(source, target) as (there, here):
+        for table, columns in schemas.columns_of(there).items():
+            name = quoted(table)
+            if schema.owner in columns:
+                condition = f"WHERE {quoted(schema.owner)} IS ?"
+                here.execute(f"CREATE TABLE {name} AS SELECT * FROM source.{name} {condition}", (owner,))
+            elif table in schema.shared:
+                here.execute(f"CREATE TABLE {name} AS SELECT * FROM source.{name}")
+
+
+@contextmanager
+def _both(source: Path, target: Path) -> Iterator[tuple[apsw.Connection, apsw.Connection]]:
+    location = f"{source.absolute().as_uri()}?immutable=1"
+    there = apsw.Connection(location, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    here = apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI)
+    try:
+        here.pragma("synchronous", "FULL")
+        here.pragma("encoding", there.pragma("encoding"))
+        here.limit(apsw.SQLITE_LIMIT_LENGTH, foreign_limits.OWN_VALUE_LIMIT_BYTES)
+        here.execute("ATTACH ? AS source", (location,))
+        yield there, here
+    finally:
+        here.close()
+        there.close()
 
 
 def _set_owners_aside(directory: Path, item: LegacyItem, kept: Path) -> Path:

@@ -1,8 +1,9 @@
 """`memory-mcp chat`: a conversation as a persona, with any vendor's model, in the terminal or for one answer."""
 
 import asyncio
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,12 +25,16 @@ from memory_mcp.cli.options import (
 from memory_mcp.cli.stdio import Here
 from memory_mcp.config.reading import language_of_machine, personal_data_directory
 from memory_mcp.errors import InvalidInput, ServerUnreachable
-from memory_mcp.features.chat.settings import Chat
 
 if TYPE_CHECKING:
     from memory_mcp.features.chat.library import Connection, Conversation, Event
 
 STDIN = "-"
+NOT_WHOLE: Mapping[str, str] = {
+    "limit": "memory-mcp: the answer was cut off: {} reached its limit of tokens",
+    "withheld": "memory-mcp: the answer is not whole: the vendor of {} withholds the rest",
+    "unknown": "memory-mcp: the answer may not be whole: {} broke off without saying why",
+}
 
 
 def chat(
@@ -46,6 +51,9 @@ def chat(
     summary: Annotated[bool, typer.Option("--summary", help="At the end store a summary, which the model writes.")] = False,
     instructions: Annotated[Path | None, typer.Option(help="A text file that says who the persona is.", metavar="FILE")] = None,
     mcp: Annotated[Path | None, typer.Option(help="Further MCP servers: an mcp.json as VS Code or Claude has it.", metavar="FILE")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Option("--set", help="An argument of the model, such as temperature=0.2.", metavar="NAME=VALUE")
+    ] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with a conversation that /save has written.", metavar="FILE")] = None,
     data: DataDirectory = None,
     config: ConfigFile = None,
@@ -61,12 +69,13 @@ def chat(
     here = Here(data or personal_data_directory(), config)
     opening = Opening(
         lambda name: _connection(here, url, name or persona, data),
-        settings_of(config).of(Chat),
+        settings_of(config),
         allowed=("*",) if yes else (),
         keep_transcript=transcript and not off,
         instructions=instructions,
         servers=mcp,
         resume=resume,
+        arguments=_arguments(arguments or ()),
     )
     try:
         if once is None and sys.stdin.isatty():
@@ -80,6 +89,20 @@ def chat(
         asyncio.run(_answer(opening.conversation(model), text, off_record=off, summary=summary, as_json=as_json))
     finally:
         here.stop()
+
+
+def _arguments(given: Sequence[str]) -> dict[str, Any]:
+    """Arguments as the command line has them: values are JSON, or else texts."""
+    arguments: dict[str, Any] = {}
+    for each in given:
+        name, sign, value = each.partition("=")
+        if not name or not sign:
+            raise InvalidInput("{} is no argument of a model", "", "Write it as NAME=VALUE", repr(each))
+        try:
+            arguments[name] = json.loads(value)
+        except ValueError:
+            arguments[name] = value
+    return arguments
 
 
 def _connection(here: Here, url: str | None, persona: str | None, data: Path | None) -> "Connection":
@@ -104,11 +127,11 @@ async def _answer(conversation: "Conversation", text: str, *, off_record: bool, 
     Raises:
         ChatFailed: there is no answer.
     """
-    from memory_mcp.features.chat.library import CutOff, TextPiece, ToolResult, event_json  # noqa: PLC0415  as above
+    from memory_mcp.features.chat.library import CutOff, TextPiece, ToolResult, TurnEnded, event_json  # noqa: PLC0415  as above
 
     tools: list[Mapping[str, Any]] = []
     pieces: list[str] = []
-    is_cut_off = False
+    is_cut_off, reason = False, ""
     async with conversation:
         for server, why in conversation.toolbox.missing.items():
             tell("memory-mcp: {} is left out: {}", server, why, err=True)
@@ -120,6 +143,8 @@ async def _answer(conversation: "Conversation", text: str, *, off_record: bool, 
                     sys.stdout.flush()
             elif isinstance(event, ToolResult):
                 tools.append(event_json(event))
+            elif isinstance(event, TurnEnded):
+                reason = event.reason
             else:
                 is_cut_off |= isinstance(event, CutOff)
                 _note(conversation, event)
@@ -132,6 +157,7 @@ async def _answer(conversation: "Conversation", text: str, *, off_record: bool, 
                 "answer": "".join(pieces),
                 **facts,
                 "tools": tools,
+                "reason": reason,
                 **({"cut_off": True} if is_cut_off else {}),
                 "usage": asdict(conversation.usage),
             }
@@ -152,7 +178,7 @@ def _note(conversation: "Conversation", event: "Event") -> None:
         conversation.answer(event.call.id, allowed=False)
         tell("memory-mcp: {} was not allowed: --yes allows it", event.call.name, err=True)
     elif isinstance(event, CutOff):
-        tell("memory-mcp: the answer was cut off: {} reached its limit of tokens", event.model, err=True)
+        tell(NOT_WHOLE[event.why], event.model, err=True)
     elif isinstance(event, Failed):
         raise event.error()
 

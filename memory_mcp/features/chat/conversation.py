@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -12,10 +13,11 @@ from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
 from memory_mcp.features.chat.events import ApprovalNeeded, CutOff, Event, Failed, Outcome, Stored, TextPiece, ToolResult, TurnEnded, Usage
 from memory_mcp.features.chat.memory_use import SUMMARIZE, system_message, transcript
 from memory_mcp.features.chat.messages import Message, messages_json
-from memory_mcp.features.chat.models import chat_model, parsed
 from memory_mcp.features.chat.tools import MEMORY, Answer, Tool, Toolbox, ToolServer, finished, memory_server
 from memory_mcp.features.chat.turn import Approvals, Limits, Price, Turn
 from memory_mcp.language.labels import storable
+from memory_mcp.llm.endings import CUT_MARK
+from memory_mcp.llm.models import Models
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -28,7 +30,7 @@ class Conversation:
             async for event in conversation.say("ただいま"):
                 ...
 
-    `model` is a name such as `openai:gpt-x`, or a LangChain chat model. `memory` is our server as a persona, or a ToolServer with the name
+    `model` is a name such as `openai:gpt-x`, `package.module:Class`, or `local/qwen` of a server that `models` know, or a LangChain chat model; `arguments` (`temperature`, `max_tokens`) are for those with a name. `memory` is our server as a persona, or a ToolServer with the name
     `memory`. `servers` are further MCP servers. `instructions` say who the persona is. `messages` are those of an earlier conversation.
     `allowed` are tools that may change something without a question, except in a pool or in place of a memory; `*` means all. `keep_transcript` stores each turn as a memory
     with the `session_id`.
@@ -48,6 +50,8 @@ class Conversation:
         user: str = "user",
         limits: Limits | None = None,
         prices: Mapping[str, Price] | None = None,
+        models: Models | None = None,
+        arguments: Mapping[str, Any] | None = None,
     ) -> None:
         self._connection = memory if isinstance(memory, Connection) else None
         own = memory_server(memory) if isinstance(memory, Connection) else memory
@@ -61,8 +65,10 @@ class Conversation:
         self.toolbox, self.approvals = Toolbox(), Approvals(allowed, self.limits.seconds)
         self.usage = Usage(0, 0)
         self.stored: list[Stored] = []
+        self._models, self.arguments = models or Models(), dict(arguments or {})
         self._is_open = False
         self._running: asyncio.Task[None] | None = None
+        self._model: BaseChatModel | Future[BaseChatModel]
         self.switch(model)
 
     def switch(self, model: "str | BaseChatModel") -> None:
@@ -73,7 +79,9 @@ class Conversation:
             NotInstalled: the vendor's package is not installed.
         """
         if isinstance(model, str):
-            self._model, self.model, self._vendor = chat_model(model), model, parsed(model)[0]
+            vendor = self._models.source(model).kind
+            # The class is imported meanwhile, which takes seconds at the first time.
+            self._model, self.model, self._vendor = self._models.loading(model, **self.arguments), model, vendor
         else:
             self._model, self.model, self._vendor = model, type(model).__name__, ""
 
@@ -143,7 +151,7 @@ class Conversation:
             yield event
 
     async def reply(self, text: str, **how: Any) -> str:
-        """The answer as text, for callers that show nothing else; with […] where a limit of tokens cut it off. Tools run as far as they are `allowed`, without a question.
+        """The answer as text, for callers that show nothing else; with […] where it is not whole. Tools run as far as they are `allowed`, without a question.
 
         Raises:
             ChatFailed: there is none.
@@ -154,7 +162,7 @@ class Conversation:
                 case TextPiece():
                     pieces.append(event.text)
                 case CutOff():
-                    pieces.append(" […]")
+                    pieces.append(CUT_MARK)
                 case ApprovalNeeded():
                     self.answer(event.call.id, allowed=False)
                 case Failed():
@@ -206,7 +214,7 @@ class Conversation:
         if not any(message.role == "assistant" and not message.off_record for message in self.messages):
             return None
         lines = transcript([message for message in self.messages if not message.off_record], self.user, self.persona)
-        turn = self._turn(lambda _: None, off_record=False, with_tools=False)
+        turn = await self._turn(lambda _: None, off_record=False, with_tools=False)
         (*_, answer) = await turn.run([], Message("user", f"{SUMMARIZE}\n---\n{lines}\n---"))
         return await self.remember(answer.text)
 
@@ -222,14 +230,16 @@ class Conversation:
 
     def json(self) -> dict[str, Any]:
         """The conversation without what was off the record, from which `Conversation(messages=…, session_id=…)` resumes it."""
-        return {"session_id": self.session_id, "persona": self.persona, "model": self.model, "messages": messages_json(self.messages)}
+        arguments = {"arguments": self.arguments} if self.arguments else {}
+        facts = {"session_id": self.session_id, "persona": self.persona, "model": self.model, **arguments}
+        return {**facts, "messages": messages_json(self.messages)}
 
     async def _run(self, asked: Message, begins: int, emit: Callable[[Event], None]) -> None:
         """The task of a turn. Its last event is always TurnEnded."""
         turn: Turn | None = None
         outcome: Outcome = "failed"
         try:
-            turn = self._turn(emit, off_record=asked.off_record)
+            turn = await self._turn(emit, off_record=asked.off_record)
             new = await turn.run(self.messages[:begins], asked)
             replaced, self.messages[begins:] = self.messages[begins:], new
             outcome = "done"
@@ -241,7 +251,7 @@ class Conversation:
         finally:
             if turn:
                 self._count(turn.usage)
-            emit(TurnEnded(outcome, begins, self.messages[-1].memory if outcome == "done" else None))
+            emit(TurnEnded(outcome, begins, self.messages[-1].memory if outcome == "done" else None, turn.reason if turn else ""))
 
     async def _keep(self, begins: int, replaced: Sequence[Message]) -> None:
         """Stores the transcript of the turn that begins there, if wanted, as one memory; forgets those of the turns that it replaces."""
@@ -258,9 +268,10 @@ class Conversation:
         cost = None if usage.cost is None and before.cost is None else (usage.cost or 0) + (before.cost or 0)
         self.usage = Usage(before.input_tokens + usage.input_tokens, before.output_tokens + usage.output_tokens, cost)
 
-    def _turn(self, emit: Callable[[Event], None], *, off_record: bool, with_tools: bool = True) -> Turn:
+    async def _turn(self, emit: Callable[[Event], None], *, off_record: bool, with_tools: bool = True) -> Turn:
+        model = await asyncio.wrap_future(self._model) if isinstance(self._model, Future) else self._model
         return Turn(
-            self._model,
+            model,
             self.model,
             self._vendor,
             self.toolbox if with_tools else Toolbox(),
@@ -297,3 +308,41 @@ class Conversation:
             with suppress(asyncio.CancelledError):
                 await self._running
             self._running = None
+
+
+class Rooms:
+    """Many conversations at once, for bots: one for each room, such as a channel, begun by the first message there. `begin` makes the conversation of a room. Of more than `most`, the one that was silent longest is forgotten; what it has stored as memories stays."""
+
+    def __init__(self, begin: Callable[[str], Conversation], most: int = 100) -> None:
+        self._begin, self._most = begin, most
+        self._rooms: dict[str, Conversation] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def reply(self, room: str, text: str, speaker: str = "") -> str:
+        """The answer to a message in a room. Of several at once, each waits for the one before.
+
+        Raises:
+            MemoryMCPError: the memory can't be reached, or the model failed.
+        """
+        async with self._locks.setdefault(room, asyncio.Lock()):
+            conversation = self._rooms.pop(room, None)
+            if conversation is None:
+                await self._make_room()
+                conversation = await self._begin(room).__aenter__()
+            self._rooms[room] = conversation  # behind those that were silent longer
+            return await conversation.reply(text, speaker=speaker)
+
+    async def close(self) -> None:
+        """Ends all conversations."""
+        for room in list(self._rooms):
+            await self._end(room)
+
+    async def _make_room(self) -> None:
+        silent = [room for room in self._rooms if not self._locks[room].locked()]
+        for room in silent[: max(len(self._rooms) - self._most + 1, 0)]:
+            await self._end(room)
+
+    async def _end(self, room: str) -> None:
+        conversation = self._rooms.pop(room)
+        self._locks.pop(room)
+        await conversation.__aexit__(None, None, None)

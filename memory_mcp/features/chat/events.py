@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from memory_mcp.errors import ChatFailed
 from memory_mcp.features.chat.messages import ToolCall
+from memory_mcp.llm.endings import Cut
 
 Outcome = Literal["done", "cancelled", "failed"]
 
@@ -76,9 +77,10 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """The answer so far ends where the model's limit of tokens cut it off."""
+    """The answer so far is not whole: a limit of tokens ended it, its vendor withholds the rest, or it came to no end that the vendor tells."""
 
     model: str
+    why: Cut = "limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,12 @@ class Failed:
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
     """The last event of each turn. Only with `done` do the conversation's messages have the turn; `begins` is the index of its first.
-    `memory` is the key of the turn's transcript, if it was stored."""
+    `memory` is the key of the turn's transcript, if it was stored; `reason` is why the last answer ended, in the words of its vendor (`stop`, `end_turn`, `length`)."""
 
     outcome: Outcome
     begins: int
     memory: str | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

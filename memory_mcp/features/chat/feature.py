@@ -5,7 +5,6 @@ from collections.abc import Callable
 from memory_mcp.config.settings import Settings
 from memory_mcp.extras import is_installed
 from memory_mcp.features.chat import operations
-from memory_mcp.features.chat.settings import Chat
 from memory_mcp.features.chat.web import WebChat
 from memory_mcp.server.feature import Feature
 from memory_mcp.server.operation import operations_of
@@ -14,7 +13,7 @@ EXTRAS = ("chat-openai", "chat-anthropic", "chat-google", "chat-ollama")
 
 
 def _conversing(settings: Callable[[], Settings]) -> WebChat | None:
-    return WebChat(lambda: settings().of(Chat)) if any(map(is_installed, EXTRAS)) else None
+    return WebChat(settings) if any(map(is_installed, EXTRAS)) else None
 
 
 FEATURE = Feature(operations=operations_of(operations), streams={"/api/conversation/export": "export"}, conversing=_conversing)

@@ -7,6 +7,7 @@ from typing import Any
 from memory_mcp.features.chat.events import Recalled, Stored
 from memory_mcp.features.chat.messages import Message, ToolCall
 from memory_mcp.features.chat.tools import Answer, Tool
+from memory_mcp.llm.endings import CUT_MARK
 
 # Arguments that name whose memory is meant, or which is replaced.
 _FAR = ("pool", "persona", "supersedes")
@@ -73,4 +74,7 @@ def transcript(messages: Sequence[Message], user: str, persona: str) -> str:
     """The messages of a turn, a line each. Tools are left out."""
     names = {"user": user, "assistant": persona}
     spoken = [message for message in messages if message.role in names and message.text.strip()]
-    return "\n".join(f"{message.speaker or names[message.role]}: {message.text.strip()}" for message in spoken)
+    marks = (CUT_MARK if message.cut else "" for message in spoken)
+    return "\n".join(
+        f"{message.speaker or names[message.role]}: {message.text.strip()}{mark}" for message, mark in zip(spoken, marks, strict=True)
+    )

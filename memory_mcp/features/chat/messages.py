@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.llm.endings import Cut
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -30,7 +31,7 @@ class Message:
     """One message. `speaker` is its author, where several take part; `model` which model answered; `call_id` and `is_error` are a tool's.
 
     `off_record` messages are shown to the model only while the user stays off the record, and are in no JSON. `memory` is the key of the
-    transcript that holds the turn that ends here.
+    transcript that holds the turn that ends here. `cut`: why an answer is not whole.
     """
 
     role: Role
@@ -42,6 +43,7 @@ class Message:
     model: str = ""
     off_record: bool = False
     memory: str | None = None
+    cut: Cut = ""
 
 
 def messages_json(messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -52,12 +54,13 @@ def messages_json(messages: Iterable[Message]) -> list[dict[str, Any]]:
     ]
 
 
-def messages_from_json(trees: Iterable[Mapping[str, Any]]) -> list[Message]:
-    """The messages of such JSON.
+def messages_from_json(tree: Iterable[Mapping[str, Any]] | Mapping[str, Any]) -> list[Message]:
+    """The messages of such JSON, or of the JSON of a conversation.
 
     Raises:
         InvalidInput: it has another form.
     """
+    trees: Any = tree.get("messages", ()) if isinstance(tree, Mapping) else tree
     try:
         return [Message(**{**tree, "calls": tuple(ToolCall(**call) for call in tree.get("calls", ()))}) for tree in trees]
     except (TypeError, AttributeError) as error:
@@ -85,10 +88,10 @@ def for_model(system: str, messages: Iterable[Message], *, off_record: bool = Fa
     return converted
 
 
-def from_model(answer: "AIMessage", model: str, *, off_record: bool) -> Message:
+def from_model(answer: "AIMessage", model: str, *, off_record: bool, cut: Cut = "") -> Message:
     """A model's answer, with ids of calls that every vendor accepts."""
     calls = tuple(ToolCall(portable_id(call["id"] or ""), call["name"], call["args"]) for call in answer.tool_calls)
-    return Message("assistant", str(answer.text), calls=calls, model=model, off_record=off_record)
+    return Message("assistant", str(answer.text), calls=calls, model=model, off_record=off_record, cut=cut)
 
 
 def portable_id(identity: str) -> str:

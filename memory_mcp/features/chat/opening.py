@@ -1,29 +1,40 @@
 """Opening conversations as the user has set them up: the model, the limits and prices, further servers, an earlier conversation."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from memory_mcp.client.connection import Connection
+from memory_mcp.config.settings import Settings
 from memory_mcp.errors import InvalidInput
 from memory_mcp.features.chat.conversation import Conversation
 from memory_mcp.features.chat.messages import Message, messages_from_json
-from memory_mcp.features.chat.models import chat_model
 from memory_mcp.features.chat.server_files import servers_of
 from memory_mcp.features.chat.settings import Chat
+from memory_mcp.features.chat.tools import ToolServer
 from memory_mcp.features.chat.turn import Limits, Price
+from memory_mcp.llm.models import Models
 
 
-def limits_of(settings: Chat) -> Limits:
-    """The limits of the configuration."""
-    return Limits(tokens=settings.max_tokens, cost=settings.max_cost)
+def configured(settings: Settings, *further: Path) -> dict[str, Any]:
+    """What the configuration says of all conversations, as options of one. `further`: files with servers beside that of the configuration.
+
+    Raises:
+        InvalidInput: a file with servers can't be read.
+    """
+    chat = settings.of(Chat)
+    files = [*([Path(chat.mcp).expanduser()] if chat.mcp else []), *further]
+    servers: list[ToolServer] = [server for file in files for server in servers_of(file)]
+    prices = {name: Price(price.get("input", 0.0), price.get("output", 0.0)) for name, price in chat.prices.items()}
+    limits = Limits(tokens=chat.max_tokens, cost=chat.max_cost)
+    return {"models": models_of(settings), "servers": servers, "limits": limits, "prices": prices}
 
 
-def prices_of(settings: Chat) -> dict[str, Price]:
-    """The prices of the configuration, by model."""
-    return {name: Price(price.get("input", 0.0), price.get("output", 0.0)) for name, price in settings.prices.items()}
+def models_of(settings: Settings) -> Models:
+    """The models that conversations may ask by name."""
+    return Models(settings.llm.vendors, settings.of(Chat).arguments, only_named=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +42,13 @@ class Opening:
     """What all conversations of one command have in common. `connect` makes a connection as a persona; None: as the given one."""
 
     connect: Callable[[str | None], Connection]
-    settings: Chat
+    settings: Settings
     allowed: tuple[str, ...] = ()
     keep_transcript: bool = False
     instructions: Path | None = None
     servers: Path | None = None
     resume: Path | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def conversation(self, model: str | None, persona: str | None = None) -> Conversation:
         """A conversation, the first of which resumes the earlier one.
@@ -47,24 +59,23 @@ class Opening:
             NotInstalled: the vendor's package is not installed.
         """
         earlier = _tree(self.resume) if self.resume and not persona else {}
-        name = model or earlier.get("model") or self.settings.model
+        name = model or earlier.get("model") or self.settings.of(Chat).model
         if not name:
             raise InvalidInput("no model is named", "", "Name one with --model, such as anthropic:NAME, or set chat.model in config.json")
-        chat_model(name)
-        servers = servers_of(self.servers) if self.servers else ()
+        models_of(self.settings).source(name).check()
+        options = configured(self.settings, *([self.servers] if self.servers else []))
         instructions = _text(self.instructions) if self.instructions else ""
-        messages: list[Message] = messages_from_json(earlier.get("messages", ()))
+        messages: list[Message] = messages_from_json(earlier)
         return Conversation(
             name,
             self.connect(persona or earlier.get("persona")),  # last of what may fail: it may start a server
-            servers=servers,
             instructions=instructions,
             messages=messages,
             allowed=self.allowed,
             session_id=earlier.get("session_id"),
             keep_transcript=self.keep_transcript,
-            limits=limits_of(self.settings),
-            prices=prices_of(self.settings),
+            arguments={**earlier.get("arguments", {}), **self.arguments},
+            **options,
         )
 
 

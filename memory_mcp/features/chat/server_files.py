@@ -53,9 +53,8 @@ def _transport(name: str, entry: Mapping[str, Any]) -> "Callable[[], ClientTrans
         if command := filled.get("command"):
             # A program's own messages would be drawn over the conversation.
             variables = {key: str(value) for key, value in (filled.get("env") or {}).items()}
-            return StdioTransport(
-                str(command), [*map(str, filled.get("args") or ())], variables, filled.get("cwd"), log_file=Path(os.devnull)
-            )
+            arguments = [*map(str, filled.get("args") or ())]
+            return StdioTransport(str(command), arguments, variables, filled.get("cwd"), keep_alive=False, log_file=Path(os.devnull))
         if not (url := filled.get("url")):
             raise InvalidInput("the server {} has neither a command nor a url", "", "Add one", name)
         kind = SSETransport if filled.get("type") == "sse" else StreamableHttpTransport

@@ -231,7 +231,7 @@ class Terminal(App[None]):
             case Retrying():
                 await self._say_note("retrying", why=event.why, seconds=f"{event.seconds:.0f}")
             case CutOff():
-                await self._say_note("cut_off", model=event.model)
+                await self._say_note(f"cut_{event.why}", model=event.model)
             case Failed():
                 await self._say(in_language(str(event.error()), self._language), "failure")
             case TurnEnded(outcome="cancelled"):

@@ -1,4 +1,5 @@
-"""The MCP servers of a conversation: connecting to them, the tools of all under names of their own, and calling one."""
+"""The MCP servers of a conversation: connecting to them, the tools of all under names of their own,
+in the form in which models take them; and calling one."""
 
 import asyncio
 import re
@@ -6,6 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
@@ -25,6 +27,9 @@ T = TypeVar("T")
 # What all vendors allow in the name of a tool.
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64
+# Gemini refuses these, or warns of each.
+_NOT_FOR_GEMINI = frozenset({"additionalProperties", "$schema", "title", "default"})
+_ALTERNATIVES = ("oneOf", "anyOf", "allOf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +88,11 @@ class Toolbox:
 
     async def open(self, servers: Iterable[ToolServer]) -> None:
         """Connects to the servers, one after the other. One that fails is missing, the others serve."""
-        from fastmcp import Client  # noqa: PLC0415  it takes 2 s to import
-
+        client_class: type[Client[Any]] = (await asyncio.to_thread(import_module, "fastmcp")).Client  # it takes 2 s to import
         offered: list[tuple[ToolServer, Sequence[McpTool]]] = []
         for server in servers:
             try:
-                client = Client(server.transport(), timeout=ANSWER_SECONDS, init_timeout=ANSWER_SECONDS)
+                client = client_class(server.transport(), timeout=ANSWER_SECONDS, init_timeout=ANSWER_SECONDS)
                 await self._open.enter_async_context(client)
                 offered.append((server, await client.list_tools()))
             except Exception as error:  # noqa: BLE001  each transport has its own errors, a foreign program any
@@ -149,3 +153,34 @@ def _unused(name: str, taken: Mapping[str, object]) -> str:
         candidate = f"{name[: _NAME_LENGTH - 4]}_{number}"
         number += 1
     return candidate
+
+
+def specifications(tools: Iterable[Tool], vendor: str) -> list[dict[str, Any]]:
+    """The tools as `bind_tools` of all vendors takes them."""
+    return [
+        {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": _fitting(tool.schema, vendor)}}
+        for tool in tools
+    ]
+
+
+def _fitting(schema: Mapping[str, Any], vendor: str) -> dict[str, Any]:
+    """The schema as an object with all its properties: no vendor takes alternatives at the top. The server checks what is given anyway."""
+    properties = dict(schema.get("properties", {}))
+    for alternative in (part for name in _ALTERNATIVES for part in schema.get(name, ())):
+        properties = {**alternative.get("properties", {}), **properties}
+    rest = {name: value for name, value in schema.items() if name not in _ALTERNATIVES}
+    whole = {"type": "object", **rest, "properties": properties}
+    return dict(_for_gemini(whole)) if vendor == "google" else whole
+
+
+def _for_gemini(schema: Any, *, is_properties: bool = False) -> Any:
+    """The schema without the keywords that Gemini doesn't know. A property of such a name stays."""
+    if isinstance(schema, list):
+        return [_for_gemini(value) for value in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        name: _for_gemini(value, is_properties=name == "properties" and not is_properties)
+        for name, value in schema.items()
+        if is_properties or not (name in _NOT_FOR_GEMINI or (name == "enum" and not all(isinstance(choice, str) for choice in value)))
+    }

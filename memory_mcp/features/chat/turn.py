@@ -13,9 +13,9 @@ from memory_mcp.features.chat.events import ApprovalNeeded, CutOff, Event, Retry
 from memory_mcp.features.chat.failures import failure_of
 from memory_mcp.features.chat.memory_use import arguments_of, reaches_others, recalled, stored
 from memory_mcp.features.chat.messages import Message, ToolCall, for_model, from_model, portable_id
-from memory_mcp.features.chat.schemas import specifications
-from memory_mcp.features.chat.tools import Answer, Tool, Toolbox, finished
+from memory_mcp.features.chat.tools import Answer, Tool, Toolbox, finished, specifications
 from memory_mcp.language.budget import estimate_tokens
+from memory_mcp.llm.endings import Cut, cut_of
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -25,9 +25,8 @@ RETRIES = 2
 RETRY_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
 EVERYTHING = "*"
-# The fields in which the libraries of the vendors say why an answer ended, and what they say where it reached a limit of tokens.
-_ENDED = ("finish_reason", "stop_reason", "done_reason", "incomplete_details")
-_AT_LIMIT = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
+# The fields in which the libraries of the vendors say why an answer ended.
+_ENDED = ("incomplete_details", "finish_reason", "stop_reason", "done_reason", "status")
 UNREADABLE = "arguments that are not JSON"
 
 
@@ -94,7 +93,7 @@ class Approvals:
 
 
 class Turn:
-    """`run` returns the messages of the turn. What it has used so far is in `usage`, also if it fails."""
+    """`run` returns the messages of the turn. What it has used so far is in `usage`, also if it fails; `reason` is why the last answer ended."""
 
     def __init__(
         self,
@@ -114,8 +113,9 @@ class Turn:
         self._model, self._model_name, self._toolbox, self._approvals, self._emit = model, model_name, toolbox, approvals, emit
         self._system, self._off_record, self._limits, self._price, self._before = system, off_record, limits, price, used_before
         self._tools = {name: tool for name, tool in toolbox.tools.items() if tool.reads_only or not off_record}
-        self._specified = specifications(self._tools.values(), vendor)
+        self._vendor, self._specified = vendor, specifications(self._tools.values(), vendor)
         self.usage = Usage(0, 0, 0.0 if price else None)
+        self.reason = ""
 
     async def run(self, earlier: Sequence[Message], asked: Message) -> list[Message]:
         """Answers a message.
@@ -135,10 +135,10 @@ class Turn:
         new = [asked]
         for _ in range(self._limits.rounds):
             self._check_spending()
-            answer = await self._asked(history)
+            answer, cut = await self._asked(history)
             self._count(history, answer)
             history.append(answer)
-            new.append(from_model(answer, self._model_name, off_record=self._off_record))
+            new.append(from_model(answer, self._model_name, off_record=self._off_record, cut=cut))
             results = await self._called(answer)
             history += [sent for sent, _ in results]
             new += [kept for _, kept in results]
@@ -146,8 +146,8 @@ class Turn:
                 return new
         raise ChatFailed("the turn was ended", "the model has called tools {} times in a row", "Ask for less at once", self._limits.rounds)
 
-    async def _asked(self, history: "list[BaseMessage]") -> "AIMessage":
-        """The model's next answer. Asks again after a failure that may pass, unless the user has seen a part of the answer."""
+    async def _asked(self, history: "list[BaseMessage]") -> "tuple[AIMessage, Cut]":
+        """The model's next answer, and why it is not whole. Asks again after a failure that may pass, unless the user has seen a part of the answer."""
         for attempt in range(RETRIES + 1):
             pieces: list[AIMessageChunk] = []
             shown = False
@@ -161,9 +161,8 @@ class Turn:
                             shown = True
                             self._emit(TextPiece(str(piece.text)))
                 _heed_cancellation()
-                if _is_cut_off(pieces):
-                    self._emit(CutOff(self._model_name))
-                return _whole(pieces, self._model_name)
+                self.reason = _reason(pieces)
+                answer = _whole(pieces, self._model_name, cut_of(self.reason))
             except Exception as error:  # each vendor's library has errors of its own, without a common base
                 failure = failure_of(error, self._model_name)
                 seconds = failure.after if failure.after is not None else RETRY_SECONDS * 2**attempt
@@ -171,6 +170,12 @@ class Turn:
                     raise failure.error from error
                 self._emit(Retrying(failure.error.why, seconds))
                 await asyncio.sleep(seconds)
+            else:
+                # All classes of vendors say how a complete answer ended.
+                cut: Cut = "unknown" if self._vendor and not self.reason and not answer.tool_calls else cut_of(self.reason)
+                if cut:
+                    self._emit(CutOff(self._model_name, cut))
+                return answer, cut
         raise AssertionError
 
     def _check_spending(self) -> None:
@@ -252,14 +257,14 @@ def _heed_cancellation() -> None:
         raise asyncio.CancelledError
 
 
-def _is_cut_off(pieces: "Sequence[AIMessageChunk]") -> bool:
-    """Whether the answer ended at a limit of tokens."""
-    told = [piece.response_metadata.get(name) for piece in pieces for name in _ENDED]
-    reasons = [one.get("reason") if isinstance(one, dict) else one for one in told]
-    return any(str(getattr(reason, "name", reason)).casefold() in _AT_LIMIT for reason in reasons)
+def _reason(pieces: "Sequence[AIMessageChunk]") -> str:
+    """Why the answer ended, in its vendor's words; empty if it does not say."""
+    told = (piece.response_metadata.get(name) for name in _ENDED for piece in pieces)
+    reasons = (one.get("reason") if isinstance(one, dict) else one for one in told)
+    return next((str(getattr(reason, "name", reason)).casefold() for reason in reasons if reason), "")
 
 
-def _whole(pieces: "list[AIMessageChunk]", model: str) -> "AIMessage":
+def _whole(pieces: "list[AIMessageChunk]", model: str, cut: Cut) -> "AIMessage":
     """The answer that came in these pieces. All its calls have an id, and unreadable ones a mark."""
     from langchain_core.messages import AIMessage  # noqa: PLC0415  it takes half a second
 
@@ -267,7 +272,7 @@ def _whole(pieces: "list[AIMessageChunk]", model: str) -> "AIMessage":
         raise ValueError("the answer has no pieces")
     answer = pieces[0] + pieces[1:] if pieces[1:] else pieces[0]
     if not (answer.text or answer.tool_calls or answer.invalid_tool_calls):
-        if _is_cut_off(pieces):
+        if cut == "limit":
             raise ChatFailed(
                 "{} failed", "its limit of tokens ended the answer before a word", "Raise its limit, or choose another model", model
             )

@@ -1,23 +1,21 @@
 """What the dashboard's chat room needs of conversations, as JSON: `Conversing` of the server."""
 
-import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
-from http.client import HTTPException
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
-from memory_mcp.config.proxies import used_for
+from memory_mcp.config.settings import Settings
 from memory_mcp.domain import TokenScope
-from memory_mcp.errors import ProxyUnusable, without_passwords
+from memory_mcp.errors import ChatFailed, MemoryMCPError
 from memory_mcp.features.chat.events import Heard, ToolResult, TurnEnded, event_json
 from memory_mcp.features.chat.group import GroupConversation
 from memory_mcp.features.chat.messages import messages_from_json, messages_json
-from memory_mcp.features.chat.models import OLLAMA, VENDORS, obstacle
-from memory_mcp.features.chat.opening import limits_of, prices_of
+from memory_mcp.features.chat.opening import configured, models_of
 from memory_mcp.features.chat.settings import Chat
 from memory_mcp.features.chat.tools import MEMORY, ToolServer
+from memory_mcp.llm.models import Models
+from memory_mcp.llm.vendors import OLLAMA, VENDORS, key_of, listed
 
 if TYPE_CHECKING:
     from fastmcp.client.transports import ClientTransport
@@ -29,27 +27,37 @@ PROBE_SECONDS = 0.5
 class WebChat:
     """One for the process. `settings` is asked anew for each turn."""
 
-    def __init__(self, settings: Callable[[], Chat] = Chat) -> None:
+    def __init__(self, settings: Callable[[], Settings] = Settings) -> None:
         self._settings = settings
 
     def model(self) -> str | None:
         """The model of conversations that name none."""
-        return self._settings().model
+        return self._settings().of(Chat).model
 
     def scope(self) -> TokenScope:
         """The scope that a token needs to talk, beside `read` and `write`."""
-        return self._settings().dashboard_scope
+        return self._settings().of(Chat).dashboard_scope
 
     def vendors(self) -> list[Json]:
-        """Each vendor with its models, where they are configured or can be listed without a key, and why it can't be asked, if it can't."""
+        """Each vendor with its models, where they are configured or can be listed, and why it can't be asked, if it can't. `prefix` is what the names
+        of its models begin with."""
         settings = self._settings()
-        configured = dict.fromkeys(filter(None, [settings.model, *settings.prices]))
+        chat, models = settings.of(Chat), models_of(settings)
+        named = dict.fromkeys(filter(None, [chat.model, *chat.arguments, *chat.prices]))
+        names = {**{name: f"{name}:" for name in VENDORS}, **{name: f"{name}/" for name in models.vendors}}
+        with ThreadPoolExecutor(len(names)) as threads:
+            states = list(threads.map(lambda name: _state(models, name), names))
         vendors = []
-        for name in VENDORS:
-            state = _state(name)
-            own = [model for model in configured if model.startswith(f"{name}:")]
-            vendors.append({"name": name, "models": list(dict.fromkeys([*own, *state["models"]])), "why": state["why"]})
+        for (name, prefix), (listed_models, why) in zip(names.items(), states, strict=True):
+            own = [model for model in named if model.startswith(prefix)]
+            known = dict.fromkeys([*own, *(f"{prefix}{model}" for model in listed_models)])
+            vendors.append({"name": name, "prefix": prefix, "models": list(known), "why": why})
         return vendors
+
+    def prepare(self, model: str) -> None:
+        """Load the class of a model in the background. What it lacks is told when it is asked."""
+        with suppress(MemoryMCPError):
+            models_of(self._settings()).loading(model)
 
     def turn(
         self, model: str, transports: "Mapping[str, Callable[[], ClientTransport]]", messages: Mapping[str, Sequence[Json]], **options: Any
@@ -58,15 +66,13 @@ class WebChat:
         of `Conversation`, and `hear`.
 
         Raises:
-            InvalidInput: the messages have another form.
+            InvalidInput: the messages have another form, or the file with further servers can't be read.
             ChatFailed: the model can't be asked.
             NotInstalled: its vendor's package is not installed.
         """
         memories = {name: ToolServer(MEMORY, transport) for name, transport in transports.items()}
         known = {name: messages_from_json(trees) for name, trees in messages.items()}
-        settings = self._settings()
-        bounds: Json = {"limits": limits_of(settings), "prices": prices_of(settings)}
-        return WebTurn(GroupConversation.of(model, memories, messages=known, **bounds, **options))
+        return WebTurn(GroupConversation.of(model, memories, messages=known, **configured(self._settings()), **options))
 
 
 class WebTurn:
@@ -82,6 +88,8 @@ class WebTurn:
     async def events(self, text: str, *, off_record: bool = False) -> AsyncGenerator[Json]:
         """The events, each with the `persona` that it is of. Where all has ended well, the last is `said`, with the new messages of each."""
         async with self._group as group:
+            for server, why in next(iter(group.members.values())).toolbox.missing.items():
+                yield {"event": "left_out", "server": server, "why": why}
             begins = {name: len(member.messages) for name, member in group.members.items()}
             keys: dict[str, dict[str, list[str]]] = {name: {"recalled": [], "stored": []} for name in begins}
             is_done = False
@@ -99,21 +107,21 @@ class WebTurn:
                 yield {"event": "said", "members": {name: {"messages": messages[name], **keys[name]} for name in begins}}
 
 
-def _state(vendor: str) -> Json:
-    if why := obstacle(vendor):
-        return {"models": [], "why": why}
-    return _ollama() if vendor == "ollama" else {"models": [], "why": ""}
-
-
-def _ollama() -> Json:
-    """The models of the Ollama at its address, or that it does not answer."""
-    address = VENDORS["ollama"].base_url() or OLLAMA
-    address = (address if "//" in address else f"http://{address}").rstrip("/")
+def _state(models: Models, vendor: str) -> tuple[list[str], str]:
+    """The models that a server lists, and why it can't be asked."""
+    if why := models.obstacle(vendor):
+        return [], why
+    server = models.vendors.get(vendor)
+    if server is None and vendor != OLLAMA:
+        return [], ""  # they know hundreds
     try:
-        with used_for(address), urlopen(f"{address}/api/tags", timeout=PROBE_SECONDS) as answer:  # noqa: S310  an address of the owner's environment
-            return {"models": [f"ollama:{model['name']}" for model in json.load(answer)["models"]], "why": ""}
-    except ProxyUnusable as error:
-        return {"models": [], "why": str(error)}
-    except (HTTPException, URLError, OSError, ValueError, KeyError, TypeError):
-        shown = without_passwords(address).partition("://")[2].partition("/")[0]
-        return {"models": [], "why": f"Ollama does not answer at {shown}."}
+        key = key_of(vendor, server) if server else None
+        return [model["id"] for model in listed(vendor, server.url if server else _ollama(), key, PROBE_SECONDS)], ""
+    except ChatFailed as error:
+        return [], str(error)
+
+
+def _ollama() -> str:
+    """Where Ollama speaks OpenAI's wire."""
+    address = VENDORS[OLLAMA].base_url() or VENDORS[OLLAMA].usual_address
+    return f"{address if '//' in address else f'http://{address}'}".rstrip("/") + "/v1"

@@ -7,28 +7,37 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote
 
+import httpx2
 from anyio import from_thread
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import ChatFailed, ConversationNotFound, InvalidInput, MemoryMCPError, NotInstalled
 from memory_mcp.features.dashboard.ask import PARTS
 from memory_mcp.features.dashboard.frame import HEADERS, Visit
 from memory_mcp.features.dashboard.records import contents
+from memory_mcp.server.addressing import HEADER
 from memory_mcp.server.answers import turn_of
-from memory_mcp.server.conversing import RunningTurn
-from memory_mcp.server.in_process_calls import admitted_now, transports
+from memory_mcp.server.auth import ON_BEHALF, Admission, Authenticator
+from memory_mcp.server.conversing import RunningTurn, Transports
 from memory_mcp.server.operation import Json
 
 # The latest turns of a conversation that are shown, and sent to a model.
 TURNS = 40
 MEMBERS = 8
+# The arguments of a model that a visitor may choose.
+ARGUMENTS: Mapping[str, Callable[[str], float]] = {"temperature": float, "max_tokens": int}
 # The number of a turn that none has.
 AFTER_THE_LAST = 1_000_000
 # A proxy closes a connection on which nothing comes; a model may think for minutes.
 SILENCE_SECONDS = 15.0
+# Longer than any call takes.
+ANSWER_SECONDS = 300.0
 STREAM_HEADERS = {**HEADERS, "X-Accel-Buffering": "no"}
 
 
@@ -48,6 +57,10 @@ def one(visit: Visit) -> Response:
     turns = known["turns"] if known else []
     keys = [key for turn in reversed(turns) for name in ("stored", "recalled") for key in turn.get(name, ())]
     said, gone = contents(visit, keys)
+    usual = (host and host.model()) or next((name for vendor in vendors for name in vendor["models"]), "")
+    model = turns[-1]["model"] if turns else usual
+    if host and vendors and model:
+        host.prepare(model)
     return visit.page(
         "chat.html",
         known=known,
@@ -58,9 +71,7 @@ def one(visit: Visit) -> Response:
         members=known["conversation"].get("members", [own]) if known else [own],
         others=[name for name in visit.call.visible_personas() if name != own],
         vendors=vendors,
-        model=turns[-1]["model"]
-        if turns
-        else (host and host.model()) or next((name for vendor in vendors for name in vendor["models"]), ""),
+        model=model,
         may_talk=_may_talk(visit),
         missing=_missing(visit),
     )
@@ -120,13 +131,23 @@ def say(visit: Visit) -> Response:
     asked, heard = _asked(visit)
     turn = host.turn(
         asked.model,
-        transports(visit.request, visit.admission, asked.members),
+        _transports(visit.request, visit.admission, asked.members),
         heard,
         allowed=tuple(visit.fields.get("allowed", ())),
         session_id=f"chat-{asked.conversation}",
+        arguments=_arguments(visit),
         hear=bool(visit.field("hear")) and len(asked.members) > 1,
     )
     return StreamingResponse(_stream(visit, asked, turn), media_type="text/event-stream", headers=STREAM_HEADERS)
+
+
+def _arguments(visit: Visit) -> Json:
+    """The arguments of the model that the form has."""
+    given = {name: visit.field(name) for name in ARGUMENTS}
+    try:
+        return {name: kind(given[name]) for name, kind in ARGUMENTS.items() if given[name]}
+    except ValueError:
+        raise InvalidInput("{} can't be used", "they are numbers", "Correct them", " / ".join(filter(None, given.values()))) from None
 
 
 def _asked(visit: Visit) -> tuple[_Asked, Mapping[str, Sequence[Json]]]:
@@ -187,7 +208,7 @@ async def _run(visit: Visit, asked: _Asked, turn: RunningTurn, identity: str, em
                 if event["event"] != "said":
                     emit(_worded(visit, event))
                 elif not asked.off_record:
-                    admission = await admitted_now(visit.request, visit.admission)
+                    admission = await _admitted_now(visit.request, visit.admission)
                     now = replace(visit, call=replace(visit.call, admission=admission))
                     async with turn_of(visit.request.scope):
                         emit(await run_in_threadpool(_store, now, asked, event["members"]))
@@ -230,3 +251,37 @@ def _needed(visit: Visit) -> tuple[TokenScope, ...]:
 def _missing(visit: Visit) -> str | None:
     """The words of what is not installed, if that is so."""
     return None if visit.call.runtime.conversing else visit.refused(NotInstalled("no conversations can be held here", "chat")).text
+
+
+def _transports(request: Request, admission: Admission, personas: Sequence[str]) -> Transports:
+    """Ways for MCP clients to this server as each of these personas, with the rights of a request's token, through the same checks as
+    from outside.
+    """
+    from fastmcp.client.transports import StreamableHttpTransport  # noqa: PLC0415  a quarter of a second that a server without conversations saves
+
+    edge: ASGIApp = request.app.state.edge
+    client = request.client or ("127.0.0.1", 0)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await edge({**scope, ON_BEHALF: admission.token}, receive, send)
+
+    def http(
+        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None, **_options: Any
+    ) -> httpx2.AsyncClient:
+        inside = httpx2.ASGITransport(app=app, client=(client[0], client[1]))
+        return httpx2.AsyncClient(transport=inside, headers=headers, auth=auth, timeout=timeout or ANSWER_SECONDS)
+
+    def transport(persona: str) -> StreamableHttpTransport:
+        return StreamableHttpTransport("http://127.0.0.1/mcp", headers={HEADER: quote(persona)}, httpx_client_factory=http)
+
+    return {persona: lambda persona=persona: transport(persona) for persona in personas}  # type: ignore[misc]  # mypy knows no default
+
+
+async def _admitted_now(request: Request, admission: Admission) -> Admission:
+    """The current rights of the token of a request that takes minutes.
+
+    Raises:
+        TokenRefused: it is not good any more.
+    """
+    authenticator: Authenticator = request.app.state.authenticator
+    return await authenticator.admit({**request.scope, ON_BEHALF: admission.token})

@@ -1,15 +1,16 @@
 """The room of memories: the table with search and filters, the reader of one memory, and what may be changed there."""
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from difflib import SequenceMatcher
+from typing import Any, Literal
 
 from starlette.responses import Response
 
 from memory_mcp.domain import KEYS_LIMIT, KINDS, NOTHING, PRIVACY_LEVELS, SHELVES
 from memory_mcp.errors import InvalidInput, MemoryNotFound
-from memory_mcp.features.dashboard.diff import changes
 from memory_mcp.features.dashboard.fields import commas
 from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.features.dashboard.people import types
@@ -19,6 +20,13 @@ from memory_mcp.server.actions.memories import RecallArguments
 from memory_mcp.server.operation import Json
 from memory_mcp.server.refusals import Refused
 
+Change = tuple[Literal["same", "gone", "new"], str]
+
+# Words of Latin letters and digits, blanks, and single characters of anything else: Japanese has no spaces between words.
+_PIECE = re.compile(r"[A-Za-z0-9]+|\s+|.", re.DOTALL)
+_SENTENCE = re.compile(r"[^。．.!?！？\n]*[。．.!?！？\n]+|[^。．.!?！？\n]+")
+# Comparing takes up to the square of the number of pieces.
+PIECES_LIMIT = 1_500
 FILTERS = ("date_range", "tags", "kind", "source", "session_id", "category", "privacy_level", "min_importance", "shelf")
 HITS, HITS_TOKENS = 20, 20_000
 EDITED = ("content", "source", "occurred_at", "tags", "importance", "category", "privacy_level", "expires_at")
@@ -127,6 +135,28 @@ def _steps(memory: Json, versions: list[Json]) -> list[Json]:
         {"from": before, "to": after, "changes": changes(before["content"], after["content"])}
         for after, before in itertools.pairwise(states)
     ]
+
+
+def changes(before: str, after: str) -> list[Change]:
+    """What changed between two texts, as runs of characters or words that stayed, came and went.  Long texts are compared by sentences, and those of too many sentences as a whole."""
+    for pattern in (_PIECE, _SENTENCE):
+        old, new = pattern.findall(before), pattern.findall(after)
+        if len(old) + len(new) <= PIECES_LIMIT:
+            return _compared(old, new)
+    return [("gone", before), ("new", after)] if before != after else [("same", after)]
+
+
+def _compared(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    runs: list[Change] = []
+    for tag, begin, end, new_begin, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            runs.append(("same", "".join(old[begin:end])))
+            continue
+        if end > begin:
+            runs.append(("gone", "".join(old[begin:end])))
+        if new_end > new_begin:
+            runs.append(("new", "".join(new[new_begin:new_end])))
+    return runs
 
 
 def edit(visit: Visit) -> Response:

@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory_mcp.features.gateway.transcript import text_of
+from memory_mcp.llm.endings import CALLS, WITHHELD
 from memory_mcp.remember.validation import CONTENT_LIMIT
 
-# How what is not an answer to the user ends: the call of a tool, and what was withheld or broken off.
-CALLS = frozenset({"tool_calls", "function_call"})
-NOT_GIVEN = frozenset({*CALLS, "content_filter", "safety", "error", "cancelled", "abort"})
 EVENTS = "text/event-stream"
 
 
@@ -27,7 +25,7 @@ class Answer:
     @property
     def is_given(self) -> bool:
         """Whether something was said to the end."""
-        return bool(self.ended and self.text.strip()) and self.ended not in NOT_GIVEN and not self.has_failed
+        return bool(self.ended and self.text.strip()) and self.ended.casefold() not in CALLS | WITHHELD and not self.has_failed
 
     @property
     def text(self) -> str:
@@ -37,7 +35,7 @@ class Answer:
     @property
     def is_call(self) -> bool:
         """Whether the model waits for what its tools answer."""
-        return self.ended in CALLS and not self.has_failed
+        return self.ended.casefold() in CALLS and not self.has_failed
 
     def add(self, tree: Any) -> None:
         """Read an answer, or an event of one."""

@@ -18,6 +18,7 @@ from memory_mcp.features.gateway.rows import Put, Reason, Turn
 from memory_mcp.features.gateway.transcript import digest, without_thoughts
 from memory_mcp.language.labels import LABEL_LIMIT, UNSTORABLE
 from memory_mcp.language.names import normalized_length
+from memory_mcp.llm.endings import CUT_MARK
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import forget_stored
 from memory_mcp.remember.pipeline import remember_many
@@ -36,12 +37,13 @@ USER, ASSISTANT = "user", "assistant"
 LEFT, ANSWERED_AGAIN = "the conversation went on from an earlier turn", "answered again"
 
 
-def keep(call: Call, asked: Asked, answer: str | None, *, with_turn: bool) -> None:
-    """Keep what was put in at a turn; with its `answer` the turn is over. `with_turn`: what was said in it, too."""
+def keep(call: Call, asked: Asked, answer: str | None, *, with_turn: bool, is_cut: bool = False) -> None:
+    """Keep what was put in at a turn; with its `answer` the turn is over. `with_turn`: what was said in it, too. `is_cut`: the answer ended at
+    a limit of tokens."""
     if not (answer and with_turn) and not any(asked.turn.keys.values()):
         return
     with called_by(call.caller), call.writing() as persona:
-        _Keeping(call, asked, persona, answer, with_turn=with_turn).keep()
+        _Keeping(call, asked, persona, answer, with_turn=with_turn, is_cut=is_cut).keep()
         if answer is not None:
             note_conversation(persona, call, {})
 
@@ -53,6 +55,7 @@ class _Keeping:
     persona: Persona
     answer: str | None
     with_turn: bool
+    is_cut: bool
 
     def keep(self) -> None:
         drafts = self._drafts() if self.with_turn and self.answer else []
@@ -146,7 +149,7 @@ class _Keeping:
     def _drafts(self) -> list[Draft]:
         """What was said, in order: the user's messages, then the answer."""
         said = self.asked.transcript.newest.said
-        answer = without_thoughts(self.asked.transcript.opened + (self.answer or ""))
+        answer = without_thoughts(self.asked.transcript.opened + (self.answer or "")) + (CUT_MARK if self.is_cut else "")
         names = [speaker.speaker or self._user() for speaker in said]
         spoken = [*((name, USER, each.text) for name, each in zip(names, said, strict=True)), (self._assistant(), ASSISTANT, answer)]
         return [draft for name, role, text in spoken if (draft := self._draft(name, role, text))]

@@ -22,6 +22,7 @@ from memory_mcp.features.gateway.refusals import refusal
 from memory_mcp.features.gateway.settings import Gateway
 from memory_mcp.features.gateway.spending import tokens_of
 from memory_mcp.features.gateway.upstream import Reply, Upstream
+from memory_mcp.llm.endings import cut_of
 from memory_mcp.server.answers import turn_of
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.call import Call
@@ -156,7 +157,7 @@ class Passing:
 
     async def _keep(self, answer: answers.Answer) -> None:
         asked = self.asked
-        if asked is None or not (answer.is_given or answer.is_call):
+        if asked is None or asked.has_answer or not (answer.is_given or answer.is_call):
             return
         with anyio.CancelScope(shield=True):  # the answer is complete, whether or not the client waits for its last byte
             async with turn_of(self.request.scope):
@@ -168,7 +169,8 @@ class Passing:
         if not authenticator.still_admits(self.call.admission):
             return
         try:
-            keep(self.call, asked, self.said + answer.text if answer.is_given else None, with_turn=gateway.store == "turns")
+            said = self.said + answer.text if answer.is_given else None
+            keep(self.call, asked, said, with_turn=gateway.store == "turns", is_cut=cut_of(answer.ended) == "limit")
         except MemoryMCPError as error:
             logger.warning("a turn of %s is not stored: %s", asked.turn.conversation, error)
 

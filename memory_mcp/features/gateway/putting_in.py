@@ -18,7 +18,7 @@ from memory_mcp.errors import InvalidInput, StoreError
 from memory_mcp.features.gateway.place import Place, locate
 from memory_mcp.features.gateway.rows import Put, Turn
 from memory_mcp.features.gateway.settings import Gateway
-from memory_mcp.features.gateway.transcript import Exchange, Transcript
+from memory_mcp.features.gateway.transcript import Exchange, Transcript, digest
 from memory_mcp.language.budget import WINDOW_CHARACTERS, cut_to_tokens, estimate_tokens
 from memory_mcp.language.low_value import low_value
 from memory_mcp.language.tokens import normalise
@@ -64,12 +64,14 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call with what is put in: texts by the index of the message before which they stand, and the new turn with its keys."""
+    """A call with what is put in: texts by the index of the message before which they stand, and the new turn with its keys. `has_answer`: the
+    messages hold what the turn was answered, so that a client asks for something else, such as a summary or what its user might say."""
 
     transcript: Transcript
     session: str | None
     turn: Turn
     inserted: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    has_answer: bool = False
 
 
 def put_in(call: Call, gateway: Gateway, transcript: Transcript, session: str | None) -> Asked:
@@ -116,7 +118,8 @@ class _Writing:
         inserted: dict[int, list[str]] = {self.transcript.begins: [beginning]} if beginning else {}
         for index, block in _within(left, blocks):
             inserted.setdefault(index, []).append(block)
-        return Asked(self.transcript, session, turn, inserted)
+        has_answer = bool(newest.answer) and not self.transcript.opened and turn.answered == digest(newest.answer)
+        return Asked(self.transcript, session, turn, inserted, has_answer)
 
     def _recalls(self) -> bool:
         wanted = self.gateway.recall

@@ -12,7 +12,7 @@ import httpx2
 from memory_mcp.config.proxies import used_for
 from memory_mcp.config.settings import ModelVendor
 from memory_mcp.errors import ChatFailed, ProxyUnusable
-from memory_mcp.llm.vendors import key_of
+from memory_mcp.llm.vendors import authorized, key_of, listed
 
 # A model may think for minutes before it says anything.
 TIMES = httpx2.Timeout(600.0, connect=10.0, pool=10.0)
@@ -70,7 +70,7 @@ class Upstream:
         key = await asyncio.to_thread(key_of, name, vendor)
         sent = {header: value for header, value in headers.items() if header in PASSED_ON}
         request = self._client(name, vendor).build_request(
-            "POST", f"{vendor.url}/chat/completions", content=body, headers={**sent, **_own(key)}
+            "POST", f"{vendor.url}/chat/completions", content=body, headers={**sent, **authorized(key), "accept-encoding": "identity"}
         )
         try:
             response = await self._client(name, vendor).send(request, stream=True)
@@ -94,12 +94,11 @@ class Upstream:
     async def _models(self, name: str, vendor: ModelVendor) -> list[Any]:
         try:
             key = await asyncio.to_thread(key_of, name, vendor)
-            answer = await self._client(name, vendor).get(f"{vendor.url}/models", headers=_own(key), timeout=LISTING_SECONDS)
-            listed = answer.raise_for_status().json()["data"]
-            return [{**model, "id": f"{name}/{model['id']}"} for model in listed]
-        except (httpx2.HTTPError, ChatFailed, ProxyUnusable, ValueError, KeyError, TypeError) as error:
-            logger.warning("the models of %s can't be listed: %s", name, error if isinstance(error, ChatFailed) else type(error).__name__)
+            models = await asyncio.to_thread(listed, name, vendor.url, key, LISTING_SECONDS)
+        except ChatFailed as error:
+            logger.warning("%s", error)
             return []
+        return [{**model, "id": f"{name}/{model['id']}"} for model in models]
 
     def _client(self, name: str, vendor: ModelVendor) -> httpx2.AsyncClient:
         if vendor.url not in self._clients:
@@ -109,13 +108,6 @@ class Upstream:
             except ProxyUnusable as error:
                 raise ChatFailed("{} can't be asked: {}", error.why, error.do, name, error.what) from error
         return self._clients[vendor.url]
-
-
-def _own(key: str | None) -> dict[str, str]:
-    return {
-        "accept-encoding": "identity",
-        **({"authorization": f"Bearer {key}"} if key else {}),
-    }
 
 
 def _unreachable(name: str, error: httpx2.HTTPError) -> ChatFailed:

@@ -11,7 +11,8 @@ from dataclasses import replace
 from datetime import date
 
 from memory_mcp.characters import EVERY_KANJI, HIRAGANA, KANJI, KATAKANA, is_japanese
-from memory_mcp.dates.statements import DAY, NamedDay, WrittenDates
+from memory_mcp.dates.statements import DAY, NamedDay, Statement
+from memory_mcp.language.analysis import Analysis
 from memory_mcp.language.names import NAME_LIMIT, UNKNOWN_TYPE, Candidate, Match, Mention, bare, is_invisible, is_polite, without_overlaps
 from memory_mcp.language.relation_notation import type_of_word
 from memory_mcp.language.synonyms import is_word
@@ -192,28 +193,28 @@ def extract_mentions(
     *,
     is_question: bool = False,
     stated_on: date | None = None,
-    dates: WrittenDates | None = None,
+    told: Statement | None = None,
 ) -> list[Mention]:
     """The mentions in a text, in its order.
 
     `types`: what a mark may give as a type. `known`: the known names in the text. `is_question`: an alias of several entities means the one
-    mentioned most, instead of none. `stated_on`: the day from which the year of 10月17日 is reckoned. `dates`: those of the text, if read.
+    mentioned most, instead of none. `stated_on`: the day from which the year of 10月17日 is reckoned. `told`: the text, if it was read.
     """
     small, known = small_words(text), list(known)
-    by_rules = [*_days(dates or WrittenDates(text), stated_on), *mentions_by_rules(text, small)]
+    by_rules = [*_days(told or Statement(text), stated_on), *mentions_by_rules(text, small)]
     by_rules = [mention for mention in by_rules if len(mention.name) <= NAME_LIMIT]
     marked = [_as_day(mention, text, by_rules) for mention in _marked(text, types)] if MARK_START in text else ()
     of_known = known_mentions(text, known, by_rules, small, is_question=is_question) if known else ()
     return without_overlaps([*marked, *of_known, *by_rules])
 
 
-def relatives_and_days(text: str) -> list[Mention]:
+def relatives_and_days(read: Analysis) -> list[Mention]:
     """The writer's own relatives and the days that a text names: rules alone recognize them, they are in no gazetteer."""
-    return [*relatives(text), *_days(WrittenDates(text))]
+    return [*relatives(read.text), *_days(Statement(read.text, read.recognized))]
 
 
-def _days(dates: WrittenDates, stated_on: date | None = None) -> Iterator[Mention]:
-    for day in dates.days(stated_on):
+def _days(told: Statement, stated_on: date | None = None) -> Iterator[Mention]:
+    for day in told.days(stated_on):
         yield Mention(day.name, day.type, day.start, day.end, "rule", subtype=day.subtype, aliases=day.aliases)
 
 

@@ -1,7 +1,7 @@
 """What a search takes from the graph: the entities in a query, and the memories that share entities with the best hits.
 
 「バンドのボーカルの勤め先が発注した案件は？」 contains no name. Its first hit names the singer, and other memories of the singer name the client:
-the search follows entities from one memory to the next (docs/graph.md#in-a-search has the measured effect)."""
+the search follows entities from one memory to the next (docs/graph-search.md#in-a-search has the measured effect)."""
 
 import math
 import re
@@ -15,6 +15,7 @@ import apsw
 
 from memory_mcp.domain import Question
 from memory_mcp.graph.extract.extraction import extract_mentions, relatives_and_days
+from memory_mcp.language.analysis import analysis
 from memory_mcp.language.budget import line_cost
 from memory_mcp.language.names import Mention
 from memory_mcp.language.tokens import query_tokens, tokens
@@ -90,7 +91,7 @@ def entities_in_query(connection: apsw.Connection, names: KnownNames, query: str
     """The entities that a query names, with equal weights: by a known name, as a relative of the writer, or as a day. Names that only
     memories in the trash have are ignored.
     """
-    by_rules = relatives_and_days(query)
+    by_rules = relatives_and_days(analysis(query))
     by_name = known_entities(connection, names, query)
     if not (by_rules or by_name):
         return QueryEntities(rest=query)

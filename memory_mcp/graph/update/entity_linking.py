@@ -46,7 +46,7 @@ def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
         if linked and draft.restored.deleted_at is None:
             mentions.count_new_memory(connection, {entity for entity, _ in linked}, happened)
     if draft.relations:
-        add_stated_relations(connection, memory_id, draft.relations, now)
+        _add_relations(connection, memory_id, draft.relations, stated_on, now)
     relation_queue.enqueue(connection, [memory_id])
 
 
@@ -61,9 +61,20 @@ def add_stated_relations(
     one entity as ends, which are not added."""
     if not stated:
         return []
+    stated_on = _day_of_memory(connection, memories.by_ids(connection, [memory_id])[memory_id], now) if memory_id else now.date()
+    return _add_relations(connection, memory_id, stated, stated_on, now, lasting)
+
+
+def _add_relations(
+    connection: apsw.Connection,
+    memory_id: int | None,
+    stated: Sequence[StatedRelation],
+    stated_on: date | None,
+    now: datetime,
+    lasting: RelationValidity | None = None,
+) -> list[StatedRelation]:
     evidence, with_equal_ends = [], []
     types = records.entity_types(connection)
-    stated_on = _day_of_memory(connection, memories.by_ids(connection, [memory_id])[memory_id], now) if memory_id else now.date()
     for relation in (with_types(relation, types) for relation in stated):
         source_day, target_day = stated_days(relation, stated_on)
         source = _end_of_relation(connection, relation.source, relation.source_type, source_day, now)
@@ -120,10 +131,10 @@ def add_missing_relations(
     connection: apsw.Connection, memory_id: int, stated: Sequence[StatedRelation], now: datetime
 ) -> list[StatedRelation]:
     """Adds relations to a stored memory. Returns those that it did not state before."""
-    before = relations.stated_count(connection, memory_id)
-    added = []
+    before, added = relations.stated_count(connection, memory_id), []
+    stated_on = _day_of_memory(connection, memories.by_ids(connection, [memory_id])[memory_id], now)
     for relation in stated:
-        add_stated_relations(connection, memory_id, [relation], now)
+        _add_relations(connection, memory_id, [relation], stated_on, now)
         after = relations.stated_count(connection, memory_id)
         if after > before:
             added.append(relation)
@@ -156,8 +167,7 @@ def _relink(connection: apsw.Connection, names: KnownNames, memory_id: int, cont
     """
     before = mentions.entities_of(connection, memory_id)
     mentions.remove(connection, memory_id, text_changed=changed)
-    told = Statement(content[:TEXT_LIMIT])
-    memory = memories.by_ids(connection, [memory_id])[memory_id]
+    told, memory = Statement(content[:TEXT_LIMIT]), memories.by_ids(connection, [memory_id])[memory_id]
     stated_on = _day_of_memory(connection, memory, now, told)
     linked = _linked(connection, names, told, stated_on, now)
     spans = days_of_statement(told, stated_on, _local_day(memory.created_at, now))
@@ -205,11 +215,10 @@ def _linked(
     connection: apsw.Connection, names: KnownNames, told: Statement, stated_on: date | None, now: datetime
 ) -> list[tuple[int, Mention]]:
     """The entities that a text names, with their mentions. Unknown entities are created."""
-    text = told.text
     created: dict[tuple[str, str | None, str | None], int] = {}
     linked: list[tuple[int, Mention]] = []
-    types = records.entity_types(connection) if MARK_START in text else ()
-    for mention in extract_mentions(text, types, names.matches(connection, text), stated_on=stated_on, dates=told):
+    types = records.entity_types(connection) if MARK_START in told.text else ()
+    for mention in extract_mentions(told.text, types, names.matches(connection, told.text), stated_on=stated_on, told=told):
         key = (mention.name, mention.type, mention.likely)
         entity = mention.entity or created.get(key)
         if mention.entity and mention.likely:

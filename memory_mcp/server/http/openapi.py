@@ -9,7 +9,8 @@ from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from memory_mcp import __version__
-from memory_mcp.server.arguments import Arguments, flat_properties, http_schema, must_be_sent
+from memory_mcp.server.arguments import POOL, Arguments, flat_properties, http_schema, must_be_sent
+from memory_mcp.server.feature import can_share
 from memory_mcp.server.operation import JSON, Operation, Route
 
 Schema = dict[str, Any]
@@ -63,15 +64,19 @@ def document(operations: Iterable[Operation]) -> Schema:
         "paths": paths,
         "components": {
             "schemas": {**definitions["$defs"], **bodies},
-            "parameters": {"persona": _PERSONA, "pool": _POOL},
+            "parameters": _addresses(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "Only on servers that use tokens."}},
         },
         "security": [{"token": []}, {}],
     }
 
 
+def _addresses() -> dict[str, Schema]:
+    return {"persona": _PERSONA, **({POOL: _POOL} if can_share() else {})}
+
+
 def _described(operation: Operation, route: Route) -> Schema:
-    parameters = [{"$ref": f"#/components/parameters/{name}"} for name in ("persona", "pool")] if route.of_persona else []
+    parameters = [{"$ref": f"#/components/parameters/{name}"} for name in _addresses()] if route.of_persona else []
     if route.reads_query:
         parameters += _query_parameters(operation.arguments)
     content = {**route.content, **({JSON: {"schema": _reference(operation.answer.__name__)}} if operation.answer else {})}
@@ -126,7 +131,11 @@ def _body_schema(model: type[Arguments]) -> Schema:
 def _http_schemas(model: type[Arguments]) -> dict[str, tuple[Schema, bool]]:
     """Return the schema of each argument with its description, and whether it must be sent."""
     properties = flat_properties(model)
-    return {name: (http_schema(properties[name], field), must_be_sent(field)) for name, field in model.model_fields.items()}
+    return {
+        name: (http_schema(properties[name], field), must_be_sent(field))
+        for name, field in model.model_fields.items()
+        if name != POOL or can_share()
+    }
 
 
 def _reference(name: str) -> Schema:

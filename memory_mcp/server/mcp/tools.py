@@ -24,7 +24,7 @@ from memory_mcp.errors import InvalidInput, MemoryMCPError, StoreError
 from memory_mcp.server import call_record
 from memory_mcp.server.actions import context, memories, organize, upkeep
 from memory_mcp.server.answer_text import answer_text
-from memory_mcp.server.arguments import Arguments, tool_schema
+from memory_mcp.server.arguments import POOL, Arguments, tool_schema
 from memory_mcp.server.call import Call, current_call
 from memory_mcp.server.errors import argument_problems, status_of, wording
 from memory_mcp.server.feature import features
@@ -85,7 +85,7 @@ def _tool(action: Operation, *, with_pools: bool) -> OperationTool:
         raise TypeError(f"{action.function.__name__} has no tool")
     parameters = tool_schema(action.arguments)
     if not with_pools:
-        parameters["properties"].pop("pool", None)
+        parameters["properties"].pop(POOL, None)
     return OperationTool(
         name=declared.name,
         description=action.description,

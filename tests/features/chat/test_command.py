@@ -6,8 +6,8 @@ import pytest
 from keyring.errors import KeyringLocked
 
 from memory_mcp import cli
-from memory_mcp.features.chat.models import chat_model, obstacle
 from memory_mcp.features.chat.web import WebChat
+from memory_mcp.llm.models import Models
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -38,6 +38,8 @@ def chat(capsys, monkeypatch, tmp_path):
         (["--once", "hi", "-m", "google:gemini-x"], "GOOGLE_API_KEY is not set"),
         (["--once", "hi", "-m", "ollama:x"], "no server answers at http://127.0.0.1:9"),
         (["--once", " ", "-m", "ollama:x"], "there is nothing to say"),
+        (["--once", "hi", "-m", "ollama:x", "--set", "temperature"], "'temperature' is no argument of a model"),
+        (["--once", "hi", "-m", "os:system"], "has to be named in chat.arguments"),
         (["--once", "hi", "-m", "ollama:x", "--mcp", "none.json"], "none.json can't be read"),
         (["--once", "hi", "-m", "ollama:x", "--instructions", "none.txt"], "none.txt can't be read"),
         (["--once", "hi", "-m", "ollama:x", "--resume", "none.json"], "none.json can't be read"),
@@ -57,12 +59,12 @@ def test_the_model_of_config_json_is_asked_where_none_is_named(chat, tmp_path):
 
 @pytest.mark.slow
 def test_a_key_may_be_in_the_keyring_of_the_system_and_the_environment_goes_before(chat, drawer, monkeypatch):
-    assert "OPENAI_API_KEY is not set" in obstacle("openai")
+    assert "OPENAI_API_KEY is not set" in Models().obstacle("openai")
     drawer.set_password("memory-mcp", "OPENAI_API_KEY", "of-the-keyring")
-    assert obstacle("openai") == ""
-    assert chat_model("openai:x").openai_api_key.get_secret_value() == "of-the-keyring"
+    assert Models().obstacle("openai") == ""
+    assert Models().model("openai:x").openai_api_key.get_secret_value() == "of-the-keyring"
     monkeypatch.setenv("OPENAI_API_KEY", "of-the-environment")
-    assert chat_model("openai:x").openai_api_key.get_secret_value() == "of-the-environment"
+    assert Models().model("openai:x").openai_api_key.get_secret_value() == "of-the-environment"
 
 
 def test_a_keyring_that_is_locked_has_no_key(chat, drawer, monkeypatch):
@@ -70,7 +72,7 @@ def test_a_keyring_that_is_locked_has_no_key(chat, drawer, monkeypatch):
         raise KeyringLocked
 
     monkeypatch.setattr(drawer, "get_password", locked)
-    assert "OPENAI_API_KEY is not set" in obstacle("openai")
+    assert "OPENAI_API_KEY is not set" in Models().obstacle("openai")
 
 
 @pytest.mark.parametrize("user", ["bob:Hunter2@", "bob:pa/Hunter2@", ":Hunter2@", "bob:Hun@ter2@", "ねこ:Hunter2@"])

@@ -7,12 +7,15 @@ import re
 import pytest
 from chat_models import ScriptedModel, forever
 
+from benchmarks.vendor import EVENTS, Answer, streamed, vendor
 from memory_mcp.chat import (
     ApprovalNeeded,
     Connection,
     Conversation,
+    CutOff,
     Failed,
     Limits,
+    Models,
     TextPiece,
     ToolResult,
     TurnEnded,
@@ -128,14 +131,57 @@ def test_an_answer_that_a_limit_of_tokens_cut_off_says_so(server, name, ended):
     def talk(ended, *steps):
         return Conversation(ScriptedModel(steps=list(steps), ended=ended), Connection(server.url, persona=name))
 
-    (events,) = run(talk(ended, "半分の"), saying("x"))
-    assert kinds(events).count("CutOff") == 1
+    conversation = talk(ended, "半分の")
+    (events,) = run(conversation, saying("x"))
+    assert [event.why for event in events if isinstance(event, CutOff)] == ["limit"]
+    assert events[-1].reason in {"length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"}
+    (again,) = messages_from_json(json.loads(json.dumps(conversation.json())))[1:]
+    assert (again.text, again.cut) == ("半分の", "limit")
     (text,) = run(talk(ended, "半分の"), lambda one: one.reply("x"))
     assert text == "半分の […]"
     (failed, *_) = [event for event in run(talk(ended, ""), saying("x"))[0] if isinstance(event, Failed)]
     assert "limit of tokens" in failed.why
     for whole in ({}, {"finish_reason": "stop"}, {"stop_reason": "end_turn"}, {"incomplete_details": None}):
         assert "CutOff" not in kinds(run(talk(whole, "全部"), saying("x"))[0])
+
+
+@pytest.mark.parametrize("ended", [{"finish_reason": "content_filter"}, {"stop_reason": "refusal"}, {"finish_reason": "SAFETY"}])
+def test_an_answer_whose_rest_is_withheld_says_so_and_its_transcript_has_a_mark(server, name, ended):
+    model = ScriptedModel(steps=["その話は"], ended=ended)
+    conversation = Conversation(model, Connection(server.url, persona=name), keep_transcript=True)
+    (events,) = run(conversation, saying("x"))
+    assert [event.why for event in events if isinstance(event, CutOff)] == ["withheld"]
+    (kept,) = Connection(server.url, persona=name).get_json("/api/memories")["memories"]
+    assert kept["content"].endswith("その話は […]")
+
+
+@pytest.mark.parametrize(("finish", "why", "reason"), [(None, "unknown", ""), ("length", "limit", "length"), ("stop", None, "stop")])
+def test_a_stream_of_a_vendor_that_ends_without_a_word_may_be_half_an_answer(server, name, finish, why, reason):
+    with vendor() as lab:
+        whole = streamed("半分の話", finish or "")
+        lab.steps = [Answer(whole if finish else whole[:-2], content_type=EVENTS)]
+        models = Models({"lab": {"url": lab.url}})
+        (events,) = run(Conversation("lab/m", Connection(server.url, persona=name), models=models), saying("x"))
+    assert [event.why for event in events if isinstance(event, CutOff)] == ([why] if why else [])
+    assert (events[-1].outcome, events[-1].reason) == ("done", reason)
+
+
+def test_arguments_of_a_conversation_come_back_with_it(server, name):
+    conversation = Conversation("ollama:x", Connection(server.url, persona=name), arguments={"temperature": 0.5})
+    assert conversation.json()["arguments"] == {"temperature": 0.5}
+
+
+def test_a_class_that_can_not_be_loaded_fails_the_turn_and_another_model_goes_on(server, name):
+    conversation = Conversation("json:NoSuchClass", Connection(server.url, persona=name))
+
+    async def switched(conversation):
+        conversation.switch(ScriptedModel(steps=["はい"]))
+        return await conversation.reply("x")
+
+    events, text = run(conversation, saying("x"), switched)
+    assert kinds(events) == ["Failed", "TurnEnded"]
+    assert "AttributeError" in events[0].why
+    assert text == "はい"
 
 
 def test_what_was_stored_can_be_undone(talk):
@@ -172,7 +218,8 @@ def test_a_conversation_goes_on_with_another_model_after_its_way_through_json(ta
     first = talk(remembering(), "覚えたよ。", allowed=["remember"])
     run(first, saying("健太は苺が好き"))
     stored = json.loads(json.dumps(first.json()))
-    second = talk("苺だよ。", messages=messages_from_json(stored["messages"]), session_id=stored["session_id"])
+    assert messages_from_json(stored) == messages_from_json(stored["messages"])
+    second = talk("苺だよ。", messages=messages_from_json(stored), session_id=stored["session_id"])
     run(second, saying("健太の好物は？"))
     assert [message.type for message in second._model.asked[0]] == ["system", "human", "ai", "tool", "ai", "human"]
     assert second.messages[:4] == first.messages

@@ -15,9 +15,8 @@ from langchain_google_genai._function_utils import convert_to_genai_function_dec
 from memory_mcp.chat import ApprovalNeeded, Connection, Conversation, ToolResult, ToolServer
 from memory_mcp.config.settings import Settings, Toolset
 from memory_mcp.errors import InvalidInput
-from memory_mcp.features.chat.schemas import specifications
 from memory_mcp.features.chat.server_files import servers_of
-from memory_mcp.features.chat.tools import Tool, Toolbox
+from memory_mcp.features.chat.tools import Tool, Toolbox, specifications
 from memory_mcp.server.application import mcp_server
 
 # The keywords that OpenAI's strict mode, Gemini and Ollama's templates all know.

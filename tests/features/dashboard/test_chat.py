@@ -4,16 +4,21 @@ import itertools
 import json
 import re
 import ssl
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from typing import ClassVar
 from urllib.parse import quote, urlencode
 
 import httpx2
 import pytest
 from openai_wire import vendor
 
+from benchmarks.vendor import EVENTS, Answer, chunk, streamed
+from benchmarks.vendor import vendor as lab_vendor
+from memory_mcp.config.settings import Settings
 from memory_mcp.features.chat.web import WebChat
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
 
@@ -149,6 +154,67 @@ def test_a_turn_is_streamed_and_stored_with_what_was_recalled_and_stored(enter, 
         "健太は何が好き？",
     ]
     assert asked.keys == {f"Bearer {KEY}"}
+
+
+NOTES = """
+from fastmcp import FastMCP
+mcp = FastMCP("notes")
+
+@mcp.tool(annotations={"readOnlyHint": True})
+def look_up(topic: str) -> str:
+    return f"note on {topic}"
+
+mcp.run(show_banner=False)
+"""
+
+
+class Watched(WebChat):
+    """Notes which models were loaded before they were asked."""
+
+    prepared: ClassVar[list[str]] = []
+
+    def prepare(self, model):
+        self.prepared.append(model)
+        super().prepare(model)
+
+
+def test_two_servers_arguments_and_other_mcp_servers_are_used_in_the_room(serving, tmp_path, name):
+    """Of config.json: what `memory-mcp chat` uses, too."""
+    program, file, data = tmp_path / "notes.py", tmp_path / "mcp.json", tmp_path / "data"
+    data.mkdir()
+    program.write_text(NOTES, encoding="utf-8")
+    absent = {"command": str(tmp_path / "absent")}
+    file.write_text(json.dumps({"mcpServers": {"notes": {"command": sys.executable, "args": [str(program)]}, "gone": absent}}))
+    with lab_vendor() as lab, lab_vendor() as local:
+        vendors = {"lab": {"url": lab.url}, "local": {"url": local.url}}
+        chat = {"model": "lab/m", "arguments": {"lab/m": {"temperature": 0.25}}, "mcp": str(file)}
+        settings = Settings.model_validate({"llm": {"vendors": vendors}, "chat": chat})
+        called = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"topic": "苺"}'}}
+        pieces = [chunk({"tool_calls": [{"index": 0, **called}]}), chunk({}, "tool_calls")]
+        lab.steps, local.steps = (
+            [Answer(pieces, content_type=EVENTS), "苺だね。"],
+            [Answer(streamed("長い", "length"), content_type=EVENTS)],
+        )
+        with (
+            serving(data, parts={"conversing": Watched(lambda: settings)}) as served,
+            httpx2.Client(base_url=served.url, timeout=60) as client,
+        ):
+            room = Room(client, name)
+            assert 'value="lab/m"' in room.get("/chat/one").text
+            events = room.say("苺のことは？", model="lab/m", max_tokens="50")
+            cut = room.say("続けて", model="local/org/large", id=events[-1]["id"], temperature="0.5")
+            refused = room.say("続けて", model="local/org/large", temperature="hot")
+            page = room.get(f"/chat/one?id={events[-1]['id']}").text
+    assert [(event["server"], event["event"]) for event in events if event["event"] == "left_out"] == [("gone", "left_out")]
+    assert [event["text"] for event in events if event["event"] == "tool_result"] == ["note on 苺"]
+    assert spoken(events) == "苺だね。"
+    assert Watched.prepared[0] == "lab/m"
+    assert [(asked["temperature"], asked["max_tokens"]) for asked in lab.asked] == [(0.25, 50)] * 2
+    assert [(asked["model"], asked["temperature"], "max_tokens" in asked) for asked in local.asked] == [("org/large", 0.5, False)]
+    assert [event["why"] for event in cut if event["event"] == "cut_off"] == ["limit"]
+    assert next(event["reason"] for event in cut if event["event"] == "turn_ended") == "length"
+    assert page.count("cut it off.</p>") == 1
+    assert refused.status_code == 400
 
 
 def test_a_tool_that_changes_something_runs_only_when_it_is_allowed_and_is_asked_for_once(enter, asked):

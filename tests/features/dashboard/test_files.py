@@ -11,7 +11,7 @@ from places import ROOT
 from memory_mcp import errors
 from memory_mcp.config.reading import load
 from memory_mcp.config.settings import Privacy, documented_keys
-from memory_mcp.features.dashboard import diff, frame
+from memory_mcp.features.dashboard import frame, memories
 from memory_mcp.features.dashboard.words import WORDS
 from memory_mcp.server.errors import status_of
 from memory_mcp.server.refusals import Refused, refused
@@ -115,12 +115,12 @@ def test_every_file_that_a_page_names_exists():
     ],
 )
 def test_a_diff_shows_words_and_single_japanese_characters(before, after, runs):
-    assert diff.changes(before, after) == runs
+    assert memories.changes(before, after) == runs
 
 
 def test_long_texts_are_compared_by_sentences_and_very_long_ones_as_a_whole():
     sentences = [f"これは{number}番目の文です。" for number in range(300)]
     changed = [*sentences[:100], "新しい文です。", *sentences[101:]]
-    runs = diff.changes("".join(sentences), "".join(changed))
+    runs = memories.changes("".join(sentences), "".join(changed))
     assert [run for run in runs if run[0] != "same"] == [("gone", sentences[100]), ("new", "新しい文です。")]
-    assert [what for what, _ in diff.changes("あ。" * 5_000, "い。" * 5_000)] == ["gone", "new"]
+    assert [what for what, _ in memories.changes("あ。" * 5_000, "い。" * 5_000)] == ["gone", "new"]

@@ -289,6 +289,42 @@ def test_a_conversation_that_is_resent_regenerated_edited_and_left_is_stored_as_
     )
 
 
+def as_sillytavern(*said, prompt=""):
+    """The messages as SillyTavern puts them: its own system messages, the character's greeting, what was said, what follows the history."""
+    begins = [{"role": "system", "content": text} for text in ("Write さくら's next reply.", "さくらはやさしい。", "[Start a new Chat]")]
+    spoken = [{"role": role, "content": text} for text, role in zip(said, ("assistant", "user") * len(said), strict=False)]
+    return [*begins, *spoken, *([{"role": "system", "content": prompt}] if prompt else [])]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "[Write your next reply from the point of view of User, using the chat history so far as a guideline.]",
+        "[Pause your roleplay. Summarize the most important facts and events.]",
+        "[Continue your last message without repeating its original content.]",
+    ],
+)
+def test_what_a_client_asks_for_behind_an_answer_is_no_other_answer_to_the_user(http, model, prompt):
+    client, history = Client(http), ["いらっしゃい。", "海老にアレルギーがあるんだ"]
+    model.steps = ["気をつけるね。", "そうだね、と User は言った。", "うん、"]
+    client.post(as_sillytavern(*history, prompt="[Stay in character.]")).raise_for_status()
+    history.append("気をつけるね。")
+    client.post(as_sillytavern(*history, prompt=prompt)).raise_for_status()
+    assert client.stored() == sorted(history[1:])
+    client.post(as_sillytavern(*history, "食べられないものは？", prompt="[Stay in character.]")).raise_for_status()
+    assert client.stored() == sorted([*history[1:], "食べられないものは？", "うん、"])
+    assert [message["content"] for message in model.messages[-2:]] == ["食べられないものは？", "[Stay in character.]"]
+
+
+def test_an_answer_that_a_limit_cut_off_is_kept_with_a_mark_and_the_next_turn_knows_it(http, model):
+    client = Client(http)
+    model.steps = [Answer(streamed("長い話の途中で", "length"), content_type=EVENTS), "終わり。"]
+    client.say("長い話をして", stream=True)
+    assert client.stored() == sorted(["長い話をして", "長い話の途中で […]"])
+    client.say("続きは？")
+    assert client.stored() == sorted(["長い話をして", "長い話の途中で […]", "続きは？", "終わり。"])
+
+
 def test_an_earlier_answer_that_the_user_goes_on_from_is_the_one_that_counts(http, model):
     client = Client(http)
     model.steps = ["最初の答え", "二番目の答え"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_mcp.features.packs.archive import looks_of
+from memory_mcp.features.pools.archive import looks_of
 
 
 @pytest.mark.parametrize(

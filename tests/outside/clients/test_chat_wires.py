@@ -19,7 +19,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from node_packages import PACKAGES, Node
 from processes import SPAWNED, RunningServer, clean_environment, command, serving
 
-from memory_mcp.chat import ApprovalNeeded, Connection, Conversation, Failed, Retrying, TextPiece, ToolResult, TurnEnded, Usage
+from memory_mcp.chat import ApprovalNeeded, Connection, Conversation, CutOff, Failed, Retrying, TextPiece, ToolResult, TurnEnded, Usage
 from memory_mcp.features.chat import turn as turns
 
 pytestmark = [
@@ -42,6 +42,7 @@ FIXTURES = [
         "match": {"userMessage": "好物は"},
         "response": {"toolCalls": [{"name": "recall", "arguments": '{"query": "健太の好物"}'}, {"name": "get_context", "arguments": "{}"}]},
     },
+    {"match": {"userMessage": "続きは"}, "response": {"content": "その続きはね、", "finishReason": "length"}},
     {"match": {"userMessage": "おやすみ"}, "response": {"content": "おやすみなさい。"}},
     {"match": {"userMessage": "夜更かし", "hasToolResult": False}, "response": {"toolCalls": [{"name": "remember", "arguments": '{"content": "健太は夜更かしした。"}'}]}},
     {"match": {"userMessage": "夜更かし", "hasToolResult": True}, "response": {"content": "それは大変だったね。" * 20}, "latency": 20_000},
@@ -158,6 +159,16 @@ def test_with_every_vendor_the_model_remembers_streams_and_recalls(memory, run, 
     assert text(asked) == "苺だよ。"
     assert asked[-1].outcome == "done"
     assert any(isinstance(event, Usage) for event in asked)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_with_every_vendor_half_an_answer_says_that_it_is_one_and_a_whole_one_says_why_it_ended(memory, run, model):
+    half, whole = run(Conversation(model, Connection(memory.url, persona=f"half {model[:6]}")), "続きは？", "おやすみ")
+    if not model.startswith("ollama:"):  # as which aimock ends each answer alike
+        assert [event.why for event in half if isinstance(event, CutOff)] == ["limit"]
+        assert half[-1].reason in {"length", "max_tokens"}
+    assert not [event for event in whole if isinstance(event, CutOff)]
+    assert whole[-1].reason in {"stop", "end_turn"}
 
 
 def test_the_vendor_changes_in_mid_conversation_and_the_memories_are_the_same(memory, run):

@@ -1,4 +1,4 @@
-"""OpenAI's SDKs for Python and JavaScript over the gateway, before aimock: streams, tools, images, errors, cancel and retry."""
+"""OpenAI's SDKs for Python and JavaScript, and SillyTavern's and LibreChat's ways to call, over the gateway, before aimock: streams, tools, images, errors, cancel and retry."""
 
 import json
 import re
@@ -70,7 +70,7 @@ def of_python(base_url: str, deed: str, headers: dict[str, str], body: dict[str,
         return {"text": text, "finish": finish}
 
 
-@pytest.fixture(params=["python", "javascript"])
+@pytest.fixture(params=["python", "openai", "sillytavern", "librechat"])
 def ask(request: pytest.FixtureRequest, node: Node, server: RunningServer) -> Callable[..., Any]:
     """ask(deed, persona, *messages, **body): what an SDK got. A text is a message of the user."""
 
@@ -80,7 +80,9 @@ def ask(request: pytest.FixtureRequest, node: Node, server: RunningServer) -> Ca
         given = {"model": "mock/gpt-x", "messages": said, **body}
         if request.param == "python":
             return of_python(f"{server.url}/v1", deed, headers, given)
-        done = node.run(PACKAGES.parent / "gateway.mjs", f"{server.url}/v1", deed, json.dumps({"headers": headers, "body": given}))
+        done = node.run(
+            PACKAGES.parent / "gateway.mjs", request.param, f"{server.url}/v1", deed, json.dumps({"headers": headers, "body": given})
+        )
         return json.loads(done.stdout)
 
     ask.stored = lambda persona: stored(server, f"{persona}-{request.param}")
@@ -104,6 +106,20 @@ def test_streams_answers_at_once_images_and_tools_pass_and_are_kept(ask):
     assert ask("create", "all", "天気は？", *history, tools=[WEATHER])["message"]["content"] == "晴れだよ。"
     kept = ["健太の好物は？", "苺だよ。", "おはよう", "おはようございます。", "何が見える？ [image]", "猫だね。", "天気は？", "晴れだよ。"]
     assert ask.stored("all") == sorted(kept)
+
+
+@pytest.mark.parametrize(
+    "body", [{"stream": True, "stream_options": {"include_usage": True}}, {"stream": False}, {"tools": [WEATHER], "stream": True}]
+)
+def test_the_bytes_that_pass_are_the_vendors_but_for_what_it_makes_anew_at_each_call(server, aimock, body):
+    said = [{"role": "user", "content": "天気は？" if "tools" in body else "健太の好物は？"}]
+    call = {"messages": said, "model": "gpt-x", **body}
+    direct = httpx2.post(f"{aimock}/v1/chat/completions", json=call)
+    passed = httpx2.post(f"{server.url}/v1/chat/completions", json={**call, "model": "mock/gpt-x"}, headers={"X-Persona": "bytes"})
+    assert (passed.status_code, passed.headers["content-type"]) == (200, direct.headers["content-type"])
+    anew = rb'"(id|created|system_fingerprint)":("[^"]*"|\d+)'
+    assert re.sub(anew, b"", passed.content) == re.sub(anew, b"", direct.content)
+    assert len(direct.content) > 100
 
 
 def test_errors_of_the_vendor_and_of_the_server_are_understood_and_nothing_is_kept(ask, server, aimock):

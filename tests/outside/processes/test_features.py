@@ -25,6 +25,7 @@ OFFERED = """
 import json
 from memory_mcp.cli import EVERYDAY, GROUPS
 from memory_mcp.config.settings import documented_keys
+from memory_mcp.server.http.openapi import document
 from memory_mcp.server.http.routes import OPERATIONS
 from memory_mcp.server.mcp.tools import TOOLSETS
 from memory_mcp.server.feature import features
@@ -33,6 +34,7 @@ print(json.dumps({
     "tools": [action.tool.name for actions in TOOLSETS.values() for action in actions],
     "toolsets": list(TOOLSETS),
     "routes": [action.route.name for action in OPERATIONS],
+    "headers": list(document(OPERATIONS)["components"]["parameters"]),
     "pages": [route.path for feature in features() for route in feature.routes],
     "commands": [getattr(command, "__name__", None) or command.info.name for command in commands],
     "settings": [key for key, _, _ in documented_keys()],
@@ -40,6 +42,7 @@ print(json.dumps({
 """
 SERVE = (sys.executable, "-P", "-m", "memory_mcp")
 REMEMBERED = "Ame drinks barley tea"
+POOLS, SHARED = {"pools": {"tea": {"writers": "all"}}}, "The tea house opens at ten"
 
 
 def name_of(command) -> str:
@@ -56,6 +59,7 @@ def brought(feature: str) -> dict[str, set[str]]:
         "tools": {action.tool.name for actions in server.toolsets.values() for action in actions} if server else set(),
         "toolsets": set(server.toolsets) if server else set(),
         "routes": {action.route.name for action in server.operations if action.route} if server else set(),
+        "headers": {"pool"} if server and server.pools else set(),
         "pages": {route.path for route in server.routes} if server else set(),
         "commands": {name_of(command) for command in (*commands.everyday, *commands.data, *commands.admin)} if commands else set(),
         "settings": set(keys.keys) if keys else set(),
@@ -91,10 +95,11 @@ def all_offered(copy):
 @pytest.fixture(scope="module")
 def filled(copy, tmp_path_factory):
     """A data directory with what features store, and its export."""
-    directory = tmp_path_factory.mktemp("filled")
-    with serving(directory, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+    directory, config = tmp_path_factory.mktemp("filled"), json.dumps(POOLS)
+    with serving(directory, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
         http.post("/api/memories", json={"content": "Ame met [[Kenta|Person]] in the tea house"}).raise_for_status()
         http.post("/api/report", json={"task": "brew barley tea", "outcome": "worked", "steps": ["boil it"]}).raise_for_status()
+        http.post("/api/memories", json={"content": SHARED, "pool": "tea"}).raise_for_status()
         exported = exported_lines(http)
     return directory / "memory", exported
 
@@ -137,6 +142,24 @@ def check_without(feature, all_offered, stored, copy, tmp_path):
         assert json.loads(server.config.read_text(encoding="utf-8")).items() >= json.loads(config).items()
 
 
+def test_without_its_folder_no_pool_is_reached_and_nothing_meant_for_one_reaches_a_persona(filled, copy, tmp_path):
+    folder, config = copy / "memory_mcp" / "features" / "pools", json.dumps(POOLS)
+    folder.rename(tmp_path / "pools")
+    try:
+        shutil.copytree(filled[0], tmp_path / "memory")
+        with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+            assert http.get("/api/recall", params={"query": SHARED}).json()["hits"][0]["content"] != SHARED
+            assert http.post("/api/memories", json={"content": REMEMBERED, "pool": "tea"}).status_code == 403
+            assert http.post("/api/memories", json={"content": REMEMBERED}, headers={"X-Pool": "tea"}).status_code == 403
+            assert http.post("/api/purge", json={}, headers={"X-Pool": "tea"}).status_code == 403
+            assert exported_lines(http) == filled[1]
+    finally:
+        (tmp_path / "pools").rename(folder)
+    with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+        found = http.get("/api/recall", params={"query": SHARED}).json()["hits"][0]
+    assert (found["content"], found["pool"]) == (SHARED, "tea")
+
+
 def test_the_example_of_the_readme_brings_all_that_it_registers_and_its_table_stays_without_it(copy, all_offered, tmp_path):
     files = re.findall(
         r"^`(\S+\.py)`\n\n```python\n(.*?)```", FOLDER.joinpath("README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
@@ -159,6 +182,7 @@ def test_the_example_of_the_readme_brings_all_that_it_registers_and_its_table_st
         "commands": {"sign"},
         "settings": {"guestbook"},
         "pages": set(),
+        "headers": set(),
         "toolsets": set(),
     }
     assert guests == [["Keqing"], ["Keqing", "Ganyu"]]

@@ -11,7 +11,7 @@ import pytest
 from processes import RunningServer, serving
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.features.packs.archive import Packing, packed, public_key_of, signed, verified
+from memory_mcp.features.pools.archive import Packing, packed, public_key_of, signed, verified
 from memory_mcp.store.files.signing_keys import own_key
 
 pytestmark = pytest.mark.slow

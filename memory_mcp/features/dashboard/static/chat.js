@@ -81,6 +81,11 @@ if (form) {
     Object.assign(run, { words: null, text: "" });
   };
 
+  const note = (run, text) => {
+    finish(run);
+    Object.assign(add(run.turn, document.createElement("p")), { className: "note", textContent: text });
+  };
+
   // What becomes of each event. `run` holds the turn's element, its answers so far, and its tools by the ids of their calls.
   const handlers = {
     begun: (run, event) => Object.assign(run, { id: event.run, conversation: event.id, number: event.number }),
@@ -118,12 +123,8 @@ if (form) {
     },
     heard: (run, event) => showStored(run.turn, event.persona, event.stored),
     retrying: (_run, event) => { state.textContent = `${texts.retrying} ${event.why}`; },
-    cut_off: (run) => {
-      finish(run);
-      const note = add(run.turn, document.createElement("p"));
-      note.className = "note";
-      note.textContent = texts.cut_off;
-    },
+    cut_off: (run, event) => note(run, texts[`cut_${event.why}`]),
+    left_out: (run, event) => note(run, `${texts.left_out} ${event.server} (${event.why})`),
     usage: (run, event) => { run.used[event.persona] = event; },  // each says what its persona has used so far
     turn_ended: (run) => finish(run),
     failed: (run, event) => { run.failed = event.text; },

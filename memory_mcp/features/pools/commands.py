@@ -22,7 +22,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
-    from memory_mcp.features.packs.archive import Manifest, PrivateFinding
+    from memory_mcp.features.pools.archive import Manifest, PrivateFinding
 
 FINDINGS_SHOWN = 20
 
@@ -44,7 +44,7 @@ def make(
 ) -> None:
     """Write a pack. Exit status 1: private data were found, and nothing was written."""
     # Imported here: the other commands don't need the stores and their libraries.
-    from memory_mcp.features.packs.archive import Manifest, Packing, check_name, public_key_of, signed  # noqa: PLC0415
+    from memory_mcp.features.pools.archive import Manifest, Packing, check_name, public_key_of, signed  # noqa: PLC0415
     from memory_mcp.store.files.signing_keys import own_key  # noqa: PLC0415
 
     name, signer = name.strip(), signer.strip()
@@ -79,7 +79,7 @@ def make(
 @group.command()
 def inspect(file: PackFile, data: DataDirectory = None) -> None:
     """Show what a pack says of itself and who signed it. Nothing is installed. Exit status 1: it was changed after it was signed."""
-    from memory_mcp.features.packs.archive import findings_in, rows_of, verified  # noqa: PLC0415  as above
+    from memory_mcp.features.pools.archive import findings_in, rows_of, verified  # noqa: PLC0415  as above
 
     manifest = verified(file)
     tell(
@@ -110,7 +110,7 @@ def install(
     data: DataDirectory = None,
 ) -> None:
     """Import a pack into a persona or a pool. Each memory gets the tag `pack:NAME`. Exit status 1: something was refused."""
-    from memory_mcp.features.packs.archive import looks_of, rows_of, verified  # noqa: PLC0415  as above
+    from memory_mcp.features.pools.archive import looks_of, rows_of, verified  # noqa: PLC0415  as above
     from memory_mcp.store.files.signing_keys import known_signers, remember_signer  # noqa: PLC0415  as above
 
     manifest, directory = verified(file), data or default_data_directory()

@@ -1,1 +1,0 @@
-"""Packs: memories of a pool as a signed file that others install."""

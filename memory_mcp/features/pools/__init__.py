@@ -1,0 +1,1 @@
+"""Pools: stores that several personas share, and packs: signed files of what is in one, which others install."""
