@@ -93,7 +93,8 @@ fast-tests: $(READY_DEV)
 	$(PYTEST) -q -m "not slow"
 
 # More of what is behind the README's promises: names tried, rounds killed, calls and foreign rows, faults, fuzz cases, scenarios of the
-# protocol's conformance suite; and the benchmarks, each on a small set. One process, so that its timings are nobody else's.
+# protocol's conformance suite; the fast tests without the folder of each feature; and the benchmarks, each on a small set. One process, so that
+# its timings are nobody else's.
 trust: $(READY_DEV) $(if $(filter required,$(CLIENTS)),$(READY_CLIENTS) $(READY_AGENTS))
 	$(BIN)/python -m pytest -m trust --thorough --durations=30 $(if $(filter required,$(CLIENTS)),--require-node)
 

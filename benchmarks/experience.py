@@ -203,7 +203,8 @@ def _share(of: Sequence[bool]) -> float:
 
 
 @contextmanager
-def _models(settings: Settings) -> Iterator[Models]:
+def models_of(settings: Settings) -> Iterator[Models]:
+    """The embedder of these settings alone, in this process."""
     pool = ModelPool()
     try:
         embedder = load_embedder(settings, pool, Caches()) if settings.embeddings_model else None
@@ -223,7 +224,7 @@ def main() -> None:
     settings = Settings(embeddings_model=arguments.embedder, reranker_model=None)
     out = Report(arguments.out)
     out.add([machine("experience")])
-    with tempfile.TemporaryDirectory() as directory, _models(settings) as models:
+    with tempfile.TemporaryDirectory() as directory, models_of(settings) as models:
         personas = Personas(Path(directory, "memory"))
         for language in ("ja", "en"):
             chosen = [task for task in tasks(arguments.half) if task.language == language]

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-CLIENTS = Path(__file__).parents[1] / "tests" / "clients"
+CLIENTS = Path(__file__).parents[1] / "tests" / "outside" / "clients"
 PACKAGE = "gpt-tokenizer"
 SCRIPT = """
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";

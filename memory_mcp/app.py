@@ -233,9 +233,9 @@ def _run(
 
 def _chores(parts: ChoreParts) -> list[Chore]:
     """The chores, those of features last."""
-    from memory_mcp.server.feature import features  # noqa: PLC0415  see the comment in `serve`
+    from memory_mcp.server.feature import features, names  # noqa: PLC0415  see the comment in `serve`
 
-    return [*background_chores(parts), *(chore for feature in features() for chore in feature.chores(parts))]
+    return [*background_chores(parts, names), *(chore for feature in features() for chore in feature.chores(parts))]
 
 
 def _http_server(application: "ASGIApp", bounds: Bounds) -> "uvicorn.Server":

@@ -9,6 +9,7 @@ Kind = Literal["fact", "conversation", "experience", "document", "summary"]
 Mode = Literal["auto", "keyword", "semantic", "graph", "recent"]
 OtherMode = Literal["hybrid", "semantic_only", "graph_only", "entity_focused", "temporal"]
 Detail = Literal["full", "index", "why"]
+Confidence = Literal["sure", "maybe", "nothing like it"]
 # What an import does with a line whose key exists with other content: refuse it, keep the stored memory, or revise it.
 Clash = Literal["refuse", "keep", "revise"]
 TokenScope = Literal["read", "write", "delete", "export", "admin"]
@@ -325,7 +326,8 @@ class Recalled:
     `more` counts further matching memories that did not fit; `missing` lists requested keys that do not exist, `unmatched` the words of the
     query that no memory holds. If the query names no
     entity, `meant` lists those that it probably means, each with its cosine. `relations` are the graph's relations of the entities that
-    the query names, each a line such as `健太 > likes > 苺`. `embedder` names the model that was used in place of the configured one.
+    the query names, each a line such as `健太 > likes > 苺`. `embedder` names the model that was used in place of the configured one. `confidence`: whether
+    the hits hold what was asked for; None where nothing was searched.
     """
 
     hits: tuple[Hit, ...]
@@ -340,6 +342,7 @@ class Recalled:
     relations: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
     embedder: str | None = None
+    confidence: Confidence | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,8 @@ def resident_bytes() -> int:
 
 
 class FreedMemory:
-    """Gives memory that was needed once back to the system: of a large answer, of an import, of many calls at once. Looks again and again, because the C library keeps what is freed, and doesn't tell how much that is."""
+    """Gives memory that was needed once back to the system: of a large answer, of an import, of many calls at once. Looks again and again,
+    because the C library keeps what is freed, and doesn't tell how much that is."""
 
     def __init__(self, resident_bytes: Callable[[], int] = resident_bytes, return_freed: Callable[[], None] = return_freed) -> None:
         self._resident_bytes, self._return_freed = resident_bytes, return_freed

@@ -17,7 +17,7 @@ from memory_mcp.client import discovery
 from memory_mcp.client.connection import Connection
 from memory_mcp.config.master_key import master_key
 from memory_mcp.config.reading import default_token, load
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import Settings, extras_needed
 from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Found, Missing, Role
 from memory_mcp.encoders.onnx.export_directory import DIRECTORY_NAME, find_configured
@@ -99,18 +99,12 @@ def check_extras(settings: Settings) -> list[Finding]:
     installed, adding = ", ".join(there) or sentence("none"), install_command("NAME")
     partly = sentence("installed: {}; not: {}. {} adds one", installed, ", ".join(absent), adding)
     listed = partly if absent else sentence("installed: {}", installed)
-    named = [
-        ("embeddings_class", "langchain", settings.embeddings_class),
-        ("embeddings_url", "vectors", settings.embeddings_url),
-        ("llm.chat_class", "langchain", settings.llm.chat_class),
-        ("graph.names_by", "sudachi", settings.graph.names_by == "sudachi" and "sudachi"),
-    ]
     return [
         Finding("ok", "extras", listed),
         *(
             Finding("note", key, str(NotInstalled(sentence("{} can't be used", value), extra)))
-            for key, extra, value in named
-            if value and extra in absent
+            for key, value, extra in extras_needed(settings)
+            if extra in absent
         ),
     ]
 

@@ -313,29 +313,6 @@ class Llm(Group):
     )
 
 
-class Graph(Group):
-    """What is added to the knowledge graph in the background."""
-
-    link_alike: bool = Field(True, description="Whether memories are linked to those with the most similar vectors.")
-    names_by: Literal["rules", "sudachi"] = Field(
-        "rules", description="How unmarked, unknown names are found: by rules only, or also by SudachiPy's dictionary."
-    )
-    ask_model: bool = Field(
-        False,
-        description="Whether the chat model of `llm` extracts people and relations from memories that are neither private nor secret.",
-    )
-    judge_newer: bool = Field(
-        False,
-        description="Whether the chat model of `llm` is asked which memories no longer hold because of a new one. Neither private nor secret ones are sent.",
-    )
-    alike_from: float | None = Field(
-        None,
-        ge=0,
-        le=1,
-        description="The least cosine similarity of two linked memories. `null`: what suits the model, 0.93 for e5 and 0.86 for others.",
-    )
-
-
 class Usage(Group):
     """Counting how often memories are used."""
 
@@ -459,7 +436,6 @@ class OwnSettings(Group):
     privacy: Privacy = Field(Privacy(), description="What happens to private data in a text before it is stored.")
     summaries: Summaries = Field(Summaries(), description="Summaries of sessions and days, made in the background.")
     llm: Llm = Field(Llm(), description="An optional chat model for background work.")
-    graph: Graph = Field(Graph(), description="What is added to the knowledge graph in the background.")
     usage: Usage = Field(Usage(), description="Counting how often memories are used.")
     decay: Decay = Field(Decay(), description="How age, importance and use affect the order of `recall`.")
     cell: Cell = Field(Cell(), description="One of many servers that share the personas.")
@@ -509,6 +485,17 @@ else:
 NEEDS_RESTART = frozenset(
     {"server_host", "server_port", "toolsets", "allow_anonymous", "allowed_hosts", "operations_log", "encryption", "cell"}
 ).union(*(brought.needs_restart for brought in _BROUGHT))
+
+
+def extras_needed(settings: Settings) -> list[tuple[str, str, str]]:
+    """The keys whose values need an optional part of the package: each with its value and the name of the extra."""
+    named = [
+        ("embeddings_class", settings.embeddings_class, "langchain"),
+        ("embeddings_url", settings.embeddings_url, "vectors"),
+        ("llm.chat_class", settings.llm.chat_class, "langchain"),
+    ]
+    brought = (need for keys in _BROUGHT for need in keys.extras(settings))
+    return [*((key, value, extra) for key, value, extra in named if value), *brought]
 
 
 # What can't be changed over HTTP, however much a token allows: keys that run code, that send memories to a service, that name files, or that

@@ -42,6 +42,8 @@ _OF_A_PROGRAM = re.compile(
     r"|[a-z]{3,4})?(?:[+-]\d{4})?)?(?: \([^)]*\))?)\Z"
 )
 _NAME_OF_ZONE = re.compile(r"[A-Z]{3,4}(?=[+-]\d)| \([^)]*\)")
+# What needs no rewriting: 2025-10-17t09:30:00.25+09:00, as it is normalized.
+_PLAIN_ISO = re.compile(r"\d{4}-\d\d-\d\dt(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:[+-]\d\d:\d\d)?", re.ASCII)
 _WITH_UNITS = re.compile(r"(?i:[@t ](\d\d)h ?(\d\d)m ?(\d\d)s(?: ?\d+ms)?)\Z")
 
 
@@ -73,6 +75,8 @@ def _moment_of_program(text: str) -> tuple[datetime, timedelta]:
 
 def _iso_moment(text: str) -> tuple[datetime, timedelta]:
     """A moment, and how long what is meant lasts. Its zone may be a name, and its hour 24."""
+    if _PLAIN_ISO.fullmatch(text):
+        return datetime.fromisoformat(text), timedelta(microseconds=1)
     text = _WITH_UNITS.sub(r"t\1:\2:\3", text).upper()
     if zone := _ZONE.search(text):
         text = text[: zone.start()] + (_OFFSETS[zone["name"]] if zone["name"] else zone["offset"])

@@ -167,6 +167,8 @@ class Statement:
         self.recognized = recognized or recognized_in(self.plain[:READ_CHARACTERS])
         is_whole = recognized or len(self.plain) <= READ_CHARACTERS
         self.dates: Sequence[CalendarDate] = self.recognized.calendar if is_whole else calendar_dates(self.plain)
+        # What it names as of the days from which its words and its dates count.
+        self.spans: dict[tuple[date | None, date | None], list[DaySpan]] = {}
 
     def anchors(self, told_on: date | None) -> Anchors:
         return _anchors(self.plain, self.dates, told_on)
@@ -319,7 +321,14 @@ def days_of_statement(told: str | Statement, told_on: date | None, stored_on: da
     told = Statement(told) if isinstance(told, str) else told
     if not (told.dates or told.recognized.matches):
         return []
-    anchored, of_dates = told.anchors(told_on), told.anchors(told_on or stored_on)
+    seen_from = (told_on, told_on or stored_on)
+    if seen_from not in told.spans:
+        told.spans[seen_from] = _spans_of_statement(told, *seen_from)
+    return told.spans[seen_from]
+
+
+def _spans_of_statement(told: Statement, told_on: date | None, dated_from: date | None) -> list[DaySpan]:
+    anchored, of_dates = told.anchors(told_on), told.anchors(dated_from)
     dated = (
         Named(written.start, written.end, _spans_of_date(told.plain, written, year, of_dates.at(written.start)), CALENDAR)
         for year, written in told.dated(of_dates)

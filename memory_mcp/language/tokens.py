@@ -6,6 +6,7 @@ signs between and around letters belong to a word: Wi-Fi is also wifi, and C++ i
 trigrams and substring search on Japanese memories: docs/decisions/0002-lexical-tokens.md.
 """
 
+import operator
 import re
 import threading
 import unicodedata
@@ -148,8 +149,8 @@ def query_phrases(text: str) -> list[str]:
 
 
 def fragments(text: str, words_of_kana: Iterable[str]) -> frozenset[str]:
-    """The pairs of hiragana in a query that rank, and find nothing alone: those that are no word, such as りた of 作りたい, or かん of みかん. `words_of_kana`: its
-    `kana_words`."""
+    """The pairs of hiragana in a query that rank, and find nothing alone: those that are no word, such as りた of 作りたい, or かん of みかん.
+    `words_of_kana`: its `kana_words`."""
     among = {pair for run in _HIRAGANA_RUN.findall(plain(text)) for pair in map("".join, pairwise(run))}
     return frozenset(among.difference(words_of_kana))
 
@@ -284,12 +285,11 @@ def _unmarked(word: str) -> str:
 def _pairs(run: str) -> list[str]:
     if len(run) == 1:
         return [run]
+    pairs = map(operator.add, run, run[1:])
+    kanji = set(_KANJI.findall(run))
+    if not kanji:
+        return list(pairs)
     result: list[str] = []
-    is_kanji = _KANJI.match
-    for character, after in pairwise(run):
-        if is_kanji(character):
-            result.append(character)
-        result.append(character + after)
-    if is_kanji(run[-1]):
-        result.append(run[-1])
-    return result
+    for character, pair in zip(run, pairs, strict=False):
+        result += (character, pair) if character in kanji else (pair,)
+    return [*result, run[-1]] if run[-1] in kanji else result

@@ -5,6 +5,7 @@ known; only one with other content is an edit.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import apsw
@@ -19,6 +20,31 @@ RETRY_WINDOW = timedelta(minutes=10)
 ORIGIN = "origin"
 # Notes are also recognized by their content: a vault may have been renamed.
 NOTES = "obsidian"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Which keys and writes of many drafts may be stored already: of most drafts neither is, and these need no query of their own."""
+
+    keys: set[str]
+    writes: set[str]
+
+    @classmethod
+    def among(cls, connection: apsw.Connection, drafts: Sequence[Draft], writes: Sequence[str]) -> "Known":
+        """Those of these drafts, whose digests are `writes`."""
+        keys = [draft.restored.key for draft in drafts if draft.restored.key]
+        stored = memories.stored_keys(connection, keys) | tombstones.erased_among(connection, keys)
+        return cls(stored, memories.stored_writes(connection, writes))
+
+    def may_hold(self, draft: Draft, write: str) -> bool:
+        """Whether `settle` may have an outcome for a draft."""
+        return draft.restored.key in self.keys or write in self.writes
+
+    def add(self, draft: Draft, write: str) -> None:
+        """Notes a draft that was stored."""
+        if draft.restored.key:
+            self.keys.add(draft.restored.key)
+        self.writes.add(write)
 
 
 def settle(connection: apsw.Connection, draft: Draft, now: datetime, clash: Clash = "refuse") -> Outcome | None:

@@ -22,10 +22,11 @@ from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.sentences import split
 from memory_mcp.language.tokens import is_single_kanji, jaccard, tokens
 from memory_mcp.personas.registry import Persona
-from memory_mcp.remember.deduplication import RETRY_WINDOW, is_stricter, settle
+from memory_mcp.remember.deduplication import RETRY_WINDOW, Known, is_stricter, settle
 from memory_mcp.remember.revise import Revision, replace_memory, revise_stored, unknown_predecessor
 from memory_mcp.remember.validation import redacted
 from memory_mcp.store import expiry, memories, memory_rows, operations, trash
+from memory_mcp.store.graph import relation_queue
 from memory_mcp.store.graph.entities.names import KnownNames
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import CONFIRM, Operation
@@ -155,6 +156,8 @@ def _store(
     if known:
         return (known.key, *_stored_again(connection, known.key, draft, now.astimezone(zone)))
     changed, operation = _insert(connection, names, draft, chunks, now, zone)
+    operations.record(connection, operation)
+    relation_queue.enqueue(connection, changed[:1])
     _update_indexes(connection, changed)
     return str(operation.key), operation, 0, draft.expires_at
 
@@ -198,23 +201,34 @@ def _store_many(
 ) -> tuple[list[Outcome], list[Operation]]:
     outcomes: list[Outcome] = []
     done: list[Operation] = []
-    changed: list[int] = []
-    for draft, chunks in split_drafts:
+    created: list[Operation] = []
+    new: list[int] = []
+    replaced: list[int] = []
+    writes = [memories.write_digest(draft) for draft, _ in split_drafts]
+    known = Known.among(connection, [draft for draft, _ in split_drafts], writes)
+    for (draft, chunks), write in zip(split_drafts, writes, strict=True):
         try:
-            outcome = settle(connection, draft, now, clash)
+            outcome = settle(connection, draft, now, clash) if known.may_hold(draft, write) else None
             if outcome is None:
-                ids, operation = _insert(connection, names, draft, chunks, now, zone)
+                (memory_id, *others), operation = _insert(connection, names, draft, chunks, now, zone, write)
                 outcome = Outcome(str(operation.key), "stored")
-                done.append(operation)
-                changed += ids
+                created.append(operation)
+                new.append(memory_id)
+                replaced += others
+                known.add(draft, write)
             elif outcome.outcome == "revised":
                 stored = memories.by_keys(connection, [outcome.key])[outcome.key]
+                operations.record(connection, *created)
+                done += created
+                created.clear()
                 done += revise_stored(connection, names, outcome.key, _as_revision(draft, stored), now.astimezone(zone), privacy)[1]
         except MemoryMCPError as error:
             outcome = Outcome(draft.restored.key or "", "refused", str(error))
         outcomes.append(outcome)
-    _update_indexes(connection, changed)
-    return outcomes, done
+    operations.record(connection, *created)
+    relation_queue.enqueue(connection, new)
+    _update_indexes(connection, [*new, *replaced])
+    return outcomes, [*done, *created]
 
 
 def _update_indexes(connection: apsw.Connection, changed: Sequence[int]) -> None:
@@ -235,12 +249,18 @@ def _as_revision(draft: Draft, stored: Memory) -> Revision:
 
 
 def _insert(
-    connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
+    connection: apsw.Connection,
+    names: KnownNames,
+    draft: Draft,
+    chunks: Sequence[Chunk],
+    now: datetime,
+    zone: ZoneInfo,
+    write: str | None = None,
 ) -> tuple[list[int], Operation]:
-    """Stores a new memory. Returns its id with those of the memories that it replaces, and the operation."""
+    """Stores a new memory, whose digest is `write`. Returns its id with those of the memories that it replaces, and the operation, which is to be recorded."""
     if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
         raise unknown_predecessor(draft.supersedes)
-    memory_id, key = memories.insert(connection, draft, now)
+    memory_id, key = memories.insert(connection, draft, now, write)
     chunk_table.add(connection, memory_id, chunks, draft.questions)
     if draft.embedded:
         chunk_table.resplit(connection, memory_id, draft.embedded.generation, draft.embedded.chunks)
@@ -249,9 +269,7 @@ def _insert(
     replaced = _superseded_ids(connection, draft)
     if replaced:
         trash.update_graph(connection, replaced, now)
-    operation = Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
-    operations.record(connection, operation)
-    return [memory_id, *replaced], operation
+    return [memory_id, *replaced], Operation("create", key, now, after={"content": draft.content, "tags": list(draft.tags)})
 
 
 def _superseded_ids(connection: apsw.Connection, draft: Draft) -> list[int]:

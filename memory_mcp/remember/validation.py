@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.dates.resolve import parse_expiry, parse_moment
-from memory_mcp.domain import KINDS, NEVER, PRIVACY_LEVELS, STATE_FIELDS, Draft, Expiry, Kind, Memory, PrivacyLevel
+from memory_mcp.domain import KINDS, NEVER, PRIVACY_LEVELS, STATE_FIELDS, Draft, Expiry, Kind, Memory, PrivacyLevel, Restored
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.labels import LIST_LIMIT, few, json_object, label, labels, storable
 from memory_mcp.language.names import normalized_length
@@ -21,6 +22,8 @@ from memory_mcp.store.versions import Version
 from memory_mcp.tracing import spanned
 
 CONTENT_LIMIT = 200_000
+# The key of what an import read: the name of a program, and a digest, which holds nothing.
+_DIGEST = re.compile("[a-z][a-z0-9-]{1,30}_[0-9a-f]{24}")
 _JSON_COLUMNS = frozenset({"state", "questions"})
 
 
@@ -140,25 +143,27 @@ def redacted(draft: Draft, rules: Privacy) -> tuple[Draft, Redaction]:
     redaction = Redaction(rules)
     for key in (draft.restored.key, draft.supersedes):
         check_key(key, rules)
-    private = replace(
-        draft,
-        content=redaction.after(draft.source, redaction.text(draft.content)),
-        source=redaction.optional(draft.source),
-        session_id=redaction.optional(draft.session_id),
-        category=redaction.optional(draft.category),
-        tags=tuple(dict.fromkeys(redaction.listed(draft.tags))),
-        questions=redaction.texts(draft.questions),
-        state=redaction.tree(draft.state),
-        metadata=redaction.tree(draft.metadata),
-        relations=relations_redacted(draft.relations, redaction),
-        restored=replace(
-            draft.restored,
-            feedback=tuple(
-                replace(entry, run=redaction.text(entry.run), query=redaction.text(entry.query)) for entry in draft.restored.feedback
-            ),
-        ),
-    )
-    return replace(private, tags=with_flags(private.tags, redaction.flags)), redaction
+    texts = {
+        "content": redaction.after(draft.source, redaction.text(draft.content)),
+        "source": redaction.optional(draft.source),
+        "session_id": redaction.optional(draft.session_id),
+        "category": redaction.optional(draft.category),
+        "tags": tuple(dict.fromkeys(redaction.listed(draft.tags))),
+        "questions": redaction.texts(draft.questions),
+        "state": redaction.tree(draft.state),
+        "metadata": redaction.tree(draft.metadata),
+        "relations": relations_redacted(draft.relations, redaction),
+        "restored": _with_private_feedback(draft.restored, redaction),
+    }
+    private = replace(draft, **texts) if redaction.redacted else draft
+    return replace(private, tags=with_flags(private.tags, redaction.flags)) if redaction.flagged else private, redaction
+
+
+def _with_private_feedback(restored: Restored, redaction: Redaction) -> Restored:
+    if not restored.feedback:
+        return restored
+    verdicts = (replace(entry, run=redaction.text(entry.run), query=redaction.text(entry.query)) for entry in restored.feedback)
+    return replace(restored, feedback=tuple(verdicts))
 
 
 def check_key(key: str | None, rules: Privacy) -> None:
@@ -167,7 +172,7 @@ def check_key(key: str | None, rules: Privacy) -> None:
     Raises:
         InvalidInput: it contains what may not be stored.
     """
-    if key and Redaction(rules).text(key) != key:
+    if key and not _DIGEST.fullmatch(key) and Redaction(rules).text(key) != key:
         raise InvalidInput("a key holds what is not stored here", "the rules of `privacy` take it out", "Send another key, or none")
 
 

@@ -22,6 +22,7 @@ from memory_mcp.language.budget import WINDOW_CHARACTERS, line_cost
 from memory_mcp.personas.names import key_in
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import Assistants, Candidates, Search, from_sources, joined, near_in_graph, with_associated
+from memory_mcp.search.confidence import confidence
 from memory_mcp.search.meaning import Meaning, meaning_of
 from memory_mcp.search.page import SPARE_FOR_REPEATED, Best, Floor, distinct, floor_for, read_best, with_newer, within_budget
 from memory_mcp.search.question import ParsedQuestion, parsed_question
@@ -216,6 +217,8 @@ def _page(
     passing = floor.passing(order.scored, pool)
     rows, repeated = distinct(passing, best.statements, question.top_k)
     hits = _hits(stores, order.scored, rows, best, question.max_tokens - sum(map(line_cost, relations)))
+    of_first = {order.scored.candidates.keys[row][0] for row in rows[:1]} or {0}
+    judged = stores.each(lambda number: confidence(order.scored, rows, stores[number]), of_first)
     lacking = (meaning.replaced.reason if meaning.replaced else None, meaning.skipped, lead.by_meaning.skipped, reranked.skipped)
     return Recalled(
         hits=hits,
@@ -229,6 +232,7 @@ def _page(
         meant=tuple((entity.name, near) for entity, near in lead.by_meaning.entities),
         best_score=round(float(floor.measure(order.scored)[pool].max()), 4) if pool and not hits else None,
         embedder=meaning.replaced.name if meaning.replaced and meaning.index else None,
+        confidence=next(iter(judged.values()), None),
     )
 
 

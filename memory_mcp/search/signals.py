@@ -255,7 +255,7 @@ def _answers(candidates: Candidates) -> list[tuple[int, int]]:
 def _answering(scored: Scored) -> Column:
     """What an answer by a person gains by the question before it, if that matches. An answer below a short question changes places with it."""
     candidates, after = scored.candidates, scored.score.copy()
-    matched = _part(scored, "words") + _part(scored, "meaning")
+    matched = part(scored, "words") + part(scored, "meaning")
     for answer, question in sorted(_answers(candidates)):
         if candidates.is_assistants[answer] or candidates.verdicts[answer]:
             continue
@@ -277,8 +277,8 @@ def _if_any(values: Callable[[Scored], Column]) -> Callable[[Scored], Column]:
     return shown
 
 
-def _part(scored: Scored, name: str) -> Column:
-    """What a row added so far."""
+def part(scored: Scored, name: str) -> Column:
+    """What a row added so far to each candidate."""
     return scored.weights[name] * scored.values[name] if name in scored.values else np.zeros(len(scored.candidates))
 
 
@@ -337,13 +337,13 @@ SIGNALS: tuple[Signal, ...] = (
         "freshness",
         lambda scored: scored.parsed.settings.decay.weight,
         lambda scored: scored.candidates.retention,
-        ("freshness", _if_any(lambda scored: _part(scored, "freshness"))),
+        ("freshness", _if_any(lambda scored: part(scored, "freshness"))),
     ),
     Signal(
         "judged",
         lambda scored: scored.fusion.judged_weight,
         lambda scored: scored.candidates.judged,
-        ("judged", _if_any(lambda scored: _part(scored, "judged"))),
+        ("judged", _if_any(lambda scored: part(scored, "judged"))),
     ),
     Signal("asking-penalty", lambda _: -ASKING_PENALTY, _asking),
     Signal("sunk", lambda scored: -float(any(scored.candidates.verdicts)), _sunk),

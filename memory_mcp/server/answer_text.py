@@ -24,13 +24,13 @@ _DAYS_AWAY = ("日", "day", "tomorrow")
 
 
 def answer_text(answer: Mapping[str, Any]) -> str:
-    """A line for each field that is neither empty nor 0 nor false, then one for each memory."""
+    """A line for each field that is neither empty nor 0 nor false, how sure the answer is first; then one for each memory."""
     if not any(name in answer for name in MEMORY_LISTS):
         return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
     related = answer.get("related", ()) if "similar" in answer else ()  # of relate it names relations
     fields = {
         name: value
-        for name, value in answer.items()
+        for name, value in sorted(answer.items(), key=lambda field: field[0] != "confidence")
         if name not in (*MEMORY_LISTS, *(["related"] if related else [])) and name not in _FOR_PROGRAMS and value
     }
     lines = [f"{name}: {moment_text(value, with_weekday=True) if name == 'now' else _words(value)}" for name, value in fields.items()]

@@ -14,6 +14,7 @@ from starlette.types import Scope
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.feature import modules
+from memory_mcp.graph.update.cooccurrence import Names
 from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.jobs.chores import ChoreParts
 from memory_mcp.server.conversing import Conversing
@@ -43,6 +44,7 @@ class Feature:
     written in it; whatever else is answered there passes as it is. `lifespan`: runs from before the first call until after the last. `apps`: pages by the name that `Tool.app` says.
     `chores`: what is done for each persona in the background, made once from the parts that chores may need.
     `pools`: the stores that personas share, by name, each with who may; without this no request reaches one.
+    `names`: what finds names in texts beside the rules, if the settings want it.
     `conversing`: what runs conversations, if all that it needs is installed. It asks for the settings anew for each turn."""
 
     operations: Sequence[Operation] = ()
@@ -57,6 +59,7 @@ class Feature:
     apps: Mapping[str, App] = field(default_factory=dict)
     chores: Callable[[ChoreParts], Sequence[Chore]] = lambda _: ()
     pools: Callable[[Settings], Mapping[str, MayWrite]] | None = None
+    names: Callable[[Settings], Names | None] = lambda _: None
     conversing: Callable[[Callable[[], Settings]], Conversing | None] = lambda _: None
 
 
@@ -86,3 +89,8 @@ def pools(settings: Settings) -> Mapping[str, MayWrite]:
     """The pools of this server, by name."""
     of = _pools()
     return of(settings) if of else {}
+
+
+def names(settings: Settings) -> Names | None:
+    """What finds names in texts beside the rules."""
+    return next((found for feature in features() if (found := feature.names(settings))), None)

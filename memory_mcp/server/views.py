@@ -141,6 +141,7 @@ def recalled_view(recalled: Recalled, persona: Persona, call: Call, query: str, 
     """Return an answer of recall: what ran, what was missing, the relations of the entities in the query, and the hits."""
     language = client_language(call, query)
     return {
+        **omit_empty(confidence=recalled.confidence),
         "mode": recalled.mode,
         "reranked": recalled.reranked,
         "degraded": list(recalled.degraded),

@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from datetime import datetime, time, timedelta
 from string import ascii_lowercase
@@ -51,7 +51,7 @@ _SUPERSEDED = f"m.deleted_at IS NULL AND m.key IN (SELECT supersedes FROM memori
 def write_digest(draft: Draft) -> str:
     """The digest by which repeated writes are recognized: of content, source, session, and event time if given."""
     occurred_at = optional_to_text(draft.occurred_at)
-    same = json.dumps([draft.content, draft.source, draft.session_id, occurred_at], ensure_ascii=False)
+    same = _json([draft.content, draft.source, draft.session_id, occurred_at])
     return hashlib.sha256(same.encode()).hexdigest()
 
 
@@ -73,8 +73,14 @@ def find_same_write(connection: apsw.Connection, draft: Draft, since: datetime |
     return row[0] if row else None
 
 
-def insert(connection: apsw.Connection, draft: Draft, now: datetime) -> tuple[int, str]:
-    """Insert a draft. Returns its id and key."""
+def stored_writes(connection: apsw.Connection, digests: Sequence[str]) -> set[str]:
+    """Those of these digests of writes that a memory has, wherever it is."""
+    rows = connection.execute("SELECT write_digest FROM memories WHERE write_digest IN (SELECT value FROM json_each(?))", (_json(digests),))
+    return {digest for (digest,) in rows}
+
+
+def insert(connection: apsw.Connection, draft: Draft, now: datetime, write: str | None = None) -> tuple[int, str]:
+    """Insert a draft, whose digest is `write`. Returns its id and key."""
     restored = draft.restored
     key = restored.key or _fresh_key(connection)
     inserted = connection.execute(
@@ -99,7 +105,7 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime) -> tuple[in
             optional_to_text(restored.deleted_at),
             restored.usage_count,
             optional_to_text(restored.last_used_at),
-            write_digest(draft),
+            write or write_digest(draft),
             _json(draft.metadata) if draft.metadata else None,
             draft.category,
             draft.privacy_level,
@@ -166,6 +172,11 @@ def by_keys(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Memor
     """The memories with these keys, including deleted and replaced ones."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM memories m WHERE m.key IN (SELECT value FROM json_each(?))", (_json(keys),))
     return {memory.key: memory for memory in map(memory_of, rows)}
+
+
+def stored_keys(connection: apsw.Connection, keys: Sequence[str]) -> set[str]:
+    """Those of these keys that a memory has, wherever it is."""
+    return {key for (key,) in connection.execute("SELECT key FROM memories WHERE key IN (SELECT value FROM json_each(?))", (_json(keys),))}
 
 
 def ids_of_keys(connection: apsw.Connection, keys: Sequence[str]) -> list[int]:
@@ -440,5 +451,5 @@ def malformed(connection: apsw.Connection, limit: int) -> list[tuple[str, list[s
     return list(itertools.islice(changed, limit))
 
 
-def _json(value: Sequence[Any] | Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False)
+# `json.dumps` makes an encoder for each call.
+_json = json.JSONEncoder(ensure_ascii=False).encode

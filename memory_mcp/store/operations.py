@@ -50,6 +50,7 @@ _LOGGED_ONLY = ("adopt", *SERVER_EVENTS)
 _caller: ContextVar[str] = ContextVar("caller", default="")
 
 logger = logging.getLogger(__name__)
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 @contextmanager
@@ -298,4 +299,4 @@ def _archive(path: Path) -> None:
 
 
 def _json(value: Mapping[str, Any] | None) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False)
+    return None if value is None else _ENCODER.encode(value)

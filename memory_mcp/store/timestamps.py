@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 def to_text(moment: datetime) -> str:
     """Format an aware datetime as `2025-10-30T03:00:00.000000+00:00`."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+    return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat(timespec="microseconds")
 
 
 def from_text(text: str) -> datetime:

@@ -1,6 +1,7 @@
 """Digests of the keys of purged memories, so that a restored backup or an import doesn't bring them back."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
@@ -24,6 +25,15 @@ def erased_at(connection: apsw.Connection, key: str) -> datetime | None:
     """When the memory of this key was purged; None if it wasn't."""
     purged_at: str | None = connection.execute("SELECT purged_at FROM tombstones WHERE key_digest = ?", (digest(key),)).get
     return from_text(purged_at) if purged_at else None
+
+
+def erased_among(connection: apsw.Connection, keys: Iterable[str]) -> set[str]:
+    """Those of these keys whose memory was purged."""
+    by_digest = {digest(key): key for key in keys}
+    rows = connection.execute(
+        "SELECT key_digest FROM tombstones WHERE key_digest IN (SELECT value FROM json_each(?))", (json.dumps([*by_digest]),)
+    )
+    return {by_digest[found] for (found,) in rows}
 
 
 def read_all(connection: apsw.Connection) -> Mapping[str, str]:

@@ -133,6 +133,7 @@ def test_a_key_that_is_told_serves_where_the_configuration_names_one_that_is_not
     assert (status, "Name the key file in encryption.key_file" in said) == (0, True)
 
 
+@pytest.mark.feature("cells")
 def test_a_cell_is_restored_as_of_a_time_with_a_key_of_the_command_line(
     run: Run, served: Personas, data_directory: Path, tmp_path: Path
 ) -> None:

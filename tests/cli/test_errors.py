@@ -54,6 +54,7 @@ def test_the_version_is_told(run: Run) -> None:
     assert run("--version") == (0, f"memory-mcp {__version__}\n", "")
 
 
+@pytest.mark.feature("chat")
 def test_help_names_what_is_used_every_day_and_the_groups_of_the_rest(run: Run) -> None:
     for arguments in (["--help"], []):
         status, out, _ = run(*arguments)
@@ -65,12 +66,13 @@ def test_help_names_what_is_used_every_day_and_the_groups_of_the_rest(run: Run) 
 def test_a_command_of_a_group_is_the_one_without_the_name_of_the_group(run: Run) -> None:
     tree: Any = typer.main.get_command(cli.app)
     for name in cli.GROUPS:
+        described_together = run(name, "--help")[1]
         for command in tree.commands[name].commands:
             assert run(command, "--help")[0] == 0
             described, alone = tree.commands[name].commands[command], tree.commands[command]
             assert (alone.help, [each.name for each in alone.params]) == (described.help, [each.name for each in described.params])
             assert alone.hidden
-            assert f" {command} " in run(name, "--help")[1]
+            assert f" {command} " in described_together
 
 
 @pytest.mark.parametrize("command", "serve remember recall personas stdio import export connect token models doctor".split())
@@ -88,7 +90,7 @@ def test_every_command_explains_itself(run: Run, command: str) -> None:
         (["recall", "x", "--top-k", "0"], "greater than or equal to 1. See"),
         (["recall", "x", "--nonsense"], "--nonsense"),
         (["serve", "--port", "70000"], "less than or equal to 65535. See `memory-mcp serve --help`."),
-        (["cell", "haproxy"], "See `memory-mcp cell haproxy --help`."),
+        pytest.param(["cell", "haproxy"], "See `memory-mcp cell haproxy --help`.", marks=pytest.mark.feature("cells")),
         (["nonsense"], "See `memory-mcp --help`."),
         (["connect", "--client", "emacs", "-p", "a"], "'emacs'"),
         (["connect", "--client", "vscode", "-p", " "], "the persona name is empty"),

@@ -40,6 +40,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     return run
 
 
+@pytest.mark.feature("all")
 def test_every_command_argument_and_option_is_explained_in_japanese_and_nothing_else():
     assert set(TABLES["help"]) == HELP
     assert all(re.search("[ぁ-んァ-ヶ一-龥]", japanese) for japanese in TABLES["help"].values() if " " in japanese)

@@ -36,11 +36,16 @@ def printed() -> Iterator[str]:
 COMMANDS = sorted(set(printed()) - {"memory-mcp token", "memory-mcp key", "memory-mcp backup", "memory-mcp models", "memory-mcp persona"})
 
 
+def of_feature(line: str) -> list[pytest.MarkDecorator]:
+    """The mark of a command that a feature brings."""
+    return [pytest.mark.feature(name) for command, name in (("cell", "cells"), ("adopt", "adoption")) if line.split()[1] == command]
+
+
 def test_there_are_printed_commands() -> None:
     assert len(COMMANDS) > 15
 
 
-@pytest.mark.parametrize("line", COMMANDS)
+@pytest.mark.parametrize("line", [pytest.param(line, marks=of_feature(line)) for line in COMMANDS])
 def test_a_printed_command_is_taken_as_it_is_printed(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
     group = typer.main.get_command(app)

@@ -83,7 +83,10 @@ def test_everything_that_calls_out_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     assert availability._hub_problem("a/b", "https://hub.invalid") == f"the hub can't be reached ({NEEDED})"
 
 
-@pytest.mark.parametrize("vendor", ["openai", "anthropic", "google", "ollama"])
+IMPORTED_IN_SECONDS = [pytest.param(vendor, marks=pytest.mark.slow) for vendor in ("openai", "anthropic", "google")]
+
+
+@pytest.mark.parametrize("vendor", [*IMPORTED_IN_SECONDS, "ollama"])
 def test_chat_models_are_asked_here_and_refused_elsewhere(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("langchain_openai")
     known = VENDORS[vendor]

@@ -70,6 +70,7 @@ def test_a_wrong_value_is_refused_with_the_key_the_value_and_what_is_allowed():
     assert 'fusion.dense_weight = "much" (should be a valid number)' in str(refusal.value)
 
 
+@pytest.mark.feature("pools")
 def test_what_is_refused_is_told_in_the_words_of_json():
     for tree, told in [
         ({"fusion": 5}, "fusion = 5 (should be an object)"),

@@ -10,8 +10,8 @@ from places import DATA
 
 from memory_mcp.dates.spans import composed_with_places
 from memory_mcp.errors import InvalidInput
-from memory_mcp.graph.extract import dictionary
-from memory_mcp.graph.extract.dictionary import installed
+from memory_mcp.features.graph import dictionary
+from memory_mcp.features.graph.dictionary import installed
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions
 from memory_mcp.language.names import UNKNOWN_TYPE, Candidate, Gazetteer, Match, Mention, bare, fold, without_overlaps
 from memory_mcp.language.relation_notation import parse_relation

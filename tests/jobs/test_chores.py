@@ -48,7 +48,7 @@ class Idle:
         self.personas, self.now, self.usage = Watched(directory), now, Usage()
         self.settings = Settings.model_validate({"embeddings_model": None, "reranker_model": None, "upkeep": {"idle_seconds": 0}})
         parts = ChoreParts(self.personas, unloaded_models, IndexCache(), Caches().clear, self.usage, Chat(lambda: self.settings.llm))
-        chores = background_chores(parts)
+        chores = background_chores(parts, lambda _: None)
         self.worker = ChoreWorker(self.personas, chores, lambda: self.settings, lambda: self.now)
 
     def write(self, name: str, *drafts: Draft) -> list[str]:

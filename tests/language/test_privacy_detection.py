@@ -303,6 +303,7 @@ def test_a_text_that_looks_like_a_placeholder_hides_nothing() -> None:
     assert "AKIA" not in Redaction(Privacy()).text("[REDACTED_AKIAZ7Q2M4N6P3R5S7TU]")
 
 
+@pytest.mark.slow
 def test_a_text_of_megabytes_is_read_in_pieces_that_cut_nothing_private():
     filler = "夕飯はカレーだった。\n"
     lines = PIECE_CHARACTERS // len(filler)

@@ -1,10 +1,13 @@
 """The documentation against the code: what exists is documented, with the defaults and limits it has, and no link leads nowhere."""
 
 import asyncio
+import functools
 import json
+import os
 import re
 import tomllib
 import unicodedata
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -25,6 +28,8 @@ from memory_mcp.server.application import TOOLSETS, mcp_server, scope_needs
 from memory_mcp.server.arguments import flat_properties
 from memory_mcp.server.mcp.tools import tools_of
 from memory_mcp.transfer.line_fields import FIELDS
+
+pytestmark = pytest.mark.feature("all")
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.joinpath("docs").rglob("*.md")])
 README_LIMIT = 8_000  # characters: what somebody reads who has not decided yet
@@ -64,11 +69,13 @@ def prose(text):
     return _FENCE.sub("", text)
 
 
+@functools.cache
 def links(text):
     """Where the links of a page lead; what looks like one inside code is none."""
     return [unquote(link) for link in _LINK.findall(_CODE.sub("", prose(text)))]
 
 
+@functools.cache
 def rows(text):
     """The cells of every table row, by the first one without its backticks."""
     lines = [line for line in prose(text).splitlines() if line.startswith("|")]
@@ -76,6 +83,7 @@ def rows(text):
     return {row[0].strip("`"): row for row in cells}
 
 
+@functools.cache
 def section(text, heading):
     """What stands below a heading, up to the next of its level or above."""
     start = re.search(rf"^(#+) +{re.escape(heading)}\s*$", text, re.MULTILINE)
@@ -85,6 +93,7 @@ def section(text, heading):
     return rest[: end.start()] if end else rest
 
 
+@functools.cache
 def anchors(text):
     """What GitHub makes of the headings."""
     found = set()
@@ -299,21 +308,26 @@ def test_every_page_that_the_code_points_to_exists():
     assert [name for name in named if not ROOT.joinpath(name).exists()] == []
 
 
+@functools.cache
+def targets(page):
+    """The pages that a page has links to."""
+    leads = {Path(os.path.normpath(page.parent / link.partition("#")[0])) for link in links(page.read_text(encoding="utf-8"))}
+    return leads & {*PAGES}
+
+
 def reached(page):
     """The pages that links lead to from a page, from those, and so on."""
-    found, todo, pages = set(), [page], {*PAGES}
+    found, todo = set(), {page}
     while todo:
-        here = todo.pop()
-        if here not in found:
-            found.add(here)
-            targets = [(here.parent / link.partition("#")[0]).resolve() for link in links(here.read_text(encoding="utf-8"))]
-            todo += [target for target in targets if target in pages]
+        found |= todo
+        todo = set().union(*map(targets, todo)) - found
     return found
 
 
 @pytest.mark.parametrize(("readme", "index", "pages"), [("README.md", "index.md", PAGES), ("README.ja.md", "index.ja.md", TRANSLATIONS)])
 def test_every_page_is_reached_from_the_readme_and_every_page_of_docs_from_the_index(readme, index, pages):
-    assert [page.name for page in pages if page not in reached(ROOT / readme)] == []
+    found = reached(ROOT / readme)
+    assert [page.name for page in pages if page not in found] == []
     in_docs = {page for page in pages if page.parent == ROOT / "docs" and (page in TRANSLATIONS) == (index == "index.ja.md")}
     linked = {(ROOT / "docs" / link.partition("#")[0]).resolve() for link in links((ROOT / "docs" / index).read_text(encoding="utf-8"))}
     assert sorted(page.name for page in in_docs - linked if page.name != index) == []

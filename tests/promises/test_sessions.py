@@ -145,6 +145,6 @@ def test_an_answer_does_not_say_how_long_it_took_or_where_it_came_from(server: R
     answers = [call(server.url, era, "recall", [("x-persona", "nilou")], query="ひみつ") for _ in range(2)]
     for answer in answers:
         assert set(answer.headers) <= {"date", "content-type", "content-length"}
-        assert set(told(answer)) == {"persona", "mode", "reranked", "degraded", "index_lag", "more", "hits"}
+        assert set(told(answer)) == {"persona", "confidence", "mode", "reranked", "degraded", "index_lag", "more", "hits"}
     first, second = ([{**hit, "ago": ""} for hit in told(answer)["hits"]] for answer in answers)
     assert first == second != []

@@ -58,7 +58,7 @@ def test_a_hit_costs_few_tokens_besides_its_content(told, both):
 
 def test_the_text_says_what_a_model_can_use_of_the_structured_answer(told, both):
     text, answer = both("recall", query="旅人の歯医者", top_k=2)
-    assert text.startswith(f"persona: {answer['persona']}\n")
+    assert text.startswith(f"confidence: {answer['confidence']}\npersona: {answer['persona']}\n")
     assert answer["mode"] == "keyword"
     assert "mode" not in text
     for hit in answer["hits"]:

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.feature("chat")
+
 SAID = [
     {"role": "user", "text": "苺の話をしよう"},
     {"role": "assistant", "text": "", "calls": [{"id": "c1", "name": "recall", "arguments": {"query": "苺"}}]},

@@ -108,8 +108,7 @@ def test_a_refused_route_says_why_as_an_error(http, path):
 @pytest.mark.parametrize(
     ("method", "path", "said"),
     [
-        ("GET", "/api/graph/neighbors?entity=健太&depht=2", "unknown parameter 'depht'. Known parameters are entity, depth,"),
-        ("GET", "/api/graph/analytics?lmit=3", "unknown parameter 'lmit'. Known parameters are measure, limit, min_weight"),
+        ("GET", "/api/recall?topk=3", "unknown parameter 'topk'. Known parameters are query, top_k,"),
         ("GET", "/api/export?include_deletd=true", "unknown parameter 'include_deletd'. Known parameters are include_deleted,"),
         ("GET", "/api/stats?persona=nilou", "unknown parameter 'persona'. Leave it out"),
         ("POST", "/api/organize?undo=x", "unknown parameter 'undo'"),
@@ -125,6 +124,7 @@ def test_whoever_looks_whether_the_server_is_alive_may_add_what_he_likes(http):
     assert [http.get(f"/{probe}?at=1").status_code for probe in ("health", "ready")] == [200, 200]
 
 
+@pytest.mark.feature("graph")
 def test_whatever_a_route_reads_from_its_query_is_in_the_document(http):
     """Only one module reads queries, and it reads the arguments that the document is made of."""
     package = Path(memory_mcp.server.__file__).parent

@@ -55,6 +55,7 @@ def test_a_scan_goes_on_where_it_ended(own_http, scan):
     assert "next" not in second
 
 
+@pytest.mark.feature("dashboard")
 def test_what_was_stored_before_the_rules_is_replaced_when_it_is_revised(own_server, own_http, scan):
     own_server.configure(privacy={"credit_card": "off"})
     send(own_http, {"key": "old", "content": f"カードは{CARD}。"})

@@ -30,6 +30,8 @@ import httpx2
 import typer
 from made_once import share_tls_context
 
+from memory_mcp.feature import FOLDER
+
 FORKS = sys.platform == "linux"
 # What `memory-mcp` imports at its start, with its first call or later, and what uvicorn and anyio look up by name.
 # Not torch: few tests need it.
@@ -177,10 +179,15 @@ class ForkServer:
                     kind.pop(told["number"]).set_result(told.get("pid", told.get("status")))
 
 
+def _import_all() -> None:
+    for module in IMPORTED:
+        if not module.startswith("memory_mcp.features.") or (FOLDER / module.split(".")[2]).exists():
+            importlib.import_module(module)
+
+
 def _forks() -> None:
     """Serve standard input until it ends."""
-    for module in IMPORTED:
-        importlib.import_module(module)
+    _import_all()
     _prepare()
     gc.collect()
     gc.freeze()

@@ -7,12 +7,12 @@ import zipfile
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from memory_mcp.transfer.card_export import card
-from memory_mcp.transfer.formats import Format, characters, lorebooks, png_text
+from memory_mcp.transfer.formats import Format, characters, lorebooks, picture_text
 from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, ReadOptions
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
@@ -51,7 +51,21 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 
 def picture(*texts: bytes) -> bytes:
     head = (1).to_bytes(4) * 2 + b"\x08\0\0\0\0"
-    return png_text.SIGNATURE + chunk(b"IHDR", head) + b"".join(texts) + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b"")
+    return picture_text.SIGNATURE + chunk(b"IHDR", head) + b"".join(texts) + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b"")
+
+
+def web_picture(comment: bytes, order: Literal["little", "big"] = "little", *, encoding: bytes = b"ASCII\0\0\0") -> bytes:
+    """A WebP file whose EXIF data has a comment of the user."""
+
+    def tag(number: int, count: int, value: int) -> bytes:
+        return number.to_bytes(2, order) + (4).to_bytes(2, order) + count.to_bytes(4, order) + value.to_bytes(4, order)
+
+    begins = 8 + 2 * 18
+    directories = b"".join((1).to_bytes(2, order) + each + bytes(4) for each in (tag(0x8769, 1, 26), tag(0x9286, 8 + len(comment), begins)))
+    exif = (b"II" if order == "little" else b"MM") + (42).to_bytes(2, order) + (8).to_bytes(4, order) + directories + encoding + comment
+    parts = [(b"VP8L", b"\x2f\0\0"), (b"EXIF", exif)]
+    body = b"WEBP" + b"".join(kind + len(data).to_bytes(4, "little") + data + b"\0" * (len(data) % 2) for kind, data in parts)
+    return b"RIFF" + len(body).to_bytes(4, "little") + body
 
 
 def packed(card: Any, keyword: bytes = b"chara") -> bytes:
@@ -65,6 +79,7 @@ def international(card: Any, *, is_packed: bool) -> bytes:
 
 def read(path: Path, content: Any, me: str | None = None, notes: list[str] | None = None) -> list[ImportItem]:
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False).encode())
+    assert not isinstance(content, bytes) or not picture_text.is_picture(content) or detect_format(path) is Format.CHARACTER
     return list(characters.read(source_of(path), ReadOptions(me), (notes if notes is not None else []).append))
 
 
@@ -139,6 +154,12 @@ def test_what_has_no_place_here_stays_with_the_persona(tmp_path: Path) -> None:
         (picture(chunk(b"zTXt", b"chara\0\0" + zlib.compress(packed(V2).split(b"\0", 1)[1]))), "V2"),
         (picture(chunk(b"tEXt", b"chara\0" + json.dumps(V2).encode())), "V2"),
         (picture(chunk(b"tEXt", packed(V2)))[:-20], "V2"),
+        (picture(chunk(b"acTL", bytes(8)), chunk(b"tEXt", packed(V2))), "V2"),
+        (web_picture(json.dumps(V2).encode()), "V2"),
+        (web_picture(json.dumps(V2, ensure_ascii=False).encode(), "big"), "V2"),
+        (web_picture(json.dumps(V3, ensure_ascii=False).encode("utf-16-le"), encoding=b"UNICODE\0"), "V3"),
+        (web_picture(",".join(map(str, json.dumps(V2, ensure_ascii=False).encode())).encode()), "V2"),
+        (web_picture(base64.b64encode(json.dumps(V2).encode())), "V2"),
     ],
 )
 def test_all_versions_and_containers_are_read(tmp_path: Path, content: Any, version: str) -> None:
@@ -250,10 +271,14 @@ def deep(levels: int) -> bytes:
     [
         (picture(), "is a picture without a character card"),
         (picture(chunk(b"tEXt", b"chara\0%%%")), "has no card that can be read"),
-        (picture(chunk(b"zTXt", b"chara\0\0" + zlib.compress(b"0" * (png_text.TEXT_LIMIT_BYTES + 1)))), "expands to more than"),
+        (picture(chunk(b"zTXt", b"chara\0\0" + zlib.compress(b"0" * (picture_text.TEXT_LIMIT_BYTES + 1)))), "expands to more than"),
         (picture(chunk(b"zTXt", b"chara\0\0no zlib")), "can't be read"),
-        (picture(chunk(b"tEXt", b"a\0b") * (png_text.CHUNKS_LIMIT + 1)), "larger than a picture with a card"),
-        (png_text.SIGNATURE + b"\xff\xff\xff\xfftEXtchara\0", "larger than a picture with a card"),
+        (picture(chunk(b"tEXt", b"a\0b") * (picture_text.CHUNKS_LIMIT + 1)), "larger than a picture with a card"),
+        (picture_text.SIGNATURE + b"\xff\xff\xff\xfftEXtchara\0", "larger than a picture with a card"),
+        (web_picture(b""), "is a picture without a character card"),
+        (web_picture(b"")[:40], "is a picture without a character card"),
+        (web_picture(b"%%%"), "has no card that can be read"),
+        (b"RIFF\0\0\0\0WEBP" + b"ALPH\0\0\0\0" * (picture_text.CHUNKS_LIMIT + 1), "larger than a picture with a card"),
         (deep(200), "nested too deeply"),
         (b'{"spec":' + b"[" * 100_000, "has no card that can be read"),
         (b"[1]", "it is no JSON object"),

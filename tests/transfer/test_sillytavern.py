@@ -100,3 +100,20 @@ def test_a_chat_is_known_by_its_own_fields(tmp_path: Path) -> None:
     assert sillytavern.is_chat(head(message("はい")))
     assert not sillytavern.is_chat(head({"content": "name mes is_user"}))
     assert not sillytavern.is_chat(head({"name": "a", "content": "b"}))
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"create_date": "2026-09-01@18h00m00s", **HEADER},
+        {"chat_metadata": {"note": "あ" * 60_000}, **HEADER},
+        {"extra": {}, **message("お帰り、{{user}}。")},
+        {"note_prompt": "x"},
+    ],
+)
+def test_a_chat_whose_first_line_is_odd_is_known(tmp_path: Path, first: dict[str, Any]) -> None:
+    path = tmp_path / "灯台.jsonl"
+    late = [message(f"霧の夜 {number}") for number in range(150)]
+    items = read(path, first, message("おや、{{user}}。"), *late, message("ただいま。", name="ユウ"))
+    assert sillytavern.is_chat(path.read_bytes()[:65_536])
+    assert "おや、ユウ。" in [row["content"] for row in rows(items)]

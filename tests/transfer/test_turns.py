@@ -724,3 +724,97 @@ def test_a_file_does_not_become_one_endless_message(tmp_path: Path, beginning: s
     assert texts(found)[-1][1] == "Bye"
     assert len(found.refused) == 1
     assert "lines after it are not read" in found.refused[0]
+
+
+def package(place: Path) -> Path:
+    """What Discord sends of an account: a channel as JSON, another one as CSV."""
+    folder = place / "package"
+    written(folder, "Messages/index.json", {"111": "general in Teyvat", "222": "Direct Message with sakura#0"})
+    written(folder, "Messages/c111/channel.json", {"id": "111", "type": 0, "name": "general", "guild": {"id": "9", "name": "Teyvat"}})
+    row = {"ID": 1001, "Timestamp": "2024-01-02 15:04:05", "Contents": "お茶を飲んだ", "Attachments": ""}
+    written(
+        folder,
+        "Messages/c111/messages.json",
+        [row, {**row, "ID": 1002, "Contents": "", "Attachments": "https://cdn/a.png?ex=1 https://cdn/b.pdf"}],
+    )
+    written(folder, "Messages/c222/channel.json", {"id": "222", "type": "DM", "recipients": ["1", "2"]})
+    csv = 'ID,Timestamp,Contents,Attachments\r\n2001,2020-08-25 22:54:05.726000+00:00,"明日、\n会おう",\r\n2002,2020-08-25 22:54:06+00:00,"はい",\r\n'
+    written(folder, "Messages/c222/messages.csv", csv)
+    written(folder, "Account/user.json", {"id": "5", "username": "kenta_88", "global_name": "健太"})
+    for number in range(30):
+        written(folder, f"Activity/reporting/{number:02}.json", {"event_type": "x"})
+        written(folder, f"Messages/c{300 + number}/channel.json", {"id": str(300 + number), "type": "DM"})
+        written(folder, f"Messages/c{300 + number}/messages.json", [])
+    return folder
+
+
+def test_the_package_of_discord_is_what_its_owner_said(tmp_path: Path) -> None:
+    folder = package(tmp_path)
+    packed = tmp_path / "package.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path in folder.rglob("*.*"):
+            archive.write(path, path.relative_to(folder))
+    for place in (folder, packed):
+        found = read(place)
+        assert (found.format, found.refused) == ("discord", [])
+        assert found.turns == [
+            ("健太", "2024-01-02T15:04:05+00:00", "Discord Teyvat #general 2024-01-02", "お茶を飲んだ"),
+            ("健太", "2020-08-25T22:54:05.726000+00:00", "Discord Direct Message with sakura 2020-08-25", "明日、\n会おう"),
+            ("健太", "2020-08-25T22:54:06+00:00", "Discord Direct Message with sakura 2020-08-25", "はい"),
+        ]
+        assert (found.left_out["photos"], found.left_out["files"]) == (1, 1)
+    assert read(folder / "Messages/c222/messages.csv", ReadOptions(me="Ken")).turns[1][0] == "Ken"
+
+
+def test_a_message_of_the_package_is_the_same_as_in_an_export_of_its_channel(tmp_path: Path) -> None:
+    channel = discord({**posted(1, "お茶を飲んだ"), "id": "1001"})
+    channel["channel"]["id"] = "111"
+    one, other = (
+        next(item.row["key"] for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row)
+        for path in (package(tmp_path), written(tmp_path, "channel.json", channel))
+    )
+    assert one == other
+
+
+def test_the_chats_that_vs_code_keeps_are_read_with_their_changes(tmp_path: Path) -> None:
+    request = {"requestId": "r1", "timestamp": 1_760_000_000_000, "message": {"text": "並列数は4に"}, "response": [{"value": "消えた"}]}
+    changes = [
+        {"kind": 0, "v": {"version": 3, "sessionId": "s1", "creationDate": 1, "responderUsername": "GitHub Copilot", "requests": []}},
+        {"kind": 2, "k": ["requests"], "v": [request]},
+        {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "4に"}, {"kind": "thinking", "value": "?"}], "i": 0},
+        {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "しました。"}]},
+        {"kind": 1, "k": ["customTitle"], "v": "並列"},
+        {"kind": 1, "k": ["requests", 7, "response", "x"], "v": 1},
+        {"kind": 3, "k": ["responderUsername"]},
+    ]
+    written_changes = [json.dumps(change, ensure_ascii=False, separators=(",", ":")) for change in changes]
+    found = read(written(tmp_path, "s1.jsonl", "\n".join(written_changes)))
+    assert found == (
+        "vscode-chat",
+        [
+            ("user", "2025-10-09T08:53:20+00:00", "s1", "並列数は4に"),
+            ("GitHub Copilot", "2025-10-09T08:53:20+00:00", "s1", "4にしました。"),
+        ],
+        {"thoughts": 1},
+        [],
+    )
+    assert "line 2 is no JSON" in read(written(tmp_path, "broken.jsonl", f"{written_changes[0]}\n{{")).refused[0]
+
+
+@pytest.mark.parametrize(
+    ("program", "content"),
+    [
+        ("grok", [{"conversation": {"id": "g"}, "responses": [{"response": {"_id": "1", "message": "宿は？", "sender": "human"}}]}]),
+        (
+            "character-ai",
+            [{"chat_id": "c", "turns": [{"author": {"name": "健太", "is_human": True}, "candidates": [{"raw_content": "宿は？"}]}]}],
+        ),
+        (
+            "vscode-chat",
+            {"creationDate": 1, "sessionId": "s", "requests": [{"requestId": "r", "message": {"text": "宿は？"}, "response": []}]},
+        ),
+    ],
+)
+def test_conversations_without_what_is_usually_around_them_are_read(tmp_path: Path, program: str, content: Any) -> None:
+    found = read(written(tmp_path, "a.json", content))
+    assert (found.format, [text for *_, text in found.turns]) == (program, ["宿は？"])

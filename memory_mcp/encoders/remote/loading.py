@@ -25,16 +25,11 @@ MAX_TEXT_TOKENS, MAX_PAIR_TOKENS = 8_192, 512
 MARGIN_TOKENS = 8  # special tokens, and what an estimate may miss
 
 
-class RemoteEmbedder(PooledEmbedder):
-    """An embedder whose model runs on another server."""
+class _Elsewhere:
+    """What a model on another server has beyond one here: workers of its own, and a connection."""
 
-    def __init__(self, model: RemoteEmbeddings, identity: Identity, caches: Caches, breaker: CircuitBreaker) -> None:
-        self._workers = ModelPool(WORKERS, bulk_share=1)
-        self._remote = model
-        # One place in each batch is the probe's.
-        size = max(model.served.batch - 1, 1)
-        super().__init__(model, identity, self._workers, caches, breaker, model.embed_queries, batch=size, characters=BATCH_CHARACTERS)
-        self.backend = model.served.software
+    _workers: ModelPool
+    _remote: RemoteEmbeddings | RemoteCrossEncoder
 
     @property
     def changed(self) -> bool:
@@ -47,7 +42,19 @@ class RemoteEmbedder(PooledEmbedder):
         self._remote.close()
 
 
-class RemoteReranker(PooledReranker):
+class RemoteEmbedder(_Elsewhere, PooledEmbedder):
+    """An embedder whose model runs on another server."""
+
+    def __init__(self, model: RemoteEmbeddings, identity: Identity, caches: Caches, breaker: CircuitBreaker) -> None:
+        self._workers = ModelPool(WORKERS, bulk_share=1)
+        self._remote = model
+        # One place in each batch is the probe's.
+        size = max(model.served.batch - 1, 1)
+        super().__init__(model, identity, self._workers, caches, breaker, model.embed_queries, batch=size, characters=BATCH_CHARACTERS)
+        self.backend = model.served.software
+
+
+class RemoteReranker(_Elsewhere, PooledReranker):
     """A reranker whose model runs on another server: one call for all pairs of a query."""
 
     def __init__(self, model: RemoteCrossEncoder, name: str, caches: Caches, breaker: CircuitBreaker) -> None:
@@ -69,16 +76,6 @@ class RemoteReranker(PooledReranker):
             breaker=breaker,
         )
         self.backend = served.software
-
-    @property
-    def changed(self) -> bool:
-        """Whether another model answers now, so that this one must be loaded again."""
-        return self._remote.changed
-
-    def close(self) -> None:
-        """Stops taking calls."""
-        self._workers.close(wait=False)
-        self._remote.close()
 
 
 def load_embedder(settings: Settings, name: str, url: str, caches: Caches, directory: Path | None) -> RemoteEmbedder:

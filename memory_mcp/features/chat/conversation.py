@@ -311,7 +311,9 @@ class Conversation:
 
 
 class Rooms:
-    """Many conversations at once, for bots: one for each room, such as a channel, begun by the first message there. `begin` makes the conversation of a room. Of more than `most`, the one that was silent longest is forgotten; what it has stored as memories stays."""
+    """Many conversations at once, for bots: one for each room, such as a channel, begun by the first message there.
+
+    `begin` makes the conversation of a room. Of more than `most`, the one that was silent longest is forgotten; what it has stored as memories stays."""
 
     def __init__(self, begin: Callable[[str], Conversation], most: int = 100) -> None:
         self._begin, self._most = begin, most

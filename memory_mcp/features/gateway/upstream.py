@@ -67,7 +67,7 @@ class Upstream:
         Raises:
             ChatFailed: it can't be asked, or nobody answers there.
         """
-        key = await asyncio.to_thread(key_of, name, vendor)
+        key = await _key(name, vendor)
         sent = {header: value for header, value in headers.items() if header in PASSED_ON}
         request = self._client(name, vendor).build_request(
             "POST", f"{vendor.url}/chat/completions", content=body, headers={**sent, **authorized(key), "accept-encoding": "identity"}
@@ -93,7 +93,7 @@ class Upstream:
 
     async def _models(self, name: str, vendor: ModelVendor) -> list[Any]:
         try:
-            key = await asyncio.to_thread(key_of, name, vendor)
+            key = await _key(name, vendor)
             models = await asyncio.to_thread(listed, name, vendor.url, key, LISTING_SECONDS)
         except ChatFailed as error:
             logger.warning("%s", error)
@@ -108,6 +108,12 @@ class Upstream:
             except ProxyUnusable as error:
                 raise ChatFailed("{} can't be asked: {}", error.why, error.do, name, error.what) from error
         return self._clients[vendor.url]
+
+
+async def _key(name: str, vendor: ModelVendor) -> str | None:
+    """Its key. Only a keyring may take a while."""
+    is_slow = (vendor.key or "").startswith("keyring")
+    return await asyncio.to_thread(key_of, name, vendor) if is_slow else key_of(name, vendor)
 
 
 def _unreachable(name: str, error: httpx2.HTTPError) -> ChatFailed:

@@ -12,14 +12,16 @@ from typing import Protocol
 import apsw
 
 from memory_mcp.graph.extract.extraction import extract_mentions
-from memory_mcp.graph.update import background_links, entity_linking
+from memory_mcp.graph.update import entity_linking
 from memory_mcp.language.names import NAMES_AT_ONCE, Mention, is_role
 from memory_mcp.language.privacy.redaction import FLAG_PREFIX
 from memory_mcp.language.synonyms import is_word
 from memory_mcp.personas.registry import Persona
 from memory_mcp.relate.links import link_by_rules
+from memory_mcp.store import memories
 from memory_mcp.store.graph import background_tasks, memory_links, mentions, relation_queue, relations, visibility
 from memory_mcp.store.graph.entities import names, records
+from memory_mcp.store.graph.memory_links import Link
 from memory_mcp.store.graph.relations import Evidence, Pair
 
 BATCH_MEMORIES = 50
@@ -30,43 +32,45 @@ COOCCURRENCE_WEIGHT = 0.2
 COOCCURRENCE_CONFIDENCE = 0.5
 # The confidence of an entity named by a source or a tag.
 LABEL_CONFIDENCE = 0.5
+# Memories against which the relations of one stand, links of each at most, and how much they are believed.
+COMPARED, CONTRADICTIONS_EACH, CONTRADICTION_CONFIDENCE = 40, 5, 0.5
 # New names that are looked for in older memories at once: each time, all texts are read.
 BATCH_NAMES = NAMES_AT_ONCE
 _BETWEEN_WORDS = re.compile("[/・:：#\\s]+")
 
 
-class Dictionary(Protocol):
-    """A dictionary of proper nouns."""
+class Names(Protocol):
+    """Finds names in texts beside what the rules find, such as by a dictionary."""
 
     def open(self) -> None: ...
 
     def find(self, text: str) -> Iterable[Mention]: ...
 
 
-def update_graph(persona: Persona, now: datetime, dictionary: Dictionary | None = None) -> bool:
-    """Works off one batch of the queue, also with the names of a `dictionary`. Returns whether there may be more."""
+def update_graph(persona: Persona, now: datetime, further: Names | None = None) -> bool:
+    """Works off one batch of the queue, with the names that `further` finds, too. Returns whether there may be more."""
     with persona.database.read() as connection:
         memories_wait, names_wait = relation_queue.length(connection) > 0, names.unread_names(connection, 1) != []
     if memories_wait:
-        if dictionary:
-            dictionary.open()  # outside of the write, which blocks all others
-        persona.database.write(lambda connection: _process(connection, persona, now, dictionary))
+        if further:
+            further.open()  # outside of the write, which blocks all others
+        persona.database.write(lambda connection: _process(connection, persona, now, further))
     elif names_wait:
         _queue_older_memories(persona)
     return memories_wait or names_wait
 
 
-def _process(connection: apsw.Connection, persona: Persona, now: datetime, dictionary: Dictionary | None) -> None:
+def _process(connection: apsw.Connection, persona: Persona, now: datetime, further: Names | None) -> None:
     waiting = relation_queue.first(connection, BATCH_MEMORIES)
     entity_linking.relink_entities(connection, persona.names, relation_queue.unnamed(connection, waiting), now, changed=False)
-    if dictionary:
-        entity_linking.link_dictionary_names(connection, waiting, dictionary.find, now)
+    if further:
+        entity_linking.link_dictionary_names(connection, waiting, further.find, now)
     for label, type_ in visibility.labels_of(connection, waiting):
         for name, type_of_name in _names_in_label(label, type_):
             records.find_or_create(connection, name, type_of_name, LABEL_CONFIDENCE, now)
     relations.sum_up(connection, _cooccurrences(connection, waiting, now), now)
     memory_links.link_memories(connection, waiting, now)
-    background_links.link_contradicting(connection, waiting, now)
+    _link_contradicting(connection, waiting, now)
     link_by_rules(connection, persona.words, waiting, now)
     background_tasks.enqueue(connection, waiting)
     relation_queue.done(connection, waiting)
@@ -119,3 +123,19 @@ def _cooccurrences(connection: apsw.Connection, memory_ids: Sequence[int], now: 
             for first, second in pairs
         ]
     return changed | relations.add(connection, evidence, now)
+
+
+def _link_contradicting(connection: apsw.Connection, memory_ids: Sequence[int], now: datetime) -> None:
+    """Links these memories to those that may contradict them by the relations that they state. It is a hint: nothing is merged or replaced."""
+    current = memories.by_ids(connection, memory_ids).values()
+    contradictions = [
+        _contradiction(memory.id, other)
+        for memory in current
+        if not (memory.deleted_at or memory.superseded_by or memory.kind == "summary")
+        for other in sorted(memory_links.contradicting_memories(connection, memory.id, COMPARED))[:CONTRADICTIONS_EACH]
+    ]
+    memory_links.replace(connection, memory_ids, "contradiction", contradictions, now)
+
+
+def _contradiction(memory: int, other: int) -> Link:
+    return Link(min(memory, other), max(memory, other), "contradiction", 0.5, CONTRADICTION_CONFIDENCE, "contradiction")

@@ -28,7 +28,8 @@ STATED_WEIGHT = 0.8
 
 
 def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
-    """Stores the mentions of a new memory, and the relations that its writer states. A summary names what its sources name already."""
+    """Stores the mentions of a new memory, and the relations that its writer states. A summary names what its sources name already. The memory is to be
+    added to the queue of relations."""
     happened = draft.occurred_at or draft.restored.created_at or now
     told = Statement(draft.content[:TEXT_LIMIT])
     stored_on = _local_day(draft.restored.created_at or now, now)
@@ -47,7 +48,6 @@ def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int
             mentions.count_new_memory(connection, {entity for entity, _ in linked}, happened)
     if draft.relations:
         _add_relations(connection, memory_id, draft.relations, stated_on, now)
-    relation_queue.enqueue(connection, [memory_id])
 
 
 def add_stated_relations(

@@ -67,6 +67,14 @@ _OTHER_NUMBER = re.compile(
 _BEFORE, _AROUND = 20, 40
 
 
+_DIGIT = re.compile("[0-9]")
+
+
+def has_number(text: str) -> bool:
+    """Whether a text has as many digits as the shortest of these numbers."""
+    return len(_DIGIT.findall(text)) >= _PHONE_DIGITS.start
+
+
 @dataclass(frozen=True, slots=True)
 class _Window:
     """Adjacent groups of a run that together may be a number. `is_part`: of a longer token, which `goes_on` after it."""

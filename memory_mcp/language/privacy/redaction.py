@@ -6,6 +6,7 @@ from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -39,20 +40,21 @@ _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\uf
 Span = tuple[int, int]
 
 # Ordered by reliability: an earlier kind wins over a later one, so that a card number is not taken for a telephone number.
-_TEXT_PATTERNS: Mapping[str, Callable[[str], Iterator[Span]]] = {
+_SECRETS: Mapping[str, Callable[[str], Iterator[Span]]] = {
     "api_key": lambda text: chain(secrets.api_keys(text), personal_data.connection_passwords(text)),
+}
+_ADDRESSES: Mapping[str, Callable[[str], Iterator[Span]]] = {
     "url_credentials": personal_data.url_credentials,
     "email": personal_data.emails,
-    "credit_card": personal_data.credit_cards,
-    "my_number": personal_data.my_numbers,
 }
-_DIGIT_PATTERNS: Mapping[str, Callable[[str, list[personal_data.Run]], Iterator[Span]]] = {
+_NUMBERS: Mapping[str, Callable[[str], Iterator[Span]]] = {"credit_card": personal_data.credit_cards, "my_number": personal_data.my_numbers}
+_NUMBERS_IN_RUNS: Mapping[str, Callable[[str, list[personal_data.Run]], Iterator[Span]]] = {
     "ssn": personal_data.social_security_numbers,
     "phone": personal_data.phones,
 }
 # What only looks like a kind. Found where no pattern of a kind finds something.
-_UNCERTAIN_PATTERNS: Mapping[str, Callable[[str], Iterator[Span]]] = {"api_key": secrets.memorable_passwords}
-KINDS = (*_TEXT_PATTERNS, *_DIGIT_PATTERNS, "ip_address")
+_UNCERTAIN: Mapping[str, Callable[[str], Iterator[Span]]] = {"api_key": secrets.memorable_passwords}
+KINDS = (*_SECRETS, *_ADDRESSES, *_NUMBERS, *_NUMBERS_IN_RUNS, "ip_address")
 
 
 # Names of speakers, fields and sessions come again with every message of a chat. Short texts that hold nothing private are not searched
@@ -88,19 +90,23 @@ class Finding:
 def find(text: str, kinds: Collection[str]) -> list[Finding]:
     """The findings of these kinds, sorted and without overlaps."""
     visible, offsets = without_invisible(text)
-    normalized = ascii_view(visible)
-    findings = [Finding(kind, *span) for kind, spans in _TEXT_PATTERNS.items() if kind in kinds for span in spans(normalized)]
-    runs = personal_data.runs(normalized)
-    if runs:
-        findings += [Finding(kind, *span) for kind, spans in _DIGIT_PATTERNS.items() if kind in kinds for span in spans(normalized, runs)]
-    if "ip_address" in kinds:
-        findings += [Finding("ip_address", *span) for span in personal_data.ip_addresses(normalized)]
-    findings += [
-        Finding(kind, *span, certain=False) for kind, spans in _UNCERTAIN_PATTERNS.items() if kind in kinds for span in spans(normalized)
-    ]
+    findings = list(_found(ascii_view(visible), kinds))
     if len(visible) < len(text):
         findings = [replace(finding, start=offsets[finding.start], end=offsets[finding.end - 1] + 1) for finding in findings]
     return _without_overlaps(findings) if len(findings) > 1 else findings
+
+
+def _found(plain: str, kinds: Collection[str]) -> Iterator[Finding]:
+    """The findings in a normalized text, overlaps included, the more reliable first."""
+    may_hold_secret, has_number = secrets.may_be_in(plain), personal_data.has_number(plain)
+    patterns = {**(_SECRETS if may_hold_secret else {}), **_ADDRESSES, **(_NUMBERS if has_number else {})}
+    yield from (Finding(kind, *span) for kind, spans in patterns.items() if kind in kinds for span in spans(plain))
+    if has_number and (runs := personal_data.runs(plain)):
+        yield from (Finding(kind, *span) for kind, spans in _NUMBERS_IN_RUNS.items() if kind in kinds for span in spans(plain, runs))
+    if "ip_address" in kinds:
+        yield from (Finding("ip_address", *span) for span in personal_data.ip_addresses(plain))
+    if may_hold_secret:
+        yield from (Finding(kind, *span, certain=False) for kind, spans in _UNCERTAIN.items() if kind in kinds for span in spans(plain))
 
 
 def forget_short_texts() -> None:
@@ -141,6 +147,12 @@ def placeholder(kind: str) -> str:
     return f"[REDACTED_{kind.upper()}]"
 
 
+@lru_cache(maxsize=8)
+def _looked_for(rules: Privacy) -> tuple[Mapping[str, str], frozenset[str]]:
+    modes = {kind: mode for kind in KINDS if (mode := getattr(rules, kind)) != "off"}
+    return modes, frozenset(modes)
+
+
 @dataclass(slots=True)
 class Redaction:
     """Redacts texts by one set of rules. Counts by kind, over all texts, what was `redacted` and what was only `flagged`."""
@@ -152,8 +164,7 @@ class Redaction:
     _kinds: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._modes = {kind: mode for kind in KINDS if (mode := getattr(self.rules, kind)) != "off"}
-        self._kinds = frozenset(self._modes)
+        self._modes, self._kinds = _looked_for(self.rules)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -162,7 +173,7 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """The text as it may be stored. Redacting a redacted text doesn't change it."""
-        return self._replaced(text, 0, self.flagged) if text else text
+        return text if not text or (self._kinds, text) in _NOTHING_FOUND else self._replaced(text, 0, self.flagged)
 
     def optional(self, text: str | None) -> str | None:
         return None if text is None else self.text(text)
@@ -178,7 +189,7 @@ class Redaction:
     def after(self, before: str | None, text: str) -> str:
         """A redacted text without what is a secret because of the text `before` it."""
         is_named = before and text and secrets.names_secret(before)
-        return self._replaced(f"{before}: {text}", len(before or "") + 2, Counter()) if is_named else text
+        return self._replaced(f"{before}: {text}", len(before or "") + 2, None) if is_named else text
 
     def tree(self, value: Any) -> Any:
         """Redacts JSON: its strings, the names of its fields, and integers that are long enough to be private."""
@@ -197,7 +208,8 @@ class Redaction:
             case Mapping():
                 shown = {field_name: self.text(str(field_name)) for field_name in value}
                 outer = (*names[:1], *(inner for name, inner in value.items() if name in _NAMING and isinstance(inner, str)))
-                return {_unique(shown, name): self._tree(inner, (str(name), *outer)) for name, inner in value.items()}
+                renamed = _unique(shown)
+                return {renamed[name]: self._tree(inner, (str(name), *outer)) for name, inner in value.items()}
             case list() | tuple():
                 return [self._tree(inner, names) for inner in value]
         return value
@@ -207,15 +219,16 @@ class Redaction:
 
         Further names are those of the object that the field is in: `{"password": {"value": …}}`, `{"name": "password", "value": …}`.
         """
-        flagged = self.flagged
+        flagged: Counter[str] | None = self.flagged
         for name in names or ("",):
             prefix = f"{name}: " if name else ""
-            value = self._replaced(prefix + value, len(prefix), flagged)
-            flagged = Counter()
+            if (self._kinds, prefix + value) not in _NOTHING_FOUND:
+                value = self._replaced(prefix + value, len(prefix), flagged)
+            flagged = None
         return value
 
-    def _replaced(self, text: str, begin: int, flagged: Counter[str]) -> str:
-        """Redacts until nothing changes: a pattern may match only after the text adjacent to it was replaced."""
+    def _replaced(self, text: str, begin: int, flagged: Counter[str] | None) -> str:
+        """Redacts until nothing changes: a pattern may match only after the text adjacent to it was replaced. Counts in `flagged`, if given."""
         if len(text) > PIECE_CHARACTERS:  # in one piece it would hold the interpreter for seconds
             return "".join(self._replaced(piece, 0 if index else begin, flagged) for index, piece in enumerate(_pieces(text)))
         redacted = self._replaced_once(text, begin, flagged)
@@ -223,17 +236,18 @@ class Redaction:
             if redacted == text[begin:]:
                 break
             text = text[:begin] + redacted
-            redacted = self._replaced_once(text, begin, Counter())
+            redacted = self._replaced_once(text, begin, None)
         return redacted
 
-    def _replaced_once(self, text: str, begin: int, flagged: Counter[str]) -> str:
+    def _replaced_once(self, text: str, begin: int, flagged: Counter[str] | None) -> str:
         parts: list[str] = []
         offset = begin
         for finding in _find_once(text, self._kinds):
             if finding.start < begin:
                 continue
             if self._modes[finding.kind] == "flag" or not finding.certain:
-                flagged[finding.kind] += 1
+                if flagged is not None:
+                    flagged[finding.kind] += 1
                 continue
             self.redacted[finding.kind] += 1
             parts += [text[offset : finding.start], placeholder(finding.kind)]
@@ -258,11 +272,14 @@ def _may_be_private(number: float) -> bool:
     return abs(number) >= 10 ** (_PRIVATE_DIGITS - 1) and math.isfinite(number) and number == int(number)
 
 
-def _unique(redacted_names: Mapping[Any, str], name: Any) -> str:
-    """The redacted name of a field, with a number if an earlier field has the same redacted name."""
-    redacted = redacted_names[name]
-    index = [other for other in redacted_names if redacted_names[other] == redacted].index(name)
-    return redacted if index == 0 else f"{redacted}_{index + 1}"
+def _unique(shown: Mapping[Any, str]) -> dict[Any, str]:
+    """The redacted names of fields, each with a number if an earlier field has the same."""
+    seen: Counter[str] = Counter()
+    unique: dict[Any, str] = {}
+    for name, redacted in shown.items():
+        seen[redacted] += 1
+        unique[name] = redacted if seen[redacted] == 1 else f"{redacted}_{seen[redacted]}"
+    return unique
 
 
 def relations_redacted(relations: Sequence[StatedRelation], redaction: Redaction) -> tuple[StatedRelation, ...]:

@@ -34,6 +34,10 @@ _WORDS = (
     r"(?:api[ _-]?key(?:_[a-z0-9]{1,12}|[0-9]{1,2})?|access[ _-]?key|secret[ _-]?key|private[ _-]?key|client[ _-]?secret|secret|token|credentials?|passwo?r?d|passphrase|pwd|pw(?=[:=])|(?<![a-z0-9])pw(?![a-z0-9])"
     r"|bearer|authorization: ?basic|apiキー|アクセスキー|秘密鍵|シークレット|トークン|パスワード|ﾊﾟｽﾜ-ﾄﾞ|ﾊﾟｽﾜｰﾄﾞ|パスフレーズ|暗証番号|認証情報)s?"
 )
+# What each of these words has in it, and that of the next ones.
+_IN_EVERY_WORD = (
+    "key secret token credential pass pw bearer authorization キー 秘密鍵 シークレット トークン パス ﾊﾟｽ 暗証番号 認証情報".split()
+)
 # Words with other meanings name a secret only directly before a value: not bypass, パスタ and コンパス, and no public or primary key.
 _SHORT_WORDS = r"pass(?=[:=])|(?<![a-z0-9])pass(?= ?[:=は「→]| is )|(?:(?<![ァ-ヴー])|(?<=ログイン))パス(?= ?[:=はがを「→])(?![ :=はがを「]{1,4}[!-~]{0,80}[/\\\\])"
 _KEY = r"(?<![a-z0-9_-])(?<!public )key(?=[*]{0,3} ?[:=])"
@@ -71,6 +75,14 @@ _MEMORABLE = re.compile(
 )
 _PIN = re.compile("[0-9]{4,8}(?![0-9A-Za-z年月日桁文字回件])")
 _SENTENCE_ENDS = ".!,;:?*"
+# The points in what a rule without a keyword finds.
+_POINTS_WITHOUT_KEYWORD = 2
+
+
+def may_be_in(text: str) -> bool:
+    """Whether a text has a keyword of a rule or a word for secrets: most texts have none, and need not be searched for either."""
+    rules = _rules()
+    return bool(rules.any_word.find_matches_as_indexes(lowered(text))) or text.count(".") >= _POINTS_WITHOUT_KEYWORD
 
 
 def api_keys(text: str) -> Iterator[Span]:
@@ -225,6 +237,7 @@ class _Rules:
     everywhere: Sequence[Rule]
     of_keyword: Sequence[Sequence[Rule]]
     automaton: AhoCorasick
+    any_word: AhoCorasick
 
 
 def service_keys(text: str, lower: str) -> Iterator[Span]:
@@ -263,7 +276,8 @@ def _rules() -> _Rules:
         for keyword in rule.keywords:
             of_keyword.setdefault(keyword, []).append(rule)
     automaton = AhoCorasick(list(of_keyword), matchkind=MatchKind.Standard)
-    return _Rules([rule for rule in rules if not rule.keywords], list(of_keyword.values()), automaton)
+    any_word = AhoCorasick([*of_keyword, *_IN_EVERY_WORD])
+    return _Rules([rule for rule in rules if not rule.keywords], list(of_keyword.values()), automaton, any_word)
 
 
 def _read(table: Mapping[str, Any]) -> Iterator[Rule]:

@@ -10,7 +10,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from memory_mcp.dates.resolve import is_iso, parse_moment
-from memory_mcp.domain import NEVER, Expiry, Remembered, Similar
+from memory_mcp.domain import NEVER, Confidence, Expiry, Remembered, Similar
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.budget import line_cost, preview
 from memory_mcp.language.labels import label, labels, storable
@@ -214,6 +214,7 @@ class RecallArguments(Arguments):
 
 
 class Recollection(ReadingAnswer):
+    confidence: NotRequired[Confidence]
     mode: str
     reranked: bool
     degraded: list[str]
@@ -232,8 +233,9 @@ class Recollection(ReadingAnswer):
     answer=Recollection,
 )
 def recall(call: Call, arguments: RecallArguments) -> Json:
-    """Search memories, or fetch keys. Call before you answer about the user, the past, or anything you may have been told. No memory has
-    the words in `unmatched`: rephrase, or search by a guessed answer, `hypothetical`; else say you don't know."""
+    """Search memories, or fetch keys. Call before you answer about the user, the past, or anything you may have been told. `confidence`
+    is of the whole answer; at `nothing like it`, or where no memory has the words in `unmatched`: rephrase, or search by a guessed answer,
+    `hypothetical`; else say you don't know."""
     asked = question(**vars(arguments), settings=call.settings, now=call.now)
     with call.reading() as persona, call.reading_pools() as pools, call.searching():
         recalled = recall_memories(

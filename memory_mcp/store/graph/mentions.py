@@ -24,9 +24,9 @@ _WANTED = "+CAST(w.entity AS INTEGER)"
 
 def add(connection: apsw.Connection, memory_id: int, mentions: Sequence[tuple[int, Mention]], now: datetime) -> None:
     """Stores the mentions of a memory, each with the id of its entity."""
-    relevance = _relevance(len({entity for entity, _ in mentions}))
+    relevance, stored_at = _relevance(len({entity for entity, _ in mentions})), to_text(now)
     rows = [
-        (memory_id, entity, mention.start, mention.end, relevance, mention.method, mention.confidence, to_text(now))
+        (memory_id, entity, mention.start, mention.end, relevance, mention.method, mention.confidence, stored_at)
         for entity, mention in mentions
     ]
     connection.executemany(

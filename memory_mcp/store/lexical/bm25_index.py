@@ -9,6 +9,7 @@ go into the column of the preceding memory, where a question would be: the memor
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
@@ -270,6 +271,13 @@ def frequencies(connection: apsw.Connection, query: Sequence[str]) -> tuple[int,
     """The number of rows, and in how many of them each token is, counted up to `COUNTED_ROWS`."""
     counted = rows_with(connection, list(dict.fromkeys(query)), COUNTED_ROWS)
     return len(_rows(connection)), {token: count for token, (count, _) in counted.items()}
+
+
+def rarities(connection: apsw.Connection, query: Sequence[str], counts: TokenCounts) -> dict[str, float]:
+    """How rare each token is: 1 for one that no row has, nearly 0 for a common one, as if all rows had it."""
+    rows = _rows(connection)
+    counted, most = counts.uncommon(connection, query, rows), math.log(2 * (len(rows) + 1))
+    return {token: 1 - math.log(2 * min(counted.get(token, len(rows)), len(rows)) + 1) / most for token in query}
 
 
 def matched(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int]) -> dict[int, list[str]]:

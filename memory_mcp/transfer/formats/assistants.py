@@ -3,14 +3,18 @@
 Each is a list of messages or a tree of them, of which the branch that was shown last is read. A program is a row of `PROGRAMS`.
 """
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import gemini, import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, fields_of, moment, objects, text_in
-from memory_mcp.transfer.formats.json_stream import walk
+from memory_mcp.transfer.formats.json_stream import lines, walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.turns import BRANCHES, FILES, PICTURES, THOUGHTS, TOOLS, Message, conversation_items, path_to_last, said_in
@@ -20,6 +24,9 @@ Nodes = Mapping[str, Fields]
 _DETAILS, _DETAILS_END = '<details type="', "</details>"
 _MANY = 1_000_000
 HIDDEN = "system and hidden messages"
+# The files in which VS Code keeps a chat, and the kinds of their lines.
+_CHANGES, _FIRST_CHANGE = ".jsonl", re.compile(rb'\{\s{0,3}"kind"\s{0,3}:\s{0,3}0,\s{0,3}"v"\s{0,3}:\s{0,3}\{')
+_WHOLE, _SET, _ADDED, _REMOVED = range(4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,7 @@ class Program:
 
     `nodes` are what messages are read of, by their ids. They are a tree if some have a `parent`; its branch ends with the id at `last`, or with
     the latest. `opened` and `entries` are paths within a file, where its conversations are not the entries of a list. `is_page` and `pages`:
-    for exports that are web pages, whether one is its own, and what it holds as JSON would.
+    for files with one of the `page_suffixes`, which are no JSON, whether one is its own, and what it holds as JSON would.
     """
 
     form: str
@@ -44,6 +51,7 @@ class Program:
     entries: str = "[]"
     is_page: Callable[[Head], bool] = lambda _head: False
     pages: Callable[[Source, str, ZoneInfo | None], Iterator[Any]] | None = None
+    page_suffixes: tuple[str, ...] = ()
 
 
 def _by_id(listed: object, name: str) -> Nodes:
@@ -159,6 +167,37 @@ def _vs_code(_name: str, request: Fields) -> list[Message]:
     return [question, *([Message(False, said, "", f"{name} answered", at, tuple(kinds))] if parts else [])]
 
 
+def _of_changes(source: Source, name: str, _zone: ZoneInfo | None) -> Iterator[Any]:
+    """The conversation of a file of VS Code's own: a line with it as it began, and one for each change of what is at a path in it."""
+    whole: Any = None
+    for number, line in lines(blocks(source, name), name):
+        try:
+            change = fields_of(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(
+                "{} can't be read", "line {} is no JSON", "Export the chat with `Chat: Export Chat`", name, number
+            ) from error
+        path, value = change.get("k"), change.get("v")
+        if change.get("kind") == _WHOLE:
+            whole = value
+        elif isinstance(path, list) and path:
+            _change(whole, path, change.get("kind"), value, change.get("i"))
+    yield whole
+
+
+def _change(whole: Any, path: list[Any], kind: object, value: Any, kept: object) -> None:
+    """Sets what is at a path, adds to a list there behind the first entries that are `kept`, or removes it. A path that leads nowhere changes nothing."""
+    with suppress(LookupError, TypeError):
+        for step in path[:-1]:
+            whole = whole[step]
+        if kind == _SET:
+            whole[path[-1]] = value
+        elif kind == _ADDED:
+            whole[path[-1]][slice(kept, None) if isinstance(kept, int) else slice(len(whole[path[-1]]), None)] = value or []
+        elif kind == _REMOVED:
+            del whole[path[-1]]
+
+
 def _of_vs_code(part: Fields) -> str:
     """What a part of an answer shows: its text, or the name of a file or a symbol."""
     if part.get("kind") == "inlineReference":
@@ -218,7 +257,7 @@ def _is_character_ai(fields: Fields) -> bool:
 
 
 def _is_grok(fields: Fields) -> bool:
-    first = next(iter(objects(fields.get("conversations"))), {})
+    first = next(iter(objects(fields.get("conversations"))), fields)
     return "conversation" in first and "responses" in first
 
 
@@ -271,7 +310,7 @@ PROGRAMS = {
             lambda entry: text_in(fields_of(entry.get("conversation")).get("title")),
             "parent_response_id",
             opened=frozenset({"conversations"}),
-            entries="conversations[]",
+            entries="conversations[] []",
         ),
         Program(
             "gemini",
@@ -283,15 +322,19 @@ PROGRAMS = {
             lambda _entry: "",
             is_page=gemini.is_page,
             pages=gemini.activities,
+            page_suffixes=gemini.PAGES,
         ),
         Program(
             "vscode-chat",
             "GitHub Copilot",
-            _has("requests", "responderUsername"),
+            lambda fields: "requests" in fields and bool({"responderUsername", "creationDate"} & fields.keys()),
             lambda entry: _by_id(entry.get("requests"), ""),
             _vs_code,
             _vs_code_session,
             lambda entry: text_in(entry.get("customTitle")),
+            is_page=lambda head: head.suffix == _CHANGES and _FIRST_CHANGE.match(head.data) is not None,
+            pages=_of_changes,
+            page_suffixes=(_CHANGES,),
         ),
         Program(
             "character-ai",
@@ -302,7 +345,7 @@ PROGRAMS = {
             _character_ai_session,
             lambda _entry: "",
             opened=frozenset({"histories", "histories.histories", "chats"}),
-            entries="histories[] histories.histories[] chats[]",
+            entries="histories[] histories.histories[] chats[] []",
         ),
     )
 }
@@ -320,7 +363,7 @@ def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Ite
     program = PROGRAMS[form]
     entries = (
         program.pages(source, name, options.zone)
-        if program.pages and name.lower().endswith(gemini.PAGES)
+        if program.pages and name.lower().endswith(program.page_suffixes)
         else _entries(program, source, name)
     )
     for number, entry in enumerate(entries, start=1):

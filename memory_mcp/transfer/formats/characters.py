@@ -1,4 +1,4 @@
-"""Reads character cards (V1, V2, V3), as JSON, in a picture (PNG) or in a zip (CHARX): who the persona is, and the lorebook of its world.
+"""Reads character cards (V1, V2, V3), as JSON, in a picture (PNG, WebP) or in a zip (CHARX): who the persona is, and the lorebook of its world.
 
 What a program tells its model (system prompts, example dialogues) is no memory. Fields without a place here stay with the persona: an
 export as a card gives them back.
@@ -7,6 +7,7 @@ export as a card gives them back.
 import base64
 import binascii
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -17,7 +18,7 @@ from memory_mcp.transfer.formats import lorebooks
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, Report, storable, text_in
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
 from memory_mcp.transfer.formats.macros import with_names
-from memory_mcp.transfer.formats.png_text import SIGNATURE, TEXT_LIMIT_BYTES, texts
+from memory_mcp.transfer.formats.picture_text import HEAD_BYTES, TEXT_LIMIT_BYTES, is_picture, texts
 from memory_mcp.transfer.formats.sources import Source, whole
 from memory_mcp.transfer.line_fields import is_too_deep
 from memory_mcp.transfer.non_memory_lines import CARD, CONTEXT, ON_KNOWN
@@ -26,7 +27,7 @@ from memory_mcp.wording import sentence
 FORM = "character"
 SPECS = ("chara_card_v2", "chara_card_v3")
 ZIP_ENTRY = "card.json"
-PNG_SUFFIX = ".png"
+PICTURES = frozenset({".png", ".apng", ".webp"})
 # A field of a card → that of persona_info.
 INFO = {
     "name": "name",
@@ -60,6 +61,8 @@ LEFT_OUT = {
 }
 FIELD_LIMIT, KEPT_LIMIT_BYTES = 20_000, 100_000
 _IN_PNG = (b"ccv3", b"chara")
+# The bytes of a text, as numbers.
+_NUMBERS = re.compile(rb"(?:\d{1,3},)+\d{1,3}\0{0,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def read(source: Source, options: ReadOptions, report: Report) -> Iterator[Impor
     names = source.names()
     found = 0
     for name in [ZIP_ENTRY] if ZIP_ENTRY in names else names:
-        if len(names) > 1 and PurePosixPath(name).suffix.lower() not in {PNG_SUFFIX, ".json"}:
+        if len(names) > 1 and PurePosixPath(name).suffix.lower() not in {*PICTURES, ".json"}:
             yield ImportItem(name, left_out=OTHER_FILES)
             continue
         try:
@@ -107,8 +110,8 @@ def read(source: Source, options: ReadOptions, report: Report) -> Iterator[Impor
 
 def _object(source: Source, name: str) -> dict[str, Any]:
     with source.open(name) as file:
-        head = file.read(len(SIGNATURE))
-    data = _in_picture(source, name) if head == SIGNATURE else whole(source, name, TEXT_LIMIT_BYTES)
+        head = file.read(HEAD_BYTES)
+    data = _in_picture(source, name) if is_picture(head) else whole(source, name, TEXT_LIMIT_BYTES)
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_float=_number)
     except (ValueError, RecursionError) as error:
@@ -133,7 +136,9 @@ def _in_picture(source: Source, name: str) -> bytes:
             "{} is a picture without a character card", "it has no text chara or ccv3", "Export the card again, as PNG or JSON", name
         )
     if text.lstrip().startswith(b"{"):
-        return text
+        return text.rstrip(b"\0")
+    if _NUMBERS.fullmatch(text):
+        return bytes(int(number) & 0xFF for number in text.rstrip(b"\0").split(b","))
     try:
         return base64.b64decode(text)
     except binascii.Error as error:

@@ -3,10 +3,10 @@
 import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import discord
 from memory_mcp.transfer.formats.clock import at_time, day_of, hour_of, with_year_first
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
@@ -29,10 +29,12 @@ _GUARD = re.compile(r"'(?=[=+\-@\r\n\t])")
 @dataclass(frozen=True, slots=True)
 class ChatTable:
     """A program's table of a chat: the columns that it has, the one of its times first, and how a row of it is a turn, given what stands above
-    the header."""
+    the header, or in files `beside` it. `has_ids`: its rows have an id each."""
 
     columns: tuple[str, ...]
     turn: Callable[[Cells, Cells, ReadOptions, str], Turn]
+    beside: Callable[[Source, str], dict[str, str]] = lambda _source, _name: {}
+    has_ids: bool = False
 
 
 def said_at(text: str, options: ReadOptions, zone: str = "") -> str | None:
@@ -106,6 +108,9 @@ def _copilot(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Tur
 
 _LINE = ChatTable(("送信日", "送信者タイプ", "送信者名", "送信時刻", "内容"), _line)
 _DISCORD = ChatTable(("Date", "AuthorID", "Author", "Content"), _discord)
+_DISCORD_PACKAGE = ChatTable(
+    discord.PACKAGE_FIELDS, lambda cells, above, options, _name: discord.package_turn(cells, above, options), discord.beside, has_ids=True
+)
 _COPILOT = (
     ChatTable(("Time", "Conversation", "Author", "Message"), _copilot),
     ChatTable(("CreatedAt", "MessageContent", "Author", "ChatName"), _copilot),
@@ -117,7 +122,7 @@ def is_line(head: Head) -> bool:
 
 
 def is_discord(head: Head) -> bool:
-    return _table(head.rows, _DISCORD) is not None
+    return _table(head.rows, _DISCORD, _DISCORD_PACKAGE) is not None
 
 
 def is_copilot(head: Head) -> bool:
@@ -155,8 +160,9 @@ def _rows(source: Source, name: str, above: dict[str, str]) -> Iterator[tuple[in
     table: ChatTable | None = None
     for number, row in enumerate(csv.reader(f"{line}\n" for _, line in text_lines(source, name)), start=1):
         if table is None:
-            found = _table([row], _LINE, _DISCORD, *_COPILOT)
+            found = _table([row], _LINE, _DISCORD, _DISCORD_PACKAGE, *_COPILOT)
             table, header = (found[1], [cell.strip().lstrip("\ufeff") for cell in row]) if found else (None, ())
+            above.update(table.beside(source, name) if table else {})
             above.update([(row[0].strip().lstrip("\ufeff"), row[1].strip())] if len(row) > 1 else [])
             if number > HEADER_ROWS:
                 raise InvalidInput("{} has no chat", "its first rows name no columns of one", "Choose its format", name)
@@ -173,6 +179,5 @@ def _row(
         yield ImportItem(where, refused="It has fewer cells than its table has columns.")
         return
     turn = table.turn(cells, above, options, name.rpartition("/")[2].rpartition(".")[0])
-    fields: dict[str, Any] = {field: getattr(turn, field) for field in Turn.__slots__}
-    fields["identity"] = (*turn.identity, equals.number((turn.said_at or "")[:10], *turn.identity))
-    yield from turn_items(form, where, Turn(**fields))
+    repeated = () if table.has_ids else (equals.number((turn.said_at or "")[:10], *turn.identity),)
+    yield from turn_items(form, where, replace(turn, identity=(*turn.identity, *repeated)))

@@ -1,16 +1,22 @@
-"""Reads the JSON that DiscordChatExporter writes of a channel: who said what, by the name that people see there.
+"""Reads the JSON that DiscordChatExporter writes of a channel, who said what by the name that people see there, and the package that Discord itself
+sends of an account: what its owner said in each channel, as JSON or CSV.
 
-langchain-community's DiscordChatLoader reads only the package that Discord itself sends, which has nobody else's messages.
+langchain-community's DiscordChatLoader reads only the CSV, without the names of channels and accounts.
 """
 
+import json
+import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Any
 
+from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, fields_of, moment, objects, role_of, text_in
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
-from memory_mcp.transfer.formats.sources import Source, blocks
+from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
 from memory_mcp.transfer.formats.turns import Turn, media_kind, message_items
 
 FORM = "discord"
@@ -19,18 +25,32 @@ PROGRAM = "Discord"
 _SAID = frozenset({"Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23"})
 
 
+# A message of the package, the folder of its channel, and what stands beside: the names of all channels, and the account.
+PACKAGE_FIELDS = ("Timestamp", "ID", "Contents")
+PACKAGE_FILE = re.compile(r"(?:.*/)?c\d+/messages\.(?:json|csv)")
+_CHANNEL = re.compile(r"c?(\d+)")
+_CHANNELS, _ACCOUNT = "index.json", "user.json"
+_NO_DISCRIMINATOR = re.compile("#0+$")
+
+
 def recognizes(head: Head) -> bool:
-    """By the guild and the channel above the messages."""
-    return head.has("guild", "channel", "messages")
+    """By the guild and the channel above the messages, or by the fields of a message of the package."""
+    return head.has("guild", "channel", "messages") or head.has(*PACKAGE_FIELDS)
 
 
-def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:  # noqa: ARG001  it names every author and every zone
+def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message. A day of a channel is a session."""
     guild: Mapping[str, Any] = {}
     channel: Mapping[str, Any] = {}
+    place: Mapping[str, str] | None = None
     number = 0
     for path, value in walk(blocks(source, name), name, frozenset({"messages"})):
-        if path == "guild" and isinstance(value, dict):
+        if path == "[]":
+            number += 1
+            place = beside(source, name) if place is None else place
+            turn_of = partial(package_turn, above=place, options=options)
+            yield from message_items(FORM, f"{name}, message {number}", value, turn_of)
+        elif path == "guild" and isinstance(value, dict):
             guild = value
         elif path == "channel" and isinstance(value, dict):
             channel = value
@@ -65,6 +85,54 @@ def _turn(message: Mapping[str, Any], guild: Mapping[str, Any], channel: Mapping
             "reply_to": text_in(fields_of(message.get("reference")).get("messageId")),
         },
     )
+
+
+def beside(source: Source, name: str) -> dict[str, str]:
+    """What the files of a package say of the channel of one: its id, its name, the server's, and who the account's owner is."""
+    folder, others = PurePosixPath(name).parent, source.names()
+    number = found[1] if (found := _CHANNEL.fullmatch(folder.name)) else folder.name
+    channel = _object(source, str(folder / "channel.json"), others)
+    title = text_in(_object(source, str(folder.parent / _CHANNELS), others).get(number))
+    account = _object(source, next((other for other in others if PurePosixPath(other).name == _ACCOUNT), ""), others)
+    return {
+        "id": text_in(channel.get("id")) or number,
+        "channel": text_in(channel.get("name")),
+        "guild": text_in(fields_of(channel.get("guild")).get("name")),
+        "title": _NO_DISCRIMINATOR.sub("", title),
+        "owner": text_in(account.get("global_name")) or text_in(account.get("username")),
+    }
+
+
+def _object(source: Source, name: str, names: list[str]) -> Mapping[str, Any]:
+    """A small file of the package; one that is missing or can't be read says nothing."""
+    try:
+        return fields_of(json.loads(whole(source, name, TEXT_LIMIT_BYTES))) if name in names else {}
+    except (InvalidInput, ValueError, RecursionError):
+        return {}
+
+
+def package_turn(message: Mapping[str, Any], above: Mapping[str, str], options: ReadOptions) -> Turn:
+    """A message of a package, whose times are in UTC."""
+    said_at, speaker, text = (
+        _in_utc(moment(message.get("Timestamp"))),
+        options.me or above["owner"] or "user",
+        text_in(message.get("Contents")),
+    )
+    where = f"#{above['channel']}" if above["channel"] else above["title"]
+    return Turn(
+        speaker,
+        text,
+        said_at,
+        " ".join(filter(None, (PROGRAM, above["guild"], where or above["id"], (said_at or "")[:10]))),
+        (above["id"], str(message.get("ID") or f"{said_at} {text}")),
+        role_of(speaker, by_user=True),
+        tuple(media_kind(address.partition("?")[0]) or "files" for address in text_in(message.get("Attachments")).split()),
+        {"guild": above["guild"], "channel": above["channel"] or above["title"], "message": str(message.get("ID") or "")},
+    )
+
+
+def _in_utc(time: str | None) -> str | None:
+    return f"{time}+00:00" if time and datetime.fromisoformat(time).tzinfo is None else time
 
 
 def _text_of_embed(embed: Mapping[str, Any]) -> str:

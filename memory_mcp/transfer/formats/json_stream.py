@@ -30,11 +30,11 @@ def items(blocks: Iterable[bytes], name: str) -> Iterator[Any]:
         InvalidInput: the JSON is malformed; the entries before the error were yielded.
     """
     window = _Window(blocks, name)
-    if not window.starts_list():
+    if window.peek() != "[":
         yield window.rest()
         return
-    while not window.ends_list():
-        yield window.next()
+    for _, value in window.values("", frozenset()):
+        yield value
 
 
 def walk(blocks: Iterable[bytes], name: str, opened: Set[str] = frozenset()) -> Iterator[tuple[str, Any]]:
@@ -109,7 +109,7 @@ class _Window:
 
     def peek(self) -> str:
         """The character that the next value begins with."""
-        while not self._seek(_BETWEEN):
+        while not self._seek():
             if not self._more():
                 raise self._broken("it ends too early") if self.read_characters else self._empty()
         return self._text[self._offset]
@@ -175,27 +175,12 @@ class _Window:
             raise self._broken(f"{character} is missing")
         self._offset += 1
 
-    def starts_list(self) -> bool:
-        """Whether the top-level value is a list; moves past its opening bracket."""
-        while not self._seek(" \t\r\n"):
-            if not self._more():
-                raise self._empty()
-        if self._text[self._offset] != "[":
-            return False
-        self._offset += 1
-        return True
-
     def ends_list(self) -> bool:
         """Whether the list ends here."""
-        while not self._seek(_BETWEEN):
+        while not self._seek():
             if not self._more():
                 raise self._broken("the file ends within the list")
         return self._text[self._offset] == "]"
-
-    def next(self) -> Any:
-        """The next entry."""
-        self._count += 1
-        return self._decoded()
 
     def _decoded(self) -> Any:
         while True:
@@ -219,9 +204,9 @@ class _Window:
         except (ValueError, RecursionError) as error:
             raise self._broken(str(error)) from error
 
-    def _seek(self, skipped: str) -> bool:
-        """Skips these characters; False at the end of the window."""
-        while self._offset < len(self._text) and self._text[self._offset] in skipped:
+    def _seek(self) -> bool:
+        """Skips what is between values; False at the end of the window."""
+        while self._offset < len(self._text) and self._text[self._offset] in _BETWEEN:
             self._offset += 1
         return self._offset < len(self._text)
 

@@ -9,7 +9,19 @@ from pathlib import Path, PurePosixPath
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.legacy import lines
 from memory_mcp.store.legacy.schemas import OWNERS_LISTED
-from memory_mcp.transfer.formats import ZIP_SUFFIX, Format, characters, claude, documents, gemini, mem0, obsidian, slack, text_files
+from memory_mcp.transfer.formats import (
+    ZIP_SUFFIX,
+    Format,
+    characters,
+    claude,
+    discord,
+    documents,
+    gemini,
+    mem0,
+    obsidian,
+    slack,
+    text_files,
+)
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report, Row
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS
 from memory_mcp.transfer.formats.recognition import Head
@@ -100,7 +112,7 @@ def _refuse_kind(path: Path) -> None:
     if suffix in _PICTURES:
         raise InvalidInput(
             "{} is not read",
-            "of pictures only PNG files with a character card are read",
+            "of pictures only PNG and WebP files with a character card are read",
             "Save the card as PNG or JSON with the program that it is from",
             path.name,
         )
@@ -115,12 +127,14 @@ def _of_many(source: Source, path: Path) -> Format | None:
     for name in (*conversations[:1], *(name for name in names if conversations and claude.FILES.fullmatch(name))):
         if format_ := _of_head(Head(source, name)):
             return format_
-    if "users.json" in base_names and any(slack.DAY_FILE.fullmatch(name) for name in names):
-        return Format.SLACK
-    if mem0.PACKED in base_names:
-        return Format.MEM0
-    if characters.ZIP_ENTRY in names:
-        return Format.CHARACTER
+    by_names = {
+        Format.SLACK: "users.json" in base_names and any(map(slack.DAY_FILE.fullmatch, names)),
+        Format.DISCORD: any(map(discord.PACKAGE_FILE.fullmatch, names)),
+        Format.MEM0: mem0.PACKED in base_names,
+        Format.CHARACTER: characters.ZIP_ENTRY in names,
+    }
+    if told := next((kind for kind, is_told in by_names.items() if is_told), None):
+        return told
     suffixes = {PurePosixPath(name).suffix.lower() for name in names}
     if obsidian.SUFFIX in suffixes:
         return Format.OBSIDIAN

@@ -3,11 +3,11 @@
 A line is identified by its speaker, its time and its text: a branch repeats the lines of the chat that it left, and a renamed file all of them.
 """
 
+import codecs
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -21,22 +21,25 @@ from memory_mcp.transfer.formats.written_times import written_time
 
 FORM = "sillytavern"
 SUFFIX = ".jsonl"
-LINES_LOOKED_AT = 100
-# The first line names who takes part, or it is a message.
-_BEGINNING = re.compile(
-    rb'\A(?:\xef\xbb\xbf)?\s{0,9}\{\s{0,9}"(?:chat_metadata"\s{0,9}:\s{0,9}\{|(?:user_name|character_name|name|is_user|mes)")'
-)
-_NAMES = (b'"user_name"', b'"character_name"')
-_MESSAGE = (b'"mes"', b'"is_user"', b'"name"')
+# So many lines of a file are looked at to recognize it: one of them names who takes part, or is a message. The metadata in the first may be longer than a
+# beginning.
+LINES_LOOKED_AT = 10
+_METADATA = re.compile(rb'\{\s{0,9}"chat_metadata"\s{0,9}:\s{0,9}\{')
+_NAMES, _MESSAGE = {"user_name", "character_name"}, {"mes", "is_user", "name"}
+_OF_USER = re.compile(r'"is_user"\s{0,9}:\s{0,9}true')
 # Names that stand for nobody.
 _UNUSED = frozenset({"", "unused"})
 
 
 def is_chat(head: bytes) -> bool:
     """Whether a file that begins like this is a chat of SillyTavern."""
-    if not _BEGINNING.match(head):
+    beginning = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    if not beginning.startswith(b"{"):
         return False
-    return b'"chat_metadata"' in head[:30] or any(all(name in head for name in names) for names in (_NAMES, _MESSAGE))
+    messages = map(_parsed, beginning.split(b"\n", LINES_LOOKED_AT)[:LINES_LOOKED_AT])
+    return bool(_METADATA.match(beginning)) or any(
+        message and any(names <= message.keys() for names in (_NAMES, _MESSAGE)) for message in messages
+    )
 
 
 def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
@@ -94,8 +97,9 @@ def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportIte
 
 def _user_who_speaks(source: Source, name: str) -> str:
     """The name of the first of the user's messages: a group chat names nobody at its beginning."""
-    for _, line in islice(lines(blocks(source, name), name), LINES_LOOKED_AT):
-        if (message := _parsed(line)) and message.get("is_user") is True and (user := _name(message, "name")):
+    for _, line in lines(blocks(source, name), name):
+        message = _parsed(line) if _OF_USER.search(line) else None
+        if message and message.get("is_user") is True and (user := _name(message, "name")):
             return user
     return ""
 
@@ -133,7 +137,7 @@ def _name(message: Mapping[str, Any], part: str) -> str:
     return "" if name.casefold() in _UNUSED else name
 
 
-def _parsed(line: str) -> dict[str, Any] | None:
+def _parsed(line: str | bytes) -> dict[str, Any] | None:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):

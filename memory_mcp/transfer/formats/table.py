@@ -42,7 +42,7 @@ from memory_mcp.transfer.formats import (
 )
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report
 from memory_mcp.transfer.formats.obsidian_notes import has_front_matter
-from memory_mcp.transfer.formats.png_text import SIGNATURE as PNG_SIGNATURE
+from memory_mcp.transfer.formats.picture_text import is_picture
 from memory_mcp.transfer.formats.recognition import JSON_LINES_SUFFIXES, Head
 from memory_mcp.transfer.formats.sources import Source, source_of
 from memory_mcp.transfer.formats.turns import files_read
@@ -157,7 +157,7 @@ def _is_claude(head: Head) -> bool:
 
 
 def _is_card(head: Head) -> bool:
-    return head.data.startswith(PNG_SIGNATURE) or characters.is_card(head.fields)
+    return is_picture(head.data) or characters.is_card(head.fields)
 
 
 TABLE: tuple[FormatRow, ...] = (
@@ -191,6 +191,7 @@ TABLE: tuple[FormatRow, ...] = (
         _of_source(sillytavern.read),
         "keep",
     ),
+    _assistant(Format.VSCODE_CHAT),
     FormatRow(Format.JSON_LINES, lambda head: head.suffix in JSON_LINES_SUFFIXES, _unread, "refuse", is_general=True),
     # Characters: a chat has fields of its character, too
     FormatRow(Format.CHARACTER_CHAT, lambda head: character_chats.is_chat(head.fields), _of_source(character_chats.read), "keep"),
@@ -203,7 +204,7 @@ TABLE: tuple[FormatRow, ...] = (
     _chat(Format.DISCORD, discord.recognizes, discord.read_file, chat_tables.is_discord),
     _chat(Format.TELEGRAM, telegram.recognizes, telegram.read_file),
     *map(_assistant, (Format.DEEPSEEK, Format.LIBRECHAT, Format.OPEN_WEBUI, Format.LM_STUDIO, Format.GROK)),
-    *map(_assistant, (Format.VSCODE_CHAT, Format.CHARACTER_AI)),
+    _assistant(Format.CHARACTER_AI),
     FormatRow(Format.CHATGPT, lambda head: chatgpt.is_export(head.fields), _of_author(chatgpt.read), "keep"),
     FormatRow(Format.MEM0, _is_mem0, _of_author(mem0.read), "revise"),
     FormatRow(Format.SLACK, lambda head: False, _of_author(slack.read), "keep"),  # recognized by the names in its folder

@@ -6,6 +6,8 @@ import pytest
 
 from memory_mcp.store.files.access_tokens import create_token
 
+pytestmark = pytest.mark.feature("dashboard", "graph")
+
 APPS = {
     "graph_snapshot": "ui://memory-mcp/graph.html",
     "history": "ui://memory-mcp/history.html",

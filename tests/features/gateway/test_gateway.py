@@ -1,16 +1,23 @@
 """OpenAI's API with a memory: what passes, what is put in, what is kept."""
 
+import asyncio
 import json
+import re
+import sys
 from base64 import b64encode
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import httpx2
 import pytest
 
+import memory_mcp
 from benchmarks.vendor import EVENTS, Answer, chunk, completion, streamed, vendor
 from memory_mcp.language.budget import estimate_tokens
+from memory_mcp.server import call as server_call
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
 
 pytestmark = pytest.mark.slow  # a server for each of many tests
@@ -88,6 +95,46 @@ def put_in(model, number=-1):
         for m in model.asked[number]["messages"]
         if m["role"] == "system" and ("[記憶" in m["content"] or "[memory" in m["content"])
     ]
+
+
+DOCS = Path(memory_mcp.__file__).parents[1] / "docs" / "gateway.md"
+
+
+def test_the_bot_of_the_docs_answers_and_remembers_by_the_plain_package_of_openai(http, model, gateway, monkeypatch):
+    class Bot:
+        def __init__(self, **_options):
+            self.user = "the bot"
+
+        def event(self, coroutine):
+            self.on_message = coroutine
+
+        def run(self, _token):
+            pass
+
+    said = []
+
+    async def reply(text):
+        said.append(text)
+
+    (source,) = [
+        block for block in re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL) if "import discord" in block
+    ]
+    discord = SimpleNamespace(Client=Bot, Intents=SimpleNamespace(all=lambda: None))
+    monkeypatch.setitem(sys.modules, "discord", discord)
+    names = {}
+    exec(source.replace("http://127.0.0.1:8000", gateway.url).replace("openai/gpt-x", "lab/m"), names)  # noqa: S102  what readers are told to run
+
+    async def told(*texts):
+        async with names["model"]:
+            for text in texts:
+                author = SimpleNamespace(id=4242)
+                await names["bot"].on_message(SimpleNamespace(author=author, mentions=["the bot"], clean_content=text, reply=reply))
+
+    asyncio.run(told("I'm allergic to shrimp.", "What am I allergic to?"))
+    assert said == ["echo: I'm allergic to shrimp.", "echo: What am I allergic to?"]
+    assert "- 2" in put_in(model)[-1]
+    assert "4242: I'm allergic to shrimp." in "".join(put_in(model))
+    assert "I'm allergic to shrimp." in Client(http, "nilou").stored()
 
 
 # What passes.
@@ -206,6 +253,24 @@ def test_nothing_is_put_in_where_nothing_fits(http, model):
     client.say("初めまして、よろしくね")
     client.say("量子コンピューターの仕組みを説明して")
     assert put_in(model) == []
+
+
+def test_a_search_that_is_not_done_in_time_puts_in_nothing_new_and_the_call_passes(http, model, monkeypatch, caplog):
+    client = Client(http)
+    client.remember("健太は海老にアレルギーがある。", source="健太")
+    client.say("海老の料理を作るね")
+    before = put_in(model)
+    assert before
+    monkeypatch.setattr(server_call, "SEARCH_SECONDS", 0.0)
+    client.remember("花子は海老が大好きだ。", source="花子")
+    client.say("花子は海老が好きだったっけ")
+    assert put_in(model) == before
+    assert "nothing is put in" in caplog.text
+    monkeypatch.setattr(server_call, "SEARCH_SECONDS", 60.0)
+    client.say("海老が大好きなのは誰だっけ")
+    assert put_in(model)[: len(before)] == before
+    assert "花子は海老が大好きだ。" in "".join(put_in(model)[len(before) :])
+    assert len([text for text in client.stored() if text.startswith("花子は海老が好きだったっけ")]) == 1
 
 
 def test_a_forgotten_memory_leaves_no_trace_and_a_revised_one_says_what_it_says_now(http, model):

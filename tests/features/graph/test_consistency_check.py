@@ -4,8 +4,8 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import RelationValidity, StatedRelation
+from memory_mcp.features.graph import background
 from memory_mcp.features.graph.relation_edits import relate
-from memory_mcp.graph.update import consistency_check
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.forget import forget
 from memory_mcp.store.graph import consistency, relations
@@ -30,7 +30,7 @@ def rows(persona):
 
 def check(persona, now):
     steps = 1
-    while consistency_check.step(persona, now):
+    while background.check_sums(persona, now):
         steps += 1
         assert steps < 100
     return steps
@@ -83,7 +83,7 @@ def test_sums_that_are_wrong_are_put_right_and_told(woven, now, spoil, caplog):
 def test_many_entities_are_looked_at_a_few_at_a_time(nilou, now):
     relate(
         nilou,
-        [StatedRelation(f"人{number}", "knows", f"友{number}") for number in range(consistency_check.ENTITIES_AT_ONCE)],
+        [StatedRelation(f"人{number}", "knows", f"友{number}") for number in range(background.CHECKED_AT_ONCE)],
         now=now,
         privacy=Privacy(),
     )

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import networkx
 import numpy as np
@@ -130,11 +131,11 @@ def test_two_at_once_have_a_process_each_and_closing_ends_what_is_under_way(proc
 
 def test_a_process_ends_with_its_server_even_where_that_was_killed(eventually):
     server = (
-        "import sys, odd_analyses, test_graph_processes as here\n"
+        "import sys, odd_analyses, test_processes as here\n"
         "print(int(here.InTime().run(odd_analyses.whose_process, here.GRAPH)[0]), flush=True)\n"
         "sys.stdin.read()"
     )
-    path = os.pathsep.join(filter(None, sys.path))
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
     with subprocess.Popen(
         [sys.executable, "-c", server], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
     ) as process:

@@ -5,15 +5,16 @@ import os
 import re
 import shutil
 import sqlite3
-import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from importlib import import_module
 from pathlib import Path
 
+import absent_features
 import httpx2
 import pytest
-from processes import ROOT, clean_environment, serving
+from processes import ROOT, RunningServer, serving
 
 from memory_mcp import cli  # noqa: F401  first: it asks for the commands of features
 from memory_mcp.feature import FOLDER
@@ -21,32 +22,39 @@ from memory_mcp.feature import FOLDER
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 FEATURES = sorted(path.parent.name for path in FOLDER.glob("*/__init__.py"))
-OFFERED = """
-import json
-from memory_mcp.cli import EVERYDAY, GROUPS
+# Serves, after it has written what it offers: most of a start is imports, so both are one process.
+PROGRAM = """
+import json, os
+from memory_mcp.cli import EVERYDAY, GROUPS, main
 from memory_mcp.config.settings import documented_keys
 from memory_mcp.server.http.openapi import document
 from memory_mcp.server.http.routes import OPERATIONS
 from memory_mcp.server.mcp.tools import TOOLSETS
 from memory_mcp.server.feature import features
 commands = [*EVERYDAY, *(member for _, members in GROUPS.values() for member in members)]
-print(json.dumps({
+offered = {
     "tools": [action.tool.name for actions in TOOLSETS.values() for action in actions],
     "toolsets": list(TOOLSETS),
     "routes": [action.route.name for action in OPERATIONS],
     "headers": list(document(OPERATIONS)["components"]["parameters"]),
     "pages": [route.path for feature in features() for route in feature.routes],
     "commands": [getattr(command, "__name__", None) or command.info.name for command in commands],
-    "settings": [key for key, _, _ in documented_keys()],
-}))
+    "settings": [key.partition(".")[0] for key, _, _ in documented_keys()],
+}
+with open(os.environ["OFFERED"], "w", encoding="utf-8") as file:
+    json.dump(offered, file)
+main()
 """
-SERVE = (sys.executable, "-P", "-m", "memory_mcp")
 REMEMBERED = "Ame drinks barley tea"
 POOLS, SHARED = {"pools": {"tea": {"writers": "all"}}}, "The tea house opens at ten"
 
 
 def name_of(command) -> str:
     return getattr(command, "__name__", None) or command.info.name
+
+
+def test_every_feature_is_one_that_tests_may_be_marked_with():
+    assert set(FEATURES) == absent_features.FEATURES
 
 
 def brought(feature: str) -> dict[str, set[str]]:
@@ -74,38 +82,32 @@ def copy(tmp_path_factory):
     return directory
 
 
-def environment(copy: Path) -> dict[str, str]:
-    return {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": ""}  # compiled once, for all of these tests
+@contextmanager
+def serving_copy(copy: Path, directory: Path, config: str = "{}") -> Iterator[tuple[RunningServer, httpx2.Client]]:
+    """A server of the package in a copy, and a client of its."""
+    environment = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "", "OFFERED": str(directory / "offered.json")}  # compiled once
+    with (
+        serving(directory, config, command=(sys.executable, "-P", "-c", PROGRAM), environment=environment) as server,
+        httpx2.Client(base_url=server.url, headers={"X-Persona": "ame"}, timeout=60, trust_env=False) as http,
+    ):
+        yield server, http
 
 
-def offered(copy: Path) -> dict[str, set[str]]:
-    """What the package in a directory offers, by the kind of thing."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", OFFERED], env=clean_environment(environment(copy)), capture_output=True, text=True, check=True
-    )
-    kinds = json.loads(done.stdout)
-    return {**{kind: set(names) for kind, names in kinds.items()}, "settings": {key.partition(".")[0] for key in kinds["settings"]}}
-
-
-@pytest.fixture(scope="module")
-def all_offered(copy):
-    return offered(copy)
+def offered(directory: Path) -> dict[str, set[str]]:
+    """What the server that was started in a directory offers, by the kind of thing."""
+    return {kind: set(names) for kind, names in json.loads(directory.joinpath("offered.json").read_text(encoding="utf-8")).items()}
 
 
 @pytest.fixture(scope="module")
 def filled(copy, tmp_path_factory):
     """A data directory with what features store, and its export."""
     directory, config = tmp_path_factory.mktemp("filled"), json.dumps(POOLS)
-    with serving(directory, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+    with serving_copy(copy, directory, config) as (_, http):
         http.post("/api/memories", json={"content": "Ame met [[Kenta|Person]] in the tea house"}).raise_for_status()
         http.post("/api/report", json={"task": "brew barley tea", "outcome": "worked", "steps": ["boil it"]}).raise_for_status()
         http.post("/api/memories", json={"content": SHARED, "pool": "tea"}).raise_for_status()
         exported = exported_lines(http)
-    return directory / "memory", exported
-
-
-def client(url: str) -> httpx2.Client:
-    return httpx2.Client(base_url=url, headers={"X-Persona": "ame"}, timeout=60, trust_env=False)
+    return directory / "memory", exported, offered(directory)
 
 
 def exported_lines(http: httpx2.Client) -> list[str]:
@@ -113,27 +115,25 @@ def exported_lines(http: httpx2.Client) -> list[str]:
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_without_its_folder_a_feature_is_gone_and_nothing_else(feature, all_offered, filled, copy, tmp_path):
-    folder, stored = copy / "memory_mcp" / "features" / feature, filled
+def test_without_its_folder_a_feature_is_gone_and_nothing_else(feature, filled, copy, tmp_path):
+    folder = copy / "memory_mcp" / "features" / feature
     folder.rename(tmp_path / feature)
     try:
-        check_without(feature, all_offered, stored, copy, tmp_path)
+        check_without(feature, filled, copy, tmp_path)
     finally:
         (tmp_path / feature).rename(folder)
 
 
-def check_without(feature, all_offered, stored, copy, tmp_path):
-    assert offered(copy) == {kind: names - brought(feature)[kind] for kind, names in all_offered.items()}
-
+def check_without(feature, stored, copy, tmp_path):
     shutil.copytree(stored[0], tmp_path / "memory")
     config = json.dumps(
         {"toolsets": ["core", "upkeep", "compat", "graph", "experience"], **{key: {} for key in brought(feature)["settings"]}}
     )
-    with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server:
-        with client(server.url) as http:
-            assert exported_lines(http) == stored[1]
-            http.post("/api/memories", json={"content": REMEMBERED}).raise_for_status()
-            found = http.get("/api/recall", params={"query": "What does Ame drink?"}).json()["hits"]
+    with serving_copy(copy, tmp_path, config) as (server, http):
+        assert offered(tmp_path) == {kind: names - brought(feature)[kind] for kind, names in stored[2].items()}
+        assert exported_lines(http) == stored[1]
+        http.post("/api/memories", json={"content": REMEMBERED}).raise_for_status()
+        found = http.get("/api/recall", params={"query": "What does Ame drink?"}).json()["hits"]
         assert REMEMBERED in {hit["content"] for hit in found}
         for toolset in brought(feature)["toolsets"]:
             assert f"toolsets names {toolset}, and nothing here brings its tools" in server.log.read_text(encoding="utf-8")
@@ -147,7 +147,7 @@ def test_without_its_folder_no_pool_is_reached_and_nothing_meant_for_one_reaches
     folder.rename(tmp_path / "pools")
     try:
         shutil.copytree(filled[0], tmp_path / "memory")
-        with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+        with serving_copy(copy, tmp_path, config) as (_, http):
             assert http.get("/api/recall", params={"query": SHARED}).json()["hits"][0]["content"] != SHARED
             assert http.post("/api/memories", json={"content": REMEMBERED, "pool": "tea"}).status_code == 403
             assert http.post("/api/memories", json={"content": REMEMBERED}, headers={"X-Pool": "tea"}).status_code == 403
@@ -155,12 +155,12 @@ def test_without_its_folder_no_pool_is_reached_and_nothing_meant_for_one_reaches
             assert exported_lines(http) == filled[1]
     finally:
         (tmp_path / "pools").rename(folder)
-    with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+    with serving_copy(copy, tmp_path, config) as (_, http):
         found = http.get("/api/recall", params={"query": SHARED}).json()["hits"][0]
     assert (found["content"], found["pool"]) == (SHARED, "tea")
 
 
-def test_the_example_of_the_readme_brings_all_that_it_registers_and_its_table_stays_without_it(copy, all_offered, tmp_path):
+def test_the_example_of_the_readme_brings_all_that_it_registers_and_its_table_stays_without_it(copy, filled, tmp_path):
     files = re.findall(
         r"^`(\S+\.py)`\n\n```python\n(.*?)```", FOLDER.joinpath("README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
@@ -170,13 +170,12 @@ def test_the_example_of_the_readme_brings_all_that_it_registers_and_its_table_st
     for name, code in [*files, ("guestbook/__init__.py", "")]:
         folder.parent.joinpath(name).write_text(code, encoding="utf-8")
     try:
-        new = {kind: names - all_offered[kind] for kind, names in offered(copy).items()}
         config = json.dumps({"guestbook": {"kept": 2}, "upkeep": {"idle_seconds": 0}})
-        with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+        with serving_copy(copy, tmp_path, config) as (_, http):
             guests = [http.post("/api/guests", json={"name": name}).json()["guests"] for name in ("Keqing", "Ganyu")]
     finally:
         shutil.rmtree(folder)
-    assert new == {
+    assert {kind: names - filled[2][kind] for kind, names in offered(tmp_path).items()} == {
         "tools": {"sign_guestbook"},
         "routes": {"POST /api/guests"},
         "commands": {"sign"},
@@ -186,7 +185,7 @@ def test_the_example_of_the_readme_brings_all_that_it_registers_and_its_table_st
         "toolsets": set(),
     }
     assert guests == [["Keqing"], ["Keqing", "Ganyu"]]
-    with serving(tmp_path, config, command=SERVE, environment=environment(copy)) as server, client(server.url) as http:
+    with serving_copy(copy, tmp_path, config) as (server, http):
         http.post("/api/memories", json={"content": REMEMBERED}).raise_for_status()
         assert http.post("/api/guests", json={"name": "Ningguang"}).status_code == 404
     with closing(sqlite3.connect(next(server.data.glob("ame/memory.sqlite")))) as connection:

@@ -6,7 +6,7 @@ import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.encoders.fakes import HashingEmbedder
-from memory_mcp.graph.update.background_links import LINKS_EACH, link_similar
+from memory_mcp.features.graph.background import LINKS_EACH, link_similar
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget

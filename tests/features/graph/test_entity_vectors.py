@@ -9,8 +9,8 @@ from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, ModelState, Replacement
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.features.graph import entity_edits
+from memory_mcp.features.graph.background import EMBEDDED_AT_ONCE, embed_entities
 from memory_mcp.graph.query.entities_by_meaning import entities_by_meaning
-from memory_mcp.graph.update.entity_embedding import BATCH, embed_entities
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
@@ -250,10 +250,12 @@ def test_a_model_that_fails_changes_nothing_and_is_asked_again(minds, say):
 def test_many_entities_take_several_steps(minds, nilou, now, say):
     say("はじめに")
     nilou.database.write(
-        lambda connection: [records.create(connection, f"第{number}号", "Object", 1.0, now, made_by="user") for number in range(BATCH + 5)]
+        lambda connection: [
+            records.create(connection, f"第{number}号", "Object", 1.0, now, made_by="user") for number in range(EMBEDDED_AT_ONCE + 5)
+        ]
     )
     assert minds.settle() == 2
-    assert len(minds.vectors()) == BATCH + 5
+    assert len(minds.vectors()) == EMBEDDED_AT_ONCE + 5
 
 
 def test_nobody_is_found_in_another_persona(dentist, minds, personas, now, zone):

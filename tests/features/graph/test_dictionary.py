@@ -3,8 +3,8 @@
 import pytest
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.graph.extract import dictionary
-from memory_mcp.graph.extract.dictionary import ProperNouns, installed, proper_nouns
+from memory_mcp.features.graph import dictionary
+from memory_mcp.features.graph.dictionary import ProperNouns, installed, proper_nouns
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.language.names import Mention
 from memory_mcp.remember.revise import Revision, revise

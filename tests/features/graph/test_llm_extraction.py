@@ -7,8 +7,8 @@ import pytest
 
 from memory_mcp.config.settings import Llm, Privacy, Settings
 from memory_mcp.errors import ChatFailed
+from memory_mcp.features.graph.llm_extraction import parse_answer, step
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.graph.update.llm_extraction import parse_answer, step
 from memory_mcp.llm.chat import Chat
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
