@@ -18,8 +18,7 @@ from memory_mcp.dates.recognize import Named, dates_asked, recognize
 from memory_mcp.language import names
 from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.language.sentences import sentences_of
-from memory_mcp.language.spelling import other_spellings
-from memory_mcp.language.synonyms import synonyms
+from memory_mcp.language.synonyms import other_spellings, synonyms
 from memory_mcp.language.tokens import (
     forget_tokens,
     fragments,
@@ -79,9 +78,9 @@ class Analysis:
     query_tokens = _Once(lambda read: query_tokens(read.text))
     query_phrases = _Once(lambda read: query_phrases(read.text))
     weighed_query_tokens = _Once(lambda read: weighed_query_tokens(read.text, {each.word for each in read.synonyms}))
-    # The tokens to look for that find nothing alone, pairs of hiragana that are no word; and the words of hiragana.
-    fragments = _Once(lambda read: fragments(read.text))
+    # The words of hiragana; and the tokens to look for that find nothing alone, pairs of hiragana that are no word.
     kana_words = _Once(lambda read: kana_words(read.text))
+    fragments = _Once(lambda read: fragments(read.text, read.kana_words))
     # Any of it is in a script without spaces, such as Japanese.
     is_unspaced = _Once(lambda read: any(map(is_unspaced, read.query_tokens)))
     # Its normalized sentences, without their full stops.

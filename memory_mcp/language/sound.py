@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice, product
 
 from memory_mcp.characters import HIRAGANA
-from memory_mcp.language.spelling import to_hiragana
+from memory_mcp.language.synonyms import to_hiragana
 from memory_mcp.lexicon import any_of, mapping, words
 
 

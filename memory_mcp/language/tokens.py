@@ -10,7 +10,7 @@ import operator
 import re
 import threading
 import unicodedata
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -33,6 +33,8 @@ LONG_WORD_PAIRS = 4
 LONGEST_KATAKANA = 24
 # The tokens of texts of at most so many characters are kept: a question and its words are read several times.
 SHORT_TEXT = 60
+# A question of so many characters is put into plain text, and its tokens are found, once for all that read it.
+SHORT_QUERY = 300
 
 _OTHER_UNSPACED = "\u0e00-\u0edf\u1000-\u109f\u1780-\u17ff\uac00-\ud7af"  # Thai, Lao, Burmese, Khmer, Hangul
 UNSPACED = KANA + HAN + _OTHER_UNSPACED
@@ -82,6 +84,8 @@ def forget_tokens() -> None:
     """Clears the caches of words and of tokens, after a text was erased for good."""
     _known_word.cache_clear()
     _tokens_of_short.cache_clear()
+    _plain_of_short.cache_clear()
+    _asked_of_short.cache_clear()
 
 
 def normalise(text: str) -> str:
@@ -92,6 +96,10 @@ def normalise(text: str) -> str:
 def plain(text: str) -> str:
     """The normalized text as it is cut into tokens: each kanji in its usual form, numbers without commas, ¥1000 as 1000円, words in
     katakana without middle dots."""
+    return _plain_of_short(text) if len(text) <= SHORT_QUERY else _plain_of(text)
+
+
+def _plain_of(text: str) -> str:
     text = with_usual_kanji(normalise(text))
     if "," in text or "・" in text or "=" in text:
         text = _NOTHING.sub("", text)
@@ -105,6 +113,10 @@ def tokens(text: str) -> list[str]:
 
 def query_tokens(text: str) -> list[str]:
     """The distinct tokens of a query, and phrases of them. A query that consists only of function words keeps them."""
+    return list(_asked_of_short(text) if len(text) <= SHORT_QUERY else _asked_of(text))
+
+
+def _asked_of(text: str) -> list[str]:
     runs = [(run[0], run.lastgroup) for run in _RUN.finditer(plain(text))]
     kept = [run for run in runs if run[0] not in _STOPWORDS] or runs
     found = (token for written, script in kept for token in (_pairs(written) if script == "unspaced" else _word(written).asked))
@@ -136,10 +148,11 @@ def query_phrases(text: str) -> list[str]:
     return list(pairs)[:QUERY_PHRASES_LIMIT]
 
 
-def fragments(text: str) -> frozenset[str]:
-    """The pairs of hiragana in a query that rank, and find nothing alone: those that are no word, such as りた of 作りたい, or かん of みかん."""
+def fragments(text: str, words_of_kana: Iterable[str]) -> frozenset[str]:
+    """The pairs of hiragana in a query that rank, and find nothing alone: those that are no word, such as りた of 作りたい, or かん of みかん.
+    `words_of_kana`: its `kana_words`."""
     among = {pair for run in _HIRAGANA_RUN.findall(plain(text)) for pair in map("".join, pairwise(run))}
-    return frozenset(among.difference(kana_words(text)))
+    return frozenset(among.difference(words_of_kana))
 
 
 def kana_words(text: str) -> list[str]:
@@ -191,6 +204,16 @@ def jaccard(first: Set[str], second: Set[str]) -> float:
 @lru_cache(maxsize=4_096)
 def _tokens_of_short(text: str) -> tuple[str, ...]:
     return tuple(_tokens_of(text))
+
+
+@lru_cache(maxsize=256)
+def _plain_of_short(text: str) -> str:
+    return _plain_of(text)
+
+
+@lru_cache(maxsize=256)
+def _asked_of_short(text: str) -> tuple[str, ...]:
+    return tuple(_asked_of(text))
 
 
 def _tokens_of(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from memory_mcp.errors import StoreDamaged
 from memory_mcp.graph.query.entities_by_meaning import EntitiesByMeaning
 from memory_mcp.graph.query.retrieval import GraphEvidence, QueryEntities, memories_near_entities
 from memory_mcp.language.names import is_assistant
-from memory_mcp.language.spelling import Spelling
+from memory_mcp.language.synonyms import Spelling
 from memory_mcp.language.tokens import normalise, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.meaning import NOT_NEAR, Meaning, from_meaning, similarities
@@ -213,9 +213,9 @@ def rows_of(
         is_foreign=np.array(is_foreign, bool),
         times=named_times,
         dates=date_shares(parsed, list(zip(origins, named_times, strict=True))),
-        is_named=_flags(origins, lambda origin: origin.source in speakers) if speakers else np.zeros(len(ids), bool),
+        is_named=_flags(origins, lambda origin: origin.source in speakers, any_is=bool(speakers)),
         # A person may have an assistant's name.
-        is_assistants=_flags(origins, lambda origin: origin.source in assistants and origin.role != "user"),
+        is_assistants=_flags(origins, lambda origin: origin.source in assistants and origin.role != "user", any_is=bool(assistants)),
         graph=_column(ids, graph),
         is_certain=np.zeros(len(ids), bool),
         retention=_column(ids, _retention(search, ids)),
@@ -304,8 +304,8 @@ def _with_phrases(search: Search, spellings: Sequence[str]) -> list[int]:
     return [memory_id for memory_id, _ in bm25_index.search(search.connection, Terms(phrases), search.question.filters, search.limit)]
 
 
-def _flags(origins: Sequence[Origin], is_one: Callable[[Origin], bool]) -> Flags:
-    return np.array([is_one(origin) for origin in origins], bool)
+def _flags(origins: Sequence[Origin], is_one: Callable[[Origin], bool], *, any_is: bool) -> Flags:
+    return np.array([is_one(origin) for origin in origins], bool) if any_is else np.zeros(len(origins), bool)
 
 
 def _column(ids: Sequence[int], values: Mapping[int, float]) -> Column:
@@ -382,7 +382,8 @@ class Assistants:
 
     def among(self, origins: Iterable[Origin]) -> frozenset[str]:
         """The sources of these lines that are assistants."""
-        return frozenset(origin.source for origin in origins if origin.source and self.wrote(origin))
+        by_speaker = {(origin.source, origin.role): origin for origin in origins}
+        return frozenset(source for (source, _), line in by_speaker.items() if source and self.wrote(line))
 
     def _has_name_of_one(self, source: str | None) -> bool:
         return source is not None and is_assistant(source) and normalise(source).strip() not in self._own_names

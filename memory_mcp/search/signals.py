@@ -146,8 +146,9 @@ def ordered(scored: Scored, rows: Iterable[int]) -> list[int]:
         return (
             sorted(rows, key=_nearest_time(scored)) if scored.parsed.time.looks_ahead else sorted(rows, key=_latest(scored), reverse=True)
         )
-    score, dates, origins = scored.score.tolist(), scored.candidates.dates.tolist(), scored.candidates.origins
-    return sorted(rows, key=lambda row: (score[row], dates[row], origins[row].told_at), reverse=True)
+    told = (origin.told_at for origin in scored.candidates.origins)
+    places = list(zip(scored.score.tolist(), scored.candidates.dates.tolist(), told, strict=True))
+    return sorted(rows, key=places.__getitem__, reverse=True)
 
 
 def supported(scored: Scored, *, in_small_store: bool) -> Flags:
@@ -216,7 +217,7 @@ def _session_shares(scored: Scored) -> Column:
             by_session[session].append(row)
     of_others = np.zeros(len(shares))
     for rows in by_session.values():
-        best = sorted((shares[row] for row in rows if shares[row]), reverse=True)[: WITNESSES + 1]
+        best = sorted([share for row in rows if (share := shares[row])], reverse=True)[: WITNESSES + 1]
         if best:
             every, without_last = sum(best), sum(best[:WITNESSES])
             of_others[rows] = [every - shares[row] if shares[row] >= best[-1] else without_last for row in rows]

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 
 import apsw
 
@@ -12,8 +12,7 @@ from memory_mcp import lexicon
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.language.kanji import readings_of, with_usual_kanji
 from memory_mcp.language.sound import in_hiragana
-from memory_mcp.language.spelling import Spelling, other_spellings, to_hiragana, to_katakana
-from memory_mcp.language.synonyms import Synonyms, phrase_as_written
+from memory_mcp.language.synonyms import Spelling, Synonyms, other_spellings, phrase_as_written, to_hiragana, to_katakana
 from memory_mcp.language.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, query_tokens, tokens
 from memory_mcp.search.question import VAGUE_ENGLISH, VAGUE_JAPANESE
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
@@ -124,15 +123,18 @@ def _others(connection: apsw.Connection, stored: StoredWords, word: _Word, known
 
 def _polite_of_kanji(stored: StoredWords, text: str) -> Iterator[Spelling]:
     """The words in kanji that the store has in hiragana, behind お or ご: おしごと of 仕事."""
-    for match in _KANJI_WORD.finditer(text):
-        prefix, kanji = match.groups()
-        kana = [
+    written = {
+        match.span(): [
             f"{first}{reading}"
-            for reading in readings_of(kanji)
+            for reading in readings_of(match[2])
             if len(reading) >= SHORTEST_NAME
-            for first in (prefix if prefix in ("お", "ご") else "おご")
+            for first in (match[1] if match[1] in ("お", "ご") else "おご")
         ]
-        yield from (Spelling(*match.span(), phrase_as_written(word)) for word in kana if stored.has_polite(word))
+        for match in _KANJI_WORD.finditer(text)
+    }
+    known = stored.polite_among(chain.from_iterable(written.values()))
+    for place, words in written.items():
+        yield from (Spelling(*place, phrase_as_written(word)) for word in words if word in known)
 
 
 def _without_prefix(connection: apsw.Connection, stored: StoredWords, word: str) -> list[str]:

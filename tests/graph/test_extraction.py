@@ -13,8 +13,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.features.graph import dictionary
 from memory_mcp.features.graph.dictionary import installed
 from memory_mcp.graph.extract.extraction import TEXT_LIMIT, extract_mentions
-from memory_mcp.language.gazetteer import Candidate, Gazetteer, Match
-from memory_mcp.language.names import UNKNOWN_TYPE, Mention, bare, fold, without_overlaps
+from memory_mcp.language.names import UNKNOWN_TYPE, Candidate, Gazetteer, Match, Mention, bare, fold, without_overlaps
 from memory_mcp.language.relation_notation import parse_relation
 from memory_mcp.store.graph.schema import ENTITY_TYPES
 

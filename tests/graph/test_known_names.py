@@ -6,9 +6,8 @@ from memory_mcp.dates.spans import composed_with_places
 from memory_mcp.errors import InvalidInput
 from memory_mcp.graph.query.retrieval import known_entities
 from memory_mcp.graph.update.cooccurrence import update_graph
-from memory_mcp.language import gazetteer
-from memory_mcp.language.gazetteer import Gazetteer
-from memory_mcp.language.names import NAME_LIMIT, Mention
+from memory_mcp.language import names as known_names
+from memory_mcp.language.names import NAME_LIMIT, Gazetteer, Mention
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import names, records
 from memory_mcp.store.graph.entities.names import RECENT_LIMIT
@@ -127,7 +126,7 @@ def test_a_long_text_and_many_names_are_searched_in_parts_with_nothing_left_out(
     names_of = [(f"名{number}番", number) for number in range(50)]
     text = "、".join(name for name, _ in names_of * 3)
     whole = sorted(Gazetteer(names_of).find(*composed_with_places(text)))
-    monkeypatch.setattr(gazetteer, "NAMES_AT_ONCE", 7)
-    monkeypatch.setattr(gazetteer, "CHARACTERS_AT_ONCE", 11)
+    monkeypatch.setattr(known_names, "NAMES_AT_ONCE", 7)
+    monkeypatch.setattr(known_names, "CHARACTERS_AT_ONCE", 11)
     assert sorted(Gazetteer(names_of).find(*composed_with_places(text))) == whole
     assert len(whole) == 150

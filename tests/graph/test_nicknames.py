@@ -4,7 +4,7 @@ import pytest
 
 from memory_mcp.dates.spans import composed_with_places
 from memory_mcp.graph.extract.extraction import extract_mentions
-from memory_mcp.language.gazetteer import Candidate, Gazetteer, Match
+from memory_mcp.language.names import Candidate, Gazetteer, Match
 from memory_mcp.store.graph.schema import ENTITY_TYPES
 
 TYPES = [row[0] for row in ENTITY_TYPES]

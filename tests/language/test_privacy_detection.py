@@ -14,8 +14,8 @@ from secret_samples import PHRASES
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
-from memory_mcp.language.privacy.ascii_view import ascii_view, lowered
-from memory_mcp.language.privacy.redaction import KINDS, PIECE_CHARACTERS, Redaction, find, relations_redacted
+from memory_mcp.language.privacy.redaction import KINDS, PIECE_CHARACTERS, Redaction, ascii_view, find, relations_redacted
+from memory_mcp.language.privacy.secrets import lowered
 from memory_mcp.store.memories import new_key
 
 LINES = lines()

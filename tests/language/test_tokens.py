@@ -269,8 +269,8 @@ def test_a_word_of_two_or_three_katakana_is_searched_as_a_whole_if_it_is_known()
 )
 def test_a_word_of_hiragana_is_found_by_three_kana_and_pairs_outside_of_words_by_nothing(query, of_words, parts):
     assert kana_words(query) == of_words
-    assert parts <= fragments(query)
-    assert fragments(query).isdisjoint(of_words)
+    assert parts <= fragments(query, kana_words(query))
+    assert fragments(query, kana_words(query)).isdisjoint(of_words)
 
 
 def test_a_long_query_is_searched_by_its_tokens():

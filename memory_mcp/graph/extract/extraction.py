@@ -13,8 +13,7 @@ from datetime import date
 from memory_mcp.characters import EVERY_KANJI, HIRAGANA, KANJI, KATAKANA, is_japanese
 from memory_mcp.dates.statements import DAY, NamedDay, Statement
 from memory_mcp.language.analysis import Analysis
-from memory_mcp.language.gazetteer import Candidate, Match
-from memory_mcp.language.names import NAME_LIMIT, UNKNOWN_TYPE, Mention, bare, is_invisible, is_polite, without_overlaps
+from memory_mcp.language.names import NAME_LIMIT, UNKNOWN_TYPE, Candidate, Match, Mention, bare, is_invisible, is_polite, without_overlaps
 from memory_mcp.language.relation_notation import type_of_word
 from memory_mcp.language.synonyms import is_word
 from memory_mcp.language.tokens import is_function_word, normalise

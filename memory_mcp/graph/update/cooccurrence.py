@@ -13,8 +13,7 @@ import apsw
 
 from memory_mcp.graph.extract.extraction import extract_mentions
 from memory_mcp.graph.update import entity_linking
-from memory_mcp.language.gazetteer import NAMES_AT_ONCE
-from memory_mcp.language.names import Mention, is_role
+from memory_mcp.language.names import NAMES_AT_ONCE, Mention, is_role
 from memory_mcp.language.privacy.redaction import FLAG_PREFIX
 from memory_mcp.language.synonyms import is_word
 from memory_mcp.personas.registry import Persona

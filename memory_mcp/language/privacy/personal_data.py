@@ -1,7 +1,8 @@
 """Patterns for telephone numbers, credit card numbers, マイナンバー (Japan's individual numbers), US social security numbers, e-mail and IP
 addresses, and the user and password inside a URL.
 
-Digits are parsed into runs of groups (`090-1234-5678`) and each run is examined once, so that the time is linear in the text.
+Digits are parsed into runs of groups (`090-1234-5678`) and each run is examined once, so that the time is linear in the text. The patterns
+don't use `\\b` or `\\w`, which treat kana and kanji as letters: there would be no boundary between them and a number.
 """
 
 import ipaddress
@@ -12,17 +13,17 @@ from itertools import accumulate, pairwise
 
 import phonenumbers
 
-from memory_mcp.language.privacy.ascii_view import DASHES, continues_left, continues_right
-
 Span = tuple[int, int]
 Run = list[Span]
 
-_RUN = re.compile(rf"\(?[0-9]+(?:(?:[ .{DASHES}]|\) ?| ?\()[0-9]+)*")
+# Katakana ー and the minus sign are used between digits as often as a hyphen. The hyphen is last, so that it is literal inside [ ].
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u30fc\uff70-"
+_RUN = re.compile(rf"\(?[0-9]+(?:(?:[ .{_DASHES}]|\) ?| ?\()[0-9]+)*")
 _GROUP = re.compile("[0-9]+")
 
 _CARD_SHAPES = frozenset({(4, 4, 4, 4), (8, 8), (4, 6, 5), (4, 6, 4), (14,), (15,), (16,), (19,), (6, 13), (4, 4, 4, 4, 3)})
 # As printed, copied out of a table, or wrapped: two spaces or the end of a line may separate the groups of a card number.
-_CARD_RUN = re.compile(rf"(?<![0-9])[2-6][0-9]{{3,}}(?:(?:[ ._{DASHES}]|  | [{DASHES}] | ?\r?\n ?)[0-9]{{2,}})*")
+_CARD_RUN = re.compile(rf"(?<![0-9])[2-6][0-9]{{3,}}(?:(?:[ ._{_DASHES}]|  | [{_DASHES}] | ?\r?\n ?)[0-9]{{2,}})*")
 # The length of the security code that follows a card number, by the number's length.
 _CARD_CODE_LENGTH = {15: 4, 16: 3}
 # A number may follow these without a space: VISA4532…, card_4532…
@@ -39,7 +40,7 @@ _ISSUER = re.compile(
 )
 # In groups of one length, or one group apart; with dots, dashes and middle dots, also doubled or with spaces, or a line end between them.
 _MY_NUMBER_SHAPES = frozenset({(12,), (6, 6), (4, 4, 4), (3, 3, 3, 3), (2,) * 6, (1,) * 12, (4, 8), (8, 4)})
-_MY_NUMBER_RUN = re.compile(rf"[0-9]+(?:(?:[ \t._・･·/|{DASHES}]{{1,3}}| ?\r?\n ?)[0-9]+)*")
+_MY_NUMBER_RUN = re.compile(rf"[0-9]+(?:(?:[ \t._・･·/|{_DASHES}]{{1,3}}| ?\r?\n ?)[0-9]+)*")
 _SSN_SHAPES = frozenset({(3, 2, 4), (9,)})
 # No number was ever given with these parts (SSA, POMS RM 10201.035); the last two are printed on sample cards.
 _SSN = re.compile(r"(?!000|666|9)[0-9]{3}(?!00)[0-9]{2}(?!0000)[0-9]{4}(?<!078051120)(?<!219099999)")
@@ -136,7 +137,7 @@ def my_numbers(text: str) -> Iterator[Span]:
 def social_security_numbers(text: str, within: Iterable[Run]) -> Iterator[Span]:
     """Nine digits in the ranges that were given out, near a word such as SSN."""
     for window in _windows(text, within, (3, 1), (9,), lambda _text, _start, length: length in (3, 9)):
-        longer = {window.before, window.after} & {*DASHES, ".", *window.separators}
+        longer = {window.before, window.after} & {*_DASHES, ".", *window.separators}
         if window.is_part or window.shape not in _SSN_SHAPES or longer or len(set(window.separators)) > 1:
             continue
         near = text[max(0, window.start - _AROUND) : window.end + _AROUND]
@@ -155,7 +156,7 @@ def phones(text: str, within: Iterable[Run]) -> Iterator[Span]:
 
 def _is_longer(text: str, window: _Window) -> bool:
     """Whether another group with the same separator makes it a longer number. After a space a time or a date may follow."""
-    inner = window.separators[-1:] or (*DASHES, ".")
+    inner = window.separators[-1:] or (*_DASHES, ".")
     if window.before in inner:
         return True
     complete = _has_plus(text, window) or _JAPANESE_MOBILE.fullmatch(window.digits)
@@ -223,7 +224,7 @@ def _window(text: str, groups: Run, first: int, last: int) -> _Window:
     start, end = chosen[0][0], chosen[-1][1]
     before = text[groups[first - 1][1] : start] if first else ""
     after = text[end : groups[last][0]] if last < len(groups) else ""
-    goes_on = not after and continues_right(text, end)
+    goes_on = not after and _continues_right(text, end)
     separators = tuple(text[left[1] : right[0]] for left, right in pairwise(chosen))
     opened = start > 0 and text[start - 1] == "(" and separators[:1] != () and separators[0].startswith(")")
     return _Window(
@@ -235,7 +236,7 @@ def _window(text: str, groups: Run, first: int, last: int) -> _Window:
         before=before,
         after=after,
         after_digits=text[slice(*groups[last])] if last < len(groups) else "",
-        is_part=goes_on or (not before and continues_left(text, start)),
+        is_part=goes_on or (not before and _continues_left(text, start)),
         goes_on=goes_on,
     )
 
@@ -378,3 +379,33 @@ def _is_ipv6(candidate: str) -> bool:
         return False
     groups = [part for part in candidate.split(":") if part]
     return len(groups) >= 2 and any(character.isdigit() for character in candidate) and not (address.is_loopback or address.is_unspecified)
+
+
+def _continues_left(text: str, start: int) -> bool:
+    """Whether the number that begins here is the end of a longer token: `A123`, `a1-123`, `1.123`, `path/123`."""
+    before = text[start - 1 : start]
+    if _is_ascii_letter_or_digit(text, start - 1) or before == "_":
+        return True
+    beyond = text[start - 2 : start - 1] if start >= 2 else ""
+    match before:
+        case ".":
+            return beyond.isdigit()
+        case "/":
+            return beyond.isascii() and beyond.isalpha()
+        case _:
+            return bool(before) and before in _DASHES and _is_ascii_letter_or_digit(text, start - 2)
+
+
+def _continues_right(text: str, end: int) -> bool:
+    """Whether the number that ends here is the beginning of a longer token: `123A`, `123-a1`, `123.4`, `123.html`."""
+    after = text[end : end + 1]
+    if _is_ascii_letter_or_digit(text, end) or after == "_":
+        return True
+    if after == ".":
+        return _is_ascii_letter_or_digit(text, end + 1)
+    return bool(after) and after in _DASHES and _is_ascii_letter_or_digit(text, end + 1)
+
+
+def _is_ascii_letter_or_digit(text: str, offset: int) -> bool:
+    """Whether the character at this offset is one; False outside the text."""
+    return 0 <= offset < len(text) and text[offset].isascii() and text[offset].isalnum()

@@ -1,6 +1,7 @@
 """Finds private data by the patterns of every kind, replaces it with placeholders, and counts what was replaced."""
 
 import math
+import re
 from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -12,7 +13,6 @@ from typing import Any
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import StatedRelation
 from memory_mcp.language.privacy import personal_data, secrets
-from memory_mcp.language.privacy.ascii_view import ascii_view, without_invisible
 
 # A memory that contains flagged data gets this prefix and the kind as a tag, so that it can be found.
 FLAG_PREFIX = "contains:"
@@ -27,6 +27,15 @@ _KEY_BEGINS, _KEY_ENDS = "-----BEGIN ", "-----END "
 
 # Fields of an object that name what its other fields are.
 _NAMING = frozenset({"name", "key", "field", "label", "title"})
+
+# Each character maps to one character, so that offsets in the view are offsets in the text.
+_ASCII = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | dict.fromkeys(
+    [0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000], " "
+)
+# Placeholders contain words such as PHONE or KEY, which must not make the following number a finding.
+_PLACEHOLDER = re.compile(rf"(?<=\[)REDACTED_(?:{'|'.join(map(str.upper, Privacy.model_fields))})(?=\])")
+# Zero-width characters, soft hyphens, marks of direction and of byte order: they are invisible, and may be inside a secret.
+_INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 Span = tuple[int, int]
 
@@ -52,6 +61,20 @@ KINDS = (*_SECRETS, *_ADDRESSES, *_NUMBERS, *_NUMBERS_IN_RUNS, "ip_address")
 # again.
 SHORT_CHARACTERS, SHORT_TEXTS = 48, 4_096
 _NOTHING_FOUND: set[tuple[frozenset[str], str]] = set()
+
+
+def ascii_view(text: str) -> str:
+    """The text as the patterns search it: full-width letters and digits in ASCII, with the words of placeholders blanked out; as long as the original."""
+    view = text if text.isascii() else text.translate(_ASCII)
+    return _PLACEHOLDER.sub(lambda match: "□" * len(match[0]), view) if "[REDACTED_" in view else view
+
+
+def without_invisible(text: str) -> tuple[str, Sequence[int]]:
+    """The text without invisible characters, and for each character its offset in the text (and one for the end)."""
+    if text.isascii() or not _INVISIBLE.search(text):
+        return text, range(len(text) + 1)
+    offsets = [offset for offset, character in enumerate(text) if not _INVISIBLE.match(character)]
+    return "".join(text[offset] for offset in offsets), [*offsets, len(text)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from typing import Any
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from memory_mcp.language.privacy.ascii_view import lowered
 from memory_mcp.language.privacy.randomness import is_random
 from memory_mcp.patterns import bounded
 
@@ -327,3 +326,8 @@ def _mixes(value: str) -> bool:
     """Whether letters and digits alternate as they do in what was drawn at random."""
     kinds = [character.isdigit() for character in value if character.isalnum()]
     return sum(left != right for left, right in pairwise(kinds)) >= _LEAST_ALTERNATIONS
+
+
+def lowered(text: str) -> str:
+    """The text in lower case, as long as the original: İ is the only letter that is longer in lower case."""
+    return text.replace("İ", "I").lower()

@@ -173,24 +173,28 @@ def search(
         return []
     query, phrases, words = terms.tokens, terms.phrases, terms.words
     with_phrases = dict(_matching(connection, _any_of(phrases), filters=filters, limit=limit, also=also)) if phrases and limit else {}
-    counts, rows = counts or TokenCounts(), _rows(connection)
-    # The name in another script is as frequent as who has it, and rare synonyms must not replace it.
-    alternatives = ((terms.synonyms, SYNONYM_ROWS), (terms.same_sound, LEADING_ROWS)) if limit else ()
+    rows = _rows(connection)
     if len(rows) > MANY_ROWS:
         query = _without_phrases(query)
-    if len(rows) >= FEW_ROWS:  # in one statement
-        counts.uncommon(connection, [*query, *(other for some, _ in alternatives for each in some for other in each.others)], rows)
-    instead = " OR ".join(filter(None, (_instead(connection, some, counts, rows, most) for some, most in alternatives if some)))
+    # The name in another script is as frequent as who has it, and rare synonyms must not replace it.
+    alternatives = ((terms.synonyms, SYNONYM_ROWS), (terms.same_sound, LEADING_ROWS)) if limit else ()
+    others = [other for some, _ in alternatives for each in some for other in each.others]
+    if len(rows) < FEW_ROWS:
+        in_kana = [word for word in terms.kana_words if " " in word and not any(map(is_grammar, word.split()))]
+        counted = dict.fromkeys([*query, *in_kana, *others], 0.0)
+    else:
+        in_kana, counted = [], (counts or TokenCounts()).uncommon(connection, [*query, *others], rows)
+    instead = " OR ".join(filter(None, (_instead(some, counted, rows, most) for some, most in alternatives if some)))
     with_synonyms = dict(_matching(connection, instead, filters=filters, limit=limit, also=also)) if instead else {}
     matching = partial(_matching, connection, filters=filters, limit=limit, also=(*also, *with_phrases))
-    leading, informative, others = _by_rarity(connection, query, terms, counts, rows)
     if not limit or filters.session_id:  # a session has fewer memories than the rarest tokens
         matches = matching(_any_of(query))
     else:
+        leading, informative, ranking = _by_rarity([*query, *in_kana], terms.fragments, counted, rows)
         selecting = set(leading)
-        matches = _selected(matching, leading, [token for token in (*informative, *others) if token not in selecting])
+        matches = _selected(matching, leading, [token for token in (*informative, *ranking) if token not in selecting])
         if len(matches) < limit and len(leading) < len(informative):
-            matches = _selected(matching, informative, others)
+            matches = _selected(matching, informative, ranking)
     matches = _best(matches, limit, {*also, *with_phrases, *with_synonyms})
     shares = _shares_of_words(connection, words, [memory_id for memory_id, _ in matches]) if limit and len(words) > 1 else {}
     scores = {memory_id: SYNONYM_WEIGHT * bm25 for memory_id, bm25 in with_synonyms.items()}
@@ -278,14 +282,12 @@ def rarities(connection: apsw.Connection, query: Sequence[str], counts: TokenCou
 
 def matched(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int]) -> dict[int, list[str]]:
     """Memory → those tokens, and phrases of tokens, of the query that its row has."""
-    columns = "id, ' ' || concat_ws('  ', c0, c1, c2) || ' ' AS tokens"
-    rows = bulk_rows(
-        connection,
-        "id, tokens",
-        f"SELECT {columns} FROM lexical_content WHERE id IN (SELECT value FROM json_each(?))",
-        (json_ids(ids),),
-    )
-    return {memory_id: [token for token in query if f" {token} " in text] for memory_id, text in rows}
+    # In one text, of which no token has a line break: as rows each is a step, and as JSON each character is looked at twice.
+    lines = "SELECT group_concat(concat_ws('  ', id, c0, c1, c2, ''), char(10)) FROM lexical_content WHERE id IN (SELECT value FROM json_each(?))"
+    text = connection.execute(lines, (json_ids(ids),)).get
+    rows = text.split("\n") if text else ()
+    searched = [(token, f" {token} ") for token in query]
+    return {int(row[: row.index(" ")]): [token for token, written in searched if written in row] for row in rows}
 
 
 def is_small(connection: apsw.Connection) -> bool:
@@ -300,19 +302,15 @@ def _rows(connection: apsw.Connection) -> range:
 
 
 def _by_rarity(
-    connection: apsw.Connection, query: Sequence[str], terms: Terms, counts: TokenCounts, rows: range
+    query: Sequence[str], fragments: Set[str], counted: Mapping[str, float], rows: range
 ) -> tuple[list[str], list[str], list[str]]:
     """The tokens that select rows, all that are informative, and in a store of few rows the rest, which only ranks rows. Where nothing else
     is asked for, what is common or grammar selects."""
-    is_small_store = len(rows) < FEW_ROWS
-    if is_small_store:
-        query = [*query, *(word for word in terms.kana_words if " " in word and not any(map(is_grammar, word.split())))]
-    counted = dict.fromkeys(query, 0.0) if is_small_store else counts.uncommon(connection, query, rows)
-    weak = terms.fragments if is_small_store else frozenset()
+    weak = fragments if len(rows) < FEW_ROWS else frozenset()
     content = [token for token in query if not (is_grammar(token) or token in weak)] or list(query)
     informative = [token for token in content if token in counted] or content
     among = set(informative)
-    if len(rows) <= MANY_ROWS or not counted:
+    if len(rows) <= MANY_ROWS or counted.keys().isdisjoint(query):
         return informative, informative, [token for token in query if token not in among]
     leading = _rarest_in({token: counted[token] for token in informative if token in counted}, LEADING_ROWS)
     return [token for token in informative if token in leading] or informative, informative, []
@@ -324,12 +322,11 @@ def _without_phrases(query: Sequence[str]) -> list[str]:
     return [*(token for token in query if " " not in token), *parts]
 
 
-def _instead(connection: apsw.Connection, synonyms: Sequence[Synonyms], counts: TokenCounts, rows: range, most: int) -> str:
+def _instead(synonyms: Sequence[Synonyms], counted: Mapping[str, float], rows: range, most: int) -> str:
     """What matches a synonym where its word is missing, of the rarest synonyms in about `most` rows."""
     searched = dict.fromkeys(other for each in synonyms for other in each.others)
     if len(rows) >= FEW_ROWS:
-        counted = counts.uncommon(connection, list(searched), rows)
-        searched = _rarest_in({other: count for other, count in counted.items() if count}, most)
+        searched = _rarest_in({other: count for other in searched if (count := counted.get(other))}, most)
     found = ((each.word, [other for other in each.others if other in searched] * each.times) for each in synonyms)
     return " OR ".join(f'(({_any_of(others)}) NOT "{word}")' for word, others in found if others)
 

@@ -127,10 +127,10 @@ class StoredWords:
         with self._guard:
             return word in self._katakana
 
-    def has_polite(self, kana: str) -> bool:
-        """Whether a text of the store has this word in hiragana, which begins with お or ご."""
+    def polite_among(self, words: Iterable[str]) -> set[str]:
+        """Those of these words in hiragana, which begin with お or ご, that a text of the store has."""
         with self._guard:
-            return hash(kana) in self._polite
+            return {word for word in words if hash(word) in self._polite}
 
     def in_katakana(self, latin: str) -> list[str]:
         """The words in katakana that sound most like this one in Latin letters."""
@@ -244,11 +244,12 @@ class TokenCounts:
             if grown or time.monotonic() > self._until or len(self._counted) > KEPT_TOKENS:
                 self._counted, self._rows, self._until = {}, ids, time.monotonic() + KEPT_SECONDS
             kept = self._counted
-        new = [token for token in tokens if hash(token) not in kept]
+        hashes = {token: hash(token) for token in tokens}
+        new = [token for token, hashed in hashes.items() if hashed not in kept]
         if new:
             counted = _uncommon(connection, new, ids)
-            kept.update((hash(token), counted.get(token)) for token in new)
-        return {token: rows for token in tokens if (rows := kept[hash(token)]) is not None}
+            kept.update((hashes[token], counted.get(token)) for token in new)
+        return {token: rows for token, hashed in hashes.items() if (rows := kept[hashed]) is not None}
 
     def clear(self) -> None:
         """Forget all counts, after memories left the index."""

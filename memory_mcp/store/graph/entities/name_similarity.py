@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from memory_mcp.characters import HIRAGANA
 from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.language.names import bare
-from memory_mcp.language.spelling import to_hiragana
+from memory_mcp.language.synonyms import to_hiragana
 
 # Names of days and hours that differ by one character are different.
 EXACT_TYPES = frozenset({"TimeUnit"})

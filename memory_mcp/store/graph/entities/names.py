@@ -9,8 +9,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.dates.spans import composed_with_places
-from memory_mcp.language.gazetteer import Candidate, Gazetteer, Match, Spellings, is_searchable
-from memory_mcp.language.names import bare, fold
+from memory_mcp.language.names import Candidate, Gazetteer, Match, Spellings, bare, fold, is_searchable
 from memory_mcp.store import properties
 from memory_mcp.store.sqlite.reading import json_ids
 
