@@ -124,3 +124,10 @@ def test_an_entity_that_half_of_the_memories_name_makes_no_hit(say, ask, now):
         say(f"[[健太|Person]]は{day}回目の水やり", at=now - timedelta(days=60 - day))
     say("[[健太|Person]]は北洋冷蔵に勤めている")
     assert contents(ask("北洋冷蔵に勤めているのは？")) == ["[[健太|Person]]は北洋冷蔵に勤めている"]
+
+
+def test_in_a_small_store_a_name_in_hiragana_that_has_a_particle_in_it_is_found(say, ask):
+    for text in ("さくらは苺が好き。", "健太は毎朝パンを食べる。", "夕飯はいくら丼だった。", "犬はこのくらい大きい。"):
+        say(text)
+    assert {hit.memory.content for hit in ask("さくらが食べるものは？").hits} == {"さくらは苺が好き。", "健太は毎朝パンを食べる。"}
+    assert [hit.memory.content for hit in ask("くらい？").hits] == ["犬はこのくらい大きい。"]

@@ -180,7 +180,7 @@ def search(
     alternatives = ((terms.synonyms, SYNONYM_ROWS), (terms.same_sound, LEADING_ROWS)) if limit else ()
     others = [other for some, _ in alternatives for each in some for other in each.others]
     if len(rows) < FEW_ROWS:
-        in_kana = [word for word in terms.kana_words if " " in word and not any(map(is_grammar, word.split()))]
+        in_kana = [word for word in terms.kana_words if " " in word and not all(map(is_grammar, word.split()))]
         counted = dict.fromkeys([*query, *in_kana, *others], 0.0)
     else:
         in_kana, counted = [], (counts or TokenCounts()).uncommon(connection, [*query, *others], rows)
