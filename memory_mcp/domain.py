@@ -359,7 +359,7 @@ class Remembered:
     """The result of remember. `stored` is False if the same write is already stored under `key`.
 
     `rivals` are other current memories that supersede the same one. `redacted` and `flagged` count private data in it, by kind.
-    `related` counts the relations that were added to the already stored memory. `expires_at` is of the memory, stored now or before.
+    `added_relations` counts the relations that were added to the already stored memory. `expires_at` is of the memory, stored now or before.
     """
 
     key: str
@@ -368,7 +368,7 @@ class Remembered:
     rivals: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     flagged: Mapping[str, int] = field(default_factory=dict)
-    related: int = 0
+    added_relations: int = 0
     expires_at: datetime | None = None
 
 

@@ -1,5 +1,5 @@
 """The steps of storing a memory: redact → split → one transaction (deduplicate; memory, chunks, lexical rows, entities and relations,
-operation, queue row) → log → similar memories.
+operation, queue row) → log → similar memories. Related ones are the caller's: search/related.py.
 
 An answer means that the memory is on the disk and can be found.
 """
@@ -15,7 +15,7 @@ import apsw
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Chunk, Clash, Draft, Filters, Memory, Outcome, Remembered, Similar
-from memory_mcp.errors import InvalidInput, MemoryMCPError, StoreError
+from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.graph.update import entity_linking
 from memory_mcp.language.budget import preview
 from memory_mcp.language.privacy.redaction import Redaction
@@ -56,7 +56,7 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
     draft, redaction = redacted(draft, privacy)
     chunks = split(draft.content)
     with span("store"):
-        key, operation, related, expires_at = persona.database.write(
+        key, operation, added_relations, expires_at = persona.database.write(
             lambda connection: _store(connection, persona.names, draft, chunks, now, zone)
         )
     if operation:
@@ -70,7 +70,7 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
         rivals,
         redaction.redacted,
         redaction.flagged,
-        related=related,
+        added_relations=added_relations,
         expires_at=expires_at,
     )
 
@@ -84,7 +84,7 @@ def _compared(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, 
         with persona.database.read() as connection:
             rivals = memory_rows.successors(connection, draft.supersedes) if draft.supersedes else []
             return _similar(connection, draft.content, except_key=key), tuple(rival for rival in rivals if rival != key)
-    except StoreError as error:
+    except (MemoryMCPError, apsw.Error, MemoryError, OSError) as error:
         logger.warning("%s of %s is stored, and could not be compared: %s", key, persona.name, error)
         return (), ()
 

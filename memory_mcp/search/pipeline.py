@@ -62,7 +62,7 @@ def recall(
         by_store = stores.each(lambda number: _search(stores, number, parsed, models, indexes))
         lead = _lead(by_store)
         order = _ordered(stores, by_store, lead, parsed)
-        may_rerank = models.reranker is not None and parsed.question.mode not in NOT_RERANKED
+        may_rerank = models.reranker is not None and _leaves_order_to_reranker(parsed)
         best = read_best(stores, order, floor_for(settings, models, lead.meaning, reranked=False), with_whole_pool=may_rerank)
         reranked = _reranked(order, best, models, deadline)
         if reranked.done:
@@ -188,11 +188,15 @@ def _lead(by_store: Mapping[int, _FromStore]) -> _FromStore:
 # Answer: what is read of the best, and what of that is shown.
 
 
+def _leaves_order_to_reranker(parsed: ParsedQuestion) -> bool:
+    return parsed.question.mode not in NOT_RERANKED and parsed.settings.fusion.rerank_weight > 0
+
+
 def _reranked(order: Order, best: Best, models: Models, deadline: float | None) -> Reranked:
-    """The candidates with the signal of the cross-encoder, where there is one and the mode leaves it the order."""
+    """The candidates with the signal of the cross-encoder, where there is one, and neither the mode nor a weight of 0 leaves it out."""
     time_limit.check()
     parsed = order.scored.parsed
-    if parsed.question.mode in NOT_RERANKED:
+    if not _leaves_order_to_reranker(parsed):
         return Reranked(order.scored.candidates)
     if models.reranker is None:
         state = models.reranker_state.state

@@ -1,7 +1,7 @@
 """A question, read once: its checked arguments, what it says about time, which words are looked for, and whether it asks for what an
 assistant said.
 
-Every step of a search takes an `ParsedQuestion`; none reads the text of the question again.
+Every step of a search takes a `ParsedQuestion`; none reads the text of the question again.
 """
 
 import math

@@ -155,8 +155,8 @@ def supported(scored: Scored, *, in_small_store: bool) -> Flags:
     """The rows that are hits, because of their words, their meaning, a named date or speaker, or the graph
     (docs/decisions/0026-support.md).
 
-    Every candidate shares some word with the question. To a question about what was never said, most candidates have no more than that, and
-    are no hits. In a small store one shared word is enough. Nearness counts where vectors are apart from what all texts share; elsewhere
+    A candidate by words shares some word with the question. To a question about what was never said, most have no more than that, and are
+    no hits. In a small store one shared word is enough. Nearness counts where vectors are apart from what all texts share; elsewhere
     all may be near, and every candidate is a hit. The answer to a turn that is a hit is a hit, too.
     """
     candidates = scored.candidates

@@ -4,11 +4,12 @@ import dataclasses
 import re
 from datetime import UTC, datetime, timedelta
 
+import apsw
 import pytest
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Restored
-from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.errors import InvalidInput, MemoryNotFound, Overloaded, StoreError
 from memory_mcp.remember import pipeline
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
@@ -229,3 +230,17 @@ def test_who_replaces_what_was_replaced_before_is_told_of_the_rival(say):
     second = say("太郎は大阪に住む", supersedes=first)
     third = say("太郎は名古屋に住む", supersedes=first)
     assert (second.rivals, third.rivals) == ((), (second.key,))
+
+
+@pytest.mark.parametrize(
+    "error", [StoreError("it is damaged", "", ""), Overloaded("too much", "", ""), apsw.IOError("disk I/O error"), MemoryError()]
+)
+def test_a_memory_that_cannot_be_compared_is_stored_all_the_same(say, nilou, monkeypatch, error):
+    def failing(*_, **__):
+        raise error
+
+    monkeypatch.setattr(pipeline, "_similar", failing)
+    stored = say("苺が好き")
+    assert (stored.stored, stored.similar) == (True, ())
+    with nilou.database.read() as connection:
+        assert memories.by_keys(connection, [stored.key])

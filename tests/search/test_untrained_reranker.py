@@ -78,3 +78,13 @@ def test_the_opposite_of_the_truth_moves_no_more_than_its_weight_allows(hits):
         under = SETTINGS.model_copy(update={"fusion": SETTINGS.fusion.model_copy(update={"rerank_weight": weight})})
         for query in ASKED:
             assert moved_apart(hits(query), hits(query, Contrary(), under)) <= 2 * MOST_SPREADS * weight
+
+
+def test_with_a_weight_of_zero_no_model_reads(hits):
+    class Unread(OverlapReranker):
+        def score(self, *_, **__):
+            raise AssertionError("the model reads")
+
+    off = SETTINGS.model_copy(update={"fusion": SETTINGS.fusion.model_copy(update={"rerank_weight": 0.0})})
+    for query in ASKED:
+        assert hits(query, Unread(), off) == hits(query)

@@ -191,9 +191,9 @@ def _note_of(stored: Remembered, supersedes: str) -> str | None:
     if stored.stored:
         return None
     known = "this very write is stored already; revise changes it"
-    if not stored.related:
+    if not stored.added_relations:
         return known
-    return clauses([known, sentence("relations that it did not state yet were added to it: {}", stored.related)])
+    return clauses([known, sentence("relations that it did not state yet were added to it: {}", stored.added_relations)])
 
 
 class RecallArguments(Arguments):
