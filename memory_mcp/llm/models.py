@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -55,6 +56,11 @@ class Source:
         """Its address; None for the vendor's own."""
         return self.server[1].url if self.server else VENDORS[self.kind].base_url()
 
+    @property
+    def tells_its_end(self) -> bool:
+        """Whether each whole answer says why it ended: servers that only speak as a vendor may not."""
+        return bool(self.kind) and self.server is None
+
     def check(self) -> None:
         """Returns if it can be asked, as far as that can be known without importing anything.
 
@@ -97,7 +103,7 @@ class Models:
             return Source(name, kind, model.strip())
         if name in self._arguments or not self._only_named:
             package = re.split("[.:]", name)[0]
-            if _CLASS.fullmatch(name) and find_spec(package):
+            if _CLASS.fullmatch(name) and (package in sys.modules or find_spec(package)):
                 return Source(name, "", model)
         raise self._unknown(name)
 
@@ -122,7 +128,7 @@ class Models:
             )
         return ChatFailed("{} is not the name of a model", "", "Write it as VENDOR:MODEL, where VENDOR is {}", repr(name), vendors)
 
-    def model(self, name: str, **arguments: Any) -> "BaseChatModel":
+    def model(self, name: str, /, **arguments: Any) -> "BaseChatModel":
         """The model of this name with its arguments, and with these. Imports the package of its class, which takes seconds at the first time.
 
         Raises:
@@ -132,15 +138,15 @@ class Models:
         source = self.source(name)
         source.check()
         given = {**self._arguments.get(name, {}), **arguments}
-        if source.kind:
-            try:
-                written = json.dumps(given, sort_keys=True)
-            except TypeError as error:
-                raise ChatFailed("{} can't be asked", "its arguments are not JSON", "Make the model yourself, and pass it", name) from error
-            return _built(source, source.key(), source.address(), written)
-        return instance(name, given, sentence("{} can't be asked", name), "chat.arguments")
+        try:
+            written = json.dumps(given, sort_keys=True)
+        except TypeError as error:
+            if not source.kind:
+                return instance(name, given, sentence("{} can't be asked", name), "chat.arguments")
+            raise ChatFailed("{} can't be asked", "its arguments are not JSON", "Make the model yourself, and pass it", name) from error
+        return _built(source, source.key(), source.address(), written) if source.kind else _own(name, written)
 
-    def loading(self, name: str, **arguments: Any) -> "Future[BaseChatModel]":
+    def loading(self, name: str, /, **arguments: Any) -> "Future[BaseChatModel]":
         """The same, made on a thread of its own.
 
         Raises:
@@ -160,11 +166,10 @@ class Models:
         threading.Thread(target=load, name="chat model", daemon=True).start()
         return result
 
-    def obstacle(self, vendor: str) -> str:
-        """Why a vendor, or a server of this name, can't be asked now; empty if it can. Imports nothing."""
-        server = (vendor, self.vendors[vendor]) if vendor in self.vendors else None
+    def obstacle(self, name: str, server: ModelVendor | None = None) -> str:
+        """Why a vendor, or this server under its name, can't be asked now; empty if it can. Imports nothing."""
         try:
-            Source(vendor, OPENAI if server else vendor, "", server).check()
+            Source(name, OPENAI if server else name, "", (name, server) if server else None).check()
         except (ChatFailed, NotInstalled) as error:
             return str(error)
         return ""
@@ -177,8 +182,10 @@ def _built(source: Source, key: str | None, base_url: str | None, given: str) ->
     arguments: dict[str, Any] = json.loads(given)
     if MAX_TOKENS in arguments:
         most = arguments.pop(MAX_TOKENS)
-        # OpenAI's class would call it otherwise, as only OpenAI does.
-        arguments |= {"extra_body": {MAX_TOKENS: most}} if source.kind == OPENAI and base_url else {vendor.max_tokens: most}
+        if source.kind == OPENAI and base_url:  # OpenAI's class would call it otherwise, as only OpenAI does
+            arguments["extra_body"] = {**(arguments.get("extra_body") or {}), MAX_TOKENS: most}
+        else:
+            arguments[vendor.max_tokens] = most
     # A server of one's own may need no key, but the classes insist on one.
     key_argument = {"api_key": key or "none"} if vendor.keys else {}
     address = {vendor.base: base_url, **vendor.of_address} if base_url else {}
@@ -195,6 +202,12 @@ def _built(source: Source, key: str | None, base_url: str | None, given: str) ->
         raise ChatFailed("{} can't be asked", "its class refuses the arguments: {}", "", source.name, type(error).__name__) from error
 
 
+@lru_cache(maxsize=64)
+def _own(name: str, given: str) -> "BaseChatModel":
+    """Kept for the same reason."""
+    return instance(name, json.loads(given), sentence("{} can't be asked", name), "chat.arguments")
+
+
 def instance(path: str, arguments: Mapping[str, Any], what: str, key: str) -> "BaseChatModel":
     """An instance of the class at `package.module:Class`. `what` can't be done without it, and `key` of config.json has its arguments.
 
@@ -209,7 +222,7 @@ def instance(path: str, arguments: Mapping[str, Any], what: str, key: str) -> "B
         raise ChatFailed(what, "it has the wrong form", "Write it as package.module:Class, such as langchain_openai:ChatOpenAI")
     try:
         chat_class = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # a module may raise anything while it is imported
         raise ChatFailed(what, "{}", "Install its package here, or correct the name", type(error).__name__) from error
     if not (isinstance(chat_class, type) and issubclass(chat_class, BaseChatModel)):
         raise ChatFailed(what, "it is not a subclass of langchain_core.language_models.chat_models.BaseChatModel")

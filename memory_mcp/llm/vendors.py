@@ -125,7 +125,9 @@ def listed(name: str, url: str, key: str | None, seconds: float) -> list[dict[st
         ChatFailed: nobody answers there.
     """
     try:
-        with used_for(url), httpx2.Client(timeout=seconds) as http:
+        with used_for(url):
+            client = httpx2.Client(timeout=seconds)
+        with client as http:
             answer = http.get(f"{url}/models", headers=authorized(key)).raise_for_status().json()["data"]
         return [model for model in answer if model["id"]]
     except ProxyUnusable as error:

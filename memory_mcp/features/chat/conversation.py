@@ -22,6 +22,9 @@ from memory_mcp.llm.models import Models
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
 
+# The arguments of a model that are written with a conversation: any other may be a key.
+KEPT_ARGUMENTS = ("temperature", "max_tokens")
+
 
 class Conversation:
     """Used with `async with`, which connects to the servers. One turn runs at a time.
@@ -68,22 +71,35 @@ class Conversation:
         self._models, self.arguments = models or Models(), dict(arguments or {})
         self._is_open = False
         self._running: asyncio.Task[None] | None = None
+        self.model = model if isinstance(model, str) else ""
         self._model: BaseChatModel | Future[BaseChatModel]
         self.switch(model)
 
     def switch(self, model: "str | BaseChatModel") -> None:
-        """Answers with another model from the next turn on.
+        """Answers with another model from the next turn on; the arguments of the one before don't go along.
 
         Raises:
             ChatFailed: the model can't be asked.
             NotInstalled: the vendor's package is not installed.
         """
         if isinstance(model, str):
-            vendor = self._models.source(model).kind
+            source = self._models.source(model)
+            arguments = self.arguments if model == self.model else {}
             # The class is imported meanwhile, which takes seconds at the first time.
-            self._model, self.model, self._vendor = self._models.loading(model, **self.arguments), model, vendor
+            self._model, self.model, self.arguments = self._models.loading(model, **arguments), model, arguments
+            self._vendor, self._tells_its_end = source.kind, source.tells_its_end
         else:
-            self._model, self.model, self._vendor = model, type(model).__name__, ""
+            self._model, self.model, self._vendor, self._tells_its_end = model, type(model).__name__, "", False
+
+    async def switch_loaded(self, model: str) -> None:
+        """The same, once the model's class is loaded.
+
+        Raises:
+            ChatFailed: the model can't be asked, or its class can't be loaded; the one before goes on.
+            NotInstalled: the vendor's package is not installed.
+        """
+        await asyncio.wrap_future(self._models.loading(model, **(self.arguments if model == self.model else {})))
+        self.switch(model)
 
     async def __aenter__(self) -> Self:
         """Raises: ServerUnreachable: the memory's server can't be reached. Others that can't be reached are in `toolbox.missing`."""
@@ -230,8 +246,8 @@ class Conversation:
 
     def json(self) -> dict[str, Any]:
         """The conversation without what was off the record, from which `Conversation(messages=…, session_id=…)` resumes it."""
-        arguments = {"arguments": self.arguments} if self.arguments else {}
-        facts = {"session_id": self.session_id, "persona": self.persona, "model": self.model, **arguments}
+        kept = {name: self.arguments[name] for name in KEPT_ARGUMENTS if name in self.arguments}
+        facts = {"session_id": self.session_id, "persona": self.persona, "model": self.model, **({"arguments": kept} if kept else {})}
         return {**facts, "messages": messages_json(self.messages)}
 
     async def _run(self, asked: Message, begins: int, emit: Callable[[Event], None]) -> None:
@@ -274,6 +290,7 @@ class Conversation:
             model,
             self.model,
             self._vendor,
+            self._tells_its_end,
             self.toolbox if with_tools else Toolbox(),
             self.approvals,
             emit,

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memory_mcp.cli.japanese import tell
 from memory_mcp.client.connection import Connection
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import InvalidInput
-from memory_mcp.features.chat.conversation import Conversation
+from memory_mcp.features.chat.conversation import KEPT_ARGUMENTS, Conversation
 from memory_mcp.features.chat.messages import Message, messages_from_json
 from memory_mcp.features.chat.server_files import servers_of
 from memory_mcp.features.chat.settings import Chat
@@ -59,6 +60,7 @@ class Opening:
             NotInstalled: the vendor's package is not installed.
         """
         earlier = _tree(self.resume) if self.resume and not persona else {}
+        kept = _kept_arguments(self.resume, earlier) if self.resume else {}
         name = model or earlier.get("model") or self.settings.of(Chat).model
         if not name:
             raise InvalidInput("no model is named", "", "Name one with --model, such as anthropic:NAME, or set chat.model in config.json")
@@ -74,7 +76,7 @@ class Opening:
             allowed=self.allowed,
             session_id=earlier.get("session_id"),
             keep_transcript=self.keep_transcript,
-            arguments={**earlier.get("arguments", {}), **self.arguments},
+            arguments={**kept, **self.arguments},
             **options,
         )
 
@@ -84,6 +86,17 @@ def _tree(path: Path) -> dict[str, Any]:
         return dict(json.loads(_text(path)))
     except (ValueError, TypeError) as error:
         raise InvalidInput("{} is no conversation", "{}", "Name a file that /save has written", path, error) from error
+
+
+def _kept_arguments(path: Path, earlier: Mapping[str, Any]) -> dict[str, float]:
+    """The arguments of the model in a file. A file may come from somebody else, and others say where the conversation and the key are sent."""
+    given = earlier.get("arguments", {})
+    if not isinstance(given, dict):
+        raise InvalidInput("{} is no conversation", "{}", "Name a file that /save has written", path, "arguments is no object")
+    kept = {name: value for name, value in given.items() if name in KEPT_ARGUMENTS and type(value) in (int, float)}
+    for name in given.keys() - kept.keys():
+        tell("memory-mcp: {} of {} is left out: give it with --set", name, path, err=True)
+    return kept
 
 
 def _text(path: Path) -> str:

@@ -280,7 +280,8 @@ class Terminal(App[None]):
         await self._mount(Markdown(self._words["help"]))
 
     async def _model(self, name: str) -> None:
-        self.conversation.switch(name or self.conversation.model)
+        if name:
+            await self.conversation.switch_loaded(name)
         await self._say_note("model", model=self.conversation.model)
 
     async def _persona(self, name: str) -> bool:

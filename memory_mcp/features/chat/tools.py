@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import httpx2
 
 from memory_mcp.client.connection import ANSWER_SECONDS, Connection
+from memory_mcp.errors import without_passwords
 
 if TYPE_CHECKING:
     from fastmcp import Client
@@ -30,6 +31,8 @@ _NAME_LENGTH = 64
 # Gemini refuses these, or warns of each.
 _NOT_FOR_GEMINI = frozenset({"additionalProperties", "$schema", "title", "default"})
 _ALTERNATIVES = ("oneOf", "anyOf", "allOf")
+# What follows the path of an address, where some servers want their key.
+_AFTER_PATH = re.compile(r"""(?<=://)([^\s?#'"<>]{1,2048})[?#][^\s'"<>]*""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +80,12 @@ class Answer:
 
 
 class Toolbox:
-    """The connected servers. `missing` has the reasons why others can't be reached; `instructions` are those of the memory's server."""
+    """The connected servers. `missing` has the reasons why others can't be reached, `faults` the names of the errors; `instructions` are those of the memory's server."""
 
     def __init__(self) -> None:
         self.tools: dict[str, Tool] = {}
         self.missing: dict[str, str] = {}
+        self.faults: dict[str, str] = {}
         self.instructions = ""
         self._clients: dict[str, Client[Any]] = {}
         self._open = AsyncExitStack()
@@ -96,7 +100,8 @@ class Toolbox:
                 await self._open.enter_async_context(client)
                 offered.append((server, await client.list_tools()))
             except Exception as error:  # noqa: BLE001  each transport has its own errors, a foreign program any
-                self.missing[server.name] = str(error) or type(error).__name__
+                self.faults[server.name] = type(error.__cause__ or error).__name__
+                self.missing[server.name] = _without_secrets(str(error)) or self.faults[server.name]
                 continue
             self._clients[server.name] = client
             if server.name == MEMORY:
@@ -113,7 +118,7 @@ class Toolbox:
         try:
             result = await self._clients[tool.server].call_tool_mcp(tool.own_name, dict(arguments))
         except (MCPError, RuntimeError, httpx2.HTTPError, TimeoutError) as error:
-            return Answer(f"{tool.server} did not answer: {error}", is_error=True)
+            return Answer(f"{tool.server} did not answer: {_without_secrets(str(error))}", is_error=True)
         text = "\n".join(getattr(block, "text", f"[{block.type}]") for block in result.content)
         text = text if len(text) <= LONGEST_ANSWER else f"{text[:LONGEST_ANSWER]}\n[{len(text) - LONGEST_ANSWER:,} characters are left out]"
         return Answer(text, bool(result.is_error), result.structured_content)
@@ -127,6 +132,11 @@ async def finished(work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         await asyncio.wait({running}, timeout=LONGEST_WRITE_SECONDS)
         raise
+
+
+def _without_secrets(text: str) -> str:
+    """The text with its addresses as they may be shown: up to their path, and without a password."""
+    return _AFTER_PATH.sub(r"\1", without_passwords(text))
 
 
 def _named(offered: Sequence[tuple[ToolServer, Sequence["McpTool"]]]) -> dict[str, Tool]:

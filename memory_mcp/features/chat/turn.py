@@ -100,6 +100,7 @@ class Turn:
         model: "BaseChatModel",
         model_name: str,
         vendor: str,
+        tells_its_end: bool,
         toolbox: Toolbox,
         approvals: Approvals,
         emit: Callable[[Event], None],
@@ -113,7 +114,7 @@ class Turn:
         self._model, self._model_name, self._toolbox, self._approvals, self._emit = model, model_name, toolbox, approvals, emit
         self._system, self._off_record, self._limits, self._price, self._before = system, off_record, limits, price, used_before
         self._tools = {name: tool for name, tool in toolbox.tools.items() if tool.reads_only or not off_record}
-        self._vendor, self._specified = vendor, specifications(self._tools.values(), vendor)
+        self._tells_its_end, self._specified = tells_its_end, specifications(self._tools.values(), vendor)
         self.usage = Usage(0, 0, 0.0 if price else None)
         self.reason = ""
 
@@ -171,8 +172,8 @@ class Turn:
                 self._emit(Retrying(failure.error.why, seconds))
                 await asyncio.sleep(seconds)
             else:
-                # All classes of vendors say how a complete answer ended.
-                cut: Cut = "unknown" if self._vendor and not self.reason and not answer.tool_calls else cut_of(self.reason)
+                # All vendors say how a complete answer ended; a server that speaks as one of them may not.
+                cut: Cut = "unknown" if self._tells_its_end and not self.reason and not answer.tool_calls else cut_of(self.reason)
                 if cut:
                     self._emit(CutOff(self._model_name, cut))
                 return answer, cut

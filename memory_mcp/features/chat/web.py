@@ -1,11 +1,14 @@
 """What the dashboard's chat room needs of conversations, as JSON: `Conversing` of the server."""
 
+import logging
+import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import ModelVendor, Settings
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import ChatFailed, MemoryMCPError
 from memory_mcp.features.chat.events import Heard, ToolResult, TurnEnded, event_json
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 PROBE_SECONDS = 0.5
+LISTED_SECONDS = 60.0
+SUGGESTIONS = 50
+
+logger = logging.getLogger(__name__)
 
 
 class WebChat:
@@ -29,6 +36,7 @@ class WebChat:
 
     def __init__(self, settings: Callable[[], Settings] = Settings) -> None:
         self._settings = settings
+        self._listed: dict[tuple[str, str], tuple[float, list[str]]] = {}
 
     def model(self) -> str | None:
         """The model of conversations that name none."""
@@ -44,20 +52,41 @@ class WebChat:
         settings = self._settings()
         chat, models = settings.of(Chat), models_of(settings)
         named = dict.fromkeys(filter(None, [chat.model, *chat.arguments, *chat.prices]))
-        names = {**{name: f"{name}:" for name in VENDORS}, **{name: f"{name}/" for name in models.vendors}}
+        # A server of the configuration may have the name of a vendor.
+        names = [*((name, f"{name}:", None) for name in VENDORS), *((name, f"{name}/", server) for name, server in models.vendors.items())]
         with ThreadPoolExecutor(len(names)) as threads:
-            states = list(threads.map(lambda name: _state(models, name), names))
+            states = list(threads.map(lambda each: self._state(models, each[0], each[2]), names))
         vendors = []
-        for (name, prefix), (listed_models, why) in zip(names.items(), states, strict=True):
+        for (name, prefix, _), (listed_models, why) in zip(names, states, strict=True):
             own = [model for model in named if model.startswith(prefix)]
             known = dict.fromkeys([*own, *(f"{prefix}{model}" for model in listed_models)])
-            vendors.append({"name": name, "prefix": prefix, "models": list(known), "why": why})
+            vendors.append({"name": name, "prefix": prefix, "models": list(known)[:SUGGESTIONS], "why": why})
         return vendors
 
     def prepare(self, model: str) -> None:
-        """Load the class of a model in the background. What it lacks is told when it is asked."""
+        """Load the class of a vendor's model in the background, once. What it lacks is told when it is asked."""
+        models = models_of(self._settings())
         with suppress(MemoryMCPError):
-            models_of(self._settings()).loading(model)
+            kind = models.source(model).kind
+            if kind and VENDORS[kind].module not in sys.modules:
+                models.loading(model)
+
+    def _state(self, models: Models, name: str, server: ModelVendor | None) -> tuple[list[str], str]:
+        """The models that a vendor or a server lists, kept for a minute, and why it can't be asked."""
+        if why := models.obstacle(name, server):
+            return [], why
+        if server is None and name != OLLAMA:
+            return [], ""  # they know hundreds
+        url = server.url if server else _ollama()
+        kept_until, known = self._listed.get((name, url), (0.0, []))
+        if time.monotonic() < kept_until:
+            return known, ""
+        try:
+            known = [model["id"] for model in listed(name, url, key_of(name, server) if server else None, PROBE_SECONDS)]
+        except ChatFailed as error:
+            return [], str(error)
+        self._listed[name, url] = time.monotonic() + LISTED_SECONDS, known
+        return known, ""
 
     def turn(
         self, model: str, transports: "Mapping[str, Callable[[], ClientTransport]]", messages: Mapping[str, Sequence[Json]], **options: Any
@@ -88,8 +117,10 @@ class WebTurn:
     async def events(self, text: str, *, off_record: bool = False) -> AsyncGenerator[Json]:
         """The events, each with the `persona` that it is of. Where all has ended well, the last is `said`, with the new messages of each."""
         async with self._group as group:
-            for server, why in next(iter(group.members.values())).toolbox.missing.items():
-                yield {"event": "left_out", "server": server, "why": why}
+            toolbox = next(iter(group.members.values())).toolbox
+            for server, why in toolbox.missing.items():  # it may quote what only the server's owner may read
+                logger.warning("the MCP server %s is left out: %s", server, why)
+                yield {"event": "left_out", "server": server, "why": toolbox.faults[server]}
             begins = {name: len(member.messages) for name, member in group.members.items()}
             keys: dict[str, dict[str, list[str]]] = {name: {"recalled": [], "stored": []} for name in begins}
             is_done = False
@@ -105,20 +136,6 @@ class WebTurn:
             if is_done:
                 messages = {name: messages_json(member.messages[begins[name] :]) for name, member in group.members.items()}
                 yield {"event": "said", "members": {name: {"messages": messages[name], **keys[name]} for name in begins}}
-
-
-def _state(models: Models, vendor: str) -> tuple[list[str], str]:
-    """The models that a server lists, and why it can't be asked."""
-    if why := models.obstacle(vendor):
-        return [], why
-    server = models.vendors.get(vendor)
-    if server is None and vendor != OLLAMA:
-        return [], ""  # they know hundreds
-    try:
-        key = key_of(vendor, server) if server else None
-        return [model["id"] for model in listed(vendor, server.url if server else _ollama(), key, PROBE_SECONDS)], ""
-    except ChatFailed as error:
-        return [], str(error)
 
 
 def _ollama() -> str:

@@ -6,6 +6,9 @@ import pytest
 from keyring.errors import KeyringLocked
 
 from memory_mcp import cli
+from memory_mcp.chat import Connection
+from memory_mcp.config.settings import Settings
+from memory_mcp.features.chat.opening import Opening
 from memory_mcp.features.chat.web import WebChat
 from memory_mcp.llm.models import Models
 
@@ -50,6 +53,27 @@ def test_what_is_missing_is_one_line_on_stderr_and_status_1(chat, arguments, wor
     assert status == 1
     assert words in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [None, [], ["base_url"], "x"])
+def test_a_file_whose_arguments_are_no_object_is_no_conversation(chat, tmp_path, arguments):
+    (tmp_path / "saved.json").write_text(json.dumps({"model": "ollama:x", "arguments": arguments, "messages": []}), encoding="utf-8")
+    status, err = chat("--once", "hi", "--resume", "saved.json")
+    assert status == 1
+    assert "saved.json is no conversation" in err
+
+
+def test_a_file_does_not_say_where_a_conversation_is_sent(tmp_path, capsys):
+    given = {"temperature": 0.5, "max_tokens": 9, "base_url": "https://evil.example/v1", "api_key": "sk-x"}
+    path = tmp_path / "saved.json"
+    path.write_text(json.dumps({"model": "ollama:x", "arguments": given, "messages": []}), encoding="utf-8")
+    opening = Opening(lambda name: Connection(NOBODY, persona=name), Settings(), resume=path, arguments={"max_tokens": 7})
+    assert opening.conversation(None).arguments == {"temperature": 0.5, "max_tokens": 7}
+    err = capsys.readouterr().err
+    assert "base_url of" in err
+    assert "api_key of" in err
+    path.write_text(json.dumps({"model": "ollama:x", "arguments": {"temperature": {"a": 1}}, "messages": []}), encoding="utf-8")
+    assert opening.conversation(None).arguments == {"max_tokens": 7}
 
 
 def test_the_model_of_config_json_is_asked_where_none_is_named(chat, tmp_path):

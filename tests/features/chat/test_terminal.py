@@ -147,6 +147,15 @@ def test_commands_change_the_persona_save_say_again_and_go_off_the_record(at_ter
     assert app.failure is None
 
 
+def test_a_model_whose_class_can_not_be_loaded_is_not_switched_to(at_terminal):
+    async def deeds(session):
+        await session.says("/model json:NoSuchClass", "AttributeError")
+        await session.says("やあ", "まだここ")
+        assert "The next answer is by" not in session.shown()
+
+    at_terminal(deeds, ["まだここ"])
+
+
 @pytest.mark.slow
 def test_the_terminal_speaks_japanese_with_the_same_words(at_terminal):
     async def deeds(session):

@@ -12,11 +12,12 @@ from chat_models import ScriptedModel
 from fastmcp import Client
 from langchain_google_genai._function_utils import convert_to_genai_function_declarations
 
-from memory_mcp.chat import ApprovalNeeded, Connection, Conversation, ToolResult, ToolServer
+from memory_mcp.chat import ApprovalNeeded, Connection, Conversation, GroupConversation, ToolResult, ToolServer, memory_server
 from memory_mcp.config.settings import Settings, Toolset
 from memory_mcp.errors import InvalidInput
 from memory_mcp.features.chat.server_files import servers_of
 from memory_mcp.features.chat.tools import Tool, Toolbox, specifications
+from memory_mcp.features.chat.web import WebTurn
 from memory_mcp.server.application import mcp_server
 
 # The keywords that OpenAI's strict mode, Gemini and Ollama's templates all know.
@@ -172,6 +173,24 @@ def test_a_server_that_cannot_be_reached_is_left_out_with_the_reason(server, nam
     toolbox, events = talk(ScriptedModel(steps=["はい"]), server, path, name)
     assert why in toolbox.missing["broken"]
     assert events[-1].outcome == "done"
+
+
+def test_the_page_gets_the_kind_of_a_fault_and_the_log_no_key(server, name, caplog):
+    def refused():
+        raise ConnectionRefusedError("no answer from https://bob:Hunter2@search.example/mcp?api_key=sk-secret 'x'")
+
+    memory = memory_server(Connection(server.url, persona=name))
+    group = GroupConversation.of(ScriptedModel(steps=["はい"]), {name: memory}, servers=[ToolServer("search", refused)])
+
+    async def events():
+        return [event async for event in WebTurn(group).events("x")]
+
+    with caplog.at_level(logging.WARNING):
+        (left_out,) = [event for event in asyncio.run(events()) if event["event"] == "left_out"]
+    assert left_out == {"event": "left_out", "server": "search", "why": "ConnectionRefusedError"}
+    assert "no answer from https://search.example/mcp 'x'" in caplog.text
+    assert "Hunter2" not in caplog.text
+    assert "sk-secret" not in caplog.text
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"servers": ["x"]}', '{"servers": {"a": "b"}}', "// comment\n{}"])
