@@ -325,7 +325,10 @@ def _corrected(call: Call, arguments: ReviseArguments, source: str = "", occurre
     now = call.local_now
     target, key = call.locate(arguments.key)
     if supersedes.strip():
-        revision = replace(revision, supersedes=target.locate(supersedes.strip())[1])
+        of_earlier, earlier = target.locate(supersedes.strip())
+        if of_earlier.pool != target.pool:
+            raise unknown_predecessor(supersedes.strip())
+        revision = replace(revision, supersedes=earlier)
     with target.changing() as persona:
         memory = revise_memory(persona, key, revision, now=now, privacy=call.settings.privacy)
         note = _note_of_relations(relations_left(persona, memory) if content else [])
