@@ -28,7 +28,7 @@ _SAID = frozenset({"Default", "Reply", "ChatInputCommand", "ContextMenuCommand",
 
 # A message of the package, the folder of its channel, and what stands beside: the names of all channels, and the account.
 PACKAGE_FIELDS = ("Timestamp", "ID", "Contents")
-PACKAGE_FILE = re.compile(r"(?:.*/)?c\d+/messages\.(?:json|csv)")
+PACKAGE_FILE = re.compile(r"(?<![^/])c\d+/messages\.(?:json|csv)\Z")
 _CHANNEL = re.compile(r"c?(\d+)")
 _CHANNELS, _ACCOUNT = "index.json", "user.json"
 _NO_DISCRIMINATOR = re.compile("#0+$")
