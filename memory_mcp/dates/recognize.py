@@ -210,7 +210,7 @@ IN_TEXTS = Table((
 ))
 # With words that mean a date where nothing else is written, and may mean anything in a sentence: 夏, Friday, 最近.
 AS_ARGUMENTS = Table((
-    *tables.WEEKS[:1], tables.LATER, *_ALWAYS, tables.FROM_TODAY, *tables.FIGURES_ALONE, tables.FISCAL_YEAR_ALONE,
+    tables.WEEKS_LATER, *tables.WEEKS[:1], tables.LATER, *_ALWAYS, tables.FROM_TODAY, *tables.FIGURES_ALONE, tables.FISCAL_YEAR_ALONE,
     holidays.PERIOD_ALONE, tables.SEASON_ALONE, *tables.CALENDAR_ALONE, tables.DAY_OF_MONTH_ALONE, *tables.WEEKDAYS_ALONE,
     tables.CURRENT_ALONE, tables.VAGUE_ALONE,
 ))

@@ -180,7 +180,10 @@ def _nth_weekday(found: Found, today: date) -> Iterator[DaySpan]:
     """The nth such day of a month, or of that month of each of the last years."""
     months: Iterable[DaySpan] = [months_back(today, _BACK[found["which"]])] if found["which"] else _month_in_each_year(today, _month(found))
     months = [month_of(int(found["year"]), _month(found))] if found["year"] else months
-    return (day_of(nth_weekday(first.year, first.month, _weekday(found), nth_of(found["nth"]))) for first, _ in months)
+    nth = nth_of(found["nth"])
+    if not found["weekday"]:
+        return (day_of(first.replace(day=nth) if nth > 0 else after - ONE_DAY) for first, after in months)
+    return (day_of(nth_weekday(first.year, first.month, _weekday(found), nth)) for first, _ in months)
 
 
 def _quarter(found: Found, today: date) -> list[DaySpan]:
@@ -190,9 +193,10 @@ def _quarter(found: Found, today: date) -> list[DaySpan]:
 
 
 # fmt: off
-NTH_WEEKDAY = row(NTH, rf"(?<![a-z])(?:the )?(?P<nth>{'|'.join(ORDINALS)}|last) {_WHOLE_WEEKDAY} (?:of|in) (?:{MONTH_NAME}(?:,? (?P<year>\d{{4}}))?|(?P<which>last|this|next) month)"
-    rf"|(?:(?:(?P<year>\d{{4}})年)?(?<!\d)(?P<month>\d{{1,2}})月|{_JAPANESE_MONTH})の?(?:第(?P<nth>[1-5一二三四五])の?|(?P<nth>最初|最後)の){_JAPANESE_WEEKDAY}", _nth_weekday,
-    "the first Monday of October", "10月の第2月曜", "9月最後の日曜", "来月の第2日曜", needs="第 最初の 最後の day_of day_in")
+NTH_WEEKDAY = row(NTH, rf"(?<![a-z])(?:the )?(?P<nth>{'|'.join(ORDINALS)}|last) (?:{_WHOLE_WEEKDAY}|day) (?:of|in) (?:{MONTH_NAME}(?:,? (?P<year>\d{{4}}))?|(?P<which>last|this|next) month)"
+    rf"|(?:(?:(?P<year>\d{{4}})年)?(?<!\d)(?P<month>\d{{1,2}})月|{_JAPANESE_MONTH})の?(?:第(?P<nth>[1-5一二三四五])の?|(?P<nth>最初|最後)の){_JAPANESE_WEEKDAY}"
+    rf"|(?:(?:(?P<year>\d{{4}})年)?(?<!\d)(?P<month>\d{{1,2}})月|{_JAPANESE_MONTH})の?(?P<nth>最初|最後)の日(?!曜)", _nth_weekday,
+    "the first Monday of October", "10月の第2月曜", "9月最後の日曜", "来月の第2日曜", "last day of September", "先月の最後の日", needs="第 最初の 最後の day_of day_in")
 QUARTER = row("quarters", f"(?<![a-z\\d])q(?P<nth>[1-4])[ /-]?(?P<year>\\d{{4}})(?!\\d)|(?<!\\d)(?P<year>\\d{{4}})年?の?\\s?(?:q|第)(?P<nth>[1-4])(?:四半期|(?![\\w週]))"
     f"|(?P<which>[今前来])四半期|(?<![a-z]){_WHICH} quarter(?![a-z])", _quarter, "Q1 2024", "2024年第1四半期", "2024 Q1", "前四半期", "last quarter",
     needs="q 第 四半期")
@@ -530,6 +534,8 @@ WEEKS = [
     row(WEEK, rf"(?:(?P<recent>{_RECENT})|(?P<coming>(?:今度|次)の?)|この)週末|(?<![a-z])(?P<recent>(?:the|this) past) weekend|(?<![a-z\d]){_ENGLISH_N} weekends? ago",
         _weekend_beside, "この前の週末", "今度の週末", "この週末", "two weekends ago", "this past weekend", needs="週末 weekend"),
 ]
+WEEKS_LATER = row(TO_COME, rf"(?<![a-z\d]){_ENGLISH_N} weeks? from {ENGLISH_WEEKDAY}",
+    lambda m, t: [day_of(next_weekday(t, _weekday(m))[0] + timedelta(days=7 * number_of(m["n"])))], "a week from Friday", needs="week")
 WEEKDAYS_ALONE = [
     row(WEEKDAY_ALONE_KIND, f"前の?{_JAPANESE_WEEKDAY}", lambda m, t: _weekday_before(t, _weekday(m)), "前の金曜", needs="曜"),
     row(WEEKDAY_ALONE_KIND, WEEKDAY, lambda m, t: _weekday_before(t + ONE_DAY, _weekday(m)), "金曜", "Friday", recurs_after=(6,),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_TOKENS = "max_tokens"
 _OTHER_NAMES = {"google_genai": "google", "gemini": "google", "claude": "anthropic", "gpt": OPENAI}
 _SPLIT = re.compile("([:/])")
-_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_CLASS = re.compile(r"(?<![\w.])[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+:[A-Za-z_]\w*+")
 _CLIENTS = ("_client", "_async_client")
 
 

@@ -280,6 +280,29 @@ def test_quarters_of_an_hour_are_read_in_words(words, meant):
     assert moment(words) == meant
 
 
-@pytest.mark.parametrize("text", ["the second half of the game", "a quarter past the church", "the first of many", "the third march"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the second half of the game",
+        "a quarter past the church",
+        "we brought the quarter to a close",
+        "half past 100",
+        "the first of many",
+        "the third march",
+    ],
+)
 def test_numbers_in_words_that_are_no_dates(text):
     assert named(text) == []
+
+
+@pytest.mark.parametrize(
+    ("day", "words", "meant"),
+    [
+        (22, "two weeks from Monday", "25-11-10"),
+        (20, "a week from Monday", "25-11-03"),
+        (25, "a week from Friday", "25-11-07"),
+        (30, "a week from Friday", "25-11-07"),
+    ],
+)
+def test_weeks_from_a_day_count_from_the_next_such_day(day, words, meant):
+    assert said(words, datetime(2025, 10, day, 3, tzinfo=UTC)) == meant

@@ -1,5 +1,6 @@
 """What `inference_backend: "auto"` chooses, and why; and the process that exports a model beside the server."""
 
+import json
 import shutil
 import threading
 from collections.abc import Callable
@@ -117,6 +118,51 @@ def test_a_model_that_has_changed_is_exported_again(chosen, model: Path):
     exporter = Exporter()
     assert chosen(exporter).directory
     assert exporter.done[0] == "export"
+
+
+def of_an_earlier_version(exports: Path, **proof: object) -> None:
+    """Makes the only export one that says of int8 what versions said that compared it on memories of its user."""
+    (manifest,) = exports.glob("*/export.json")
+    told = json.loads(manifest.read_text(encoding="utf-8"))
+    del told["int8_alike"], told["int8_compared"]
+    manifest.write_text(json.dumps({**told, **proof}), encoding="utf-8")
+
+
+FEW = {"texts": 48, "queries": 48, "spearman": 0.99, "own": False, "alike": 0.9, "telling": 48}
+OWN = {**FEW, "own": True, "alike": 0.97}
+
+
+@pytest.mark.parametrize(
+    ("agreement", "settings", "role", "exported", "precision"),
+    [
+        (None, {}, "reranker", True, "int8"),
+        (FEW, {}, "reranker", True, "int8"),
+        (OWN, {}, "reranker", False, "int8"),
+        (None, {"onnx_precision": "fp32"}, "reranker", False, "fp32"),
+        (None, {}, "embedder", False, "fp32"),
+        (None, {"onnx_precision": "int8"}, "embedder", True, "int8"),
+    ],
+)
+def test_an_export_of_an_earlier_version_that_never_compared_int8_is_made_again_where_int8_may_serve(
+    chosen, tmp_path: Path, agreement: object, settings: dict[str, str], role: str, exported: bool, precision: str
+):
+    chosen(Exporter(), role)
+    of_an_earlier_version(tmp_path / ".models", agreement=agreement)
+    exporter = Exporter()
+    assert chosen(exporter, role, **settings).precision == precision
+    assert exporter.done == ["export"] * exported
+    again = Exporter()
+    chosen(again, role, **settings)
+    assert not again.done
+
+
+@pytest.mark.parametrize("exporter", [None, Exporter(failure="the disk is full")])
+def test_an_export_of_an_earlier_version_that_cant_be_made_again_serves_in_fp32(chosen, tmp_path: Path, exporter: Exporter | None):
+    chosen(Exporter())
+    of_an_earlier_version(tmp_path / ".models", agreement=None)
+    choice = chosen(exporter)
+    assert choice.directory
+    assert choice.backend == "onnx, fp32: int8 is unproven: an earlier version made this export and did not compare it"
 
 
 def test_an_export_serves_where_the_model_itself_is_gone(chosen, model: Path):

@@ -1,5 +1,8 @@
 """A LangChain class from configuration: what is taken, what is refused, what makes two of them the same."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
@@ -50,3 +53,20 @@ def test_it_takes_the_place_of_the_local_model():
     with ModelPool(1) as pool:
         embedder = load_embedder(settings, pool, Caches())
         assert (embedder.name, embedder.dimension) == ("named", 7)
+
+
+@pytest.mark.slow
+def test_langchains_class_for_local_models_takes_options_of_its_own(embedder_directory: Path):
+    arguments = {
+        "model_name": str(embedder_directory),
+        "model_kwargs": {"device": "cpu", "local_files_only": True},
+        "encode_kwargs": {"normalize_embeddings": True, "truncate_dim": 16},
+        "query_encode_kwargs": {"normalize_embeddings": True, "truncate_dim": 16, "prompt": "query: "},
+    }
+    settings = Settings(
+        embeddings_model="own", embeddings_class="langchain_huggingface:HuggingFaceEmbeddings", embeddings_arguments=arguments
+    )
+    with ModelPool(1) as pool:
+        embedder = load_embedder(settings, pool, Caches())
+        assert embedder.dimension == 16
+        assert embedder.embed_query("猫") == pytest.approx(np.asarray(embedder.embed_documents(["query: 猫"])[0]), abs=1e-5)

@@ -47,6 +47,24 @@ def raw_vector(directory: Path, text: str) -> np.ndarray:
     return SentenceTransformer(str(directory), device="cpu").encode([text], normalize_embeddings=True)[0]
 
 
+def test_langchains_class_holds_the_only_weights(tmp_path: Path, pool: ModelPool, monkeypatch: pytest.MonkeyPatch):
+    import langchain_huggingface  # noqa: PLC0415  as above
+
+    made: list[langchain_huggingface.HuggingFaceEmbeddings] = []
+
+    class Noted(langchain_huggingface.HuggingFaceEmbeddings):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            made.append(self)
+
+    monkeypatch.setattr(langchain_huggingface, "HuggingFaceEmbeddings", Noted)
+    directory = make_embedder(tmp_path / "ruri-v3-small")
+    embedder = load_embedder(Settings(embeddings_model=str(directory)), pool, Caches())
+    (model,) = made
+    assert embedder.embed_documents(["猫が\nいる"])[0] == pytest.approx(model.embed_documents(["猫が いる"])[0], abs=1e-6)
+    assert embedder.embed_query("猫") == pytest.approx(raw_vector(directory, "検索クエリ: 猫"), abs=1e-5)
+
+
 def test_the_dimension_and_the_limit_are_the_models_own(tmp_path: Path, pool: ModelPool):
     directory = make_embedder(tmp_path / "wide", dimension=48, max_tokens=64)
     embedder = load_embedder(Settings(embeddings_model=str(directory)), pool, Caches())

@@ -1,13 +1,16 @@
 """Keys in the form of every rule, and numbers drawn at random, are taken out of sentences; what only looks like one is left."""
 
 import re
+from collections.abc import Iterator
 from re import _parser
 
 import pytest
-from secret_samples import KINDS_OF_NUMBERS, MAKERS, lookalikes, numbers, passwords, rules, secrets
+from secret_samples import KINDS_OF_NUMBERS, MAKERS, Secret, lookalikes, numbers, passwords, rules, secrets
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.language.privacy.redaction import KINDS, Redaction
+from memory_mcp.language.privacy import personal_data
+from memory_mcp.language.privacy import secrets as searched
+from memory_mcp.language.privacy.redaction import KINDS, Redaction, find
 from memory_mcp.language.privacy.secrets import translated
 
 EACH, NUMBERS, PASSWORDS, ORDINARY = 4, 200, 4, 800
@@ -68,6 +71,40 @@ def test_what_only_looks_like_a_key_is_stored_as_it_is(figure):
     figure("ordinary texts", len(texts))
     figure("ordinary texts destroyed", len(destroyed))
     assert destroyed == []
+
+
+LINE_ENDS, INVISIBLE = ("\n", "\r\n", "\n  ", "\n> ", "\u00ad\n"), ("\u200b", "\u00ad", "\ufeff", "\u2060", "\u200d")
+FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
+
+
+def broken_up(told: Secret) -> Iterator[str]:
+    """The text as it is, in full width, and with each sign at places in the secret, of which the first ones break what it begins with."""
+    yield told.text
+    yield told.text.translate(FULL_WIDTH)
+    begin = told.text.index(told.secret)
+    for place in {begin + 2, begin + 3, begin + len(told.secret) // 2}:
+        yield from (f"{told.text[:place]}{sign}{told.text[place:]}" for sign in LINE_ENDS + INVISIBLE)
+
+
+@pytest.mark.parametrize("samples", ["keys", "passwords", "numbers"])
+def test_what_is_looked_for_first_leaves_nothing_out(samples: str, monkeypatch: pytest.MonkeyPatch):
+    drawn = {
+        "keys": (secret for rule in rules() for secret in secrets(rule, 1)),
+        "passwords": (secret for maker in MAKERS for secret in passwords(maker, 1)),
+        "numbers": (secret for kind in KINDS_OF_NUMBERS for secret in numbers(kind, 40)),
+    }
+    texts = [text for told in drawn[samples] for text in broken_up(told)]
+    found = [find(text, KINDS) for text in texts]
+    monkeypatch.setattr(searched, "may_be_in", lambda _text: True)
+    monkeypatch.setattr(personal_data, "has_number", lambda _text: True)
+    missed = [text for text, findings in zip(texts, found, strict=True) if find(text, KINDS) != findings]
+    assert not missed
+    assert sum(map(bool, found)) > len(texts) / 2
+
+
+@pytest.mark.parametrize(("start", "rest"), [("AK", "IAQYLPMN5HHHFPZAM2"), ("gh", "p_16C7e42F292c6912E7710c838347Ae178B4a")])
+def test_a_line_end_in_what_a_key_begins_with_hides_nothing(start: str, rest: str):
+    assert stored(f"見て {start}\n{rest} だよ") == "見て [REDACTED_API_KEY] だよ"
 
 
 def test_no_rule_reads_further_than_a_bound():

@@ -197,7 +197,7 @@ def test_a_persona_that_is_not_the_tokens_reads_as_if_there_were_none(own_server
     caller(token(), "alice")("remember", content="アリスのひみつ", state={"emotion": "ひみつ"})
     stranger = caller(token("nilou"), "alice")
     assert stranger("recall", query="ひみつ") == {
-        "persona": "alice", "new_persona": True, "mode": "keyword", "reranked": False, "degraded": [], "index_lag": 0, "more": 0, "hits": []
+        "persona": "alice", "new_persona": True, "mode": "keyword", "reranked": False, "degraded": [], "index_lag": 0, "more": 0, "hits": [], "confidence": "nothing like it"
     }  # fmt: skip
     assert "ひみつ" not in json.dumps(stranger("get_context", query="ひみつ"), ensure_ascii=False)
     assert json.loads(stranger.wait(stranger.client.read_resource, "memory://stats")[0].text)["memories"] == 0

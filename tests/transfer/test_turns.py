@@ -3,7 +3,7 @@
 import json
 import zipfile
 from collections import Counter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -12,6 +12,7 @@ import pytest
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ReadOptions
 from memory_mcp.transfer.formats.readers import detect_format
+from memory_mcp.transfer.formats.sources import Folder
 from memory_mcp.transfer.formats.table import ROWS
 
 
@@ -764,6 +765,24 @@ def test_the_package_of_discord_is_what_its_owner_said(tmp_path: Path) -> None:
         ]
         assert (found.left_out["photos"], found.left_out["files"]) == (1, 1)
     assert read(folder / "Messages/c222/messages.csv", ReadOptions(me="Ken")).turns[1][0] == "Ken"
+
+
+def test_what_stands_beside_all_channels_of_a_package_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, opened = Counter[str](), Folder.open
+    listed = Folder.names
+    monkeypatch.setattr(Folder, "names", lambda self: asked.update(["names"]) or listed(self))
+    monkeypatch.setattr(Folder, "open", lambda self, name: asked.update([PurePosixPath(name).name]) or opened(self, name))
+
+    def asked_for(channels: int) -> dict[str, int]:
+        folder = package(tmp_path / str(channels))
+        for number in range(channels):
+            row = {"ID": 3000 + number, "Timestamp": "2024-01-02 15:04:05", "Contents": "はい"}
+            written(folder, f"Messages/c{300 + number}/messages.json", [row])
+        asked.clear()
+        assert len(read(folder).turns) == 3 + channels
+        return {name: asked[name] for name in ("names", "index.json", "user.json")}
+
+    assert asked_for(2) == asked_for(30)
 
 
 def test_a_message_of_the_package_is_the_same_as_in_an_export_of_its_channel(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def choose(settings: Settings, name: str, role: Role, exports: Path | None, back
     if not is_installed("onnx"):
         return Choice("the extra onnx is not installed")
     try:
-        return _precision(settings, role, _export_of(name, role, exports, background))
+        return _precision(settings, role, _export_of(name, role, exports, background, may_be_int8=_may_be_int8(settings, role)))
     except EncoderFailed as error:
         if background and background.closed:
             raise
@@ -92,15 +92,18 @@ def _exported_by_hand(settings: Settings, name: str, role: Role, exports: Path |
     return location.directory
 
 
-def _export_of(name: str, role: Role, exports: Path | None, background: BackgroundExport | None) -> Path:
-    """The directory of the model's export, made if it is missing or of other weights."""
+def _export_of(name: str, role: Role, exports: Path | None, background: BackgroundExport | None, *, may_be_int8: bool) -> Path:
+    """The directory of the model's export, made if it is missing or of other weights, and again if nothing is known of an int8 that may be used."""
     location = export_directory.find(name, role, exports)
     source = availability.find(name, role)
     there = source.directory if isinstance(source, Found) else None
     if isinstance(location, Found) and location.directory:
         if there is None or there == location.directory:
             return location.directory
-        if export_directory.read(location.directory).fingerprint == availability.fingerprint(there):
+        export = export_directory.read(location.directory)
+        if export.fingerprint == availability.fingerprint(there):
+            if may_be_int8 and not export.int8_compared and exports and background and is_installed("export-onnx"):
+                _export_again(name, role, there, exports, background)
             return location.directory
     if exports is None or background is None:
         raise EncoderFailed("{} has not been exported", "it has not been exported to ONNX", "", name)
@@ -111,6 +114,22 @@ def _export_of(name: str, role: Role, exports: Path | None, background: Backgrou
     target = export_directory.directory_for(name, role, exports)
     background.export(name, role, there or availability.download(name, role, show_progress=False), target)
     return target
+
+
+def _export_again(name: str, role: Role, source: Path, exports: Path, background: BackgroundExport) -> None:
+    """Exports a model whose export can be used in fp32. Where that fails, it is."""
+    try:
+        background.export(name, role, source, export_directory.directory_for(name, role, exports))
+    except EncoderFailed as error:
+        if background.closed:
+            raise
+        logger.warning("%s %s stays in fp32: %s", role, name, error)
+
+
+def _may_be_int8(settings: Settings, role: Role) -> bool:
+    """Whether int8 is used if it orders texts as fp32 does."""
+    automatic = settings.onnx_precision == "auto" and role == "reranker" and has_eight_bit_instructions()
+    return automatic or settings.onnx_precision == "int8"
 
 
 def _precision(settings: Settings, role: Role, directory: Path) -> Choice:

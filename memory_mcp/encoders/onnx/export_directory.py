@@ -49,7 +49,8 @@ class Export:
 
     `fingerprint` is that of the source model, `difference` the largest difference from torch's results, `sha256` is by file name. `spread`: that of a
     reranker's scores (`encoders.spread`), which exports of earlier versions lack. `int8_alike`: of the built-in passages that fp32 scores clearly
-    differently, the share of pairs that int8 orders as fp32 does; None if fp32 tells too few apart.
+    differently, the share of pairs that int8 orders as fp32 does; None if fp32 tells too few apart. `int8_compared`: False for an export of an earlier
+    version that lacks this and has no proof of its own.
     """
 
     role: Role
@@ -67,11 +68,14 @@ class Export:
     sha256: dict[str, str]
     spread: float | None = None
     int8_alike: float | None = None
+    int8_compared: bool = True
     format: int = FORMAT
 
     @property
     def int8_order(self) -> str:
         """How int8 ranks, for people."""
+        if not self.int8_compared:
+            return "int8 is unproven: an earlier version made this export and did not compare it"
         if self.int8_alike is None:
             return "int8 is unproven: fp32 itself tells too few passages apart"
         return f"{self.int8_alike:.0%} of the pairs with clearly different fp32 scores are in the same order in int8"
@@ -118,6 +122,7 @@ def read(directory: Path) -> Export:
             raise EncoderFailed("{} was exported by another version", "its format is {}", "{}", directory, content["format"], _remedy())
         if "int8_alike" not in content:
             content["int8_alike"] = _earlier_proof(content)
+            content["int8_compared"] = content["int8_alike"] is not None
         known = {field.name: content[field.name] for field in fields(Export) if field.name in content}
         return Export(**{**known, "padding": Padding(**content["padding"]), "inputs": tuple(content["inputs"])})
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from memory_mcp.encoders.torch.devices import GPU, GPU_BATCH, in_halves, runs_on
 from memory_mcp.encoders.torch.tracing import trace
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.language.budget import estimated_spans
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 # At 8,192 tokens, the limit of ruri-v3, one text takes 17 s and 1 GB on a core. A chunk of a memory has about 1,300 at most.
 MAX_TEXT_TOKENS = 2_048
@@ -44,12 +47,18 @@ class TorchEmbeddings:
             Exception: any error of the libraries for a model that they can't load.
         """
         prepare_torch()
-        from sentence_transformers import SentenceTransformer  # noqa: PLC0415  see the top
+        from langchain_huggingface import HuggingFaceEmbeddings  # noqa: PLC0415  see the top
 
         used = usable_device(device, name)
         self.runs_on, self.is_on_gpu = runs_on(device, used), used == GPU
-        self._prefixes = prefixes
-        self.model = SentenceTransformer(str(directory), device=used, local_files_only=True)
+        both: dict[str, Any] = {"normalize_embeddings": True, "batch_size": GPU_BATCH if self.is_on_gpu else BATCH}
+        # An empty prompt, not None: with None, the model's own default prompt would go before both kinds of text.
+        documents, queries = ({**both, "prompt": prompt} for prompt in (prefixes.document, prefixes.query))
+        kept: dict[str, Any] = {"device": used, "local_files_only": True}
+        self._documents = HuggingFaceEmbeddings(model_name=str(directory), model_kwargs=kept, encode_kwargs=documents)
+        # The class takes queries one by one. A copy, which shares the weights, embeds many.
+        self._queries = self._documents.model_copy(update={"encode_kwargs": queries})
+        self.model: Any = getattr(self._documents, "_client")  # noqa: B009  the class has no public access to it
         self.input_tokens: int | None = None
         self.max_tokens: int | None = None
         if limit := self.model.max_seq_length:
@@ -65,11 +74,11 @@ class TorchEmbeddings:
 
     def embed_queries(self, texts: list[str]) -> Sequence[Vectors]:
         """A vector for each text, in one call."""
-        return self._embed(self._prefixes.query, texts)
+        return _vectors(self._queries, texts)
 
     def embed_documents(self, texts: list[str]) -> Sequence[Vectors]:
         """The same for stored texts."""
-        return self._embed(self._prefixes.document, texts)
+        return _vectors(self._documents, texts)
 
     def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
         """(start, end) of each token of a stored text, without special tokens; an estimate if the model's tokenizer gives no offsets."""
@@ -78,14 +87,6 @@ class TorchEmbeddings:
         # As a batch, because only that releases the interpreter lock.
         (encoded,) = self._tokenizer.encode_batch([_one_line(text)], add_special_tokens=False)
         return [(int(start), int(end)) for start, end in encoded.offsets]
-
-    def _embed(self, prompt: str, texts: list[str]) -> Sequence[Vectors]:
-        def encode(batch: list[str]) -> Sequence[Vectors]:
-            # An empty prompt, not None: with None, the model's own default prompt would go before both kinds of text.
-            options: dict[str, Any] = {"normalize_embeddings": True, "show_progress_bar": False, "prompt": prompt}
-            return list(self.model.encode(batch, batch_size=GPU_BATCH if self.is_on_gpu else BATCH, **options))
-
-        return in_halves(encode, [_one_line(text) for text in texts])
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -173,6 +174,10 @@ def _trace_transformer(model: Any) -> None:
         )
 
 
+def _vectors(model: "Embeddings", texts: list[str]) -> Sequence[Vectors]:
+    return in_halves(lambda batch: list(np.asarray(model.embed_documents(batch), np.float32)), texts)
+
+
 def _one_line(text: str) -> str:
-    """As LangChain's class for these models passes a text on, which made the vectors of earlier versions."""
+    """As LangChain's class for these models passes a text on."""
     return text.replace("\n", " ")

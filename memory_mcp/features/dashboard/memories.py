@@ -1,6 +1,7 @@
 """The room of memories: the table with search and filters, the reader of one memory, and what may be changed there."""
 
 import itertools
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,7 +11,7 @@ from typing import Any, Literal
 from starlette.responses import Response
 
 from memory_mcp.domain import KEYS_LIMIT, KINDS, NOTHING, PRIVACY_LEVELS, SHELVES
-from memory_mcp.errors import InvalidInput, MemoryNotFound
+from memory_mcp.errors import InvalidInput, MemoryMCPError, MemoryNotFound
 from memory_mcp.features.dashboard.fields import commas
 from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.features.dashboard.people import types
@@ -50,6 +51,9 @@ CHOICES: Mapping[str, Any] = {"kinds": KINDS, "privacy_levels": PRIVACY_LEVELS, 
 DONE = ("revised", "restored", "judged", "unlinked", "replaced", "unreplaced")
 # Stored memories that may say what holds instead of another one.
 MAY_HOLD, QUERY_LENGTH = 5, 300
+
+
+logger = logging.getLogger(__name__)
 
 
 def listing(visit: Visit) -> Response:
@@ -285,7 +289,11 @@ def _instead_of(visit: Visit, replaced: Json | None) -> list[Json]:
     if not replaced or not visit.may("read", "write"):
         return []
     query = replaced["content"][:QUERY_LENGTH]
-    hits = visit.perform(actions.recall, query=query, top_k=MAY_HOLD + 1, max_tokens=HITS_TOKENS, detail="index")["hits"]
+    try:
+        hits = visit.perform(actions.recall, query=query, top_k=MAY_HOLD + 1, max_tokens=HITS_TOKENS)["hits"]
+    except MemoryMCPError as error:  # the form is needed without them, too
+        logger.warning("what may replace a memory was not found: %s", error)
+        return []
     return [hit for hit in hits if hit["key"] != replaced["key"] and "pool" not in hit and "supersedes" not in hit][:MAY_HOLD]
 
 

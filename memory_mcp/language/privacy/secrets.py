@@ -80,9 +80,12 @@ _POINTS_WITHOUT_KEYWORD = 2
 
 
 def may_be_in(text: str) -> bool:
-    """Whether a text has a keyword of a rule or a word for secrets: most texts have none, and need not be searched for either."""
-    rules = _rules()
-    return bool(rules.any_word.find_matches_as_indexes(lowered(text))) or text.count(".") >= _POINTS_WITHOUT_KEYWORD
+    """Whether a text has a keyword of a rule or a word for secrets, also across a line end: most texts have none, and need not be searched."""
+    return _has_word(text) or ("\n" in text and _has_word(_LINE_END.sub("", text)))
+
+
+def _has_word(text: str) -> bool:
+    return text.count(".") >= _POINTS_WITHOUT_KEYWORD or bool(_rules().any_word.find_matches_as_indexes(lowered(text)))
 
 
 def api_keys(text: str) -> Iterator[Span]:

@@ -233,9 +233,8 @@ class Recollection(ReadingAnswer):
     answer=Recollection,
 )
 def recall(call: Call, arguments: RecallArguments) -> Json:
-    """Search memories, or fetch keys. Call before you answer about the user, the past, or anything you may have been told. `confidence`
-    is of the whole answer; at `nothing like it`, or where no memory has the words in `unmatched`: rephrase, or search by a guessed answer,
-    `hypothetical`; else say you don't know."""
+    """Search memories, or fetch keys. Call before you answer about the user, the past, or anything you may have been told. At
+    confidence "nothing like it", or `unmatched` (in no memory): rephrase, or guess the answer in `hypothetical`; else say you don't know."""
     asked = question(**vars(arguments), settings=call.settings, now=call.now)
     with call.reading() as persona, call.reading_pools() as pools, call.searching():
         recalled = recall_memories(
@@ -325,7 +324,10 @@ def _corrected(call: Call, arguments: ReviseArguments, source: str = "", occurre
     now = call.local_now
     target, key = call.locate(arguments.key)
     if supersedes.strip():
-        revision = replace(revision, supersedes=target.locate(supersedes.strip())[1])
+        of_earlier, earlier = target.locate(supersedes.strip())
+        if of_earlier.pool != target.pool:
+            raise unknown_predecessor(supersedes.strip())
+        revision = replace(revision, supersedes=earlier)
     with target.changing() as persona:
         memory = revise_memory(persona, key, revision, now=now, privacy=call.settings.privacy)
         note = _note_of_relations(relations_left(persona, memory) if content else [])

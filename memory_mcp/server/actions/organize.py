@@ -194,10 +194,11 @@ def _of_graph(connection: apsw.Connection, call: Call, limit: int) -> tuple[dict
 def _outdated_by(
     by_id: Mapping[int, Memory], made_by: Mapping[tuple[int, int], str], earlier: int, pair: tuple[int, int]
 ) -> dict[str, Any]:
-    """What a memory that is linked as no longer so is shown with: the key of the newer one of the pair, and what linked them."""
+    """What a memory that is linked as no longer so is shown with: the key of the newer one of the pair, what linked them, and whether that one can
+    replace it: it replaces nothing else."""
     newer = pair[pair[0] == earlier]
     method = made_by.get((newer, earlier))
-    return {"outdated_by": by_id[newer].key, "method": method} if method else {}
+    return {"outdated_by": by_id[newer].key, "method": method, "may_be_replaced": not by_id[newer].supersedes} if method else {}
 
 
 def _merged(call: Call, persona: Persona, keys: Sequence[str], into: str, reason: str) -> Merged:

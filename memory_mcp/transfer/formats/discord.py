@@ -6,11 +6,12 @@ langchain-community's DiscordChatLoader reads only the CSV, without the names of
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, fields_of, moment, objects, role_of, text_in
@@ -27,7 +28,7 @@ _SAID = frozenset({"Default", "Reply", "ChatInputCommand", "ContextMenuCommand",
 
 # A message of the package, the folder of its channel, and what stands beside: the names of all channels, and the account.
 PACKAGE_FIELDS = ("Timestamp", "ID", "Contents")
-PACKAGE_FILE = re.compile(r"(?:.*/)?c\d+/messages\.(?:json|csv)")
+PACKAGE_FILE = re.compile(r"(?<![^/])c\d+/messages\.(?:json|csv)\Z")
 _CHANNEL = re.compile(r"c?(\d+)")
 _CHANNELS, _ACCOUNT = "index.json", "user.json"
 _NO_DISCRIMINATOR = re.compile("#0+$")
@@ -89,21 +90,36 @@ def _turn(message: Mapping[str, Any], guild: Mapping[str, Any], channel: Mapping
 
 def beside(source: Source, name: str) -> dict[str, str]:
     """What the files of a package say of the channel of one: its id, its name, the server's, and who the account's owner is."""
-    folder, others = PurePosixPath(name).parent, source.names()
+    package = _PACKAGES.get(source) or _PACKAGES.setdefault(source, _Package(source))
+    folder = PurePosixPath(name).parent
     number = found[1] if (found := _CHANNEL.fullmatch(folder.name)) else folder.name
-    channel = _object(source, str(folder / "channel.json"), others)
-    title = text_in(_object(source, str(folder.parent / _CHANNELS), others).get(number))
-    account = _object(source, next((other for other in others if PurePosixPath(other).name == _ACCOUNT), ""), others)
+    channel = _object(source, str(folder / "channel.json"), package.names)
+    title = text_in(package.titles.get(str(folder.parent / _CHANNELS), {}).get(number))
     return {
         "id": text_in(channel.get("id")) or number,
         "channel": text_in(channel.get("name")),
         "guild": text_in(fields_of(channel.get("guild")).get("name")),
         "title": _NO_DISCRIMINATOR.sub("", title),
-        "owner": text_in(account.get("global_name")) or text_in(account.get("username")),
+        "owner": package.owner,
     }
 
 
-def _object(source: Source, name: str, names: list[str]) -> Mapping[str, Any]:
+class _Package:
+    """What stands beside all channels of a package: the names of its files, the channels' titles by the file that holds them, and the account's owner."""
+
+    def __init__(self, source: Source) -> None:
+        names = source.names()
+        self.names = frozenset(names)
+        self.titles = {name: _object(source, name, self.names) for name in names if PurePosixPath(name).name == _CHANNELS}
+        account = _object(source, next((name for name in names if PurePosixPath(name).name == _ACCOUNT), ""), self.names)
+        self.owner = text_in(account.get("global_name")) or text_in(account.get("username"))
+
+
+# A package may have thousands of channels. What is kept goes with the source, which is open for one import.
+_PACKAGES: WeakKeyDictionary[Source, _Package] = WeakKeyDictionary()
+
+
+def _object(source: Source, name: str, names: Container[str]) -> Mapping[str, Any]:
     """A small file of the package; one that is missing or can't be read says nothing."""
     try:
         return fields_of(json.loads(whole(source, name, TEXT_LIMIT_BYTES))) if name in names else {}

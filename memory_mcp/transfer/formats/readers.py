@@ -129,7 +129,7 @@ def _of_many(source: Source, path: Path) -> Format | None:
             return format_
     by_names = {
         Format.SLACK: "users.json" in base_names and any(map(slack.DAY_FILE.fullmatch, names)),
-        Format.DISCORD: any(map(discord.PACKAGE_FILE.fullmatch, names)),
+        Format.DISCORD: any(map(discord.PACKAGE_FILE.search, names)),
         Format.MEM0: mem0.PACKED in base_names,
         Format.CHARACTER: characters.ZIP_ENTRY in names,
     }

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
+from memory_mcp.errors import SearchUnfinished
 from memory_mcp.graph.update.cooccurrence import update_graph
 
 pytestmark = pytest.mark.slow  # several pages for each test
@@ -422,3 +423,26 @@ def test_what_is_linked_as_newer_is_confirmed_or_refused_where_decisions_are_mad
     submit("memory/unlink", key=pairs[1][1], newer=pairs[1][1], earlier=pairs[1][0])
     assert "The later one holds now" not in show("today/decide")
     assert "Replaced 1" in show("house")
+
+
+def test_a_memory_that_replaces_another_is_offered_for_no_second_one(server, persona, name, show):
+    bicycle = persona("remember", content="自転車に乗ってる")["key"]
+    prius = persona("remember", content="プリウスに乗ってる")["key"]
+    persona("remember", content="プリウスを手放してヤリスを買った", supersedes=bicycle)
+    with server.runtime.personas.writing(name) as opened:
+        while update_graph(opened, datetime(2025, 10, 30, 3, tzinfo=UTC)):
+            pass
+    page = show("today/decide")
+    assert "プリウスを手放して" in page
+    assert "The later one holds now" not in page
+    assert "ヤリス" not in show(f"memories/new?supersedes={prius}")
+
+
+def test_the_form_to_replace_a_memory_needs_no_search(send, show, monkeypatch):
+    send({"key": "a", "content": "車はプリウス。"}, {"key": "b", "content": "車はヤリス。"})
+
+    def late(*_, **__):
+        raise SearchUnfinished("the search was not done in time", "", "")
+
+    monkeypatch.setattr("memory_mcp.server.actions.memories.recall_memories", late)
+    assert "車はプリウス。" in show("memories/new?supersedes=a")

@@ -12,7 +12,7 @@ from memory_mcp.server.call_record import Outcome
 pytestmark = pytest.mark.slow
 
 NO_MODELS = {"embeddings_model": None, "reranker_model": None}
-DOCUMENTED = ROOT.joinpath("docs/operations.md").read_text(encoding="utf-8")
+DOCUMENTED = ROOT.joinpath("docs/monitoring.md").read_text(encoding="utf-8")
 
 
 def configured(**settings):

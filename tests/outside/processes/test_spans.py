@@ -20,7 +20,21 @@ pytestmark = pytest.mark.slow
 CONFIG = json.dumps({"embeddings_model": None, "reranker_model": None})
 HEADERS = {"accept": "application/json, text/event-stream", "X-Persona": "nilou"}
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-NAMES = {"remember", "recall", "revise", "embed", "lexical", "dates", "meaning", "fuse", "graph", "unmatched", "rerank", "page"}
+NAMES = {
+    "remember",
+    "recall",
+    "revise",
+    "embed",
+    "lexical",
+    "dates",
+    "meaning",
+    "fuse",
+    "graph",
+    "unmatched",
+    "rerank",
+    "page",
+    "confidence",
+}
 NAMES |= {"redact", "store", "similar"}
 
 
