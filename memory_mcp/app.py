@@ -179,6 +179,7 @@ def _run(
 
     settings = config.current()
     caches, usage = Caches(), Usage()
+    forget_cached = partial(_forget_cached, caches, usage)
     chat = Chat(lambda: config.current().llm)
     with (
         _spans(),
@@ -187,7 +188,7 @@ def _run(
             config,
             personas,
             clock,
-            _chores(ChoreParts(personas, models.current, indexes, lambda: _forget_cached(caches, usage), usage, chat)),
+            _chores(ChoreParts(personas, models.current, indexes, forget_cached, usage, chat)),
         ) as chores,
     ):
         worker.subscribe(chores.wake, chores.note_call)
@@ -200,7 +201,7 @@ def _run(
             indexes=indexes,
             index=worker,
             chores=chores,
-            forget_cached=lambda: _forget_cached(caches, usage),
+            forget_cached=forget_cached,
             usage=usage,
             instance=instance_of(secret),
             secret=secret if inner else None,

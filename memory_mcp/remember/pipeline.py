@@ -32,7 +32,7 @@ from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import CONFIRM, Operation
 from memory_mcp.store.timestamps import optional_to_text
 from memory_mcp.store.vectors import chunks as chunk_table
-from memory_mcp.store.vectors import index_queue, stored_vectors
+from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.tracing import span, spanned
 
 logger = logging.getLogger(__name__)
@@ -158,7 +158,7 @@ def _store(
     changed, operation = _insert(connection, names, draft, chunks, now, zone)
     operations.record(connection, operation)
     relation_queue.enqueue(connection, changed[:1])
-    _update_indexes(connection, changed)
+    trash.update_indexes(connection, changed)
     return str(operation.key), operation, 0, draft.expires_at
 
 
@@ -170,8 +170,7 @@ def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: date
     added = entity_linking.add_missing_relations(connection, memory.id, draft.relations, now) if draft.relations else ()
     after: dict[str, Any] = {}
     if added:
-        bm25_index.refresh(connection, [memory.id])
-        index_queue.enqueue(connection, [memory.id])
+        trash.update_indexes(connection, [memory.id])
         after["relations"] = [f"{relation.source} > {relation.relation} > {relation.target}" for relation in added]
     if draft.supersedes and memory.supersedes is None:
         replace_memory(connection, memory, draft.supersedes, now)
@@ -227,13 +226,8 @@ def _store_many(
         outcomes.append(outcome)
     operations.record(connection, *created)
     relation_queue.enqueue(connection, new)
-    _update_indexes(connection, [*new, *replaced])
+    trash.update_indexes(connection, [*new, *replaced])
     return outcomes, [*done, *created]
-
-
-def _update_indexes(connection: apsw.Connection, changed: Sequence[int]) -> None:
-    bm25_index.refresh(connection, changed)
-    index_queue.enqueue(connection, changed)
 
 
 def _as_revision(draft: Draft, stored: Memory) -> Revision:

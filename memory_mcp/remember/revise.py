@@ -18,10 +18,9 @@ from memory_mcp.store import expiry, memories, memory_merges, memory_rows, opera
 from memory_mcp.store.experience_text import read
 from memory_mcp.store.graph import relation_queue, relations
 from memory_mcp.store.graph.entities.names import KnownNames
-from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.timestamps import to_text
-from memory_mcp.store.vectors import chunks, index_queue
+from memory_mcp.store.vectors import chunks
 from memory_mcp.store.versions import Version
 
 # What is kept with a change beside the text, the tags and the importance.
@@ -172,8 +171,7 @@ def replace_memory(connection: apsw.Connection, memory: Memory, key: str, now: d
         raise InvalidInput("{} replaces {} already", "", "Send supersedes=nothing first", memory.key, memory.supersedes)
     memories.set_predecessor(connection, memory.id, None if undone else key)
     trash.update_graph(connection, ids, now)
-    bm25_index.refresh(connection, [memory.id, *ids])
-    index_queue.enqueue(connection, [memory.id, *ids])
+    trash.update_indexes(connection, [memory.id, *ids])
     relation_queue.enqueue(connection, [memory.id])
 
 
@@ -214,8 +212,7 @@ def _change(
     if _searched(replace(told, content=content, questions=questions)) != _searched(memory):
         memories.set_questions(connection, memory.id, questions)
         chunks.replace(connection, memory.id, split(content), questions)
-        bm25_index.refresh(connection, [memory.id])
-        index_queue.enqueue(connection, [memory.id])
+        trash.update_indexes(connection, [memory.id])
         if memory.kind != "summary":
             entity_linking.relink_entities(connection, names, {memory.id: content}, now)
     if content != memory.content or (revision.privacy_level == "secret" and memory.privacy_level != "secret"):

@@ -80,6 +80,10 @@ class Best:
     gone: set[int] = field(default_factory=set)
     newer: dict[str, Memory] = field(default_factory=dict)
 
+    def left(self, rows: Sequence[int]) -> list[int]:
+        """Those of the rows that are not gone."""
+        return [row for row in rows if row not in self.gone]
+
     def part(self, row: int, words: Sequence[str]) -> Span:
         """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
         time_limit.check()

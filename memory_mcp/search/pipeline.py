@@ -208,7 +208,7 @@ def _reranked(order: Order, best: Best, models: Models, deadline: float | None) 
     def part_of(row: int) -> str:
         return part(best.memories[row], parsed.shown_words, best.part(row, parsed.shown_words))
 
-    pool = [row for row in order.pool if row not in best.gone]
+    pool = best.left(order.pool)
     return rerank(order.scored, pool, passage_of, part_of, models.reranker, deadline)
 
 
@@ -217,7 +217,7 @@ def _page(
 ) -> Recalled:
     question, meaning = order.scored.parsed.question, lead.meaning
     relations = tuple(line for number, each in by_store.items() for line in _of_pool(stores.pool(number), each.relations))
-    pool = [row for row in order.pool if row not in best.gone]
+    pool = best.left(order.pool)
     passing = floor.passing(order.scored, pool)
     rows, repeated = distinct(passing, best.statements, question.top_k)
     hits = _hits(stores, order.scored, rows, best, question.max_tokens - sum(map(line_cost, relations)))

@@ -31,9 +31,14 @@ def refresh(connection: apsw.Connection, changed: Sequence[Memory], now: datetim
     replace.
     """
     ids = [*(memory.id for memory in changed), *memory_rows.replaced_by(connection, changed)]
-    bm25_index.refresh(connection, ids)
-    index_queue.enqueue(connection, ids)
+    update_indexes(connection, ids)
     update_graph(connection, ids, now)
+
+
+def update_indexes(connection: apsw.Connection, memory_ids: Sequence[int]) -> None:
+    """Updates the lexical rows and queues the vectors of memories that are new, have changed, or are found again or no more."""
+    bm25_index.refresh(connection, memory_ids)
+    index_queue.enqueue(connection, memory_ids)
 
 
 def update_graph(connection: apsw.Connection, memory_ids: Iterable[int], now: datetime) -> None:

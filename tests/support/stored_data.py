@@ -125,7 +125,8 @@ def settled(server: RunningServer) -> bool:
     return not ready["index_lag"] and not ready["chores"]["graph"]["due"]
 
 
-def _command(*arguments: str) -> str:
+def output_of(*arguments: str) -> str:
+    """What the command prints, where nothing goes wrong."""
     done = command(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -135,13 +136,13 @@ def _make() -> None:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         data, config = directory / "memory", directory / "config.json"
-        _command("key", "new", str(directory / "master.key"))
+        output_of("key", "new", str(directory / "master.key"))
         with serving(directory, configuration(directory, 0)) as server:
             fill(server)
             while not settled(server):
                 threading.Event().wait(0.2)
-        _command("encrypt", "-p", ENCRYPTED, "--config", str(config), "--data", str(data))
-        created = _command("token", "create", "--all-personas", "--scopes", "read,write,delete,export,admin", "--data", str(data))
+        output_of("encrypt", "-p", ENCRYPTED, "--config", str(config), "--data", str(data))
+        created = output_of("token", "create", "--all-personas", "--scopes", "read,write,delete,export,admin", "--data", str(data))
         found = re.search(r"mmcp_\S+|[\w-]{30,}", created)
         assert found, created
         with serving(directory, configuration(directory, 3_600)) as server:

@@ -20,8 +20,8 @@ from typing import Any
 import httpx2
 import typer
 from places import DATA
-from processes import RunningServer, command, serving
-from stored_data import ENCRYPTED, FULL, PLAIN, QUESTIONS, Client, fill, settled, without_today
+from processes import RunningServer, serving
+from stored_data import ENCRYPTED, FULL, PLAIN, QUESTIONS, Client, fill, output_of, settled, without_today
 
 from memory_mcp.cli import app
 from memory_mcp.config.settings import documented_keys
@@ -122,17 +122,11 @@ def _settled(server: RunningServer) -> bool:
     return ready["models"]["embedder"]["state"] == "loaded" and settled(server)
 
 
-def _command(*arguments: str) -> str:
-    done = command(*arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def _make() -> None:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         data, config = directory / "memory", directory / "config.json"
-        _command("key", "new", str(directory / "master.key"))
+        output_of("key", "new", str(directory / "master.key"))
         with serving(directory, configuration(directory, 0)) as server:
             _fill(server)
             pack = str(directory / "given.pack")
@@ -144,8 +138,8 @@ def _make() -> None:
             while not _settled(server):
                 threading.Event().wait(0.2)
             description = httpx2.get(f"{server.url}/api/openapi.json", timeout=60, trust_env=False).raise_for_status().json()
-        _command("encrypt", "-p", ENCRYPTED, "--config", str(config), "--data", str(data))
-        created = _command("token", "create", "--all-personas", "--scopes", "read,write,delete,export,admin", "--data", str(data))
+        output_of("encrypt", "-p", ENCRYPTED, "--config", str(config), "--data", str(data))
+        created = output_of("token", "create", "--all-personas", "--scopes", "read,write,delete,export,admin", "--data", str(data))
         found = re.search(r"mmcp_\S+|[\w-]{30,}", created)
         assert found, created
         with serving(directory, configuration(directory, 3_600)) as server:

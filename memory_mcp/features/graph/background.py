@@ -5,12 +5,13 @@ Names and relations that texts state are in it with the memory (`graph/update/`)
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 import apsw
 import numpy as np
 
+from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.model_families import ranking_of_generation
 from memory_mcp.encoders.models import Models
 from memory_mcp.errors import EncoderFailed
@@ -18,6 +19,7 @@ from memory_mcp.features.graph import llm_extraction
 from memory_mcp.features.graph.settings import Graph
 from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.jobs.chores import ChoreParts
+from memory_mcp.llm.chat import ChatModel
 from memory_mcp.personas.registry import Persona
 from memory_mcp.relate import links as newer_links
 from memory_mcp.store import memories
@@ -54,23 +56,23 @@ def chores(parts: ChoreParts) -> list[Chore]:
             lambda _: LINKS_INTERVAL,
             only_after_writes=True,
         ),
-        Chore(
-            "graph model",
-            # What has expired is moved first, so that no model is asked about it.
-            lambda persona, now, settings: trash_expired(persona, now) or llm_extraction.step(persona, now, settings, chat),
-            lambda settings: settings.of(Graph).ask_model and settings.llm.chat_class is not None,
-            lambda _: LINKS_INTERVAL,
-            only_after_writes=True,
-        ),
-        Chore(
-            "newer",
-            lambda persona, now, settings: trash_expired(persona, now) or newer_links.step(persona, now, settings, chat),
-            lambda settings: settings.of(Graph).judge_newer and settings.llm.chat_class is not None,
-            lambda _: LINKS_INTERVAL,
-            only_after_writes=True,
-        ),
+        _asking_model("graph model", llm_extraction.step, chat, lambda graph: graph.ask_model),
+        _asking_model("newer", newer_links.step, chat, lambda graph: graph.judge_newer),
         Chore("graph check", lambda persona, now, _: check_sums(persona, now), interval=lambda _: CHECK_INTERVAL, only_after_writes=True),
     ]
+
+
+def _asking_model(
+    name: str, step: Callable[[Persona, datetime, Settings, ChatModel], bool], chat: ChatModel, is_on: Callable[[Graph], bool]
+) -> Chore:
+    """A chore that asks the chat model, where there is one. What has expired is moved first, so that no model is asked about it."""
+    return Chore(
+        name,
+        lambda persona, now, settings: trash_expired(persona, now) or step(persona, now, settings, chat),
+        lambda settings: is_on(settings.of(Graph)) and settings.llm.chat_class is not None,
+        lambda _: LINKS_INTERVAL,
+        only_after_writes=True,
+    )
 
 
 def embed_entities(persona: Persona, models: Models) -> bool:
