@@ -198,10 +198,16 @@ def serving_generation(persona: Persona) -> str | None:
         return stored_vectors.serving_generation(connection)
 
 
-def waiting(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> int:
-    """How many memories have no vector in the serving generation, or, before `prepare`, in the one that it will choose."""
+def generation_to_serve(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> str:
+    """The serving generation, or, before `prepare`, the one that it will choose."""
     with persona.database.read() as connection:
-        return stored_vectors.lag(connection, _generation_to_serve(connection, embedder, loaded))
+        return _generation_to_serve(connection, embedder, loaded)
+
+
+def waiting(persona: Persona, generation: str) -> int:
+    """How many memories have no vector in a generation."""
+    with persona.database.read() as connection:
+        return stored_vectors.lag(connection, generation)
 
 
 def chunks_lacking(persona: Persona, generation: str) -> int:

@@ -1,4 +1,4 @@
-"""How many memories of each persona wait for a vector: counted after each change, within a time limit."""
+"""What of each persona waits for a vector: counted after each change, within a time limit."""
 
 import logging
 import time
@@ -9,7 +9,7 @@ from memory_mcp.encoders.models import Embedder
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.index import sync
 from memory_mcp.jobs.index_schedule import Task
-from memory_mcp.personas.registry import Personas
+from memory_mcp.personas.registry import Persona, Personas
 
 # The caller waits for the count. After a start with a thousand personas, the first call counts those beyond the limit as 1 each.
 COUNTING_SECONDS = 1.0
@@ -18,11 +18,20 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """What of a persona waits for a vector: memories, in the generation that serves; and chunks, in another one that the worker has not
+    begun to embed them for."""
+
+    memories: int = 0
+    chunks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class _Count:
     """A count, and the state of the task that it was made in: another state may have another count."""
 
     state: tuple[object, ...]
-    count: int
+    waiting: Waiting
 
 
 class LagCounter:
@@ -34,29 +43,35 @@ class LagCounter:
 
     def waiting(
         self, tasks: Mapping[str, Task], embedder: Embedder, loaded: tuple[str, ...], seconds: float = COUNTING_SECONDS
-    ) -> dict[str, int]:
-        """The number of memories without a vector of each persona with something to index, if it is not 0.
+    ) -> dict[str, Waiting]:
+        """What waits, by the name of each persona with something to index.
 
-        A persona that can't be opened, or not in time, counts as 1.
+        Of a persona that can't be opened, or not in time, one memory waits.
         """
         until = time.monotonic() + seconds
         counts = {name: self._count(name, task, embedder, loaded, until) for name, task in tasks.items() if task.to_index(loaded)}
         for name in [cached for cached in list(self._counts) if cached not in counts]:
             self._counts.pop(name, None)
-        return {name: count for name, count in counts.items() if count}
+        return counts
 
-    def _count(self, name: str, task: Task, embedder: Embedder, loaded: tuple[str, ...], until: float) -> int:
+    def _count(self, name: str, task: Task, embedder: Embedder, loaded: tuple[str, ...], until: float) -> Waiting:
         state = (loaded, task.prepared_for, task.writes, task.indexed_writes, task.batches)
         cached = self._counts.get(name)
         if cached and cached.state == state:
-            return cached.count
+            return cached.waiting
         if time.monotonic() > until:
-            return cached.count if cached else 1
+            return cached.waiting if cached else Waiting(memories=1)
         try:
             with self._personas.reading(name) as persona:
-                count = sync.waiting(persona, embedder, loaded) if persona.exists else 0
+                counted = _counted(persona, task, embedder, loaded) if persona.exists else Waiting()
         except MemoryMCPError as error:
             logger.debug("the waiting memories of %s can't be counted: %s", name, error)
-            return cached.count if cached else 1
-        self._counts[name] = _Count(state, count)
-        return count
+            return cached.waiting if cached else Waiting(memories=1)
+        self._counts[name] = _Count(state, counted)
+        return counted
+
+
+def _counted(persona: Persona, task: Task, embedder: Embedder, loaded: tuple[str, ...]) -> Waiting:
+    serving = sync.generation_to_serve(persona, embedder, loaded)
+    begun = serving == embedder.generation or task.prepared_for == loaded
+    return Waiting(sync.waiting(persona, serving), 0 if begun else sync.chunks_lacking(persona, embedder.generation))

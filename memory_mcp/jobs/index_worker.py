@@ -113,10 +113,12 @@ class IndexWorker:
         tasks = self._schedule.snapshot() if loaded else {}
         embedder = models.target
         waiting = self._lag.waiting(tasks, embedder, loaded, counting_seconds) if embedder else {}
+        lacking = {name: counted.memories for name, counted in waiting.items() if counted.memories}
+        to_re_embed = {name: Progress(0, counted.chunks) for name, counted in waiting.items() if counted.chunks}
         return IndexStatus(
-            lag=sum(waiting.values()),
-            waiting=waiting,
-            re_embedding={name: task.progress for name, task in tasks.items() if task.progress},
+            lag=sum(lacking.values()),
+            waiting=lacking,
+            re_embedding=to_re_embed | {name: task.progress for name, task in tasks.items() if task.progress},
             failing=tuple(sorted(name for name, task in tasks.items() if task.backoff.failures)),
             repaired=self._by_persona(self._indexes.repaired()),
             last_rebuild=self._last_rebuild,

@@ -16,8 +16,8 @@ from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.errors import StoreFull
 from memory_mcp.index import sync
-from memory_mcp.jobs.index_lag import LagCounter
-from memory_mcp.jobs.index_schedule import Task
+from memory_mcp.jobs.index_lag import LagCounter, Waiting
+from memory_mcp.jobs.index_schedule import Progress, Task
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.step_thread import POLL_SECONDS
 from memory_mcp.personas.names import directory_name
@@ -448,6 +448,7 @@ def test_a_model_that_is_changed_while_it_runs_is_swapped_for_every_persona(worl
     world.work()
     world.earlier, world.embedder = world.embedder, HashingEmbedder(96, "other")
     world.worker.models_changed()
+    assert world.worker.status().re_embedding == dict.fromkeys(names, Progress(0, 100))
     generations, progress = {name: [] for name in names}, []
     while world.step() == 0:
         for name in names:
@@ -546,8 +547,8 @@ def test_a_persona_that_cannot_be_counted_in_time_counts_as_one(world):
     for name in ("a", "b"):
         world.write(name, "京都", "大阪")
     tasks = {name: Task(writes=1) for name in ("a", "b")}
-    assert LagCounter(world.personas).waiting(tasks, world.embedder, ("hashing",), seconds=-1) == {"a": 1, "b": 1}
-    assert LagCounter(world.personas).waiting(tasks, world.embedder, ("hashing",)) == {"a": 2, "b": 2}
+    assert LagCounter(world.personas).waiting(tasks, world.embedder, ("hashing",), seconds=-1) == dict.fromkeys("ab", Waiting(memories=1))
+    assert LagCounter(world.personas).waiting(tasks, world.embedder, ("hashing",)) == dict.fromkeys("ab", Waiting(memories=2))
 
 
 def test_a_persona_that_cannot_be_opened_counts_as_one(world):
