@@ -14,7 +14,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -156,7 +156,7 @@ def fit(answers: Sequence[Told], which: Sequence[int]) -> Fitted:
     """A logistic regression of which answers are right, the right and the others with equal weight, and the limits that keep the wanted shares. `which`:
     the evidence that there is."""
     known = [each for each in answers if each.evidence]
-    rows = np.array([astuple(each.evidence) for each in known])[:, which]  # type: ignore[arg-type]
+    rows = np.array([each.evidence for each in known])[:, which]
     mean, spread = rows.mean(axis=0), rows.std(axis=0)
     design = np.c_[(rows - mean) / spread, np.ones(len(rows))]
     right = np.array([each.is_right for each in known], float)
@@ -167,7 +167,7 @@ def fit(answers: Sequence[Told], which: Sequence[int]) -> Fitted:
         chance = 1 / (1 + np.exp(-design @ solved))
         slope = design.T @ (weight * (chance - right)) + ridge @ solved
         solved -= np.linalg.solve((design.T * (weight * chance * (1 - chance))) @ design + ridge, slope)
-    weights = np.zeros(len(astuple(known[0].evidence)))  # type: ignore[arg-type]
+    weights = np.zeros(len(Evidence._fields))
     weights[list(which)] = solved[:-1] / spread
     fitted = Fitted(float(solved[-1] - (solved[:-1] * mean / spread).sum()), Evidence(*map(float, weights)), 0.0, 0.0)
     return _with_limits(fitted, known)

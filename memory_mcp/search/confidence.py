@@ -8,7 +8,9 @@ memories and of ten thousand. Weights and limits are fitted on questions with an
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from operator import mul
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +29,7 @@ FIRST = 5
 UNKNOWN_SHARE = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What speaks for an answer.
 
     `held` and `lacking`: the sum of how rare the words of the question are, from 0 to 1 each, which the first hit has, and which it lacks. `covered`: the
@@ -56,7 +57,7 @@ class Fitted:
 
     def odds(self, evidence: Evidence) -> float:
         """The log-odds that the answer holds what was asked for."""
-        return self.bias + float(np.dot(astuple(self.weights), astuple(evidence)))
+        return self.bias + sum(map(mul, self.weights, evidence))
 
     def called(self, evidence: Evidence) -> Confidence:
         """What an answer with this evidence is called."""

@@ -142,7 +142,8 @@ def _read_from(stores: Stores, number: int, order: Order, rows: Sequence[int], b
         best.memories[row], best.statements[row] = in_pool(pool, memory), said[memory_id]
         if memory_id in newer:
             best.newer[best.memories[row].key] = in_pool(pool, newer[memory_id])
-        best.confirmations[row] = replace(confirmed[memory_id], judged=candidates.verdicts[row] or None)
+        judged = candidates.verdicts[row]
+        best.confirmations[row] = replace(confirmed[memory_id], judged=judged) if judged else confirmed[memory_id]
         if (chunk := candidates.chunks[row]) in spans:
             best.spans[row] = spans[chunk]
 

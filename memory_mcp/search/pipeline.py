@@ -182,7 +182,7 @@ def _lead(by_store: Mapping[int, _FromStore]) -> _FromStore:
     own."""
     lead = next((each for each in by_store.values() if each.meaning.index), by_store[0])
     by_meaning = next((each.by_meaning for each in by_store.values() if each.by_meaning.entities), lead.by_meaning)
-    return replace(lead, by_meaning=by_meaning)
+    return lead if by_meaning is lead.by_meaning else replace(lead, by_meaning=by_meaning)
 
 
 # Answer: what is read of the best, and what of that is shown.

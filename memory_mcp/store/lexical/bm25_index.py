@@ -196,10 +196,10 @@ def search(
         if len(matches) < limit and len(leading) < len(informative):
             matches = _selected(matching, informative, ranking)
     matches = _best(matches, limit, {*also, *with_phrases, *with_synonyms})
-    shares = _shares_of_words(connection, words, [memory_id for memory_id, _ in matches]) if limit and len(words) > 1 else {}
+    of_first, of_others = _parts_for_words(connection, words, matches) if limit and len(words) > 1 else ({}, 1.0)
     scores = {memory_id: SYNONYM_WEIGHT * bm25 for memory_id, bm25 in with_synonyms.items()}
     for memory_id, bm25 in matches:
-        whole = bm25 * shares.get(memory_id, 1.0) ** WHOLE_WORDS_POWER
+        whole = bm25 * of_first.get(memory_id, of_others)
         scores[memory_id] = scores.get(memory_id, 0.0) + whole + PHRASE_WEIGHT * with_phrases.get(memory_id, 0.0)
     return _best(scores.items(), limit, set(also))
 
@@ -210,22 +210,23 @@ def _best(matches: Iterable[tuple[int, float]], limit: int, also: Set[int]) -> l
     return ranked[:limit] + [match for match in ranked[limit:] if match[0] in also]
 
 
-def _shares_of_words(connection: apsw.Connection, words: Sequence[str], ranked: Sequence[int]) -> dict[int, float]:
-    """Memory → the share of these words that it has as a whole, of those that any of the first has, smoothed: (n + 1) / (all + 1).
-
-    Only the first `WHOLE_WORDS_ROWS` are read; the others count as having the fewest.
+def _parts_for_words(
+    connection: apsw.Connection, words: Sequence[str], ranked: Sequence[tuple[int, float]]
+) -> tuple[dict[int, float], float]:
+    """Memory → the part that is left of its BM25: the share of these words that it has as a whole, of those that any of the first has,
+    smoothed, (n + 1) / (all + 1), to the power. Only the first `WHOLE_WORDS_ROWS` are read; the others, whose part is the second
+    value, count as having the fewest.
     """
-    had = matched(connection, words, ranked[:WHOLE_WORDS_ROWS])
+    had = matched(connection, words, [memory_id for memory_id, _ in ranked[:WHOLE_WORDS_ROWS]])
     held = len({word for some in had.values() for word in some})
-    fewest = min(map(len, had.values()), default=0)
-    return {memory_id: ((len(had[memory_id]) if memory_id in had else fewest) + 1) / (held + 1) for memory_id in ranked}
+    parts = {memory_id: ((len(some) + 1) / (held + 1)) ** WHOLE_WORDS_POWER for memory_id, some in had.items()}
+    return parts, min(parts.values(), default=1.0)
 
 
 def _selected(matching: Callable[..., list[tuple[int, float]]], selecting: Sequence[str], others: Sequence[str]) -> list[tuple[int, float]]:
     """The matches of any of the `selecting` tokens, each scored once: with the other tokens if it has any, else without them."""
-    if not others:
-        return matching(_any_of(selecting))
-    return matching(*(f"({_any_of(selecting)}) {operator} ({_any_of(others)})" for operator in ("AND", "NOT")))
+    any_selecting = _any_of(selecting)
+    return matching(f"({any_selecting}) AND ({_any_of(others)})", any_selecting) if others else matching(any_selecting)
 
 
 def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:
@@ -344,13 +345,15 @@ def _any_of(tokens_: Sequence[str]) -> str:
 
 def _matching(connection: apsw.Connection, *expressions: str, filters: Filters, limit: int, also: Sequence[int]) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` rows that match one of these expressions, best first, then of the matches in `also`, in one
-    query. No row may match two of them.
+    query. A row that matches the first one counts as its match: what a second one costs, and BM25 is told, is of its own tokens.
     """
-    condition, values = where(filters) if filters else ("", ())
-    joined = "JOIN memories m ON m.id = lexical.rowid" if filters else ""
+    condition, values = where(filters)
+    joined = "JOIN memories m ON m.id = lexical.rowid" if condition else ""
     one = f"SELECT lexical.rowid AS id, -{_BM25} AS score FROM lexical {joined} WHERE lexical MATCH ? {condition}"
-    matching = " UNION ALL ".join([one] * len(expressions))
-    best = "ORDER BY score DESC LIMIT ?"
+    matching, best = one, "ORDER BY score DESC LIMIT ?"
+    if len(expressions) > 1:
+        others = f"{one} AND lexical.rowid NOT IN (SELECT id FROM first)"
+        matching = f"WITH first AS MATERIALIZED ({one}) SELECT id, score FROM first UNION ALL {others}"
     parameters = (*(value for expression in expressions for value in (expression, *values)), limit)
     if also:
         sql = f"""
