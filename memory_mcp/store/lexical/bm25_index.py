@@ -225,8 +225,9 @@ def _parts_for_words(
 
 def _selected(matching: Callable[..., list[tuple[int, float]]], selecting: Sequence[str], others: Sequence[str]) -> list[tuple[int, float]]:
     """The matches of any of the `selecting` tokens, each scored once: with the other tokens if it has any, else without them."""
-    any_selecting = _any_of(selecting)
-    return matching(f"({any_selecting}) AND ({_any_of(others)})", any_selecting) if others else matching(any_selecting)
+    if not others:
+        return matching(_any_of(selecting))
+    return matching(*(f"({_any_of(selecting)}) {operator} ({_any_of(others)})" for operator in ("AND", "NOT")))
 
 
 def scan(connection: apsw.Connection, text: str, filters: Filters, limit: int) -> list[int]:
@@ -345,15 +346,13 @@ def _any_of(tokens_: Sequence[str]) -> str:
 
 def _matching(connection: apsw.Connection, *expressions: str, filters: Filters, limit: int, also: Sequence[int]) -> list[tuple[int, float]]:
     """(memory id, BM25) of the best `limit` rows that match one of these expressions, best first, then of the matches in `also`, in one
-    query. A row that matches the first one counts as its match: what a second one costs, and BM25 is told, is of its own tokens.
+    query. No row may match two of them.
     """
     condition, values = where(filters)
     joined = "JOIN memories m ON m.id = lexical.rowid" if condition else ""
     one = f"SELECT lexical.rowid AS id, -{_BM25} AS score FROM lexical {joined} WHERE lexical MATCH ? {condition}"
-    matching, best = one, "ORDER BY score DESC LIMIT ?"
-    if len(expressions) > 1:
-        others = f"{one} AND lexical.rowid NOT IN (SELECT id FROM first)"
-        matching = f"WITH first AS MATERIALIZED ({one}) SELECT id, score FROM first UNION ALL {others}"
+    matching = " UNION ALL ".join([one] * len(expressions))
+    best = "ORDER BY score DESC LIMIT ?"
     parameters = (*(value for expression in expressions for value in (expression, *values)), limit)
     if also:
         sql = f"""
