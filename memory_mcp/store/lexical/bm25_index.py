@@ -275,11 +275,14 @@ def frequencies(connection: apsw.Connection, query: Sequence[str]) -> tuple[int,
     return len(_rows(connection)), {token: count for token, (count, _) in counted.items()}
 
 
-def rarities(connection: apsw.Connection, query: Sequence[str], counts: TokenCounts) -> dict[str, float]:
-    """How rare each token is: 1 for one that no row has, nearly 0 for a common one, as if all rows had it."""
+def held(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int], counts: TokenCounts) -> tuple[dict[int, float], float]:
+    """Memory → the sum of how rare those of these tokens are that it has, 1 for one that no row has, nearly 0 for a common one, as if all
+    rows had it; and that sum of all tokens."""
     rows = _rows(connection)
     counted, most = counts.uncommon(connection, query, rows), math.log(2 * (len(rows) + 1))
-    return {token: 1 - math.log(2 * min(counted.get(token, len(rows)), len(rows)) + 1) / most for token in query}
+    rarities = {token: 1 - math.log(2 * min(counted.get(token, len(rows)), len(rows)) + 1) / most for token in query}
+    had = matched(connection, query, ids)
+    return {memory_id: sum(rarities[token] for token in had.get(memory_id, ())) for memory_id in ids}, sum(rarities.values())
 
 
 def matched(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int]) -> dict[int, list[str]]:
