@@ -47,7 +47,7 @@ class ReadingAnswer(PersonaAnswer):
 
 def omit_empty(**fields: Any) -> dict[str, Any]:
     """Return the fields without None and without empty texts, lists and objects."""
-    return {name: value for name, value in fields.items() if value not in (None, "", (), [], {})}
+    return {name: value for name, value in fields.items() if value or value == 0}
 
 
 def heading(call: Call, persona: Persona) -> dict[str, Any]:
