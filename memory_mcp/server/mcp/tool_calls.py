@@ -16,8 +16,7 @@ from fastmcp.server.dependencies import get_http_request
 from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http import check_accept_headers
 from mcp.shared.inbound import InboundModernRoute, classify_inbound_request, find_duplicated_routing_header
-from mcp_types import SERVER_INFO_META_KEY, CallToolRequestParams
-from mcp_types.methods import validate_client_request
+from mcp.types import SERVER_INFO_META_KEY, CallToolRequestParams, methods
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -140,7 +139,7 @@ def _plain_call(request: Request, body: bytes) -> Any:
         route = classify_inbound_request(call, headers=dict(request.headers))
         if not isinstance(route, InboundModernRoute):
             return None
-        validate_client_request(METHOD, route.protocol_version, call["params"])
+        methods.validate_client_request(METHOD, route.protocol_version, call["params"])
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
     return call
