@@ -61,7 +61,7 @@ def test_a_question_shows_the_hits_why_they_were_found_and_what_just_missed_the_
     page = show("ask?q=健太の苺の話2&top_k=1")
     shown, missed = page.split("Just missed the page")
     assert "苺の話2" in shown
-    assert re.search(r"words 1\.000 .*speaker named", shown)
+    assert re.search(r"words 1\.000 1\.00 × 1\.00 .*speaker 0\.\d{3} 1\.00 × 0\.\d\d", shown)
     assert missed.count("苺の話") == 3
     assert "Searched by words" in page
 
