@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+pytestmark = pytest.mark.both_eras
+
 CALLS_EACH = 5
 
 READING = [

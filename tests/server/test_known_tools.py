@@ -4,6 +4,8 @@ from fastmcp.server.providers import LocalProvider
 from fastmcp.tools import FunctionTool
 from fastmcp.utilities.versions import VersionSpec
 
+pytestmark = pytest.mark.both_eras
+
 
 class Asked(LocalProvider):
     """A provider that notes the tools that it is asked for."""
