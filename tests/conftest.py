@@ -30,7 +30,7 @@ from memory_mcp.search.question import question
 # Commands speak the language of the machine; their words are tested in English, and in Japanese where a test says so.
 os.environ["LC_ALL"] = "C.UTF-8"
 
-pytest_plugins = ["absent_features", "browser", "figures", "keyrings_in_memory", "node_packages", "served"]
+pytest_plugins = ["absent_features", "browser", "figures", "graph_stories", "keyrings_in_memory", "node_packages", "served"]
 
 # A deadline would be a timed assertion. The same cases in every run, so that a red gate says something about the change before it;
 # cases that nobody has seen yet are what --thorough looks for.

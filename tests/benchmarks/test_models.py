@@ -15,7 +15,7 @@ from memory_mcp.encoders.worker_pool import ModelPool
 
 pytestmark = pytest.mark.slow
 
-SMALL = Shape(vocabulary=12_000, hidden=32, layers=3, heads=2, intermediate=64, positions=256)
+SMALL = Shape(vocabulary=4_000, hidden=32, layers=3, heads=2, intermediate=64, positions=256)
 
 
 @pytest.fixture(scope="module")

@@ -140,24 +140,14 @@ def said(text, on=SAID_ON):
     return " ".join(f"{a:%m-%d}" if b - a == timedelta(1) else f"{a:%m-%d}..{b - timedelta(1):%m-%d}" for a, b in sorted(spans))
 
 
-@pytest.mark.parametrize(("text", "days"), PLANS)
-def test_what_is_planned_is_on_the_coming_day(text, days):
-    assert sorted(said(text).split()) == sorted(days.split())
-
-
-@pytest.mark.parametrize(("text", "days"), WEEKENDS)
-def test_a_weekend_is_read_as_a_day_of_the_week_is(text, days):
+@pytest.mark.parametrize(("text", "days"), [*PLANS, *REPORTS, *WEEKENDS])
+def test_what_is_planned_is_on_the_coming_day_and_what_is_reported_was_on_the_last_one(text, days):
     assert sorted(said(text).split()) == sorted(days.split())
 
 
 @pytest.mark.parametrize("text", [*NO_WEEKENDS, *NO_WEEKENDS_IN_ENGLISH])
 def test_what_is_so_every_weekend_is_on_none(text):
     assert said(text) == ""
-
-
-@pytest.mark.parametrize(("text", "days"), REPORTS)
-def test_what_is_reported_was_on_the_last_one(text, days):
-    assert sorted(said(text).split()) == sorted(days.split())
 
 
 @pytest.mark.parametrize("text", [*HABITS, *HABITS_IN_ENGLISH])

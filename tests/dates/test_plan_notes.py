@@ -53,11 +53,6 @@ def test_a_note_of_a_plan_is_of_the_coming_day(text, days):
     assert said(text) == sorted(days.split())
 
 
-@pytest.mark.parametrize("text", [*HABITS, *HABITS_WITH_BLANKS])
-def test_a_note_of_what_is_so_every_week_is_of_no_day(text):
-    assert said(text) == []
-
-
-@pytest.mark.parametrize("text", NO_PLANS)
-def test_a_note_of_what_is_not_planned_is_of_no_day(text):
+@pytest.mark.parametrize("text", [*HABITS, *HABITS_WITH_BLANKS, *NO_PLANS])
+def test_a_note_of_what_is_so_every_week_or_not_planned_is_of_no_day(text):
     assert said(text) == []

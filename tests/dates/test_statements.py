@@ -231,18 +231,9 @@ def test_a_list_of_dates_has_an_end():
         ("来週から出張", ["11-10..11-17"]),
         ("来月から禁煙する", ["12-01..01-01"]),
         ("来週は在宅になる", ["11-10..11-17"]),
-    ],
-)
-def test_what_begins_is_on_its_first_day(text, days):
-    assert [f"{first:%m-%d}..{after:%m-%d}" for first, after in days_of_statement(text, SAID_ON)] == days
-
-
-@pytest.mark.parametrize(
-    ("text", "days"),
-    [
         ("今週は休み", ["11-03..11-10"]),
         ("今週は休み、25日に出社する", ["11-03..11-10", "11-25..11-26"]),
     ],
 )
-def test_the_week_that_is_skipped_is_none_of_a_plan(text, days):
+def test_what_begins_is_on_its_first_day_and_a_week_that_is_skipped_is_none_of_a_plan(text, days):
     assert [f"{first:%m-%d}..{after:%m-%d}" for first, after in days_of_statement(text, SAID_ON)] == days

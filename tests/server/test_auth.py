@@ -11,7 +11,7 @@ from memory_mcp.server.application import scope_needs
 from memory_mcp.server.mcp.tools import OperationTool
 from memory_mcp.store.files.access_tokens import FILE_NAME, create_token, revoke_token
 
-pytestmark = pytest.mark.slow  # a server for each of most tests
+pytestmark = [pytest.mark.slow, pytest.mark.both_eras]  # a server for each of most tests
 
 ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "x"}}}
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)  # the server's clock stands still there

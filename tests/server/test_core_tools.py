@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.both_eras
+
 
 @pytest.fixture
 def tulips(persona):

@@ -3,6 +3,10 @@
 import asyncio
 import json
 
+import pytest
+
+pytestmark = pytest.mark.both_eras
+
 CALLS_EACH = 5
 
 READING = [

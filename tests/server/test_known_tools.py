@@ -1,8 +1,11 @@
 """A call finds its tool in one table, and everything that is not in it is found as before."""
 
+import pytest
 from fastmcp.server.providers import LocalProvider
 from fastmcp.tools import FunctionTool
 from fastmcp.utilities.versions import VersionSpec
+
+pytestmark = pytest.mark.both_eras
 
 
 class Asked(LocalProvider):

@@ -7,6 +7,8 @@ import unicodedata
 import pytest
 from fastmcp.server.middleware import Middleware
 
+pytestmark = pytest.mark.both_eras
+
 TOKENS_LIMIT = 1_500
 INSTRUCTIONS_LIMIT = 300
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}

@@ -12,7 +12,7 @@ from oauth_sdk import SdkClient
 from memory_mcp.domain import TOKEN_SCOPES
 from memory_mcp.store.files.access_tokens import create_token
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.both_eras]
 
 DOCUMENT = "https://client.example/oauth/metadata.json"
 

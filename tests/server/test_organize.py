@@ -9,14 +9,7 @@ from memory_mcp.cli import app as command_line
 from memory_mcp.language.labels import LIST_LIMIT
 from memory_mcp.server.actions.organize import SHOWN_LIMIT
 
-pytestmark = pytest.mark.slow  # a persona with a graph for each test
-
-
-@pytest.fixture(scope="module")
-def server(serving, tmp_path_factory):
-    """A server with the toolset, for the tests of this module."""
-    with serving(tmp_path_factory.mktemp("server"), toolsets=["core", "upkeep"]) as served:
-        yield served
+pytestmark = [pytest.mark.slow, pytest.mark.served(toolsets=["core", "upkeep"])]  # a persona with a graph for each test
 
 
 @pytest.fixture

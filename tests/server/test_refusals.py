@@ -10,6 +10,8 @@ from memory_mcp import errors
 from memory_mcp.config.settings import Privacy
 from memory_mcp.server.errors import http_refusal, status_of
 
+pytestmark = pytest.mark.both_eras
+
 STATUS = {
     errors.InvalidInput: 400,
     errors.InvalidPersonaName: 400,

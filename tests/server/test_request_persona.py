@@ -10,6 +10,8 @@ import pytest
 
 from memory_mcp.store.files.access_tokens import create_token
 
+pytestmark = pytest.mark.both_eras
+
 ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": {"query": "x"}}}
 MCP_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 

@@ -5,6 +5,8 @@ import json
 import pytest
 from mcp import MCPError
 
+pytestmark = pytest.mark.both_eras
+
 
 def read(caller, uri):
     (content,) = caller.wait(caller.client.read_resource, uri)

@@ -7,15 +7,9 @@ import pytest
 
 from memory_mcp.store.files.access_tokens import create_token
 
-pytestmark = pytest.mark.slow  # a server for each of many tests
+pytestmark = [pytest.mark.slow, pytest.mark.served(toolsets=["core", "upkeep"])]  # a server for each of many tests
 
 SECRET = "鰻鱧鯰の密談は zqxunique です"
-
-
-@pytest.fixture(scope="module")
-def server(serving, tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("upkeep"), toolsets=["core", "upkeep"]) as served:
-        yield served
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The older names as instructions written for older memory servers use them, in both protocol eras."""
+"""The older names as instructions written for older memory servers use them."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from memory_mcp.server.arguments import NoArguments
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.call import Call
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.served(toolsets=["core", "compat"])]
 
 NAMES = [
     "ingest", "save_memory", "search_memories", "build_context", "create_memory", "read_memory", "update_memory", "delete_memory",
@@ -23,13 +23,6 @@ NAMES = [
 ]  # fmt: skip
 READING = {"search_memories", "build_context", "read_memory", "list_memory", "search_memory", "search_memory_rag", "get_persona_context"}
 COLUMNS = {"key", "content", "created_at", "updated_at", "tags"}
-
-
-@pytest.fixture(scope="module")
-def server(serving, tmp_path_factory):
-    """The server of this module offers the older names beside the six."""
-    with serving(tmp_path_factory.mktemp("server"), toolsets=["core", "compat"]) as served:
-        yield served
 
 
 @pytest.fixture

@@ -10,16 +10,10 @@ from memory_mcp.jobs.usage_counts import Usage
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.server.mcp.tools import tools_of
 
-pytestmark = pytest.mark.slow  # a server for each of many tests
+pytestmark = [pytest.mark.slow, pytest.mark.served(toolsets=["core", "upkeep", "experience"])]  # a server for each of many tests
 
 INVOICES = "請求書を月末にまとめて発行する"
 STEPS = ["経理の佐伯さんに締め番号をもらう", "控えを\n青フォルダに  入れる"]
-
-
-@pytest.fixture(scope="module")
-def server(serving, tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("experience"), toolsets=["core", "upkeep", "experience"]) as served:
-        yield served
 
 
 @pytest.fixture

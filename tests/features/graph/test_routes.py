@@ -12,16 +12,9 @@ from memory_mcp.features.graph.operations import analytics, graph
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.server.operation import operations_of
 
-pytestmark = pytest.mark.slow  # a persona with a graph for each test
+pytestmark = [pytest.mark.slow, pytest.mark.served(toolsets=["core", "graph"])]  # a persona with a graph for each test
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def server(serving, tmp_path_factory):
-    """The server of this module offers the graph's tools beside its routes."""
-    with serving(tmp_path_factory.mktemp("server"), toolsets=["core", "graph"]) as served:
-        yield served
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The graph's tools as a client calls them, in both protocol eras."""
+"""The graph's tools as a client calls them."""
 
 import sys
 from datetime import UTC, datetime
@@ -8,16 +8,9 @@ import pytest
 
 from memory_mcp.graph.update.cooccurrence import update_graph
 
-pytestmark = pytest.mark.slow  # a persona with a graph for each test
+pytestmark = [pytest.mark.slow, pytest.mark.served(toolsets=["core", "graph"])]  # a persona with a graph for each test
 
 NOON = datetime(2025, 10, 30, 3, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def server(serving, tmp_path_factory):
-    """The server of this module offers the graph beside the six."""
-    with serving(tmp_path_factory.mktemp("server"), toolsets=["core", "graph"]) as served:
-        yield served
 
 
 @pytest.fixture

@@ -20,11 +20,6 @@ FACT = "本番への配布は金曜日の夜にしない"
 
 
 @pytest.fixture
-def era():
-    return "auto"
-
-
-@pytest.fixture
 def server(serving, tmp_path):
     with serving(tmp_path, pools=POOLS, toolsets=["core", "experience"]) as server:
         yield server

@@ -41,12 +41,6 @@ def all_tools(tmp_path_factory, serving):
 
 
 @pytest.fixture
-def era():
-    """The pages are the same in both eras."""
-    return "auto"
-
-
-@pytest.fixture
 def caller(all_tools, connect, name):
     """A client of a persona that no other test has."""
     return connect(all_tools, name)

@@ -4,21 +4,9 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.slow  # a persona with a graph for each test
+pytestmark = [pytest.mark.slow, pytest.mark.served(toolsets=["core", "graph"])]  # a persona with a graph for each test
 
 PLACE = "/api/graph/"
-
-
-@pytest.fixture(scope="module")
-def server(serving, tmp_path_factory):
-    """The server of this module offers the graph beside the six."""
-    with serving(tmp_path_factory.mktemp("server"), toolsets=["core", "graph"]) as served:
-        yield served
-
-
-@pytest.fixture
-def era():
-    return "auto"
 
 
 @pytest.fixture
