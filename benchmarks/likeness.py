@@ -10,7 +10,7 @@ tasks pass that no experience is about.
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +73,7 @@ def fit(answers: Sequence[Judged]) -> tuple[float, Evidence]:
     """The bias and the weights."""
     groups = [(each.kind, each.is_right is None) for each in answers]
     weights = np.array([(1 if group[1] else 0.5) / groups.count(group) for group in groups])
-    rows = np.array([astuple(each.evidence) for each in answers])
+    rows = np.array([each.evidence for each in answers])
     bias, solved = logistic(rows, np.array([bool(each.is_right) for each in answers]), weights / weights.sum())
     odds = bias + rows @ solved
     foreign = np.array([group[1] for group in groups])

@@ -9,8 +9,9 @@ and the tasks of `tasks.toml`. The weights are fitted by `python -m benchmarks.e
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,8 +28,7 @@ _LEAST_UNIT = 1e-3
 SURE, NEAR = 0.5, 0.08
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What speaks for an experience, in units of the model: how near its task is to the one asked for, how near its whole text is, and how much nearer its
     task is than the nearest of other tasks. `experiences`: the logarithm of how many there are, among which a near one is found by chance."""
 
@@ -44,7 +44,7 @@ WEIGHTS = Evidence(task=0.96, content=0.84, ahead=0.57, experiences=-0.74)
 
 def likeness(evidence: Evidence) -> float:
     """The chance that an experience is about the task, from 0 to 1."""
-    return float(1 / (1 + np.exp(-(BIAS + np.dot(astuple(WEIGHTS), astuple(evidence))))))
+    return float(1 / (1 + np.exp(-(BIAS + np.dot(WEIGHTS, evidence)))))
 
 
 @dataclass(frozen=True, slots=True)
