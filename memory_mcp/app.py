@@ -224,11 +224,8 @@ def _run(
                 uvicorn_server.run(sockets=[listener])
         finally:
             gc.enable()
-            config.stop()
-            runtime.imports.close()
-            runtime.close()
-            chat.close()
-            usage.write_all(personas)
+            for close in (config.stop, runtime.imports.close, runtime.close, chat.close, partial(usage.write_all, personas)):
+                close()
             logger.info("stopped")
 
 
