@@ -306,19 +306,20 @@ def _open_webui(target: Target) -> str:
 def _sillytavern(target: Target) -> str:
     """The persona in the URL: a header there holds Latin letters alone."""
     lines = [
-        "API                   Chat Completion",
-        "Source                Custom (OpenAI-compatible)",
-        f"Endpoint              {target.gateway_url}",
+        "API                         Chat Completion",
+        "Chat Completion Source      Custom (OpenAI-compatible)",
+        f"Custom Endpoint (Base URL)  {target.gateway_url}",
+        f"Custom API Key              {PASTE if target.with_token else 'none'}",
+        "Enter a Model ID            VENDOR/MODEL",
     ]
-    lines += [f"API Key               {PASTE if target.with_token else 'none'}", "Model                 VENDOR/MODEL"]
     each = "To give each character with a name in Latin letters a memory of its own, use this endpoint and this header instead:"
     headers = "Additional Parameters → Include Request Headers:"
-    own = [f"Endpoint              {target.base_url}/v1", headers, 'X-Persona: "{{char}}"']
+    own = [f"Custom Endpoint (Base URL)  {target.base_url}/v1", headers, 'X-Persona: "{{char}}"']
     return "\n".join([*lines, "", each, *own])
 
 
 def _open_webui_gateway(target: Target) -> str:
-    lines = [f"URL    {target.gateway_url}", f"Key    {PASTE if target.with_token else 'none'}"]
+    lines = [f"URL    {target.gateway_url}", f"Auth   Bearer {PASTE}" if target.with_token else "Auth   None"]
     return "\n".join(
         [*lines, "", "Start Open WebUI with ENABLE_FORWARD_USER_INFO_HEADERS=true, so that each of its chats is a conversation."]
     )
