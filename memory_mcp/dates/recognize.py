@@ -205,12 +205,12 @@ _ALWAYS = (
 )
 # Questions and memories.
 IN_TEXTS = Table((
-    *_ALWAYS, *tables.MONTHS_IN_TEXTS, tables.SINCE_WEEKDAY, tables.YEAR_IN_TEXTS, tables.LATER_IN_TEXTS, tables.ENDS_IN_TEXTS,
+    *_ALWAYS, *tables.MONTHS_IN_TEXTS, tables.YEAR_IN_TEXTS, tables.LATER_IN_TEXTS, tables.ENDS_IN_TEXTS,
     tables.DAY_OF_MONTH_ALONE, *tables.DAYS_OF_SENTENCES,
 ))
 # With words that mean a date where nothing else is written, and may mean anything in a sentence: 夏, Friday, 最近.
 AS_ARGUMENTS = Table((
-    tables.WEEKS_LATER, *tables.WEEKS[:1], tables.LATER, *_ALWAYS, tables.FROM_TODAY, *tables.FIGURES_ALONE, tables.FISCAL_YEAR_ALONE,
+    *tables.WEEKS[:1], tables.LATER, *_ALWAYS, tables.FROM_TODAY, *tables.FIGURES_ALONE, tables.FISCAL_YEAR_ALONE,
     holidays.PERIOD_ALONE, tables.SEASON_ALONE, *tables.CALENDAR_ALONE, tables.DAY_OF_MONTH_ALONE, *tables.WEEKDAYS_ALONE,
     tables.CURRENT_ALONE, tables.VAGUE_ALONE,
 ))
