@@ -195,18 +195,10 @@ def _rows_of_days_off(found: Found, today: date) -> Iterator[DaySpan]:
     if found["near"]:
         rows = [row for row in rows if abs((row[0] - today).days) < _NEAR]
     if not (year or near):
-        rows = _last_and_next(rows, today, with_last=not found["next"], with_next=not found["last"])
+        all_rows = list(rows)
+        begun, coming = [row for row in all_rows if row[0] <= today][:1], [row for row in all_rows if row[0] > today][-1:]
+        rows = [*([] if found["next"] else begun), *([] if found["last"] else coming)]
     return ((days[1], days[1] + ONE_DAY) if found["after"] else days for days in rows)
-
-
-def _last_and_next(rows: Iterable[DaySpan], today: date, *, with_last: bool, with_next: bool) -> list[DaySpan]:
-    """Of rows, the latest first, the one that has begun and the next."""
-    coming: list[DaySpan] = []
-    for days_off in rows:
-        if days_off[0] <= today:
-            return [*([days_off] if with_last else []), *(coming if with_next else [])]
-        coming = [days_off]
-    return coming if with_next else []
 
 
 ROW_OF_DAYS_OFF = row(

@@ -159,29 +159,6 @@ def _in_full(match: re.Match[str]) -> str:
     return f"{1961 + (int(match[1]) - 61) % 100}{match[2]}"
 
 
-# The longest first: twenty-first before twenty.
-_DAYS_IN_WORDS = "|".join(sorted(ORDINALS, key=len, reverse=True))
-_DAY_IN_WORDS = (
-    rf"(?<![a-z-])(?:the )?({_DAYS_IN_WORDS})(?= of (?:{'|'.join(MONTH_NAMES)})(?![a-z]))"
-    rf"|(?<![a-z])({'|'.join(MONTH_NAMES)}) (?:the )?({_DAYS_IN_WORDS})(?![a-z-])"
-)
-
-
-def _day_in_figures(match: re.Match[str]) -> str:
-    """3rd of "the third" before "of October", "october 3" of "October the third"."""
-    number = nth_of(match[1] or match[3])
-    return f"{number}th" if match[1] else f"{match[2]} {number}"
-
-
-def _clock_in_figures(match: re.Match[str]) -> str:
-    """7:30 of "half past seven", 8:45 of "quarter to nine"."""
-    hour, minutes = number_of(match[3]), 30 if match[1] == "half" else 15
-    return f"{hour}:{minutes}" if match[2] == "past" else f"{(hour - 1) % 24}:{60 - minutes}"
-
-
-_LONG_UNITS = {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}
-_AFTER_DAY = [f"{end}{comma}" for end in (r"\d", "st", "nd", "rd", "th") for comma in ("", ",")]
-_BEFORE_SHORT_YEAR = ("in", "since", "of", "during", *MONTHS, *_AFTER_DAY)
 # Of each spelling: a word that a text with it has, how it is written, and what it is written as.
 # fmt: off
 _SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
@@ -195,11 +172,6 @@ _SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | C
         ("年 月 日", f"[{_NUMERALS}](?<![{_NUMERALS}].)[{_NUMERALS}]*+(?=年|月(?!前(?!半)|[間号雨蝿蠅目]|半(?!ば))|日(?!月(?!曜)))", _in_digits),
         # Behind a kanji it is of another era: 天正10年6月2日.
         ("年", r"'?(\d\d)(?<![\d年一-龥]..)(年)(?=の?(?:\d{1,2}月|[春夏秋冬]))", _in_full),
-        ("'0 '1 '2 '6 '7 '8 '9", rf"(?<=[a-z\d,] )'(\d\d)(?:{'|'.join(f'(?<={word} ...)' for word in _BEFORE_SHORT_YEAR)})(?![\w'])()", _in_full),
-        ("ago", r"(?<=[\da] )(?:wk|yr|mo|hr)(?=s? ago)", lambda match: _LONG_UNITS[match[0]]),
-        (" ".join((*ORDINALS[:12], "teenth", "tieth")), _DAY_IN_WORDS, _day_in_figures),
-        ("past quarter", rf"(?<![a-z])(?:a )?(half|quarter) (past|to) ([1-9]|1[0-2]|{'|'.join(_ENGLISH_NUMBERS[1:13])})(?![a-z\d:])", _clock_in_figures),
-        ("quarter", rf"(?<![a-z])(?:the )?({'|'.join(ORDINALS[:4])}) quarter (?:of )?(?=\d{{4}})", lambda match: f"q{nth_of(match[1])} "),
         ("半月前", "半月前", "15日前ほど"),
         ("まえ", "(?<=[日間月年半分])((?:ほど|くらい|ぐらい)?)まえ", r"\g<1>前"),
         ("ひと月前 ふた月前", "(?:ひと|ふた)(?=月前)", lambda match: "一" if match[0] == "ひと" else "二"),

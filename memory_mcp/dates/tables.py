@@ -337,7 +337,8 @@ def _counts(found: Found) -> tuple[str, list[int]]:
 def _until_today(found: Found, today: date) -> list[DaySpan]:
     """The last so many units, up to and with today."""
     unit, counts = _counts(found)
-    return [(day_back(today + ONE_DAY, unit, max(counts)), today + ONE_DAY)]
+    count = min(counts) if "couple" in found["some"] else max(counts)
+    return [(day_back(today + ONE_DAY, unit, count), today + ONE_DAY)]
 
 
 def _from_now(found: Found, today: date, *, as_moment: bool = False) -> list[DaySpan]:
@@ -515,6 +516,10 @@ WEEKS = [
         "この前の日曜", "今度の日曜", "coming Friday", "two Fridays ago", "the Friday before last", "the Monday after next", "last Friday",
         "この前の週末", "今度の週末", "two weekends ago", "this past weekend", needs="曜 mon tue wed thu fri sat sun 週末 weekend"),
 ]
+WEEKS_LATER = row(TO_COME, rf"(?<![a-z\d]){_ENGLISH_N} weeks? from {ENGLISH_WEEKDAY}",
+    lambda m, t: [day_of(next_weekday(t, _weekday(m))[0] + timedelta(days=7 * number_of(m["n"])))], "a week from Friday", needs="week")
+SINCE_WEEKDAY = row(WEEKDAY_KIND, f"(?<![a-z])since {ENGLISH_WEEKDAY}", lambda m, t: [(_latest_begun(m, t)[0][0], t + ONE_DAY)],
+    "since Friday", needs="since")
 WEEKDAYS_ALONE = [
     row(WEEKDAY_ALONE_KIND, f"前の?(?:{_JAPANESE_WEEKDAY}|(?P<weekend>週末))", _every_week, "前の金曜", "前の週末", needs="曜 週末"),
     row(WEEKDAY_ALONE_KIND, f"{WEEKDAY}|(?P<weekend>週末|土日|(?<![a-z])(?:the )?weekend)", _latest_begun, "金曜", "Friday", "週末", "the weekend",

