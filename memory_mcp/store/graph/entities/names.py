@@ -67,13 +67,13 @@ class KnownNames:
         self._all, self._recent = Gazetteer(()), Gazetteer(())
         self._all_until = self._recent_until = (0, 0)
 
-    def matches(self, connection: apsw.Connection, text: str) -> list[Match]:
+    def matches(self, connection: apsw.Connection, text: str, composed: tuple[str, Sequence[int]] | None = None) -> list[Match]:
         """The known names that may be in the text, each with the entities that have it, the most mentioned first; of merged entities the
-        one that has the name itself.
+        one that has the name itself. `composed`: what `composed_with_places` gives of the text, if it was read.
         """
         everything, recent = self._ready(connection)
         spans: dict[tuple[int, int], list[int]] = {}
-        folded = composed_with_places(text)
+        folded = composed or composed_with_places(text)
         for start, end, entities in (*everything.find(*folded), *recent.find(*folded)):
             spans.setdefault((start, end), []).extend(entities)
         if not spans:
@@ -127,11 +127,10 @@ def people_with_shorter_or_longer_names(connection: apsw.Connection, entities: I
     return others
 
 
-def shorter_forms(name: str, type_: str) -> Iterator[str]:
-    """Possible shorter forms: beginnings and ends of a Japanese name, the words of others."""
+def shorter_forms(plain: str, type_: str) -> Iterator[str]:
+    """Possible shorter forms of a name without honorifics: beginnings and ends of a Japanese name, the words of others."""
     if type_ not in SHORTENED_TYPES:
         return
-    plain = bare(name)
     words = [word for word in re.split(r"[\s・･=＝]+", plain) if len(word) > 1]
     if len(words) > 1:
         yield from words
