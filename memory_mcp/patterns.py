@@ -46,8 +46,9 @@ class Found:
         """What each of the groups of this name matched."""
         return [text for group in self._groups.get(name, ()) if (text := self._match[group])]
 
-    def span(self) -> tuple[int, int]:
-        return self._match.span()
+    def span(self, name: str = "") -> tuple[int, int]:
+        """Where the match is, or the first group of this name that matched something."""
+        return next((self._match.span(group) for group in self._groups.get(name, ()) if self._match[group]), self._match.span())
 
 
 class Forms:

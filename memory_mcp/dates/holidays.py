@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from functools import lru_cache
 from importlib.util import module_from_spec, spec_from_file_location
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,11 @@ from memory_mcp.dates.spans import (
     WEEKDAYS,
     YEARS_CONSIDERED,
     DaySpan,
-    each_year,
     months_back,
     nth_weekday,
     number_of,
 )
-from memory_mcp.dates.tables import YEAR_BEFORE, row, year_before
+from memory_mcp.dates.tables import YEAR_BEFORE, once_a_year, row, year_before
 from memory_mcp.patterns import Found
 
 NAMED_DAY, PERIOD, PERIOD_ALONE_KIND = "holidays and other days with a name", "holiday periods", "holiday periods, as an argument"
@@ -122,26 +120,18 @@ def _names(language: str, table: str) -> str:
     return f"(?P<name>{'|'.join(named)})"
 
 
-def _named_days(found: Found, today: date) -> Iterator[DaySpan]:
-    """Days in the year that is named, else in each of the last years; after `last` the latest that are over, after `next` the first to come."""
+def _named_days(found: Found, today: date) -> Iterable[DaySpan]:
+    """Days in the year that is named, or in those that words tell."""
     name, rule = _RULES[found["name"].replace("'", "")]
 
     def in_year(year: int) -> DaySpan:
         first, after = _days_named(name, rule, year)
         return (after, after + 3 * ONE_DAY) if found["behind"] else (first, after)
 
-    if found["ago"] or found["year"] or found["named"] or found["short"]:
-        return iter([in_year(year_before(found, today))])
-    if found["which"] == "next year":
-        return iter([in_year(today.year + 1)])
-    if found["which"] == "next":
-        coming = (in_year(year) for year in (today.year, today.year + 1))
-        return islice((span for span in coming if span[0] > today), 1)
-    years = each_year(today, in_year)
-    return islice((span for span in years if span[1] <= today), 1) if found["which"] else years
+    return once_a_year(found, today, in_year)
 
 
-_YEAR_BEHIND = r"(?:,?\s+(?:(?:of |in )?(?P<year>(?:19|20)\d{2})(?![\d年])|(?P<which>next year)))?"
+_YEAR_BEHIND = r"(?:,?\s+(?:(?:of |in )?(?P<year>(?:19|20)\d{2})(?![\d年])|(?P<named>next) year))?"
 _ENGLISH_DAYS, _ENGLISH_PERIODS = _names("en", "named_days"), _names("en", "named_periods")
 _JAPANESE_PERIODS = f"(?<![夕日])(?:{_names('ja', 'named_periods')})"
 _SHORT_YEAR = "(?P<short>一昨|[昨去今来])(?=年)"
@@ -195,7 +185,7 @@ def _rows_of_days_off(found: Found, today: date) -> Iterator[DaySpan]:
     """The rows of the month that is named, or all after a year, which narrows them; else the current or last row and the next one, or one
     of them where the words tell which."""
     least = number_of(found["long"]) if found["long"] else _SHORTEST_ROW
-    year = year_before(found, today) if found["named"] or found["ago"] or found["year"] else None
+    year = year_before(found, today)
     near = months_back(today, MONTHS_BACK[found["near"]])[0].month if found["near"] else int(found["month"] or 0)
     rows: Iterable[DaySpan] = (
         (first, after)
@@ -205,18 +195,10 @@ def _rows_of_days_off(found: Found, today: date) -> Iterator[DaySpan]:
     if found["near"]:
         rows = [row for row in rows if abs((row[0] - today).days) < _NEAR]
     if not (year or near):
-        rows = _last_and_next(rows, today, with_last=not found["next"], with_next=not found["last"])
+        all_rows = list(rows)
+        begun, coming = [row for row in all_rows if row[0] <= today][:1], [row for row in all_rows if row[0] > today][-1:]
+        rows = [*([] if found["next"] else begun), *([] if found["last"] else coming)]
     return ((days[1], days[1] + ONE_DAY) if found["after"] else days for days in rows)
-
-
-def _last_and_next(rows: Iterable[DaySpan], today: date, *, with_last: bool, with_next: bool) -> list[DaySpan]:
-    """Of rows, the latest first, the one that has begun and the next."""
-    coming: list[DaySpan] = []
-    for days_off in rows:
-        if days_off[0] <= today:
-            return [*([days_off] if with_last else []), *(coming if with_next else [])]
-        coming = [days_off]
-    return coming if with_next else []
 
 
 ROW_OF_DAYS_OFF = row(

@@ -4,7 +4,6 @@ A calendar date is a day or a month in figures or words: 2025年10月17日, 令�
 1/2の量 is a half, 2026.10.17 behind "version" is no date, 10月17日間 and October 17 people are counts, May and March may be verbs.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -32,7 +31,7 @@ from memory_mcp.dates.spans import (
 from memory_mcp.dates.tables import DAY, NO_COUNT, Expression, Table, next_weekday
 from memory_mcp.dates.tense import Direction, asked_directions, sentence_around
 from memory_mcp.lexicon import any_of
-from memory_mcp.patterns import bounded
+from memory_mcp.patterns import Forms, Found, bounded
 
 
 class CalendarDate(NamedTuple):
@@ -58,18 +57,16 @@ class CalendarDate(NamedTuple):
         return day_of(date(year, self.month, self.day)) if self.day else month_of(year, self.month)
 
 
-# A number at the end of a name tells which of its forms a match has.
-_DATE = bounded(
+_DATE = Forms(
     rf"(?=[\d同{''.join({name[0] for name in YEARS_BACK})}])(?:"
-    r"(?<!\d)(?P<year1>[12]\d{3})[-/](?P<month1>\d{1,2})[-/](?P<day1>\d{1,2})(?!\d)"
-    r"|(?<![\w/.-])(?P<month2>\d{1,2})/(?P<day2>\d{1,2})/(?P<year2>(?:19|20)\d\d)(?![\w/-])"
-    r"|(?<![a-z0-9_.-])(?P<year3>(?:19|20)\d{2})\.(?P<month3>\d{1,2})\.(?P<day3>\d{1,2})(?![a-z0-9_-]|\.[a-z0-9])"
-    rf"|(?:(?P<year4>\d{{4}})年の?|(?P<on>{any_of(YEARS_BACK)})の?)(?P<month4>\d{{1,2}})月(?:の?(?P<day4>\d{{1,2}})(?:日(?!間)|(?=[〜~–-]\d{{1,2}}日))|(?![\d間]))"
-    r"|(?P<same>同年)?(?<!\d年)(?<![\d一二三四五六七八九十])(?P<month5>\d{1,2})月(?P<day5>\d{1,2})(?:日(?!間)|(?=[〜~–-]\d{1,2}日))"
-    rf"|(?<![\d/.,])(?P<month6>\d{{1,2}})/(?P<day6>\d{{1,2}})(?P<follows>\s?[(][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z|\s?\d{{1,2}}(?:時(?!間)|:\d\d)|\s(?=[^\x00-\x7f])"
+    r"(?<!\d)(?P<year>[12]\d{3})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?!\d)"
+    r"|(?<![\w/.-])(?P<american>(?P<month>\d{1,2})/(?P<day>\d{1,2})/(?P<year>(?:19|20)\d\d)(?![\w/-]))"
+    r"|(?<![a-z0-9_.-])(?P<dotted>(?P<year>(?:19|20)\d{2})\.(?P<month>\d{1,2})\.(?P<day>\d{1,2})(?![a-z0-9_-]|\.[a-z0-9]))"
+    rf"|(?:(?P<year>\d{{4}})年の?|(?P<on>{any_of(YEARS_BACK)})の?)(?P<month>\d{{1,2}})月(?:の?(?P<day>\d{{1,2}})(?:日(?!間)|(?=[〜~–-]\d{{1,2}}日))|(?![\d間]))"
+    r"|(?P<same>同年)?(?<!\d年)(?<![\d一二三四五六七八九十])(?P<month>\d{1,2})月(?P<day>\d{1,2})(?:日(?!間)|(?=[〜~–-]\d{1,2}日))"
+    rf"|(?<![\d/.,])(?P<slashed>(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}}))(?P<follows>\s?[(][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z|\s?\d{{1,2}}(?:時(?!間)|:\d\d)|\s(?=[^\x00-\x7f])"
     r"|(?=[〜~–-]\d{1,2}(?:日|/\d{1,2}|[にのはもか、。(]|から|まで|です|\Z|\s(?:[^\x00-\x7f]|(?:in|at|for)\s)))))"
 )
-_AMERICAN, _DOTTED, _SLASHED = 2, 3, 6
 # Such a number is the version of a program.
 _VERSION = bounded(r"(?:\b(?:v|ver\.?|version|release|build)|バージョン|リリース|版|[=<>~^@]|\b[a-z][\w.]*-[a-z]\w*)\s?\Z")
 # 1/2の量 is a half, and 1/2(金) and 1/2まで are days.
@@ -84,9 +81,6 @@ _FURTHER = bounded(
     r"(?(from)(?=まで|に(?!わた|及)|の|は|です|では|[、。,)〜~(]|\s|\Z))(?(list)(?=まで|から|です|[にのはもがとでかや、。,・)〜~(]|\s|\Z))"
 )
 _FURTHER_IN_FIGURES = bounded(rf"{_BESIDE}\s?[〜~–-]\s?(?P<day>\d{{1,2}})(?:日(?!{_COUNTED})|(?![\d/:.年月日]))")
-# The end of 11/5-11/7 is a day whatever follows it.
-_END_IN_FIGURES = bounded(r"[〜~–-](?P<month>\d{1,2})/(?P<day>\d{1,2})(?![\d/])")
-
 _MONTH_NAME = rf"(?:{any_of(MONTHS)})(?![a-z])"
 _MONTH_BEGINNINGS = tuple({name[:3] for name in MONTHS})
 _DAY_NUMBER = r"\d{1,2}(?:st|nd|rd|th)?"
@@ -94,13 +88,16 @@ _NUMBER_ENDS = r"(?![a-z0-9_%$€£]|[./:]\d|,(?!(?:19|20)\d\d(?!\d))\d|'s\d)"
 _ENGLISH_YEAR = r"(?:19|20)\d{2}(?!\d)"
 _FURTHER_DAY = r"(?:\s?[-–~〜]\s?|\s(?:to|through|until|till|and|&)\s|,\s(?:and\s)?)(?:the\s)?"
 _DAY_NUMBERS = bounded(_DAY_NUMBER)
-_ENGLISH_DATE = bounded(
-    rf"(?=[\dadfjlmnos])(?<![a-z0-9_@#])(?:(?P<last1>last\s)?(?P<month1>{_MONTH_NAME})\.?\s{{1,2}}(?:the\s)?(?P<day1>{_DAY_NUMBER}){_NUMBER_ENDS}"
-    rf"(?P<more1>(?:{_FURTHER_DAY}{_DAY_NUMBER}{_NUMBER_ENDS}{NO_COUNT})*)(?![-–]\d)(?:,?\s?(?P<year1>{_ENGLISH_YEAR}))?"
-    rf"|(?P<month2>{_MONTH_NAME})\.?,?\s(?:of\s)?(?P<year2>{_ENGLISH_YEAR})"
-    rf"|(?<![.:,/-])(?P<day3>{_DAY_NUMBER})(?P<more3>(?:{_FURTHER_DAY}{_DAY_NUMBER})*)\s(?:of\s)?(?P<last3>last\s)?(?P<month3>{_MONTH_NAME})\.?"
-    rf"(?:,?\s?(?P<year3>{_ENGLISH_YEAR}))?)"
+_MONTH_AND_DAY = (
+    rf"(?P<last>last\s)?(?P<month>{_MONTH_NAME})\.?\s{{1,2}}(?:the\s)?(?P<day>{_DAY_NUMBER}){_NUMBER_ENDS}"
+    rf"(?P<more>(?:{_FURTHER_DAY}{_DAY_NUMBER}{_NUMBER_ENDS}{NO_COUNT})*)(?![-–]\d)(?:,?\s?(?P<year>{_ENGLISH_YEAR}))?"
 )
+_MONTH_OF_YEAR = rf"(?P<month>{_MONTH_NAME})\.?,?\s(?:of\s)?(?P<year>{_ENGLISH_YEAR})"
+_DAY_AND_MONTH = (
+    rf"(?<![.:,/-])(?P<day>{_DAY_NUMBER})(?P<before>(?:{_FURTHER_DAY}{_DAY_NUMBER})*)\s(?:of\s)?(?P<last>last\s)?(?P<month>{_MONTH_NAME})\.?"
+    rf"(?:,?\s?(?P<year>{_ENGLISH_YEAR}))?"
+)
+_ENGLISH_DATE = Forms(rf"(?=[\dadfjlmnos])(?<![a-z0-9_@#])(?:{_MONTH_AND_DAY}|{_MONTH_OF_YEAR}|{_DAY_AND_MONTH})")
 _MAY_BE_VERBS = ("may", "march")
 _NO_COUNT_FOLLOWS = bounded(NO_COUNT)
 _ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
@@ -112,38 +109,28 @@ def calendar_dates(plain: str) -> list[CalendarDate]:
     return sorted([*_dates_in_figures(plain), *in_words], key=lambda date: date.start)
 
 
-def _form(match: re.Match[str]) -> int:
-    return next(form for form in range(1, 7) if match[f"month{form}"])
-
-
-def _number(match: re.Match[str], name: str) -> int | None:
-    return int(match[name]) if match.groupdict().get(name) else None
-
-
 def _dates_in_figures(plain: str) -> Iterator[CalendarDate]:
-    end_of_range = 0
-    for match in _DATE.finditer(plain):
-        form = _form(match)
-        year, month, day = (_number(match, f"{part}{form}") for part in ("year", "month", "day"))
-        if match.start() < end_of_range or month is None or _is_no_date(match, form, month, day):
+    end = len(plain)
+    for found in _DATE.all(plain):
+        year, month, day = (int(found[part]) if found[part] else None for part in ("year", "month", "day"))
+        ends_range = found.span()[0] == end + 1 and plain[end] in "〜~–-"
+        if month is None or (_is_no_date(found, month, day) and not ends_range):
             continue
-        if form == _AMERICAN and month > 12:
+        if found["american"] and month > 12:
             month, day = day or 0, month
-        end = match.start("follows") if form == _SLASHED else match.end()
-        date = CalendarDate(year, month, day, match.start(), end, YEARS_BACK[match["on"]] if match["on"] else None, bool(match["same"]))
+        start, end = found.span()[0], found.span("slashed")[1]
+        date = CalendarDate(year, month, day, start, end, YEARS_BACK[found["on"]] if found["on"] else None, bool(found["same"]))
         yield date
         if day:
-            yield from _further_days(plain, date, in_figures=not match[0].endswith("日"))
-        if form == _SLASHED and (last := _END_IN_FIGURES.match(plain, end)):
-            end_of_range = last.end()
-            yield CalendarDate(None, int(last["month"]), int(last["day"]), last.start("month"), end_of_range)
+            yield from _further_days(plain, date, in_figures=plain[end - 1] != "日")
 
 
-def _is_no_date(match: re.Match[str], form: int, month: int, day: int | None) -> bool:
+def _is_no_date(found: Found, month: int, day: int | None) -> bool:
     """Whether the figures are a fraction or a version."""
-    if form == _SLASHED:
-        return month < (day or 0) <= _LARGEST_DENOMINATOR and not match["follows"].lstrip().startswith(_SURELY_A_DAY)
-    return form == _DOTTED and _VERSION.search(match.string[max(match.start() - _VERSION_REACH, 0) : match.start()]) is not None
+    if found["slashed"]:
+        return month < (day or 0) <= _LARGEST_DENOMINATOR and not found["follows"].lstrip().startswith(_SURELY_A_DAY)
+    start = found.span()[0]
+    return bool(found["dotted"]) and _VERSION.search(found.string[max(start - _VERSION_REACH, 0) : start]) is not None
 
 
 def _further_days(plain: str, date: CalendarDate, *, in_figures: bool) -> Iterator[CalendarDate]:
@@ -155,29 +142,32 @@ def _further_days(plain: str, date: CalendarDate, *, in_figures: bool) -> Iterat
 
 
 def _english_dates(plain: str) -> Iterator[CalendarDate]:
-    for match in _ENGLISH_DATE.finditer(plain):
-        form = _form(match)
-        year, name = _number(match, f"year{form}"), match[f"month{form}"]
-        may_be_verb = name in _MAY_BE_VERBS and not year and not any(ending in match[0].replace(name, "") for ending in _ORDINAL_ENDINGS)
-        if may_be_verb and not _NO_COUNT_FOLLOWS.match(plain, match.end()):
+    for found in _ENGLISH_DATE.all(plain):
+        year, name, (start, end) = int(found["year"]) if found["year"] else None, found["month"], found.span()
+        may_be_verb = (
+            name in _MAY_BE_VERBS and not year and not any(ending in plain[start:end].replace(name, "") for ending in _ORDINAL_ENDINGS)
+        )
+        if may_be_verb and not _NO_COUNT_FOLLOWS.match(plain, end):
             continue
-        if form == 2:
-            yield CalendarDate(year, MONTHS[name], None, match.start(), match.end())
+        if not found["day"]:
+            yield CalendarDate(year, MONTHS[name], None, start, end)
         else:
-            yield from _days_of_month(match, form, year, MONTHS[name])
+            yield from _days_of_month(plain, found, year)
 
 
-def _days_of_month(match: re.Match[str], form: int, year: int | None, month: int) -> Iterator[CalendarDate]:
+def _days_of_month(plain: str, found: Found, year: int | None) -> Iterator[CalendarDate]:
     """The days that share a month: the span of the day next to the month includes it."""
-    first, more = match.span(f"day{form}"), match.span(f"more{form}")
-    others = [other.span() for other in _DAY_NUMBERS.finditer(match.string, *more)]
-    if form == 3 and others:
-        spans = [first, *others[:-1], (others[-1][0], match.end())]
+    start, end = found.span()
+    others = found.span("before" if found["before"] else "more") if found["before"] or found["more"] else (0, 0)
+    numbers = [found.span("day"), *(other.span() for other in _DAY_NUMBERS.finditer(plain, *others))]
+    spans = [*numbers]
+    if found["before"]:
+        spans[-1] = spans[-1][0], end
     else:
-        spans = [(match.start(), match.end() if not others else first[1]), *others]
-    for (start, end), number in zip(spans, [first, *others], strict=True):
-        day = int(match.string[slice(*number)].rstrip("stndrh"))
-        yield CalendarDate(year, month, day, start, end, joined=(start, end) != spans[0], is_last=bool(match[f"last{form}"]))
+        spans[0] = start, end if len(numbers) == 1 else spans[0][1]
+    for index, (number, span) in enumerate(zip(numbers, spans, strict=True)):
+        day = int(plain[slice(*number)].rstrip("stndrh"))
+        yield CalendarDate(year, MONTHS[found["month"]], day, *span, joined=index > 0, is_last=bool(found["last"]))
 
 
 def _days_of_date(written: CalendarDate, today: date) -> Iterable[DaySpan]:

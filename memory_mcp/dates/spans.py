@@ -4,6 +4,7 @@ in digits."""
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import date, timedelta
 
 from memory_mcp import lexicon
@@ -74,13 +75,11 @@ def nth_weekday(year: int, month: int, weekday: int, nth: int) -> date:
     return day
 
 
-def each_year(today: date, span_in: Callable[[int], DaySpan]) -> Iterator[DaySpan]:
+def each_year(today: date, span_in: Callable[[int], DaySpan], ahead: int = 0, back: int = YEARS_CONSIDERED) -> Iterator[DaySpan]:
     """The span of each of the last years, the latest first, without years that have no such day (29 February)."""
-    for year in range(today.year, today.year - YEARS_CONSIDERED, -1):
-        try:
+    for year in range(today.year + ahead, today.year - back, -1):
+        with suppress(ValueError):
             yield span_in(year)
-        except ValueError:
-            continue
 
 
 # Each unit in days or months.

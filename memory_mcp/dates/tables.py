@@ -9,7 +9,7 @@ longer readings come first. Where both languages have the same shape they share 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from memory_mcp import lexicon
@@ -110,12 +110,16 @@ _N = f"(?P<n>{NUMBER})"
 _ENGLISH_N = f"(?P<n>{COUNT})"
 _UNIT = "(?:(?P<unit>[日週年])間?|[ヶケかカ箇](?P<unit>月)間?)"
 _ENGLISH_UNIT = "(?P<unit>day|night|week|fortnight|month|year)s?"
+_WEEK = "(?P<week>last|previous|this|next)"
 _WHICH, _BEFORE_LAST = "(?P<which>last|previous|this|next)", "(?P<which>before last|after next)"
 _WEEKS_BACK = lexicon.counts("ja", "weeks_back")
-_JAPANESE_WEEK = f"(?P<which>{lexicon.any_of(_WEEKS_BACK)})"
+_JAPANESE_WEEK = f"(?P<week>{lexicon.any_of(_WEEKS_BACK)})"
 _JAPANESE_MONTH = f"(?P<which>{lexicon.any_of(MONTHS_BACK)})"
-_BACK = {**_WEEKS_BACK, **MONTHS_BACK, **YEARS_BACK, **lexicon.counts("ja", "back_in_short"), **lexicon.counts("en", "back")}
-_FEW_COUNT = 6
+_BACK = {**_WEEKS_BACK, **MONTHS_BACK, **YEARS_BACK} | {
+    word: back for language, table in (("ja", "back_in_short"), ("ja", "days_back"), ("en", "back"), ("en", "days_back"))
+    for word, back in lexicon.counts(language, table).items()
+}  # fmt: skip
+_FEW = 6
 
 
 def _weekday(found: Found) -> int:
@@ -128,6 +132,10 @@ def _month(found: Found) -> int:
 
 def _month_in_each_year(today: date, month: int) -> Iterator[DaySpan]:
     return each_year(today, lambda year: month_of(year, month))
+
+
+def _month_beside(found: Found, today: date) -> Iterable[DaySpan]:
+    return once_a_year(found, today, lambda year: month_of(year, MONTHS[found["month"]]))
 
 
 def _numbers(found: Found) -> list[int]:
@@ -149,12 +157,34 @@ def _months_from_to(year: int, first: int, last: int) -> DaySpan:
     return month_of(year, first)[0], month_of(year + (1 if last < first else 0), last)[1]
 
 
-def _month_beside(found: Found, today: date) -> list[DaySpan]:
-    """The last, this or the next October; the latest that is over, and the first to come."""
-    month = MONTHS[found["month"]]
-    if found["which"] == "last":
-        return [months_back(today, (today.month - month - 1) % 12 + 1)]
-    return [month_of(today.year + (found["which"] == "next" and month <= today.month), month)]
+def year_before(found: Found, today: date) -> int | None:
+    """The year that words beside a month, a season or a holiday name, such as those of `YEAR_BEFORE`."""
+    if found["ago"]:
+        return today.year - number_of(found["ago"])
+    if found["year"]:
+        return int(found["year"])
+    named = found["named"] or found["short"]
+    return today.year - _BACK[named] if named else None
+
+
+def once_a_year(found: Found, today: date, span_in: Callable[[int], DaySpan]) -> Iterable[DaySpan]:
+    """What is once a year: in the year that is named, the next one to come or an earlier one that is over; else in each of the last years."""
+    year = today.year if found["which"] == "this" else year_before(found, today)
+    if year is not None:
+        return [span_in(year)]
+    if not (found["which"] or found["n"]):
+        return each_year(today, span_in)
+    return _beside(found, each_year(today, span_in, ahead=2, back=YEARS_CONSIDERED + number_of(found["n"] or "a")), today)
+
+
+def _beside(found: Found, spans: Iterable[DaySpan], today: date) -> list[DaySpan]:
+    """Of what recurs, the latest first: the next to come or the one after next, or the last, the one before last or an earlier one."""
+    among, count = list(spans), max(abs(_BACK.get(found["which"], 1)), number_of(found["n"] or "a"))
+    if found["coming"] or found["which"] in ("next", "after next"):
+        among = [span for span in among[::-1] if span[0] > today]
+    else:
+        among = [span for span in among if span[1] <= today]
+    return among[count - 1 : count]
 
 
 # Fiscal years, which begin in April.
@@ -163,14 +193,13 @@ _FISCAL_MONTH = 4
 
 
 def _fiscal_year(found: Found, today: date) -> Iterable[DaySpan]:
-    """A fiscal year; its 末 is the March, its 初め the April. Without a year, those of each of the last ones."""
-    current = today.year if today.month >= _FISCAL_MONTH else today.year - 1
-    if not found["year"] and not found["which"]:
-        return each_year(today, lambda year: month_of(year, _FISCAL_MONTH - bool(found["last"])))
-    year = int(found["year"]) if found["year"] else current - _BACK[found["which"]]
-    if found["last"]:
-        return [month_of(year + 1, _FISCAL_MONTH - 1)]
-    return [month_of(year, _FISCAL_MONTH)] if found["first"] else [(date(year, _FISCAL_MONTH, 1), date(year + 1, _FISCAL_MONTH, 1))]
+    """A fiscal year; its 末 is the March, its 初め the April."""
+
+    def span_in(year: int) -> DaySpan:
+        first, last = month_of(year, _FISCAL_MONTH), month_of(year + 1, _FISCAL_MONTH - 1)
+        return last if found["last"] else first if found["first"] else (first[0], last[1])
+
+    return once_a_year(found, months_back(today, _FISCAL_MONTH - 1)[0], span_in)
 
 
 def _nth_weekday(found: Found, today: date) -> Iterator[DaySpan]:
@@ -198,7 +227,7 @@ QUARTER = row("quarters", f"(?<![a-z\\d])q(?P<nth>[1-4])[ /-]?(?P<year>\\d{{4}})
     f"|(?P<which>[今前来])四半期|(?<![a-z]){_WHICH} quarter(?![a-z])", _quarter, "Q1 2024", "2024年第1四半期", "2024 Q1", "前四半期", "last quarter",
     needs="q 第 四半期")
 YEARS = [
-    row(FISCAL, r"(?:(?<!\d)(?P<year>\d{4})|(?P<which>一昨|再来|[昨去今前本来]))年度の?(?:(?P<last>末)|(?P<first>初め?|始め|はじめ|頭))?", _fiscal_year,
+    row(FISCAL, r"(?:(?<!\d)(?P<year>\d{4})|(?P<short>一昨|再来|[昨去今前本来]))年度の?(?:(?P<last>末)|(?P<first>初め?|始め|はじめ|頭))?", _fiscal_year,
         "2024年度", "今年度", "昨年度末", needs="年度"),
     row(YEAR, r"(?<!\d)(?P<n>(?:19|20)\d|[2-9])0(?:年代|s(?![a-z]))", lambda m, t: [_decade(int(m["n"]))], "1990年代", "80年代", "the 1990s",
         needs="年代 0s"),
@@ -211,9 +240,9 @@ MONTHS_AND_DAYS = [
         lambda m, t: [day_of(months_back(t, _BACK[m["which"]])[0].replace(day=int(m["day"])))],
         "last month on the 17th", "the 17th of last month", "先月の17日", "来月3日", needs="月 month"),
     row(MONTH, r"(?<!\d)(?P<n>\d{1,2})月(?![\d間号])", lambda m, t: _month_in_each_year(t, *_numbers(m)), "10月", "十月", needs="月"),
-    row(MONTH, rf"(?<![a-z])(?<!and )(?<!to )(?<!until )(?<!through ){MONTH_NAME}(?:,| of| in)? {_WHICH} year(?![a-z])"
-        rf"|(?<![a-z]){_WHICH} year(?:'s| in)? {MONTH_NAME}(?![a-z])",
-        lambda m, t: [month_of(t.year - _BACK[m["which"]], MONTHS[m["month"]])], "October last year", "last year's October", needs="year"),
+    row(MONTH, rf"(?<![a-z])(?<!and )(?<!to )(?<!until )(?<!through ){MONTH_NAME}(?:,| of| in)? (?P<named>last|this|next) year(?![a-z])"
+        rf"|(?<![a-z])(?P<named>last|this|next) year(?:'s| in)? {MONTH_NAME}(?![a-z])", _month_beside, "October last year", "last year's October",
+        needs="year"),
     row(MONTH, rf"(?<![a-z])(?:(?P<which>last)\s+{MONTH_NAME}|(?P<which>this|next)\s+(?:(?!mar|may){MONTH_NAME}|(?P<month>march|mar|may)"
         r"(?=\s*(?:[?.,!;:]|\Z))))(?![a-z])", _month_beside, "last October", "this October", "next May", needs="last this next"),
 ]
@@ -290,51 +319,39 @@ _HERE = "(?:ここ|この|過去|直近|最近)の?"
 _ABOUT_THEN = {"year": 15, "年": 15, "month": 3, "月": 3, "week": 1, "週": 1}
 
 
-def _until_today(found: Found, today: date) -> list[DaySpan]:
-    """The last so many units, up to and with today."""
-    unit, count, tomorrow = found["unit"], found["n"] or "1", today + ONE_DAY
-    if count in ("半", "half"):
-        return [(day_back(tomorrow, "月", 6), tomorrow)]
-    counted = _FEW_COUNT if count in ("数", "few", "several") else 2 if count.startswith("couple") else number_of(count)
-    return [(day_back(tomorrow, unit, counted), tomorrow)]
-
-
-def _then(today: date, unit: str, back: int, *, exactly: bool) -> DaySpan:
-    """This very day so many weeks, months or years ago, or about then."""
-    day, near = day_back(today, unit, back), timedelta(days=0 if exactly else _ABOUT_THEN[unit])
-    return day - near, day + near + ONE_DAY
-
-
-def _this_day(found: Found, today: date) -> list[DaySpan]:
-    """去年の今日 and this time last year."""
-    unit, back = found["unit"], 1
-    if not unit:
-        unit, back = "週" if "週" in found["which"] else "月" if "月" in found["which"] else "年", _BACK[found["which"]]
-    return [_then(today, unit, back, exactly=bool(found["exactly"]) or back < 0)]
-
-
-def _ago(found: Found, today: date, *, as_moment: bool = False) -> list[DaySpan]:
-    """So many units ago; with two counts, in whichever order, all between them."""
+def _counts(found: Found) -> tuple[str, list[int]]:
+    """A unit, and how many of it: two counts where it may be either."""
     unit, counts = found["unit"], [number_of(count) for count in found.all("n")] or [1]
     if found["half"]:  # 1年半前, 半年前
-        unit, counts = "月", [12 * (counts[0] if found["n"] else 0) + 6]
-    elif found["some"]:
-        counts = [2, 3 if "couple" in found["some"] else _FEW_COUNT]
-    elif found["so"]:
-        counts.append(counts[0] + 1)
+        return "月", [12 * (counts[0] if found["n"] else 0) + 6]
+    if found["some"]:
+        return unit, [2, 3 if "couple" in found["some"] else _FEW]
+    if found["which"]:  # 去年の今日
+        return next(kind for kind in "週月年" if kind in found["which"] or kind == "年"), [_BACK[found["which"]]]
+    return unit, [*counts, counts[0] + 1] if found["so"] else counts
+
+
+def _until_today(found: Found, today: date) -> list[DaySpan]:
+    """The last so many units, up to and with today."""
+    unit, counts = _counts(found)
+    count = min(counts) if "couple" in found["some"] else max(counts)
+    return [(day_back(today + ONE_DAY, unit, count), today + ONE_DAY)]
+
+
+def _from_now(found: Found, today: date, *, as_moment: bool = False) -> list[DaySpan]:
+    """So many units ago, or later; with two counts, in whichever order, all between them. 去年の今日 is this very day, and 去年の今頃 about then.
+    Two weeks from now is a day, in two weeks a week."""
+    unit, counts = _counts(found)
+    if found["later"]:
+        if as_moment or (found["today"] and unit in ("週", "week")):
+            return [day_of(day_back(today, unit, -counts[0]))]
+        return [units_back(today, unit, -counts[0])]
     if found["today"] or found["then"]:
-        return [_then(today, unit, counts[0], exactly=bool(found["today"]))]
+        day, near = day_back(today, unit, counts[0]), 0 if found["today"] or counts[0] < 0 else _ABOUT_THEN[unit]
+        return [(day - timedelta(days=near), day + timedelta(days=near + 1))]
     if as_moment and len(counts) == 1:
-        return [(day_back(today, unit, counts[0]), today)]
+        return [day_of(day_back(today, unit, counts[0]))]
     return [(units_back(today, unit, max(counts))[0], units_back(today, unit, min(counts))[1])]
-
-
-def _later(found: Found, today: date, *, as_moment: bool = False) -> list[DaySpan]:
-    """So many units from today: two weeks from now is a day, in two weeks a week."""
-    unit, count = (found["unit"], number_of(found["n"])) if not found["half"] else ("月", 6)
-    if as_moment or (found["today"] and unit in ("週", "week")):
-        return [day_of(day_back(today, unit, -count))]
-    return [units_back(today, unit, -count)]
 
 
 def _from_today(found: Found, today: date) -> list[DaySpan]:
@@ -342,14 +359,10 @@ def _from_today(found: Found, today: date) -> list[DaySpan]:
     return [(today, day_back(today, found["unit"], -number_of(found["n"])) + ONE_DAY)]
 
 
-def _as_moment(resolve: Callable[..., list[DaySpan]]) -> Resolver:
-    return lambda found, today: resolve(found, today, as_moment=True)
-
-
-_DAYS_BACK = {**lexicon.counts("ja", "days_back"), **lexicon.counts("en", "days_back")}
+_AS_MOMENT = partial(_from_now, as_moment=True)
 # 体 makes a font of 明朝, and 夕べの祈り is a prayer of any day.
 _NEAR_DAY = (
-    rf"(?P<near>{lexicon.any_of(lexicon.counts('ja', 'days_back'))})(?!体)(?:(?<=今朝)(?:方|がた))?|(?<![のなな])(?P<evening>夕べ)(?!の(?:会|祈|集|調))"
+    rf"(?P<near>{lexicon.any_of(lexicon.counts('ja', 'days_back'))})(?!体)(?:(?<=今朝)(?:方|がた))?|(?<![のなな])夕べ(?!の(?:会|祈|集|調))"
     rf"|(?<![a-z])(?P<near>{lexicon.any_of(lexicon.counts('en', 'days_back'))})(?![a-z])"
 )
 _THEN = "今(?:ごろ|頃|時分)|同じ(?:頃|ころ|時期)"
@@ -381,25 +394,25 @@ _ENGLISH_AGO = (
     r"|(?P<half>half a year))\s+(?:ago|back)(?P<today> today)?(?![a-z])"
 )
 # fmt: off
-LATELY = row(LATELY_KIND, rf"(?:{_HERE}(?:{NUMBER}[、,~〜・-])?(?P<n>{NUMBER}|数|半(?=年)){_UNIT}(?:以内)?"
-    rf"|(?P<n>{NUMBER}|数|半(?=年)){_UNIT}以内)(?!前)|(?<![a-z])(?:(?:last|past|within) {_ENGLISH_N} {_ENGLISH_UNIT}|(?:last|past) "
-    rf"(?P<n>few|several|couple(?: of)?) {_ENGLISH_UNIT}|past (?P<unit>day|week|month|year)|(?:the|this) last (?P<unit>week|fortnight|month"
-    r"|year)(?!'| of)|(?:in|within|over|during) the last (?P<unit>day)(?!'| of)|(?:last|past) (?P<n>half) (?:a )?year)(?![a-z])",
+LATELY = row(LATELY_KIND, rf"(?:{_HERE}(?:{_N}[、,~〜・-])?(?:{_N}|(?P<some>数)|(?P<half>半)(?=年)){_UNIT}(?:以内)?"
+    rf"|(?:{_N}|(?P<some>数)|(?P<half>半)(?=年)){_UNIT}以内)(?!前)|(?<![a-z])(?:(?:last|past|within) {_ENGLISH_N} {_ENGLISH_UNIT}|(?:last|past) "
+    rf"(?P<some>few|several|couple(?: of)?) {_ENGLISH_UNIT}|past (?P<unit>day|week|month|year)|(?:the|this) last (?P<unit>week|fortnight|month"
+    r"|year)(?!'| of)|(?:in|within|over|during) the last (?P<unit>day)(?!'| of)|(?:last|past) (?P<half>half) (?:a )?year)(?![a-z])",
     _until_today, "ここ2、3日", "1週間以内", "数日以内", "過去30日間", "ここ一週間", "ここ数日", "この半年", "the last 3 days", "past two weeks", "the last few days",
     "past week", "the last month", "within the last day", needs="ここ この 過去 直近 最近 以内 last past within")
-THIS_DAY = row(AGO, rf"(?P<which>{lexicon.any_of(YEARS_BACK)}|先月|[先来]週)の(?:(?P<exactly>今日)|{_THEN})|(?<![a-z])this time last (?P<unit>year|month|week)",
-    _this_day, "おととしの今日", "一昨年の今頃", "去年の今日", "去年の今頃", "先月の今日", "先週の今日", "来週の今日", "this time last year", "this time last month",
-    needs="の今 の同じ this")
+THIS_DAY = row(AGO, rf"(?P<which>{lexicon.any_of(YEARS_BACK)}|先月|[先来]週)の(?:(?P<today>今日)|(?P<then>{_THEN}))"
+    r"|(?<![a-z])(?P<then>this time) last (?P<unit>year|month|week)", _from_now, "おととしの今日", "一昨年の今頃", "去年の今日", "去年の今頃", "先月の今日",
+    "先週の今日", "来週の今日", "this time last year", "this time last month", needs="の今 の同じ this")
 AGOS = [
     row(AGO, rf"(?:(?P<some>数)|{_N}(?:[ヶケかカ箇]?月?[、,~〜・-]{_N})?)(?:(?P<unit>[日週年])間?|(?<=数)[ヶケかカ箇](?P<unit>月)|(?<!数)[ヶケかカ箇]?(?P<unit>月))"
-        rf"(?P<half>(?<=年)半)?前(?![後半])(?:の?(?P<today>今日)|の(?P<then>{_THEN}))?|(?P<half>半年)前", _ago, "3日前", "二週間前", "今から3日前",
+        rf"(?P<half>(?<=年)半)?前(?![後半])(?:の?(?P<today>今日)|の(?P<then>{_THEN}))?|(?P<half>半年)前", _from_now, "3日前", "二週間前", "今から3日前",
         "2、3日前", "2か月前", "2、3か月前", "1年半前", "数日前", "何日か前", "2週間前の今日", "3か月前の今日", "3年前の今日", "半年前", "ひと月前", "ふた月前", needs="前",
-        counted=_as_moment(_ago)),
-    row(AGO, _ENGLISH_AGO, _ago, "half a year ago", "two or three weeks ago", "one and a half years ago", "a week or so ago",
+        counted=_AS_MOMENT),
+    row(AGO, _ENGLISH_AGO, _from_now, "half a year ago", "two or three weeks ago", "one and a half years ago", "a week or so ago",
         "a couple of weeks ago", "a few days ago", "3 days ago", "two weeks back", "fortnight ago", "a year ago today",
-        needs="ago back", counted=_as_moment(_ago)),
+        needs="ago back", counted=_AS_MOMENT),
 ]
-NEAR_DAYS = row(NEAR, _NEAR_DAY, lambda m, t: [day_of(t - timedelta(days=_DAYS_BACK[m["near"]] if m["near"] else 1))],
+NEAR_DAYS = row(NEAR, _NEAR_DAY, lambda m, t: [day_of(t - timedelta(days=_BACK[m["near"]] if m["near"] else 1))],
     "さきおととい", "一昨々日", "おととい", "the day before yesterday", "the night before last", "昨日", "夕べ", "yesterday", "last night", "今日", "今朝",
     "today", "tonight", "しあさって", "あさって", "the day after tomorrow", "明日", "明朝", "tomorrow",
     needs=" ".join([*lexicon.counts("ja", "days_back"), "夕べ", *(words.replace(" ", "_") for words in lexicon.counts("en", "days_back"))]))
@@ -408,14 +421,15 @@ MONTHS_AND_YEARS = row(FROM_NOW, rf"{_JAPANESE_MONTH}|(?P<year>{lexicon.any_of(Y
     "先月", "先々月", "再来月", "last month", "去年", "おととし", "再来年", "last year", "the month after next", "the year after next",
     "the month before last", "the year before last", needs=" ".join([*MONTHS_BACK, *YEARS_BACK, "month", "year"]))
 _LATER = (
-    rf"{_N}(?:(?P<unit>[日週年])間?|[ヶケかカ箇](?P<unit>月))後(?:の(?P<today>今日|今頃|今ごろ))?|(?P<half>半年)後"
-    rf"|(?<![a-z\d]){_ENGLISH_N} {_ENGLISH_UNIT} (?P<today>from (?:today|now))|(?<![a-z])in {_ENGLISH_N} {_ENGLISH_UNIT}(?:'s? time)?(?![a-z])"
+    rf"(?:{_N}(?:(?P<unit>[日週年])間?|[ヶケかカ箇](?P<unit>月))|(?P<half>半年))(?P<later>後)(?:の(?P<today>今日|今頃|今ごろ))?"
+    rf"|(?<![a-z\d]){_ENGLISH_N} {_ENGLISH_UNIT} (?P<later>(?P<today>from) (?:today|now))"
+    rf"|(?<![a-z])(?P<later>in) {_ENGLISH_N} {_ENGLISH_UNIT}(?:'s? time)?(?![a-z])"
 )
 # Tried before 今日 and today, which are part of them.
-LATER = row(TO_COME, _LATER, _later, "two weeks from now", "2週間後の今日", "in 3 days", "two months from today", "3日後", "2か月後", "半年後",
-    needs="日後 間後 週後 月後 年後 from_ in_", counted=_as_moment(_later))
+LATER = row(TO_COME, _LATER, _from_now, "two weeks from now", "2週間後の今日", "in 3 days", "two months from today", "3日後", "2か月後", "半年後",
+    needs="日後 間後 週後 月後 年後 from_ in_", counted=_AS_MOMENT)
 # Behind another day it counts from that one: 退院の3日後. In a report it counts nothing from today: 3日後に届いた.
-LATER_IN_TEXTS = row(TO_COME.replace(", as an argument", ""), rf"(?<![のたらでてと\d])(?:{_LATER})(?!の\d)", _later, "3日後の予定は？",
+LATER_IN_TEXTS = row(TO_COME.replace(", as an argument", ""), rf"(?<![のたらでてと\d])(?:{_LATER})(?!の\d)", _from_now, "3日後の予定は？",
     "What is planned in two weeks?", needs="日後 間後 週後 月後 年後 day week month year", is_alone=True)
 FROM_TODAY = row(TO_COME, rf"(?:今後|これから|この先|向こう)の?{_N}{_UNIT}|(?<![a-z])(?:the |over the )?(?:next|coming) {_ENGLISH_N} {_ENGLISH_UNIT}(?![a-z])",
     _from_today, "今後3日間", "the next 3 days", needs="今後 これから この先 向こう next coming")
@@ -442,57 +456,27 @@ def next_weekday(today: date, weekday: int) -> DaySpan:
     return day_of(today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1))
 
 
-def _in_week(today: date, weekday: int, back: int) -> list[DaySpan]:
-    """The day of the week so many weeks ago."""
-    return [day_of(week_of(today, back)[0] + timedelta(days=weekday))]
+def _in_weeks(found: Found, today: date, *weeks_back: int) -> list[DaySpan]:
+    """Of each of these weeks the day of the week, Monday, the five weekdays, the weekend, or all of it."""
+    is_whole = not (found["weekday"] or found["weekend"] or found["monday"])
+    first = _weekday(found) if found["weekday"] else SATURDAY if found["weekend"] else 0
+    length = 5 if found["weekdays"] else 7 - first if found["weekend"] or is_whole else 1
+    mondays = (week_of(today, back)[0] for back in weeks_back)
+    return [(monday + timedelta(days=first), monday + timedelta(days=first + length)) for monday in mondays]
 
 
-def _weekday_before(today: date, weekday: int, count: int = 1) -> list[DaySpan]:
-    """The latest such day before today, or an earlier one: two Fridays ago is the one before the latest."""
-    return [day_of(today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1 + 7 * (count - 1)))]
+def _of_week(found: Found, today: date) -> list[DaySpan]:
+    """Of the week that is named, or of one so many weeks ago or to come."""
+    return _in_weeks(found, today, number_of(found["n"]) * (-1 if found["later"] else 1) if found["n"] else _BACK[found["week"] or "this"])
 
 
-def _weekday_beside(found: Found, today: date) -> list[DaySpan]:
-    """The last or the coming one, an earlier or a later one, or that of a week."""
-    weekday = _weekday(found)
-    if found["which"] in ("this", "next"):
-        return _in_week(today, weekday, _BACK[found["which"]])
-    if found["coming"] or found["which"] == "after next":
-        return [day_of(next_weekday(today, weekday)[0] + timedelta(days=7 if found["which"] else 0))]
-    return _weekday_before(today, weekday, number_of(found["n"]) if found["n"] else max(_BACK.get(found["which"], 1), 1))
+def _every_week(found: Found, today: date) -> list[DaySpan]:
+    """The last or the coming one, or an earlier or later one."""
+    return _beside(found, _in_weeks(found, today, *range(-3, number_of(found["n"] or "a") + 3)), today)
 
 
-def _weekend(today: date, weeks_back: int) -> DaySpan:
-    monday = week_of(today, weeks_back)[0]
-    return monday + timedelta(days=SATURDAY), monday + timedelta(days=7)
-
-
-def _latest_weekend(today: date) -> DaySpan:
-    """The weekend that has begun last."""
-    return _weekend(today, 0 if today.weekday() >= SATURDAY else 1)
-
-
-def _weekend_beside(found: Found, today: date) -> list[DaySpan]:
-    if found["n"]:
-        return [_weekend(today, number_of(found["n"]))]
-    return [_latest_weekend(today) if found["recent"] else _weekend(today, -1 if found["coming"] and today.weekday() >= SATURDAY else 0)]
-
-
-def _named_week(found: Found, today: date) -> list[DaySpan]:
-    """先週 and last week, or its 平日, 週明け, 週末 or 土日."""
-    back = _BACK[found["which"]]
-    monday, after = week_of(today, back)
-    if found["monday"]:
-        return [day_of(monday)]
-    if found["weekdays"]:
-        return [(monday, monday + timedelta(days=SATURDAY))]
-    return [_weekend(today, back) if found["weekend"] else (monday, after)]
-
-
-def _around_today(today: date, weekday: int) -> list[DaySpan]:
-    """The coming and the last such day, today included, and those a week away."""
-    coming = next_weekday(today - ONE_DAY, weekday)[0]
-    return [day_of(coming + timedelta(days=7 * weeks)) for weeks in (1, 0, -1)]
+def _latest_begun(found: Found, today: date) -> list[DaySpan]:
+    return [span for span in _in_weeks(found, today, 0, 1) if span[0] <= today][:1]
 
 
 _AFTER_A_WEEKDAY = (
@@ -511,47 +495,42 @@ WEEKS = [
     # 退院の2週間後の土曜 counts from another day.
     row(WEEKDAY_KIND, rf"{_N}週間?(?:前|(?<!の\d週間)(?<!の\d週)(?P<later>後))の?{_JAPANESE_WEEKDAY}|{ENGLISH_WEEKDAY} {_ENGLISH_N} weeks? ago"
         rf"|(?<![a-z])(?P<n>a) week ago(?: on)? {ENGLISH_WEEKDAY}|(?<![a-z])(?P<later>in) {_ENGLISH_N} weeks?,?(?: on)? {ENGLISH_WEEKDAY}"
-        rf"|{ENGLISH_WEEKDAY} (?P<later>in) {_ENGLISH_N} weeks?(?![a-z])", lambda m, t: _in_week(t, _weekday(m), number_of(m["n"]) * (-1 if m["later"] else 1)),
-        "2週間前の金曜", "2週間後の土曜",
+        rf"|{ENGLISH_WEEKDAY} (?P<later>in) {_ENGLISH_N} weeks?(?![a-z])", _of_week, "2週間前の金曜", "2週間後の土曜",
         "Friday two weeks ago", "a week ago on Friday", "in two weeks on Saturday", "Saturday in two weeks", needs="週間前 週前 週間後 週後 week"),
-    row(WEEKDAY_KIND, rf"(?:{_JAPANESE_WEEK}末?|(?<![a-z]){_WHICH} week(?:'s|,)?)(?:の|\s)?(?:on )?{WEEKDAY}"
-        rf"|{ENGLISH_WEEKDAY}(?: of)? ?(?:{_WHICH} week(?!end)|{_JAPANESE_WEEK})", lambda m, t: _in_week(t, _weekday(m), _BACK[m["which"]]),
+    row(WEEKDAY_KIND, rf"(?:{_JAPANESE_WEEK}末?|(?<![a-z]){_WEEK} week(?:'s|,)?)(?:の|\s)?(?:on )?{WEEKDAY}"
+        rf"|{ENGLISH_WEEKDAY}(?: of)? ?(?:{_WEEK} week(?!end)|{_JAPANESE_WEEK})", _of_week,
         "先週の金曜", "来週の月曜日", "先週末の土曜", "last week on Friday", "Friday of last week", "来週Friday", needs=" ".join([*_WEEKS_BACK, "week"])),
     row(WEEK, f"{_JAPANESE_WEEK}(?:の?(?:(?P<weekdays>平日|ウィークデー)|(?P<monday>週?明け)|(?P<weekend>週?末|土日))|(?!の今(?:日|頃|ごろ)))"
-        rf"|(?<![a-z])(?:(?:the )?week(?P<weekend>end)? {_BEFORE_LAST}|{_WHICH} week(?:(?P<weekend>end)|(?! of)))", _named_week,
-        "先週の平日", "来週明け", "先週末", "今週の土日", "先週", "今週", "来週", "さ来週", "the weekend after next", "the week after next",
-        "the weekend before last", "the week before last", "last weekend", "last week", needs=" ".join([*_WEEKS_BACK, "week"])),
-    row(WEEK, "(?P<next>(?:今度|次)の?)?(?<![先今来毎前])週明け(?!て)", lambda m, t: [*([] if m["next"] else _in_week(t, 0, 0)), *_in_week(t, 0, -1)],
+        rf"|(?<![a-z])(?:(?:the )?week(?P<weekend>end)? (?P<week>before last|after next)|{_WEEK} week(?:(?P<weekend>end)|(?! of)))|この(?P<weekend>週末)",
+        _of_week, "先週の平日", "来週明け", "先週末", "今週の土日", "先週", "今週", "来週", "さ来週", "the weekend after next", "the week after next",
+        "the weekend before last", "the week before last", "last weekend", "last week", "この週末", needs=" ".join([*_WEEKS_BACK, "週末", "week"])),
+    row(WEEK, "(?P<next>(?:今度|次)の?)?(?<![先今来毎前])(?P<monday>週明け)(?!て)", lambda m, t: _in_weeks(m, t, *([-1] if m["next"] else [0, -1])),
         "次の週明け", "週明け", needs="明け"),
-    row(WEEKDAY_KIND, rf"(?P<recent>{_RECENT}){_JAPANESE_WEEKDAY}|(?P<coming>{_COMING}){_JAPANESE_WEEKDAY}|(?<![a-z])(?:(?P<coming>coming)|last|this past"
-        rf"|(?P<which>this|next))\s+{ENGLISH_WEEKDAY}|(?<![a-z\d]){_ENGLISH_N} {_WHOLE_WEEKDAY}s? ago"
-        rf"|(?<![a-z])(?:the )?{_WHOLE_WEEKDAY} {_BEFORE_LAST}(?![a-z])", _weekday_beside,
-        "この前の日曜", "今度の日曜", "coming Friday", "two Fridays ago", "the Friday before last", "the Monday after next", "last Friday", "next Friday",
-        needs="曜 mon tue wed thu fri sat sun"),
-    row(WEEK, rf"(?:(?P<recent>{_RECENT})|(?P<coming>(?:今度|次)の?)|この)週末|(?<![a-z])(?P<recent>(?:the|this) past) weekend|(?<![a-z\d]){_ENGLISH_N} weekends? ago",
-        _weekend_beside, "この前の週末", "今度の週末", "この週末", "two weekends ago", "this past weekend", needs="週末 weekend"),
+    row(WEEKDAY_KIND, rf"(?<![a-z])(?P<week>this|next)\s+{ENGLISH_WEEKDAY}", _of_week, "next Friday", needs="this next"),
+    row(WEEKDAY_KIND, rf"(?:{_RECENT}|(?P<coming>{_COMING}))(?:{_JAPANESE_WEEKDAY}|(?P<weekend>週末))|(?<![a-z])(?:(?P<coming>coming)|last|this past)\s+{ENGLISH_WEEKDAY}"
+        rf"|(?<![a-z])(?:the|this) past (?P<weekend>weekend)|(?<![a-z\d]){_ENGLISH_N} (?:{_WHOLE_WEEKDAY}|(?P<weekend>weekend))s? ago"
+        rf"|(?<![a-z])(?:the )?{_WHOLE_WEEKDAY} {_BEFORE_LAST}(?![a-z])", _every_week,
+        "この前の日曜", "今度の日曜", "coming Friday", "two Fridays ago", "the Friday before last", "the Monday after next", "last Friday",
+        "この前の週末", "今度の週末", "two weekends ago", "this past weekend", needs="曜 mon tue wed thu fri sat sun 週末 weekend"),
 ]
 WEEKS_LATER = row(TO_COME, rf"(?<![a-z\d]){_ENGLISH_N} weeks? from {ENGLISH_WEEKDAY}",
     lambda m, t: [day_of(next_weekday(t, _weekday(m))[0] + timedelta(days=7 * number_of(m["n"])))], "a week from Friday", needs="week")
-WEEKDAYS_ALONE = [
-    row(WEEKDAY_ALONE_KIND, f"前の?{_JAPANESE_WEEKDAY}", lambda m, t: _weekday_before(t, _weekday(m)), "前の金曜", needs="曜"),
-    row(WEEKDAY_ALONE_KIND, WEEKDAY, lambda m, t: _weekday_before(t + ONE_DAY, _weekday(m)), "金曜", "Friday", recurs_after=(6,),
-        needs="曜 mon tue wed thu fri sat sun"),
-    row(WEEKDAY_ALONE_KIND, "前の?週末", lambda m, t: [_weekend(t, 1)], "前の週末", needs="週末"),
-    row(WEEKDAY_ALONE_KIND, "週末|土日|(?<![a-z])(?:the )?weekend", lambda m, t: [_latest_weekend(t)], "週末", "the weekend", recurs_after=(6,),
-        needs="週末 土日 weekend"),
-]
-SINCE_WEEKDAY = row(WEEKDAY_KIND, f"(?<![a-z])since {ENGLISH_WEEKDAY}", lambda m, t: [(_weekday_before(t + ONE_DAY, _weekday(m))[0][0], t + ONE_DAY)],
+SINCE_WEEKDAY = row(WEEKDAY_KIND, f"(?<![a-z])since {ENGLISH_WEEKDAY}", lambda m, t: [(_latest_begun(m, t)[0][0], t + ONE_DAY)],
     "since Friday", needs="since")
+WEEKDAYS_ALONE = [
+    row(WEEKDAY_ALONE_KIND, f"前の?(?:{_JAPANESE_WEEKDAY}|(?P<weekend>週末))", _every_week, "前の金曜", "前の週末", needs="曜 週末"),
+    row(WEEKDAY_ALONE_KIND, f"{WEEKDAY}|(?P<weekend>週末|土日|(?<![a-z])(?:the )?weekend)", _latest_begun, "金曜", "Friday", "週末", "the weekend",
+        recurs_after=(6,), needs="曜 mon tue wed thu fri sat sun 週末 土日 weekend"),
+]
 # A day of the week alone in a sentence. 12月4日金曜, 第2金曜, 翌週の金曜 and 月・金曜 are other days, 金曜ロードショー and 日曜大工 are none.
 DAYS_OF_SENTENCES = [
     row(WEEKDAY_KIND, rf"(?<![毎隔翌各週月年第前日(・]|[\d一二三四五])(?<![毎隔翌各週月年前後初みの日]の)(?<!その)(?<!ある)(?P<weekday>[{WEEKDAY_NAMES}])曜(?:日(?!曜))?{_AFTER_A_WEEKDAY}"
         rf"|(?<![a-z(-])(?<!\d )(?<!\d, ){_NO_NAMES}{_WHOLE_WEEKDAY}(?!,? (?:the )?\d(?!\d?(?::\d| ?[ap]m))"
         rf"|,? (?:{_SHORT_MONTH_NAMES})|'s)(?:\s(?:early )?(?:morning|afternoon|evening|night)(?!s))?(?! live| lights| (?:morn|after"
-        rf"|even)|s)(?:{NO_COUNT}|(?=\s\d{{1,2}}(?::\d\d|\s?[ap]\.?m)){_EVENT_BEHIND}{_ON})", lambda m, t: _around_today(t, _weekday(m)),
+        rf"|even)|s)(?:{NO_COUNT}|(?=\s\d{{1,2}}(?::\d\d|\s?[ap]\.?m)){_EVENT_BEHIND}{_ON})", lambda m, t: _in_weeks(m, t, -1, 0, 1),
         "金曜に何があった？", "金曜の予定は？", "What happened on Friday?", "What's on Friday?", needs="曜 day", is_alone=True),
-    row(WEEK, rf"(?<![毎隔翌各先今来のる週])(?:週末|土日){_AFTER_A_WEEKDAY}|(?<![a-z])(?<!after )(?<!before )the weekend(?! (?:before|after"
-        rf"|when)){NO_COUNT}", lambda m, t: [_weekend(t, 0), _latest_weekend(t)],
+    row(WEEK, rf"(?<![毎隔翌各先今来のる週])(?P<weekend>週末|土日){_AFTER_A_WEEKDAY}|(?<![a-z])(?<!after )(?<!before )the (?P<weekend>weekend)(?! (?:before|after"
+        rf"|when)){NO_COUNT}", lambda m, t: _in_weeks(m, t, -1, 0, 1),
         "週末は何してた？", "週末の予定は？", "What did I do on the weekend?", needs="週末 土日 weekend", is_alone=True),
 ]
 MONTHS_IN_TEXTS = [
@@ -581,53 +560,22 @@ _NEED_SEASON = "春 夏 秋 冬 spring summer autumn fall winter"
 YEAR_BEFORE = rf"(?:(?P<named>{lexicon.any_of(YEARS_BACK)})|(?P<ago>{NUMBER})年前|(?<!\d)(?P<year>\d{{4}})年?)の?"
 
 
-def year_before(found: Found, today: date) -> int:
-    """The year that `YEAR_BEFORE`, or a short form in the group `short`, names."""
-    if found["ago"]:
-        return today.year - number_of(found["ago"])
-    if found["year"]:
-        return int(found["year"])
-    return today.year - _BACK[found["named"] or found["short"]]
-
-
-def _season(year: int, first_month: int) -> DaySpan:
-    last = first_month + 2
-    return date(year, first_month, 1), month_of(year + last // 13, (last - 1) % 12 + 1)[1]
-
-
-def _latest_season(today: date, first_month: int, *, over: bool) -> DaySpan:
-    """The latest season that has begun; with `over` the latest that is over."""
-    spans = (_season(today.year - back, first_month) for back in range(3))
-    return next(span for span in spans if (span[1] if over else span[0]) <= today)
-
-
-def _season_of_year(found: Found, today: date) -> list[DaySpan]:
+def _season(found: Found, today: date) -> Iterable[DaySpan]:
     """The winter of a year is the one that begins in it, unless that is still to come."""
-    first_month = _FIRST_MONTHS[found["season"]]
-    if found["which"] == "this":
-        return [_season(today.year, first_month)]
-    if found["which"] == "next":
-        return [_season(_latest_season(today, first_month, over=False)[0].year + 1, first_month)]
-    if found["which"] or found["n"]:
-        back = number_of(found["n"]) if found["n"] else _BACK[found["which"]]
-        return [_season(_latest_season(today, first_month, over=True)[0].year - back + 1, first_month)]
-    year = year_before(found, today)
-    span = _season(year, first_month)
-    return [_season(year - 1, first_month) if span[0] > today and first_month == 12 and year == today.year else span]
+    first = _FIRST_MONTHS[found["season"]]
 
+    def span_in(year: int) -> DaySpan:
+        year -= bool((found["named"] or found["year"] or found["short"]) and first == 12 and year == today.year and today.month < first)
+        return date(year, first, 1), months_back(date(year, first, 1), -3)[0]
 
-def _season_alone(found: Found, today: date) -> list[DaySpan]:
-    """The latest season that has begun, and those of the years before."""
-    first_month = _FIRST_MONTHS[found["season"]]
-    year = _latest_season(today, first_month, over=False)[0].year
-    return [_season(year - back, first_month) for back in range(YEARS_CONSIDERED)]
+    return once_a_year(found, today, span_in)
 
 
 # fmt: off
 SEASON_OF_YEAR = row(SEASON, rf"(?:{YEAR_BEFORE}|(?P<short>一昨|この|[昨今来])){_JAPANESE_SEASON}|(?<![a-z]){_ENGLISH_SEASON} (?P<which>before last)(?![a-z])"
     rf"|(?<![a-z])(?P<which>last|this|next) {_ENGLISH_SEASON}|(?<![a-z]){_ENGLISH_SEASON}(?: of)?,? (?P<year>(?:19|20)\d\d)(?!\d)"
-    rf"|(?<![a-z\d]){_ENGLISH_N} (?P<season>spring|summer|autumn|fall|winter)s? ago", _season_of_year,
+    rf"|(?<![a-z\d]){_ENGLISH_N} (?P<season>spring|summer|autumn|fall|winter)s? ago", _season,
     "去年の夏", "一昨昨年の夏", "2年前の夏", "昨秋", "last summer", "summer before last", "summer of 2024", "two summers ago", needs=_NEED_SEASON)
-SEASON_ALONE = row("seasons, as an argument", rf"{_JAPANESE_SEASON}|(?<![a-z])(?:in |during )?(?:the )?{_ENGLISH_SEASON}", _season_alone,
+SEASON_ALONE = row("seasons, as an argument", rf"{_JAPANESE_SEASON}|(?<![a-z])(?:in |during )?(?:the )?{_ENGLISH_SEASON}", _season,
     "夏", "winter", needs=_NEED_SEASON)
 # fmt: on

@@ -427,3 +427,9 @@ def test_days_at_the_ends_of_the_calendar_break_nothing(words):
 )
 def test_weeks_from_a_day_count_from_the_next_such_day(day, words, meant):
     assert said(words, datetime(2025, 10, day, 3, tzinfo=UTC)) == meant
+
+
+@pytest.mark.parametrize("day", [1, 2])
+@pytest.mark.parametrize("words", ["この前の週末", "this past weekend", "前の週末"])
+def test_on_a_weekend_the_last_one_is_the_one_before(day, words):
+    assert said(words, datetime(2025, 11, day, 3, tzinfo=UTC)) == "25-10-25..25-10-26"
