@@ -14,7 +14,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -156,9 +156,9 @@ def fit(answers: Sequence[Told], which: Sequence[int]) -> Fitted:
     """A logistic regression of which answers are right, the right and the others with equal weight, and the limits that keep the wanted shares. `which`:
     the evidence that there is."""
     known = [each for each in answers if each.evidence]
-    rows = np.array([astuple(each.evidence) for each in known])[:, which]  # type: ignore[arg-type]
+    rows = np.array([each.evidence for each in known])[:, which]
     right = np.array([each.is_right for each in known])
-    weights = np.zeros(len(astuple(known[0].evidence)))  # type: ignore[arg-type]
+    weights = np.zeros(len(Evidence._fields))
     bias, weights[list(which)] = logistic(rows, right, np.where(right, 0.5 / right.sum(), 0.5 / (~right).sum()))
     fitted = Fitted(bias, Evidence(*map(float, weights)), 0.0, 0.0)
     return _with_limits(fitted, known)

@@ -88,7 +88,7 @@ def advise(call: Call, arguments: AdviseArguments) -> Json:
                 degraded=[*filter(None, [matched.replaced and matched.replaced.reason, matched.skipped]), *unavailable],
                 more=advised.left_out or None,
             ),
-            **model_used(matched.replaced.name if matched.replaced else None, [matched.skipped or ""], call.models),
+            **model_used(matched.replaced.name if matched.replaced else None, [matched.skipped or ""], call),
         }
 
 
