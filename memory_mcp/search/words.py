@@ -13,7 +13,7 @@ from memory_mcp import lexicon
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.language.kanji import readings_of, with_usual_kanji
 from memory_mcp.language.sound import in_hiragana
-from memory_mcp.language.synonyms import Spelling, Synonyms, other_spellings, phrase_as_written, to_hiragana, to_katakana
+from memory_mcp.language.synonyms import Spelling, Synonyms, is_word, other_spellings, phrase_as_written, to_hiragana, to_katakana
 from memory_mcp.language.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, query_tokens, tokens
 from memory_mcp.search.question import VAGUE_ENGLISH, VAGUE_JAPANESE
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
@@ -202,8 +202,14 @@ _VERB = f"(?<![間手気見])[{HAN}](?:[えけげせべめれ][たてなまよ�
 _NO_KANJI = f"(?=[^{HAN}]|$|{_ASKS})"
 _STEM = f"(?!誰)[{HAN}]{_NO_KANJI}"
 _LETTER = rf"(?![{HAN}{HIRAGANA}{KATAKANA}])[^\W_]"
+# What the question is about, in hiragana: before an honorific, or what begins it before the particle of its topic; not what any person is called.
+_VAGUE_END = re.compile(f"(?:{VAGUE_JAPANESE})$")
+_ASKED_OF = f"(?=(?:[のはがをにと]|って|$|[^{HIRAGANA}]))"
+_TOPIC = f"(?=(?:[はのが]|って)(?:[{HAN}{KATAKANA}]|{_NO_WORD.pattern}|誰|[^{HIRAGANA}]|$))"
+_NAMED = rf"(?<![^\s、。！？!?「『（(・])(?!{'|'.join(lexicon.words('ja', 'anybody'))})[{HIRAGANA}][{HIRAGANA}ー]"
 _QUERY_WORD = re.compile(
-    rf"(?P<stems>{_STEM}(?:[{_JOINING}]{_STEM})*(?:さん|ちゃん|ごはん|ども|[かさまらわ][しせりれ]|(?!{_NOT_OF_WORD})[{HIRAGANA}])?)"
+    rf"(?P<hiragana>{_NAMED}{{1,{LONGEST}}}?(?:(?={_HONORIFIC.pattern}{_ASKED_OF})|(?<=...){_TOPIC}))"
+    rf"|(?P<stems>{_STEM}(?:[{_JOINING}]{_STEM})*(?:さん|ちゃん|ごはん|ども|[かさまらわ][しせりれ]|(?!{_NOT_OF_WORD})[{HIRAGANA}])?)"
     rf"|(?P<kanji>[{HAN}]{{2}}(?:(?!{_ASKS}|{_VERB})[{HAN}])*)|(?P<katakana>[{KATAKANA}]{{2,}})"
     # What signs join is one word: INC-88, v2.5, Wi-Fi.
     rf"|(?P<other>(?=\d*(?!\d){_LETTER})(?:{_LETTER})+(?:[-.#_&/](?:{_LETTER})+)+|(?:{_LETTER})+(?:['’]t\b|\+\+|[+#](?!{_LETTER}))?)"
@@ -271,7 +277,11 @@ def _query_words(text: str) -> Iterator[_QueryWord]:
         asking = _ASKING.match(text, match.start())
         if asking and asking.end() >= match.start() + len(_ENDING.sub("", word)):
             continue
-        if match.lastgroup == "stems":
+        if match.lastgroup == "hiragana":
+            if not (is_word(word) or _NO_WORD.match(word) or _VAGUE_END.search(word)) and not all(map(is_grammar, tokens(word))):
+                phrases = [phrase_as_written(written) for written in (word, to_katakana(word))]
+                yield _QueryWord(match.start(), word, [(0, len(word), phrase) for phrase in phrases], may_be_heard=True)
+        elif match.lastgroup == "stems":
             yield _QueryWord(match.start(), word, [(0, len(word), with_usual_kanji(_KANJI.findall(word)[-1]))], may_be_heard=True)
         elif match.lastgroup == "kanji":
             yield _QueryWord(match.start(), word, _windows(word, KANJI_WINDOW), is_divisible=True, may_be_heard=True)
