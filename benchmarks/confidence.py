@@ -14,7 +14,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from benchmarks.experience import models_of
 from benchmarks.report import Line, Report, machine
 from benchmarks.sets import QUESTIONS, Asked, RetrievalSet, loaded
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.models import Models
+from memory_mcp.encoders.models import Models, Vectors
 from memory_mcp.index import sync
 from memory_mcp.personas.registry import Personas
 from memory_mcp.search import confidence, pipeline
@@ -156,21 +156,25 @@ def fit(answers: Sequence[Told], which: Sequence[int]) -> Fitted:
     """A logistic regression of which answers are right, the right and the others with equal weight, and the limits that keep the wanted shares. `which`:
     the evidence that there is."""
     known = [each for each in answers if each.evidence]
-    rows = np.array([astuple(each.evidence) for each in known])[:, which]  # type: ignore[arg-type]
-    mean, spread = rows.mean(axis=0), rows.std(axis=0)
+    rows = np.array([each.evidence for each in known])[:, which]
+    right = np.array([each.is_right for each in known])
+    weights = np.zeros(len(Evidence._fields))
+    bias, weights[list(which)] = logistic(rows, right, np.where(right, 0.5 / right.sum(), 0.5 / (~right).sum()))
+    fitted = Fitted(bias, Evidence(*map(float, weights)), 0.0, 0.0)
+    return _with_limits(fitted, known)
+
+
+def logistic(rows: Vectors, right: Vectors, weight: Vectors) -> tuple[float, Vectors]:
+    """The bias and the weights of a logistic regression. `rows`: of shape (cases, values); `right` and `weight`: of shape (cases,), the weights add up to 1."""
+    mean, spread = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-9)
     design = np.c_[(rows - mean) / spread, np.ones(len(rows))]
-    right = np.array([each.is_right for each in known], float)
-    weight = np.where(right == 1, 0.5 / right.sum(), 0.5 / (1 - right).sum())
-    ridge = _RIDGE * np.diag([*[1.0] * len(which), 0.0])
+    ridge = _RIDGE * np.diag([*[1.0] * rows.shape[1], 0.0])
     solved = np.zeros(design.shape[1])
     for _ in range(20):  # Newton's method
         chance = 1 / (1 + np.exp(-design @ solved))
         slope = design.T @ (weight * (chance - right)) + ridge @ solved
         solved -= np.linalg.solve((design.T * (weight * chance * (1 - chance))) @ design + ridge, slope)
-    weights = np.zeros(len(astuple(known[0].evidence)))  # type: ignore[arg-type]
-    weights[list(which)] = solved[:-1] / spread
-    fitted = Fitted(float(solved[-1] - (solved[:-1] * mean / spread).sum()), Evidence(*map(float, weights)), 0.0, 0.0)
-    return _with_limits(fitted, known)
+    return float(solved[-1] - (solved[:-1] * mean / spread).sum()), solved[:-1] / spread
 
 
 def _with_limits(fitted: Fitted, known: Sequence[Told]) -> Fitted:

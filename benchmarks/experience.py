@@ -3,7 +3,8 @@
     python -m benchmarks.experience [--half test] [--embedder multilingual-e5-small] [--out results.jsonl]
 
 benchmarks/experience_development.tsv and experience_test.tsv have a task a line, in Japanese or English, with steps and a pitfall that nobody could guess:
-language, task, two other ways to say it, strategy, steps, sign, what to do instead. Limits are chosen on the first, and the second is only asked. Each
+language, task, two other ways to say it, strategy, steps, sign, what to do instead. experience_spoken_*.tsv have further ones, asked for as people speak, in
+other vocabulary, and (`xx`) in the other language. Limits are chosen on the development halves, and the others are only asked. Each
 task is reported as it went: of every third first steps that failed, then the right ones twice, and the pitfall. Then it comes again in other words,
 among 300 other memories.
 
@@ -47,8 +48,12 @@ NOW = datetime(2026, 11, 23, 3, tzinfo=UTC)
 OTHERS = 300
 # How often each text is asked where costs are compared.
 ROUNDS = 4
-HALVES = ("development", "test")
-NAIVE = {"ja": ("いつもの手順で進める", "最後に確認する"), "en": ("Do it the usual way", "Check at the end")}
+HALVES = ("development", "test", "spoken_development", "spoken_test")
+NAIVE = {
+    "ja": ("いつもの手順で進める", "最後に確認する"),
+    "en": ("Do it the usual way", "Check at the end"),
+    "xx": ("いつもの手順で進める", "Check at the end"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,7 @@ class Bench:
 
     def advised(self, text: str) -> Plan:
         """What an agent does that asks for advice."""
-        found = advice(self.matches(text).near, settings=self.settings, now=NOW, limit=3)
+        found = advice(self.matches(text).all, settings=self.settings, now=NOW, limit=3)
         best: dict[str, Any] = dict(found.to_try[0]) if found.to_try else {}
         heeded = frozenset(str(entry["instead"]) for entry in found.beware if "instead" in entry)
         return Plan(tuple(best.get("steps", ())), str(best.get("strategy", "")), heeded)
@@ -162,14 +167,14 @@ def lines_of(bench: Bench, language: str, half: str) -> Iterator[Line]:
     for way, plan in ways.items():
         total = sum(corrections(plan(text), task.right) for task, text in asked)
         yield {"what": "corrections", **heading, "memory": way, "n": len(asked), "per_task": round(total / len(asked), 3)}
-    found = [(bench.keys[task.right.task], bench.matches(text).near) for task, text in asked]
+    found = [(bench.keys[task.right.task], bench.matches(text).sure) for task, text in asked]
     first = [bool(near) and near[0].memory.key in own for own, near in found]
     wrong = [any(match.memory.key not in own for match in near) for own, near in found]
     yield {"what": "matched", **heading, "n": len(asked), "right_first": _share(first), "wrong_advice_with_own_removed": _share(wrong)}
     tokens = [
         estimate_tokens(str(entry))
         for _, text in asked
-        for entry in [advice(bench.matches(text).near, settings=bench.settings, now=NOW, limit=3)]
+        for entry in [advice(bench.matches(text).all, settings=bench.settings, now=NOW, limit=3)]
     ]
     yield {"what": "tokens", **heading, "median": statistics.median(tokens), "most": max(tokens)}
 
@@ -179,7 +184,7 @@ def costs_of(bench: Bench, language: str, half: str) -> Iterator[Line]:
     pairs: list[dict[str, tuple[float, float]]] = []
     for number, text in enumerate(text for _ in range(ROUNDS) for task in bench.tasks for text in task.asked):
         ways: list[tuple[str, Callable[[str], Plan]]] = [("advise", bench.advised), ("recall", bench.recalled)]
-        pairs.append({name: _cost(way, f"{text} ({number})") for name, way in (ways if number % 2 else ways[::-1])})
+        pairs.append({name: _cost(way, f"{text} ({number} {name})") for name, way in (ways if number % 2 else ways[::-1])})
     heading = {"half": half, "language": language, "encoder": bench.settings.embeddings_model or "words", "n": len(pairs)}
     for kind, what in enumerate(("cpu_ms", "passed_ms")):
         took = {name: sorted(pair[name][kind] for pair in pairs) for name in ("advise", "recall")}
@@ -226,7 +231,7 @@ def main() -> None:
     out.add([machine("experience")])
     with tempfile.TemporaryDirectory() as directory, models_of(settings) as models:
         personas = Personas(Path(directory, "memory"))
-        for language in ("ja", "en"):
+        for language in dict.fromkeys(task.language for task in tasks(arguments.half)):
             chosen = [task for task in tasks(arguments.half) if task.language == language]
             with personas.writing(language) as persona:
                 bench = Bench(persona, chosen, {}, settings, models, IndexCache())

@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ from memory_mcp.encoders.torch import devices
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import NotInstalled, StartupError
 from memory_mcp.extras import is_installed
-from memory_mcp.jobs.chore_worker import Chore, ChoreWorker
+from memory_mcp.jobs.chore_worker import ChoreWorker
 from memory_mcp.jobs.chores import ChoreParts, background_chores
 from memory_mcp.jobs.index_worker import IndexWorker
 from memory_mcp.jobs.step_thread import StepThread
@@ -184,12 +184,7 @@ def _run(
     with (
         _spans(),
         _index(config, personas, clock, caches) as (models, indexes, worker),
-        _upkeep(
-            config,
-            personas,
-            clock,
-            _chores(ChoreParts(personas, models.current, indexes, forget_cached, usage, chat)),
-        ) as chores,
+        _upkeep(config, clock, ChoreParts(personas, models.current, indexes, forget_cached, usage, chat)) as chores,
     ):
         worker.subscribe(chores.wake, chores.note_call)
         runtime = Runtime(
@@ -224,19 +219,9 @@ def _run(
                 uvicorn_server.run(sockets=[listener])
         finally:
             gc.enable()
-            config.stop()
-            runtime.imports.close()
-            runtime.close()
-            chat.close()
-            usage.write_all(personas)
+            for close in (config.stop, runtime.imports.close, runtime.close, chat.close, partial(usage.write_all, personas)):
+                close()
             logger.info("stopped")
-
-
-def _chores(parts: ChoreParts) -> list[Chore]:
-    """The chores, those of features last."""
-    from memory_mcp.server.feature import features, names  # noqa: PLC0415  see the comment in `serve`
-
-    return [*background_chores(parts, names), *(chore for feature in features() for chore in feature.chores(parts))]
 
 
 def _http_server(application: "ASGIApp", bounds: Bounds) -> "uvicorn.Server":
@@ -308,9 +293,12 @@ def _forget_cached(caches: Caches, usage: Usage) -> None:
 
 
 @contextmanager
-def _upkeep(config: LiveConfig, personas: Personas, clock: Callable[[], datetime], chores: Sequence[Chore]) -> Iterator[ChoreWorker]:
-    """The worker that does the chores; it starts in `_start_background`. Beside it freed memory is given back."""
-    worker = ChoreWorker(personas, chores, config.current, clock)
+def _upkeep(config: LiveConfig, clock: Callable[[], datetime], parts: ChoreParts) -> Iterator[ChoreWorker]:
+    """The worker that does the chores, those of features last; it starts in `_start_background`. Beside it freed memory is given back."""
+    from memory_mcp.server.feature import features, names  # noqa: PLC0415  see the comment in `serve`
+
+    chores = [*background_chores(parts, names), *(chore for feature in features() for chore in feature.chores(parts))]
+    worker = ChoreWorker(parts.personas, chores, config.current, clock)
     memory = StepThread("freed memory", FreedMemory().step)
     memory.start()
     try:

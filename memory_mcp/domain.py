@@ -250,7 +250,10 @@ class Filters:
     unexpired_at: datetime | None = None
 
     def __bool__(self) -> bool:
-        return self != Filters()
+        return self != NO_FILTERS
+
+
+NO_FILTERS = Filters()
 
 
 @dataclass(frozen=True, slots=True)

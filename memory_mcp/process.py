@@ -22,6 +22,19 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+def is_running(process: int) -> bool:
+    """Whether there is a process with this id; on Windows, where asking would end it, always true."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # of another user
+    return True
+
+
 def allow_open_files() -> None:
     """Raises the soft limit of open files and connections to `OPEN_FILES`, as far as the hard one goes."""
     if sys.platform != "win32":

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tomlkit
 import yaml
-from tomlkit.exceptions import TOMLKitError
 
 from memory_mcp.cli.client_recipes import Form, dumped, entries_in
 from memory_mcp.cli.file_states import FileStates
@@ -32,7 +30,12 @@ def changed_settings(text: str, form: Form, change: Callable[[Tree], None], wher
         InvalidInput: it can't be read, or has comments that would be lost.
     """
     if form is Form.TOML:
-        document = _parsed(lambda: tomlkit.parse(text), where)
+        import tomlkit  # noqa: PLC0415  1 MB, which `serve` doesn't need
+
+        try:
+            document = tomlkit.parse(text)
+        except tomlkit.exceptions.TOMLKitError as error:
+            raise _mistaken(where, error) from error
         change(document)
         return tomlkit.dumps(document)
     if form is Form.YAML and _COMMENT.search(text):
@@ -249,11 +252,11 @@ def _difference(old: str, new: str) -> str:
 def _parsed(parse: Callable[[], Any], where: Path) -> Any:
     try:
         return parse()
-    except (json.JSONDecodeError, TOMLKitError, yaml.YAMLError) as error:
-        raise InvalidInput(
-            "{} can't be changed by a program",
-            "it has mistakes: {}",
-            "Paste the settings yourself, as printed without --write",
-            where,
-            error,
-        ) from error
+    except (json.JSONDecodeError, yaml.YAMLError) as error:
+        raise _mistaken(where, error) from error
+
+
+def _mistaken(where: Path, error: Exception) -> InvalidInput:
+    return InvalidInput(
+        "{} can't be changed by a program", "it has mistakes: {}", "Paste the settings yourself, as printed without --write", where, error
+    )

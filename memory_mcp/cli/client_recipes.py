@@ -15,7 +15,6 @@ from string import Template
 from typing import Any
 from urllib.parse import quote, unquote
 
-import tomlkit
 import yaml
 
 from memory_mcp.errors import InvalidInput
@@ -305,6 +304,8 @@ def dumped(tree: Mapping[str, Any], form: Form, indent: str | int = 2) -> str:
         case Form.JSON:
             return json.dumps(tree, ensure_ascii=False, indent=indent)
         case Form.TOML:
+            import tomlkit  # noqa: PLC0415  1 MB, which `serve` and most clients don't need
+
             return tomlkit.dumps(tree).rstrip()
         case Form.YAML:
             return str(yaml.safe_dump(dict(tree), allow_unicode=True, sort_keys=False)).rstrip()

@@ -6,7 +6,7 @@ import typer
 
 from memory_mcp.cli.japanese import named, tell, worded
 from memory_mcp.cli.memories import Importance, Tags, print_private
-from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, print_json
+from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, end_with_json, print_json
 from memory_mcp.wording import sentence
 
 Reason = Annotated[str | None, typer.Option(help="Why; kept in its history.", metavar="TEXT")]
@@ -33,9 +33,7 @@ def revise(
     changes = {"content": text, "restore": restore or None, "tags": tag, "importance": importance, "category": category}
     changes |= {"privacy_level": privacy_level, "expires_at": expires, "reason": reason}
     answer = connection(url, persona).patch_json("/api/memory", {"key": key, **changes})
-    if as_json:
-        print_json(answer)
-        return
+    end_with_json(answer, as_json)
     happened = "{}: {} is back from the trash, revision {}" if restore else "{}: {} is revision {}"
     tell(happened, answer["persona"], answer["key"], answer["revision"])
     typer.echo(f"  {answer['content']}")
@@ -77,9 +75,7 @@ def history(
     if restore is not None:
         server.post_json("/api/restore", {"key": key, "revision": restore})
     answer = server.get_json("/api/history", key=key)
-    if as_json:
-        print_json(answer)
-        return
+    end_with_json(answer, as_json)
     memory = answer["memory"]
     current = {"revision": memory.get("revision", 1), "since": memory.get("updated_at", memory["created_at"]), **memory}
     for version in (current, *answer["versions"]):

@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ from memory_mcp.personas.directories import IDENTITY_NAME, is_lost, is_readable,
 from memory_mcp.personas.names import addressed_name, directory_name, pool_of, store_name
 from memory_mcp.personas.registry import names_in
 from memory_mcp.personas.server_lock import LOCK_OWNER_NAME
+from memory_mcp.process import is_running
 from memory_mcp.store.files.access_tokens import FILE_NAME as TOKENS_NAME
 from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.encryption_keys import Keys, is_encrypted
@@ -193,15 +193,7 @@ def serving_process(directory: Path) -> int | None:
         process = int(json.loads((directory / LOCK_OWNER_NAME).read_text(encoding="utf-8"))["process"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    if sys.platform == "win32":  # os.kill would end the process there
-        return process
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return None  # it ended without cleaning up; the operating system released its lock
-    except PermissionError:
-        pass  # a process of another user
-    return process
+    return process if is_running(process) else None  # one that ended without cleaning up has no lock any more
 
 
 def _disk(directory: Path, process: int | None) -> Iterator[Finding]:

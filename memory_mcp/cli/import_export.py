@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from memory_mcp.cli.japanese import left_out_kind, named_counts, tell, term, worded
+from memory_mcp.cli.japanese import named_counts, tell, terms, worded
 from memory_mcp.cli.options import PersonaName, PoolName, Url, connection
 from memory_mcp.cli.progress import progress
 from memory_mcp.errors import InvalidInput, MemoryMCPError
@@ -234,9 +234,9 @@ def _print_table(counts: dict[str, Any], kind: Format, left_out: "LeftOut") -> N
     kinds = left_out.kinds()
     if not kinds:
         return
-    typer.echo(f"{term('import_format', kind)}:")
+    typer.echo(f"{terms().term('import_format', kind)}:")
     rows = [(counts["stored"], worded("stored")), (counts["already_known"], worded("known already"))]
-    rows += [(counted.count, f"{worded('left out')}: {left_out_kind(counted.kind)} ({counted.where})") for counted in kinds]
+    rows += [(counted.count, f"{worded('left out')}: {terms().left_out(counted.kind)} ({counted.where})") for counted in kinds]
     for count, words in [*rows, (counts["refused"], worded("refused"))]:
         typer.echo(f"{count:>8,}  {words}")
 

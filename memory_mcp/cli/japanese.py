@@ -1,12 +1,16 @@
 """What commands tell people, in the language of the machine. What programs and models read stays as it is."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import typer
 
 from memory_mcp.config.reading import language_of_machine
 from memory_mcp.errors import without_passwords
-from memory_mcp.wording import Sentence, catalog, in_language, sentence
+from memory_mcp.wording import Sentence, in_language, sentence
+
+if TYPE_CHECKING:
+    from memory_mcp.server.terms import Terms
 
 
 def worded(text: str, *values: object) -> str:
@@ -18,21 +22,16 @@ def named(kind: str, name: str) -> str:
     """A name that programs read, such as `keyword`, where the machine is Japanese after what pages call it: 単語 [keyword]."""
     if language_of_machine() != "ja":
         return name
-    meaning = term(kind, name)
+    meaning = terms().term(kind, name)
     return name if meaning == name else f"{meaning} [{name}]"
 
 
-def term(kind: str, value: str) -> str:
-    """What pages call a name that programs read, such as a format, in the language of the machine."""
+def terms() -> "Terms":
+    """What pages call names that programs read, such as a format, in the language of the machine."""
     # Imported here: most commands don't need the tables of the server.
     from memory_mcp.server.terms import Terms  # noqa: PLC0415
 
-    return Terms(language_of_machine()).term(kind, value)
-
-
-def left_out_kind(kind: str) -> str:
-    """A kind of what an import leaves out, in the language of the machine."""
-    return kind if language_of_machine() == "en" else catalog()["left_out"].get(kind, kind)
+    return Terms(language_of_machine())
 
 
 def named_counts(kind: str, counts: Mapping[str, int]) -> str:

@@ -6,10 +6,10 @@ import shutil
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +22,7 @@ from memory_mcp.errors import InvalidInput, MemoryMCPError
 UNIT = "memory-mcp.service"
 LABEL = "memory-mcp"
 TASK = "Memory MCP"
+ENTRY = ""
 RUN_SECONDS = 30
 # Control characters, half characters, and what ends a line or a paragraph.
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -54,27 +55,52 @@ def remove() -> None:
     tell("The server no longer starts when you log in.")
 
 
-class Starter(Protocol):
-    """The system's service that starts programs at login."""
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """The system's service that starts programs at login. `text` is the server's entry in its format, for a command; `file` where that lies, if in
+    a file; and the commands that `start` the server, now and at each login, that `stop` it, and that are to be run once the file is gone. `ENTRY`
+    in a command stands for the entry itself."""
 
-    def text(self, command: list[str]) -> str:
-        """The server's entry in its format."""
+    text: Callable[[list[str]], str]
+    file: Path | None
+    start: Sequence[Sequence[str]]
+    stop: Sequence[Sequence[str]]
+    once_gone: Sequence[Sequence[str]] = ()
+    stops_first: bool = False
 
     def install(self, command: list[str]) -> None:
         """Start the server, now and at each login."""
+        if self.stops_first:
+            self.remove()
+        entry = self.text(command)
+        if self.file:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self.file.write_text(entry, encoding="utf-8")
+        for words in self.start:
+            _run(*(entry.strip() if word == ENTRY else word for word in words))
 
     def remove(self) -> None:
         """Undo that."""
+        if self.file and not self.file.exists():
+            return
+        for words in self.stop:
+            _run(*words)
+        if self.file:
+            self.file.unlink()
+        for words in self.once_gone:
+            _run(*words)
 
 
-@dataclass(frozen=True, slots=True)
-class Systemd:
+def systemd(file: Path) -> Starter:
     """A user unit."""
+    systemctl = ("systemctl", "--user")
+    reload, enable, restart = (*systemctl, "daemon-reload"), (*systemctl, "enable", UNIT), (*systemctl, "restart", UNIT)
+    # Restarted, also where an earlier one runs.
+    return Starter(_unit, file, [reload, enable, restart], [(*systemctl, "disable", "--now", UNIT)], [reload])
 
-    file: Path
 
-    def text(self, command: list[str]) -> str:
-        return f"""[Unit]
+def _unit(command: list[str]) -> str:
+    return f"""[Unit]
 Description=Memory MCP
 After=network.target
 
@@ -88,74 +114,38 @@ NoNewPrivileges=yes
 WantedBy=default.target
 """
 
-    def install(self, command: list[str]) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(self.text(command), encoding="utf-8")
-        _run("systemctl", "--user", "daemon-reload")
-        _run("systemctl", "--user", "enable", UNIT)
-        _run("systemctl", "--user", "restart", UNIT)  # also where an earlier one runs
 
-    def remove(self) -> None:
-        if self.file.exists():
-            _run("systemctl", "--user", "disable", "--now", UNIT)
-            self.file.unlink()
-            _run("systemctl", "--user", "daemon-reload")
-
-
-@dataclass(frozen=True, slots=True)
-class Launchd:
+def launchd(file: Path, user: int) -> Starter:
     """A launch agent."""
-
-    file: Path
-    user: int
-
-    def text(self, command: list[str]) -> str:
-        log = str(Path.home() / "Library/Logs/memory-mcp.log")
-        agent: Mapping[str, Any] = {
-            "Label": LABEL,
-            "ProgramArguments": command,
-            "RunAtLoad": True,
-            "KeepAlive": {"SuccessfulExit": False},
-            "Umask": 0o077,
-            "StandardErrorPath": log,
-        }
-        return plistlib.dumps(dict(agent), sort_keys=False).decode()
-
-    def install(self, command: list[str]) -> None:
-        self.remove()
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(self.text(command), encoding="utf-8")
-        _run("launchctl", "bootstrap", f"gui/{self.user}", str(self.file))
-
-    def remove(self) -> None:
-        if self.file.exists():
-            _run("launchctl", "bootout", f"gui/{self.user}/{LABEL}")
-            self.file.unlink()
+    start, stop = ("launchctl", "bootstrap", f"gui/{user}", str(file)), ("launchctl", "bootout", f"gui/{user}/{LABEL}")
+    return Starter(_agent, file, [start], [stop], stops_first=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduledTask:
+def _agent(command: list[str]) -> str:
+    agent: Mapping[str, Any] = {
+        "Label": LABEL,
+        "ProgramArguments": command,
+        "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False},
+        "Umask": 0o077,
+        "StandardErrorPath": str(Path.home() / "Library/Logs/memory-mcp.log"),
+    }
+    return plistlib.dumps(dict(agent), sort_keys=False).decode()
+
+
+def scheduled_task() -> Starter:
     """A task of Windows at the user's login, without a window."""
-
-    def text(self, command: list[str]) -> str:
-        return f"{subprocess.list2cmdline(command)}\n"
-
-    def install(self, command: list[str]) -> None:
-        line = self.text(command).strip()
-        _run("schtasks", "/Create", "/F", "/TN", TASK, "/SC", "ONLOGON", "/RL", "LIMITED", "/TR", line)
-        _run("schtasks", "/Run", "/TN", TASK)
-
-    def remove(self) -> None:
-        _run("schtasks", "/End", "/TN", TASK)
-        _run("schtasks", "/Delete", "/F", "/TN", TASK)
+    create = ("schtasks", "/Create", "/F", "/TN", TASK, "/SC", "ONLOGON", "/RL", "LIMITED", "/TR", ENTRY)
+    stop = [("schtasks", "/End", "/TN", TASK), ("schtasks", "/Delete", "/F", "/TN", TASK)]
+    return Starter(lambda command: f"{subprocess.list2cmdline(command)}\n", None, [create, ("schtasks", "/Run", "/TN", TASK)], stop)
 
 
 def _starter() -> Starter:
     if sys.platform == "win32":
-        return ScheduledTask()
+        return scheduled_task()
     if sys.platform == "darwin":
-        return Launchd(Path.home() / f"Library/LaunchAgents/{LABEL}.plist", os.getuid())
-    return Systemd(Path.home() / ".config/systemd/user" / UNIT)
+        return launchd(Path.home() / f"Library/LaunchAgents/{LABEL}.plist", os.getuid())
+    return systemd(Path.home() / ".config/systemd/user" / UNIT)
 
 
 def _program() -> list[str]:

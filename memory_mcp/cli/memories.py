@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from memory_mcp.cli.japanese import named, named_counts, tell, worded
-from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, memories_in_words, print_json
+from memory_mcp.cli.options import AsJson, PersonaName, Url, connection, end_with_json, memories_in_words
 from memory_mcp.dates.format import NO_MINUTE
 from memory_mcp.domain import KINDS, MODES
 from memory_mcp.wording import clauses, sentence
@@ -37,9 +37,7 @@ def remember(
     arguments = {"content": text, "source": source, "occurred_at": occurred_at, "tags": tag, "importance": importance}
     arguments |= {"category": category, "privacy_level": privacy_level, "expires_at": expires, "supersedes": supersedes, "pool": pool}
     answer = connection(url, persona).post_json("/api/memories", arguments)
-    if as_json:
-        print_json(answer)
-        return
+    end_with_json(answer, as_json)
     tell("{}: {} as {}", answer["persona"], sentence("stored") if answer["stored"] else "known already", answer["key"])
     if answer.get("new_persona"):
         tell("  {}", _with_near("this persona was created", answer))
@@ -71,9 +69,7 @@ def recall(
     arguments = {"query": query, "top_k": top_k, "date_range": when, "tags": tag, "mode": mode}
     arguments |= {"session_id": session, "kind": kind, "source": source}
     answer = connection(url, persona).get_json("/api/recall", **arguments)
-    if as_json:
-        print_json(answer)
-        return
+    end_with_json(answer, as_json)
     for rank, hit in enumerate(answer["hits"], start=1):
         typer.echo(_format_hit(f"{rank}.", hit))
     for relation in answer.get("relations", []):
@@ -95,9 +91,7 @@ def context(
 ) -> None:
     """Show what a model is told at the beginning of a conversation."""
     answer = connection(url, persona).get_json("/api/context", query=query, max_tokens=max_tokens)
-    if as_json:
-        print_json(answer)
-        return
+    end_with_json(answer, as_json)
     tell("{}: {}", answer["persona"], memories_in_words(answer["memories"]))
     if last := answer.get("last_conversation_time"):
         since = answer["since_last_conversation"]
@@ -120,9 +114,7 @@ def expire_session(
 ) -> None:
     """Set when all memories that a conversation has now expire."""
     answer = connection(url, persona).post_json("/api/session/expire", {"session_id": session, "expires_at": when})
-    if as_json:
-        print_json(answer)
-        return
+    end_with_json(answer, as_json)
     until = sentence("expiring at {}", answer["expires_at"]) if "expires_at" in answer else "never expiring"
     tell("{}: {} of {}, {}", answer["persona"], memories_in_words(answer["memories"]), answer["session_id"], until)
 
@@ -134,9 +126,7 @@ def personas(url: Url = None, as_json: AsJson = False) -> None:
     while "next" in page:
         page = server.get_json("/api/personas", after=page["next"])
         answer = {**page, "personas": [*answer["personas"], *page["personas"]]}
-    if as_json:
-        print_json(answer)
-        return
+    end_with_json(answer, as_json)
     # Imported here: only tables need rich.
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415

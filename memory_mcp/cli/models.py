@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -118,9 +117,9 @@ def download(config: ConfigFile = None) -> None:
         raise typer.Exit(1)
 
 
-def _configured(settings: Settings) -> Iterator[tuple[Role, str | None]]:
-    yield "embedder", settings.embeddings_model
-    yield "reranker", settings.reranker_model
+def _configured(settings: Settings) -> list[tuple[Role, str | None]]:
+    roles: tuple[Role, ...] = ("embedder", "reranker")
+    return [(role, availability.configured(settings, role)) for role in roles]
 
 
 def _exports(data: Path | None) -> Path:
@@ -139,7 +138,6 @@ def _where(location: Found | Missing) -> str:
 
 def _run_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
     from memory_mcp.encoders.loading.loaders import Exports, load_embedder  # noqa: PLC0415  as above
-    from memory_mcp.encoders.loading.model_slot import release  # noqa: PLC0415
 
     start = time.monotonic()
     embedder = load_embedder(settings, pool, caches, Exports(exports))
@@ -147,7 +145,7 @@ def _run_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", expor
     for query, _ in _PAIRS:
         embedder.embed_query(query)
     query_ms = (time.monotonic() - loaded) * 1_000 / len({query for query, _ in _PAIRS})
-    release(embedder)
+    embedder.close()
     limit = sentence("{} tokens", embedder.max_tokens) if embedder.max_tokens else "unknown"
     facts = (embedder.dimension, limit, f"{loaded - start:.1f}", f"{query_ms:.0f}", f"{embedder.generation}{_runs_on(embedder.backend)}")
     return sentence("{} works: dimension {}, limit {}, loaded in {} s, {} ms a query, generation {}", embedder.name, *facts)
@@ -155,14 +153,13 @@ def _run_embedder(settings: Settings, pool: "ModelPool", caches: "Caches", expor
 
 def _run_reranker(settings: Settings, pool: "ModelPool", caches: "Caches", exports: Path) -> str:
     from memory_mcp.encoders.loading.loaders import Exports, load_reranker  # noqa: PLC0415  as above
-    from memory_mcp.encoders.loading.model_slot import release  # noqa: PLC0415
 
     start = time.monotonic()
     reranker = load_reranker(settings, pool, caches, Exports(exports))
     loaded = time.monotonic()
     scores = [score for query, text in _PAIRS for score in reranker.score(query, [text]) or []]
     query_ms = (time.monotonic() - loaded) * 1_000 / len(_PAIRS)
-    release(reranker)
+    reranker.close()
     told = (
         "{} works: limit {} tokens, loaded in {} s, {} ms a pair, scores of fitting texts {} (ja) and {} (en), of unfitting ones {} and {}"
     )

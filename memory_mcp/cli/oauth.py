@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memory_mcp.cli.japanese import tell, worded
-from memory_mcp.cli.options import AsJson, DataDirectory, print_json
+from memory_mcp.cli.options import AsJson, DataDirectory, end_with_json
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.wording import sentence
 
@@ -24,9 +24,7 @@ def list_grants(data: DataDirectory = None, as_json: AsJson = False) -> None:
 
     grants, now = read_registry(data or default_data_directory()).grants.values(), datetime.now(UTC)
     exchanged = [grant for grant in grants if grant.refresh or grant.revoked_at]
-    if as_json:
-        print_json({"grants": [_as_json(grant, now) for grant in exchanged]})
-        return
+    end_with_json({"grants": [_as_json(grant, now) for grant in exchanged]}, as_json)
     if not exchanged:
         tell("Nothing is granted.")
     for grant in exchanged:

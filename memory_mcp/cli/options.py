@@ -110,6 +110,13 @@ def print_json(value: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+def end_with_json(answer: Mapping[str, Any], as_json: bool) -> None:
+    """Prints an answer as JSON and ends the command, if that is asked for."""
+    if as_json:
+        print_json(answer)
+        raise typer.Exit
+
+
 def connection(
     url: str | None, persona: str | None, data: Path | None = None, pool: str | None = None, *, as_stored: bool = False
 ) -> "Connection":

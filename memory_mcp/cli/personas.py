@@ -8,7 +8,7 @@ import typer
 
 from memory_mcp.cli import memories
 from memory_mcp.cli.japanese import tell, worded
-from memory_mcp.cli.options import AsJson, PersonaName, Url, answer_of, connection, print_json
+from memory_mcp.cli.options import AsJson, PersonaName, Url, answer_of, connection, end_with_json
 from memory_mcp.wording import sentence
 
 group = typer.Typer(name="persona", help="Manage personas: list, stats, rename, copy, merge, erase.", no_args_is_help=True)
@@ -26,9 +26,7 @@ def stats(
 ) -> None:
     """Show the contents and the size of a persona."""
     answer = connection(url, name or persona, as_stored=True).get_json("/api/persona")
-    if as_json:
-        print_json(answer)
-        return
+    end_with_json(answer, as_json)
     for field, value in answer.items():
         typer.echo(f"{worded(field)}: {_format_value(value)}")
 
@@ -88,14 +86,12 @@ def erase(
     backups = answer.get("removed_backups")
     erased = sentence("{} is erased, and {} backup(s) of it", name, backups) if backups else sentence("{} is erased", name)
     _report(answer, as_json, erased)
-    for place in answer["remains"] if not as_json else []:
+    for place in answer["remains"]:
         tell(place, err=True, dim=True)
 
 
 def _report(answer: Mapping[str, Any], as_json: bool, done: str) -> None:
-    if as_json:
-        print_json(answer)
-        return
+    end_with_json(answer, as_json)
     tell(done)
     for path in answer.get("kept_in", []):
         tell("a file of an older server contains some of it: {}", path)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memory_mcp.cli.japanese import tell, worded
-from memory_mcp.cli.options import AsJson, DataDirectory, print_json
+from memory_mcp.cli.options import AsJson, DataDirectory, end_with_json
 from memory_mcp.config.reading import default_data_directory
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
 from memory_mcp.errors import InvalidInput
@@ -57,9 +57,7 @@ def list_tokens(data: DataDirectory = None, as_json: AsJson = False) -> None:
 
     tokens = read_tokens(data or default_data_directory())
     now = datetime.now(UTC)
-    if as_json:
-        print_json({"tokens": [_as_json(entry, now) for entry in (tokens or {}).values()]})
-        return
+    end_with_json({"tokens": [_as_json(entry, now) for entry in (tokens or {}).values()]}, as_json)
     if not tokens:
         tell("There are no tokens." + ("" if tokens is None else " All calls are refused."))
         return

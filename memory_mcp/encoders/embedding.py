@@ -43,11 +43,9 @@ class TextModel(Protocol):
 
     def embed_query(self, text: str) -> Sequence[float] | Vectors:
         """One vector."""
-        ...
 
     def embed_documents(self, texts: list[str]) -> Sequence[Sequence[float] | Vectors]:
         """One vector for each text."""
-        ...
 
 
 def probed_dimension(model: TextModel, name: str) -> int:

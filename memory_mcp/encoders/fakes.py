@@ -38,6 +38,7 @@ class HashingEmbedder:
     ) -> None:
         self.name = name
         self.dimension = dimension
+        self.generation = f"{name}:{dimension}:plain"
         self.max_tokens = max_tokens
         self.failing = failing
         self.latency_seconds = latency_seconds
@@ -48,11 +49,6 @@ class HashingEmbedder:
         self.texts_at_once = 1
         self._languages = languages
         self._counting = threading.Lock()
-
-    @property
-    def generation(self) -> str:
-        """Name and dimension, which determine the vectors."""
-        return f"{self.name}:{self.dimension}:plain"
 
     def covers(self, text: str) -> bool:
         """Decided by the languages passed to the constructor."""

@@ -33,14 +33,12 @@ class Prefixes:
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """`weight`: that of the vectors relative to the words. `apart`: whether they are compared apart from the means of their language.
-    `alike` and `same`: the cosines from which two memories are linked as similar, and proposed for merging as of the same meaning; `same_task` that from
-    which two tasks are taken for the same (`features/experience/matches.py`)."""
+    `alike` and `same`: the cosines from which two memories are linked as similar, and proposed for merging as of the same meaning."""
 
     weight: float = 0.5
     apart: bool = False
     alike: float = 0.86
     same: float = 0.95
-    same_task: float = 0.7
 
 
 USUAL = Ranking()
@@ -85,7 +83,7 @@ _PREFIXES = (
 )
 
 # Only what was measured: docs/decisions/0025-what-vectors-count.md, 0037-experience.md.
-_RANKINGS = ((r"(multilingual-)?e5-(small|base|large)(?!.*instruct)", Ranking(0.65, apart=True, alike=0.93, same=0.97, same_task=0.66)),)
+_RANKINGS = ((r"(multilingual-)?e5-(small|base|large)(?!.*instruct)", Ranking(0.65, apart=True, alike=0.93, same=0.97)),)
 
 # None: all languages. So does a model that matches no pattern.
 _LANGUAGES = (

@@ -28,43 +28,24 @@ class Centers:
 class Embedder(Protocol):
     """Text to vectors. Queries and stored texts have a method each, because models such as ruri-v3 want a different prefix on each."""
 
-    @property
-    def name(self) -> str:
-        """The model's name in the configuration."""
-        ...
-
-    @property
-    def dimension(self) -> int:
-        """The length of a vector, read from the model."""
-        ...
-
-    @property
-    def generation(self) -> str:
-        """What makes two vectors comparable: model, dimension and prefix version. Vectors of different generations are never compared."""
-        ...
-
-    @property
-    def centers(self) -> Centers | None:
-        """The centers for comparing its vectors; None if they are compared as they are."""
-        ...
-
-    @property
-    def max_tokens(self) -> int | None:
-        """How many tokens of a stored text the model reads, without prefix and special tokens; it cuts off the rest. None: unknown."""
-        ...
-
-    @property
-    def texts_at_once(self) -> int:
-        """How many stored texts of a sentence or two it embeds side by side: fewer in one `embed_documents` leave it idle."""
-        ...
+    name: str
+    """The model's name in the configuration."""
+    dimension: int
+    """The length of a vector, read from the model."""
+    generation: str
+    """What makes two vectors comparable: model, dimension and prefix version. Vectors of different generations are never compared."""
+    centers: Centers | None
+    """The centers for comparing its vectors; None if they are compared as they are."""
+    max_tokens: int | None
+    """How many tokens of a stored text the model reads, without prefix and special tokens; it cuts off the rest. None: unknown."""
+    texts_at_once: int
+    """How many stored texts of a sentence or two it embeds side by side: fewer in one `embed_documents` leave it idle."""
 
     def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
         """(start, end) of each of the model's tokens in a text, in characters and in order; an estimate if its tokenizer gives no offsets."""
-        ...
 
     def covers(self, text: str) -> bool:
         """Whether the model knows the language of a text. If it doesn't, its scores must not count."""
-        ...
 
     def embed_query(self, text: str) -> Vectors:
         """A vector of shape (dimension,) and length 1. Has priority over bulk work.
@@ -72,7 +53,6 @@ class Embedder(Protocol):
         Raises:
             EncoderFailed: the model failed.
         """
-        ...
 
     def embed_documents(self, texts: Sequence[str], *, is_awaited: bool = False) -> Vectors:
         """Vectors of shape (len(texts), dimension), each of length 1. Bulk work: queries have priority, unless a call waits for it (`is_awaited`).
@@ -80,25 +60,18 @@ class Embedder(Protocol):
         Raises:
             EncoderFailed: the model failed.
         """
-        ...
 
 
 class Reranker(Protocol):
     """Scores how well each text answers a query, reading both together."""
 
-    @property
-    def name(self) -> str:
-        """The model's name in the configuration."""
-        ...
-
-    @property
-    def spread(self) -> float:
-        """How far apart the logits of its scores usually lie among the passages of one question (`encoders.spread`)."""
-        ...
+    name: str
+    """The model's name in the configuration."""
+    spread: float
+    """How far apart the logits of its scores usually lie among the passages of one question (`encoders.spread`)."""
 
     def covers(self, text: str) -> bool:
         """Whether the model knows the language of a text."""
-        ...
 
     def score(self, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None) -> list[float] | None:
         """A score from 0 to 1 for each text, larger is better; None if they could not be scored before `deadline`.
@@ -109,7 +82,6 @@ class Reranker(Protocol):
         Raises:
             EncoderFailed: the model failed.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 
 import numpy as np
 
@@ -73,12 +73,16 @@ class _Dictionary:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        words = np.fromiter(_words_in(text), dtype=[("hash", np.int64), ("start", np.int32)])
-        words.sort(order="hash")
-        self._hashes, self._starts = array("q", words["hash"].tobytes()), array("i", words["start"].tobytes())
+        groups = text.splitlines(keepends=True)
+        words = [[hash(word) for word in group[:-1].split("\t") if not word.startswith(_ONLY_FOUND)] for group in groups]
+        hashes = np.fromiter(chain.from_iterable(words), np.int64)
+        begins = np.cumsum([0, *map(len, groups[:-1])], dtype=np.int32)
+        order = np.argsort(hashes, kind="stable")
+        self._hashes = array("q", hashes[order].tobytes())
+        self._starts = array("i", np.repeat(begins, list(map(len, words)))[order].tobytes())
         # By the last bits of the hashes: six of seven words that are unknown need no search.
         marks = np.zeros(_MARKS, np.bool_)
-        marks[words["hash"] % _MARKS] = True
+        marks[hashes % _MARKS] = True
         self._marks = marks.tobytes()
 
     def __contains__(self, word: str) -> bool:
@@ -103,15 +107,6 @@ class _Dictionary:
         others = (other for other in dict.fromkeys(in_turn) if other != word)
         # Two katakana would also be found as a part of other words: カー for 車 in カード. For an English word they may be the only one.
         return [other for other in others if not (is_japanese(word) and len(other) == 2 and _KATAKANA.fullmatch(other))]
-
-
-def _words_in(text: str) -> Iterator[tuple[int, int]]:
-    """The hash of each word that is looked up, and where the line of its group starts."""
-    start = 0
-    while start < len(text):
-        end = text.index("\n", start)
-        yield from ((hash(word), start) for word in text[start:end].split("\t") if not word.startswith(_ONLY_FOUND))
-        start = end + 1
 
 
 @cache

@@ -118,22 +118,23 @@ def authorized(key: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"} if key else {}
 
 
-def listed(name: str, url: str, key: str | None, seconds: float) -> list[dict[str, Any]]:
+def listed(name: str, vendor: ModelVendor, seconds: float) -> list[dict[str, Any]]:
     """The models that a server of OpenAI's wire lists, as it describes them; each has an `id`. None where it answers otherwise.
 
     Raises:
-        ChatFailed: nobody answers there.
+        ChatFailed: its key is not there, or nobody answers there.
     """
+    headers = authorized(key_of(name, vendor))
     try:
-        with used_for(url):
+        with used_for(vendor.url):
             client = httpx2.Client(timeout=seconds)
         with client as http:
-            answer = http.get(f"{url}/models", headers=authorized(key)).raise_for_status().json()["data"]
+            answer = http.get(f"{vendor.url}/models", headers=headers).raise_for_status().json()["data"]
         return [model for model in answer if model["id"]]
     except ProxyUnusable as error:
         raise ChatFailed("{} can't be asked: {}", error.why, error.do, name, error.what) from error
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL) as error:
-        place = without_passwords(url).partition("://")[2].partition("/")[0]
+        place = without_passwords(vendor.url).partition("://")[2].partition("/")[0]
         raise ChatFailed("{} can't be asked", "nobody answers at {}", "", name, place) from error
     except (httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
         logger.warning("the models of %s can't be listed: %s", name, type(error).__name__)

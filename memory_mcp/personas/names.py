@@ -10,6 +10,7 @@ import binascii
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 from urllib.parse import unquote
 
 from memory_mcp.errors import InvalidPersonaName
@@ -70,6 +71,7 @@ def canonical_name(name: str) -> str:
     return composed
 
 
+@lru_cache(maxsize=256)
 def addressed_name(text: str) -> str:
     """The canonical name of the persona that somebody names: a client, a command, or a form for a new one.
 

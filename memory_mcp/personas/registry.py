@@ -125,7 +125,7 @@ class Personas:
     @contextmanager
     def reading(self, name: str) -> Iterator[Persona]:
         """The persona of a canonical name, pinned during the block. A persona that doesn't exist is empty and isn't created."""
-        if self.exists(name):
+        if name in self._open or self.exists(name):  # files of an open one that were removed are noticed when it is pinned
             entry = self._pin(name)
             try:
                 if entry.persona or self.exists(name):  # else it was removed before it was pinned, and opening would create an empty one

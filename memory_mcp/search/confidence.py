@@ -8,17 +8,15 @@ memories and of ten thousand. Weights and limits are fitted on questions with an
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from memory_mcp.domain import Confidence
-from memory_mcp.language.analysis import analysis
-from memory_mcp.language.tokens import is_grammar
-from memory_mcp.personas.registry import Persona
 from memory_mcp.search.candidates import Column
+from memory_mcp.search.page import Best
 from memory_mcp.search.signals import Scored, part
-from memory_mcp.store.lexical import bm25_index
 from memory_mcp.tracing import spanned
 
 # The hits that an answer shows first.
@@ -27,8 +25,7 @@ FIRST = 5
 UNKNOWN_SHARE = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What speaks for an answer.
 
     `held` and `lacking`: the sum of how rare the words of the question are, from 0 to 1 each, which the first hit has, and which it lacks. `covered`: the
@@ -56,7 +53,7 @@ class Fitted:
 
     def odds(self, evidence: Evidence) -> float:
         """The log-odds that the answer holds what was asked for."""
-        return self.bias + float(np.dot(astuple(self.weights), astuple(evidence)))
+        return self.bias + sum(weight * value for weight, value in zip(self.weights, evidence, strict=True))
 
     def called(self, evidence: Evidence) -> Confidence:
         """What an answer with this evidence is called."""
@@ -71,31 +68,23 @@ BY_WORDS = Fitted(-1.78, Evidence(held=0.36, lacking=0.07, covered=1.89, dated=1
 
 
 @spanned("confidence")
-def confidence(scored: Scored, rows: Sequence[int], persona: Persona) -> Confidence | None:
-    """How sure the answer is that shows these rows, best first, the first of which is in the store of `persona`. None where the question asks for what
-    passes a filter of time or is near in the graph: this is found whether or not it is like the question."""
-    if scored.parsed.are_all_hits or scored.parsed.question.mode == "recent":
+def confidence(scored: Scored, rows: Sequence[int], best: Best) -> Confidence | None:
+    """How sure the answer is that shows these rows, best first, of those that were read. None where it is not judged."""
+    if not scored.parsed.is_judged:
         return None
     if not rows:
         return "nothing like it"
     fitted = WITH_VECTORS if scored.candidates.has_vectors else BY_WORDS
-    return fitted.called(evidence(scored, rows, persona))
+    return fitted.called(evidence(scored, rows, best))
 
 
-def evidence(scored: Scored, rows: Sequence[int], persona: Persona) -> Evidence:
+def evidence(scored: Scored, rows: Sequence[int], best: Best) -> Evidence:
     """What speaks for an answer of these rows, of which there is at least one."""
     candidates, first = scored.candidates, rows[0]
     store = candidates.keys[first][0]
-    ids = {row: candidates.keys[row][1] for row in rows[:FIRST] if candidates.keys[row][0] == store}
-    tokens = [token for token in dict.fromkeys(analysis(scored.parsed.time.words).query_tokens) if not is_grammar(token)]
-    with persona.database.read_briefly() as connection:
-        rarities = bm25_index.rarities(connection, tokens, persona.words)
-        had = bm25_index.matched(connection, tokens, list(ids.values()))
-    whole = sum(rarities.values())
-    held = {
-        row: UNKNOWN_SHARE * whole if candidates.is_foreign[row] else sum(rarities[token] for token in had.get(memory_id, ()))
-        for row, memory_id in ids.items()
-    }
+    whole = best.asked[store]
+    of_store = (row for row in rows[:FIRST] if candidates.keys[row][0] == store)
+    held = {row: UNKNOWN_SHARE * whole if candidates.is_foreign[row] else best.held[row] for row in of_store}
     has_vectors = candidates.has_vectors
     return Evidence(
         held=held[first],

@@ -24,6 +24,7 @@ from memory_mcp.search.stores import Stores, in_pool
 from memory_mcp.store import memories, memory_dates
 from memory_mcp.store.feedback import standing_against
 from memory_mcp.store.graph import memory_links
+from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.memory_rows import confirmed_memories
 from memory_mcp.store.vectors import chunks
 from memory_mcp.tracing import spanned
@@ -71,7 +72,8 @@ class Floor:
 @dataclass(frozen=True, slots=True)
 class Best:
     """What was read of the best rows: the memories, the statement of each and what confirms it, the spans of their nearest chunks, the
-    rows that are `gone` since they were found, and by the keys of memories what is `newer`."""
+    rows that are `gone` since they were found, by the keys of memories what is `newer`, and how rare the words of the question are that
+    each row has (`held`), all of them in each store (`asked`)."""
 
     memories: dict[int, Memory] = field(default_factory=dict)
     statements: dict[int, Statement] = field(default_factory=dict)
@@ -79,6 +81,8 @@ class Best:
     spans: dict[int, Span] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
     newer: dict[str, Memory] = field(default_factory=dict)
+    held: dict[int, float] = field(default_factory=dict)
+    asked: dict[int, float] = field(default_factory=dict)
 
     def left(self, rows: Sequence[int]) -> list[int]:
         """Those of the rows that are not gone."""
@@ -137,12 +141,16 @@ def _read_from(stores: Stores, number: int, order: Order, rows: Sequence[int], b
         nearest = [chunk for row in by_id.values() if (chunk := candidates.chunks[row]) is not None]
         spans = chunks.spans(connection, nearest) if nearest else {}
         newer = _newer(connection, list(current), stores.question(number, parsed.question, parsed.now).filters)
+        if parsed.is_judged:
+            held, best.asked[number] = bm25_index.held(connection, parsed.telling_tokens, list(current), stores[number].words)
+            best.held.update((by_id[memory_id], share) for memory_id, share in held.items())
     for memory_id, memory in current.items():
         row = by_id[memory_id]
         best.memories[row], best.statements[row] = in_pool(pool, memory), said[memory_id]
         if memory_id in newer:
             best.newer[best.memories[row].key] = in_pool(pool, newer[memory_id])
-        best.confirmations[row] = replace(confirmed[memory_id], judged=candidates.verdicts[row] or None)
+        judged = candidates.verdicts[row]
+        best.confirmations[row] = replace(confirmed[memory_id], judged=judged) if judged else confirmed[memory_id]
         if (chunk := candidates.chunks[row]) in spans:
             best.spans[row] = spans[chunk]
 

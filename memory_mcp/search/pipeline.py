@@ -183,7 +183,7 @@ def _lead(by_store: Mapping[int, _FromStore]) -> _FromStore:
     own."""
     lead = next((each for each in by_store.values() if each.meaning.index), by_store[0])
     by_meaning = next((each.by_meaning for each in by_store.values() if each.by_meaning.entities), lead.by_meaning)
-    return replace(lead, by_meaning=by_meaning)
+    return lead if by_meaning is lead.by_meaning else replace(lead, by_meaning=by_meaning)
 
 
 # Answer: what is read of the best, and what of that is shown.
@@ -222,8 +222,6 @@ def _page(
     passing = floor.passing(order.scored, pool)
     rows, repeated = distinct(passing, best.statements, question.top_k)
     hits = _hits(stores, order.scored, rows, best, question.max_tokens - sum(map(line_cost, relations)))
-    of_first = {order.scored.candidates.keys[row][0] for row in rows[:1]} or {0}
-    judged = stores.each(lambda number: confidence(order.scored, rows, stores[number]), of_first)
     lacking = (meaning.replaced.reason if meaning.replaced else None, meaning.skipped, lead.by_meaning.skipped, reranked.skipped)
     return Recalled(
         hits=hits,
@@ -237,7 +235,7 @@ def _page(
         meant=tuple((entity.name, near) for entity, near in lead.by_meaning.entities),
         best_score=round(float(floor.measure(order.scored)[pool].max()), 4) if pool and not hits else None,
         embedder=meaning.replaced.name if meaning.replaced and meaning.index else None,
-        confidence=next(iter(judged.values()), None),
+        confidence=confidence(order.scored, rows, best),
     )
 
 

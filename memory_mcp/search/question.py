@@ -29,7 +29,7 @@ from memory_mcp.language.labels import few, storable
 from memory_mcp.language.names import normalized_length
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.synonyms import Synonyms
-from memory_mcp.language.tokens import normalise
+from memory_mcp.language.tokens import is_grammar, normalise
 from memory_mcp.patterns import bounded
 from memory_mcp.store.lexical.bm25_index import Terms
 from memory_mcp.store.timestamps import to_text
@@ -313,6 +313,11 @@ class ParsedQuestion:
         """Nothing else must speak for a candidate: what passes a filter by time, or is near in the graph, is found even if no word fits."""
         return self.question.mode == "graph" or self.question.filters.date_range is not None
 
+    @property
+    def is_judged(self) -> bool:
+        """An answer says how sure it is: what passes a filter by time, or is near in the graph, is found whether or not it is like the question."""
+        return not (self.are_all_hits or self.question.mode == "recent")
+
     @cached_property
     def people_first(self) -> bool:
         """What an assistant said counts less than what people said."""
@@ -329,6 +334,11 @@ class ParsedQuestion:
         query = analysis(self.question.query)
         meant = (token for each in query.synonyms for other in each.others for token in other.split())
         return list(dict.fromkeys([*query.query_tokens, *meant]))
+
+    @cached_property
+    def telling_tokens(self) -> Sequence[str]:
+        """The tokens of the query without its dates that are no grammar, each once."""
+        return [token for token in dict.fromkeys(analysis(self.time.words).query_tokens) if not is_grammar(token)]
 
     def named(self, sources: Iterable[str | None]) -> frozenset[str]:
         """Those of these speakers whom it names."""

@@ -225,13 +225,14 @@ def _session_shares(scored: Scored) -> Column:
     for row, session in enumerate(scored.candidates.session_ids):
         if session:
             by_session[session].append(row)
-    of_others = np.zeros(len(shares))
+    of_others = [0.0] * len(shares)
     for rows in by_session.values():
-        best = sorted([share for row in rows if (share := shares[row])], reverse=True)[: WITNESSES + 1]
+        best = sorted([share for row in rows if (share := shares[row])], reverse=True)[: WITNESSES + 1] if len(rows) > 1 else ()
         if best:
             every, without_last = sum(best), sum(best[:WITNESSES])
-            of_others[rows] = [every - shares[row] if shares[row] >= best[-1] else without_last for row in rows]
-    return of_others / WITNESSES
+            for row in rows:
+                of_others[row] = every - shares[row] if shares[row] >= best[-1] else without_last
+    return np.array(of_others) / WITNESSES
 
 
 def _recency(scored: Scored) -> Column:

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import chain, groupby, islice
 
 import apsw
@@ -260,10 +261,10 @@ def _heard(connection: apsw.Connection, others: Sequence[Spelling]) -> set[int]:
 
 
 def _query_words(text: str) -> Iterator[_QueryWord]:
-    others = other_spellings(text)
+    spellings = cache(partial(other_spellings, text))
 
     def written_otherwise(match: re.Match[str]) -> list[str]:
-        return [other.phrase for other in others if other.start <= match.start() and match.end() <= other.end]
+        return [other.phrase for other in spellings() if other.start <= match.start() and match.end() <= other.end]
 
     for match in _QUERY_WORD.finditer(text):
         word = match.group()

@@ -21,6 +21,8 @@ _UNNAMED = frozenset("key content _source occurred_at created_at upcoming_on ago
 _SAID = {"superseded_by": "replaced by"}
 # The units of a distance at which the day of the week says something.
 _DAYS_AWAY = ("日", "day", "tomorrow")
+# `strftime` takes as long as the rest of the line: it looks at the machine's time zone each time.
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def answer_text(answer: Mapping[str, Any]) -> str:
@@ -79,7 +81,7 @@ def _times(memory: Mapping[str, Any]) -> Iterator[str]:
 def moment_text(moment: str, *, with_weekday: bool = False) -> str:
     """An ISO time as its date, and its time of day to the minute if it has one."""
     day, _, time = moment.partition("T")
-    weekday = f" {date.fromisoformat(day):%a}" if with_weekday else ""
+    weekday = f" {_WEEKDAYS[date.fromisoformat(day).weekday()]}" if with_weekday else ""
     return f"{day}{weekday}" if time.startswith("00:00:00") or not time else f"{day}{weekday} {time[:5]}"
 
 

@@ -1,7 +1,7 @@
 """The MCP server and the ASGI application around it."""
 
 import gc
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -26,7 +26,8 @@ from memory_mcp.server.feature import features, pools
 from memory_mcp.server.http import routes
 from memory_mcp.server.mcp import apps, instructions, resources
 from memory_mcp.server.mcp.access import Needs, ScopeCheck
-from memory_mcp.server.mcp.tools import TOOLSETS, ToolErrors, ToolLookup, apps_of, tools_of
+from memory_mcp.server.mcp.tool_calls import PlainCalls, ToolCalls
+from memory_mcp.server.mcp.tools import TOOLSETS, apps_of, tools_of
 from memory_mcp.server.metrics import Metrics
 from memory_mcp.server.oauth import endpoints as oauth
 from memory_mcp.server.runtime import Runtime
@@ -41,8 +42,8 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
     """
 
     @asynccontextmanager
-    async def lifespan(mcp: FastMCP) -> AsyncIterator[dict[str, Any]]:
-        await quicken_calls(mcp)
+    async def lifespan(_mcp: FastMCP) -> AsyncIterator[dict[str, Any]]:
+        quicken_calls()
         anyio.to_thread.current_default_thread_limiter().total_tokens = WORKER_THREADS
         if on_started:
             on_started()
@@ -50,11 +51,8 @@ def mcp_server(settings: Settings, on_started: Callable[[], None] | None = None)
 
     fastmcp.settings.telemetry_mode = "off"
     mcp = FastMCP(name="memory", version=__version__, instructions=instructions.INSTRUCTIONS, lifespan=lifespan, mask_error_details=True)
-    tools = tools_of(settings.toolsets, with_pools=bool(pools(settings)))
-    for tool in tools:
+    for tool in tools_of(settings.toolsets, with_pools=bool(pools(settings))):
         mcp.add_tool(tool)
-    mcp.add_transform(ToolLookup(tools))
-    mcp.add_middleware(ToolErrors())
     mcp.add_middleware(ScopeCheck(scope_needs(settings.toolsets)))
     resources.register(mcp)
     apps.register(mcp, apps_of(settings.toolsets))
@@ -76,6 +74,11 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings, bounds:
         # Behind a proxy that ends TLS, the pages' own origin is not the address that is listened on.
         allowed_origins=[settings.oauth.public_url] if settings.oauth.public_url else None,
     )
+    tools = {operation.name: operation for toolset in settings.toolsets for operation in TOOLSETS.get(toolset, ())}
+    calls = ToolCalls(mcp, tools, ScopeCheck(scope_needs(settings.toolsets)))
+    calls.register()
+    endpoint = next(route for route in app.routes if isinstance(route, Route) and route.path == "/mcp")
+    endpoint.app = PlainCalls(endpoint.app, calls)
     app.state.runtime = runtime
     app.router.lifespan_context = _with_features(app.router.lifespan_context)
     further = [route for feature in features() for route in feature.routes]
@@ -126,15 +129,9 @@ def scope_needs(toolsets: Iterable[str] = tuple(TOOLSETS)) -> Needs:
     }
 
 
-async def quicken_calls(mcp: FastMCP) -> None:
-    """Change two settings that were measured to matter (docs/decisions/0006-server-edge.md).
-
-    The SDK lists all tools, with middleware, on every call that has arguments, unless it gets a function that finds the schemas. And
-    a full garbage collection walks everything that was ever imported, unless that is frozen: 50-100 ms, added to one call.
-    """
-    schemas: Mapping[str, dict[str, Any]] = {tool.name: tool.parameters for tool in await mcp.list_tools(run_middleware=False)}
-    lookup: Callable[[str], Mapping[str, Any] | None] = schemas.get
-    mcp._mcp_server.get_tool_input_schema = lookup  # noqa: SLF001  no public API; a test guards it
+def quicken_calls() -> None:
+    """Freeze everything that was ever imported: a full garbage collection would walk it, 50-100 ms that are added to one call
+    (docs/decisions/0006-server-edge.md)."""
     gc.enable()
     gc.collect()
     gc.freeze()

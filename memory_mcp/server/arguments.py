@@ -10,6 +10,7 @@ The JSON schema of each type stays flat (no `anyOf`, no `$ref`), because Gemini 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
@@ -54,8 +55,13 @@ class AsWritten:
 
 def filled_in(model: type[Arguments], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that were filled in: without null, None and undefined as a text, but in texts that are kept as they are written."""
-    as_written = {name for name, field in model.model_fields.items() if any(isinstance(part, AsWritten) for part in field.metadata)}
-    return {name: value for name, value in values.items() if name in as_written or name not in model.model_fields or not is_nothing(value)}
+    fields, as_written = model.model_fields, _as_written(model)
+    return {name: value for name, value in values.items() if name in as_written or name not in fields or not is_nothing(value)}
+
+
+@cache
+def _as_written(model: type[Arguments]) -> frozenset[str]:
+    return frozenset(name for name, field in model.model_fields.items() if any(isinstance(part, AsWritten) for part in field.metadata))
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,8 +150,8 @@ class Edge:
 
     async def _answer(self, scope: Scope, receive: InTime, send: Send) -> None:
         """Answer a call, which has its turn from when its body is there until its answer is: a slow client delays no other."""
-        messages = await self._arrived(scope, receive)
         caller = callers_of(scope)
+        messages = await self._arrived(scope, receive, caller[-1])
         async with AsyncExitStack() as place:
             place.enter_context(self._limiter.admitted(*caller))
             if scope["path"] == "/mcp" and scope["method"] == "POST" and (refusal := refused_body(scope, messages)):
@@ -169,12 +169,12 @@ class Edge:
         """Answer a call that reads its body, or answers, bit by bit. It has a limiter of its own, and takes a turn for each bit."""
         caller = callers_of(scope)
         reads_on = limiter in (self._streams["import"], self._streams["file"])
-        messages = () if reads_on else await self._arrived(scope, receive)
+        messages = () if reads_on else await self._arrived(scope, receive, caller[-1])
         with limiter.admitted(*caller):
             turns = self._blocks if limiter is self._exports else self._limiter
             await self._app({**scope, TURN: partial(turns.turn, *caller)}, replayed(messages, receive), send)
 
-    async def _arrived(self, scope: Scope, receive: InTime) -> list[Message]:
+    async def _arrived(self, scope: Scope, receive: InTime, caller: str) -> list[Message]:
         """The messages with the body of a call; of a call of MCP that is too long, as much as shows that it is.
 
         Raises:
@@ -185,7 +185,6 @@ class Edge:
         messages: list[Message] = []
         limit = self._bounds.stranger_bytes if scope[ADMISSION].is_stranger else BODY_LIMITS.get(scope["path"], BODY_LIMIT_BYTES)
         size = counted = 0
-        caller = callers_of(scope)[-1]
         try:
             while max(size, declared_length(scope) or 0) <= limit:
                 messages.append(message := await receive())

@@ -7,37 +7,18 @@ from typing import Any
 
 import pydantic
 
+from memory_mcp import errors
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import (
     AnalysisUnfinished,
-    BodyLate,
-    BodyTooLong,
-    ChatFailed,
-    ClockUnusable,
-    ConversationNotFound,
-    EncoderFailed,
-    EntityNotFound,
-    GrantRefused,
-    InvalidInput,
     IssuerUnreachable,
     MemoryMCPError,
-    MemoryNotFound,
-    NotAllowed,
-    NotInstalled,
     Overloaded,
-    PersonaConflict,
     PersonaElsewhere,
-    PersonaOverloaded,
-    PersonaRequired,
-    PersonaUnknown,
-    ProxyUnusable,
     SearchUnfinished,
     SettingsRefused,
-    StoreError,
-    StoreFull,
     TokenRefused,
     TooManyCalls,
-    WrongMediaType,
 )
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.cells import OWNER_HEADER, OWNER_URL_HEADER
@@ -49,41 +30,28 @@ RETRY_AFTER_SECONDS = 1
 REFUSAL_LIMIT, REFUSAL_END = 1_500, 300
 QUOTED_LIMIT = 2_000
 
-_STATUS: list[tuple[type[MemoryMCPError], int]] = [
-    (BodyTooLong, 413),
-    (WrongMediaType, 415),
-    (InvalidInput, 400),
-    (PersonaConflict, 400),
-    (PersonaRequired, 400),
-    (PersonaElsewhere, 421),
-    (TokenRefused, 401),
-    (NotAllowed, 403),
-    (GrantRefused, 400),
-    (BodyLate, 408),
-    (TooManyCalls, 429),
-    (MemoryNotFound, 404),
-    (EntityNotFound, 404),
-    (ConversationNotFound, 404),
-    (PersonaUnknown, 404),
-    (EncoderFailed, 503),
-    (ChatFailed, 503),
-    (IssuerUnreachable, 503),
-    (NotInstalled, 501),
-    (ProxyUnusable, 501),
-    (AnalysisUnfinished, 503),
-    (SearchUnfinished, 503),
-    (ClockUnusable, 500),
-    (PersonaOverloaded, 429),
-    (Overloaded, 503),
-    (StoreFull, 507),
-    (StoreError, 500),
-    (MemoryMCPError, 500),
-]
+# A kind that is not here has the status of the nearest one that it is a kind of.
+_KINDS: Mapping[int, tuple[type[MemoryMCPError], ...]] = {
+    400: (errors.InvalidInput, errors.PersonaConflict, errors.PersonaRequired, errors.GrantRefused),
+    401: (TokenRefused,),
+    403: (errors.NotAllowed,),
+    404: (errors.MemoryNotFound, errors.EntityNotFound, errors.ConversationNotFound, errors.PersonaUnknown),
+    408: (errors.BodyLate,),
+    413: (errors.BodyTooLong,),
+    415: (errors.WrongMediaType,),
+    421: (PersonaElsewhere,),
+    429: (TooManyCalls, errors.PersonaOverloaded),
+    500: (errors.ClockUnusable, errors.StoreError, MemoryMCPError),
+    501: (errors.NotInstalled, errors.ProxyUnusable),
+    503: (errors.EncoderFailed, errors.ChatFailed, IssuerUnreachable, AnalysisUnfinished, SearchUnfinished, Overloaded),
+    507: (errors.StoreFull,),
+}
+_STATUS = {kind: status for status, kinds in _KINDS.items() for kind in kinds}
 
 
 def status_of(error: MemoryMCPError) -> int:
     """Return the HTTP status of an error."""
-    return next(status for kind, status in _STATUS if isinstance(error, kind))
+    return next(_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
 
 
 def wording(words: str, rules: Privacy) -> str:

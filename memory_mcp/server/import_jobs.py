@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from memory_mcp import process
 from memory_mcp.errors import InvalidInput, MemoryMCPError, Overloaded
@@ -21,9 +21,11 @@ from memory_mcp.personas.recovery import IMPORTS_NAME
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY
 from memory_mcp.transfer.formats import ZIP_SUFFIX
 from memory_mcp.transfer.formats.import_rows import KindCount
-from memory_mcp.transfer.formats.processes import ReadingProcesses
-from memory_mcp.transfer.formats.worker import Answer, Asked
 from memory_mcp.transfer.jsonlines import ImportResult
+
+if TYPE_CHECKING:  # the readers take 3 MB, and are imported for the first file
+    from memory_mcp.transfer.formats.processes import ReadingProcesses
+    from memory_mcp.transfer.formats.worker import Answer, Asked
 
 JOBS_KEPT, JOBS_KEPT_IN_ALL = 30, 1_000
 WAITING_LIMIT = 10
@@ -122,7 +124,7 @@ class ImportJobs:
     persona, whose turn was longest ago: however many one sends, others' don't wait for them.
     """
 
-    def __init__(self, limits: ImportLimits = ImportLimits(), readers: ReadingProcesses | None = None) -> None:
+    def __init__(self, limits: ImportLimits = ImportLimits(), readers: "ReadingProcesses | None" = None) -> None:
         self._limits = limits
         self._jobs: OrderedDict[str, ImportJob] = OrderedDict()
         self._waiting: list[tuple[ImportJob, Path, Work]] = []
@@ -133,7 +135,7 @@ class ImportJobs:
         self._lock = threading.Lock()
         self._is_closed = False
         self.storing = InTurn(limits.storing_at_once)
-        self.readers = readers or ReadingProcesses()
+        self._readers = readers
 
     @contextmanager
     def staged(self, data_directory: Path, name: str, persona: str = "", token: str | None = None) -> Iterator[Path]:
@@ -200,13 +202,17 @@ class ImportJobs:
             return [job for job in reversed(self._jobs.values()) if job.persona == persona]
 
     @contextmanager
-    def reading(self, job: ImportJob, asked: Asked) -> Iterator[Iterator[Answer]]:
+    def reading(self, job: ImportJob, asked: "Asked") -> "Iterator[Iterator[Answer]]":
         """What a process tells of the file of an import. It is ended with the import.
 
         Raises:
             Canceled: it was ended before.
         """
-        with self.readers.reading(asked) as reading:
+        from memory_mcp.transfer.formats.processes import ReadingProcesses  # noqa: PLC0415  see the top
+
+        with self._lock:
+            self._readers = readers = self._readers or ReadingProcesses()
+        with readers.reading(asked) as reading:
             job.end_reading = reading.stop
             job.check()
             yield reading.answers()
@@ -222,7 +228,8 @@ class ImportJobs:
             thread.join()
         for _, path, _ in self._waiting:
             self._remove(path.parent)
-        self.readers.close()
+        if self._readers:
+            self._readers.close()
 
     def _forget_old(self, caller: str) -> None:
         """Forgets the oldest imports that are over: of one caller, and of all."""

@@ -12,7 +12,6 @@ from typing_extensions import TypedDict
 
 from memory_mcp.dates.format import Language, ago, language_of
 from memory_mcp.domain import Confirmation, Detail, Hit, Memory, Outcome, Recalled, Similar
-from memory_mcp.encoders.models import Models
 from memory_mcp.encoders.packaged import package
 from memory_mcp.language.budget import cut_to_tokens
 from memory_mcp.language.names import is_assistant
@@ -48,7 +47,7 @@ class ReadingAnswer(PersonaAnswer):
 
 def omit_empty(**fields: Any) -> dict[str, Any]:
     """Return the fields without None and without empty texts, lists and objects."""
-    return {name: value for name, value in fields.items() if value not in (None, "", (), [], {})}
+    return {name: value for name, value in fields.items() if value or value == 0}
 
 
 def heading(call: Call, persona: Persona) -> dict[str, Any]:
@@ -151,7 +150,7 @@ def recalled_view(recalled: Recalled, persona: Persona, call: Call, query: str, 
         "degraded": list(recalled.degraded),
         "index_lag": recalled.index_lag,
         "more": recalled.more,
-        **model_used(recalled.embedder, recalled.degraded, call.models),
+        **model_used(recalled.embedder, recalled.degraded, call),
         **omit_empty(
             missing=list(recalled.missing),
             unmatched=list(recalled.unmatched),
@@ -163,12 +162,13 @@ def recalled_view(recalled: Recalled, persona: Persona, call: Call, query: str, 
     }
 
 
-def model_used(embedder: str | None, degraded: Sequence[str], models: Models) -> dict[str, Any]:
+def model_used(embedder: str | None, degraded: Sequence[str], call: Call) -> dict[str, Any]:
     """Return the model that was used in place of the configured one; where none was, the command that brings one if there is such a
     command.
     """
-    is_remediable = "embedder_absent" in degraded and models.fallback_state.state == "absent"
-    return omit_empty(embedder=embedder, remedy=package.remedy(models.fallback_state.name) if is_remediable else None)
+    fallback = call.models.fallback_state if "embedder_absent" in degraded else None
+    is_remediable = fallback is not None and fallback.state == "absent"
+    return omit_empty(embedder=embedder, remedy=package.remedy(fallback.name) if fallback and is_remediable else None)
 
 
 def similar_view(similar: Similar) -> dict[str, Any]:

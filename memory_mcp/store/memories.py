@@ -374,6 +374,8 @@ def ids_in_range(connection: apsw.Connection, filters: Filters, limit: int) -> l
 
 def where(filters: Filters) -> tuple[str, tuple[Any, ...]]:
     """The filters as SQL conditions on `memories m`, each beginning with AND, and their values."""
+    if not filters:
+        return "", ()
     conditions: list[str] = []
     values: list[Any] = []
     for tag in filters.tags:

@@ -239,7 +239,7 @@ def test_a_client_with_yaml_gets_yaml(client: str, key: str) -> None:
 
 
 def test_clients_of_openais_api_are_given_the_address_of_the_gateway() -> None:
-    assert f"Endpoint              {URL}/p/{SAKURA}/v1" in connect("--client", "sillytavern", "-p", "さくら", "--url", URL)
+    assert f"Custom Endpoint (Base URL)  {URL}/p/{SAKURA}/v1" in connect("--client", "sillytavern", "-p", "さくら", "--url", URL)
     assert f"URL    {URL}/p/{SAKURA}/v1" in connect("--client", "open-webui", "-p", "さくら", "--url", URL)
     text = connect("--client", "librechat", "-p", "さくら", "--url", URL, "--with-token", "--only", "gateway")
     (endpoint,) = yaml.safe_load(text)["endpoints"]["custom"]

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memory_mcp.cli import app
-from memory_mcp.cli.login_service import LABEL, Launchd, ScheduledTask, Systemd
+from memory_mcp.cli.login_service import LABEL, launchd, scheduled_task, systemd
 
 PATHS = ["/home/さくら/data", "/a b/c", "/100%/$HOME/it's", '/back\\slash/"quoted"']
 
@@ -69,21 +69,21 @@ def test_what_the_system_refuses_is_said(called: Callable[[], list[str]], tmp_pa
 @pytest.mark.parametrize("path", PATHS)
 def test_systemd_reads_the_unit_as_it_is_meant(path: str, tmp_path: Path) -> None:
     unit = tmp_path / "memory-mcp.service"
-    unit.write_text(Systemd(unit).text([sys.executable, "-m", "memory_mcp", "serve", "--data", path]))
+    unit.write_text(systemd(unit).text([sys.executable, "-m", "memory_mcp", "serve", "--data", path]))
     done = subprocess.run(["systemd-analyze", "--user", "verify", str(unit)], capture_output=True, text=True, timeout=60, check=False)
     assert "memory-mcp.service" not in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_launchd_gets_the_words_of_the_command(path: str, tmp_path: Path) -> None:
-    agent = plistlib.loads(Launchd(tmp_path / "x.plist", 501).text(["python", "-m", "memory_mcp", path]).encode())
+    agent = plistlib.loads(launchd(tmp_path / "x.plist", 501).text(["python", "-m", "memory_mcp", path]).encode())
     assert agent["Label"] == LABEL
     assert agent["ProgramArguments"] == ["python", "-m", "memory_mcp", path]
     assert agent["KeepAlive"] == {"SuccessfulExit": False}
 
 
 def test_windows_gets_one_line() -> None:
-    assert ScheduledTask().text([r"C:\Program Files\python.exe", "-m", "memory_mcp"]) == '"C:\\Program Files\\python.exe" -m memory_mcp\n'
+    assert scheduled_task().text([r"C:\Program Files\python.exe", "-m", "memory_mcp"]) == '"C:\\Program Files\\python.exe" -m memory_mcp\n'
 
 
 @needs_linux

@@ -9,7 +9,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.loading.langchain_class import construct, generation_of
-from memory_mcp.encoders.loading.loaders import load_embedder, why_no_embedder
+from memory_mcp.encoders.loading.loaders import load_embedder, why_missing
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 
@@ -49,7 +49,7 @@ def test_how_a_service_is_reached_does_not_make_another_generation_and_what_it_c
 
 def test_it_takes_the_place_of_the_local_model():
     settings = Settings(embeddings_model="named", embeddings_class=FAKE, embeddings_arguments={"size": 7})
-    assert why_no_embedder(settings) is None
+    assert why_missing(settings, "embedder") is None
     with ModelPool(1) as pool:
         embedder = load_embedder(settings, pool, Caches())
         assert (embedder.name, embedder.dimension) == ("named", 7)

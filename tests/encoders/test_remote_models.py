@@ -35,7 +35,7 @@ RERANKING_KINDS: list[Kind] = ["tei", "vllm", "infinity", "cohere"]
 def embedder_at(server: ModelServer, directory: Path | None = None, **more: Any) -> Iterator[PooledEmbedder]:
     settings = Settings(embeddings_model=more.pop("name", RURI), embeddings_url=server.url, **more)
     with ModelPool(1) as pool:
-        embedder = load_embedder(settings, pool, Caches(), Exports(directory) if directory else None)
+        embedder = load_embedder(settings, pool, Caches(), Exports(directory))
         try:
             yield embedder
         finally:

@@ -11,7 +11,7 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from benchmarks.vendor import Vendor, vendor
 from memory_mcp.config import proxies
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.settings import ModelVendor, Settings
 from memory_mcp.errors import ChatFailed
 from memory_mcp.features.chat.web import SUGGESTIONS, WebChat
 from memory_mcp.llm import vendors as known_vendors
@@ -206,7 +206,7 @@ def test_while_a_server_is_asked_for_its_models_other_clients_can_be_made(lab: V
         return plain(client, *arguments, **options)
 
     monkeypatch.setattr(httpx2.Client, "get", get)
-    assert [model["id"] for model in known_vendors.listed("lab", lab.url, None, 5)] == ["m", "org/large"]
+    assert [model["id"] for model in known_vendors.listed("lab", ModelVendor(url=lab.url), 5)] == ["m", "org/large"]
     assert free == [True]
 
 

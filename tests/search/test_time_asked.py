@@ -381,15 +381,15 @@ def test_what_was_said_on_a_day_is_asked_for_by_that_day(say, ask, now, query):
 def test_a_text_is_read_for_its_dates_once_when_it_is_stored(say, nilou, now, zone, monkeypatch):
     """The day of telling, the days of the memory and those of the graph need the same dates."""
     text, read = "10月17日の日記：明日、健太と京都へ行く", []
-    for step in ("normalized_with_places", "calendar_dates", "recognized_in"):
+    for step in ("normalized_further", "calendar_dates", "recognized_in"):
         for module in [module for name, module in sys.modules.items() if name.startswith("memory_mcp.") and hasattr(module, step)]:
             function = getattr(module, step)
             monkeypatch.setattr(module, step, lambda *of, step=step, function=function: read.append((step, of[0])) or function(*of))
     memory = say(text, occurred_at="昨日")
-    assert sorted(step for step, of in read if "京都" in of) == ["normalized_with_places", "recognized_in"]
+    assert sorted(step for step, of in read if "京都" in of) == ["normalized_further", "recognized_in"]
     read.clear()
     revise(nilou, memory.key, Revision(content=text.replace("京都", "大阪")), now=now.astimezone(zone), privacy=Privacy())
-    assert sorted(step for step, of in read if "大阪" in of) == ["normalized_with_places", "recognized_in"]
+    assert sorted(step for step, of in read if "大阪" in of) == ["normalized_further", "recognized_in"]
 
 
 @pytest.mark.parametrize("query", ["来年の春はどうする？", "来年の春", "来年の予定は？"])

@@ -1,4 +1,4 @@
-"""What a client is shown of the server before it calls anything, and the two settings that make calls quick."""
+"""What a client is shown of the server before it calls anything, and what makes calls quick."""
 
 import gc
 import json
@@ -11,6 +11,7 @@ pytestmark = pytest.mark.both_eras
 
 TOKENS_LIMIT = 1_500
 INSTRUCTIONS_LIMIT = 300
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 
 
 def estimated_tokens(text):
@@ -101,19 +102,55 @@ def test_a_call_with_arguments_lists_no_tools(own_server, connect):
     assert counting.listed == 0
 
 
-def test_the_lookup_that_saves_that_listing_is_the_one_the_sdk_asks(own_server, connect, era):
-    counting = Counting()
-    own_server.mcp.add_middleware(counting)
-    caller = connect(own_server, "nilou")
-    caller("remember", content="一度だけ")
-    lookup = own_server.mcp._mcp_server.get_tool_input_schema
-    assert set(lookup("remember")["properties"]) >= {"content", "tags"}
-    assert lookup("nothing") is None
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("recall", {"query": "踊り", "detail": "why"}),
+        ("recall", {"query": "踊り", "limit": 3}),
+        ("recall", {"query": ""}),
+        ("forget", {"keys": ["memory_1"], "dry_run": "true"}),
+        ("nothing", {}),
+    ],
+)
+def test_a_plain_call_is_answered_as_the_sdk_answers_it(own_server, own_http, connect, tool, arguments):
+    connect(own_server, "nilou")("remember", content="踊りが好き 💃")
+    seen = []
 
-    counting.listed = 0
-    own_server.mcp._mcp_server.get_tool_input_schema = None
-    caller("recall", query="x")
-    assert counting.listed == (1 if era == "auto" else 0)
+    async def seeing(context, call_next):
+        seen.append(context.method)
+        return await call_next(context)
+
+    own_server.mcp._mcp_server.middleware.insert(0, seeing)
+
+    def answer(**params):
+        call = {"name": tool, "arguments": arguments, "_meta": META, **params}
+        headers = {"X-Persona": "nilou", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool}
+        return own_http.post("/mcp", json={"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": call}, headers=headers)
+
+    plain = answer()
+    assert ("tools/call" in seen) == (tool == "nothing")
+    seen.clear()
+    of_sdk = answer(unknown=1)
+    assert "tools/call" in seen
+    assert (plain.status_code, plain.headers["content-type"], plain.content) == (200, "application/json", of_sdk.content)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"Mcp-Name": "forget"},
+        {"Mcp-Method": "tools/list"},
+        {"MCP-Protocol-Version": "2026-07-29"},
+        {"Accept": "text/html"},
+        {"Content-Type": "text/plain"},
+    ],
+)
+def test_a_call_whose_headers_say_otherwise_is_refused_by_the_sdk(own_http, wrong):
+    params = {"name": "remember", "arguments": {"content": "一度も"}, "_meta": META}
+    headers = {"X-Persona": "nilou", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "remember", **wrong}
+    answer = own_http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, headers=headers)
+    assert answer.status_code in (400, 406)
+    assert own_http.get("/api/recall", params={"query": "一度も"}, headers={"X-Persona": "nilou"}).json()["hits"] == []
 
 
 def test_what_was_loaded_at_the_start_is_kept_from_the_garbage_collector(own_http):

@@ -68,10 +68,17 @@ def test_a_row_without_text_is_refused_and_the_others_are_read(tmp_path: Path) -
     assert read_after.row
 
 
-@pytest.mark.parametrize("data", ["苺が好き\n桃も好き\n", "", "名前,年齢\n健太,20\n", 'content\n"' + "x" * 200_000 + '"\n'])
+@pytest.mark.parametrize("data", ["苺が好き\n桃も好き\n", "", "名前,年齢\n健太,20\n", 'content\n"' + "x" * 1_100_000 + '"\n'])
 def test_a_table_that_can_not_be_read_is_refused(tmp_path: Path, data: str) -> None:
     (refused,) = read(tmp_path / "a.csv", data)
     assert refused.refused
+
+
+def test_a_cell_may_be_as_long_as_a_memory_and_an_open_quotation_mark_is_named_with_its_line(tmp_path: Path) -> None:
+    whole, _ = read(tmp_path / "a.csv", "content\n" + "長" * 180_000 + "\n短い\n")
+    assert len((whole.row or {})["content"]) == 180_000
+    (refused,) = read(tmp_path / "b.csv", 'content\n一\n"二\n' + "三\n" * 600_000)
+    assert "its line 3 is no row of a table" in refused.refused
 
 
 def test_csv_is_detected_and_text_is_not_taken_for_it(tmp_path: Path) -> None:

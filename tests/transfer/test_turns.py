@@ -225,7 +225,16 @@ def test_what_line_writes_for_no_text_is_counted_by_its_kind_and_brackets_of_peo
 
 
 @pytest.mark.parametrize(
-    "header", ["Chat history with 「Mei」", "[LINE] Chat mit Mei", "[LINE] Riwayat obrolan dengan Mei", "[LINE] 「Mei」とのトーク履歴"]
+    "header",
+    [
+        "Chat history with 「Mei」",
+        "[LINE] Chat mit Mei",
+        "[LINE] Riwayat obrolan dengan Mei",
+        "[LINE] 「Mei」とのトーク履歴",
+        "[LINE] 與Mei的聊天",
+        "[LINE] Mei님과 대화한 내용",
+        "[LINE] Mei님과의 채팅",
+    ],
 )
 def test_a_talk_of_line_has_the_name_in_its_header(tmp_path: Path, header: str) -> None:
     found = read(written(tmp_path, "a.txt", f"{header}\n\n2024/01/02(火)\n9:15\tMei\tはい\n"))

@@ -71,6 +71,11 @@ def find(name: str, role: Role, hub: str | None = None) -> Found | Missing:
     return _in_cache_or_on_hub(name, role, hub)
 
 
+def configured(settings: Settings, role: Role) -> str | None:
+    """The name of the configured model; None if there is to be none."""
+    return settings.embeddings_model if role == "embedder" else settings.reranker_model
+
+
 def elsewhere(settings: Settings, role: Role) -> str | None:
     """Where a model runs that is not loaded from files here, as a phrase; None if it is loaded here."""
     url = settings.embeddings_url if role == "embedder" else settings.reranker_url

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,52 +42,44 @@ _GPU_LIMITS = BatchLimits(GPU_BATCH, GPU_BATCH, GPU_BATCH_CHARACTERS)
 class Exports:
     """The directory of the exported models, what exports further ones, and the tokenizers that all share."""
 
-    directory: Path
+    directory: Path | None = None
     background: BackgroundExport | None = None
     tokenizers: Tokenizers = field(default_factory=Tokenizers)
 
 
 def build_registry(
-    pool: ModelPool, caches: Caches, on_change: Callable[[], None] | None = None, exports: Exports | None = None
+    pool: ModelPool, caches: Caches, on_change: Callable[[], None] | None = None, exports: Exports = Exports()
 ) -> ModelRegistry:
     """The model registry of a server. `start` it, and `close` it before the pool."""
+    parts: dict[str, Any] = {"pool": pool, "caches": caches, "exports": exports}
     embedder: Loader[Embedder] = Loader(
-        lambda settings: why_no_embedder(settings, exports),
-        lambda settings: load_embedder(settings, pool, caches, exports),
-        lambda settings: _is_far(settings, exports),
+        partial(why_missing, role="embedder", exports=exports), partial(load_embedder, **parts), partial(_is_far, exports=exports)
     )
-    reranker: Loader[Reranker] = Loader(
-        lambda settings: why_no_reranker(settings, exports), lambda settings: load_reranker(settings, pool, caches, exports)
-    )
+    reranker: Loader[Reranker] = Loader(partial(why_missing, role="reranker", exports=exports), partial(load_reranker, **parts))
     return ModelRegistry(embedder, reranker, on_change)
 
 
-def why_no_embedder(settings: Settings, exports: Exports | None = None) -> str | None:
-    """Why the configured embedder can't be loaded on this machine; None if it seems loadable without trying."""
-    if settings.embeddings_class or settings.embeddings_model is None:
-        return None
-    if settings.embeddings_url:
+def why_missing(settings: Settings, role: Role, exports: Exports = Exports()) -> str | None:
+    """Why the configured model can't be loaded on this machine; None if it seems loadable without trying."""
+    name = availability.configured(settings, role)
+    if role == "embedder" and name and settings.embeddings_url and not is_installed("vectors"):
         # The vectors are kept in an index here, wherever they are made.
-        return None if is_installed("vectors") else availability.not_installed(settings.embeddings_model, "embedder", "vectors").reason
-    return _why_missing(settings, settings.embeddings_model, "embedder", exports)
+        return availability.not_installed(name, "embedder", "vectors").reason
+    if name is None or availability.elsewhere(settings, role):
+        return None
+    location = export_directory.find_configured(settings, name, role, exports.directory)
+    return location.reason if isinstance(location, availability.Missing) else None
 
 
-def _is_far(settings: Settings, exports: Exports | None) -> bool:
+def _is_far(settings: Settings, exports: Exports) -> bool:
     """Whether the configured embedder has to be downloaded from the hub."""
     name = settings.embeddings_model
     if name is None or availability.elsewhere(settings, "embedder"):
         return False
-    return export_directory.find_configured(settings, name, "embedder", exports.directory if exports else None) == availability.Found(None)
+    return export_directory.find_configured(settings, name, "embedder", exports.directory) == availability.Found(None)
 
 
-def why_no_reranker(settings: Settings, exports: Exports | None = None) -> str | None:
-    """The same for the reranker."""
-    if settings.reranker_url or settings.reranker_model is None:
-        return None
-    return _why_missing(settings, settings.reranker_model, "reranker", exports)
-
-
-def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports | None = None) -> PooledEmbedder:
+def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports = Exports()) -> PooledEmbedder:
     """Loads the configured embedder, after a download if necessary, and embeds a probe text.
 
     Raises:
@@ -99,13 +92,13 @@ def load_embedder(settings: Settings, pool: ModelPool, caches: Caches, exports: 
     if settings.embeddings_class:
         return _service_embedder(settings, settings.embeddings_class, name, caches)
     if settings.embeddings_url:
-        return remote.load_embedder(settings, name, settings.embeddings_url, caches, exports.directory if exports else None)
+        return remote.load_embedder(settings, name, settings.embeddings_url, caches, exports.directory)
     if package.is_named(name):
         return _packaged_embedder(settings, name, pool, caches)
     return _chosen(settings, name, "embedder", exports, lambda choice: _embedder(choice, name, pool, caches, exports))
 
 
-def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports | None = None) -> PooledReranker:
+def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: Exports = Exports()) -> PooledReranker:
     """Loads the configured reranker, after a download if necessary, and scores a probe pair.
 
     Raises:
@@ -120,26 +113,25 @@ def load_reranker(settings: Settings, pool: ModelPool, caches: Caches, exports: 
     return _chosen(settings, name, "reranker", exports, lambda choice: _reranker(choice, name, pool, caches, exports))
 
 
-def _chosen(settings: Settings, name: str, role: Role, exports: Exports | None, load: Callable[[automatic.Choice], Pooled]) -> Pooled:
+def _chosen(settings: Settings, name: str, role: Role, exports: Exports, load: Callable[[automatic.Choice], Pooled]) -> Pooled:
     """The model on the runtime that is chosen for it; its `backend` gives the reason."""
-    directory, background = (exports.directory, exports.background) if exports else (None, None)
-    choice = automatic.choose(settings, name, role, directory, background)
+    choice = automatic.choose(settings, name, role, exports.directory, exports.background)
     try:
         model = load(choice)
     except EncoderFailed as error:
-        if choice.directory is None or directory is None or settings.inference_backend == "onnx":
+        if choice.directory is None or exports.directory is None or settings.inference_backend == "onnx":
             raise
-        choice = automatic.without_export(name, role, directory, error)
+        choice = automatic.without_export(name, role, exports.directory, error)
         model = load(choice)
     model.backend = f"{model.backend}: {choice.reason}" if model.backend else choice.backend
     return model
 
 
-def _embedder(choice: automatic.Choice, name: str, pool: ModelPool, caches: Caches, exports: Exports | None) -> PooledEmbedder:
+def _embedder(choice: automatic.Choice, name: str, pool: ModelPool, caches: Caches, exports: Exports) -> PooledEmbedder:
     model: OnnxEmbeddings | TorchEmbeddings
     limits: dict[str, Any] = {}
     if choice.directory:
-        model = OnnxEmbeddings(choice.directory, choice.precision, _tokenizers(exports))
+        model = OnnxEmbeddings(choice.directory, choice.precision, exports.tokenizers)
         fingerprint, version = _fingerprint(model.export, choice.precision), model.export.prefix_version
         traits = traits_of(model.export.model).with_known_prefixes()  # by export.json
     else:
@@ -157,11 +149,11 @@ def _embedder(choice: automatic.Choice, name: str, pool: ModelPool, caches: Cach
     return embedder
 
 
-def _reranker(choice: automatic.Choice, name: str, pool: ModelPool, caches: Caches, exports: Exports | None) -> PooledReranker:
+def _reranker(choice: automatic.Choice, name: str, pool: ModelPool, caches: Caches, exports: Exports) -> PooledReranker:
     predict: OnnxCrossEncoder | TorchCrossEncoder
     limits: dict[str, Any] = {}
     if choice.directory:
-        predict = OnnxCrossEncoder(choice.directory, choice.precision, _tokenizers(exports))
+        predict = OnnxCrossEncoder(choice.directory, choice.precision, exports.tokenizers)
         fingerprint, traits = _fingerprint(predict.export, choice.precision), traits_of(predict.export.model)
         spread = predict.export.spread or spread_of(predict, traits.languages)
     else:
@@ -207,15 +199,6 @@ def _fingerprint(export: Export, precision: Precision) -> str:
     if precision == "fp32":
         return export.fingerprint
     return f"{export.fingerprint}-int8-{export.sha256[export_directory.FILE_NAMES['int8']][:8]}"
-
-
-def _why_missing(settings: Settings, name: str, role: Role, exports: Exports | None) -> str | None:
-    location = export_directory.find_configured(settings, name, role, exports.directory if exports else None)
-    return location.reason if isinstance(location, availability.Missing) else None
-
-
-def _tokenizers(exports: Exports | None) -> Tokenizers:
-    return exports.tokenizers if exports else Tokenizers()
 
 
 def _directory(name: str, role: Role) -> Path:

@@ -20,6 +20,7 @@ from memory_mcp.encoders.failures import first_line
 from memory_mcp.encoders.loading import availability
 from memory_mcp.encoders.loading.availability import Role
 from memory_mcp.errors import EncoderFailed, MemoryMCPError
+from memory_mcp.process import is_running
 from memory_mcp.wording import sentence
 
 LIMIT_SECONDS = 1_800.0
@@ -141,20 +142,8 @@ def remove_leftovers(target: Path) -> None:
     """Removes what exports to `target` left that were killed."""
     for directory in target.parent.glob(f".{target.name}.*"):
         owner = directory.name.removeprefix(f".{target.name}.").partition(".")[0]
-        if time.time() - directory.stat().st_mtime > LIMIT_SECONDS or not _is_running(owner):
+        if time.time() - directory.stat().st_mtime > LIMIT_SECONDS or (owner.isdecimal() and not is_running(int(owner))):
             shutil.rmtree(directory, ignore_errors=True)
-
-
-def _is_running(process: str) -> bool:
-    if sys.platform == "win32" or not process.isdecimal():  # os.kill would end the process there
-        return True
-    try:
-        os.kill(int(process), 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from memory_mcp.features.chat.opening import configured, models_of
 from memory_mcp.features.chat.settings import Chat
 from memory_mcp.features.chat.tools import MEMORY, ToolServer
 from memory_mcp.llm.models import Models
-from memory_mcp.llm.vendors import OLLAMA, VENDORS, key_of, listed
+from memory_mcp.llm.vendors import OLLAMA, VENDORS, listed
 
 if TYPE_CHECKING:
     from fastmcp.client.transports import ClientTransport
@@ -77,15 +77,15 @@ class WebChat:
             return [], why
         if server is None and name != OLLAMA:
             return [], ""  # they know hundreds
-        url = server.url if server else _ollama()
-        kept_until, known = self._listed.get((name, url), (0.0, []))
+        asked = server or ModelVendor.model_construct(url=_ollama())  # an odd one is said to be unreachable
+        kept_until, known = self._listed.get((name, asked.url), (0.0, []))
         if time.monotonic() < kept_until:
             return known, ""
         try:
-            known = [model["id"] for model in listed(name, url, key_of(name, server) if server else None, PROBE_SECONDS)]
+            known = [model["id"] for model in listed(name, asked, PROBE_SECONDS)]
         except ChatFailed as error:
             return [], str(error)
-        self._listed[name, url] = time.monotonic() + LISTED_SECONDS, known
+        self._listed[name, asked.url] = time.monotonic() + LISTED_SECONDS, known
         return known, ""
 
     def turn(

@@ -23,21 +23,24 @@ TOKENS = 600
 ENVELOPE_TOKENS = 60
 # The longest part of an experience that is shown whole where there are others.
 PART_TOKENS = 120
+# How many are named that may be about the same, and the longest title of one.
+MOST_NEAR, TITLE_TOKENS = 3, 40
 _Z = 1.96
 _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to try and what to beware of, as JSON objects with the keys of their memories. `left_out`: how many near ones did not fit."""
+    """What to try, what to beware of, and what may be about the same, as JSON objects with the keys of their memories. `left_out`: how many did not fit."""
 
     to_try: tuple[Mapping[str, Any], ...] = ()
     beware: tuple[Mapping[str, Any], ...] = ()
+    near: tuple[Mapping[str, Any], ...] = ()
     left_out: int = 0
 
     @property
     def keys(self) -> list[str]:
-        return [entry["key"] for entry in (*self.to_try, *self.beware)]
+        return [entry["key"] for entry in (*self.to_try, *self.beware, *self.near)]
 
 
 def lower_bound(worked: float, tried: int) -> float:
@@ -49,14 +52,16 @@ def lower_bound(worked: float, tried: int) -> float:
     return max((center - width) / (1 + square / tried), 0.0)
 
 
-def advice(near: Sequence[Match], *, settings: Settings, now: datetime, limit: int, max_tokens: int = TOKENS) -> Advice:
-    """The advice of the experiences near a task, at most `limit` of each kind."""
-    ranked = sorted(near, key=lambda match: (rank(match, settings, now), match.similarity), reverse=True)
-    to_try = [match for match in ranked if _is_advised(match, settings)][:limit]
-    beware = [match for match in ranked if not _is_advised(match, settings)]
+def advice(matched: Sequence[Match], *, settings: Settings, now: datetime, limit: int, max_tokens: int = TOKENS) -> Advice:
+    """The advice of the experiences that were compared with a task, at most `limit` of each kind."""
+    sure = [match for match in matched if match.is_sure or (match.is_named and not is_advised(match, settings))]
+    near = _near(matched, sure, limit)
+    ranked = sorted(sure, key=lambda match: (rank(match, settings, now), match.similarity), reverse=True)
+    to_try = [match for match in ranked if is_advised(match, settings)][:limit]
+    beware = [match for match in ranked if not is_advised(match, settings)]
     # What still holds comes before what has worked since.
     beware = sorted(beware, key=lambda match: (is_superseded(match), -_danger(match, settings, now)))[:limit]
-    left = max_tokens - ENVELOPE_TOKENS
+    left = max_tokens - ENVELOPE_TOKENS - sum(map(_cost, near))
     shown: dict[str, Mapping[str, Any]] = {}
     # The best of each kind, then the second, as far as they fit.
     for match in sorted((*to_try, *beware), key=lambda match: to_try.index(match) if match in to_try else beware.index(match)):
@@ -67,7 +72,24 @@ def advice(near: Sequence[Match], *, settings: Settings, now: datetime, limit: i
             shown[match.memory.key] = entry
             left -= cost
     kinds = [[shown[match.memory.key] for match in matches if match.memory.key in shown] for matches in (to_try, beware)]
-    return Advice(tuple(kinds[0]), tuple(kinds[1]), len(near) - len(shown))
+    return Advice(tuple(kinds[0]), tuple(kinds[1]), tuple(near), len(sure) - len(shown))
+
+
+def near_view(match: Match) -> dict[str, Any]:
+    """An experience that may be about the same."""
+    return {
+        "key": match.memory.key,
+        "title": cut_to_tokens(match.experience.task, TITLE_TOKENS),
+        "similarity": round(match.similarity, 2),
+    }
+
+
+def _near(matched: Sequence[Match], sure: Sequence[Match], limit: int) -> list[dict[str, Any]]:
+    """The most similar of those that may be about the task, one of each task."""
+    known = {match.experience.task for match in sure}
+    near = {match.experience.task: match for match in reversed(matched) if match.is_near and match.experience.task not in known}
+    ordered = sorted(near.values(), key=lambda match: match.similarity, reverse=True)
+    return [near_view(match) for match in ordered[: min(limit, MOST_NEAR)]]
 
 
 def rank(match: Match, settings: Settings, now: datetime) -> float:
@@ -86,7 +108,8 @@ def is_superseded(match: Match) -> bool:
     return match.counts.is_over(seen, ("contradicted", "stale"))
 
 
-def _is_advised(match: Match, settings: Settings) -> bool:
+def is_advised(match: Match, settings: Settings) -> bool:
+    """Whether an experience is a way to do its task that may be tried again."""
     return not match.experience.is_pitfall and match.counts.rate >= settings.of(Advising).success_from and not is_superseded(match)
 
 
@@ -124,6 +147,7 @@ def _pitfall_view(match: Match) -> dict[str, Any]:
     view = {
         "key": match.memory.key,
         "title": experience.task,
+        "when": experience.when,
         "sign": experience.sign,
         "what_happened": experience.lesson,
         "steps": list(experience.steps),

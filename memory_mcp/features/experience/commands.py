@@ -7,7 +7,7 @@ import typer
 
 from memory_mcp.cli.feature import Commands
 from memory_mcp.cli.japanese import named_counts, tell
-from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, memories_in_words, print_json
+from memory_mcp.cli.options import AsJson, PersonaName, Url, command_line, connection, end_with_json, memories_in_words, print_json
 from memory_mcp.domain import JUDGEMENTS
 from memory_mcp.wording import sentence
 
@@ -27,9 +27,7 @@ def figures(
 ) -> None:
     """Show how recall does: how often it finds something, what is never shown or used, and what was judged as misleading."""
     answer = connection(url, persona).get_json("/api/recall/figures", days=str(days), limit=str(limit))
-    if as_json:
-        print_json(answer)
-        return
+    end_with_json(answer, as_json)
     asked, answered = (sum(day[name] for day in answer["searches"]) for name in ("asked", "answered"))
     tell("{}: {}, {} ever shown", answer["persona"], memories_in_words(answer["memories"]), answer["shown"])
     tell("{} {}, {} found something{}", asked, "search" if asked == 1 else "searches", answered, _percent(answer, "success"))

@@ -1,10 +1,10 @@
 """Which experiences of a persona are about a task like this one: by meaning and words where a model is loaded, else by words.
 
-Task is compared with task, both embedded as stored texts, apart from what the statements of all languages share: so one limit fits Japanese and English
-(docs/decisions/0037-experience.md).
+What a model says is in `likeness`. What stands in a task of the words of `when` or of a sign warns, whatever the task.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,10 +14,11 @@ import apsw
 from memory_mcp.characters import is_japanese
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Filters, Memory
-from memory_mcp.encoders.model_families import own_name, ranking_of
+from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Embedder, Models, Replacement, Vectors
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.errors import EncoderFailed
+from memory_mcp.features.experience import likeness
 from memory_mcp.features.experience.settings import Advising
 from memory_mcp.language.tokens import is_grammar, normalise, query_tokens
 from memory_mcp.personas.names import key_in, pool_of
@@ -27,30 +28,36 @@ from memory_mcp.store.experience_text import Experience, read
 from memory_mcp.store.feedback import Counts
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import chunks, stored_vectors
-from memory_mcp.store.vectors.faiss_index import VectorIndex, normalised
+from memory_mcp.store.vectors.faiss_index import VectorIndex
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.tracing import spanned
 
 KIND = Filters(kind="experience")
 # How many experiences are compared, of each source.
 CANDIDATES = 20
-# The weight of meaning; words have the rest.
-MEANING_WEIGHT = 0.8
 VERB_WEIGHT = 0.5
+# From which similarity of words two tasks are the same, whatever a model says.
+SURE_BY_WORDS = 0.6
 BY_WORDS: Literal["words"] = "words"
-LEAST_BY_WORDS = 0.43
+LEAST_BY_WORDS, NEAR_BY_WORDS = 0.43, 0.2
+# A piece of the content and the task of most experiences.
+_VECTORS_OF_EACH = 2
+_ALTERNATIVES = re.compile(r"[,;/\n、，；／。]|\bor\b|または|もしくは")
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An experience and how similar its task is, from 0 to 1 on the scale of what judged it: a model or the words. `is_near`: similar enough."""
+    """An experience and how similar its task is, from 0 to 1 on the scale of what judged it: a model or the words. `is_sure`: similar enough; `is_near`:
+    perhaps; `is_named`: its `when` or its sign stands in the task."""
 
     memory: Memory
     experience: Experience
     counts: Counts
     similarity: float
     by: Literal["meaning", "words"]
+    is_sure: bool
     is_near: bool
+    is_named: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +70,19 @@ class Matches:
     replaced: Replacement | None = None
 
     @property
-    def near(self) -> list[Match]:
+    def sure(self) -> list[Match]:
         """Those that are similar enough."""
-        return [match for match in self.all if match.is_near]
+        return [match for match in self.all if match.is_sure]
 
 
 @dataclass(frozen=True, slots=True)
 class _Vector:
-    """A task as a vector of the generation that serves the persona, with the index to compare it with."""
+    """A task as a vector of the generation that serves the persona, apart from what ordinary ones share, with the index to compare it with."""
 
-    vector: Vectors
+    apart: Vectors
     index: VectorIndex
     embedder: Embedder
+    ordinary: likeness.Ordinary
 
 
 @spanned("experience")
@@ -93,8 +101,8 @@ def matches(persona: Persona, task: str, *, models: Models, settings: Settings, 
         known = memories.by_ids(connection, dict.fromkeys([*nearest, *by_words]))
         counted = feedback.counts(connection, known)
     least = _least(settings, vector.embedder.name if vector else None)
-    asked = _words(task)
-    matched = [_match(memory, asked, by_meaning, counted.get(id_, Counts()), least) for id_, memory in known.items()]
+    asked, held = _words(task), frozenset(_content(task))
+    matched = [_match(memory, asked, held, by_meaning, counted.get(id_, Counts()), least) for id_, memory in known.items()]
     ordered = tuple(sorted(filter(None, matched), key=lambda match: match.similarity, reverse=True))
     return Matches(ordered, skipped, models.replaced(vector.embedder) if vector else None)
 
@@ -115,23 +123,36 @@ def _cosine(first: Mapping[str, float], second: Mapping[str, float]) -> float:
 
 
 def _match(
-    memory: Memory, asked: Mapping[str, float], by_meaning: Mapping[int, float], counted: Counts, least: Mapping[str, float]
+    memory: Memory,
+    asked: Mapping[str, float],
+    held: frozenset[str],
+    by_meaning: Mapping[int, float],
+    counted: Counts,
+    least: Mapping[str, float],
 ) -> Match | None:
     experience = read(memory.content)
     if not (experience.steps or experience.is_pitfall or experience.lesson or counted.tried) or memory.superseded_by:
         return None
     words = max((_cosine(asked, _words(text)) for text in experience.matched_by), default=0.0)
-    if memory.id in by_meaning:
-        similarity = MEANING_WEIGHT * by_meaning[memory.id] + (1 - MEANING_WEIGHT) * words
-        return Match(memory, experience, counted, similarity, "meaning", similarity >= least["meaning"])
-    return Match(memory, experience, counted, words, BY_WORDS, words >= least[BY_WORDS])
+    is_by_words = memory.id not in by_meaning or (words >= SURE_BY_WORDS > by_meaning[memory.id])
+    by: Literal["meaning", "words"] = BY_WORDS if is_by_words else "meaning"
+    similarity = words if is_by_words else by_meaning[memory.id]
+    near = NEAR_BY_WORDS if by == BY_WORDS else likeness.NEAR
+    named = any(map(held.issuperset, _conditions(experience)))
+    return Match(memory, experience, counted, similarity, by, similarity >= least[by], similarity >= near, named)
+
+
+def _conditions(experience: Experience) -> Iterator[Sequence[str]]:
+    """The words of each condition in `when` and of each sign of a failure."""
+    for condition in _ALTERNATIVES.split(f"{experience.when}\n{experience.sign}"):
+        if words := _content(condition):
+            yield words
 
 
 def _least(settings: Settings, model: str | None) -> dict[str, float]:
     limits = settings.of(Advising).similar_from
-    named = next((least for name, least in limits.items() if model and own_name(name) == own_name(model)), None)
-    of_model = named if named is not None else ranking_of(model or "").same_task
-    return {"meaning": of_model, BY_WORDS: limits.get(BY_WORDS, LEAST_BY_WORDS)}
+    named = next((least for name, least in limits.items() if model and own_name(name) == own_name(model)), likeness.SURE)
+    return {"meaning": named, BY_WORDS: limits.get(BY_WORDS, LEAST_BY_WORDS)}
 
 
 def _embedded(persona: Persona, task: str, models: Models, indexes: IndexCache | None) -> tuple[_Vector | None, str | None]:
@@ -150,32 +171,22 @@ def _embedded(persona: Persona, task: str, models: Models, indexes: IndexCache |
     if index is None or not index.count:
         return None, "nothing_embedded_yet"
     try:
-        return _Vector(embedder.embed_documents([task], is_awaited=True)[0], index, embedder), None
+        ordinary = likeness.ordinary(embedder)
+        return _Vector(ordinary.apart(embedder.embed_query(task)[None], are_asked=True)[0], index, embedder, ordinary), None
     except EncoderFailed:
         return None, "embedder_failed"
 
 
 def _similar_tasks(connection: apsw.Connection, task: _Vector) -> dict[int, float]:
-    """Experience → the similarity of the most similar of the texts that it is matched by; of one without such texts, that of its content."""
+    """Experience → the chance that it is about the task, by the most similar of the texts that it is matched by, and by its content."""
     among = chunks.passing_filters(connection, KIND)
-    nearest = [chunk for chunk, _ in task.index.search(task.vector, CANDIDATES * 3, among)]
+    nearest = [chunk for chunk, _ in task.index.search(task.apart, CANDIDATES * 3, among)]
     owners = chunks.pieces_and_questions(connection, chunks.owners(connection, nearest).values())
     known, vectors = task.index.reconstruct(owners)
     if not known:
         return {}
-    similar = _cosines(vectors, task)
-    best: dict[tuple[int, bool], float] = {}
-    for chunk, similarity in zip(known, similar, strict=True):
-        best[owners[chunk]] = max(similarity, best.get(owners[chunk], -1.0))
-    return {memory_id: best.get((memory_id, True), similarity) for (memory_id, _), similarity in best.items()}
-
-
-def _cosines(vectors: Vectors, task: _Vector) -> list[float]:
-    """The cosine of each of these vectors with the task, apart from what all statements share."""
-    centers = task.embedder.centers
-    shared = centers.statements.mean(axis=0) if centers else 0.0
-    cosines: list[float] = (normalised(vectors - shared) @ normalised(task.vector[None] - shared)[0]).tolist()
-    return cosines
+    found = likeness.evidence(task.ordinary, task.apart, vectors, [owners[chunk] for chunk in known], len(among) // _VECTORS_OF_EACH)
+    return {experience: likeness.likeness(evidence) for experience, evidence in found.items()}
 
 
 def _words(task: str) -> dict[str, float]:

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from memory_mcp.domain import JUDGEMENTS, OUTCOMES, Showing, Verdict
 from memory_mcp.errors import InvalidInput, Overloaded, StoreError
-from memory_mcp.features.experience.advice import advice
+from memory_mcp.features.experience.advice import advice, near_view
 from memory_mcp.features.experience.matches import Match, Matches, matches, of_pool
 from memory_mcp.features.experience.reports import Report
 from memory_mcp.features.experience.reports import judge as judge_memories
@@ -54,6 +54,7 @@ Advice = TypedDict("Advice", {"try": list[dict[str, Any]]})
 class Advised(ReadingAnswer, Advice):
     unknown: bool
     beware: list[dict[str, Any]]
+    near: NotRequired[list[dict[str, Any]]]
     degraded: NotRequired[list[str]]
     embedder: NotRequired[str]
     remedy: NotRequired[str]
@@ -67,27 +68,27 @@ class Advised(ReadingAnswer, Advice):
     answer=Advised,
 )
 def advise(call: Call, arguments: AdviseArguments) -> Json:
-    """What worked and what failed for such a task before. Call before you start one with several steps; report afterwards. `unknown`:
-    nothing is near.
+    """What worked and what failed for such a task before. Call before you start one with several steps; report afterwards. `near`: other
+    tasks; if one is yours, advise by its title.
     """
     task = _task(call, arguments.task)
     with call.reading() as persona, call.reading_pools() as pools:
         matched = _matches(call, persona, task)
         shared, unavailable = _in_pools(call, pools, task)
-        near = [*matched.near, *shared]
-        advised = advice(near, settings=call.settings, now=call.now, limit=arguments.limit)
-        own = {match.memory.key for match in matched.near}
+        advised = advice([*matched.all, *shared], settings=call.settings, now=call.now, limit=arguments.limit)
+        own = {match.memory.key for match in matched.all}
         call.note_use(persona, [key for key in advised.keys if key in own], task)
         return {
             **heading(call, persona),
-            "unknown": not near,
+            "unknown": not (advised.to_try or advised.beware or advised.left_out),
             "try": list(advised.to_try),
             "beware": list(advised.beware),
             **omit_empty(
+                near=list(advised.near),
                 degraded=[*filter(None, [matched.replaced and matched.replaced.reason, matched.skipped]), *unavailable],
                 more=advised.left_out or None,
             ),
-            **model_used(matched.replaced.name if matched.replaced else None, [matched.skipped or ""], call.models),
+            **model_used(matched.replaced.name if matched.replaced else None, [matched.skipped or ""], call),
         }
 
 
@@ -146,7 +147,7 @@ def report(call: Call, arguments: ReportArguments) -> Json:
         **(heading(store, persona) if pool else {"persona": persona.name}),
         "made": [_seen(key, pool) for key in counted.made],
         "counted": {_seen(key, pool): list(verdicts) for key, verdicts in counted.counted.items()},
-        "near": [_near_view(match, pool) for match in counted.near],
+        "near": [{**near_view(match), "key": _seen(match.memory.key, pool)} for match in counted.near],
         **omit_empty(
             not_counted=not_counted,
             repeated=counted.repeated or None,
@@ -339,16 +340,16 @@ def _matches(call: Call, persona: Persona, task: str) -> Matches:
 
 
 def _in_pools(call: Call, pools: Pools, task: str) -> tuple[list[Match], list[str]]:
-    """The near experiences of the pools, and the notes for the answer on pools that can't be read, including those that fail only here."""
-    near: list[Match] = []
+    """The experiences of the pools, and the notes for the answer on pools that can't be read, including those that fail only here."""
+    compared: list[Match] = []
     unavailable = list(pools.unavailable)
     for store in pools.stores:
         try:
-            near += [of_pool(match, store.name) for match in _matches(call, store, task).near]
+            compared += [of_pool(match, store.name) for match in _matches(call, store, task).all]
         except StoreError as error:
             logger.warning("%s is left out of an advice: %s", store.name, error)
             unavailable.append(pool_of(store.name))
-    return near, replace(pools, unavailable=tuple(unavailable)).degraded
+    return compared, replace(pools, unavailable=tuple(unavailable)).degraded
 
 
 def _seen(key: str, pool: str) -> str:
@@ -359,10 +360,6 @@ def _seen_in(note: str, keys: Iterable[str], pool: str) -> str:
     for key in keys:
         note = note.replace(key, _seen(key, pool))
     return note
-
-
-def _near_view(match: Match, pool: str) -> Json:
-    return {"key": _seen(match.memory.key, pool), "title": match.experience.task, "similarity": round(match.similarity, 2)}
 
 
 def _task(call: Call, text: str) -> str:

@@ -109,14 +109,14 @@ def _counted(
     stored = remember_many(persona, [draft for draft, _ in new], now=now, zone=zone, privacy=privacy, then=count)
     made = tuple(outcome.key for outcome in stored if outcome.outcome == "stored")
     # Where nothing is new, there is nothing to decide.
-    near = tuple(match for match in compared if made and match.is_near and match.memory.key not in verdicts)[:NEAR_SHOWN]
+    near = tuple(match for match in compared if made and match.is_sure and match.memory.key not in verdicts)[:NEAR_SHOWN]
     return Reported(made, verdicts, near, note="; ".join(notes))
 
 
 def _parts(report: Report, *, has_used: bool) -> list[tuple[Experience, Verdict]]:
     """The experiences in a report: a way to do the task, and a pitfall. A report that only used known ones has none."""
     stated = report.experience
-    pitfall = replace(stated, when="", not_when="", strategy="", steps=stated.steps if report.outcome == "failed" else ())
+    pitfall = replace(stated, not_when="", strategy="", steps=stated.steps if report.outcome == "failed" else ())
     if stated.is_pitfall and report.outcome == "failed":
         return [(pitfall, "failed")]
     way = replace(stated, sign="", instead="", severity=0)

@@ -11,7 +11,7 @@ class Advising(Group):
     similar_from: dict[str, float] = Field(
         {},
         description="From which similarity to a task on its experience is advised, by embedding model, and by `words` for searches without one. "
-        "Of others: what suits the model, 0.66 for e5 and 0.7 for others; 0.43 for words.",
+        "Of others: 0.5 for every model, 0.43 for words.",
     )
     success_from: float = Field(
         0.9, ge=0, le=1, description="The share of the tries that must have worked for steps to be advised; below, they are warned of."

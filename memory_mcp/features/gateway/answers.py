@@ -14,13 +14,17 @@ EVENTS = "text/event-stream"
 
 @dataclass(slots=True)
 class Answer:
-    """What is known of an answer so far: of its first choice, for a client that asks for several. `tokens`: the input's and the output's."""
+    """What is known of an answer so far: of its first choice, for a client that asks for several. `calls`: those of tools, if they are
+    wanted; `tokens`: the input's and the output's.
+    """
 
+    are_calls_wanted: bool = False
     pieces: list[str] = field(default_factory=list)
     characters: int = 0
     ended: str = ""
     has_failed: bool = False
     tokens: tuple[int, int] | None = None
+    calls: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def is_given(self) -> bool:
@@ -37,8 +41,13 @@ class Answer:
         """Whether the model waits for what its tools answer."""
         return self.ended.casefold() in CALLS and not self.has_failed
 
-    def add(self, tree: Any) -> None:
+    def read(self, text: bytes) -> None:
         """Read an answer, or an event of one."""
+        try:
+            tree = json.loads(text)
+        except (ValueError, RecursionError):
+            self.has_failed = True  # who reads it can't know either what was said
+            return
         if not isinstance(tree, Mapping):
             return
         self.has_failed |= bool(tree.get("error"))
@@ -54,8 +63,25 @@ class Answer:
         if isinstance(said, Mapping) and (text := text_of(said.get("content"))) and self.characters < CONTENT_LIMIT:
             self.pieces.append(text)
             self.characters += len(text)
+        calls = said.get("tool_calls") if self.are_calls_wanted and isinstance(said, Mapping) else None
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, Mapping):
+                self._call(call)
         if isinstance(ended := choice.get("finish_reason"), str):
             self.ended = ended
+
+    def _call(self, piece: Mapping[str, Any]) -> None:
+        """Add a call of a tool, or a piece of one: name and arguments may come in many."""
+        function, index = piece.get("function"), piece.get("index")
+        function = function if isinstance(function, Mapping) else {}
+        number = min(index, len(self.calls)) if isinstance(index, int) else len(self.calls)
+        if number == len(self.calls):
+            others = {name: value for name, value in piece.items() if name != "index"}
+            self.calls.append({"id": "", "type": "function", **others, "function": {**function, "name": "", "arguments": ""}})
+        call = self.calls[number]
+        call["id"] = piece.get("id") or call["id"]
+        for name in ("name", "arguments"):
+            call["function"][name] += str(function.get(name) or "")
 
     def _count(self, usage: Any) -> None:
         if isinstance(usage, Mapping):
@@ -64,34 +90,41 @@ class Answer:
 
 
 class Events:
-    """Reads a stream of server-sent events piece by piece."""
+    """Reads a stream of server-sent events piece by piece. One that `holds_calls` holds the events from the first call of a tool on, until it
+    is known whose tools they are: of ours alone the client sees nothing, and otherwise all as it came.
+    """
 
-    def __init__(self) -> None:
-        self.answer = Answer()
-        self._rest = b""
+    def __init__(self, *, holds_calls: bool = False) -> None:
+        self.answer = Answer(holds_calls)
+        self._rest = self._held = b""
 
-    def feed(self, piece: bytes) -> None:
-        """Read a further piece; events may be cut anywhere."""
-        *lines, self._rest = (self._rest + piece).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    def feed(self, piece: bytes) -> bytes:
+        """Read a further piece; events may be cut anywhere. Returns what the client gets now."""
+        lines = (self._rest + piece).splitlines(keepends=True)
+        self._rest = lines.pop() if lines and not lines[-1].endswith((b"\n", b"\r")) else b""
+        shown = b""
         for line in lines:
             if line.startswith(b"data:"):
                 self._event(line[5:].strip())
+            if self.answer.calls:
+                self._held += line
+            else:
+                shown += line
+        return shown if self.answer.are_calls_wanted else piece
+
+    def rest(self) -> bytes:
+        """What the client gets at the end, where the calls are the client's."""
+        return self._held + self._rest if self.answer.are_calls_wanted else b""
 
     def _event(self, event: bytes) -> None:
         if event == b"[DONE]":
             self.answer.ended = self.answer.ended or "stop"
             return
-        try:
-            self.answer.add(json.loads(event))
-        except (ValueError, RecursionError):
-            self.answer.has_failed = True  # who reads it can't know either what was said
+        self.answer.read(event)
 
 
-def whole(body: bytes) -> Answer:
+def whole(body: bytes, *, are_calls_wanted: bool = False) -> Answer:
     """An answer that came at once."""
-    answer = Answer()
-    try:
-        answer.add(json.loads(body))
-    except (ValueError, RecursionError):
-        answer.has_failed = True
+    answer = Answer(are_calls_wanted)
+    answer.read(body)
     return answer

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pydantic
@@ -54,14 +53,6 @@ def _answer(call: Call, called: Mapping[str, Any], conversation: str) -> str:
         return "The arguments are no JSON object that this tool takes."
 
 
-def calls_in(body: bytes) -> list[Mapping[str, Any]]:
-    """The calls of tools in an answer that came at once."""
-    try:
-        return list(json.loads(body)["choices"][0]["message"].get("tool_calls") or [])
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return []
-
-
 def are_ours(calls: Sequence[Mapping[str, Any]]) -> bool | None:
     """Whether these calls are of our tools; None if some are, and others of the client's."""
     ours = [_name(called) in NAMES for called in calls]
@@ -71,49 +62,3 @@ def are_ours(calls: Sequence[Mapping[str, Any]]) -> bool | None:
 def _name(called: Mapping[str, Any]) -> str:
     function = called.get("function")
     return str(function.get("name")) if isinstance(function, Mapping) else ""
-
-
-@dataclass(slots=True)
-class Held:
-    """The events of a stream from the first call of a tool on, held until it is known whose tools they are: of ours alone the client sees
-    nothing, and otherwise all as it came.
-    """
-
-    calls: list[dict[str, Any]] = field(default_factory=list)
-    _piece: bytes = b""
-    _held: bytes = b""
-
-    def shown(self, piece: bytes) -> bytes:
-        """What of a further piece the client gets now: whole lines."""
-        *lines, self._piece = (self._piece + piece).split(b"\n")
-        shown = b""
-        for line in lines:
-            self._read(line)
-            if self.calls:
-                self._held += line + b"\n"
-            else:
-                shown += line + b"\n"
-        return shown
-
-    def rest(self) -> bytes:
-        """What the client gets at the end, where it is the client's."""
-        return self._held + self._piece
-
-    def _read(self, line: bytes) -> None:
-        if b'"tool_calls"' not in line or not line.startswith(b"data:"):
-            return
-        try:
-            deltas = json.loads(line[5:])["choices"][0]["delta"].get("tool_calls") or []
-        except (ValueError, LookupError, TypeError, AttributeError):
-            return
-        for delta in deltas:
-            self._add(delta)
-
-    def _add(self, delta: Mapping[str, Any]) -> None:
-        number = min(int(delta.get("index", len(self.calls))), len(self.calls))
-        if number == len(self.calls):
-            self.calls.append({"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
-        called, function = self.calls[number], delta.get("function") or {}
-        called["id"] = delta.get("id") or called["id"]
-        called["function"]["name"] += function.get("name") or ""
-        called["function"]["arguments"] += function.get("arguments") or ""

@@ -1,7 +1,7 @@
 """A call on its way to its vendor and back: bytes pass as they come, and what was said is kept when it is complete."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,24 +94,23 @@ class Passing:
         return self.body.sent({"model": self.model, **tools}, inserted)
 
     async def _stream(self, reply: Reply, sent: bytes, send: Send) -> bool:
-        events, is_kept, held = answers.Events(), reply.status >= 300, offered.Held()
+        events, is_kept = answers.Events(holds_calls=self.offers), reply.status >= 300
         if not self.has_begun:
             self.has_begun = True
             await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
         try:
             async for piece in reply.pieces:
-                events.feed(piece)
-                shown = held.shown(piece) if self.offers else piece
-                if not is_kept and events.answer.ended and not held.calls:
+                shown = events.feed(piece)
+                if not is_kept and events.answer.ended and not events.answer.calls:
                     is_kept = True
                     await self._keep(events.answer)  # before the client learns that it is complete
                 if shown:
                     await send({"type": "http.response.body", "body": shown, "more_body": True})
         finally:
             self._count(events.answer, sent)
-        if await self._has_run(held.calls, events.answer.text):
+        if await self._has_run(events.answer):
             return False
-        if rest := held.rest():
+        if rest := events.rest():
             if not is_kept:
                 await self._keep(events.answer)
             await send({"type": "http.response.body", "body": rest, "more_body": True})
@@ -121,9 +120,9 @@ class Passing:
     async def _at_once(self, reply: Reply, sent: bytes, send: Send) -> bool:
         body = b"".join([piece async for piece in reply.pieces])
         if reply.status < 300:
-            answer = answers.whole(body)
+            answer = answers.whole(body, are_calls_wanted=self.offers)
             self._count(answer, sent)
-            if self.offers and await self._has_run(offered.calls_in(body), answer.text):
+            if await self._has_run(answer):
                 return False
             await self._keep(answer)
         self.has_begun = True
@@ -132,17 +131,18 @@ class Passing:
         await send({"type": "http.response.body", "body": body})
         return True
 
-    async def _has_run(self, calls: Sequence[Mapping[str, Any]], text: str) -> bool:
+    async def _has_run(self, answer: answers.Answer) -> bool:
         """Run calls of tools that are offered here, and return whether there were any. Where a model mixes them with those of its client,
         it is asked again without an offer: a client would have to answer for both.
         """
+        calls, text = answer.calls, answer.text
         are_ours = offered.are_ours(calls) if calls else False
         if are_ours is None:
             self.offers = False
         if are_ours:
             self.said += text
             conversation = self.asked.turn.conversation if self.asked else ""
-            self.further.append({"role": "assistant", "content": text or None, "tool_calls": list(calls)})
+            self.further.append({"role": "assistant", "content": text or None, "tool_calls": calls})
             async with turn_of(self.request.scope):
                 self.further += await run_in_threadpool(lambda: [offered.run(self.call, each, conversation) for each in calls])
         return are_ours is not False

@@ -93,8 +93,7 @@ class Upstream:
 
     async def _models(self, name: str, vendor: ModelVendor) -> list[Any]:
         try:
-            key = await _key(name, vendor)
-            models = await asyncio.to_thread(listed, name, vendor.url, key, LISTING_SECONDS)
+            models = await asyncio.to_thread(listed, name, vendor, LISTING_SECONDS)
         except ChatFailed as error:
             logger.warning("%s", error)
             return []

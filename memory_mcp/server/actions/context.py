@@ -113,7 +113,7 @@ def get_context(call: Call, arguments: ContextArguments) -> Json:
 
 def _search_of(recalled: Recalled, call: Call) -> Json:
     """Return what ran when the topic was searched for."""
-    used = model_used(recalled.embedder, recalled.degraded, call.models)
+    used = model_used(recalled.embedder, recalled.degraded, call)
     return omit_empty(mode=recalled.mode, **used, unmatched=list(recalled.unmatched))
 
 

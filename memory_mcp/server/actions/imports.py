@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -25,9 +25,10 @@ from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.oauth_grants import owner_of_grant
 from memory_mcp.transfer.formats import Format
 from memory_mcp.transfer.formats.import_rows import ReadOptions, examples
-from memory_mcp.transfer.formats.table import ROWS
-from memory_mcp.transfer.formats.worker import Asked, Counted, End, Part, Recognized
 from memory_mcp.transfer.jsonlines import ImportOptions
+
+if TYPE_CHECKING:
+    from memory_mcp.transfer.formats.worker import Part
 
 UPLOAD_LIMIT = 2 * 1024**3
 BYTES = "application/octet-stream"
@@ -161,6 +162,9 @@ def _visible(call: Call, name: str) -> list[ImportJob]:
 
 def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, reading: ReadOptions, options: ImportOptions) -> None:
     """Store the lines that are read of a file, batch by batch."""
+    # Imported here: the readers take 3 MB, and most servers never import a file.
+    from memory_mcp.transfer.formats.worker import Asked, Counted, End, Part, Recognized  # noqa: PLC0415
+
     job.state = "reading"
     asked = Asked(path, Format(arguments.format), job.persona, reading, arguments.forget_deleted)
     number = 0
@@ -182,10 +186,12 @@ def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, readi
 
 
 def _clash(on_known: str, kind: Format) -> Clash:
+    from memory_mcp.transfer.formats.table import ROWS  # noqa: PLC0415  as above
+
     return next((clash for clash in CLASHES if clash == on_known), ROWS[kind].clash)
 
 
-def _note_part(job: ImportJob, part: Part) -> None:
+def _note_part(job: ImportJob, part: "Part") -> None:
     job.unreadable += len(part.refused)
     for where, reason in part.refused:
         _refuse(job, where, reason)

@@ -4,12 +4,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from fastmcp.exceptions import PromptError, ResourceError, ToolError
+from fastmcp.exceptions import PromptError, ResourceError
 from fastmcp.prompts import PromptResult
 from fastmcp.server.dependencies import get_http_request
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-from fastmcp.tools import ToolResult
-from mcp.types import CallToolRequestParams, GetPromptRequestParams, ReadResourceRequestParams
+from mcp.types import GetPromptRequestParams, ReadResourceRequestParams
 from starlette.concurrency import run_in_threadpool
 
 from memory_mcp.domain import TokenScope
@@ -29,33 +28,25 @@ class ScopeCheck(Middleware):
     def __init__(self, needs: Needs) -> None:
         self._needs = needs
 
-    async def on_call_tool(
-        self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, ToolResult]
-    ) -> ToolResult:
-        """Refuse the call of a tool unless the token has its scopes."""
-        if refused := await self._refusal(context.message.name, server_of(context).get_tool):
-            raise ToolError(refused, log_level=logging.DEBUG)
-        return await call_next(context)
-
     async def check_resource_access(self, context: MiddlewareContext[ReadResourceRequestParams]) -> None:
-        """Do the same for a resource: fastmcp asks here before it reads or describes one."""
-        server = server_of(context)
+        """Refuse a resource unless the token has its scopes: fastmcp asks here before it reads or describes one."""
+        server = _server_of(context)
 
         async def either(address: str) -> Any:
             return await server.get_resource(address) or await server.get_resource_template(address)
 
-        if refused := await self._refusal(str(context.message.uri), either):
+        if refused := await self.refusal(str(context.message.uri), either):
             raise ResourceError(refused, log_level=logging.DEBUG)
 
     async def on_get_prompt(
         self, context: MiddlewareContext[GetPromptRequestParams], call_next: CallNext[GetPromptRequestParams, PromptResult]
     ) -> PromptResult:
         """Do the same for a prompt."""
-        if refused := await self._refusal(context.message.name, server_of(context).get_prompt):
+        if refused := await self.refusal(context.message.name, _server_of(context).get_prompt):
             raise PromptError(refused, log_level=logging.DEBUG)
         return await call_next(context)
 
-    async def _refusal(self, name: str, lookup: Callable[[str], Awaitable[Any]]) -> str | None:
+    async def refusal(self, name: str, lookup: Callable[[str], Awaitable[Any]]) -> str | None:
         """Return why the caller may not use this; None where it may, and for names that don't exist, which are refused later."""
         admission: Admission = get_http_request().scope[ADMISSION]
         if record := call_record.current():
@@ -70,7 +61,7 @@ class ScopeCheck(Middleware):
         return None
 
 
-def server_of(context: MiddlewareContext[Any]) -> Any:
+def _server_of(context: MiddlewareContext[Any]) -> Any:
     """The server that answers a request."""
     if context.fastmcp_context is None:
         raise RuntimeError("a request without a context")

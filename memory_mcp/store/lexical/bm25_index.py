@@ -196,10 +196,10 @@ def search(
         if len(matches) < limit and len(leading) < len(informative):
             matches = _selected(matching, informative, ranking)
     matches = _best(matches, limit, {*also, *with_phrases, *with_synonyms})
-    shares = _shares_of_words(connection, words, [memory_id for memory_id, _ in matches]) if limit and len(words) > 1 else {}
+    of_first, of_others = _parts_for_words(connection, words, matches) if limit and len(words) > 1 else ({}, 1.0)
     scores = {memory_id: SYNONYM_WEIGHT * bm25 for memory_id, bm25 in with_synonyms.items()}
     for memory_id, bm25 in matches:
-        whole = bm25 * shares.get(memory_id, 1.0) ** WHOLE_WORDS_POWER
+        whole = bm25 * of_first.get(memory_id, of_others)
         scores[memory_id] = scores.get(memory_id, 0.0) + whole + PHRASE_WEIGHT * with_phrases.get(memory_id, 0.0)
     return _best(scores.items(), limit, set(also))
 
@@ -210,15 +210,17 @@ def _best(matches: Iterable[tuple[int, float]], limit: int, also: Set[int]) -> l
     return ranked[:limit] + [match for match in ranked[limit:] if match[0] in also]
 
 
-def _shares_of_words(connection: apsw.Connection, words: Sequence[str], ranked: Sequence[int]) -> dict[int, float]:
-    """Memory → the share of these words that it has as a whole, of those that any of the first has, smoothed: (n + 1) / (all + 1).
-
-    Only the first `WHOLE_WORDS_ROWS` are read; the others count as having the fewest.
+def _parts_for_words(
+    connection: apsw.Connection, words: Sequence[str], ranked: Sequence[tuple[int, float]]
+) -> tuple[dict[int, float], float]:
+    """Memory → the part that is left of its BM25: the share of these words that it has as a whole, of those that any of the first has,
+    smoothed, (n + 1) / (all + 1), to the power. Only the first `WHOLE_WORDS_ROWS` are read; the others, whose part is the second
+    value, count as having the fewest.
     """
-    had = matched(connection, words, ranked[:WHOLE_WORDS_ROWS])
+    had = matched(connection, words, [memory_id for memory_id, _ in ranked[:WHOLE_WORDS_ROWS]])
     held = len({word for some in had.values() for word in some})
-    fewest = min(map(len, had.values()), default=0)
-    return {memory_id: ((len(had[memory_id]) if memory_id in had else fewest) + 1) / (held + 1) for memory_id in ranked}
+    parts = {memory_id: ((len(some) + 1) / (held + 1)) ** WHOLE_WORDS_POWER for memory_id, some in had.items()}
+    return parts, min(parts.values(), default=1.0)
 
 
 def _selected(matching: Callable[..., list[tuple[int, float]]], selecting: Sequence[str], others: Sequence[str]) -> list[tuple[int, float]]:
@@ -273,11 +275,14 @@ def frequencies(connection: apsw.Connection, query: Sequence[str]) -> tuple[int,
     return len(_rows(connection)), {token: count for token, (count, _) in counted.items()}
 
 
-def rarities(connection: apsw.Connection, query: Sequence[str], counts: TokenCounts) -> dict[str, float]:
-    """How rare each token is: 1 for one that no row has, nearly 0 for a common one, as if all rows had it."""
+def held(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int], counts: TokenCounts) -> tuple[dict[int, float], float]:
+    """Memory → the sum of how rare those of these tokens are that it has, 1 for one that no row has, nearly 0 for a common one, as if all
+    rows had it; and that sum of all tokens."""
     rows = _rows(connection)
     counted, most = counts.uncommon(connection, query, rows), math.log(2 * (len(rows) + 1))
-    return {token: 1 - math.log(2 * min(counted.get(token, len(rows)), len(rows)) + 1) / most for token in query}
+    rarities = {token: 1 - math.log(2 * min(counted.get(token, len(rows)), len(rows)) + 1) / most for token in query}
+    had = matched(connection, query, ids)
+    return {memory_id: sum(rarities[token] for token in had.get(memory_id, ())) for memory_id in ids}, sum(rarities.values())
 
 
 def matched(connection: apsw.Connection, query: Sequence[str], ids: Sequence[int]) -> dict[int, list[str]]:
@@ -346,8 +351,8 @@ def _matching(connection: apsw.Connection, *expressions: str, filters: Filters, 
     """(memory id, BM25) of the best `limit` rows that match one of these expressions, best first, then of the matches in `also`, in one
     query. No row may match two of them.
     """
-    condition, values = where(filters) if filters else ("", ())
-    joined = "JOIN memories m ON m.id = lexical.rowid" if filters else ""
+    condition, values = where(filters)
+    joined = "JOIN memories m ON m.id = lexical.rowid" if condition else ""
     one = f"SELECT lexical.rowid AS id, -{_BM25} AS score FROM lexical {joined} WHERE lexical MATCH ? {condition}"
     matching = " UNION ALL ".join([one] * len(expressions))
     best = "ORDER BY score DESC LIMIT ?"

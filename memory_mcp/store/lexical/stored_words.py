@@ -154,7 +154,7 @@ class StoredWords:
         for first, second in chain.from_iterable(map(pairwise, runs)):
             followers[first].add(second)
         self._followers.update((kanji, "".join(others.union(self._followers.get(kanji, "")))) for kanji, others in followers.items())
-        hashes = np.unique(_hashes(chain.from_iterable(map(_words_in, runs))))
+        hashes = np.sort(_hashes(set(chain.from_iterable(map(_words_in, runs)))))
         new = hashes[~self._among(hashes)]
         # Sorting all of them again for a few new ones takes 36 ms in a large store, this .1.
         self._in_kanji = np.insert(self._in_kanji, np.searchsorted(self._in_kanji, new), new)

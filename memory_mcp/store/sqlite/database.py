@@ -112,7 +112,7 @@ class Database:
     @contextmanager
     def read_briefly(self) -> Iterator[apsw.Connection]:
         """Like `read`, for short and frequent reads: only a few run at a time. Not to be nested."""
-        with self._readers.limiter, self.read() as connection:
+        with self._readers.limiter, self._remember_damage(), self._readers.borrow() as connection, connection:
             yield connection
 
     @contextmanager
@@ -220,8 +220,14 @@ class Database:
         if self._damage:
             raise self._damage
         try:
-            with translated_errors(self.path):
-                yield
+            yield
+        except apsw.Error as error:
+            translated = translate(error, self.path)
+            if translated is None:
+                raise
+            if isinstance(translated, StoreDamaged):
+                self._damage = translated
+            raise translated from error
         except StoreDamaged as error:
             if isinstance(error.__cause__, apsw.Error):
                 self._damage = error

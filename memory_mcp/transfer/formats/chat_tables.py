@@ -1,6 +1,5 @@
 """Reads chats that are saved as tables: of a LINE official account, of Discord by DiscordChatExporter, of Microsoft Copilot."""
 
-import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from memory_mcp.transfer.formats.clock import at_time, day_of, hour_of, with_yea
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
+from memory_mcp.transfer.formats.text_files import table_rows
 from memory_mcp.transfer.formats.turns import Equals, Turn, in_zone, media_kind, text_lines, turn_items
 from memory_mcp.wording import sentence
 
@@ -144,21 +144,18 @@ def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Ite
     """Yields a row for each message of one program's table. A day of a chat is a session, or a conversation with an assistant."""
     above: dict[str, str] = {}
     equals = Equals()
-    try:
-        dates = (cells.get(table.columns[0], "") for _, table, cells in _rows(source, name, {}))
-        year_first = with_year_first(dates)
-        for number, table, cells in _rows(source, name, above):
-            dated = {**cells, table.columns[0]: year_first(cells.get(table.columns[0], "").strip())}
-            yield from _row(table, dated if table.columns[0] in cells else cells, above, options, (form, name, number), equals)
-    except csv.Error as error:
-        raise InvalidInput("{} can't be read", "{}", "Save it again", name, error) from error
+    dates = (cells.get(table.columns[0], "") for _, table, cells in _rows(source, name, {}))
+    year_first = with_year_first(dates)
+    for number, table, cells in _rows(source, name, above):
+        dated = {**cells, table.columns[0]: year_first(cells.get(table.columns[0], "").strip())}
+        yield from _row(table, dated if table.columns[0] in cells else cells, above, options, (form, name, number), equals)
 
 
 def _rows(source: Source, name: str, above: dict[str, str]) -> Iterator[tuple[int, ChatTable, dict[str, str]]]:
     """The number and the cells of each row below the header. What stands above it is put into `above`."""
     header: Sequence[str] = ()
     table: ChatTable | None = None
-    for number, row in enumerate(csv.reader(f"{line}\n" for _, line in text_lines(source, name)), start=1):
+    for number, row in enumerate(table_rows((f"{line}\n" for _, line in text_lines(source, name)), name), start=1):
         if table is None:
             found = _table([row], _LINE, _DISCORD, _DISCORD_PACKAGE, *_COPILOT)
             table, header = (found[1], [cell.strip().lstrip("\ufeff") for cell in row]) if found else (None, ())

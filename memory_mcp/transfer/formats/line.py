@@ -43,7 +43,7 @@ _TIME = re.compile(
 _WIDE_SPACE = re.compile(r" {2,}")
 _HEADER = re.compile(r"\[LINE\]\s?(.{1,200})")
 _AROUND_TITLE = re.compile(
-    r"^Chat (?:history )?(?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊[天][记記紀][录錄]$|(?:님과|와|과)의? ?대화$|"
+    r"^Chat (?:history )?(?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊天(?:[记記紀][录錄])?$|(?:님과|와|과)의? ?(?:대화(?:한 내용)?|채팅)$|"
     r"^ประวัติการ(?:สนทนา|แชท)(?:กับ|ในกลุ่ม|ใน)\s?|^Chat(?:verlauf)? mit |^Riwayat (?:obrolan|chat) dengan |^Historial de chat con "
 )
 _QUOTED_TITLE = re.compile(r"[\"「](.+)[\"」]")

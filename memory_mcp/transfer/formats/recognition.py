@@ -1,17 +1,17 @@
 """The beginning of a file, in the forms that formats are recognized by: bytes, text, rows of a table, JSON."""
 
-import csv
 import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats.json_stream import outline
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.text_files import TEXT_SUFFIXES, decoded_head
+from memory_mcp.transfer.formats.text_files import TEXT_SUFFIXES, decoded_head, table_rows
 
 HEAD_BYTES = 64 * 1024
 HEAD_ROWS = 12
@@ -46,8 +46,8 @@ class Head:
         )
         separator = max(",\t;", key="\n".join(lines[:HEAD_ROWS]).count)
         rows: list[list[str]] = []
-        with suppress(csv.Error):
-            rows.extend(row for row, _ in zip(csv.reader(lines, delimiter=separator), range(HEAD_ROWS), strict=False))
+        with suppress(InvalidInput):
+            rows.extend(islice(table_rows(lines, self.name, separator), HEAD_ROWS))
         return rows
 
     @cached_property

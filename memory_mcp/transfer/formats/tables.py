@@ -4,7 +4,6 @@ The header is the first row that has a column of texts: programs write lines abo
 into the text.
 """
 
-import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +23,7 @@ from memory_mcp.transfer.formats.documents import FORM_EXTRA, damage
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
 from memory_mcp.transfer.formats.sources import Source, check_packed, whole
-from memory_mcp.transfer.formats.text_files import decoded
+from memory_mcp.transfer.formats.text_files import decoded, table_rows
 from memory_mcp.transfer.formats.written_times import written_time
 from memory_mcp.wording import sentence
 
@@ -63,20 +62,19 @@ def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
             continue
         try:
             data = whole(source, name)
-            sheets = _workbook(data, name) if suffix == WORKBOOK else [(name, _lines(decoded(data, name)))]
+            sheets = _workbook(data, name) if suffix == WORKBOOK else [(name, _lines(decoded(data, name), name))]
             for sheet, rows in sheets:
                 yield from _rows(rows, sheet, options)
-        except (InvalidInput, csv.Error, OSError) as error:
+        except (InvalidInput, OSError) as error:
             yield ImportItem(name, refused=str(error))
 
 
-def _lines(text: str) -> Iterator[list[str]]:
+def _lines(text: str, name: str) -> Iterator[list[str]]:
     """The rows of a CSV file; Excel's first line sep=; says what separates its columns."""
     named = _SEPARATOR.match(text)
     head = text[:HEAD_CHARACTERS]
-    return csv.reader(
-        io.StringIO(text[named.end() :] if named else text, newline=""), delimiter=named[1] if named else max(",\t;", key=head.count)
-    )
+    written = io.StringIO(text[named.end() :] if named else text, newline="")
+    return table_rows(written, name, named[1] if named else max(",\t;", key=head.count))
 
 
 def _workbook(data: bytes, name: str) -> Iterator[tuple[str, Iterator[list[str]]]]:

@@ -4,10 +4,11 @@ Rows are dated by the modification time of the file. A paragraph is recognized a
 """
 
 import codecs
+import csv
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -25,6 +26,8 @@ from memory_mcp.transfer.formats.written_times import day_in_title
 FORM = "text"
 PIECE_CHARACTERS = CHUNK_CHARACTERS
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
+# Of a cell of a table; without an end, an open quotation mark makes one of the rest of the file.
+CELL_CHARACTERS = 1_000_000
 # Tried in order. Japanese files that are not UTF-8 nearly always come from older Windows programs.
 ENCODINGS = ("utf-8-sig", "cp932")
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -41,6 +44,24 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
             yield ImportItem(name, left_out=OTHER_FILES)
         else:
             yield from _read_file(source, name)
+
+
+def table_rows(lines: Iterable[str], name: str, separator: str = ",") -> Iterator[list[str]]:
+    """The rows of a table in CSV.
+
+    Raises:
+        InvalidInput: a line is no row, or a cell is longer than `CELL_CHARACTERS`.
+    """
+    csv.field_size_limit(CELL_CHARACTERS)
+    reader, begun = csv.reader(lines, delimiter=separator), 1
+    try:
+        for row in reader:
+            yield row
+            begun = reader.line_num + 1
+    except csv.Error as error:
+        raise InvalidInput(
+            "{} can't be read", "its line {} is no row of a table", "Save it again, with every quotation mark closed", name, begun
+        ) from error
 
 
 def file_fields(stem: str, changed: datetime, session: str) -> Row:

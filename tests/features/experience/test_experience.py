@@ -195,6 +195,28 @@ def test_advice_costs_at_most_600_tokens(persona, worked):
     assert result.structured_content["try"][0]["truncated"] is True
 
 
+def test_words_of_when_and_of_a_sign_warn_of_any_task_in_which_they_stand(persona):
+    told = {"task": "Deploy the shop", "outcome": "failed", "instead": "run the checklist"}
+    (key,) = persona("report", **told, when="asap, urgent")["made"]
+    (seen,) = persona("report", **told | {"task": "予定を組む", "instead": "担当に聞く"}, sign="至急または急ぎ")["made"]
+    for task, warned in (("please send the reports asap", [key]), ("至急、名簿を送る", [seen]), ("please send the reports", [])):
+        answer = persona("advise", task=task)
+        assert [entry["key"] for entry in answer["beware"]] == warned
+        assert (answer["unknown"], answer["try"]) == (not warned, [])
+
+
+def test_what_may_be_about_the_same_is_named_without_steps_and_counts_if_it_was_used(persona, worked):
+    key = worked(task="Renew the lease of the office downtown")
+    answer = persona("advise", task="Move the office furniture to the basement")
+    assert (answer["unknown"], answer["try"], answer["beware"]) == (True, [], [])
+    (near,) = answer["near"]
+    assert near == {"key": key, "title": "Renew the lease of the office downtown", "similarity": near["similarity"]}
+    assert "near" not in persona("advise", task=near["title"])
+    assert persona("report", task="Move the office furniture to the basement", outcome="worked", used=[key])["counted"] == {
+        key: ["used", "worked"]
+    }
+
+
 def test_judgements_count_once_for_each_showing_and_the_last_one_counts(persona, http, name):
     (key,) = (persona("remember", content="旅人は苺のタルトが好き")["key"],)
     assert persona("judge", keys=[key, "nope"], verdict="helped")["outcomes"][0]["outcome"] == "not_shown"

@@ -1,0 +1,54 @@
+"""How like a task an experience is by vectors: equal for models of every scale, less sure among many, and never surer for being near to everything."""
+
+import numpy as np
+import pytest
+
+from memory_mcp.encoders.fakes import HashingEmbedder
+from memory_mcp.features.experience.likeness import LANGUAGES, SURE, Evidence, evidence, likeness, ordinary
+
+STORED = ["Renew passport town hall", "Sharpen kitchen knives", "Paint garden fence green"]
+
+
+class _NearEverything(HashingEmbedder):
+    """All its vectors have a large part in common, as those of e5 do."""
+
+    def _vector(self, text: str) -> np.ndarray:
+        vector = super()._vector(text) + 2 / np.sqrt(self.dimension)
+        return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
+def _asked(embedder: HashingEmbedder, text: str, experiences: int = len(STORED)) -> dict[int, Evidence]:
+    known = ordinary(embedder)
+    asked = known.apart(embedder.embed_query(text)[None], are_asked=True)[0]
+    owners = [(number, True) for number in range(len(STORED))]
+    return evidence(known, asked, embedder.embed_documents(STORED), owners, experiences)
+
+
+@pytest.mark.parametrize("model", [HashingEmbedder, _NearEverything])
+@pytest.mark.parametrize(("text", "number"), [("passport town hall", 0), ("kitchen knives", 1)])
+def test_the_same_task_is_sure_and_others_are_not_whatever_all_vectors_share(model, text, number):
+    found = {key: likeness(each) for key, each in _asked(model(256), text).items()}
+    assert [key for key, chance in found.items() if chance >= SURE] == [number]
+
+
+@pytest.mark.parametrize("model", [HashingEmbedder, _NearEverything])
+def test_a_task_that_no_experience_is_about_is_unknown(model):
+    assert max(map(likeness, _asked(model(256), "Tune piano strings").values())) < SURE
+
+
+def test_among_many_experiences_a_near_one_says_less():
+    few, many = (_asked(HashingEmbedder(256), "kitchen knives", experiences)[1] for experiences in (3, 300))
+    assert likeness(many) < likeness(few)
+
+
+def test_a_task_that_is_as_near_to_another_is_less_sure():
+    near = Evidence(task=3.0, content=1.0, ahead=2.0, experiences=0.0)
+    assert likeness(Evidence(task=3.0, content=1.0, ahead=0.0, experiences=0.0)) < likeness(near)
+
+
+def test_ordinary_tasks_are_embedded_once_for_a_model_and_only_in_its_languages():
+    embedder = HashingEmbedder(64, languages=("en",))
+    assert len(ordinary(embedder).tasks) == len(LANGUAGES[1])
+    counted = embedder.documents_asked
+    assert ordinary(embedder) is ordinary(embedder)
+    assert embedder.documents_asked == counted == len(LANGUAGES[1])
