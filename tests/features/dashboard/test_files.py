@@ -41,6 +41,7 @@ def test_every_text_is_used_and_every_used_text_exists():
     assert not [name for name in WORDS if name not in used | quoted and not name.startswith(families)]
 
 
+@pytest.mark.feature("all")
 def test_every_setting_is_explained_in_japanese_too():
     sentences = tomllib.loads(DASHBOARD.joinpath("settings.toml").read_text(encoding="utf-8"))
     keys = [key for key, _, _ in documented_keys()]
