@@ -1,5 +1,6 @@
 """How the graph looks to a client: names instead of numbers, relations as `A > works_on > B`, snapshots as vis.js reads them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -7,11 +8,10 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.features.graph.query.layout import Places
-from memory_mcp.features.graph.query.neighbors import Neighbor, Neighborhood
 from memory_mcp.features.graph.query.paths import Paths
 from memory_mcp.features.graph.query.snapshot import Snapshot
 from memory_mcp.server.views import local, omit_empty
-from memory_mcp.store.graph import relation_queue
+from memory_mcp.store.graph import neighbors, relation_queue
 from memory_mcp.store.graph.entities.entity_merges import Merge
 from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.neighbors import HOPS_LIMIT, Step
@@ -48,52 +48,31 @@ def step_view(step: Step, named: Mapping[int, str]) -> str:
     return f"{named[source]} {arrow} {step.type} {arrow} {named[target]}"
 
 
-def neighborhood_view(around: Neighborhood, zone: ZoneInfo, note: str | None = None) -> dict[str, Any]:
-    """Return an entity and its neighbors; `note` gives the reason where it has none."""
-    return {
-        "entity": entity_view(around.entity, zone),
-        "neighbors": [_neighbor_view(neighbor, around.named) for neighbor in around.neighbors],
-        **omit_empty(more=around.more or None, namesakes=[entity_view(entity, zone) for entity in around.namesakes], note=note),
-    }
-
-
-def _neighbor_view(neighbor: Neighbor, named: Mapping[int, str]) -> dict[str, Any]:
-    return {
-        "name": neighbor.entity.name,
-        "type": neighbor.entity.type,
-        "distance": neighbor.distance,
-        "nearness": neighbor.nearness,
-        "via": step_view(neighbor.via, named),
-        "weight": neighbor.via.weight,
-        "confidence": neighbor.via.confidence,
-        **omit_empty(valid_from=neighbor.via.valid_from, valid_to=neighbor.via.valid_to, more_relations=neighbor.more_relations or None),
-    }
-
-
-def why_no_neighbors(connection: apsw.Connection, types: Sequence[str], name: str, there: Mapping[str, int]) -> str | None:
-    """Say why an entity has no neighbors along relations of these `types`, of any type if none is named: which types its relations have
-    (`there`), or what background work may still add."""
+def why_no_neighbors(connection: apsw.Connection, types: Sequence[str], entity: Entity) -> str | None:
+    """Say why an entity has no neighbors along relations of these `types`, of any type if none is named: which types its relations have,
+    or what background work may still add."""
     waiting = unread_note(connection) if not types or "co_occurrence" in types else None
     if waiting or not types:
         return waiting
     asked = sentence("along relations of the type {} nothing is reached", " or ".join(types)[:200])
-    rest = sentence("those of {} are of {}", name, _counted(there)) if there else sentence("{} has no relations yet", name)
+    there = neighbors.types_at(connection, entity.id)
+    rest = sentence("those of {} are of {}", entity.name, _counted(there)) if there else sentence("{} has no relations yet", entity.name)
     return clauses([asked, rest])
 
 
 def why_no_path(connection: apsw.Connection, paths: Paths, types: Sequence[str], max_depth: int) -> str:
     """Say why there is no path of so many hops along relations of these `types`, of any type if none is named."""
-    if paths.alone:
-        lonely = "{} has no relations yet" if len(paths.alone) == 1 else "{} and {} have no relations yet"
-        why = [sentence(lonely, *paths.alone)]
+    there, from_target = (neighbors.types_at(connection, entity.id) for entity in (paths.source, paths.target))
+    if alone := [entity.name for entity, known in ((paths.source, there), (paths.target, from_target)) if not known]:
+        why = [sentence("{} has no relations yet" if len(alone) == 1 else "{} and {} have no relations yet", *alone)]
     else:
         along = sentence(" along relations of the type {}", " or ".join(types)[:200]) if types else ""
         none = "no path of at most {} hops leads from {} to {}{}" if max_depth > 1 else "no path of at most {} hop leads from {} to {}{}"
         why = [sentence(none, max_depth, paths.source.name, paths.target.name, along)]
         if max_depth < HOPS_LIMIT:
             why.append(sentence("a larger max_depth, up to {}, may find one", HOPS_LIMIT))
-    if types and paths.types_there:
-        why.append(sentence("the relations of {} are of {}", paths.source.name, _counted(paths.types_there)))
+    if types and there:
+        why.append(sentence("the relations of {} are of {}", paths.source.name, _counted(there)))
     waiting = unread_note(connection) if not types or "co_occurrence" in types else None
     return clauses([*why, *([waiting] if waiting else [])])
 
@@ -118,10 +97,10 @@ def paths_view(paths: Paths, note: str | None = None) -> dict[str, Any]:
         "target": paths.target.name,
         "paths": [
             {
-                "length": len(path.steps),
-                "strength": path.strength,
-                "entities": [paths.source.name, *(paths.named[step.there] for step in path.steps)],
-                "steps": [f"{step_view(step, paths.named)}{validity(step.valid_from, step.valid_to)}" for step in path.steps],
+                "length": len(path),
+                "strength": round(math.prod(step.weight for step in path), 4),
+                "entities": [paths.source.name, *(paths.named[step.there] for step in path)],
+                "steps": [f"{step_view(step, paths.named)}{validity(step.valid_from, step.valid_to)}" for step in path],
             }
             for path in paths.paths
         ],

@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+from zoneinfo import ZoneInfo
 
 import networkx
 import numpy as np
@@ -19,6 +20,8 @@ from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.forget import forget
 from memory_mcp.store.graph import network, overview
 from memory_mcp.store.graph.network import Network
+
+UTC = ZoneInfo("UTC")
 
 ANALYSES = [*MEASURES.values(), statistics, communities]
 
@@ -272,9 +275,9 @@ def test_a_hub_leads_on_along_its_strongest_relations_only(nilou, say, now):
         )
     say("常連だ", relations=["店 > knows > 客259", "客259 > knows > 隠居"])
     with nilou.database.read() as connection:
-        found = find_neighbors(connection, "店", 2, limit=300)
-    assert len(found.neighbors) + found.more <= 202
-    assert "隠居" in {near.entity.name for near in found.neighbors}
+        found = find_neighbors(connection, "店", UTC, 2, limit=300)
+    assert len(found["neighbors"]) + found.get("more", 0) <= 202
+    assert "隠居" in {near["name"] for near in found["neighbors"]}
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from memory_mcp.features.graph.query.neighbors import find_neighbors
 from memory_mcp.features.graph.query.paths import ALGORITHMS, Algorithm
 from memory_mcp.features.graph.query.paths import find_path as find_paths
 from memory_mcp.features.graph.query.snapshot import Section, snapshot
-from memory_mcp.features.graph.views import neighborhood_view, paths_view, snapshot_view, why_no_neighbors, why_no_path
+from memory_mcp.features.graph.views import paths_view, snapshot_view, why_no_path
 from memory_mcp.graph.update.entity_linking import check_relation_types
 from memory_mcp.language.labels import label
 from memory_mcp.language.relation_notation import parse_relation
@@ -84,12 +84,10 @@ class GraphNeighbors(ReadingAnswer):
 )
 def entity_neighbors(call: Call, arguments: NeighborsArguments) -> Json:
     """Whom or what a person, place or project is related to."""
-    types = arguments.relation_types
 
     def neighborhood(connection: apsw.Connection, name: str) -> Json:
-        around = find_neighbors(connection, name, arguments.depth, types, arguments.min_confidence, arguments.limit)
-        note = None if around.neighbors else why_no_neighbors(connection, types, around.entity.name, around.types_there)
-        return neighborhood_view(around, call.settings.zone, note)
+        rules = arguments.depth, arguments.relation_types, arguments.min_confidence, arguments.limit
+        return find_neighbors(connection, name, call.settings.zone, *rules)
 
     with call.reading() as persona:
         view, by_meaning = seen_by_name(call, persona, arguments.entity, neighborhood)

@@ -4,8 +4,8 @@ import heapq
 import math
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import apsw
@@ -30,31 +30,17 @@ PartialPath = tuple[float, int, float, int, "tuple[Step, ...]"]
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
-    """The steps of a path. `strength`: the product of their weights, 0 to 1."""
-
-    steps: tuple[Step, ...]
-
-    @property
-    def strength(self) -> float:
-        return round(math.prod(step.weight for step in self.steps), 4)
-
-
-@dataclass(frozen=True, slots=True)
 class Paths:
     """Paths from `source` to `target`, the best first. `complete`: False if the search stopped early. `namesakes`: others with one of
-    the names. Without a path, `types_there` counts the relations of `source` by type, and `alone` names those of the two without
-    relations.
+    the names.
     """
 
     source: Entity
     target: Entity
-    paths: tuple[Path, ...]
+    paths: tuple[tuple[Step, ...], ...]
     named: dict[int, str]
-    complete: bool = True
-    namesakes: tuple[Entity, ...] = ()
-    types_there: Mapping[str, int] = field(default_factory=dict)
-    alone: tuple[str, ...] = ()
+    complete: bool
+    namesakes: tuple[Entity, ...]
 
 
 def find_path(
@@ -86,13 +72,7 @@ def find_path(
         results = search.strongest(start.id, PATHS_LIMIT, simple=True)
     entity_ids = {entity for path in results for step in path for entity in (step.here, step.there)}
     named = {entity.id: entity.name for entity in (*records.by_ids(connection, entity_ids).values(), start, end)}
-    paths_found = tuple(Path(tuple(path)) for path in results)
-    result = Paths(start, end, paths_found, named, not search.stopped, (*start_namesakes, *end_namesakes))
-    if paths_found:
-        return result
-    start_types, end_types = (neighbors.types_at(connection, entity.id) for entity in (start, end))
-    alone = tuple(entity.name for entity, types_there in ((start, start_types), (end, end_types)) if not types_there)
-    return replace(result, types_there=start_types, alone=alone)
+    return Paths(start, end, tuple(results), named, not search.stopped, (*start_namesakes, *end_namesakes))
 
 
 class _Search:
