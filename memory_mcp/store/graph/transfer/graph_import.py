@@ -13,11 +13,12 @@ from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.names import UNKNOWN_TYPE, fold
 from memory_mcp.store import memories
-from memory_mcp.store.graph import mentions
+from memory_mcp.store.graph import mentions, types
 from memory_mcp.store.graph.entities import entity_merges, names, records, type_history
 from memory_mcp.store.graph.memory_links import UNLESS_UNDONE
 from memory_mcp.store.graph.relations import Pair, rebuild_sums, sum_up, supporters
 from memory_mcp.store.graph.transfer import graph_merge
+from memory_mcp.store.graph.types import Kind
 
 Row = Mapping[str, Any]
 # The kinds of rows that can add something without a change of what is stored.
@@ -63,15 +64,10 @@ class GraphImport:
         sum_up(self._connection, self._pairs, self._now)
 
     def _type(self, row: Row) -> bool:
-        is_entity = "entity_type" in row
-        name = row["entity_type" if is_entity else "relation_type"]
-        further = ("color", row.get("color")) if is_entity else ("directed", int(row.get("directed", True)))
-        self._connection.execute(
-            f"INSERT OR IGNORE INTO {'entity_types' if is_entity else 'relation_types'}(name, display_name, description, {further[0]}, user_defined) "
-            "VALUES (?,?,?,?,1)",
-            (name, row.get("display_name") or name, row.get("description"), further[1]),
-        )
-        return self._connection.changes() > 0
+        kind: Kind = "entity" if "entity_type" in row else "relation"
+        name = row[f"{kind}_type"]
+        own = row.get("color") if kind == "entity" else int(row.get("directed", True))
+        return types.insert(self._connection, kind, (name, row.get("display_name") or name, row.get("description"), own))
 
     def _entity(self, row: Row) -> bool:
         if row.get("type_by_hand") and "type" in row:

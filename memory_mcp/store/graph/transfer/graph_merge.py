@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from memory_mcp.language.names import UNKNOWN_TYPE
-from memory_mcp.store.graph import visibility
+from memory_mcp.store.graph import types, visibility
 from memory_mcp.store.graph.entities import entity_merges, records, type_history
 from memory_mcp.store.graph.memory_links import DERIVED, UNLESS_UNDONE
 from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, ordered_ends, sum_up
@@ -27,7 +27,10 @@ _LINK = "source, target, type, weight, confidence, method, created_at"
 
 def merge_graph(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[int, int], now: datetime) -> None:
     """Copies what persons stated from `there` to `here`. Entities are found by name, or created. `memory_ids` maps the copied memories."""
-    _copy_types(here, there)
+    for kind, tables in types.TABLES.items():
+        columns = f"name, display_name, description, {tables.own}"
+        for values in there.execute(f"SELECT {columns} FROM {tables.types} WHERE user_defined").fetchall():
+            types.insert(here, kind, values)
     _copy_links(here, there, memory_ids)
     evidence: list[tuple[Any, ...]] = [
         row
@@ -68,17 +71,6 @@ def _copy_links(here: apsw.Connection, there: apsw.Connection, memory_ids: Mappi
         f"INSERT INTO memory_links({_LINK}) VALUES (?,?,?,?,?,?,?) {UNLESS_UNDONE}",
         [(memory_ids[source], memory_ids[target], *rest) for source, target, *rest in rows if {source, target} <= memory_ids.keys()],
     )
-
-
-def _copy_types(here: apsw.Connection, there: apsw.Connection) -> None:
-    for table, columns in (
-        ("entity_types", "name, display_name, description, color"),
-        ("relation_types", "name, display_name, description, directed"),
-    ):
-        here.executemany(
-            f"INSERT OR IGNORE INTO {table}({columns}, user_defined) VALUES (?,?,?,?,1)",
-            there.execute(f"SELECT {columns} FROM {table} WHERE user_defined").fetchall(),
-        )
 
 
 def _entities_here(here: apsw.Connection, there: apsw.Connection, wanted: Iterable[int], now: datetime) -> dict[int, int]:
