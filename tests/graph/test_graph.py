@@ -10,7 +10,7 @@ from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.features.graph.query.neighbors import find_neighbors
 from memory_mcp.features.graph.query.paths import ALGORITHMS, find_path
-from memory_mcp.features.graph.query.snapshot import Section, snapshot
+from memory_mcp.features.graph.query.picture import Section, snapshot
 from memory_mcp.features.graph.relation_edits import relate, unrelate
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.forget import forget
@@ -47,7 +47,7 @@ class Graph:
     def paths(self, source, target, algorithm="shortest", depth=4):
         with self.persona.database.read() as connection:
             found = find_path(connection, source, target, algorithm, depth)
-            return [[found.source.name, *(found.named[step.there] for step in path)] for path in found.paths]
+            return [path["entities"] for path in found["paths"]]
 
     def summed_up(self):
         """The relations, and the mentions that are counted, as rows that can be compared."""

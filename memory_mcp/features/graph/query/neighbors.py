@@ -6,12 +6,14 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
-from memory_mcp.features.graph.views import entity_view, step_view, why_no_neighbors
+from memory_mcp.features.graph.views import counted, entity_view, step_view, unread_note
 from memory_mcp.server.views import omit_empty
 from memory_mcp.store.graph import neighbors
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.lookup import find_all
+from memory_mcp.store.graph.entities.records import Entity
 from memory_mcp.store.graph.neighbors import Rules
+from memory_mcp.wording import clauses, sentence
 
 
 def find_neighbors(
@@ -49,6 +51,18 @@ def find_neighbors(
         }
         for (entity, reached), step in zip(shown.items(), steps, strict=True)
     ]
-    note = None if near else why_no_neighbors(connection, types, center)
+    note = None if near else _why_none(connection, types, center)
     others = [entity_view(entity, zone) for entity in namesakes]
     return {"entity": entity_view(center, zone), "neighbors": near, **omit_empty(more=more or None, namesakes=others, note=note)}
+
+
+def _why_none(connection: apsw.Connection, types: Sequence[str], entity: Entity) -> str | None:
+    """Say why an entity has no neighbors along relations of these `types`, of any type if none is named: which types its relations have,
+    or what background work may still add."""
+    waiting = unread_note(connection, types)
+    if waiting or not types:
+        return waiting
+    asked = sentence("along relations of the type {} nothing is reached", " or ".join(types)[:200])
+    there = neighbors.types_at(connection, entity.id)
+    rest = sentence("those of {} are of {}", entity.name, counted(there)) if there else sentence("{} has no relations yet", entity.name)
+    return clauses([asked, rest])
