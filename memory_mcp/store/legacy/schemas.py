@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.errors import StoreError
+from memory_mcp.store.sqlite.reading import grouped
 
 TABLES_LISTED, COLUMNS_LISTED, OWNERS_LISTED = 5, 30, 5
 OWNER_CHARACTERS = 10_000
@@ -306,10 +307,7 @@ def columns_of(connection: apsw.Connection) -> Mapping[str, list[str]]:
         "SELECT lower(t.name), lower(c.name) FROM pragma_table_list t JOIN pragma_table_xinfo(t.name) c "
         "WHERE t.schema = 'main' AND t.type = 'table' AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY t.name, c.cid"
     )
-    tables: dict[str, list[str]] = {}
-    for table, column in rows:
-        tables.setdefault(table, []).append(column)
-    return tables
+    return grouped(rows)
 
 
 def recognize(connection: apsw.Connection, file_name: str) -> Recognized:

@@ -19,7 +19,7 @@ from memory_mcp.store.timestamps import optional_from_text, to_text
 OWN_TYPE = f"iif({{e}}.type_from IS 'merge', '{UNKNOWN_TYPE}', {{e}}.type)"
 # +e.id removes the column affinity, which would keep SQLite from using the index of merged entities.
 _COLUMNS = (
-    "e.id, e.entity_id, e.type, e.subtype, e.name, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
+    "e.id, e.entity_id, e.type, e.name, e.subtype, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
     "e.first_mentioned_at, e.last_mentioned_at, e.merged_into, "
     "(SELECT json_group_array(alias) FROM (SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id AND a.alias <> e.name ORDER BY a.alias)), "
     "(SELECT json_group_array(alias) FROM (SELECT DISTINCT a.alias FROM entities g CROSS JOIN entity_aliases a ON a.entity = g.id "
@@ -284,23 +284,10 @@ def entity_types(connection: apsw.Connection) -> dict[str, str]:
 
 
 def _entity(row: Sequence[Any]) -> Entity:
-    return Entity(
-        id=row[0],
-        entity_id=row[1],
-        type=row[2],
-        subtype=row[3],
-        name=row[4],
-        description=row[5],
-        confidence=row[6],
-        extraction_count=row[7],
-        attributes=json.loads(row[8]) if row[8] else {},
-        importance=row[9],
-        first_mentioned_at=optional_from_text(row[10]),
-        last_mentioned_at=optional_from_text(row[11]),
-        merged_into=row[12],
-        aliases=_names(row[13]),
-        merged_names=_names(row[14]),
-    )
+    *described, attributes, importance, first, last, merged_into, aliases, merged_names = row
+    known, mentioned = json.loads(attributes) if attributes else {}, (optional_from_text(first), optional_from_text(last))
+    values: list[Any] = [*described, known, importance, *mentioned, merged_into, _names(aliases), _names(merged_names)]
+    return Entity(*values)
 
 
 def _names(column: Any) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from memory_mcp.store.graph.memory_links import DERIVED
 from memory_mcp.store.graph.overview import RELATION, Relation, relation_of
 from memory_mcp.store.graph.visibility import BY_HAND, MEMORY_HIDDEN, PRESENT
 from memory_mcp.store.memories import secret_count
+from memory_mcp.store.sqlite.reading import grouped
 
 Row = dict[str, Any]
 # Entities or relations of a page.
@@ -239,9 +240,7 @@ def export_filter(connection: apsw.Connection) -> ExportFilter | None:
     if not secret_count(connection, include_deleted=True):
         return None
     neither = (False, False)
-    names: dict[int, list[str]] = {}
-    for entity, alias in connection.execute(_EXPORTED_NAMES, neither):
-        names.setdefault(entity, []).append(alias)
+    names = grouped(connection.execute(_EXPORTED_NAMES, neither))
     relations = frozenset((source, target, type_) for source, target, type_ in connection.execute(_EXPORTED_RELATIONS, neither))
     withheld = visibility.entities_withheld_from_export(connection, *neither)
     by_hand = frozenset(row[0] for row in connection.execute("SELECT id FROM entities WHERE made_by <> 'text'")) - withheld
