@@ -26,20 +26,13 @@ class Waiting:
     chunks: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Count:
-    """A count, and the state of the task that it was made in: another state may have another count."""
-
-    state: tuple[object, ...]
-    waiting: Waiting
-
-
 class LagCounter:
     """Counts the lag and caches the counts. Thread-safe."""
 
     def __init__(self, personas: Personas) -> None:
         self._personas = personas
-        self._counts: dict[str, _Count] = {}
+        # With each count the state of the task that it was made in: another state may have another count.
+        self._counts: dict[str, tuple[tuple[object, ...], Waiting]] = {}
 
     def waiting(
         self, tasks: Mapping[str, Task], embedder: Embedder, loaded: tuple[str, ...], seconds: float = COUNTING_SECONDS
@@ -56,18 +49,16 @@ class LagCounter:
 
     def _count(self, name: str, task: Task, embedder: Embedder, loaded: tuple[str, ...], until: float) -> Waiting:
         state = (loaded, task.prepared_for, task.writes, task.indexed_writes, task.batches)
-        cached = self._counts.get(name)
-        if cached and cached.state == state:
-            return cached.waiting
-        if time.monotonic() > until:
-            return cached.waiting if cached else Waiting(memories=1)
+        known_in, known = self._counts.get(name, (None, Waiting(memories=1)))
+        if known_in == state or time.monotonic() > until:
+            return known
         try:
             with self._personas.reading(name) as persona:
                 counted = _counted(persona, task, embedder, loaded) if persona.exists else Waiting()
         except MemoryMCPError as error:
             logger.debug("the waiting memories of %s can't be counted: %s", name, error)
-            return cached.waiting if cached else Waiting(memories=1)
-        self._counts[name] = _Count(state, counted)
+            return known
+        self._counts[name] = state, counted
         return counted
 
 

@@ -38,12 +38,11 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What a report made and counted (key → verdicts); the experiences near it; and what was left out of the count, with the reason."""
+    """What a report made and counted (key → verdicts), and the experiences near it."""
 
     made: tuple[str, ...] = ()
     counted: Mapping[str, Sequence[Verdict]] = field(default_factory=dict)
     near: tuple[Match, ...] = ()
-    not_counted: Mapping[str, str] = field(default_factory=dict)
     repeated: bool = False
     note: str = ""
 

@@ -203,12 +203,6 @@ def link_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: d
         "OR source IN (SELECT value FROM json_each(?1)) AND type = 'reference')",
         (wanted,),
     )
-    for query, type_ in (
-        (_BEFORE, "temporal_sequence"),
-        (_TOGETHER, "same_session"),
-        (_REPLACED, "reference"),
-    ):
-        connection.executemany(
-            "INSERT OR IGNORE INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,?,1,1,'rule',?)",
-            [(source, target, type_, to_text(now)) for source, target in connection.execute(query, (wanted,)).fetchall()],
-        )
+    for query, type_ in ((_BEFORE, "temporal_sequence"), (_TOGETHER, "same_session"), (_REPLACED, "reference")):
+        rows: list[Any] = connection.execute(query, (wanted,)).fetchall()
+        add(connection, [Link(source, target, type_, 1, 1, "rule") for source, target in rows], now)

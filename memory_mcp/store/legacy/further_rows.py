@@ -3,7 +3,6 @@
 Each row has the fields of a JSON line of its kind, which is named by its first field.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -86,23 +85,13 @@ def _value(name: str, value: Any, schema: Schema) -> Any:
     if name in _SHARES:
         return min(1.0, max(_LEAST_WEIGHT if name == "weight" else 0.0, float(value))) if isinstance(value, int | float) else None
     if name in _JSON:
-        parsed = _parsed(value, _JSON[name])
-        return (
-            [entry for entry in parsed if isinstance(entry, str) and 0 < len(entry.strip()) <= NAME_LIMIT][:NAMES_LIMIT]
-            if isinstance(parsed, list)
-            else parsed
-        )
+        read = row_reading.parsed(value, _JSON[name])
+        if not isinstance(read, list):
+            return read
+        return [entry for entry in read if isinstance(entry, str) and 0 < len(entry.strip()) <= NAME_LIMIT][:NAMES_LIMIT]
     if isinstance(value, bytes | row_reading.TooLong) or (name == "entity_id" and not _UUID.fullmatch(str(value))):
         return None
     return value.strip() if isinstance(value, str) and name not in _LONG else value
-
-
-def _parsed(value: object, type_: type) -> Any:
-    try:
-        parsed = json.loads(value) if isinstance(value, str) else None
-    except (ValueError, RecursionError):
-        return None
-    return parsed if isinstance(parsed, type_) else None
 
 
 def _is_valid(kind: str, row: Row) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS
 from memory_mcp.language.labels import UNSTORABLE
 from memory_mcp.store import timestamps
-from memory_mcp.store.legacy.row_reading import Undecodable
+from memory_mcp.store.legacy.row_reading import Undecodable, parsed
 from memory_mcp.store.legacy.schemas import OLDER_SERVERS_ZONE, OURS, Schema
 
 LEGACY = "legacy"
@@ -125,8 +125,8 @@ def moment(value: object, zone: tzinfo = OLDER_SERVERS_ZONE) -> datetime | None:
             return datetime.fromtimestamp(number, UTC)
         if re.fullmatch(r"\d{14}", text):
             return _compact_moment(text, zone)
-        parsed = datetime.fromisoformat(text.replace("/", "-"))
-        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=zone)).astimezone(UTC)
+        read = datetime.fromisoformat(text.replace("/", "-"))
+        return (read if read.tzinfo else read.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -142,14 +142,14 @@ def _compact_moment(text: str, zone: tzinfo = OLDER_SERVERS_ZONE) -> datetime | 
 
 def _moment(older: _OlderRow, name: str) -> datetime | None:
     value = older.get(name)
-    parsed = moment(value, older.zone)
-    if parsed and isinstance(value, str) and _is_iso(value):
+    read = moment(value, older.zone)
+    if read and isinstance(value, str) and _is_iso(value):
         older.consume(name)
-    return parsed
+    return read
 
 
 def _first_moment(older: _OlderRow, *names: str) -> datetime | None:
-    return next((parsed for parsed in [_moment(older, name) for name in names] if parsed), None)
+    return next(filter(None, [_moment(older, name) for name in names]), None)
 
 
 def _is_iso(text: str) -> bool:
@@ -195,15 +195,15 @@ def _tag_list(older: _OlderRow, name: str) -> list[str]:
         return []
     text = _text(value)
     try:
-        parsed = json.loads(text) if text.strip() else []
+        tags = json.loads(text) if text.strip() else []
     except (ValueError, RecursionError):
-        parsed = re.split("[,、]", text)
-    if isinstance(parsed, dict):
+        tags = re.split("[,、]", text)
+    if isinstance(tags, dict):
         return []
-    parsed = parsed if isinstance(parsed, list) else [parsed]
-    if text == value and all(_is_storable(tag) and len(tag) <= LABEL_LIMIT for tag in parsed):
+    tags = tags if isinstance(tags, list) else [tags]
+    if text == value and all(_is_storable(tag) and len(tag) <= LABEL_LIMIT for tag in tags):
         older.consume(name)
-    return [tag for tag in (_text(tag).strip()[:LABEL_LIMIT] for tag in parsed if tag is not None) if tag]
+    return [tag for tag in (_text(tag).strip()[:LABEL_LIMIT] for tag in tags if tag is not None) if tag]
 
 
 def _importance(older: _OlderRow) -> float:
@@ -259,15 +259,11 @@ def _state(older: _OlderRow) -> dict[str, str]:
 
 def _texts(older: _OlderRow, name: str) -> list[str]:
     """A JSON list of texts; anything else stays in `metadata.legacy`."""
-    value = older.get(name)
-    try:
-        parsed = json.loads(value) if isinstance(value, str) else None
-    except (ValueError, RecursionError):
-        parsed = None
-    if not isinstance(parsed, list) or not all(map(_is_storable, parsed)):
+    texts = parsed(older.get(name), list)
+    if texts is None or not all(map(_is_storable, texts)):
         return []
     older.consume(name)
-    return [entry for entry in parsed if entry.strip()]
+    return [entry for entry in texts if entry.strip()]
 
 
 def _metadata(older: _OlderRow) -> dict[str, Any]:
@@ -283,11 +279,7 @@ def _metadata(older: _OlderRow) -> dict[str, Any]:
 
 
 def _object(value: object) -> dict[str, Any]:
-    try:
-        parsed = json.loads(value, parse_constant=str) if isinstance(value, str) else None
-    except (ValueError, RecursionError):
-        parsed = None
-    return parsed if isinstance(parsed, dict) else {}
+    return parsed(value, dict, parse_constant=str) or {}
 
 
 def _text(value: object) -> str:

@@ -78,10 +78,6 @@ class Paths:
     mean_distance: float | None
     sampled: int | None = None
 
-    @property
-    def nbytes(self) -> int:
-        return self.betweenness.nbytes
-
 
 def paths(network: Network, limit: int = PATHS_LIMIT) -> Paths:
     """By shortest paths in hops, without regard to weights."""
@@ -121,7 +117,6 @@ class Statistics:
     isolated: int
     mean_degree: float
     clustering: float
-    nbytes: int = 200
 
 
 def statistics(network: Network) -> Statistics:
@@ -151,10 +146,6 @@ class Communities:
 
     groups: tuple[NDArray[np.int64], ...]
     modularity: float
-
-    @property
-    def nbytes(self) -> int:
-        return sum(group.nbytes for group in self.groups)
 
 
 def communities(network: Network) -> Communities:
@@ -187,25 +178,17 @@ def communities(network: Network) -> Communities:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """New entities and relations of the interval that begins on `begins`, and the totals at its end."""
-
-    begins: date
-    entities: int
-    relations: int
-    entities_in_all: int
-    relations_in_all: int
-
-
-def growth(came: "CreationTimes", interval: Interval, zone: ZoneInfo, limit: int) -> tuple[list[Growth], int]:
-    """The latest `limit` intervals with anything new, the earliest first, and the number of earlier ones. Days are local."""
+def growth(came: "CreationTimes", interval: Interval, zone: ZoneInfo, limit: int) -> tuple[list[dict[str, Any]], int]:
+    """The latest `limit` intervals with anything new, the earliest first, and the number of earlier ones. Days are local. Of each the day on
+    which it begins, its new entities and relations, and the totals at its end.
+    """
     entities, relations = (_counted(dates, interval, zone) for dates in (came.entities, came.relations))
     steps, entities_in_all, relations_in_all = [], 0, 0
     for begins in sorted({*entities, *relations}):
         entities_in_all += entities[begins]
         relations_in_all += relations[begins]
-        steps.append(Growth(begins, entities[begins], relations[begins], entities_in_all, relations_in_all))
+        new = {"begins": begins.isoformat(), "entities": entities[begins], "relations": relations[begins]}
+        steps.append({**new, "entities_in_all": entities_in_all, "relations_in_all": relations_in_all})
     return steps[-limit:], max(len(steps) - limit, 0)
 
 

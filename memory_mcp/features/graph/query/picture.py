@@ -63,13 +63,13 @@ def snapshot(connection: apsw.Connection, limit: int = 50, section: Section = Se
     if section.relation_types or section.min_weight:
         kept = {*starts, *(end for relation in relations for end in (relation.source, relation.target))}
         shown = [entity for entity in shown if entity.id in kept]
-    counted = overview.counts(connection)
+    entities_in_all, relations_in_all = overview.counts(connection)
     return Snapshot(
         entities=tuple(shown),
         relations=tuple(relations),
         colors=overview.colors(connection),
-        entities_in_all=counted.entities,
-        relations_in_all=counted.relations,
+        entities_in_all=entities_in_all,
+        relations_in_all=relations_in_all,
         around=tuple(dict.fromkeys(starts)),
     )
 

@@ -15,13 +15,19 @@ from memory_mcp.language.names import UNKNOWN_TYPE
 from memory_mcp.store.graph import types, visibility
 from memory_mcp.store.graph.entities import entity_merges, records, type_history
 from memory_mcp.store.graph.memory_links import DERIVED, UNLESS_UNDONE
-from memory_mcp.store.graph.relations import FROM_TEXT, REJECTED, STATED, Pair, directed_types, ordered_ends, sum_up
+from memory_mcp.store.graph.relations import (
+    EVIDENCE,
+    FROM_TEXT,
+    INTO_EVIDENCE,
+    REJECTED,
+    STATED,
+    Pair,
+    directed_types,
+    ordered_ends,
+    sum_up,
+)
 from memory_mcp.store.timestamps import to_text
 
-_EVIDENCE = (
-    "memory, source, target, source_said, target_said, type, subtype, weight, confidence, valid_from, valid_to, method, validation_status, "
-    "notes, created_at"
-)
 _LINK = "source, target, type, weight, confidence, method, created_at"
 
 
@@ -35,7 +41,7 @@ def merge_graph(here: apsw.Connection, there: apsw.Connection, memory_ids: Mappi
     evidence: list[tuple[Any, ...]] = [
         row
         for row in there.execute(
-            f"SELECT {_EVIDENCE} FROM relation_evidence WHERE method NOT IN (SELECT value FROM json_each(?)) ORDER BY id",
+            f"SELECT {EVIDENCE} FROM relation_evidence WHERE method NOT IN (SELECT value FROM json_each(?)) ORDER BY id",
             (json.dumps(FROM_TEXT),),
         )
         if row[0] is None or row[0] in memory_ids
@@ -127,10 +133,7 @@ def add_stated_relations(here: apsw.Connection, rows: Iterable[tuple[Any, ...]])
         method_and_status = rest[5:7]  # not all of `rest`: a note may contain the same words
         contradicted = REJECTED in method_and_status and _is_stated_since(here, source, target, type_, rest[-1])
         if source != target and not contradicted:
-            here.execute(
-                f"INSERT OR IGNORE INTO relation_evidence({_EVIDENCE}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                (memory, source, target, *names, type_, *rest),
-            )
+            here.execute(f"INSERT OR IGNORE {INTO_EVIDENCE}", (memory, source, target, *names, type_, *rest))
             if memory is None and STATED in method_and_status and here.changes():
                 here.execute(
                     "DELETE FROM relation_evidence WHERE source = ? AND target = ? AND type = ? AND method = ? AND created_at < ?",
