@@ -146,7 +146,10 @@ def report(call: Call, arguments: ReportArguments) -> Json:
         **(heading(store, persona) if pool else {"persona": persona.name}),
         "made": [_seen(key, pool) for key in counted.made],
         "counted": {_seen(key, pool): list(verdicts) for key, verdicts in counted.counted.items()},
-        "near": [_near_view(match, pool) for match in counted.near],
+        "near": [
+            {"key": _seen(match.memory.key, pool), "title": match.experience.task, "similarity": round(match.similarity, 2)}
+            for match in counted.near
+        ],
         **omit_empty(
             not_counted=not_counted,
             repeated=counted.repeated or None,
@@ -359,10 +362,6 @@ def _seen_in(note: str, keys: Iterable[str], pool: str) -> str:
     for key in keys:
         note = note.replace(key, _seen(key, pool))
     return note
-
-
-def _near_view(match: Match, pool: str) -> Json:
-    return {"key": _seen(match.memory.key, pool), "title": match.experience.task, "similarity": round(match.similarity, 2)}
 
 
 def _task(call: Call, text: str) -> str:

@@ -87,7 +87,7 @@ def _counted(
         _check_new(connection, report.run, caller)
         used = [key for key in report.used if key in memories.by_keys(connection, report.used)]
     for part, verdict in _parts(report, has_used=bool(used)):
-        if same := known.get(_private(part, privacy).identity):
+        if same := known.get(read(Redaction(privacy).text(part.text())).identity):  # as it is stored
             key = same.memory.key
             notes += [f"{key} says it already; revise adds what is new in it"] if _is_more(part, same.experience) else []
             verdicts.setdefault(key, []).append(verdict)
@@ -146,11 +146,6 @@ def _contradicted(report: Report, compared: Sequence[Match], used: Sequence[str]
         and (not match.experience.instead if not match.experience.steps else match.experience.steps == report.experience.steps)
         and not report.experience.is_pitfall
     ]
-
-
-def _private(part: Experience, privacy: Privacy) -> Experience:
-    """The experience as it is stored, after redaction."""
-    return read(Redaction(privacy).text(part.text()))
 
 
 def _is_more(part: Experience, known: Experience) -> bool:

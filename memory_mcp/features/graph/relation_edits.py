@@ -74,7 +74,7 @@ def relate(
             relations.allow(connection, source, target, relation.relation)
     for relation in add_stated_relations(connection, None, stated, now, holds):
         raise InvalidInput("{} and {} are one", "", "Relate two different ones", repr(relation.source[:80]), repr(relation.target[:80]))
-    days = _days_as_json(holds) if holds else {}
+    days = {name: value for name, value in asdict(holds).items() if value} if holds else {}
     return stated, [Operation("relate", None, now, after={**_as_json(relation), **days}) for relation in stated]
 
 
@@ -145,7 +145,3 @@ def _refuse_unknown(connection: apsw.Connection, stated: StatedRelation, source_
 
 def _as_json(stated: StatedRelation) -> dict[str, str]:
     return {"source": stated.source, "relation": stated.relation, "target": stated.target}
-
-
-def _days_as_json(when: RelationValidity) -> dict[str, str]:
-    return {name: value for name, value in asdict(when).items() if value}

@@ -36,8 +36,9 @@ def read(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, Row
     """The rows, each with its kind, without empty and unreadable values."""
     present = {f"{table}.{column}" for table, columns in schemas.columns_of(connection).items() for column in columns}
     for further in schema.further:
-        if present.issuperset(further.needs):
-            yield from ((further.kind, _fields(row, schema)) for row in row_reading.rows(connection, further.sql))
+        for row in row_reading.rows(connection, further.sql) if present.issuperset(further.needs) else ():
+            fields = {name: _value(name, value, schema) for name, value in row.items()}
+            yield further.kind, {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
 def context(connection: apsw.Connection) -> Row:
@@ -72,11 +73,6 @@ def adopt(connection: apsw.Connection, rows: Sequence[tuple[str, Row]], keys: Ma
             refused.append(f"{kind} {row.get(kind, '')}".strip())
     graph.finish()
     return refused
-
-
-def _fields(row: Mapping[str, Any], schema: Schema) -> Row:
-    fields = {name: _value(name, value, schema) for name, value in row.items()}
-    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
 def _value(name: str, value: Any, schema: Schema) -> Any:

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -87,17 +88,18 @@ def convert(
     dated = bool(created or updated or key_time)
     known_time = created or updated or key_time or now
     created, updated = created or known_time, updated or known_time
+    used = [_moment(older, name) for name in ("last_used_at", "last_accessed")]
     values = {
         # Of a row with a number of its own, the key never depends on the time of its adoption.
         "key": _key(older, taken, None if schema.id and not dated else created, number),
         "content": older.text("content") or "",
         "created_at": timestamps.to_text(created),
         "updated_at": timestamps.to_text(updated),
-        "tags": _dumped(_tags(older)),
+        "tags": _dumped(list(dict.fromkeys([*_tags(older, "tags"), *_tags(older, "context_tags")]))) or "[]",
         "importance": _importance(older),
         "occurred_at": timestamps.optional_to_text(_moment(older, "occurred_at")),
         "deleted_at": timestamps.optional_to_text(_deleted(older, updated, None if schema is OURS else now)),
-        "last_used_at": timestamps.optional_to_text(_first_moment(older, "last_used_at", "last_accessed")),
+        "last_used_at": timestamps.optional_to_text(next(filter(None, used), None)),
         "usage_count": _whole(older, "usage_count", 0) or _whole(older, "access_count", 0) or 0,
         "revision": _whole(older, "revision", 1) or 1,
         "kind": _choice(older, "kind", KINDS, "fact"),
@@ -108,7 +110,6 @@ def convert(
         **({"privacy_level": _choice(older, "privacy_level", PRIVACY_LEVELS, "internal")} if "privacy_level" in columns else {}),
         **({"expires_at": timestamps.optional_to_text(_moment(older, "expires_at"))} if "expires_at" in columns else {}),
     }
-    values["tags"] = values["tags"] or "[]"
     return ConvertedRow({**values, "metadata": _dumped(_metadata(older))}, dated)
 
 
@@ -143,21 +144,11 @@ def _compact_moment(text: str, zone: tzinfo = OLDER_SERVERS_ZONE) -> datetime | 
 def _moment(older: _OlderRow, name: str) -> datetime | None:
     value = older.get(name)
     read = moment(value, older.zone)
-    if read and isinstance(value, str) and _is_iso(value):
-        older.consume(name)
+    if read and isinstance(value, str):
+        with suppress(ValueError):
+            datetime.fromisoformat(value)
+            older.consume(name)
     return read
-
-
-def _first_moment(older: _OlderRow, *names: str) -> datetime | None:
-    return next(filter(None, [_moment(older, name) for name in names]), None)
-
-
-def _is_iso(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _deleted(older: _OlderRow, updated: datetime, instead: datetime | None) -> datetime | None:
@@ -183,12 +174,7 @@ def _key(older: _OlderRow, taken: Collection[str], created: datetime | None, num
     return unused
 
 
-def _tags(older: _OlderRow) -> list[str]:
-    tags = [*_tag_list(older, "tags"), *_tag_list(older, "context_tags")]
-    return list(dict.fromkeys(tags))
-
-
-def _tag_list(older: _OlderRow, name: str) -> list[str]:
+def _tags(older: _OlderRow, name: str) -> list[str]:
     """A JSON list, a comma-separated line, or one tag."""
     value = older.get(name)
     if value is None:

@@ -28,6 +28,9 @@ from memory_mcp.store.graph.relations import (
 )
 from memory_mcp.store.timestamps import to_text
 
+_STATED_SINCE = (
+    "SELECT 1 FROM relation_evidence WHERE memory IS NULL AND source = ? AND target = ? AND type = ? AND method = ? AND created_at > ?"
+)
 _LINK = "source, target, type, weight, confidence, method, created_at"
 
 
@@ -131,21 +134,14 @@ def add_stated_relations(here: apsw.Connection, rows: Iterable[tuple[Any, ...]])
     for memory, first, second, first_name, second_name, type_, *rest in rows:
         source, target, *names = ordered_ends((first, second, first_name, second_name), is_directed=directed.get(type_, True))
         method_and_status = rest[5:7]  # not all of `rest`: a note may contain the same words
-        contradicted = REJECTED in method_and_status and _is_stated_since(here, source, target, type_, rest[-1])
-        if source != target and not contradicted:
-            here.execute(f"INSERT OR IGNORE {INTO_EVIDENCE}", (memory, source, target, *names, type_, *rest))
-            if memory is None and STATED in method_and_status and here.changes():
-                here.execute(
-                    "DELETE FROM relation_evidence WHERE source = ? AND target = ? AND type = ? AND method = ? AND created_at < ?",
-                    (source, target, type_, REJECTED, rest[-1]),
-                )
-            changed.add((source, target))
+        later = (source, target, type_, STATED, rest[-1])
+        if source == target or (REJECTED in method_and_status and here.execute(_STATED_SINCE, later).get is not None):
+            continue
+        here.execute(f"INSERT OR IGNORE {INTO_EVIDENCE}", (memory, source, target, *names, type_, *rest))
+        if memory is None and STATED in method_and_status and here.changes():
+            here.execute(
+                "DELETE FROM relation_evidence WHERE source = ? AND target = ? AND type = ? AND method = ? AND created_at < ?",
+                (source, target, type_, REJECTED, rest[-1]),
+            )
+        changed.add((source, target))
     return changed
-
-
-def _is_stated_since(here: apsw.Connection, source: int, target: int, type_: str, moment: str) -> bool:
-    row = here.execute(
-        "SELECT 1 FROM relation_evidence WHERE memory IS NULL AND source = ? AND target = ? AND type = ? AND method = ? AND created_at > ?",
-        (source, target, type_, STATED, moment),
-    )
-    return row.get is not None
