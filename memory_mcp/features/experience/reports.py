@@ -85,7 +85,8 @@ def _counted(
     notes: list[str] = []
     with persona.database.read_briefly() as connection:
         _check_new(connection, report.run, caller)
-        used = [key for key in report.used if key in memories.by_keys(connection, report.used)]
+        by_key = memories.by_keys(connection, report.used)
+    used = [key for key in report.used if key in by_key]
     for part, verdict in _parts(report, has_used=bool(used)):
         if same := known.get(read(Redaction(privacy).text(part.text())).identity):  # as it is stored
             key = same.memory.key
@@ -94,7 +95,9 @@ def _counted(
         else:
             new.append((Draft(checked_content(part.text()), kind="experience", questions=part.matched_by), verdict))
     for key in used:
-        verdicts[key] = ["used", *verdicts.get(key, _verdicts_on_used(persona, key, report.outcome))]
+        # If it failed although a pitfall was heeded, the pitfall gets no verdict.
+        is_tried = by_key[key].kind == "experience" and not (report.outcome == "failed" and read(by_key[key].content).is_pitfall)
+        verdicts[key] = ["used", *verdicts.get(key, [report.outcome] if is_tried else [])]
     for key in _contradicted(report, compared, used):
         verdicts.setdefault(key, []).append("contradicted")
 
@@ -122,15 +125,6 @@ def _parts(report: Report, *, has_used: bool) -> list[tuple[Experience, Verdict]
     has_way = bool(way.steps or way.strategy or way.when or way.not_when or (way.lesson and not stated.is_pitfall))
     parts: list[tuple[Experience, Verdict]] = [(way, report.outcome)] if has_way or not (has_used or stated.is_pitfall) else []
     return [*parts, (replace(pitfall, lesson="" if parts else stated.lesson), "failed")] if stated.is_pitfall else parts
-
-
-def _verdicts_on_used(persona: Persona, key: str, outcome: Verdict) -> list[Verdict]:
-    """The verdicts on an experience that was used: the task's outcome. If it failed although a pitfall was heeded, the pitfall gets none."""
-    with persona.database.read_briefly() as connection:
-        memory = memories.by_keys(connection, [key])[key]
-    if memory.kind != "experience" or (read(memory.content).is_pitfall and outcome == "failed"):
-        return []
-    return [outcome]
 
 
 def _contradicted(report: Report, compared: Sequence[Match], used: Sequence[str]) -> list[str]:

@@ -161,7 +161,12 @@ def find(
         return own[0]
     if is_day_without_year(name):
         return None
-    by_hand = _with_name_by_hand(connection, candidates, name)
+    rows = connection.execute(  # a hidden name may be given to another entity
+        "SELECT coalesce(e.merged_into, e.id) FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ? AND a.by_hand",
+        (bare(name),),
+    )
+    named_by_hand = {row[0] for row in rows}
+    by_hand = [entity for entity in candidates if entity.id in named_by_hand]
     return by_hand[0] if len(by_hand) == 1 else None
 
 
@@ -174,16 +179,6 @@ def ids_by_own_name(connection: apsw.Connection, name: str) -> set[int]:
         (bare(name),),
     )
     return {root for root, own_name in rows if bare(own_name) == bare(name)}
-
-
-def _with_name_by_hand(connection: apsw.Connection, candidates: Sequence[Entity], name: str) -> list[Entity]:
-    """Those that a person gave this name: a hidden name may be given to another entity."""
-    rows = connection.execute(
-        "SELECT coalesce(e.merged_into, e.id) FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ? AND a.by_hand",
-        (bare(name),),
-    )
-    by_hand = {row[0] for row in rows}
-    return [entity for entity in candidates if entity.id in by_hand]
 
 
 def is_day_without_year(name: str) -> bool:
