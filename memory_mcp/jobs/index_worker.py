@@ -20,6 +20,7 @@ from memory_mcp.jobs.index_schedule import IndexSchedule, Progress, Task
 from memory_mcp.jobs.step_thread import POLL_SECONDS, StepThread
 from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Persona, Personas
+from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
 
 logger = logging.getLogger(__name__)
@@ -75,9 +76,11 @@ class LagCounter:
 
 
 def _counted(persona: Persona, task: Task, embedder: Embedder, loaded: tuple[str, ...]) -> Waiting:
-    serving = sync.generation_to_serve(persona, embedder, loaded)
-    begun = serving == embedder.generation or task.prepared_for == loaded
-    return Waiting(sync.waiting(persona, serving), 0 if begun else sync.chunks_lacking(persona, embedder.generation))
+    with persona.database.read() as connection:
+        serving = sync.generation_to_serve(connection, embedder, loaded)
+        begun = serving == embedder.generation or task.prepared_for == loaded
+        lacking = 0 if begun else stored_vectors.chunks_lacking(connection, embedder.generation)
+        return Waiting(stored_vectors.lag(connection, serving), lacking)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeVar
 
 import apsw
 
@@ -34,6 +35,7 @@ NO_DEADLINE = Deadline.after(math.inf)
 
 Pair = tuple[int, int]
 Name = tuple[int, str, str]  # entity, name and type
+Form = TypeVar("Form")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +108,23 @@ def _names(entities: Iterable[Entity]) -> tuple[list[Name], list[tuple[Pair, Sim
     return certain, [(pair, AMBIGUOUS_NAME) for form in shared for pair in _pairs(carriers[form])]
 
 
+def _sharing(names: Iterable[Name], forms: Callable[[str, str], Iterable[Form]]) -> dict[tuple[str, Form], set[int]]:
+    """The entities by type and form of a name."""
+    sharing: dict[tuple[str, Form], set[int]] = defaultdict(set)
+    for entity, name, type_ in names:
+        for form in forms(name, type_):
+            sharing[type_, form].add(entity)
+    return sharing
+
+
 def _carriers(names: Iterable[Name]) -> dict[tuple[str, str], set[int]]:
     """The entities by type and name."""
-    carriers: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for entity, name, type_ in names:
-        carriers[type_, bare(name)].add(entity)
-    return carriers
+    return _sharing(names, lambda name, _: [bare(name)])
 
 
 def _of_one_form(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
-    sharing: dict[tuple[str, str, Similarity], set[int]] = defaultdict(set)
-    for entity, name, type_ in names:
-        for form, similarity in name_similarity.forms(name, type_):
-            sharing[type_, form, similarity].add(entity)
-    for (_, _, similarity), entities in sharing.items():
-        for pair in _pairs(entities):
-            yield pair, similarity
+    for (_, (_, similarity)), entities in _sharing(names, name_similarity.forms).items():
+        yield from ((pair, similarity) for pair in _pairs(entities))
 
 
 def _one_letter_apart(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
@@ -137,12 +140,7 @@ def _one_letter_apart(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]
 
 
 def _shorter(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
-    whole: dict[tuple[str, str], set[int]] = defaultdict(set)
-    longer: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for entity, name, type_ in names:
-        whole[type_, bare(name)].add(entity)
-        for part in shorter_forms(name, type_):
-            longer[type_, part].add(entity)
+    whole, longer = _carriers(names), _sharing(names, shorter_forms)
     for key in whole.keys() & longer.keys():
         entities = longer[key]
         # 田中 is a shorter form of 田中太郎; with a 田中花子 it may be either.

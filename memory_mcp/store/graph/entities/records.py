@@ -206,26 +206,14 @@ def create(
     *,
     subtype: str | None = None,
     description: str | None = None,
-    attributes: Mapping[str, Any] | None = None,
     made_by: str = "text",
 ) -> int:
     """Creates an entity, with its name as the first alias. Returns its id."""
     moment = to_text(now)
     connection.execute(
-        "INSERT INTO entities(entity_id, type, subtype, name, description, confidence, attributes, made_by, created_at, updated_at) "
-        "VALUES (?,?,?,?,?,?,?,?,?,?)",
-        (
-            str(uuid.uuid4()),
-            type_,
-            subtype,
-            name,
-            description,
-            confidence,
-            json.dumps(attributes, ensure_ascii=False) if attributes else None,
-            made_by,
-            moment,
-            moment,
-        ),
+        "INSERT INTO entities(entity_id, type, subtype, name, description, confidence, made_by, created_at, updated_at) "
+        "VALUES (?,?,?,?,?,?,?,?,?)",
+        (str(uuid.uuid4()), type_, subtype, name, description, confidence, made_by, moment, moment),
     )
     entity_id = connection.last_insert_rowid()
     if made_by == "text":

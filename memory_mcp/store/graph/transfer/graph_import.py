@@ -169,13 +169,10 @@ class GraphImport:
 
     def _distinguish(self, row: Row) -> bool:
         ends = (row["distinct_entity"], row.get("type")), (row["from_entity"], row.get("from_type"))
-        entity, other = sorted(self._end(*end) for end in ends)
+        entity, other = (self._end(*end) for end in ends)
         if entity_merges.root_by_merges(self._connection, entity) == entity_merges.root_by_merges(self._connection, other):
             return False
-        self._connection.execute(
-            "INSERT OR IGNORE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
-            (entity, other, row.get("reason"), row["decided_at"]),
-        )
+        entity_merges.note_distinct(self._connection, entity, other, row.get("reason"), row["decided_at"], "IGNORE")
         return self._connection.changes() > 0
 
     def _mention(self, row: Row) -> bool:
@@ -323,10 +320,7 @@ def merge_graph(here: apsw.Connection, there: apsw.Connection, memory_ids: Mappi
             entity_merges.merge(here, ours[kept], ours[merged], reason, now)
     for entity, other, reason, decided_at in distinct:
         if entity_merges.root_of(here, ours[entity]) != entity_merges.root_of(here, ours[other]):
-            here.execute(
-                "INSERT OR IGNORE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
-                (*sorted((ours[entity], ours[other])), reason, decided_at),
-            )
+            entity_merges.note_distinct(here, ours[entity], ours[other], reason, decided_at, "IGNORE")
 
 
 def _copy_links(here: apsw.Connection, there: apsw.Connection, memory_ids: Mapping[int, int]) -> None:
