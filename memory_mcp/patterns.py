@@ -5,8 +5,10 @@ long takes four times as long, and with two of them in a row eight times.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+
+from ahocorasick_rs import AhoCorasick, MatchKind
 
 # Longer than what a rule of language looks for within a sentence.
 LONGEST = 120
@@ -69,6 +71,27 @@ class Forms:
     def whole(self, plain: str) -> Found | None:
         match = self._compiled.fullmatch(plain)
         return Found(match, self._groups) if match else None
+
+
+class Needed:
+    """Tells in one pass which of many patterns are worth trying on a text. `words`: of each, those without which it matches nothing; of one
+    without words nobody knows."""
+
+    def __init__(self, words: Iterable[Iterable[str]]) -> None:
+        numbers: dict[str, list[int]] = {}
+        for number, needed in enumerate(words):
+            for word in needed:
+                numbers.setdefault(word, []).append(number)
+        self._numbers = list(numbers.values())
+        self._automaton = AhoCorasick(list(numbers), matchkind=MatchKind.Standard)
+
+    def within(self, text: str) -> set[int]:
+        """The places in the list of those of which a text has a word."""
+        try:
+            found = self._automaton.find_matches_as_indexes(text, overlapping=True)
+        except UnicodeEncodeError:  # half of a surrogate pair
+            found = self._automaton.find_matches_as_indexes(text.encode(errors="replace").decode(), overlapping=True)
+        return {number for word, _, _ in found for number in self._numbers[word]}
 
 
 def _with_end(longest: int, part: re.Match[str]) -> str:

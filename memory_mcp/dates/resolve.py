@@ -42,8 +42,8 @@ _OF_A_PROGRAM = re.compile(
     r"|[a-z]{3,4})?(?:[+-]\d{4})?)?(?: \([^)]*\))?)\Z"
 )
 _NAME_OF_ZONE = re.compile(r"[A-Z]{3,4}(?=[+-]\d)| \([^)]*\)")
-# What needs no rewriting: 2025-10-17t09:30:00.25+09:00, as it is normalized.
-_PLAIN_ISO = re.compile(r"\d{4}-\d\d-\d\dt(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:[+-]\d\d:\d\d)?", re.ASCII)
+# What needs no rewriting: 2025-10-17T09:30:00.25+09:00, also in lower case.
+_PLAIN_ISO = re.compile(r"\d{4}-\d\d-\d\d[Tt](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:[+-]\d\d:\d\d)?", re.ASCII)
 _WITH_UNITS = re.compile(r"(?i:[@t ](\d\d)h ?(\d\d)m ?(\d\d)s(?: ?\d+ms)?)\Z")
 
 
@@ -401,10 +401,11 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
     Raises:
         InvalidInput: it is no date.
     """
-    plain, today = normalize(text), now.astimezone(zone).date()
+    plain = text.lower() if _PLAIN_ISO.fullmatch(text) else normalize(text)
     exact = iso_span(plain, zone) or hours_ago(plain, now)
     if exact:
         return exact.start
+    today = now.astimezone(zone).date()
     if is_just_now(plain):
         return now.astimezone(UTC)
     find_direction = partial(_direction_of, content, plain, today)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 
 from memory_mcp import lexicon
+from memory_mcp.patterns import Needed
 
 # The first day, and the first day after the last.
 DaySpan = tuple[date, date]
@@ -185,8 +186,8 @@ _AFTER_DAY = [f"{end}{comma}" for end in (r"\d", "st", "nd", "rd", "th") for com
 _BEFORE_SHORT_YEAR = ("in", "since", "of", "during", *MONTHS, *_AFTER_DAY)
 # Of each spelling: a word that a text with it has, how it is written, and what it is written as.
 # fmt: off
-_SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (tuple(needed.split()), frozenset(map(max, needed.split())), re.compile(pattern), written)
+_SPELLINGS: list[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
+    (tuple(needed.split()), re.compile(pattern), written)
     for needed, pattern, written in (
         ("さ来", "(?<![いきしじびみりなかたらき])さ来(?=[週月年])", "再来"),
         (" ".join(ERAS), rf"({'|'.join(ERAS)})(\d{{1,2}}|元|[一二三四五六]?十?[{_KANJI_DIGITS[1:]}]?)(?:年|(?=[./-]\d))", _western_year),
@@ -211,6 +212,7 @@ _SPELLINGS: list[tuple[tuple[str, ...], frozenset[str], re.Pattern[str], str | C
     )
 ]
 # fmt: on
+_SPELT = Needed(words for words, _, _ in _SPELLINGS)
 _CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u3099\u309a\uff9e\uff9f]*+")
 
 
@@ -266,16 +268,22 @@ def normalize(text: str) -> str:
 
 def normalized_with_places(text: str) -> tuple[str, Sequence[int]]:
     """The normalized text, and for each place of it, its end included, the place in the text itself."""
-    plain, places = composed_with_places(text)
+    return normalized_further(*composed_with_places(text))
+
+
+def normalized_further(plain: str, places: Sequence[int]) -> tuple[str, Sequence[int]]:
+    """The same, from what `composed_with_places` gives."""
     blanks = len(plain) - len(plain.lstrip())
     blanks += len("西暦") if plain.startswith("西暦", blanks) else 0
     end = max(len(plain.rstrip()), blanks)
     plain, places = plain[blanks:end].replace("’", "'"), places[blanks : end + 1]
-    present = set(plain)
-    for needed, characters, pattern, written in _SPELLINGS:
-        if not characters.isdisjoint(present) and any(map(plain.__contains__, needed)):
-            plain, places = _replaced(plain, places, pattern, written)
-            present = set(plain)
+    tried, last = _SPELT.within(plain), -1
+    while later := [number for number in tried if number > last]:
+        last = min(later)
+        _, pattern, written = _SPELLINGS[last]
+        replaced, places = _replaced(plain, places, pattern, written)
+        if replaced is not plain:
+            plain, tried = replaced, _SPELT.within(replaced)
     return plain, places
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from memory_mcp.dates.hours import limit_or_part
 from memory_mcp.dates.recognize import CALENDAR, RANGE, CalendarDate, Clause, Named, Recognized, calendar_dates, recognized_in, with_ranges
-from memory_mcp.dates.spans import ONE_DAY, WEEKDAY_NAMES, DaySpan, day_of, normalized_with_places
+from memory_mcp.dates.spans import ONE_DAY, WEEKDAY_NAMES, DaySpan, composed_with_places, day_of, normalized_further
 from memory_mcp.dates.tense import Direction, direction, is_habit, sentence_around
 from memory_mcp.lexicon import any_of, words
 from memory_mcp.patterns import bounded
@@ -163,12 +163,21 @@ class Statement:
 
     def __init__(self, text: str, recognized: Recognized | None = None) -> None:
         self.text = text
-        self.plain, self._places = (recognized.plain, recognized.places) if recognized else normalized_with_places(text)
+        self.composed = composed_with_places(text)
+        self.plain, self._places = (recognized.plain, recognized.places) if recognized else normalized_further(*self.composed)
         self.recognized = recognized or recognized_in(self.plain[:READ_CHARACTERS])
         is_whole = recognized or len(self.plain) <= READ_CHARACTERS
         self.dates: Sequence[CalendarDate] = self.recognized.calendar if is_whole else calendar_dates(self.plain)
-        # What it names as of the days from which its words and its dates count.
+        # What it names as of the days from which its words and its dates count; and the sentence around a place, with its direction.
         self.spans: dict[tuple[date | None, date | None], list[DaySpan]] = {}
+        self._sentences: dict[tuple[int, int], tuple[str, str, Direction | None]] = {}
+
+    def sentence(self, start: int, end: int) -> tuple[str, str, Direction | None]:
+        """What the sentence of a place has before and after it, and whether it is to come."""
+        if (start, end) not in self._sentences:
+            before, after = sentence_around(self.recognized.plain, start, end)
+            self._sentences[start, end] = before, after, direction(before, after)
+        return self._sentences[start, end]
 
     def anchors(self, told_on: date | None) -> Anchors:
         return _anchors(self.plain, self.dates, told_on)
@@ -372,12 +381,12 @@ def _others(told: Statement, anchored: Anchors) -> Iterator[Named]:
             named = recognized.resolved(today, upcoming=True)
         for each in named:
             if each.expression is not CALENDAR and anchored.at(each.start) == today:
-                yield each._replace(spans=list(_meant(recognized.plain, each, today)))
+                yield each._replace(spans=list(_meant(told, each, today)))
 
 
-def _meant(plain: str, named: Named, today: date | None) -> Iterator[DaySpan]:
-    before, after = sentence_around(plain, named.start, named.end)
-    ahead = direction(before, after)
+def _meant(told: Statement, named: Named, today: date | None) -> Iterator[DaySpan]:
+    plain = told.recognized.plain
+    before, after, ahead = told.sentence(named.start, named.end)
     meant: Sequence[DaySpan] = sorted(named.spans)
     if today and (len(meant) > 1 or named.is_alone):
         if after.startswith("分"):  # what is paid for a month, 12月分の家賃を払った

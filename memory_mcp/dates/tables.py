@@ -6,7 +6,7 @@ A row is a kind, a pattern, what a match may mean as seen from today, the latest
 longer readings come first. Where both languages have the same shape they share a row, and so does a text that mixes them: 来週Friday.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
@@ -39,7 +39,7 @@ from memory_mcp.dates.spans import (
     year_of,
 )
 from memory_mcp.dates.tense import ENGLISH_EVENTS, EVENTS, PLANNED
-from memory_mcp.patterns import Forms, Found, bounded
+from memory_mcp.patterns import Forms, Found, Needed, bounded
 
 _YEAR = bounded("[0-9]{4}")
 # Raises ValueError or OverflowError where there is no such day.
@@ -68,22 +68,19 @@ class Table(tuple[Expression, ...]):
     """Expressions, in the order in which they are tried."""
 
     @cached_property
-    def _needed(self) -> dict[str, dict[str, list[int]]]:
-        """The words that expressions need, with the indexes of those, by the character of a word that the fewest texts have: a kanji, of
-        letters one of the last of the alphabet."""
-        needed: dict[str, dict[str, list[int]]] = {}
-        for index, expression in enumerate(self):
-            for word in (need.replace("_", " ") for need in expression.needs):
-                needed.setdefault(max(word), {}).setdefault(word, []).append(index)
-        return needed
+    def _needed(self) -> Needed:
+        return Needed([word.replace("_", " ") for word in expression.needs] for expression in self)
+
+    @cached_property
+    def _without_needs(self) -> Sequence[int]:
+        return [number for number, expression in enumerate(self) if not expression.needs]
 
     def found_in(self, plain: str) -> list[tuple[Expression, Any]]:
         """The matches of a text, of the expressions of which it has a word or, where they need none, a year."""
-        by_word = (self._needed[character] for character in self._needed.keys() & set(plain))
-        tried = {index for words in by_word for word, indexes in words.items() if word in plain for index in indexes}
+        tried = self._needed.within(plain)
         if _YEAR.search(plain):
-            tried.update(index for index, expression in enumerate(self) if not expression.needs)
-        return [(self[index], match) for index in sorted(tried) for match in self[index].find(plain)]
+            tried.update(self._without_needs)
+        return [(self[number], match) for number in sorted(tried) for match in self[number].find(plain)]
 
 
 def row(kind: str, pattern: str, resolve: Resolver, *examples: str, needs: str = "", **further: Any) -> Expression:

@@ -52,8 +52,12 @@ def fold(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
+# What a single character may become: U+FDFA.
+LONGEST_IN_NFKC = 18
+
+
 def normalized_length(text: str) -> int:
-    """The number of characters to work on: as written, or in NFKC, where a single one may become eighteen (U+FDFA)."""
+    """The number of characters to work on: as written, or in NFKC, where it may be `LONGEST_IN_NFKC` times as long."""
     return len(text) if text.isascii() else max(len(text), len(unicodedata.normalize("NFKC", text)))
 
 

@@ -143,7 +143,8 @@ def _private(draft: Draft, privacy: Privacy) -> tuple[Draft, Redaction] | tuple[
 
 
 def _with_counts(outcome: Outcome, redaction: Redaction) -> Outcome:
-    return replace(outcome, redacted=redaction.redacted, flagged=redaction.flagged)
+    found = redaction.redacted or redaction.flagged
+    return replace(outcome, redacted=redaction.redacted, flagged=redaction.flagged) if found else outcome
 
 
 def _store(

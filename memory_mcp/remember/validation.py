@@ -14,7 +14,7 @@ from memory_mcp.dates.resolve import parse_expiry, parse_moment
 from memory_mcp.domain import KINDS, NEVER, PRIVACY_LEVELS, STATE_FIELDS, Draft, Expiry, Kind, Memory, PrivacyLevel, Restored
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.labels import LIST_LIMIT, few, json_object, label, labels, storable
-from memory_mcp.language.names import normalized_length
+from memory_mcp.language.names import LONGEST_IN_NFKC, normalized_length
 from memory_mcp.language.privacy.redaction import FLAG_PREFIX, Redaction, relations_redacted
 from memory_mcp.language.relation_notation import parse_relation
 from memory_mcp.store.graph.schema import ENTITY_TYPE_NAMES
@@ -46,8 +46,10 @@ def draft(
     privacy_level: str | None = None,
     relations: Sequence[str] = (),
     expires_at: str | None = None,
+    restored: Restored | None = None,
+    checked_metadata: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """A checked draft. `kind` left out means `conversation` within a session and `fact` otherwise.
+    """A checked draft. `kind` left out means `conversation` within a session and `fact` otherwise. `checked_metadata` may be of any length.
 
     Raises:
         InvalidInput: an argument can't be stored; names it.
@@ -64,11 +66,12 @@ def draft(
         questions=tuple(storable(question, "questions").strip() for question in few(questions, "questions") if question.strip()),
         state=_state(state or {}),
         supersedes=label(supersedes, "supersedes"),
-        metadata=json_object(metadata or {}, "metadata"),
+        metadata=checked_metadata or (json_object(metadata, "metadata") if metadata else {}),
         category=label(category, "category"),
         privacy_level=checked_privacy_level(privacy_level) if privacy_level and privacy_level.strip() else "internal",
         relations=tuple(parse_relation(storable(relation, "relations"), ENTITY_TYPE_NAMES) for relation in few(relations, "relations")),
         expires_at=None if expiry == NEVER else expiry,
+        restored=restored or Restored(),
     )
 
 
@@ -76,7 +79,7 @@ def checked_content(content: str) -> str:
     """The content of a memory as it will be stored: not blank, not too long, storable."""
     if not content.strip():
         raise InvalidInput("content is empty", "there is nothing to remember", "Send one self-contained sentence or more")
-    if (length := normalized_length(content)) > CONTENT_LIMIT:
+    if len(content) > CONTENT_LIMIT // LONGEST_IN_NFKC and (length := normalized_length(content)) > CONTENT_LIMIT:
         raise InvalidInput(
             "content has {} characters",
             "one memory holds at most {}",

@@ -48,6 +48,13 @@ CURRENT = f"m.deleted_at IS NULL AND {SUCCESSOR} IS NULL"
 _SUPERSEDED = f"m.deleted_at IS NULL AND m.key IN (SELECT supersedes FROM memories WHERE supersedes IS NOT NULL) AND NOT ({CURRENT})"
 
 
+_INSERT = (
+    "INSERT INTO memories(id, key, content, created_at, updated_at, tags, occurred_at, importance, source, session_id, kind, state, "
+    "questions, revision, supersedes, deleted_at, usage_count, last_used_at, write_digest, metadata, category, privacy_level, micro_summary, "
+    f"expires_at) VALUES ((SELECT coalesce(max(id), 0) + 1 FROM memories){', ?' * 23}) RETURNING id"
+)
+
+
 def write_digest(draft: Draft) -> str:
     """The digest by which repeated writes are recognized: of content, source, session, and event time if given."""
     occurred_at = optional_to_text(draft.occurred_at)
@@ -84,9 +91,7 @@ def insert(connection: apsw.Connection, draft: Draft, now: datetime, write: str 
     restored = draft.restored
     key = restored.key or _fresh_key(connection)
     inserted = connection.execute(
-        "INSERT INTO memories(id, key, content, created_at, updated_at, tags, occurred_at, importance, source, session_id, kind, state, "
-        "questions, revision, supersedes, deleted_at, usage_count, last_used_at, write_digest, metadata, category, privacy_level, micro_summary, "
-        f"expires_at) VALUES ((SELECT coalesce(max(id), 0) + 1 FROM memories){', ?' * 23}) RETURNING id",
+        _INSERT,
         (
             key,
             draft.content,

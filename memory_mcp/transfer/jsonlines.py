@@ -328,7 +328,7 @@ def _import_drafts(persona: Persona, numbered: Sequence[tuple[int, Draft]], opti
 
 
 def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    return dict(sum(map(Counter, counts), Counter[str]()))
+    return dict(sum(map(Counter, filter(None, counts)), Counter[str]()))
 
 
 def _import_graph(persona: Persona, numbered: Sequence[tuple[int, GraphLine]], options: ImportOptions) -> ImportResult:

@@ -23,6 +23,7 @@ COUNT_LIMIT = 2**31
 FEEDBACK_LIMIT = 10_000
 # Objects and lists within each other. What goes through them calls itself twice or more for each.
 DEPTH_LIMIT = 100
+_PLAIN_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def parsed(line: bytes) -> Mapping[str, Any] | None:
@@ -81,16 +82,19 @@ def draft_of(row: Mapping[str, Any], now: datetime, zone: ZoneInfo, generations:
         raise InvalidInput(
             "kind is 'summary'", "summaries are written by the server", "Omit kind, or include the key that the export wrote"
         )
-    fields = {name: value for name, value in row.items() if name in _DRAFT_FIELDS and not (name == "kind" and is_summary)}
+    fields = {name: value for name, value in row.items() if name in _DRAFT_FIELDS}
     if isinstance(fields.get("tags"), str):
         fields["tags"] = split_labels(fields["tags"])
-    checked = draft(now=now, zone=zone, **fields)
+    if is_summary:
+        del fields["kind"]
     metadata = {**row.get("metadata", {}), **({ROLE: row[ROLE]} if ROLE in row else {})}
-    embedded = embedded_in(row["vectors"], checked, generations) if "vectors" in row else None
-    kind = "summary" if is_summary else checked.kind
+    checked = draft(now=now, zone=zone, restored=restored, checked_metadata=metadata, **fields)
+    if is_summary:
+        checked = replace(checked, kind="summary")
+    if "vectors" in row:
+        checked = replace(checked, embedded=embedded_in(row["vectors"], checked, generations))
     # Unlike a caller's, the time of an export may be over: the memory is then moved to the trash.
-    expires_at = parse_time("expires_at", row["expires_at"], zone) if "expires_at" in row else None
-    return replace(checked, restored=restored, embedded=embedded, metadata=metadata, kind=kind, expires_at=expires_at)
+    return replace(checked, expires_at=parse_time("expires_at", row["expires_at"], zone)) if "expires_at" in row else checked
 
 
 def version_of(row: Mapping[str, Any], zone: ZoneInfo) -> Version:
@@ -230,7 +234,7 @@ def _type_name(value: object) -> str:
 def _is_plain_object(value: object) -> bool:
     """Whether it is an object that can be stored as JSON text: without NaN and unpaired surrogates."""
     try:
-        return isinstance(value, dict) and bool(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+        return isinstance(value, dict) and bool(_PLAIN_JSON.encode(value).encode())
     except ValueError:
         return False
 

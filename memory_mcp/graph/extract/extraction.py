@@ -5,6 +5,7 @@ A wrong entity misleads every later search; a missed one costs little, since wor
 name, and what is unsure is left to marks, relations, SudachiPy or a chat model.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
@@ -18,10 +19,11 @@ from memory_mcp.language.relation_notation import type_of_word
 from memory_mcp.language.synonyms import is_word
 from memory_mcp.language.tokens import is_function_word, normalise
 from memory_mcp.lexicon import any_of, grouped, words
-from memory_mcp.patterns import bounded
+from memory_mcp.patterns import Needed, bounded
 
 # 様子, 君主 and 氏名 are words of their own.
 HONORIFICS = "さん|さま|(?<![仕模同多異一])様(?![々子式])|くん|君(?![主が])|ちゃん|氏(?!名)|先生|先輩|[部課係社店]長|教授"
+_IN_HONORIFICS = "さん さま 様 くん 君 ちゃん 氏 先生 先輩 長 教授".split()
 # A name in hiragana begins at a sign, or after a particle that ends another word: 昨日はさくらさん, ゆいちゃんとりこちゃん.
 _KANA_BEGINS = rf"(?<![{HIRAGANA}ー\w])|(?<=[A-Za-z0-9])(?![はがをにとのもや])|(?<=[^{HIRAGANA}ー][はがをにとのもや])|(?<=[さくゃ]ん[はがをにとのもや])"
 _LATIN = "A-Za-zＡ-Ｚａ-ｚ"
@@ -63,6 +65,7 @@ _ENGLISH = bounded(
     rf"|(?<![A-Za-z0-9_@#/.|-])(?P<run>(?:{_CAPITAL}|[A-Z]{{2,}}(?=\s[A-Z][a-z]))(?:\.js)?"
     rf"(?:(?:\s(?:of|the|de|van|von)\s|[\s-])(?:{_CAPITAL}|[A-Z](?![A-Za-z]))){{0,6}})(?![A-Za-z0-9_@])"
 )
+_MAY_BE_ENGLISH = re.compile("[A-Z@]")
 # A sentence begins behind these, and what may stand between its beginning and its first word.
 _BEGINS, _BETWEEN = frozenset('.!?:\n。！？「『（("“•*#-'), " \t\n\r\"“'(*"
 _BEFORE_SOMEBODY = tuple(f" {word} " for word in words("en", "before_somebody"))
@@ -78,11 +81,12 @@ _REACH, _LONG = 60, 600
 
 def mentions_by_rules(text: str, small: Set[str]) -> Iterator[Mention]:
     """What the rules find, overlaps included. `small`: the text's everyday words, see `small_words`."""
-    if is_japanese(text):
-        yield from _people(text)
-        yield from relatives(text)
-        yield from _things(text)
-    yield from _english(text, small)
+    named = _NEEDED.within(text)
+    if named and is_japanese(text):
+        for rule in sorted(named):
+            yield from _JAPANESE_RULES[rule](text)
+    if _MAY_BE_ENGLISH.search(text):
+        yield from _english(text, small)
 
 
 def small_words(text: str) -> frozenset[str]:
@@ -133,6 +137,10 @@ def _things(text: str) -> Iterator[Mention]:
         elif group := match.lastgroup:
             aliases = (match[0],) * (group == "company")
             yield Mention(match[group], _TYPE_OF_GROUP[group], match.start(), match.end(), "rule", aliases=aliases)
+
+
+_JAPANESE_RULES = (_people, relatives, _things)
+_NEEDED = Needed((_IN_HONORIFICS, _RELATIVE_OF, (*_TYPE_OF, "会社", "社", "プロジェクト", "『")))
 
 
 def _english(text: str, small: Set[str]) -> Iterator[Mention]:

@@ -218,7 +218,7 @@ def _linked(
     created: dict[tuple[str, str | None, str | None], int] = {}
     linked: list[tuple[int, Mention]] = []
     types = records.entity_types(connection) if MARK_START in told.text else ()
-    for mention in extract_mentions(told.text, types, names.matches(connection, told.text), stated_on=stated_on, told=told):
+    for mention in extract_mentions(told.text, types, names.matches(connection, told.text, told.composed), stated_on=stated_on, told=told):
         key = (mention.name, mention.type, mention.likely)
         entity = mention.entity or created.get(key)
         if mention.entity and mention.likely:

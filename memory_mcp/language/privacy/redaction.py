@@ -206,10 +206,13 @@ class Redaction:
                 redacted = self.named(digits, names)
                 return value if redacted == digits else redacted
             case Mapping():
-                shown = {field_name: self.text(str(field_name)) for field_name in value}
-                outer = (*names[:1], *(inner for name, inner in value.items() if name in _NAMING and isinstance(inner, str)))
-                renamed = _unique(shown)
-                return {renamed[name]: self._tree(inner, (str(name), *outer)) for name, inner in value.items()}
+                shown = [self.text(str(name)) for name in value]
+                outer = names[:1]
+                if not _NAMING.isdisjoint(value):
+                    outer += tuple(inner for name, inner in value.items() if name in _NAMING and isinstance(inner, str))
+                return {
+                    new: self._tree(inner, (str(name), *outer)) for new, (name, inner) in zip(_unique(shown), value.items(), strict=True)
+                }
             case list() | tuple():
                 return [self._tree(inner, names) for inner in value]
         return value
@@ -272,13 +275,15 @@ def _may_be_private(number: float) -> bool:
     return abs(number) >= 10 ** (_PRIVATE_DIGITS - 1) and math.isfinite(number) and number == int(number)
 
 
-def _unique(shown: Mapping[Any, str]) -> dict[Any, str]:
+def _unique(shown: Sequence[str]) -> Sequence[str]:
     """The redacted names of fields, each with a number if an earlier field has the same."""
+    if len(set(shown)) == len(shown):
+        return shown
     seen: Counter[str] = Counter()
-    unique: dict[Any, str] = {}
-    for name, redacted in shown.items():
-        seen[redacted] += 1
-        unique[name] = redacted if seen[redacted] == 1 else f"{redacted}_{seen[redacted]}"
+    unique = []
+    for name in shown:
+        seen[name] += 1
+        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
     return unique
 
 

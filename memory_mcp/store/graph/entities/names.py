@@ -67,13 +67,13 @@ class KnownNames:
         self._all, self._recent = Gazetteer(()), Gazetteer(())
         self._all_until = self._recent_until = (0, 0)
 
-    def matches(self, connection: apsw.Connection, text: str) -> list[Match]:
+    def matches(self, connection: apsw.Connection, text: str, composed: tuple[str, Sequence[int]] | None = None) -> list[Match]:
         """The known names that may be in the text, each with the entities that have it, the most mentioned first; of merged entities the
-        one that has the name itself.
+        one that has the name itself. `composed`: what `composed_with_places` gives of the text, if it was read.
         """
         everything, recent = self._ready(connection)
         spans: dict[tuple[int, int], list[int]] = {}
-        folded = composed_with_places(text)
+        folded = composed or composed_with_places(text)
         for start, end, entities in (*everything.find(*folded), *recent.find(*folded)):
             spans.setdefault((start, end), []).extend(entities)
         if not spans:
