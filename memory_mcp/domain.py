@@ -305,7 +305,7 @@ class Hit:
 
     `best_part` is the (start, end) of the most relevant part of a long content, in characters; (0, 0) if unknown. `pool`: where it is from,
     if not from the persona's own store; the keys of its memory then name the pool. `confirmation` is None where it was not read with the
-    memory.
+    memory. `parts`: what each signal adds to the score, as its weight and its value; empty unless the question wants to know why.
     """
 
     memory: Memory
@@ -317,6 +317,7 @@ class Hit:
     best_part: tuple[int, int] = (0, 0)
     pool: str = ""
     confirmation: Confirmation | None = None
+    parts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

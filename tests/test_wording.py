@@ -4,6 +4,7 @@ import ast
 import copy
 import pickle
 import re
+import tomllib
 
 import pytest
 from error_wordings import PACKAGE, sayings, unplaced, wordings
@@ -64,6 +65,8 @@ def test_the_catalog_has_what_the_product_says_and_nothing_else():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
+    recipes = tomllib.loads((PACKAGE / "cli/recipes.toml").read_text(encoding="utf-8")).values()
+    constants |= {text for recipe in recipes for text in recipe.values() if isinstance(text, str)}
     said = wordings() | sayings() | constants | MADE
     assert [text for section in ("sentences", "values") for text in catalog()[section] if text.strip() not in said] == []
 

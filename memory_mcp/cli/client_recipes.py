@@ -6,10 +6,12 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from string import Template
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -84,14 +86,35 @@ class Target:
         return f"{self.base_url}/p/{quote(self.persona, safe='')}/mcp"
 
     @property
+    def public_url(self) -> str:
+        """The same for clients that call from the internet."""
+        url = self.persona_url
+        return url if self.base_url.startswith("https://") else url.replace(self.base_url, "https://YOUR-SERVER")
+
+    @property
     def gateway_url(self) -> str:
         """The address for clients of OpenAI's API that can't send headers."""
         return f"{self.persona_url.removesuffix('/mcp')}/v1"
 
+    @property
+    def key(self) -> str:
+        """What is put where a client wants a key alone."""
+        return PASTE if self.with_token else "none"
+
+    @property
+    def title(self) -> str:
+        """The name of the server as a heading."""
+        return self.name.capitalize()
+
+    @property
+    def quoted_persona(self) -> str:
+        """The persona as a header has it."""
+        return quote(self.persona, safe="")
+
     def headers(self, token: str | None = PASTE) -> dict[str, str]:
         """The HTTP headers, percent-encoded: Node's `Headers`, which most clients use, rejects raw Japanese. `token` is the client's
         placeholder for the token; None: the client is given it otherwise."""
-        persona = {"X-Persona": quote(self.persona, safe="")}
+        persona = {"X-Persona": self.quoted_persona}
         return {**persona, "Authorization": f"Bearer {token}"} if self.with_token and token else persona
 
     def command(self) -> list[str]:
@@ -126,8 +149,8 @@ class Hooks:
     `in_groups`: each command is in a group, as with Claude Code. `timeout` is how long a hook may take, where the client's own limit is
     shorter than an import takes, in the client's unit."""
 
-    file: Callable[[], Path]
-    events: tuple[str, ...]
+    file: Path
+    events: Sequence[str]
     in_groups: bool = True
     timeout: int | None = None
 
@@ -144,13 +167,13 @@ class Recipe:
 
     `file` is where `--write` puts them, None where a person has to. `keys` leads to the table of servers. `url`, `headers`, `command`
     and `variables` (of its environment) are what the client calls them; `placeholder` is how it names a secret, `variable_field` a field of its own for the name of the variable.
-    `shown` prints something else than the file's content. `gateway` prints how a client of OpenAI's API is given a memory without tools, at
-    `gateway_location`; one that has no other way has no `instructions`. `for_user` has what differs where the settings are for all projects of the user.
+    `shown` is printed instead of the file's content, and with `scope` a command of Claude Code. `gateway`, behind `gateway_tree` if there is one, is how a
+    client of OpenAI's API is given a memory without tools, at `gateway_location`; one that has no other way has no `instructions`.
     """
 
     location: str
     instructions: str
-    file: Callable[[], Path] | None = None
+    file: Path | None = None
     instructions_file: Path | None = None
     form: Form = Form.JSON
     keys: tuple[str, ...] = ("mcpServers",)
@@ -163,21 +186,23 @@ class Recipe:
     placeholder: str = PASTE
     variable_field: str | None = None
     only_stdio: bool = False
-    shown: Callable[[Target], str] | None = None
-    gateway: Callable[[Target], str] | None = None
+    auth: tuple[str, str] = ("", "")
+    shown: str = ""
+    scope: str = ""
+    gateway: str = ""
+    gateway_tree: Mapping[str, Any] = field(default_factory=dict)
     gateway_location: str = ""
     hooks: Hooks | None = None
-    for_user: Callable[[], Mapping[str, Any]] | None = None
 
     def entry(self, target: Target) -> dict[str, Any]:
         """The server in the table of servers."""
         if target.by_stdio or self.only_stdio:
             program, *arguments = target.command()
             variables = {self.variables: {VARIABLE: PASTE}} if target.with_token else {}
-            return {**self._named(self.by_stdio, target), self.command: program, "args": arguments, **variables}
+            return {**self._filled(self.by_stdio, target), self.command: program, "args": arguments, **variables}
         secret = {self.variable_field: VARIABLE} if self.variable_field and target.with_token else {}
         headers = target.headers(None if self.variable_field else self.placeholder)
-        return {**self._named(self.by_http, target), self.url: target.url, self.headers: headers, **secret}
+        return {**self._filled(self.by_http, target), self.url: target.url, self.headers: headers, **secret}
 
     def tree(self, target: Target) -> dict[str, Any]:
         """The settings file with nothing but the server."""
@@ -224,11 +249,46 @@ class Recipe:
         """
         if target.by_stdio and self.shown and not self.file:
             raise InvalidInput("this client can't start a server itself", "", "Remove --stdio")
-        return self.shown(target) if self.shown else dumped(self.tree(target), self.form)
+        if self.scope:
+            return _claude_command(target, self.scope)
+        return self._filled(self.shown.lstrip("\n"), target) if self.shown else dumped(self.tree(target), self.form)
 
-    @staticmethod
-    def _named(fields: Mapping[str, Any], target: Target) -> dict[str, Any]:
-        return {key: target.name if value == "{name}" else value for key, value in fields.items()}
+    def gateway_text(self, target: Target) -> str:
+        """What is printed for the client's way to a memory without tools."""
+        tree = [dumped(self._filled(self.gateway_tree, target), self.form)] if self.gateway_tree else []
+        return "\n".join([*tree, self._filled(self.gateway.lstrip("\n"), target)])
+
+    def _filled(self, value: Any, target: Target) -> Any:
+        """A text, or all those in a tree, with what the names after $ mean for a target."""
+        if isinstance(value, str):
+            text, auth = Template(value), self.auth[not target.with_token]
+            return text.substitute({name: auth if name == "auth" else getattr(target, name) for name in text.get_identifiers()})
+        if isinstance(value, Mapping):
+            return {key: self._filled(part, target) for key, part in value.items()}
+        return [self._filled(part, target) for part in value] if isinstance(value, list) else value
+
+
+def recipe_of(client: ClientName, *, of_user: bool = False) -> Recipe | None:
+    """The settings of a client for a project, or for all projects `of_user`; None where those are not known."""
+    table = _TABLES[client]
+    if of_user and "for_user" not in table:
+        return None
+    fields = {**table, **(table["for_user"] if of_user else {})}
+    fields.pop("for_user", None)
+    fields["form"] = Form(fields.get("form", Form.JSON))
+    fields |= {name: _place(fields[name]) for name in ("file", "instructions_file") if name in fields}
+    fields |= {name: str(_place(fields[name])) for name in ("location", "instructions") if fields[name].startswith("$")}
+    if "keys" in fields:
+        fields["keys"] = tuple(fields["keys"])
+    if hooks := fields.pop("hooks", None):
+        fields["hooks"] = Hooks(**{**hooks, "file": _place(hooks["file"])})
+    return Recipe(**fields)
+
+
+def _place(path: str | Mapping[str, str]) -> Path | None:
+    """A path of the table; None for an empty one."""
+    text = Template(path if isinstance(path, str) else path.get(sys.platform, path["linux"]))
+    return Path(text.substitute({name: _PLACES[name]() for name in text.get_identifiers()})) if text.template else None
 
 
 def entries_in(tree: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any]:
@@ -255,10 +315,9 @@ def _question() -> dict[str, Any]:
     return {"type": "promptString", "id": QUESTION, "description": "Token of Memory MCP", "password": True}
 
 
-def _claude_code(target: Target, scope: str = "") -> str:
+def _claude_command(target: Target, scope: str) -> str:
     """With a token, an entry in the project's `.mcp.json` that names the variable, since other users can read arguments."""
-    scope = scope or ("project" if target.with_token and not target.by_stdio else "")
-    option = f"--scope {scope} " if scope else ""
+    option = f"--scope {scope} " if scope != "project" or (target.with_token and not target.by_stdio) else ""
     if target.by_stdio:
         return f"claude mcp add {option}{target.name} -- {' '.join(_quoted(word) for word in target.command())}"
     quoted = "'" if target.with_token else '"'
@@ -273,254 +332,24 @@ def _quoted(word: str) -> str:
     return f'"{word}"' if os.name == "nt" else shlex.quote(word)
 
 
-def _claude_directory() -> Path:
-    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
-
-
-def _claude_code_of_user() -> Mapping[str, Any]:
-    directory = _claude_directory()
-    return {
-        "file": lambda: (directory if os.environ.get("CLAUDE_CONFIG_DIR") else Path.home()) / ".claude.json",
-        "instructions": str(directory / "CLAUDE.md"),
-        "instructions_file": directory / "CLAUDE.md",
-        "shown": lambda target: _claude_code(target, "user"),
-        "hooks": replace(_CLAUDE_HOOKS, file=lambda: directory / "settings.json"),
-    }
-
-
-def _vscode_file_of_user() -> Path:
-    within = Path("Code/User/mcp.json")
-    if sys.platform == "darwin":
-        return Path.home() / "Library/Application Support" / within
-    return (_app_data() if os.name == "nt" else Path.home() / ".config") / within
-
-
-def _open_webui(target: Target) -> str:
-    """The persona in the URL, because not every version sends headers."""
-    lines = ["Type   MCP (Streamable HTTP)", f"URL    {target.persona_url}"]
-    lines.append(f"Auth   Bearer {PASTE}" if target.with_token else "Auth   None")
-    elsewhere = "From a container this machine is not 127.0.0.1: run the server in the same compose network and use its service name there."
-    return "\n".join([*lines, "", elsewhere])
-
-
-def _sillytavern(target: Target) -> str:
-    """The persona in the URL: a header there holds Latin letters alone."""
-    lines = [
-        "API                   Chat Completion",
-        "Source                Custom (OpenAI-compatible)",
-        f"Endpoint              {target.gateway_url}",
-    ]
-    lines += [f"API Key               {PASTE if target.with_token else 'none'}", "Model                 VENDOR/MODEL"]
-    each = "To give each character with a name in Latin letters a memory of its own, use this endpoint and this header instead:"
-    headers = "Additional Parameters → Include Request Headers:"
-    own = [f"Endpoint              {target.base_url}/v1", headers, 'X-Persona: "{{char}}"']
-    return "\n".join([*lines, "", each, *own])
-
-
-def _open_webui_gateway(target: Target) -> str:
-    lines = [f"URL    {target.gateway_url}", f"Key    {PASTE if target.with_token else 'none'}"]
-    return "\n".join(
-        [*lines, "", "Start Open WebUI with ENABLE_FORWARD_USER_INFO_HEADERS=true, so that each of its chats is a conversation."]
-    )
-
-
-def _librechat_gateway(target: Target) -> str:
-    endpoint = {
-        "name": target.name.capitalize(),
-        "apiKey": f"${{{VARIABLE}}}" if target.with_token else "none",
-        "baseURL": f"{target.base_url}/v1",
-        "headers": {"X-Persona": quote(target.persona, safe=""), "X-Session": "{{LIBRECHAT_BODY_CONVERSATIONID}}"},
-        "models": {"fetch": True, "default": ["VENDOR/MODEL"]},
-        "titleConvo": False,
-    }
-    note = '# For a persona of each user: X-Persona: "{{LIBRECHAT_USER_NAME}}"'
-    return f"{dumped({'endpoints': {'custom': [endpoint]}}, Form.YAML)}\n{note}"
-
-
-def _n8n(target: Target) -> str:
-    lines = ["Node              MCP Client Tool", f"Endpoint          {target.persona_url}", "Server Transport  HTTP Streamable"]
-    lines.append(f"Authentication    Bearer Auth, {PASTE}" if target.with_token else "Authentication    None")
-    return "\n".join(lines)
-
-
-def _public(target: Target) -> str:
-    """The vendors' own servers call the memory, so it needs an address in the internet, and OAuth."""
-    address = (
-        target.persona_url if target.base_url.startswith("https://") else target.persona_url.replace(target.base_url, "https://YOUR-SERVER")
-    )
-    return "\n".join([f"Name            {target.name}", f"URL             {address}", "Authentication  OAuth"])
-
-
 def _app_data() -> Path:
     """Where programs of Windows keep their settings."""
     return Path(os.environ.get("APPDATA", Path.home() / "AppData/Roaming"))
 
 
-def _claude_desktop_file() -> Path:
-    name = "claude_desktop_config.json"
+def _config() -> Path:
+    """Where programs of this system keep their settings."""
     if sys.platform == "darwin":
-        return Path.home() / "Library/Application Support/Claude" / name
-    if os.name == "nt":
-        return _app_data() / "Claude" / name
-    return Path.home() / ".config/Claude" / name
+        return Path.home() / "Library/Application Support"
+    return _app_data() if sys.platform == "win32" else Path.home() / ".config"
 
 
-def _zed_file() -> Path:
-    if os.name == "nt":
-        return _app_data() / "Zed/settings.json"
-    return Path.home() / ".config/zed/settings.json"
-
-
-def _goose_file() -> Path:
-    if os.name == "nt":
-        return _app_data() / "Block/goose/config/config.yaml"
-    return Path.home() / ".config/goose/config.yaml"
-
-
-def _codex_file() -> Path:
-    return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
-
-
-_AGENTS, _SYSTEM_PROMPT = Path("AGENTS.md"), "the chat's system prompt"
-_TO_ENVIRONMENT = f"${{env:{VARIABLE}}}"
-_CLAUDE_HOOKS = Hooks(lambda: Path(".claude/settings.json"), ("SessionStart", "PreCompact", "SessionEnd"), timeout=60)
-
-RECIPES = {
-    ClientName.VSCODE: Recipe(
-        ".vscode/mcp.json",
-        ".github/copilot-instructions.md (or AGENTS.md)",
-        file=lambda: Path(".vscode/mcp.json"),
-        instructions_file=Path(".github/copilot-instructions.md"),
-        keys=("servers",),
-        by_http={"type": "http"},
-        by_stdio={"type": "stdio"},
-        placeholder=f"${{input:{QUESTION}}}",
-        hooks=Hooks(lambda: Path(".github/hooks/memory.json"), ("SessionStart", "PreCompact", "Stop"), in_groups=False),
-        for_user=lambda: {
-            "location": str(_vscode_file_of_user()),
-            "file": _vscode_file_of_user,
-            "instructions": "user instructions (Chat: New Instructions File)",
-            "instructions_file": None,
-            "hooks": None,
-        },
-    ),
-    ClientName.CLAUDE_CODE: Recipe(
-        "type in a terminal, in your project",
-        "CLAUDE.md",
-        file=lambda: Path(".mcp.json"),
-        instructions_file=Path("CLAUDE.md"),
-        by_http={"type": "http"},
-        by_stdio={"type": "stdio"},
-        placeholder=f"${{{VARIABLE}}}",
-        shown=_claude_code,
-        hooks=_CLAUDE_HOOKS,
-        for_user=_claude_code_of_user,
-    ),
-    # `headers` would be ignored, and a token in the file refused.
-    ClientName.CODEX: Recipe(
-        "~/.codex/config.toml",
-        "AGENTS.md",
-        file=_codex_file,
-        instructions_file=_AGENTS,
-        form=Form.TOML,
-        keys=("mcp_servers",),
-        headers="http_headers",
-        variable_field="bearer_token_env_var",
-        hooks=Hooks(lambda: _codex_file().with_name("hooks.json"), ("SessionStart", "PreCompact", "Stop")),
-        for_user=lambda: {"instructions_file": _codex_file().with_name("AGENTS.md")},
-    ),
-    ClientName.CURSOR: Recipe(
-        ".cursor/mcp.json (or ~/.cursor/mcp.json)",
-        "AGENTS.md",
-        file=lambda: Path(".cursor/mcp.json"),
-        instructions_file=_AGENTS,
-        placeholder=_TO_ENVIRONMENT,
-        for_user=lambda: {
-            "file": lambda: Path.home() / ".cursor/mcp.json",
-            "instructions": "Settings → Rules → User Rules",
-            "instructions_file": None,
-        },
-    ),
-    # `url` would be the older transport, Server-Sent Events.
-    ClientName.GEMINI: Recipe(
-        "~/.gemini/settings.json",
-        "GEMINI.md",
-        file=lambda: Path.home() / ".gemini/settings.json",
-        instructions_file=Path("GEMINI.md"),
-        url="httpUrl",
-        placeholder=f"${VARIABLE}",
-        hooks=Hooks(lambda: Path.home() / ".gemini/settings.json", ("SessionStart", "PreCompress", "SessionEnd")),
-        for_user=lambda: {"instructions_file": Path.home() / ".gemini/GEMINI.md"},
-    ),
-    ClientName.CLAUDE_DESKTOP: Recipe(
-        "claude_desktop_config.json (Settings → Developer → Edit Config)",
-        "the project's instructions",
-        file=_claude_desktop_file,
-        only_stdio=True,
-    ),
-    ClientName.WINDSURF: Recipe(
-        "~/.codeium/windsurf/mcp_config.json",
-        "AGENTS.md",
-        file=lambda: Path.home() / ".codeium/windsurf/mcp_config.json",
-        instructions_file=_AGENTS,
-        url="serverUrl",
-        placeholder=_TO_ENVIRONMENT,
-    ),
-    ClientName.ZED: Recipe(
-        "settings.json (zed: open settings file)", "AGENTS.md", file=_zed_file, instructions_file=_AGENTS, keys=("context_servers",)
-    ),
-    ClientName.CLINE: Recipe(
-        "cline_mcp_settings.json (MCP Servers → Configure)",
-        ".clinerules/memory.md",
-        instructions_file=Path(".clinerules/memory.md"),
-        by_http={"type": "streamableHttp"},
-    ),
-    ClientName.ROO: Recipe(
-        ".roo/mcp.json",
-        ".roo/rules/memory.md",
-        file=lambda: Path(".roo/mcp.json"),
-        instructions_file=Path(".roo/rules/memory.md"),
-        by_http={"type": "streamable-http"},
-        placeholder=_TO_ENVIRONMENT,
-    ),
-    ClientName.GOOSE: Recipe(
-        "~/.config/goose/config.yaml",
-        ".goosehints",
-        file=_goose_file,
-        instructions_file=Path(".goosehints"),
-        form=Form.YAML,
-        keys=("extensions",),
-        by_http={"type": "streamable_http", "name": "{name}", "enabled": True, "timeout": 300},
-        by_stdio={"type": "stdio", "name": "{name}", "enabled": True, "timeout": 300},
-        url="uri",
-        command="cmd",
-        variables="envs",
-    ),
-    ClientName.LMSTUDIO: Recipe(
-        "mcp.json (Program → Install → Edit mcp.json)", _SYSTEM_PROMPT, file=lambda: Path.home() / ".lmstudio/mcp.json"
-    ),
-    ClientName.LIBRECHAT: Recipe(
-        "librechat.yaml",
-        "the agent's instructions",
-        file=lambda: Path("librechat.yaml"),
-        form=Form.YAML,
-        by_http={"type": "streamable-http"},
-        by_stdio={"type": "stdio"},
-        placeholder=f"${{{VARIABLE}}}",
-        gateway=_librechat_gateway,
-        gateway_location="librechat.yaml, to remember without tools",
-    ),
-    ClientName.OPEN_WEBUI: Recipe(
-        "Admin Settings → External Tools → +",
-        "the model's system prompt",
-        shown=_open_webui,
-        gateway=_open_webui_gateway,
-        gateway_location="Settings → Connections → OpenAI API, to remember without tools",
-    ),
-    ClientName.SILLYTAVERN: Recipe("API Connections", "", shown=_sillytavern),
-    ClientName.N8N: Recipe("a node of the workflow", "the agent's system message", shown=_n8n),
-    ClientName.CLAUDE_AI: Recipe("Settings → Connectors → Add custom connector", "the project's instructions", shown=_public),
-    ClientName.CHATGPT: Recipe(
-        "Settings → Apps & Connectors → Advanced → Developer mode → Create", "the project's instructions", shown=_public
-    ),
+_TABLES: Mapping[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("recipes.toml").read_text(encoding="utf-8"))
+_PLACES: Mapping[str, Callable[[], object]] = {
+    "HOME": Path.home,
+    "APPDATA": _app_data,
+    "CONFIG": _config,
+    "CODEX": lambda: os.environ.get("CODEX_HOME") or Path.home() / ".codex",
+    "CLAUDE": lambda: os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude",
+    "CLAUDE_HOME": lambda: os.environ.get("CLAUDE_CONFIG_DIR") or Path.home(),
 }

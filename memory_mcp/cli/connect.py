@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,7 @@ from memory_mcp.cli.client_files import (
     tree_of,
     with_block,
 )
-from memory_mcp.cli.client_recipes import QUESTION, RECIPES, ClientName, Form, Recipe, Target, dumped, entries_in, hook_of
+from memory_mcp.cli.client_recipes import QUESTION, ClientName, Form, Recipe, Target, dumped, entries_in, hook_of, recipe_of
 from memory_mcp.cli.japanese import tell, worded
 from memory_mcp.cli.options import DataDirectory, Url, store_of
 from memory_mcp.config.reading import default_persona, default_token, language_of_machine, personal_data_directory
@@ -108,11 +107,9 @@ def connect(
 
 def _recipe(client: ClientName, scope: Scope, *, with_hooks: bool) -> Recipe:
     """Raises InvalidInput if the client has no such settings, or runs no hooks."""
-    recipe = RECIPES[client]
-    if scope is Scope.USER:
-        if recipe.for_user is None:
-            raise InvalidInput("{} has no settings for all projects that are known here", "", "Remove --scope", client)
-        recipe = replace(recipe, **recipe.for_user())
+    recipe = recipe_of(client, of_user=scope is Scope.USER)
+    if recipe is None:
+        raise InvalidInput("{} has no settings for all projects that are known here", "", "Remove --scope", client)
     if with_hooks and not recipe.hooks:
         raise InvalidInput("{} runs no hooks", "", "Remove --hooks", client)
     return recipe
@@ -127,7 +124,7 @@ def _parts(recipe: Recipe, client: ClientName, only: Part, *, with_hooks: bool) 
     known = {
         Part.SNIPPET: True,
         Part.HOOKS: with_hooks or only is Part.HOOKS,
-        Part.GATEWAY: recipe.gateway is not None,
+        Part.GATEWAY: bool(recipe.gateway),
         Part.INSTRUCTIONS: bool(recipe.instructions),
     }
     if only is not Part.BOTH and not known[only]:
@@ -183,7 +180,7 @@ def _write_files(recipe: Recipe, target: Target, language: Language, parts: Sequ
     if changed:
         _change_settings(recipe, changed, target.name, lambda tree: put(tree, recipe.tree(target)))
     if hooks := recipe.hooks:
-        path = hooks.file()
+        path = hooks.file
         is_left = earlier != target.persona and earlier not in personas.values() and _has_hooks(path, earlier)
         if is_left or Part.HOOKS in parts:
             ours = [target.persona, *([earlier] if is_left else [])]
@@ -201,7 +198,7 @@ def _write_files(recipe: Recipe, target: Target, language: Language, parts: Sequ
 
 def _guide(recipe: Recipe, language: Language, name: str, persona: str) -> str:
     """The instructions of a server. They name nobody where clients that read the same file know another persona by this name."""
-    others = {other.personas_in(tree_of(path, other.form)).get(name, persona) for other, path in _clients_beside(recipe)}
+    others = {other.personas_in(tree_of(path, other.form)).get(name, persona) for _, other, path in _clients_beside(recipe)}
     return instructions(language, name, persona if others <= {persona} else None)
 
 
@@ -222,12 +219,13 @@ def _remove_from_files(recipe: Recipe, name: str, persona: str | None, parts: Se
     own = [each for each in (personas.pop(name, None), persona) if each]
     if settings and Part.SNIPPET in parts:
         _remove_server(recipe, settings, name, entry)
-    if (hooks := recipe.hooks) and hooks.file().exists() and list(parts) != [Part.INSTRUCTIONS]:
-        _change_hooks(hooks.file(), partial(_is_removed, own=own, others=list(personas.values())), {})
+    if (hooks := recipe.hooks) and hooks.file.exists() and list(parts) != [Part.INSTRUCTIONS]:
+        _change_hooks(hooks.file, partial(_is_removed, own=own, others=list(personas.values())), {})
     if Part.INSTRUCTIONS in parts and recipe.instructions_file:
-        needing = [other for other, path in _clients_beside(recipe) if name in other.personas_in(tree_of(path, other.form))]
+        beside = _clients_beside(recipe)
+        needing = dict.fromkeys(client for client, other, path in beside if name in other.personas_in(tree_of(path, other.form)))
         if needing and not force:
-            listed = ", ".join(client for client, each in RECIPES.items() if each in needing)
+            listed = ", ".join(needing)
             tell("The instructions in {} stay: {} needs them, too.", recipe.instructions_file, listed)
         else:
             _change_instructions(recipe.instructions_file, name, None)
@@ -241,18 +239,25 @@ def _remove_server(recipe: Recipe, settings: Path, name: str, entry: Any) -> Non
     _change_settings(recipe, settings, name, lambda tree: take_out(tree, recipe.keys, name, QUESTION, before, kept))
 
 
-def _clients_beside(recipe: Recipe) -> list[tuple[Recipe, Path]]:
+def _clients_beside(recipe: Recipe) -> list[tuple[ClientName, Recipe, Path]]:
     """The other clients that read the same file of instructions, with each of their settings files that is there."""
     if recipe.instructions_file is None:
         return []
     shared = recipe.instructions_file.resolve()  # CLAUDE.md may be a link to AGENTS.md
     others = [
-        each
-        for each in RECIPES.values()
-        if each.location != recipe.location and each.instructions_file and each.instructions_file.resolve() == shared
+        (client, each)
+        for client in ClientName
+        if (each := recipe_of(client))
+        and each.location != recipe.location
+        and each.instructions_file
+        and each.instructions_file.resolve() == shared
     ]
-    places = [(each, find) for each in others for find in (each.file, each.for_user and each.for_user().get("file")) if find]
-    return [(each, path) for each, find in places if (path := find()).exists()]
+    return [
+        (client, each, known.file)
+        for client, each in others
+        for known in (each, recipe_of(client, of_user=True))
+        if known and known.file and known.file.exists()
+    ]
 
 
 def _is_removed(command: str, own: Sequence[str], others: Sequence[str]) -> bool:
@@ -261,7 +266,7 @@ def _is_removed(command: str, own: Sequence[str], others: Sequence[str]) -> bool
 
 def _settings_file(recipe: Recipe, file: Path | None, parts: Sequence[Part]) -> Path | None:
     """The settings file, which has to be known to change it."""
-    settings = file or (recipe.file() if recipe.file else None)
+    settings = file or recipe.file
     if settings is None and Part.SNIPPET in parts:
         raise InvalidInput("these settings belong to {}", "", "Paste them there, or name a file with --file", recipe.location)
     return settings
@@ -320,9 +325,9 @@ def _print_parts(recipe: Recipe, target: Target, guide: str, parts: Sequence[Par
     if Part.SNIPPET in parts:
         _print_part(recipe.location, recipe.text(target), only)
     if Part.HOOKS in parts and recipe.hooks:
-        _print_part(str(recipe.hooks.file()), dumped(recipe.hooks.tree(target), Form.JSON), only)
+        _print_part(str(recipe.hooks.file), dumped(recipe.hooks.tree(target), Form.JSON), only)
     if Part.GATEWAY in parts and recipe.gateway:
-        _print_part(recipe.gateway_location, recipe.gateway(target), only)
+        _print_part(recipe.gateway_location, recipe.gateway_text(target), only)
     if Part.INSTRUCTIONS in parts:
         _print_part(recipe.instructions, guide, only)
 

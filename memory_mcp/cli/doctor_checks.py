@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,19 +77,32 @@ class Finding:
         object.__setattr__(self, "sentence", without_passwords(self.sentence))
 
 
+def ok(what: str, text: str, *values: object) -> Finding:
+    """A finding that nothing is to be done about; here and below `text` has a `{}` for each value."""
+    return Finding("ok", what, sentence(text, *values) if values else text)
+
+
+def note(what: str, text: str, *values: object) -> Finding:
+    """A finding for information."""
+    return Finding("note", what, sentence(text, *values) if values else text)
+
+
+def wrong(what: str, text: str, *values: object) -> Finding:
+    """A finding that requires action."""
+    return Finding("wrong", what, sentence(text, *values) if values else text)
+
+
 def check_config(path: Path) -> tuple[Settings, list[Finding]]:
     """The settings, or the defaults if config.json is invalid, and the findings about the file."""
     try:
         text = path.read_text(encoding="utf-8") if path.exists() else "{}"
         loaded = load(text, str(path))
     except (OSError, UnicodeDecodeError) as error:
-        return Settings(), [Finding("wrong", "config", sentence("{} can't be read: {}. Make it a readable UTF-8 file.", path, error))]
+        return Settings(), [wrong("config", "{} can't be read: {}. Make it a readable UTF-8 file.", path, error)]
     except ConfigError as error:
-        return Settings(), [Finding("wrong", "config", str(error))]
-    read = Finding(
-        "ok", "config", sentence("{} can be used", path) if path.exists() else sentence("{} does not exist: defaults are used", path)
-    )
-    return loaded.settings, [read, *(Finding("note", "config", sentence("{}.", warning)) for warning in loaded.warnings)]
+        return Settings(), [wrong("config", str(error))]
+    read = ok("config", "{} can be used" if path.exists() else "{} does not exist: defaults are used", path)
+    return loaded.settings, [read, *(note("config", "{}.", warning) for warning in loaded.warnings)]
 
 
 def check_extras(settings: Settings) -> list[Finding]:
@@ -99,13 +112,10 @@ def check_extras(settings: Settings) -> list[Finding]:
     installed, adding = ", ".join(there) or sentence("none"), install_command("NAME")
     partly = sentence("installed: {}; not: {}. {} adds one", installed, ", ".join(absent), adding)
     listed = partly if absent else sentence("installed: {}", installed)
+    needed = [(key, value, extra) for key, value, extra in extras_needed(settings) if extra in absent]
     return [
-        Finding("ok", "extras", listed),
-        *(
-            Finding("note", key, str(NotInstalled(sentence("{} can't be used", value), extra)))
-            for key, value, extra in extras_needed(settings)
-            if extra in absent
-        ),
+        ok("extras", listed),
+        *(note(key, str(NotInstalled(sentence("{} can't be used", value), extra))) for key, value, extra in needed),
     ]
 
 
@@ -125,22 +135,20 @@ def check_encryption(settings: Settings, directory: Path) -> tuple[Keys, list[Fi
         there = state(directory)
         refuse_without_key(directory, keys, there.encrypted)
     except (ConfigError, StartupError, NotInstalled) as error:
-        return Keys(), [Finding("wrong", "encryption", sentence("{} The server does not start.", error))]
+        return Keys(), [wrong("encryption", "{} The server does not start.", error)]
     if keys.master is None:
-        return keys, [Finding("ok", "encryption", "none: everybody with access to the disk can read the memories")]
-    mixed = there.plain and (keys.for_new or there.encrypted)
-    counts = sentence(
-        "{} of {} persona(s) are encrypted; master key {}. `memory-mcp encrypt` encrypts the rest"
-        if mixed
-        else "{} of {} persona(s) are encrypted; master key {}",
-        *(len(there.encrypted), len(there.encrypted) + len(there.plain), keys.master.id),
-    )
-    findings = [Finding("note" if mixed else "ok", "encryption", counts)]
+        return keys, [ok("encryption", "none: everybody with access to the disk can read the memories")]
+    counts = len(there.encrypted), len(there.encrypted) + len(there.plain), keys.master.id
+    if there.plain and (keys.for_new or there.encrypted):
+        told = "{} of {} persona(s) are encrypted; master key {}. `memory-mcp encrypt` encrypts the rest"
+        found = note("encryption", told, *counts)
+    else:
+        found = ok("encryption", "{} of {} persona(s) are encrypted; master key {}", *counts)
     try:
         readable = readable_backups(directory, settings)
     except StoreError as error:
-        return keys, [*findings, Finding("note", "backups", str(error))]
-    return keys, [*findings, *([Finding("note", "backups", readable)] if readable else [])]
+        readable = str(error)
+    return keys, [found, *([note("backups", readable)] if readable else [])]
 
 
 def readable_backups(directory: Path, settings: Settings) -> str:
@@ -158,22 +166,23 @@ def readable_backups(directory: Path, settings: Settings) -> str:
 def check_data(directory: Path, keys: Keys, settings: Settings) -> list[Finding]:
     """Checks the data directory, the server that uses it, and every persona. Encrypted personas are opened with `keys`."""
     if not directory.exists():
-        return [Finding("wrong", "data", sentence("{} does not exist. Name it with --data; `serve` creates it.", directory))]
+        return [wrong("data", "{} does not exist. Name it with --data; `serve` creates it.", directory)]
     if not directory.is_dir():
-        return [Finding("wrong", "data", sentence("{} is not a directory. Name the data directory with --data.", directory))]
+        return [wrong("data", "{} is not a directory. Name the data directory with --data.", directory)]
     process = serving_process(directory)
     try:
         entries, _unreadable = personas_among(directory.iterdir())
     except OSError as error:
-        return [Finding("wrong", "data", sentence("{} can't be read: {}. Fix its permissions.", directory, error.strerror))]
-    older = [Finding("wrong" if thing.refused else "note", "older data", thing.sentence(done=False)) for thing in older_items(directory)]
-    findings = [*_disk(directory, process), _server(process), *(_unnamed_calls(directory) if process else []), *_cell(directory, settings)]
+        return [wrong("data", "{} can't be read: {}. Fix its permissions.", directory, error.strerror)]
+    server = ok("server", "process {} is serving this data", process) if process else ok("server", "none is serving this data")
+    older = [(wrong if thing.refused else note)("older data", thing.sentence(done=False)) for thing in older_items(directory)]
+    findings = [*_disk(directory, process), server, *(_unnamed_calls(directory) if process else []), *_cell(directory, settings)]
     findings += [*_tokens(directory, with_oauth=settings.oauth.is_on), *older, *_kept(directory)]
     closed = unreadable_paths(directory)
     findings += [_closed(directory, path) for path in closed]
     entries = [entry for entry in entries if not any(path.is_relative_to(entry) for path in closed)]
     if not entries and not closed:
-        findings.append(Finding("ok", "personas", "there is none yet: storing a memory creates one"))
+        findings.append(ok("personas", "there is none yet: storing a memory creates one"))
     logged = latest_logged(directory)  # before the databases, which record an operation first
     return [*findings, *(finding for entry in entries for finding in _persona(entry, keys, logged, settings))]
 
@@ -195,27 +204,19 @@ def serving_process(directory: Path) -> int | None:
     return process
 
 
-def _disk(directory: Path, process: int | None) -> list[Finding]:
+def _disk(directory: Path, process: int | None) -> Iterator[Finding]:
     free = shutil.disk_usage(directory).free
-    free_space = sentence("{} MiB are free in {}", f"{free // MEBIBYTE:,}", directory)
-    findings = [Finding("wrong" if free < TOO_LITTLE_BYTES else "note" if free < LITTLE_BYTES else "ok", "disk", free_space)]
+    verdict = wrong if free < TOO_LITTLE_BYTES else note if free < LITTLE_BYTES else ok
+    yield verdict("disk", sentence("{} MiB are free in {}", f"{free // MEBIBYTE:,}", directory))
     if not os.access(directory, os.W_OK | os.X_OK):
-        told = sentence(
-            "{} is not writable for this user; the running server may be another. Fix its permissions."
-            if process
-            else "{} is not writable for this user. Fix its permissions.",
-            directory,
-        )
-        findings.append(Finding("note" if process else "wrong", "data", told))
+        if process:
+            told = "{} is not writable for this user; the running server may be another. Fix its permissions."
+            yield note("data", sentence(told, directory))
+        else:
+            yield wrong("data", "{} is not writable for this user. Fix its permissions.", directory)
     if network_drives.is_on_network_drive(directory):
-        findings.append(
-            Finding(
-                "note",
-                "data",
-                sentence("{} lies on a network drive: slower, and only one machine may use it. A local disk is better.", directory),
-            )
-        )
-    return findings
+        told = "{} lies on a network drive: slower, and only one machine may use it. A local disk is better."
+        yield note("data", told, directory)
 
 
 def unreadable_paths(directory: Path) -> list[Path]:
@@ -237,11 +238,7 @@ def _closed(directory: Path, path: Path) -> Finding:
         "this user can't read it. If it is a persona's or the server's, give it to the user that the server runs as (chown -R); else leave it: "
         "all others are served."
     )
-    return Finding("wrong" if is_ours else "note", str(path.relative_to(directory)), told)
-
-
-def _server(process: int | None) -> Finding:
-    return Finding("ok", "server", sentence("process {} is serving this data", process) if process else "none is serving this data")
+    return (wrong if is_ours else note)(str(path.relative_to(directory)), told)
 
 
 def _unnamed_calls(directory: Path) -> list[Finding]:
@@ -254,11 +251,8 @@ def _unnamed_calls(directory: Path) -> list[Finding]:
     if not counts:
         return []
     ways = ", ".join(f"{entry} {count:,}" for entry, count in sorted(counts.items()))
-    told = sentence(
-        "calls since the start without X-Persona, answered as default although there are other personas: {}. Add the header to their clients.",
-        ways,
-    )
-    return [Finding("note", "calls", told)]
+    told = "calls since the start without X-Persona, answered as default although there are other personas: {}. Add the header to their clients."
+    return [note("calls", told, ways)]
 
 
 def _cell(directory: Path, settings: Settings) -> list[Finding]:
@@ -266,8 +260,8 @@ def _cell(directory: Path, settings: Settings) -> list[Finding]:
     try:
         cell = cells.fitting(directory, Cell.configured(settings.cell), lambda: names_in(directory))
     except StartupError as error:
-        return [Finding("wrong", "cell", sentence("{} The server does not start.", error))]
-    return [] if cell.is_whole else [Finding("ok", "cell", str(cell))]
+        return [wrong("cell", "{} The server does not start.", error)]
+    return [] if cell.is_whole else [ok("cell", str(cell))]
 
 
 def _kept(directory: Path) -> list[Finding]:
@@ -276,10 +270,8 @@ def _kept(directory: Path) -> list[Finding]:
     if not files:
         return []
     size = sum(path.stat().st_size for path in files) // MEBIBYTE
-    told = sentence(
-        "the originals of adopted data are kept in {} ({} MiB). Remove them when you no longer need them.", KEPT_NAME, f"{size:,}"
-    )
-    return [Finding("note", "older data", told)]
+    told = "the originals of adopted data are kept in {} ({} MiB). Remove them when you no longer need them."
+    return [note("older data", told, KEPT_NAME, f"{size:,}")]
 
 
 def _tokens(directory: Path, *, with_oauth: bool) -> list[Finding]:
@@ -287,28 +279,17 @@ def _tokens(directory: Path, *, with_oauth: bool) -> list[Finding]:
     try:
         tokens = read_tokens(directory)
     except StoreError as error:
-        return [Finding("wrong", "tokens", sentence("{} Until then the server refuses all calls.", error))]
+        return [wrong("tokens", "{} Until then the server refuses all calls.", error)]
     if tokens is None and with_oauth:
-        return [Finding("ok", "tokens", "every call requires one, of OAuth; there are no others")]
+        return [ok("tokens", "every call requires one, of OAuth; there are no others")]
     if tokens is None:
-        return [Finding("ok", "tokens", "there are none: everybody who can reach the server can read and write everything")]
+        return [ok("tokens", "there are none: everybody who can reach the server can read and write everything")]
     states = Counter(token.state(datetime.now(UTC)) for token in tokens.values())
-    counted = ", ".join(f"{count} {state}" for state, count in states.items())
-    findings = [
-        Finding(
-            "ok" if states["in force"] else "note",
-            "tokens",
-            sentence("every call requires one; {}", counted or "there is none, so all calls are refused"),
-        )
-    ]
+    counted = ", ".join(f"{count} {state}" for state, count in states.items()) or "there is none, so all calls are refused"
+    findings = [(ok if states["in force"] else note)("tokens", sentence("every call requires one; {}", counted))]
     if os.name != "nt" and (directory / TOKENS_NAME).stat().st_mode & 0o077:
-        findings.append(
-            Finding(
-                "note",
-                "tokens",
-                sentence("{} can be read or changed by other users. Run: chmod 600 {}", TOKENS_NAME, directory / TOKENS_NAME),
-            )
-        )
+        told = "{} can be read or changed by other users. Run: chmod 600 {}"
+        findings.append(note("tokens", told, TOKENS_NAME, directory / TOKENS_NAME))
     return findings
 
 
@@ -320,29 +301,25 @@ _NO_DRIVER = (
 
 def _model(settings: Settings, role: Role, name: str | None, data: Path) -> Finding:
     if name is None:
-        return Finding("ok", role, "none, as configured")
+        return ok(role, "none, as configured")
     if where := availability.elsewhere(settings, role):
-        return Finding("ok", role, sentence("{}, {}", name, where))
+        return ok(role, "{}, {}", name, where)
     match find_configured(settings, name, role, data / DIRECTORY_NAME):
         case Found(None):
-            return Finding(
-                "note", role, sentence("{} is not downloaded yet. Run `memory-mcp models download`, or let the server download it.", name)
-            )
+            return note(role, "{} is not downloaded yet. Run `memory-mcp models download`, or let the server download it.", name)
         case Found(directory):
             there = sentence("{} is available", name) if str(directory) == name else sentence("{} is available ({})", name, directory)
-            if settings.embeddings_device == "cuda" and not has_driver():
-                return Finding("note", role, sentence(_NO_DRIVER, there))
-            return Finding("ok", role, there)
+            return note(role, _NO_DRIVER, there) if settings.embeddings_device == "cuda" and not has_driver() else ok(role, there)
         case Missing(why):
-            return Finding("note", role, sentence("{} Until then search works without it and reports that.", why))
+            return note(role, "{} Until then search works without it and reports that.", why)
 
 
 def _fallback(settings: Settings, name: str, data: Path) -> Finding:
     match find_configured(settings, name, "embedder", data / DIRECTORY_NAME):
         case Found(_):
-            return Finding("ok", "fallback", sentence("{} is used until the embedder is there, and every answer says so", name))
+            return ok("fallback", "{} is used until the embedder is there, and every answer says so", name)
         case Missing(why):
-            return Finding("note", "fallback", why)
+            return note("fallback", why)
 
 
 def _persona(entry: Path, keys: Keys, logged: Mapping[str, str], settings: Settings) -> list[Finding]:
@@ -350,14 +327,14 @@ def _persona(entry: Path, keys: Keys, logged: Mapping[str, str], settings: Setti
     try:
         key = keys.of(entry)
     except StoreError as error:
-        return [*findings, Finding("wrong", name, sentence("{} It can't be checked.", error))]
+        return [*findings, wrong(name, "{} It can't be checked.", error)]
     try:
         PersonaContext(entry / CONTEXT_NAME, key).read()
     except StoreDamaged as error:
-        findings.append(Finding("wrong", name, str(error)))
+        findings.append(wrong(name, str(error)))
     if is_lost(entry) and (entry / IDENTITY_NAME).exists():
-        return [*findings, Finding("wrong", name, sentence("{} is missing, empty or cut off. {}.", DATABASE_NAME, RESTORE))]
-    return [*findings, *_database(name, inspect(entry / DATABASE_NAME, key, logged.get(name)), settings)]
+        return [*findings, wrong(name, "{} is missing, empty or cut off. {}.", DATABASE_NAME, RESTORE)]
+    return [*findings, _database(name, inspect(entry / DATABASE_NAME, key, logged.get(name)), settings)]
 
 
 def _unreached(name: str) -> list[Finding]:
@@ -369,9 +346,7 @@ def _unreached(name: str) -> list[Finding]:
     if is_reached:
         return []
     rename = f"memory-mcp persona rename {shlex.quote(name)} NAME"
-    return [
-        Finding("note", name, sentence("no client reaches it by this name, which nobody filled in. Give it another with `{}`.", rename))
-    ]
+    return [note(name, "no client reaches it by this name, which nobody filled in. Give it another with `{}`.", rename)]
 
 
 def _identity(entry: Path) -> tuple[str, list[Finding]]:
@@ -383,50 +358,30 @@ def _identity(entry: Path) -> tuple[str, list[Finding]]:
     except FileNotFoundError:
         name, fits = entry.name, directory_name(entry.name) == entry.name
     except (OSError, ValueError, KeyError, TypeError, RecursionError, InvalidPersonaName) as error:
-        remedy = 'Restore it: {"name": "the exact name"}'
-        return entry.name, [
-            Finding(
-                "wrong", entry.name, sentence("{} can't be used: {}. The server can't serve this persona. {}", IDENTITY_NAME, error, remedy)
-            )
-        ]
+        told, remedy = "{} can't be used: {}. The server can't serve this persona. {}", 'Restore it: {"name": "the exact name"}'
+        return entry.name, [wrong(entry.name, told, IDENTITY_NAME, error, remedy)]
     if fits:
         return name, _unreached(name)
     if name == entry.name:
         return name, []  # a directory of an older server, which is reported separately
     mismatch = f"its directory {entry.name} should be named {directory_name(name)}"
-    return name, [
-        Finding(
-            "wrong", name, sentence("{}. The server ignores it; rename the directory, or restore the right {}.", mismatch, IDENTITY_NAME)
-        )
-    ]
+    return name, [wrong(name, "{}. The server ignores it; rename the directory, or restore the right {}.", mismatch, IDENTITY_NAME)]
 
 
-def _database(name: str, inspection: Inspection, settings: Settings) -> list[Finding]:
+def _database(name: str, inspection: Inspection, settings: Settings) -> Finding:
     if inspection.faults:
-        return [
-            Finding("wrong", name, sentence("{} is damaged: {}. {}. {}.", DATABASE_NAME, "; ".join(inspection.faults), RESTORE, RECOVER))
-        ]
+        return wrong(name, "{} is damaged: {}. {}. {}.", DATABASE_NAME, "; ".join(inspection.faults), RESTORE, RECOVER)
     if inspection.refused:
-        return [Finding("wrong", name, inspection.refused)]
+        return wrong(name, inspection.refused)
     if inspection.malformed:
         rows = "; ".join(f"{key} ({', '.join(columns)})" for key, columns in inspection.malformed)
         how = "They are recalled and exported without these. Correct them, or restore a backup"
-        return [Finding("wrong", name, sentence("memories with values that can't be read, such as {}. {}.", rows, how))]
+        return wrong(name, "memories with values that can't be read, such as {}. {}.", rows, how)
     if inspection.is_behind:
-        return [Finding("wrong", name, sentence("the last operation in {} is not in {}. {}. {}.", LOG_NAME, DATABASE_NAME, LOST, RESTORE))]
+        return wrong(name, "the last operation in {} is not in {}. {}. {}.", LOG_NAME, DATABASE_NAME, LOST, RESTORE)
     if inspection.outdated:
-        return [
-            Finding(
-                "note",
-                name,
-                sentence("{} in an older format: the server migrates it when it opens it.", memories_in_words(inspection.memories)),
-            )
-        ]
+        return note(name, "{} in an older format: the server migrates it when it opens it.", memories_in_words(inspection.memories))
     trash = sentence(", {} in the trash", f"{inspection.in_trash:,}") if inspection.in_trash else ""
     is_waiting = inspection.waiting and settings.embeddings_model
     waiting = sentence(", {} waiting for a vector", f"{inspection.waiting:,}") if is_waiting else ""
-    return [
-        Finding(
-            "ok", name, sentence("{}{}{}; database and lexical index are sound", memories_in_words(inspection.memories), trash, waiting)
-        )
-    ]
+    return ok(name, "{}{}{}; database and lexical index are sound", memories_in_words(inspection.memories), trash, waiting)

@@ -1,12 +1,12 @@
 """What `memory-mcp doctor` says of the stores that this machine is known to have, and of databases in a data directory that no server reads."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memory_mcp.cli.doctor_checks import Finding
+from memory_mcp.cli.doctor_checks import Finding, note, ok
 from memory_mcp.cli.options import configured_address, memories_in_words, store_of
 from memory_mcp.client import stores
 from memory_mcp.client.connection import Connection
@@ -51,25 +51,16 @@ def check_stores(directory: Path, keys: Keys) -> list[Finding]:
     answers where one is expected. A persona that is in several is named."""
     found = list(_known(directory, keys))
     used = _used_here()
-    findings = [
-        Finding(
-            "ok" if store.where == used or len(found) == 1 else "note",
-            "store",
-            sentence(
-                "{} holds {}: {}, and commands here use it" if store.where == used else "{} holds {}: {}",
-                *(store.where, store.holds(), store.state),
-            ),
-        )
-        for store in found
-    ]
+    findings = []
+    for store in found:
+        is_used = store.where == used
+        told = "{} holds {}: {}, and commands here use it" if is_used else "{} holds {}: {}"
+        verdict = ok if is_used or len(found) == 1 else note
+        findings.append(verdict("store", sentence(told, store.where, store.holds(), store.state)))
     count = Counter(name for store in found for name in store.personas or ())
     if several := sorted(name for name, places in count.items() if places > 1):
-        listed = f"{', '.join(several[:NAMES_SHOWN])}{', …' if len(several) > NAMES_SHOWN else ''}"
-        findings.append(
-            Finding(
-                "note", "store", sentence("{} in more than one of them: name the one that you mean with MEMORY_MCP_DATA or --url.", listed)
-            )
-        )
+        told = "{} in more than one of them: name the one that you mean with MEMORY_MCP_DATA or --url."
+        findings.append(note("store", told, _listed(several)))
     return findings
 
 
@@ -78,10 +69,13 @@ def check_left_alone(directory: Path) -> list[Finding]:
     with suppress(OSError):
         left = sorted(str(path.relative_to(directory)) for path in _strange_databases(directory))
         if left:
-            listed = f"{', '.join(left[:NAMES_SHOWN])}{', …' if len(left) > NAMES_SHOWN else ''}"
             told = "{} database(s) that no persona has stay as they are: {}. `memory-mcp import FILE` takes over what it can read of one."
-            return [Finding("note", "older data", sentence(told, len(left), listed))]
+            return [note("older data", told, len(left), _listed(left))]
     return []
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:NAMES_SHOWN])}{', …' if len(names) > NAMES_SHOWN else ''}"
 
 
 def _known(directory: Path, keys: Keys) -> Iterator[KnownStore]:

@@ -1,6 +1,5 @@
 """Embedding texts with a model: through the worker pool, in small batches, with a cache."""
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
@@ -9,12 +8,11 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from memory_mcp.encoders.batches import MAX_CHARACTERS, batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
-from memory_mcp.encoders.failures import CircuitBreaker, LogThrottle, call_error
-from memory_mcp.encoders.languages import covers
+from memory_mcp.encoders.failures import CircuitBreaker, call_error
 from memory_mcp.encoders.model_families import UNKNOWN, Traits
 from memory_mcp.encoders.models import PROBE, Centers, Vectors
+from memory_mcp.encoders.pooled import MAX_CHARACTERS, Pooled, batches_by_length, model_input
 from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
@@ -22,7 +20,6 @@ from memory_mcp.language.budget import estimated_spans
 
 # Larger batches don't fit the core's cache: a batch of 8 is a third faster per text than one of 32.
 BATCH = 8
-MAX_CHARACTERS_PER_TOKEN = 8  # average over a text; English has four, Japanese two
 
 Result = TypeVar("Result")
 EmbedMany = Callable[[list[str]], Sequence[Sequence[float] | Vectors]]
@@ -70,7 +67,7 @@ def probed_dimension(model: TextModel, name: str) -> int:
     return int(query.size)
 
 
-class PooledEmbedder:
+class PooledEmbedder(Pooled):
     """An `Embedder` that calls a model through the worker pool."""
 
     def __init__(
@@ -84,70 +81,29 @@ class PooledEmbedder:
         token_spans: TokenSpans = estimated_spans,
         batch: int = BATCH,
         characters: int = MAX_CHARACTERS,
+        *,
+        owns_pool: bool = False,
     ) -> None:
-        """The pool is shared and not closed here. Without a `breaker`, calls wait without a limit, as a local model deserves.
+        """Without a `breaker`, calls wait without a limit, as a local model deserves.
 
         One call embeds at most `batch` stored texts, of `characters` in all.
 
         `embed_queries` embeds several queries in one call, if the model can do that: waiting queries then share a call.
         `token_spans` gives the offsets of the model's tokens in a text.
         """
-        self._model = model
+        super().__init__(model, identity.name, pool, caches, identity.traits, breaker, owns_pool=owns_pool)
+        self.dimension, self.generation = identity.dimension, identity.generation
+        self.centers, self.max_tokens = identity.centers, identity.max_tokens
+        self.texts_at_once = batch * pool.workers
         self._embed_queries = embed_queries
-        self._identity = identity
-        self._pool = pool
-        self._caches = caches
-        self._breaker = breaker or CircuitBreaker()
         self._token_spans = token_spans
         self._batch_limits = batch, characters
-        self._log = LogThrottle()
-        self.backend: str | None = None
         self._under_way: dict[bytes, Future[Any]] = {}
         self._documents_under_way: dict[bytes, Future[Any]] = {}
-        self._guard = threading.Lock()
-
-    @property
-    def name(self) -> str:
-        """The name in the configuration."""
-        return self._identity.name
-
-    @property
-    def dimension(self) -> int:
-        """The length of the vectors that the model returned."""
-        return self._identity.dimension
-
-    @property
-    def generation(self) -> str:
-        """Model, dimension and prefix version."""
-        return self._identity.generation
-
-    @property
-    def traits(self) -> Traits:
-        """The languages, and what about the model was guessed."""
-        return self._identity.traits
-
-    @property
-    def centers(self) -> Centers | None:
-        """Computed when the model was loaded, for those that gain from it."""
-        return self._identity.centers
-
-    @property
-    def max_tokens(self) -> int | None:
-        """How many tokens of a text the model reads, without prefix and special tokens; None if unknown."""
-        return self._identity.max_tokens
-
-    @property
-    def texts_at_once(self) -> int:
-        """A batch for each worker."""
-        return self._batch_limits[0] * self._pool.workers
 
     def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
         """Token offsets from the model's tokenizer, or else an estimate."""
         return self._token_spans(model_input(text, None))
-
-    def covers(self, text: str) -> bool:
-        """Decided by the model's own languages."""
-        return covers(self.traits.languages, text)
 
     def embed_query(self, text: str) -> Vectors:
         """A vector of length 1.
@@ -289,14 +245,6 @@ class PooledEmbedder:
         vectors = np.where(lengths > 0, vectors / np.maximum(lengths, np.float32(1e-12)), _zero_replacement(self.dimension))
         vectors.setflags(write=False)
         return vectors
-
-
-def model_input(text: str, max_tokens: int | None) -> str:
-    """A text that a tokenizer accepts: an unpaired surrogate would make the whole batch fail. Text far beyond the limit is
-    removed first, because it would be tokenized and then cut off.
-    """
-    shortened = text[: max_tokens * MAX_CHARACTERS_PER_TOKEN] if max_tokens else text
-    return shortened.encode("utf-8", "replace").decode("utf-8")
 
 
 def _zero_replacement(dimension: int) -> Vectors:

@@ -9,6 +9,8 @@ from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.errors import EncoderFailed
 
 REPEAT_LOG_SECONDS = 600.0
+# Of a model that runs elsewhere.
+QUERY_SECONDS, BULK_SECONDS, PAUSE_SECONDS = 5.0, 60.0, 5.0
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +47,11 @@ class CircuitBreaker:
         """Starts the pause, or one of another length."""
         with self._lock:
             self._paused_until, self._reason = time.monotonic() + (self.pause_seconds if pause_seconds is None else pause_seconds), reason
+
+
+def breaker_of_service() -> CircuitBreaker:
+    """The limits for a model that runs elsewhere."""
+    return CircuitBreaker(QUERY_SECONDS, BULK_SECONDS, PAUSE_SECONDS)
 
 
 @dataclass(slots=True)

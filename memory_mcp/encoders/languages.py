@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Collection, Sequence
+from typing import Any, TypeVar, cast
 
-from memory_mcp.encoders.models import Embedder, Reranker, Vectors
+Model = TypeVar("Model")
 
 # A CJK character carries as much as about three letters.
 _SCRIPTS = (
@@ -53,44 +54,19 @@ def covers(languages: Collection[str] | None, text: str) -> bool:
     return script is None or any(script in _WRITTEN_IN.get(language.lower()[:2], ("latin",)) for language in languages)
 
 
-class LanguageLimitedEmbedder:
-    """An embedder limited to the languages in `embeddings_languages`."""
+class _Limited:
+    """A model with other languages than its own, otherwise as it is."""
 
-    def __init__(self, embedder: Embedder, languages: Sequence[str]) -> None:
-        self._embedder = embedder
-        self._languages = tuple(languages)
-        self.name, self.dimension, self.generation = embedder.name, embedder.dimension, embedder.generation
-        self.max_tokens, self.centers, self.texts_at_once = embedder.max_tokens, embedder.centers, embedder.texts_at_once
-
-    def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
-        """Same as the wrapped model."""
-        return self._embedder.token_spans(text)
+    def __init__(self, model: object, languages: Sequence[str]) -> None:
+        self._model, self._languages = model, tuple(languages)
 
     def covers(self, text: str) -> bool:
-        """Decided by the configured languages."""
         return covers(self._languages, text)
 
-    def embed_query(self, text: str) -> Vectors:
-        """Same as the wrapped model."""
-        return self._embedder.embed_query(text)
-
-    def embed_documents(self, texts: Sequence[str], *, is_awaited: bool = False) -> Vectors:
-        """Same as the wrapped model."""
-        return self._embedder.embed_documents(texts, is_awaited=is_awaited)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
 
 
-class LanguageLimitedReranker:
-    """A reranker limited to the languages in `reranker_languages`."""
-
-    def __init__(self, reranker: Reranker, languages: Sequence[str]) -> None:
-        self._reranker = reranker
-        self._languages = tuple(languages)
-        self.name, self.spread = reranker.name, reranker.spread
-
-    def covers(self, text: str) -> bool:
-        """Decided by the configured languages."""
-        return covers(self._languages, text)
-
-    def score(self, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None) -> list[float] | None:
-        """Same as the wrapped model."""
-        return self._reranker.score(query, texts, deadline, at_least)
+def limited(model: Model, languages: Sequence[str]) -> Model:
+    """A model that covers the languages of `embeddings_languages` or `reranker_languages`."""
+    return cast("Model", _Limited(model, languages))

@@ -1,19 +1,16 @@
 """Reranking with a cross-encoder: pairs of similar length in small batches that run in parallel, within a deadline, with a cache."""
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from itertools import islice
 
-from memory_mcp.encoders.batches import MAX_CHARACTERS, batches_by_length
 from memory_mcp.encoders.cache import Caches, digest
-from memory_mcp.encoders.embedding import model_input
-from memory_mcp.encoders.failures import CircuitBreaker, LogThrottle, call_error
-from memory_mcp.encoders.languages import covers
+from memory_mcp.encoders.failures import CircuitBreaker, call_error
 from memory_mcp.encoders.model_families import UNKNOWN, Traits
+from memory_mcp.encoders.pooled import MAX_CHARACTERS, Pooled, batches_by_length, model_input
 from memory_mcp.encoders.scheduler import Urgency
 from memory_mcp.encoders.spread import USUAL_SPREAD
 from memory_mcp.encoders.worker_pool import ModelPool
@@ -51,7 +48,7 @@ class BatchLimits:
     pairs_in_line: int = 0
 
 
-class PooledReranker:
+class PooledReranker(Pooled):
     """A `Reranker` that calls a function from pairs to scores of 0 to 1 through the worker pool."""
 
     def __init__(
@@ -67,25 +64,13 @@ class PooledReranker:
         max_tokens: int | None = None,
         limits: BatchLimits = BatchLimits(pairs_in_line=2 * BATCH_PAIRS),
         breaker: CircuitBreaker | None = None,
+        owns_pool: bool = False,
     ) -> None:
-        self.name = name
-        self.max_tokens = max_tokens
-        self.spread = spread
-        self._predict = predict
+        super().__init__(predict, name, pool, caches, traits, breaker, owns_pool=owns_pool)
+        self.max_tokens, self.spread = max_tokens, spread
         self._identity = f"{name}@{fingerprint}"
-        self._pool = pool
-        self._caches = caches
-        self.traits = traits
         self._limits = limits
-        self._breaker = breaker or CircuitBreaker()
-        self._log = LogThrottle()
         self._under_way: dict[bytes, _UnderWay] = {}
-        self._guard = threading.Lock()
-        self.backend: str | None = None
-
-    def covers(self, text: str) -> bool:
-        """Decided by the model's own languages."""
-        return covers(self.traits.languages, text)
 
     def score(self, query: str, texts: Sequence[str], deadline: float | None = None, at_least: int | None = None) -> list[float] | None:
         """A score for each text; None if they can't be had before `deadline` (of `time.monotonic`).
@@ -213,7 +198,7 @@ class PooledReranker:
         def run() -> dict[bytes, float]:
             shortened = model_input(query, self.max_tokens)
             pairs = [(shortened, model_input(text, self.max_tokens)) for text in texts.values()]
-            values = [float(score) for score in self._predict(pairs)]
+            values = [float(score) for score in self._model(pairs)]
             if not all(math.isfinite(value) for value in values):
                 raise EncoderFailed("{} returned NaN or infinity", "its weights are damaged, or its device is", "", self.name)
             scores = dict(zip(texts, values, strict=True))

@@ -151,17 +151,20 @@ def diverse(hits: Sequence[Hit], count: int, relevance_weight: float) -> list[Hi
     """
     words = {hit.memory.key: set(tokens(hit.memory.content)) for hit in hits}
     top = max((hit.score for hit in hits), default=0.0) or 1.0
+    similarity = dict.fromkeys(words, 0.0)
     chosen: list[Hit] = []
     waiting = list(hits)
 
     def marginal(hit: Hit) -> float:
-        similarity = max((jaccard(words[hit.memory.key], words[other.memory.key]) for other in chosen), default=0.0)
-        return relevance_weight * hit.score / top - (1 - relevance_weight) * similarity
+        return relevance_weight * hit.score / top - (1 - relevance_weight) * similarity[hit.memory.key]
 
     while waiting and len(chosen) < count:
         best = max(waiting, key=marginal)
         chosen.append(best)
         waiting.remove(best)
+        for hit in waiting:
+            key = hit.memory.key
+            similarity[key] = max(similarity[key], jaccard(words[key], words[best.memory.key]))
     return chosen
 
 

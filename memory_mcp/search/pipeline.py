@@ -6,6 +6,7 @@ Each store, the persona's own and the pools that it reads, is read in two short 
 No connection is held while a model works. The answer names the pipeline that ran and what was missing.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from memory_mcp.search.meaning import Meaning, meaning_of
 from memory_mcp.search.page import SPARE_FOR_REPEATED, Best, Floor, distinct, floor_for, read_best, with_newer, within_budget
 from memory_mcp.search.question import ParsedQuestion, parsed_question
 from memory_mcp.search.rerank import Reranked, part, passage, rerank
-from memory_mcp.search.signals import Order, Scored, in_order, why
+from memory_mcp.search.signals import Order, Scored, in_order, parts, why
 from memory_mcp.search.stores import NO_POOLS, Pools, Stores, in_pool, on_one_scale, without_vectors
 from memory_mcp.search.words import unmatched, unmatched_dates
 from memory_mcp.store import memories
@@ -254,7 +255,10 @@ def _hits(stores: Stores, scored: Scored, rows: Sequence[int], best: Best, max_t
         confirmed={key: best.confirmations[row] for key, row in by_key.items()},
     )
     pools = (stores.pool(scored.candidates.keys[row][0]) for row in rows)
-    return tuple(replace(hit, pool=pool) if pool else hit for hit, pool in zip(hits, pools, strict=False))
+    of_rows = parts(scored, rows) if question.detail == "why" else itertools.repeat({})
+    return tuple(
+        replace(hit, pool=pool, parts=of_row) if pool or of_row else hit for hit, pool, of_row in zip(hits, pools, of_rows, strict=False)
+    )
 
 
 def _of_pool(pool: str, relations: Sequence[str]) -> Iterator[str]:

@@ -186,6 +186,16 @@ def why(scored: Scored, rows: Sequence[int]) -> list[dict[str, Any]]:
     return explained
 
 
+def parts(scored: Scored, rows: Sequence[int]) -> list[dict[str, tuple[float, float]]]:
+    """What adds to the score of each of these candidates, or takes from it: the weight and the value of each row of the table. The sum of
+    their products is the score."""
+    columns = {name: (scored.weights[name], values[rows].tolist()) for name, values in scored.values.items()}
+    return [
+        {name: (weight, values[place]) for name, (weight, values) in columns.items() if weight * values[place]}
+        for place in range(len(rows))
+    ]
+
+
 def _words(scored: Scored) -> Column:
     """The share of the best lexical score. A memory in another language than the question can't share its words: a share of its meaning
     counts instead."""

@@ -49,7 +49,7 @@ def memory_line(memory: Mapping[str, Any]) -> str:
 
     Further lines of it are indented, so that it can't look like another one.
     """
-    dropped = _UNNAMED if "why" in memory else _UNNAMED | _FOR_PROGRAMS
+    dropped = _UNNAMED | (_FOR_PROGRAMS if "why" not in memory else {"parts"})
     layer, times = memory.get("_source"), _times(memory)
     known = [
         " ".join(filter(None, (layer, next(times, None)))),

@@ -25,6 +25,11 @@ class Terms:
         text = self.table[name][_ORDER.index(self.language)]
         return text.format(**values) if values else text
 
+    @property
+    def comma(self) -> str:
+        """What is between the words of a list."""
+        return "、" if self.language == "ja" else ", "
+
     def term(self, kind: str, value: str) -> str:
         """A word of the operations, such as a kind of memory; one that has no text is shown as it is."""
         name = f"{kind}_{value}"

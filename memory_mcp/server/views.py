@@ -134,7 +134,11 @@ def _hit_view(hit: Hit, confirmation: Confirmation, call: Call, language: Langua
         view = {name: value for name, value in brief(view).items() if name in INDEX_FIELDS}
     metadata = dict(hit.memory.metadata) if hit.with_metadata else None
     why = dict(hit.why) if detail == "why" else None
-    return {**view, **omit_empty(metadata=metadata, score=hit.score, why=why, truncated=hit.truncated or None, pool=hit.pool)}
+    parts = {name: {"weight": round(weight, 3), "value": round(value, 3)} for name, (weight, value) in hit.parts.items()}
+    return {
+        **view,
+        **omit_empty(metadata=metadata, score=hit.score, why=why, parts=parts, truncated=hit.truncated or None, pool=hit.pool),
+    }
 
 
 def recalled_view(recalled: Recalled, persona: Persona, call: Call, query: str, detail: Detail) -> dict[str, Any]:

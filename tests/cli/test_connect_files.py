@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from memory_mcp.cli import app
 from memory_mcp.cli.client_files import with_block
-from memory_mcp.cli.client_recipes import RECIPES, ClientName, dumped
+from memory_mcp.cli.client_recipes import ClientName, dumped, recipe_of
 from memory_mcp.cli.connect import Language, instructions
 from memory_mcp.config.reading import user_data_directory
 
@@ -126,9 +126,10 @@ def test_the_server_of_another_program_keeps_its_name_unless_it_is_to_be_replace
     client: str, place: tuple[str, str]
 ) -> None:
     file, key = place
-    form = RECIPES[ClientName(client)].form
+    recipe = recipe_of(ClientName(client))
+    assert recipe is not None
     Path(file).parent.mkdir(parents=True, exist_ok=True)
-    before = dumped({key: {"memory": THEIRS, "x": {"command": "x"}}}, form) + "\n"
+    before = dumped({key: {"memory": THEIRS, "x": {"command": "x"}}}, recipe.form) + "\n"
     Path(file).write_text(before)
     assert "has another server called 'memory'" in (said := refused("--client", client, "--write"))
     assert "--name" in said

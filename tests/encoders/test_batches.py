@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.encoders.batches import batches_by_length
+from memory_mcp.encoders.pooled import batches_by_length
 
 
 def test_texts_of_like_length_go_together_the_longest_first():

@@ -3,7 +3,7 @@
 import pytest
 
 from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
-from memory_mcp.encoders.languages import LanguageLimitedEmbedder, LanguageLimitedReranker, covers, script_of
+from memory_mcp.encoders.languages import covers, limited, script_of
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_a_model_covers_the_texts_in_its_languages(languages: tuple[str, ...] | 
 
 
 def test_languages_that_somebody_set_go_before_the_models_own():
-    embedder = LanguageLimitedEmbedder(HashingEmbedder(languages=["ja"]), ["en"])
+    embedder = limited(HashingEmbedder(languages=["ja"]), ["en"])
     assert embedder.covers("dinner")
     assert not embedder.covers("夕飯")
     assert (embedder.embed_query("dinner") == HashingEmbedder().embed_query("dinner")).all()
     assert (embedder.embed_documents(["dinner"]) == HashingEmbedder().embed_documents(["dinner"])).all()
     assert embedder.generation == HashingEmbedder().generation
-    reranker = LanguageLimitedReranker(OverlapReranker(languages=["ja"]), ["en"])
+    reranker = limited(OverlapReranker(languages=["ja"]), ["en"])
     assert reranker.covers("dinner")
     assert reranker.score("dinner", ["dinner"]) == [1]

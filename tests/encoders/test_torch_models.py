@@ -15,8 +15,8 @@ from model_directories import break_tokenizer, make_embedder, make_reranker
 
 from memory_mcp.config.settings import LongTexts, Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.embedding import model_input
 from memory_mcp.encoders.loading.loaders import build_registry, load_embedder, load_reranker
+from memory_mcp.encoders.pooled import model_input
 from memory_mcp.encoders.reranking import PooledReranker
 from memory_mcp.encoders.torch import devices
 from memory_mcp.encoders.torch import models as torch_models
@@ -230,7 +230,7 @@ def test_a_gpu_gets_large_batches_from_few_workers(embedder_directory: Path, rer
 
         return pass_of
 
-    for part in (embedder._model.model[0].auto_model, judge._predict.model[0].auto_model):
+    for part in (embedder._model.model[0].auto_model, judge._model.model[0].auto_model):
         part.forward = counted(part.forward)
     embedder.embed_documents(texts)
     judge.score("猫", texts[:15])
@@ -250,7 +250,7 @@ def test_a_gpu_whose_memory_is_small_gets_small_batches_and_an_error_only_where_
         load_reranker(settings, pool, Caches()).score("猫", texts),
     )
     embedder, judge = load_embedder(settings, pool, Caches()), load_reranker(settings, pool, Caches())
-    parts = embedder._model.model[0].auto_model, judge._predict.model[0].auto_model
+    parts = embedder._model.model[0].auto_model, judge._model.model[0].auto_model
     forwards = [part.forward for part in parts]
     for part, forward in zip(parts, forwards, strict=True):
         part.forward = only(0, forward)
@@ -283,7 +283,7 @@ def test_a_model_that_is_no_longer_wanted_leaves_the_memory(
     models.embedder.embed_documents(["猫", "犬"])
     models.reranker.score("猫", ["猫", "犬"])
     model = models.embedder._model
-    weights = [model.model[0].auto_model, models.reranker._predict.model[0].auto_model]
+    weights = [model.model[0].auto_model, models.reranker._model.model[0].auto_model]
     left = [weakref.ref(part) for part in (models.embedder, models.reranker, *weights)]
     del models, model, weights
     eventually(lambda: bool(registry.current(other).embedder and registry.current(other).reranker))

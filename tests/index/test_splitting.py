@@ -10,7 +10,7 @@ from index_comparison import compare, lag
 from memory_mcp.config.settings import LongTexts, Privacy
 from memory_mcp.domain import Chunk
 from memory_mcp.encoders.fakes import HashingEmbedder
-from memory_mcp.encoders.languages import LanguageLimitedEmbedder
+from memory_mcp.encoders.languages import limited
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync
 from memory_mcp.language.budget import estimate_tokens, estimated_spans
@@ -147,7 +147,7 @@ def test_a_model_that_does_not_tell_its_tokens_is_served_by_an_estimate():
 
 def test_an_embedder_whose_languages_were_set_counts_as_its_model_does(embedder):
     embedder.max_tokens = 77
-    told = LanguageLimitedEmbedder(embedder, ["ja"])
+    told = limited(embedder, ["ja"])
     assert (told.max_tokens, told.token_spans("猫だ")) == (77, [(0, 1), (1, 2)])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import memory_mcp
-from memory_mcp.cli.client_recipes import RECIPES, ClientName
+from memory_mcp.cli.client_recipes import ClientName, recipe_of
 from memory_mcp.cli.connect import Language, instructions
 from memory_mcp.cli.hook import BEGINNINGS, ENDINGS
 
@@ -51,10 +51,11 @@ def test_a_model_is_told_the_same_as_by_connect() -> None:
 
 @pytest.mark.parametrize(("file", "client"), HOOKS.items())
 def test_the_hooks_run_at_the_events_at_which_connect_writes_them(file: str, client: ClientName) -> None:
-    hooks = RECIPES[client].hooks
+    recipe = recipe_of(client)
     written = read(PLUGINS / file)["hooks"]
+    hooks = recipe.hooks if recipe else None
     assert hooks is not None
-    assert tuple(written) == hooks.events
+    assert list(written) == hooks.events
     assert set(written) <= BEGINNINGS | ENDINGS
     limit = {"timeout": hooks.timeout} if hooks.timeout else {}
     assert all(groups == [{"hooks": [{"type": "command", "command": "memory-mcp hook", **limit}]}] for groups in written.values())

@@ -25,6 +25,7 @@ from memory_mcp.search.signals import (
     SUNK_SHARES,
     WITNESSES,
     ordered,
+    parts,
     scored,
     supported,
     why,
@@ -193,6 +194,19 @@ def test_the_graph_weighs_less_beside_an_embedding_and_has_a_weight_of_its_own_w
     assert scores([row(1, graph=0.5), row(2)], asked(**weights)) == pytest.approx({1: 0.1, 2: 0.0})
     assert scores([row(1, nearness=0.0, graph=0.5), row(2, nearness=0.0)], asked(**weights)) == pytest.approx({1: 0.02, 2: 0.0})
     assert scores([row(1, graph=0.5), row(2)], asked(mode="graph", **weights)) == pytest.approx({1: 0.25, 2: 0.0})
+
+
+def test_the_parts_of_a_score_are_what_each_row_of_the_table_adds_and_make_it_up():
+    rows = [
+        row(1, lexical=2.0, nearness=0.4, session="a", asks=1.0, is_assistants=True, judged=-0.5),
+        row(2, lexical=1.0, nearness=0.9, session="a", answers=1, dates=0.5, retention=0.3, rerank=0.7, reranked=0.2),
+        row(3, nearness=0.1, verdict="stale", graph=0.5, is_named=True),
+    ]
+    result = weighed(rows, asked(decay=0.2, judged_weight=0.1))
+    for place, of_row in enumerate(parts(result, range(len(rows)))):
+        assert sum(weight * value for weight, value in of_row.values()) == pytest.approx(result.score[place])
+        assert all(weight * value for weight, value in of_row.values())
+    assert list(parts(result, [2])[0]) == [name for name in result.values if name in parts(result, [2])[0]]
 
 
 def test_use_and_judgements_add_what_they_weigh():

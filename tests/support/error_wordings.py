@@ -1,15 +1,15 @@
 """The ids of all sentences that the product says, read from its source: the English with `{}` where a value stands."""
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from memory_mcp import errors
 
 PACKAGE = Path(errors.__file__).parent
 ERRORS = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.MemoryMCPError)}
-# Functions whose first argument is a sentence.
-SAYING = ("sentence", "tell", "worded")
+# Functions of which an argument is a sentence, and which one: the others are findings of `doctor`, of something.
+SAYING = {"sentence": 0, "tell": 0, "worded": 0, "ok": 1, "note": 1, "wrong": 1}
 
 
 def wordings(part: str = "") -> set[str]:
@@ -17,10 +17,21 @@ def wordings(part: str = "") -> set[str]:
     return {sentence for call in _calls(part) if call.func.id in ERRORS for sentence in _of_error(call) if sentence.strip("{}:;. ")}  # type: ignore[attr-defined]
 
 
-def sayings(part: str = "", functions: Collection[str] = SAYING) -> set[str]:
-    """What `sentence`, `tell` and `worded` are called with, without blanks around it."""
-    calls = [call for call in _calls(part) if call.func.id in functions and call.args]  # type: ignore[attr-defined]
-    return {text.strip() for call in calls for text in _texts(call.args[0])}
+def sayings(part: str = "", functions: Mapping[str, int] = SAYING) -> set[str]:
+    """What these functions are called with, without blanks around it; also where that stands in a variable."""
+    said = set()
+    for path in (PACKAGE / part).rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        variables: dict[str, list[ast.expr]] = {}
+        for node in nodes:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                variables.setdefault(node.targets[0].id, []).append(node.value)
+        for node in nodes:
+            place = functions.get(node.func.id) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+            for argument in node.args[place : place + 1] if place is not None else ():
+                expressions = variables.get(argument.id, []) if isinstance(argument, ast.Name) else [argument]
+                said |= {text.strip() for expression in expressions for text in _texts(expression)}
+    return said
 
 
 def unplaced() -> list[str]:

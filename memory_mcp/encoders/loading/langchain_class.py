@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder
-from memory_mcp.encoders.failures import CircuitBreaker, first_line
+from memory_mcp.encoders.failures import breaker_of_service, first_line
 from memory_mcp.encoders.worker_pool import ModelPool
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.extras import require
@@ -17,9 +17,6 @@ from memory_mcp.wording import sentence
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-QUERY_SECONDS = 5.0
-BULK_SECONDS = 60.0
-PAUSE_SECONDS = 5.0  # after a failure
 # A service mostly waits for the network, and a stuck call must not occupy the local models' workers.
 WORKERS = 4
 
@@ -65,14 +62,6 @@ def generation_of(name: str, path: str, arguments: dict[str, Any], dimension: in
     return f"{name}@{shape}:{dimension}:class"
 
 
-class ServiceEmbedder(PooledEmbedder):
+def embedder_of(model: "Embeddings", identity: Identity, caches: Caches) -> PooledEmbedder:
     """An embedder with its own workers and time limits."""
-
-    def __init__(self, model: "Embeddings", identity: Identity, caches: Caches, breaker: CircuitBreaker | None = None) -> None:
-        """Without a `breaker`, the default limits apply."""
-        self._workers = ModelPool(WORKERS, bulk_share=1)
-        super().__init__(model, identity, self._workers, caches, breaker or CircuitBreaker(QUERY_SECONDS, BULK_SECONDS, PAUSE_SECONDS))
-
-    def close(self) -> None:
-        """Stops taking calls."""
-        self._workers.close(wait=False)
+    return PooledEmbedder(model, identity, ModelPool(WORKERS, bulk_share=1), caches, breaker_of_service(), owns_pool=True)

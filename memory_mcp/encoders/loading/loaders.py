@@ -182,7 +182,7 @@ def _service_embedder(settings: Settings, path: str, name: str, caches: Caches) 
     dimension = probed_dimension(model, name)
     generation = langchain_class.generation_of(name, path, settings.embeddings_arguments, dimension)
     traits = traits_of(name).with_known_prefixes()  # by the class, which adds its own
-    return langchain_class.ServiceEmbedder(model, Identity(name, dimension, generation, traits), caches)
+    return langchain_class.embedder_of(model, Identity(name, dimension, generation, traits), caches)
 
 
 def _packaged_embedder(settings: Settings, name: str, pool: ModelPool, caches: Caches) -> PooledEmbedder:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.languages import LanguageLimitedEmbedder, LanguageLimitedReranker
+from memory_mcp.encoders.languages import limited
 from memory_mcp.encoders.loading.model_slot import Loader, Model, ModelSlot, ModelSpec, embedder_spec, fallback_spec, release, reranker_spec
 from memory_mcp.encoders.models import Embedder, Models, ModelState, Reranker
 
@@ -78,9 +78,9 @@ class ModelRegistry:
             states = _state(self._embedder, settings), _state(self._reranker, settings)
             fallback_state = _state(self._fallback, settings)
         if settings.embeddings_languages is not None:
-            embedder = embedder and LanguageLimitedEmbedder(embedder, settings.embeddings_languages)
+            embedder = embedder and limited(embedder, settings.embeddings_languages)
         if settings.reranker_languages is not None:
-            reranker = reranker and LanguageLimitedReranker(reranker, settings.reranker_languages)
+            reranker = reranker and limited(reranker, settings.reranker_languages)
         return Models(embedder, reranker, *states, earlier=earlier, fallback=fallback, fallback_state=fallback_state)
 
     def configure(self, settings: Settings) -> None:

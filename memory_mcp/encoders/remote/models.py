@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from memory_mcp.encoders.failures import BULK_SECONDS, QUERY_SECONDS
 from memory_mcp.encoders.loading.availability import Role
 from memory_mcp.encoders.model_families import Prefixes
 from memory_mcp.encoders.models import PROBE, Vectors
@@ -20,8 +21,6 @@ from memory_mcp.encoders.reranking import Pair
 from memory_mcp.encoders.spread import spread_of
 from memory_mcp.errors import EncoderFailed
 
-QUERY_SECONDS = 5.0
-BULK_SECONDS = 60.0
 CHECK_SECONDS = 60.0
 # A model in half precision differs from itself by .0001 between batches and devices; another one, also of the same family, by .1 and more.
 SAME_COSINE = 0.99
@@ -42,7 +41,7 @@ class _Remote:
         self._asked = name, role, api
         self._checked_at = time.monotonic()
 
-    def close(self) -> None:
+    def disconnect(self) -> None:
         """Closes the connections."""
         self._connection.close()
 

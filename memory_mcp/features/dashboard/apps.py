@@ -37,7 +37,7 @@ def page(*own: Path) -> str:
 
 
 def _words_of(scripts: Iterable[str]) -> Mapping[str, list[str]]:
-    """The texts that scripts name: "score", or all that begin as "part_" does."""
+    """The texts that scripts name: "score", or all that begin as "signal_" does."""
     named = {name for script in scripts if len(script) < 100_000 for name in _QUOTED.findall(script)}
     families = tuple(name for name in named if name.endswith("_"))
     return {name: texts for name, texts in WORDS.items() if name in named or (families and name.startswith(families))}

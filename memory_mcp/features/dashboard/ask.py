@@ -59,7 +59,6 @@ def question(visit: Visit) -> Response:
         wanted=wanted,
         changed=_changed(in_force, wanted),
         answers=answers,
-        terms=PARTS,
         saved=[key for key in visit.fields.get("saved", []) if key in TRIED],
         may_save=visit.may(*configuration.change.needs) and visit.admission.personas is None,
         error=error,

@@ -238,7 +238,7 @@ def _allowed(schema: Mapping[str, Any], words: Words) -> str:
         "object": words("setting_object"),
         "text": words("setting_text"),
     }
-    return ", ".join([kinds[shape], *filter(None, limits), *([words("setting_empty")] if is_optional else [])])
+    return words.comma.join([kinds[shape], *filter(None, limits), *([words("setting_empty")] if is_optional else [])])
 
 
 @cache

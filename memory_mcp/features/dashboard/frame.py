@@ -91,7 +91,8 @@ OF_SERVER = frozenset({"/house/settings"})
 
 _CODE = re.compile("`([^`]+)`")
 # A name marked with its type, [[健太|Person]]; not the [[ -f x ]] of a shell.
-_MARKED = re.compile(r"\[\[([^\[\]|\s][^\[\]|]*)\|\w+\]\]")
+# A text that is cut may end within a mark.
+_MARKED = re.compile(r"\[\[([^\[\]|\s][^\[\]|]*)(?:\|\w*(?:\]\]|\]?(?=…\Z))|(?=…\Z))")
 _OURS = re.compile(rf"(/p/[^/?#\\]+)?{DASHBOARD}([/?][^\\]*)?")
 
 
@@ -484,6 +485,11 @@ def _rendered(template: str, scope: Scope, language: Language, status: int, **co
     return HTMLResponse(text, status_code=status, headers=HEADERS)
 
 
+def unmarked(text: str) -> str:
+    """A text with its marked names, [[美咲|Person]], as names."""
+    return _MARKED.sub(r"\1", text)
+
+
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -499,7 +505,7 @@ def _environment() -> jinja2.Environment:
     environment.filters.update(weekday=looks.weekday, month=looks.month, days_until=looks.days_until)
     environment.filters["minute"] = moment_text
     environment.filters["coded"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped before
-    environment.filters["unmarked"] = lambda text: _MARKED.sub(r"\1", text)
+    environment.filters["unmarked"] = unmarked
     environment.filters["pretty"] = lambda tree: json.dumps(tree, ensure_ascii=False, indent=2)
     return environment
 

@@ -166,19 +166,19 @@ def _compared(old: Sequence[str], new: Sequence[str]) -> list[Change]:
 def edit(visit: Visit) -> Response:
     """Show the form to correct a memory."""
     memory = visit.perform(browse.get_memory, key=visit.field("key"))["memory"]
-    return _edit_page(visit, 200, memory, _as_written(memory))
+    return _edit_page(visit, 200, memory, _as_written(visit, memory))
 
 
 def revise(visit: Visit) -> Response:
     """Correct a memory, unless it has changed since the form was opened."""
     memory = visit.perform(browse.get_memory, key=visit.field("key"))["memory"]
-    before = _as_written(memory)
+    before = _as_written(visit, memory)
     written = {name: visit.field(name) if name in visit.fields else before[name] for name in EDITED}
     if visit.field("revision") != str(memory["revision"]):
         return _edit_page(visit, 409, memory, written, problem="changed_meanwhile")
-    changed: dict[str, Any] = {name: value for name, value in written.items() if value != before[name]}
-    if "tags" in changed:
-        changed["tags"] = commas(changed["tags"])
+    changed: dict[str, Any] = {name: value for name, value in written.items() if value != before[name] and name != "tags"}
+    if (tags := commas(written["tags"])) != commas(before["tags"]):
+        changed["tags"] = tags
     if changed.get("expires_at") == "":
         changed["expires_at"] = "never"
     try:
@@ -195,9 +195,9 @@ def _edit_page(
     return visit.page("edit.html", status, memory=memory, written=written, problem=problem, error=error, **CHOICES)
 
 
-def _as_written(memory: Json) -> dict[str, str]:
+def _as_written(visit: Visit, memory: Json) -> dict[str, str]:
     """The fields of a memory as the form has them."""
-    fields = {**memory, "tags": "、".join(memory.get("tags", [])), "importance": f"{memory['importance']:g}"}
+    fields = {**memory, "tags": visit.words.comma.join(memory.get("tags", [])), "importance": f"{memory['importance']:g}"}
     return {name: str(fields.get(name, "")).replace("\r\n", "\n").strip() for name in EDITED}
 
 
@@ -267,7 +267,7 @@ def new(visit: Visit) -> Response:
     written = {name: visit.field(name) for name in ADDED}
     replaced = _replaced(visit)
     if replaced:
-        kept = {name: value for name, value in _as_written(replaced).items() if name in REPLACED_KEEP}
+        kept = {name: value for name, value in _as_written(visit, replaced).items() if name in REPLACED_KEEP}
         written |= {name: written[name] or value for name, value in kept.items()}
     return visit.page("new.html", written=written, replaced=replaced, instead=_instead_of(visit, replaced), error=None, **CHOICES)
 

@@ -22,6 +22,7 @@ MENTIONING = 10
 DAYS = 60
 # A relation between two names, in its direction or without one.
 _STEP = re.compile(r"( [>—] )([^\s>—]+)\1")
+_BETWEEN_WORDS = re.compile("_|(?<=[a-z])(?=[A-Z])")
 TOGETHER, RELATION = "co_occurrence", "relation_"
 DEPTHS = ("1", "2", "3")
 # How far a path between two is looked for.
@@ -262,8 +263,10 @@ def merge(visit: Visit) -> Response:
 def types(visit: Visit) -> dict[str, Any]:
     """The types of entities and relations that are in use, and how the page calls each."""
     listed = visit.perform("list_types") if visit.offers("list_types") else {"entity_types": [], "relation_types": []}
-    shown = "display_name" if visit.language == "ja" else "name"
-    named = {kind: {type_["name"]: type_[shown] for type_ in listed[kind]} for kind in ("entity_types", "relation_types")}
+    named = {
+        kind: {type_["name"]: type_["display_name"] if visit.language == "ja" else _spaced(type_["name"]) for type_ in listed[kind]}
+        for kind in ("entity_types", "relation_types")
+    }
     used = {kind: [type_ for type_ in listed[kind] if type_["used"]] for kind in named}
     return {
         "types": used["entity_types"],
@@ -271,6 +274,11 @@ def types(visit: Visit) -> dict[str, Any]:
         "relation_types": used["relation_types"],
         "relation_names": relation_names(visit, named["relation_types"]),
     }
+
+
+def _spaced(name: str) -> str:
+    """A type's name in words: works_at → works at, TimeUnit → Time Unit."""
+    return _BETWEEN_WORDS.sub(" ", name)
 
 
 def relation_names(visit: Visit, known: Mapping[str, str]) -> dict[str, str]:

@@ -2,10 +2,9 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeVar
 
 import apsw
 
@@ -34,8 +33,7 @@ LEAST_SCORE = 0.4
 NO_DEADLINE = Deadline.after(math.inf)
 
 Pair = tuple[int, int]
-Name = tuple[int, str, str]  # entity, name and type
-Form = TypeVar("Form")
+Name = tuple[int, str, str]  # entity, name without honorifics, and type
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,32 +97,31 @@ def _names(entities: Iterable[Entity]) -> tuple[list[Name], list[tuple[Pair, Sim
     own, further = [], []
     # 10月17日 is a name of that day in each year; no two of them are the same.
     for entity in (entity for entity in entities if entity.subtype != DAY):
-        own += [(entity.id, name, entity.type) for name in (entity.name, *entity.merged_names)]
-        further += [(entity.id, name, entity.type) for name in entity.aliases]
+        own += [(entity.id, bare(name), entity.type) for name in (entity.name, *entity.merged_names)]
+        further += [(entity.id, bare(name), entity.type) for name in entity.aliases]
     carriers = _carriers((*own, *further))
-    owned = {(type_, bare(name)) for _, name, type_ in own}
+    owned = {(type_, name) for _, name, type_ in own}
     shared = {form for form, who in carriers.items() if len(who) > (2 if form in owned else 1)}
-    certain = [*own, *(name for name in further if (name[2], bare(name[1])) not in shared)]
+    certain = [*own, *(name for name in further if (name[2], name[1]) not in shared)]
     return certain, [(pair, AMBIGUOUS_NAME) for form in shared for pair in _pairs(carriers[form])]
-
-
-def _sharing(names: Iterable[Name], forms: Callable[[str, str], Iterable[Form]]) -> dict[tuple[str, Form], set[int]]:
-    """The entities by type and form of a name."""
-    sharing: dict[tuple[str, Form], set[int]] = defaultdict(set)
-    for entity, name, type_ in names:
-        for form in forms(name, type_):
-            sharing[type_, form].add(entity)
-    return sharing
 
 
 def _carriers(names: Iterable[Name]) -> dict[tuple[str, str], set[int]]:
     """The entities by type and name."""
-    return _sharing(names, lambda name, _: [bare(name)])
+    carriers: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for entity, name, type_ in names:
+        carriers[type_, name].add(entity)
+    return carriers
 
 
 def _of_one_form(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
-    for (_, (_, similarity)), entities in _sharing(names, name_similarity.forms).items():
-        yield from ((pair, similarity) for pair in _pairs(entities))
+    sharing: dict[tuple[str, str, Similarity], set[int]] = defaultdict(set)
+    for entity, name, type_ in names:
+        for form, similarity in name_similarity.forms(name, type_):
+            sharing[type_, form, similarity].add(entity)
+    for (_, _, similarity), entities in sharing.items():
+        for pair in _pairs(entities):
+            yield pair, similarity
 
 
 def _one_letter_apart(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
@@ -140,9 +137,13 @@ def _one_letter_apart(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]
 
 
 def _shorter(names: Sequence[Name]) -> Iterator[tuple[Pair, Similarity]]:
-    whole, longer = _carriers(names), _sharing(names, shorter_forms)
-    for key in whole.keys() & longer.keys():
-        entities = longer[key]
+    whole = _carriers(names)
+    longer: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for entity, name, type_ in names:
+        for part in shorter_forms(name, type_):
+            if (type_, part) in whole:
+                longer[type_, part].add(entity)
+    for key, entities in longer.items():
         # 田中 is a shorter form of 田中太郎; with a 田中花子 it may be either.
         similarity = SHORTER if len(entities) == 1 else AMBIGUOUS
         if len(entities) <= SHARED_BY_MANY:
@@ -160,10 +161,10 @@ class _Neighborhoods:
         self._present = present
         self._neighbors: dict[int, set[int]] = defaultdict(set)
         self._related: set[Pair] = set()
-        for step in neighbors.steps_from(connection, present):
-            self._neighbors[step.here].add(step.there)
-            if step.type != "similarity":
-                self._related.add((step.here, step.there))
+        for here, there, is_stated in neighbors.pairs_from(connection, present):
+            self._neighbors[here].add(there)
+            if is_stated:
+                self._related.add((here, there))
 
     def shared(self, pair: Pair) -> tuple[float, list[str]]:
         """The share of common neighbors, 0 to 1, and the names of some."""

@@ -69,6 +69,7 @@ steps AS (
 # One row of JSON: between two rows, other threads take the interpreter lock, which takes long under load.
 _EDGES = f"""SELECT json_group_array(json_array(here, there, type, weight, confidence, directed, forward, valid_from, valid_to)) FROM (
 {_STEPS} SELECT * FROM steps ORDER BY here, weight * confidence DESC, there)"""
+_PAIRS = f"SELECT json_group_array(json_array(here, there, type <> 'similarity')) FROM ({_STEPS} SELECT here, there, type FROM steps)"
 # The best of several steps to an entity: SQLite takes the other columns from the row with the maximum.
 _HOP = f"""SELECT json_group_array(json_array(here, there, type, weight, confidence, directed, forward, valid_from, valid_to, nearness)), max(total) FROM (
 {_STEPS}
@@ -110,6 +111,12 @@ def steps_from(connection: apsw.Connection, entities: Iterable[int], rules: Rule
     """The relations that begin or end at these entities, the strongest of each first."""
     rows = connection.execute(_EDGES, rules.bound(dict.fromkeys(entities, 1.0))).get
     return [_step(row) for row in from_json(rows)]
+
+
+def pairs_from(connection: apsw.Connection, entities: Iterable[int]) -> list[tuple[int, int, bool]]:
+    """The same relations as their two ends, and whether they were told: not only because of alike names."""
+    rows: list[tuple[int, int, bool]] = from_json(connection.execute(_PAIRS, Rules().bound(dict.fromkeys(entities, 1.0))).get)
+    return rows
 
 
 def further(connection: apsw.Connection, steps: Iterable[Step], rules: Rules = Rules()) -> dict[tuple[int, int], int]:

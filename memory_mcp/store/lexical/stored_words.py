@@ -42,8 +42,8 @@ KEPT_GROWTH = 0.05
 LIMIT = 4
 # The readings, by their hashes, of which the words are kept until something is stored: one question looks each up twice.
 KEPT_LIMIT = 1_000
-# The texts that one `update` reads at most (.3 s): a large store is read by several.
-READ_AT_ONCE = 20_000
+# The texts that one `update` reads at most (.15 s): a large store is read by several.
+READ_AT_ONCE = 10_000
 LATIN = "a-zß-ɏ"
 # The kana of a word with お or ご.
 SHORTEST_POLITE, LONGEST_POLITE = 3, 8

@@ -125,6 +125,16 @@ def spoken(events):
     return "".join(event["text"] for event in events if event["event"] == "text_piece")
 
 
+def test_where_no_model_can_be_asked_the_room_says_what_each_vendor_lacks(enter, asked, monkeypatch):
+    room = enter("さくら")
+    assert "No model can be asked yet" not in room.get("/chat/one").text
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    page = room.get("/chat/one").text
+    assert "No model can be asked yet" in page
+    assert "OPENAI_API_KEY" in page
+
+
 @pytest.mark.slow
 def test_a_turn_is_streamed_and_stored_with_what_was_recalled_and_stored(enter, asked):
     room = enter("さくら")

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from memory_mcp.errors import SearchUnfinished
+from memory_mcp.features.dashboard.frame import unmarked
 from memory_mcp.graph.update.cooccurrence import update_graph
 
 pytestmark = pytest.mark.slow  # several pages for each test
@@ -61,7 +62,7 @@ def test_a_question_shows_the_hits_why_they_were_found_and_what_just_missed_the_
     page = show("ask?q=健太の苺の話2&top_k=1")
     shown, missed = page.split("Just missed the page")
     assert "苺の話2" in shown
-    assert re.search(r"words 1\.000 .*speaker named", shown)
+    assert re.search(r"words 1\.000 1\.00 × 1\.00 .*speaker 0\.\d{3} 1\.00 × 0\.\d\d", shown)
     assert missed.count("苺の話") == 3
     assert "Searched by words" in page
 
@@ -156,7 +157,7 @@ def test_a_correction_keeps_the_earlier_text_and_a_later_one_is_not_overwritten(
     )
     assert (status, "Saved." in page) == (200, True)
     assert "聞き間違い 健太は 苺 桃 が好き。" in page
-    assert "食べ物、果物" in page
+    assert "食べ物, 果物" in page
     status, page = submit(
         "memory/edit", key="a", revision="1", content="健太は梨が好き。", tags="食べ物", importance="0.5", privacy_level="internal"
     )
@@ -263,7 +264,7 @@ def test_whom_memories_name_is_listed_by_name_and_type_and_each_has_a_page(send,
     assert "美咲" not in show("people?type=Location").partition("in all")[2]
     assert "Take one of them" in show("people?type=Dragon", 400)
     page = show("people/one?entity=美咲")
-    assert "健太 sibling_of 美咲" in page
+    assert "健太 sibling of 美咲" in page
     assert "美咲は健太の妹。" in page
     show("people/one?entity=誰か", 404)
 
@@ -274,6 +275,12 @@ def test_lists_show_a_marked_name_as_a_name_and_the_reader_the_text_as_it_is(sen
     page = show("memory?key=a")
     assert "[[美咲|Person]]は [[ -f x ]] と書く。" in page
     assert "美咲 Person" in page
+
+
+@pytest.mark.parametrize("left", range(6, 16))
+def test_a_name_whose_mark_was_cut_is_shown_without_it(left):
+    assert unmarked(f"美咲と{'[[京都|Location]]'[: left - 3]}…") in ("美咲と京…", "美咲と京都…")
+    assert unmarked("if [[ -f x ]] …") == "if [[ -f x ]] …"
 
 
 def drawn(http, name, path):
@@ -290,7 +297,7 @@ def test_the_picture_and_its_tables_hold_every_entity_at_its_place_and_every_rel
     assert places.keys() == {"健太", "桜高校", "美咲", "鎌倉"}
     assert len(set(places.values())) == 4
     assert all(0 <= x <= 1_000 and 0 <= y <= 800 for x, y in places.values())
-    assert relations == {"健太 studies_at 桜高校", "健太 sibling_of 美咲", "美咲 lives_in 鎌倉"}
+    assert relations == {"健太 studies at 桜高校", "健太 sibling of 美咲", "美咲 lives in 鎌倉"}
     assert drawn(http, name, "picture") == (places, relations)
     assert "limit is 501" in show("people/picture?limit=501", 400)
     assert "no entity is named" in show("people/picture?around=誰か", 400)
@@ -302,7 +309,7 @@ def test_the_picture_goes_outwards_from_some_of_them_and_is_narrowed_by_type_rel
     assert drawn(http, name, "picture?around=鎌倉&around=美咲")[0].keys() == {"鎌倉", "美咲", "健太"}
     assert drawn(http, name, "picture?around=鎌倉&depth=2&types=Person")[0].keys() == {"鎌倉", "美咲", "健太"}
     assert drawn(http, name, "picture?types=Person")[0].keys() == {"健太", "美咲"}
-    assert drawn(http, name, "picture?relation_types=lives_in")[1] == {"美咲 lives_in 鎌倉"}
+    assert drawn(http, name, "picture?relation_types=lives_in")[1] == {"美咲 lives in 鎌倉"}
     assert drawn(http, name, "picture?around=健太&min_weight=1")[1] < drawn(http, name, "picture?around=健太")[1]
     assert "How are 鎌倉 and 美咲 connected?" in show("people/picture?around=鎌倉&around=美咲")
 
@@ -313,7 +320,7 @@ def test_without_the_libraries_for_graphs_the_page_says_so_and_shows_the_tables(
     page = show("people/picture")
     assert "There is no picture here, because a library is missing." in page
     assert "[graph]" in page
-    assert "健太 sibling_of 美咲" in page
+    assert "健太 sibling of 美咲" in page
     assert drawn(http, name, "picture")[0] == {}
 
 

@@ -1,10 +1,11 @@
 // Why memories were recalled: the parts of each score; each memory leads to its history.
 "use strict";
 
-function part(name, value) {
-  const label = term("part_", name);
-  const share = value === true ? 1 : Math.min(1, Math.max(0, value));
-  return element("li", {}, element("span", { class: "part" }, label), element("meter", { min: 0, max: 1, value: share, "aria-label": label }), ` ${value === true ? t("named") : Number(value).toFixed(3)}`);
+function part(name, { weight, value }) {
+  const label = term("signal_", name);
+  const added = weight * value;
+  const meter = element("meter", { min: 0, max: 1, value: Math.min(1, Math.abs(added)), "aria-label": label });
+  return element("li", added < 0 ? { class: "less" } : {}, element("span", { class: "part" }, label), meter, ` ${added.toFixed(3).replace("-", "−")}`);
 }
 
 function hit(memory) {
@@ -14,7 +15,7 @@ function hit(memory) {
   return element("li", {},
     element("p", { class: "text" }, memory.content),
     element("p", { class: "hint" }, `${known} · ${t("score")} `, element("strong", {}, String(memory.score))),
-    element("ul", { class: "why", "aria-label": t("why") }, ...Object.entries(memory.why || {}).map(([name, value]) => part(name, value))),
+    element("ul", { class: "why", "aria-label": t("why") }, ...Object.entries(memory.parts || {}).map(([name, value]) => part(name, value))),
     element("button", { type: "button", class: "quiet", onclick: history }, t("history")), below);
 }
 

@@ -19,6 +19,8 @@ from memory_mcp.store.graph.overview import Relation
 DEFAULT_COLOR = "#adb5bd"
 WIDTH, HEIGHT = 1_000, 800
 SEED, ITERATIONS, HOLD = 7, 60, 0.3
+# Each iteration looks at all pairs: with many entities there are fewer.
+STEPS = 20_000
 
 Places = Mapping[int, tuple[int, int]]
 
@@ -98,7 +100,7 @@ def places(snapshot: Snapshot) -> Places:
     # Parts that nothing connects would drift out of sight: a point that is not drawn holds them together.
     hub = graph.add_node(None)
     graph.add_edges_from([(hub, min(part), HOLD) for part in rustworkx.connected_components(graph) if hub not in part])
-    layout = rustworkx.spring_layout(graph, seed=SEED, num_iter=ITERATIONS, weight_fn=float)
+    layout = rustworkx.spring_layout(graph, seed=SEED, num_iter=min(ITERATIONS, STEPS // len(graph)), weight_fn=float)
     xs = _scaled((layout[node][0] for node in nodes.values()), WIDTH)
     ys = _scaled((layout[node][1] for node in nodes.values()), HEIGHT)
     return dict(zip(nodes, zip(xs, ys, strict=True), strict=True))

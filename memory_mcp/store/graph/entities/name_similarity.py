@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from memory_mcp.characters import HIRAGANA
 from memory_mcp.language.kanji import with_usual_kanji
-from memory_mcp.language.names import bare
 from memory_mcp.language.synonyms import to_hiragana
 
 # Names of days and hours that differ by one character are different.
@@ -44,27 +43,26 @@ AMBIGUOUS_NAME = Similarity(0.45, "a further name of both, or of others too")
 TYPO = Similarity(0.55, "one letter apart")
 
 
-def forms(name: str, type_: str) -> Iterator[tuple[str, Similarity]]:
-    """Forms under which names are compared, each with the similarity of names that share it, the surest first."""
-    plain = bare(name)
+def forms(plain: str, type_: str) -> Iterator[tuple[str, Similarity]]:
+    """Forms under which a name without honorifics is compared, each with the similarity of names that share it, the surest first."""
     yield f"same {plain}", SAME
     if type_ in EXACT_TYPES:
         return
     if type_ == "Organization" and (core := _SEPARATORS.sub(" ", _COMPANY.sub(" ", plain)).strip()):
         yield f"company {core}", COMPANY
-    yield f"kana {to_hiragana(plain)}", KANA
-    yield f"variant {with_usual_kanji(to_hiragana(plain))}", VARIANT
-    close = _SEPARATORS.sub("", with_usual_kanji(to_hiragana(plain)))
+    yield f"kana {(in_hiragana := to_hiragana(plain))}", KANA
+    yield f"variant {(usual := with_usual_kanji(in_hiragana))}", VARIANT
+    close = _SEPARATORS.sub("", usual)
     if close:
         yield f"spaced {close}", SPACED
     if len(short := close.replace("ー", "")) > 1:
         yield f"vowel {short}", LONG_VOWEL
 
 
-def spelling(name: str, type_: str) -> str:
-    """The name for a comparison letter by letter; empty where one letter may be the difference: Project A, プロジェクトB, 10月17日, kanji, too few
-    letters."""
-    plain = to_hiragana(bare(name))
+def spelling(plain: str, type_: str) -> str:
+    """A name without honorifics for a comparison letter by letter; empty where one letter may be the difference: Project A, プロジェクトB,
+    10月17日, kanji, too few letters."""
+    plain = to_hiragana(plain)
     close = _SEPARATORS.sub("", plain)
     is_spelled = _KANA.fullmatch(close) or all(unicodedata.name(letter, "").startswith("LATIN") for letter in close)
     has_single_letter = any(len(word) == 1 for word in _SEPARATORS.split(plain))

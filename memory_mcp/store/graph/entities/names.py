@@ -124,11 +124,10 @@ def people_with_shorter_or_longer_names(connection: apsw.Connection, entities: I
     return {entity: set(others) for entity, others in grouped(rows).items()}
 
 
-def shorter_forms(name: str, type_: str) -> Iterator[str]:
-    """Possible shorter forms: beginnings and ends of a Japanese name, the words of others."""
+def shorter_forms(plain: str, type_: str) -> Iterator[str]:
+    """Possible shorter forms of a name without honorifics: beginnings and ends of a Japanese name, the words of others."""
     if type_ not in SHORTENED_TYPES:
         return
-    plain = bare(name)
     words = [word for word in re.split(r"[\s・･=＝]+", plain) if len(word) > 1]
     if len(words) > 1:
         yield from words
