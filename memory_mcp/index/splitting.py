@@ -29,14 +29,10 @@ SPARE_TOKENS = 32
 DEFAULT_RULES = LongTexts()
 
 
-def rule_of(embedder: Embedder, rules: LongTexts) -> str:
-    """The rule that, with texts and tokens, determines the pieces of a generation."""
-    return f"{VERSION}:{rules.chunk_tokens}:{rules.overlap_tokens}:{embedder.max_tokens}"
-
-
 def apply_rule(persona: Persona, embedder: Embedder, rules: LongTexts) -> None:
     """Queues the long texts of the embedder's generation again if they were split by another rule."""
-    rule = rule_of(embedder, rules)
+    # What, with texts and tokens, determines the pieces of a generation.
+    rule = f"{VERSION}:{rules.chunk_tokens}:{rules.overlap_tokens}:{embedder.max_tokens}"
     with persona.database.read() as connection:
         if long_texts.rule(connection, embedder.generation) == rule:
             return

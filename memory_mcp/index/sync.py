@@ -53,7 +53,7 @@ def prepare(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> str:
     """
 
     def choose(connection: apsw.Connection) -> str:
-        serving = _generation_to_serve(connection, embedder, loaded)
+        serving = generation_to_serve(connection, embedder, loaded)
         if serving != stored_vectors.serving_generation(connection):
             stored_vectors.set_serving_generation(connection, serving)
         stored_vectors.enqueue_lacking(connection, serving)
@@ -198,26 +198,14 @@ def serving_generation(persona: Persona) -> str | None:
         return stored_vectors.serving_generation(connection)
 
 
-def generation_to_serve(persona: Persona, embedder: Embedder, loaded: Sequence[str]) -> str:
-    """The serving generation, or, before `prepare`, the one that it will choose."""
-    with persona.database.read() as connection:
-        return _generation_to_serve(connection, embedder, loaded)
-
-
-def waiting(persona: Persona, generation: str) -> int:
-    """How many memories have no vector in a generation."""
-    with persona.database.read() as connection:
-        return stored_vectors.lag(connection, generation)
-
-
 def chunks_lacking(persona: Persona, generation: str) -> int:
     """How many chunks have no vector in a generation. Reads every memory."""
     with persona.database.read() as connection:
         return stored_vectors.chunks_lacking(connection, generation)
 
 
-def _generation_to_serve(connection: apsw.Connection, embedder: Embedder, loaded: Sequence[str]) -> str:
-    """The serving generation, or the embedder's if that one's model isn't loaded or it has no vectors."""
+def generation_to_serve(connection: apsw.Connection, embedder: Embedder, loaded: Sequence[str]) -> str:
+    """The serving generation, or the embedder's if that one's model isn't loaded or it has no vectors: the one that `prepare` chooses."""
     serving = stored_vectors.serving_generation(connection)
     if serving is None or serving not in loaded or (serving != embedder.generation and not stored_vectors.has_any(connection, serving)):
         return embedder.generation

@@ -117,24 +117,18 @@ class ChoreWorker:
         self._called_at = self._seen_now = clock()
         self._thread = StepThread("upkeep worker", lambda: self.step(clock()))
 
-    def wake(self, persona_name: str) -> None:
-        """Call it after a write of this persona has been committed."""
+    def wake(self, persona_name: str, but: Chore | None = None) -> None:
+        """Call it after a write of this persona has been committed: all chores are due, `but` the one that has written."""
         with self._guard:
             for chore in self._chores:
-                self._round((chore.name, persona_name)).writes += 1
+                if chore is not but:
+                    self._round((chore.name, persona_name)).writes += 1
 
     def _round(self, key: tuple[str, str]) -> _Round:
         """The round of a chore and a persona, in the line; a new one if there is none."""
         if key not in self._rounds:
             self._rounds[key] = self._resting.pop(key) if key in self._resting else _Round()
         return self._rounds[key]
-
-    def _wake_others(self, chore: Chore, persona_name: str) -> None:
-        """Makes the other chores of a persona due after one has changed memories: forgetting, for example, changes summaries."""
-        with self._guard:
-            for other in self._chores:
-                if other is not chore:
-                    self._round((other.name, persona_name)).writes += 1
 
     def request(self, chore_name: str, persona_name: str) -> None:
         """Runs this chore for this persona next, regardless of its interval and of calls."""
@@ -311,8 +305,8 @@ class ChoreWorker:
             if more:
                 round_.worked = True
             else:
-                if round_.worked and chore.changes_memories:
-                    self._wake_others(chore, name)
+                if round_.worked and chore.changes_memories:  # forgetting, for example, changes summaries
+                    self.wake(name, but=chore)
                 self._finish(chore, round_, now, settings, next_due)
 
     def _finish(self, chore: Chore, round_: _Round, now: datetime, settings: Settings, next_due: datetime | None) -> None:

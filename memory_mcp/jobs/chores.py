@@ -35,19 +35,13 @@ class ChoreParts:
 
 def background_chores(parts: ChoreParts, names: Callable[[Settings], Names | None]) -> list[Chore]:
     """The chores, most important first. `names`: what else finds names in texts."""
+    personas, indexes, forget_cached, chat = parts.personas, parts.indexes, parts.forget_cached, parts.chat
     return [
         Chore(
             "graph",
             lambda persona, now, settings: update_graph(persona, now.astimezone(settings.zone), names(settings)),
             only_after_writes=True,
         ),
-        *_memory_chores(parts.personas, parts.indexes, parts.forget_cached, parts.chat),
-        parts.usage.chore(USAGE_INTERVAL),
-    ]
-
-
-def _memory_chores(personas: Personas, indexes: IndexCache, forget_cached: Callable[[], None], chat: Chat) -> list[Chore]:
-    return [
         Chore(
             "retention",
             lambda persona, now, settings: retention_rules.step(persona, now, settings, indexes, forget_cached=forget_cached),
@@ -78,4 +72,5 @@ def _memory_chores(personas: Personas, indexes: IndexCache, forget_cached: Calla
             only_after_writes=True,
             changes_memories=False,
         ),
+        parts.usage.chore(USAGE_INTERVAL),
     ]

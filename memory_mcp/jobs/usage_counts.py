@@ -132,13 +132,6 @@ class Usage:
             self.step,
             lambda settings: settings.usage.enabled,
             lambda _: interval,
-            has_work=self._has_counts,
-            with_work=self._names,
+            has_work=self._counts.__contains__,
+            with_work=lambda: list(self._counts),
         )
-
-    def _names(self) -> list[str]:
-        with self._guard:
-            return list(self._counts)
-
-    def _has_counts(self, persona_name: str) -> bool:
-        return persona_name in self._counts

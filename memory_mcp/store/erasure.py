@@ -21,6 +21,7 @@ from memory_mcp.store.legacy import foreign_tables
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import CONFIRM, Operation
 from memory_mcp.store.sqlite.database import BUSY_TIMEOUT_MS, Database
+from memory_mcp.store.sqlite.reading import grouped
 from memory_mcp.store.timestamps import from_text, to_text
 from memory_mcp.store.vectors import chunks
 
@@ -180,10 +181,7 @@ def states_only_of(connection: apsw.Connection, keys: Sequence[str]) -> dict[str
         "AND o.key = p.key AND o.value = p.value)",
         (json.dumps(list(keys)),),
     )
-    states: dict[str, set[str]] = {}
-    for part, value in rows:
-        states.setdefault(part, set()).add(value)
-    return states
+    return {part: set(values) for part, values in grouped(rows).items()}
 
 
 def quoting(connection: apsw.Connection, quoted: Sequence[Memory]) -> list[str]:

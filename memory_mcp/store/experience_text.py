@@ -103,13 +103,15 @@ def read(text: str) -> Experience:
         mark = named or step
         open_part.append((line[mark.end() :] if mark else line).lstrip())
     values = {name: "\n".join(part).strip() for name, part in fields.items()}
-    severity = values.pop("severity", "")
+    severity, strategy = values.pop("severity", ""), values.pop("strategy", "")
+    word = normalise(strategy).strip()
     is_number = severity.isdecimal() and 1 <= int(severity) <= 5
     if severity and not is_number:
         values["lesson"] = "\n".join(filter(None, [values.get("lesson"), f"{_NAMES['severity'][is_japanese(first)]}: {severity}"]))
     return Experience(
         " ".join(first.lstrip("#").split()),
-        **{**values, "strategy": _strategy(values.get("strategy", ""))},
+        **values,
+        strategy=word if word in STRATEGIES else _STRATEGY_OF.get(word[:2], strategy),
         steps=tuple(step for step in ("\n".join(part).strip() for part in steps) if step),
         severity=int(severity) if is_number else 0,
     )
@@ -123,11 +125,6 @@ def separate_steps(told: Iterable[str]) -> tuple[str, ...]:
         is_list = all(_STEP.match(line) for line in lines)
         steps += [_STEP.sub("", line, count=1) for line in lines] if is_list else [step.strip()]
     return tuple(step for step in steps if step)
-
-
-def _strategy(text: str) -> str:
-    word = normalise(text).strip()
-    return word if word in STRATEGIES else _STRATEGY_OF.get(word[:2], text)
 
 
 def _indented(text: str) -> str:

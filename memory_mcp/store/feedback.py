@@ -14,7 +14,7 @@ import apsw
 
 from memory_mcp.domain import JUDGEMENTS, OUTCOMES, Feedback, Verdict
 from memory_mcp.language.tokens import tokens
-from memory_mcp.store.sqlite.reading import json_ids
+from memory_mcp.store.sqlite.reading import grouped, json_ids
 from memory_mcp.store.timestamps import from_text, to_text
 
 _IN_JUDGEMENTS = ", ".join(f"'{verdict}'" for verdict in JUDGEMENTS)
@@ -83,10 +83,7 @@ def of_run(connection: apsw.Connection, run: str, caller: str) -> dict[str, list
         "SELECT m.key, f.verdict FROM feedback f JOIN memories m ON m.id = f.memory WHERE f.run = ? AND f.run <> '' AND f.caller = ? ORDER BY f.rowid",
         (run, caller),
     )
-    counted: dict[str, list[Verdict]] = {}
-    for key, verdict in rows:
-        counted.setdefault(key, []).append(verdict)
-    return counted
+    return grouped(rows)
 
 
 def counts(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, Counts]:
@@ -135,10 +132,7 @@ def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[
         "SELECT memory, verdict, at, run, query FROM feedback WHERE memory IN (SELECT value FROM json_each(?)) ORDER BY rowid",
         (json_ids(memory_ids),),
     )
-    by_memory: dict[int, list[Feedback]] = {}
-    for memory_id, verdict, at, run, query in rows:
-        by_memory.setdefault(memory_id, []).append(Feedback(verdict, from_text(at), run, query or ""))
-    return by_memory
+    return grouped((memory_id, Feedback(verdict, from_text(at), run, query or "")) for memory_id, verdict, at, run, query in rows)
 
 
 def labelled(connection: apsw.Connection) -> list[tuple[str, str, str]]:

@@ -344,8 +344,7 @@ def page_back(connection: apsw.Connection, before_id: int | None, limit: int) ->
 def secret_count(connection: apsw.Connection, include_deleted: bool) -> int:
     """The number of secret memories, which an export leaves out."""
     condition = "" if include_deleted else "AND deleted_at IS NULL"
-    count: int = connection.execute(f"SELECT count(*) FROM memories WHERE privacy_level = 'secret' {condition}").get
-    return count
+    return int(connection.execute(f"SELECT count(*) FROM memories WHERE privacy_level = 'secret' {condition}").get)
 
 
 def origins(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, Origin]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import apsw
 
 from memory_mcp.domain import TimeRange
-from memory_mcp.store.sqlite.reading import bulk_rows, json_ids
+from memory_mcp.store.sqlite.reading import bulk_rows, grouped, json_ids
 from memory_mcp.store.timestamps import to_text
 
 # A memory `m` with a derived time that overlaps a range. Values: the end of the range, its start.
@@ -44,7 +44,4 @@ def of_memories(connection: apsw.Connection, ids: Iterable[int]) -> dict[int, li
         'SELECT memory, start, "end" FROM memory_dates WHERE memory IN (SELECT value FROM json_each(?))',
         (json_ids(ids),),
     )
-    times: dict[int, list[tuple[str, str]]] = {}
-    for memory, start, end in rows:
-        times.setdefault(memory, []).append((start, end))
-    return times
+    return grouped((memory, (start, end)) for memory, start, end in rows)

@@ -58,32 +58,10 @@ def memory_of(row: tuple[Any, ...]) -> Memory:
 
 
 def _as_memory(row: tuple[Any, ...]) -> Memory:
-    return Memory(
-        id=row[0],
-        key=row[1],
-        content=row[2],
-        created_at=from_text(row[3]),
-        updated_at=from_text(row[4]),
-        tags=tuple(json.loads(row[5])) if row[5] else (),
-        occurred_at=optional_from_text(row[6]),
-        importance=row[7],
-        source=row[8],
-        session_id=row[9],
-        kind=row[10],
-        state=json.loads(row[11]) if row[11] else {},
-        questions=tuple(json.loads(row[12])) if row[12] else (),
-        revision=row[13],
-        supersedes=row[14],
-        superseded_by=row[15],
-        deleted_at=optional_from_text(row[16]),
-        usage_count=row[17],
-        last_used_at=optional_from_text(row[18]),
-        metadata=json.loads(row[19]) if row[19] else {},
-        category=row[20],
-        privacy_level=row[21],
-        micro_summary=row[22] or "",
-        expires_at=optional_from_text(row[23]),
-    )
+    values = list(row)
+    for index, read in _READ.items():
+        values[index] = read(values[index])
+    return Memory(*values)
 
 
 def unreadable(row: tuple[Any, ...]) -> list[str]:
@@ -109,8 +87,15 @@ def _some_moment(row: tuple[Any, ...]) -> str:
     return next((row[index] for index in (3, 4) if _is_moment(row[index])), to_text(datetime.fromtimestamp(0, UTC)))
 
 
-# By the position of a column in COLUMNS: its name, whether a value can be read, and the replacement for one that can't.
+# By the position of a column in COLUMNS: its name, what reads it, whether a value can be read, and the replacement for one that can't.
 _NAMES = tuple(column.strip().removeprefix("m.") for column in COLUMNS.replace(SUCCESSOR, "superseded_by").split(","))
+_READ: Mapping[int, Callable[[Any], Any]] = {
+    **dict.fromkeys((3, 4), from_text),
+    **dict.fromkeys((6, 16, 18, 23), optional_from_text),
+    **dict.fromkeys((5, 12), lambda text: tuple(json.loads(text)) if text else ()),
+    **dict.fromkeys((11, 19), lambda text: json.loads(text) if text else {}),
+    22: lambda text: text or "",
+}
 _READABLE: Mapping[int, Callable[[object], bool]] = {
     2: lambda value: isinstance(value, str),
     **dict.fromkeys((3, 4, 6, 16, 18, 23), _is_moment),

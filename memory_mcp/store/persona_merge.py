@@ -17,7 +17,7 @@ from memory_mcp.domain import Draft
 from memory_mcp.store import conversations, memories, memory_rows, summary_rows, tombstones
 from memory_mcp.store.graph import relation_queue as graph_queue
 from memory_mcp.store.graph import relations
-from memory_mcp.store.graph.transfer import graph_merge
+from memory_mcp.store.graph.transfer import graph_import
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.memories import write_digest
 from memory_mcp.store.timestamps import optional_from_text
@@ -55,7 +55,7 @@ def merge_into(here: apsw.Connection, there: apsw.Connection, name: str, now: da
     conversations.erase_turns(here, [], [row["content"] for row in rows if row["key"] in gone])
     _copy_feedback(here, there, ids)
     graph_queue.enqueue_unnamed(here, ids.values())
-    graph_merge.merge_graph(here, there, ids, now)
+    graph_import.merge_graph(here, there, ids, now)
     replaced = memory_rows.replaced_by(here, list(memories.by_ids(here, ids.values()).values()))
     relations.sum_up(here, relations.pairs_of_memories(here, replaced), now)
     changed = dict.fromkeys([*ids.values(), *replaced])

@@ -65,16 +65,7 @@ def of_key(connection: apsw.Connection, key: str) -> list[Version]:
         (key,),
     )
     return [
-        Version(
-            key,
-            revision,
-            content,
-            tuple(json.loads(tags)) if tags else (),
-            importance,
-            from_text(updated_at),
-            reason,
-            json.loads(further) if further else None,
-        )
+        Version(key, revision, content, _tags(tags), importance, from_text(updated_at), reason, json.loads(further) if further else None)
         for key, revision, content, tags, importance, updated_at, reason, further in rows
     ]
 
@@ -103,7 +94,7 @@ def for_export(connection: apsw.Connection, key: str, include_secret: bool = Tru
     condition = "" if include_secret else "AND coalesce(privacy_level, '') <> 'secret'"
     rows = connection.execute(f"SELECT {_EXPORTED_COLUMNS} FROM memory_versions WHERE key = ? {condition} ORDER BY revision", (key,))
     return [
-        ExportedVersion(key, revision, content, from_text(updated_at), tuple(json.loads(tags)) if tags else (), importance, *rest)
+        ExportedVersion(key, revision, content, from_text(updated_at), _tags(tags), importance, *rest)
         for key, revision, content, updated_at, tags, importance, *rest in rows
     ]
 
@@ -113,7 +104,7 @@ def had_state(connection: apsw.Connection, key: str, content: str, tags: Sequenc
     rows = connection.execute(
         "SELECT tags FROM memory_versions WHERE key = ? AND content = ? AND importance = ?", (key, content, importance)
     )
-    return any((json.loads(row[0]) if row[0] else []) == list(tags) for row in rows)
+    return any(_tags(row[0]) == tuple(tags) for row in rows)
 
 
 def add_imported(connection: apsw.Connection, version: ExportedVersion) -> bool:
@@ -136,3 +127,7 @@ def add_imported(connection: apsw.Connection, version: ExportedVersion) -> bool:
         ),
     )
     return connection.changes() > 0
+
+
+def _tags(stored: str | None) -> tuple[str, ...]:
+    return tuple(json.loads(stored)) if stored else ()

@@ -1,5 +1,7 @@
 """A date in a relation is the same entity as that date in a text, and is found, removed and stated again by the same words."""
 
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from memory_mcp.config.settings import Privacy
@@ -7,6 +9,8 @@ from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import EntityNotFound
 from memory_mcp.features.graph import relation_edits
 from memory_mcp.features.graph.query.neighbors import find_neighbors
+
+UTC = ZoneInfo("UTC")
 
 
 @pytest.fixture
@@ -31,8 +35,8 @@ def around(nilou):
 
     def around(name):
         with nilou.database.read() as connection:
-            found = find_neighbors(connection, name)
-        return {neighbour.entity.name for neighbour in found.neighbors if neighbour.via.type != "co_occurrence"}
+            found = find_neighbors(connection, name, UTC)
+        return {near["name"] for near in found["neighbors"] if "co_occurrence" not in near["via"]}
 
     return around
 

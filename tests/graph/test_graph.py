@@ -1,5 +1,7 @@
 """The graph of one persona: who is named, what relates them, and how both follow what becomes of the memories."""
 
+from zoneinfo import ZoneInfo
+
 import pytest
 from graph_work import sum_up_from_the_ground
 
@@ -8,7 +10,7 @@ from memory_mcp.domain import StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
 from memory_mcp.features.graph.query.neighbors import find_neighbors
 from memory_mcp.features.graph.query.paths import ALGORITHMS, find_path
-from memory_mcp.features.graph.query.snapshot import Section, snapshot
+from memory_mcp.features.graph.query.picture import Section, snapshot
 from memory_mcp.features.graph.relation_edits import relate, unrelate
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.remember.forget import forget
@@ -16,6 +18,8 @@ from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.entities import entity_merges, records
 from memory_mcp.store.graph.neighbors import DEGREE_LIMIT
+
+UTC = ZoneInfo("UTC")
 
 
 class Graph:
@@ -37,13 +41,13 @@ class Graph:
 
     def neighbours(self, name, depth=1, **rules):
         with self.persona.database.read() as connection:
-            found = find_neighbors(connection, name, depth, **rules)
-            return {near.entity.name: (near.distance, near.via.type, near.via.weight) for near in found.neighbors}
+            found = find_neighbors(connection, name, UTC, depth, **rules)
+            return {near["name"]: (near["distance"], near["via"].split()[2], near["weight"]) for near in found["neighbors"]}
 
     def paths(self, source, target, algorithm="shortest", depth=4):
         with self.persona.database.read() as connection:
             found = find_path(connection, source, target, algorithm, depth)
-            return [[found.source.name, *(found.named[step.there] for step in path.steps)] for path in found.paths]
+            return [path["entities"] for path in found["paths"]]
 
     def summed_up(self):
         """The relations, and the mentions that are counted, as rows that can be compared."""

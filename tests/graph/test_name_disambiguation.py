@@ -1,6 +1,7 @@
 """Which entity a name means where several have the same name, or one name contains another."""
 
 from contextlib import contextmanager
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -14,6 +15,8 @@ from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
+
+UTC = ZoneInfo("UTC")
 
 
 @pytest.fixture
@@ -187,8 +190,8 @@ def test_own_name_wins_over_an_alias_that_came_with_a_merge(named_by, nilou, now
     named_by("[[健太|Person]]と[[タロ|Person]]。[[タロ|ケン]]")
     entity_edits.merge_entities(nilou, "タロ", "健太", reason=None, now=now, privacy=Privacy())
     with nilou.database.read() as connection:
-        found = find_neighbors(connection, "ケン")
-    assert (found.entity.name, [other.name for other in found.namesakes]) == ("ケン", ["健太"])
+        found = find_neighbors(connection, "ケン", UTC)
+    assert (found["entity"]["name"], [other["name"] for other in found["namesakes"]]) == ("ケン", ["健太"])
 
 
 def test_own_name_wins_over_an_alias_in_a_lookup(named_by, nilou, now):
@@ -196,9 +199,9 @@ def test_own_name_wins_over_an_alias_in_a_lookup(named_by, nilou, now):
     for day in range(3):
         named_by(f"[[健太|ケン]]と{day}回会った")
     with nilou.database.read() as connection:
-        found = find_neighbors(connection, "ケン")
-    assert (found.entity.name, [other.name for other in found.namesakes]) == ("ケン", ["健太"])
-    assert [neighbour.entity.name for neighbour in found.neighbors] == ["釣り"]
+        found = find_neighbors(connection, "ケン", UTC)
+    assert (found["entity"]["name"], [other["name"] for other in found["namesakes"]]) == ("ケン", ["健太"])
+    assert [near["name"] for near in found["neighbors"]] == ["釣り"]
 
 
 def test_memories_are_read_again_when_a_name_becomes_ambiguous(named_by, nilou, now, copied):

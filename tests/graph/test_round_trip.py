@@ -83,9 +83,8 @@ def told(nilou, say, now):
     def own_types(connection):
         connection.execute("INSERT INTO entity_types VALUES ('Pet', 'ペット', NULL, '#aabbcc', 1)")
         connection.execute("INSERT INTO relation_types VALUES ('rivals', 'ライバル', 'they compete', 0, 1)")
-        made = records.create(
-            connection, "ダイズ", "Pet", 1.0, now, description="柴犬\u2028三歳", attributes={"色": "茶", "x": [1]}, made_by="user"
-        )
+        made = records.create(connection, "ダイズ", "Pet", 1.0, now, description="柴犬\u2028三歳", made_by="user")
+        connection.execute("UPDATE entities SET attributes = ? WHERE id = ?", ('{"色": "茶", "x": [1]}', made))
         records.add_aliases(connection, made, ["だいちゃん"])
 
     def one_and_another(connection):

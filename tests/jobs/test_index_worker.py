@@ -16,9 +16,8 @@ from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.errors import StoreFull
 from memory_mcp.index import sync
-from memory_mcp.jobs.index_lag import LagCounter, Waiting
 from memory_mcp.jobs.index_schedule import Progress, Task
-from memory_mcp.jobs.index_worker import IndexWorker
+from memory_mcp.jobs.index_worker import IndexWorker, LagCounter, Waiting
 from memory_mcp.jobs.step_thread import POLL_SECONDS
 from memory_mcp.personas.names import directory_name
 from memory_mcp.remember.pipeline import remember_many

@@ -6,7 +6,6 @@
 target does. Neither is opened in between, and running the command again goes on, wherever it was killed.
 """
 
-import hashlib
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from memory_mcp.personas.cells import Cell
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files import access_tokens, signing_keys
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, sync_directory, write_atomically
+from memory_mcp.store.legacy.original_files import digest
 from memory_mcp.upkeep.backup import DIRECTORY_NAME as BACKUPS_NAME
 from memory_mcp.upkeep.older_data import older_items
 
@@ -135,12 +135,7 @@ def _compare(name: str, original: Path, copy: Path) -> None:
 
 def _digests(directory: Path) -> dict[str, str]:
     """The SHA-256 of each file, by its path."""
-    return {path.relative_to(directory).as_posix(): _digest(path) for path in sorted(directory.rglob("*")) if path.is_file()}
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return {path.relative_to(directory).as_posix(): digest(path) for path in sorted(directory.rglob("*")) if path.is_file()}
 
 
 def _backups(personas: Personas, name: str) -> Path:

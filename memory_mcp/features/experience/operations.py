@@ -191,15 +191,10 @@ class Judged(ReadingAnswer):
 )
 def judge(call: Call, arguments: JudgeArguments) -> Json:
     """Say whether memories that you were shown helped, misled (hurt), or no longer hold (stale). What hurts sinks in later answers."""
-    return _judged(call, arguments.keys, _verdict(arguments.verdict))
-
-
-def _judged(call: Call, keys: Sequence[str], verdict: Verdict) -> Json:
-    require_keys(keys, "judge")
-    answers = [
-        _judged_in(store, of_store, verdict)
-        for store, of_store in call.group_by_store(storable(key, "keys").strip() for key in dict.fromkeys(keys))
-    ]
+    require_keys(arguments.keys, "judge")
+    keys = (storable(key, "keys").strip() for key in dict.fromkeys(arguments.keys))
+    verdict = _verdict(arguments.verdict)
+    answers = [_judged_in(store, of_store, verdict) for store, of_store in call.group_by_store(keys)]
     return {**answers[0], "outcomes": [outcome for answer in answers for outcome in answer["outcomes"]]}
 
 

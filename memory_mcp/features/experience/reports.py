@@ -38,12 +38,11 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What a report made and counted (key → verdicts); the experiences near it; and what was left out of the count, with the reason."""
+    """What a report made and counted (key → verdicts), and the experiences near it."""
 
     made: tuple[str, ...] = ()
     counted: Mapping[str, Sequence[Verdict]] = field(default_factory=dict)
     near: tuple[Match, ...] = ()
-    not_counted: Mapping[str, str] = field(default_factory=dict)
     repeated: bool = False
     note: str = ""
 
@@ -86,16 +85,19 @@ def _counted(
     notes: list[str] = []
     with persona.database.read_briefly() as connection:
         _check_new(connection, report.run, caller)
-        used = [key for key in report.used if key in memories.by_keys(connection, report.used)]
+        by_key = memories.by_keys(connection, report.used)
+    used = [key for key in report.used if key in by_key]
     for part, verdict in _parts(report, has_used=bool(used)):
-        if same := known.get(_private(part, privacy).identity):
+        if same := known.get(read(Redaction(privacy).text(part.text())).identity):  # as it is stored
             key = same.memory.key
             notes += [f"{key} says it already; revise adds what is new in it"] if _is_more(part, same.experience) else []
             verdicts.setdefault(key, []).append(verdict)
         else:
             new.append((Draft(checked_content(part.text()), kind="experience", questions=part.matched_by), verdict))
     for key in used:
-        verdicts[key] = ["used", *verdicts.get(key, _verdicts_on_used(persona, key, report.outcome))]
+        # If it failed although a pitfall was heeded, the pitfall gets no verdict.
+        is_tried = by_key[key].kind == "experience" and not (report.outcome == "failed" and read(by_key[key].content).is_pitfall)
+        verdicts[key] = ["used", *verdicts.get(key, [report.outcome] if is_tried else [])]
     for key in _contradicted(report, compared, used):
         verdicts.setdefault(key, []).append("contradicted")
 
@@ -125,15 +127,6 @@ def _parts(report: Report, *, has_used: bool) -> list[tuple[Experience, Verdict]
     return [*parts, (replace(pitfall, lesson="" if parts else stated.lesson), "failed")] if stated.is_pitfall else parts
 
 
-def _verdicts_on_used(persona: Persona, key: str, outcome: Verdict) -> list[Verdict]:
-    """The verdicts on an experience that was used: the task's outcome. If it failed although a pitfall was heeded, the pitfall gets none."""
-    with persona.database.read_briefly() as connection:
-        memory = memories.by_keys(connection, [key])[key]
-    if memory.kind != "experience" or (read(memory.content).is_pitfall and outcome == "failed"):
-        return []
-    return [outcome]
-
-
 def _contradicted(report: Report, compared: Sequence[Match], used: Sequence[str]) -> list[str]:
     """The pitfalls of the same task that a success contradicts: their steps have worked now, or they name neither steps nor an alternative."""
     if report.outcome != "worked":
@@ -147,11 +140,6 @@ def _contradicted(report: Report, compared: Sequence[Match], used: Sequence[str]
         and (not match.experience.instead if not match.experience.steps else match.experience.steps == report.experience.steps)
         and not report.experience.is_pitfall
     ]
-
-
-def _private(part: Experience, privacy: Privacy) -> Experience:
-    """The experience as it is stored, after redaction."""
-    return read(Redaction(privacy).text(part.text()))
 
 
 def _is_more(part: Experience, known: Experience) -> bool:

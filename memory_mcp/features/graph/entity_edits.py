@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
@@ -20,11 +21,32 @@ from memory_mcp.store.graph import types
 from memory_mcp.store.graph.entities import editing, entity_merges, lookup, records
 from memory_mcp.store.graph.entities.editing import EntityChange
 from memory_mcp.store.graph.entities.records import Entity
+from memory_mcp.store.graph.types import Kind
 from memory_mcp.store.operations import Operation
 
 DESCRIPTION_LIMIT, SUBTYPE_LIMIT = 2_000, 100
 
 Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+
+
+def recorded(
+    edit: Callable[Concatenate[apsw.Connection, Arguments], tuple[Result, list[Operation]]],
+) -> Callable[Concatenate[Persona, Arguments], Result]:
+    """Makes an edit of a persona out of one in a transaction: its operations are recorded in the same one, and logged after it."""
+
+    @wraps(edit)
+    def of_persona(persona: Persona, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        def work(connection: apsw.Connection) -> tuple[Result, list[Operation]]:
+            result, done = edit(connection, *arguments, **named)
+            operations.record(connection, *done)
+            return result, done
+
+        result, done = persona.database.write(work)
+        persona.log.append(persona.name, *done)
+        return result
+
+    return of_persona
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +61,7 @@ class EntityMerge:
 class NewType:
     """A type of entities (`kind` is `entity`) or of relations (`relation`); `color` is for the first, `directed` for the second."""
 
-    kind: str
+    kind: Kind
     name: str
     display_name: str | None = None
     description: str | None = None
@@ -47,162 +69,145 @@ class NewType:
     directed: bool = True
 
 
-def create(persona: Persona, wanted: EntityChange, *, now: datetime, privacy: Privacy) -> Entity:
+@recorded
+def create(connection: apsw.Connection, wanted: EntityChange, *, now: datetime, privacy: Privacy) -> tuple[Entity, list[Operation]]:
     """Creates an entity that stays whether or not a memory names it.
 
     Raises:
         InvalidInput: a field can't be used, or a name belongs to another entity.
     """
-    ready = check_new(persona, wanted, privacy=privacy)
-
-    def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
-        created = editing.create(connection, ready, now)
-        return created, Operation("create_entity", None, now, after=_as_json(created))
-
-    return _recorded(persona, work)
+    created = editing.create(connection, _checked_new(wanted, privacy), now)
+    return created, [Operation("create_entity", None, now, after=_as_json(created))]
 
 
-def check_new(persona: Persona, wanted: EntityChange, *, privacy: Privacy) -> EntityChange:
-    """The checked fields of a new entity.
+def check_new(persona: Persona, wanted: EntityChange, *, privacy: Privacy) -> None:
+    """Checks the fields of a new entity.
 
     Raises:
         InvalidInput: it can't be.
     """
-    ready = checked(wanted, privacy)
-    if not ready.name:
-        raise InvalidInput("name is missing", "", "Say what it is called")
+    ready = _checked_new(wanted, privacy)
     with persona.database.read() as connection:
         editing.check_new(connection, ready)
-    return ready
 
 
-def change(persona: Persona, name: str, wanted: EntityChange, *, now: datetime, privacy: Privacy) -> Entity:
+@recorded
+def change(
+    connection: apsw.Connection, name: str, wanted: EntityChange, *, now: datetime, privacy: Privacy
+) -> tuple[Entity, list[Operation]]:
     """Changes an entity; from then on it stays whether or not a memory names it.
 
     Raises:
         EntityNotFound, InvalidInput: there is none, or there are several; a field can't be used.
     """
-    ready = checked(wanted, privacy)
-
-    def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
-        before = lookup.find_only(connection, name)
-        after = editing.change(connection, before, ready, now)
-        return after, Operation("change_entity", None, now, _as_json(before), _as_json(after))
-
-    return _recorded(persona, work)
+    ready, before = checked(wanted, privacy), lookup.find_only(connection, name)
+    after = editing.change(connection, before, ready, now)
+    return after, [Operation("change_entity", None, now, _as_json(before), _as_json(after))]
 
 
-def delete(persona: Persona, name: str, *, now: datetime) -> Entity:
+@recorded
+def delete(connection: apsw.Connection, name: str, *, now: datetime) -> tuple[Entity, list[Operation]]:
     """Deletes an entity and all that are merged into it; a text that names it again creates it anew. Returns the deleted entity.
 
     Raises:
         EntityNotFound, InvalidInput: there is none, or there are several.
     """
-
-    def work(connection: apsw.Connection) -> tuple[Entity, Operation]:
-        entity = lookup.find_only(connection, name)
-        editing.delete(connection, entity)
-        return entity, Operation("delete_entity", None, now, before=_as_json(entity))
-
-    return _recorded(persona, work)
+    entity = lookup.find_only(connection, name)
+    editing.delete(connection, entity)
+    return entity, [Operation("delete_entity", None, now, before=_as_json(entity))]
 
 
-def merge_entities(persona: Persona, name: str, into: str, *, reason: str | None, now: datetime, privacy: Privacy) -> EntityMerge:
+@recorded
+def merge_entities(
+    connection: apsw.Connection, name: str, into: str, *, reason: str | None, now: datetime, privacy: Privacy
+) -> tuple[EntityMerge, list[Operation]]:
     """Merges an entity into the one called `into`.
 
     Raises:
         EntityNotFound, InvalidInput: one is unknown, or the name is ambiguous; they are one already; their types are incompatible.
     """
     redacted_reason = Redaction(privacy).optional(reason)
-
-    def work(connection: apsw.Connection) -> tuple[EntityMerge, Operation]:
-        merged, kept = lookup.find_only(connection, name), lookup.find_only(connection, into)
-        if not entity_merges.compatible(merged.type, kept.type):
-            raise InvalidInput(
-                "{} and {} can't be one",
-                "one is a {}, the other a {}",
-                "If both are one all the same, correct the type of one first (PATCH /api/graph/entity)",
-                repr(merged.name),
-                repr(kept.name),
-                merged.type,
-                kept.type,
-            )
-        number = entity_merges.merge(connection, kept.id, merged.id, redacted_reason, now)
-        after = {"names": [merged.name, kept.name], "number": number}
-        metadata = {"reason": redacted_reason} if redacted_reason else {}
-        entity = lookup.without_hidden_names(connection, records.by_ids(connection, [kept.id])[kept.id])
-        return EntityMerge(entity, number), Operation("merge_entities", None, now, after=after, metadata=metadata)
-
-    return _recorded(persona, work)
+    merged, kept = lookup.find_only(connection, name), lookup.find_only(connection, into)
+    if not entity_merges.compatible(merged.type, kept.type):
+        raise InvalidInput(
+            "{} and {} can't be one",
+            "one is a {}, the other a {}",
+            "If both are one all the same, correct the type of one first (PATCH /api/graph/entity)",
+            repr(merged.name),
+            repr(kept.name),
+            merged.type,
+            kept.type,
+        )
+    number = entity_merges.merge(connection, kept.id, merged.id, redacted_reason, now)
+    after = {"names": [merged.name, kept.name], "number": number}
+    entity = lookup.without_hidden_names(connection, records.by_ids(connection, [kept.id])[kept.id])
+    return EntityMerge(entity, number), [Operation("merge_entities", None, now, after=after, metadata=because(redacted_reason))]
 
 
-def undo_merge(persona: Persona, number: int, *, now: datetime) -> tuple[Entity | None, Entity | None]:
+@recorded
+def undo_merge(connection: apsw.Connection, number: int, *, now: datetime) -> tuple[tuple[Entity | None, Entity | None], list[Operation]]:
     """Undoes a merge. Returns the entity that was kept and the restored one; None for one that only memories in the trash name.
 
     Raises:
         InvalidInput: there is no such merge, or it is undone.
     """
-
-    def work(connection: apsw.Connection) -> tuple[tuple[Entity | None, Entity | None], Operation]:
-        kept, merged = entity_merges.undo(connection, number, now)
-        by_id = records.by_ids(connection, [kept, merged])
-        after = {"names": [by_id[merged].name, by_id[kept].name], "number": number}
-        visible = {entity.id: entity for entity in lookup.visible(connection, [by_id[kept], by_id[merged]])}
-        return (visible.get(kept), visible.get(merged)), Operation("unmerge_entities", None, now, after=after)
-
-    return _recorded(persona, work)
+    kept, merged = entity_merges.undo(connection, number, now)
+    by_id = records.by_ids(connection, [kept, merged])
+    after = {"names": [by_id[merged].name, by_id[kept].name], "number": number}
+    visible = {entity.id: entity for entity in lookup.visible(connection, [by_id[kept], by_id[merged]])}
+    return (visible.get(kept), visible.get(merged)), [Operation("unmerge_entities", None, now, after=after)]
 
 
-def mark_distinct(persona: Persona, name: str, other: str, *, reason: str | None, now: datetime, privacy: Privacy) -> None:
+@recorded
+def mark_distinct(
+    connection: apsw.Connection, name: str, other: str, *, reason: str | None, now: datetime, privacy: Privacy
+) -> tuple[None, list[Operation]]:
     """Records that two entities are different: their merge is not proposed again.
 
     Raises:
         EntityNotFound, InvalidInput: one is unknown, or the name is ambiguous; they are merged.
     """
     redacted_reason = Redaction(privacy).optional(reason)
-
-    def work(connection: apsw.Connection) -> tuple[None, Operation]:
-        pair = [lookup.find_only(connection, entity_name) for entity_name in (name, other)]
-        entity_merges.distinguish(connection, pair[0].id, pair[1].id, redacted_reason, now)
-        after = {"names": [entity.name for entity in pair]}
-        return None, Operation(
-            "distinguish_entities", None, now, after=after, metadata={"reason": redacted_reason} if redacted_reason else {}
-        )
-
-    return _recorded(persona, work)
+    pair = [lookup.find_only(connection, entity_name) for entity_name in (name, other)]
+    entity_merges.distinguish(connection, pair[0].id, pair[1].id, redacted_reason, now)
+    after = {"names": [entity.name for entity in pair]}
+    return None, [Operation("distinguish_entities", None, now, after=after, metadata=because(redacted_reason))]
 
 
-def create_type(persona: Persona, wanted: NewType, *, now: datetime, privacy: Privacy) -> None:
+@recorded
+def create_type(connection: apsw.Connection, wanted: NewType, *, now: datetime, privacy: Privacy) -> tuple[None, list[Operation]]:
     """Adds a type.
 
     Raises:
         InvalidInput: it can't be used, or is there already.
     """
     ready = checked_type(wanted, privacy)
-
-    def work(connection: apsw.Connection) -> tuple[None, Operation]:
-        shown = ready.display_name or ready.name
-        if ready.kind == "entity":
-            types.create_of_entities(connection, ready.name, shown, ready.description, ready.color)
-        else:
-            types.create_of_relations(connection, ready.name, shown, ready.description, ready.directed, now)
-        return None, Operation("create_type", None, now, metadata={"kind": ready.kind, "type": ready.name})
-
-    _recorded(persona, work)
+    own = ready.color if ready.kind == "entity" else ready.directed
+    types.create(connection, ready.kind, (ready.name, ready.display_name or ready.name, ready.description, own), now)
+    return None, [Operation("create_type", None, now, metadata={"kind": ready.kind, "type": ready.name})]
 
 
-def delete_type(persona: Persona, kind: str, name: str, *, now: datetime) -> None:
+@recorded
+def delete_type(connection: apsw.Connection, kind: Kind, name: str, *, now: datetime) -> tuple[None, list[Operation]]:
     """Deletes a type that was added by hand and is not used.
 
     Raises:
         InvalidInput: there is none, it is built in, or it is used.
     """
+    types.delete(connection, kind, name)
+    return None, [Operation("delete_type", None, now, metadata={"kind": kind, "type": name})]
 
-    def work(connection: apsw.Connection) -> tuple[None, Operation]:
-        types.delete(connection, kind, name)
-        return None, Operation("delete_type", None, now, metadata={"kind": kind, "type": name})
 
-    _recorded(persona, work)
+def because(reason: str | None) -> dict[str, str]:
+    """The metadata of an operation with a reason."""
+    return {"reason": reason} if reason else {}
+
+
+def _checked_new(wanted: EntityChange, privacy: Privacy) -> EntityChange:
+    ready = checked(wanted, privacy)
+    if not ready.name:
+        raise InvalidInput("name is missing", "", "Say what it is called")
+    return ready
 
 
 def checked(wanted: EntityChange, privacy: Privacy) -> EntityChange:
@@ -225,17 +230,6 @@ def checked(wanted: EntityChange, privacy: Privacy) -> EntityChange:
         attributes=None if wanted.attributes is None else redaction.tree(json_object(wanted.attributes, "attributes")),
         aliases=None if aliases is None else tuple(dict.fromkeys(_name(redaction.text(alias), "aliases") for alias in aliases)),
     )
-
-
-def _recorded(persona: Persona, work: Callable[[apsw.Connection], tuple[Result, Operation]]) -> Result:
-    def work_and_record(connection: apsw.Connection) -> tuple[Result, Operation]:
-        result, operation = work(connection)
-        operations.record(connection, operation)
-        return result, operation
-
-    result, operation = persona.database.write(work_and_record)
-    persona.log.append(persona.name, operation)
-    return result
 
 
 def checked_type(wanted: NewType, privacy: Privacy) -> NewType:

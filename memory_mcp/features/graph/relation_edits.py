@@ -14,12 +14,11 @@ from memory_mcp.dates.resolve import parse_range
 from memory_mcp.dates.statements import NamedDay
 from memory_mcp.domain import RelationValidity, StatedRelation
 from memory_mcp.errors import EntityNotFound, InvalidInput
+from memory_mcp.features.graph.entity_edits import because, recorded
 from memory_mcp.graph.update.entity_linking import add_stated_relations, stated_days
 from memory_mcp.language.labels import label
 from memory_mcp.language.privacy.redaction import Redaction, relations_redacted
 from memory_mcp.language.relation_notation import with_types
-from memory_mcp.personas.registry import Persona
-from memory_mcp.store import operations
 from memory_mcp.store.graph import relations, visibility
 from memory_mcp.store.graph.entities import lookup, records
 from memory_mcp.store.operations import Operation
@@ -53,9 +52,15 @@ def _days(name: str, text: str, now: datetime, zone: ZoneInfo) -> tuple[date, da
     return span.start.astimezone(zone).date(), (span.end - timedelta(microseconds=1)).astimezone(zone).date()
 
 
+@recorded
 def relate(
-    persona: Persona, relations_stated: Sequence[StatedRelation], *, now: datetime, privacy: Privacy, when: RelationValidity | None = None
-) -> Sequence[StatedRelation]:
+    connection: apsw.Connection,
+    relations_stated: Sequence[StatedRelation],
+    *,
+    now: datetime,
+    privacy: Privacy,
+    when: RelationValidity | None = None,
+) -> tuple[Sequence[StatedRelation], list[Operation]]:
     """Stores relations, with the days on which they hold. Withdrawn ones hold again; earlier days are replaced. `now` is in the writer's
     time zone. Returns them as they are stored, without private data.
 
@@ -64,24 +69,19 @@ def relate(
     """
     redaction = Redaction(privacy)
     stated, holds = relations_redacted(relations_stated, redaction), replace(when, notes=redaction.optional(when.notes)) if when else None
-
-    def work(connection: apsw.Connection) -> list[Operation]:
-        for relation in stated:
-            for source, target in product(*_ends(connection, relation, now.date(), _existing)):
-                relations.allow(connection, source, target, relation.relation)
-        for relation in add_stated_relations(connection, None, stated, now, holds):
-            raise InvalidInput("{} and {} are one", "", "Relate two different ones", repr(relation.source[:80]), repr(relation.target[:80]))
-        done = [
-            Operation("relate", None, now, after={**_as_json(relation), **(_days_as_json(holds) if holds else {})}) for relation in stated
-        ]
-        operations.record(connection, *done)
-        return done
-
-    persona.log.append(persona.name, *persona.database.write(work))
-    return stated
+    for relation in stated:
+        for source, target in product(*_ends(connection, relation, now.date(), _existing)):
+            relations.allow(connection, source, target, relation.relation)
+    for relation in add_stated_relations(connection, None, stated, now, holds):
+        raise InvalidInput("{} and {} are one", "", "Relate two different ones", repr(relation.source[:80]), repr(relation.target[:80]))
+    days = {name: value for name, value in asdict(holds).items() if value} if holds else {}
+    return stated, [Operation("relate", None, now, after={**_as_json(relation), **days}) for relation in stated]
 
 
-def unrelate(persona: Persona, relation: StatedRelation, *, reason: str | None, now: datetime, privacy: Privacy) -> bool:
+@recorded
+def unrelate(
+    connection: apsw.Connection, relation: StatedRelation, *, reason: str | None, now: datetime, privacy: Privacy
+) -> tuple[bool, list[Operation]]:
     """Withdraws a relation, whatever evidence it has now or later. Returns whether there was one.
 
     Raises:
@@ -91,23 +91,12 @@ def unrelate(persona: Persona, relation: StatedRelation, *, reason: str | None, 
     redaction = Redaction(privacy)
     redacted_reason = redaction.optional(reason)
     (stated,) = relations_redacted([relation], redaction)  # as `relate` stored it
-
-    def work(connection: apsw.Connection) -> Operation | None:
-        sources, targets = _ends(connection, stated, now.date(), _visible)
-        if not (sources and targets):
-            _refuse_unknown(connection, stated, bool(sources), bool(targets))
-        if not any(relations.reject(connection, *ends, stated.relation, redacted_reason, now) for ends in product(sources, targets)):
-            return None
-        operation = Operation(
-            "unrelate", None, now, before=_as_json(stated), metadata={"reason": redacted_reason} if redacted_reason else {}
-        )
-        operations.record(connection, operation)
-        return operation
-
-    operation = persona.database.write(work)
-    if operation:
-        persona.log.append(persona.name, operation)
-    return operation is not None
+    sources, targets = _ends(connection, stated, now.date(), _visible)
+    if not (sources and targets):
+        _refuse_unknown(connection, stated, bool(sources), bool(targets))
+    if not any(relations.reject(connection, *ends, stated.relation, redacted_reason, now) for ends in product(sources, targets)):
+        return False, []
+    return True, [Operation("unrelate", None, now, before=_as_json(stated), metadata=because(redacted_reason))]
 
 
 def _ends(connection: apsw.Connection, stated: StatedRelation, stated_on: date, find: Find) -> tuple[list[int], list[int]]:
@@ -156,7 +145,3 @@ def _refuse_unknown(connection: apsw.Connection, stated: StatedRelation, source_
 
 def _as_json(stated: StatedRelation) -> dict[str, str]:
     return {"source": stated.source, "relation": stated.relation, "target": stated.target}
-
-
-def _days_as_json(when: RelationValidity) -> dict[str, str]:
-    return {name: value for name, value in asdict(when).items() if value}

@@ -267,7 +267,7 @@ def _places(path: Path, file: BinaryIO) -> tuple[list[_Place], dict[str, str | N
         row = packed(_row(path, line))
         if row is not None:
             target = row.get("supersedes")
-            places.append(_Place(offset, _kind_of(row), target if isinstance(target, str) else None))
+            places.append(_Place(offset, next(kind for kind in _FIELDS if kind in row), target if isinstance(target, str) else None))
             if isinstance(key := row.get("key"), str):
                 replaced[key] = places[-1].supersedes
         offset += len(line)
@@ -286,10 +286,6 @@ def _depth(place: _Place, replaced: Mapping[str, str | None]) -> int:
         seen.add(target)
         target = replaced[target]
     return 1 + len(seen)
-
-
-def _kind_of(row: Mapping[str, Any]) -> str:
-    return next(kind for kind in _FIELDS if kind in row)
 
 
 def _row(path: Path, line: bytes) -> Mapping[str, Any]:

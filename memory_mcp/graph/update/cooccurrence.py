@@ -129,13 +129,9 @@ def _link_contradicting(connection: apsw.Connection, memory_ids: Sequence[int], 
     """Links these memories to those that may contradict them by the relations that they state. It is a hint: nothing is merged or replaced."""
     current = memories.by_ids(connection, memory_ids).values()
     contradictions = [
-        _contradiction(memory.id, other)
+        Link(min(memory.id, other), max(memory.id, other), "contradiction", 0.5, CONTRADICTION_CONFIDENCE, "contradiction")
         for memory in current
         if not (memory.deleted_at or memory.superseded_by or memory.kind == "summary")
         for other in sorted(memory_links.contradicting_memories(connection, memory.id, COMPARED))[:CONTRADICTIONS_EACH]
     ]
     memory_links.replace(connection, memory_ids, "contradiction", contradictions, now)
-
-
-def _contradiction(memory: int, other: int) -> Link:
-    return Link(min(memory, other), max(memory, other), "contradiction", 0.5, CONTRADICTION_CONFIDENCE, "contradiction")

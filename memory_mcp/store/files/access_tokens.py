@@ -6,25 +6,25 @@ call by the file's stamp. Tokens are required as soon as the file exists: revoki
 
 import hashlib
 import hmac
-import json
 import logging
 import re
 import secrets
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter
+from typing_extensions import TypedDict
 
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
-from memory_mcp.errors import InvalidInput, StoreDamaged, StoreError, TokenRefused
-from memory_mcp.store.files.locked_file import locked, stamp_of, write_private
-from memory_mcp.store.timestamps import from_text, optional_to_text, to_text
+from memory_mcp.errors import InvalidInput, StoreError, TokenRefused
+from memory_mcp.store.files.locked_file import VERSION, Moment, locked, read_private, stamp_of, write_private
 
 FILE_NAME = "tokens.json"
-VERSION = 1
 PREFIX = "mmcp"
 NAME_LIMIT = 100
 
@@ -33,6 +33,15 @@ _SPANS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=
 _UNUSED_FINGERPRINT = hashlib.sha256(b"").hexdigest()
 
 logger = logging.getLogger(__name__)
+
+Fingerprint = Annotated[str, Field(pattern=r"^[\x00-\x7f]*$")]
+
+
+def _personas_of(stored: object) -> object:
+    """Of `personas` in the file. An empty value is not all."""
+    if stored is None:
+        raise ValueError("personas is neither a list of names nor 'all'")
+    return None if stored == "all" else tuple(stored) if isinstance(stored, list) else stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +53,14 @@ class Token:
 
     id: str
     name: str
-    fingerprint: str
-    personas: tuple[str, ...] | None
+    fingerprint: Fingerprint
+    personas: Annotated[
+        tuple[str, ...] | None, BeforeValidator(_personas_of), PlainSerializer(lambda names: "all" if names is None else names)
+    ]
     scopes: tuple[TokenScope, ...]
-    created_at: datetime
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
+    created_at: Moment
+    expires_at: Moment | None
+    revoked_at: Moment | None
 
     def state(self, now: datetime) -> str:
         """`in force`, `expired` or `revoked`."""
@@ -59,6 +70,14 @@ class Token:
 
 
 Tokens = Mapping[str, Token]
+
+
+class _File(TypedDict):
+    version: int
+    tokens: list[Token]
+
+
+_FORM = TypeAdapter(_File)
 
 
 def id_of(secret: str) -> str | None:
@@ -80,23 +99,8 @@ def read_tokens(directory: Path) -> Tokens | None:
     Raises:
         StoreError: the file exists but can't be used. The caller must deny all access.
     """
-    try:
-        text = (directory / FILE_NAME).read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(
-            "{} can't be read", "{}", "Make it readable for the server", FILE_NAME, getattr(error, "strerror", None) or str(error)
-        ) from error
-    try:
-        tree = json.loads(text)
-        if tree["version"] != VERSION:
-            raise StoreDamaged("{} is of another version", "{} and not {}", "Update Memory MCP", FILE_NAME, repr(tree["version"]), VERSION)
-        return MappingProxyType({token.id: token for token in map(_token, tree["tokens"])})
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StoreDamaged(
-            "{} is invalid", "{} {}", "Restore a copy of it, or remove it and create new tokens", FILE_NAME, type(error).__name__, error
-        ) from error
+    stored = read_private(directory, FILE_NAME, _FORM, "Restore a copy of it, or remove it and create new tokens")
+    return None if stored is None else MappingProxyType({token.id: token for token in stored["tokens"]})
 
 
 def expiry_of(text: str, now: datetime) -> datetime:
@@ -147,7 +151,7 @@ def create_token(
         tokens = dict(existing or {})
         identity = next(made for made in iter(lambda: secrets.token_hex(5), None) if made not in tokens)
         secret = f"{PREFIX}_{identity}_{secrets.token_hex(32)}"
-        token = Token(identity, name, fingerprint_of(secret), who, what, now, expires_at)
+        token = Token(identity, name, fingerprint_of(secret), who, what, now, expires_at, None)
         _write(directory, {**tokens, identity: token})
     return token, secret
 
@@ -227,46 +231,4 @@ def _tokens_with(directory: Path, identity: str) -> dict[str, Token]:
 
 
 def _write(directory: Path, tokens: Tokens) -> None:
-    write_private(directory, FILE_NAME, {"version": VERSION, "tokens": [_as_json(token) for token in tokens.values()]})
-
-
-def _as_json(token: Token) -> dict[str, Any]:
-    return {
-        **asdict(token),
-        "personas": "all" if token.personas is None else list(token.personas),
-        "created_at": to_text(token.created_at),
-        "expires_at": optional_to_text(token.expires_at),
-        "revoked_at": optional_to_text(token.revoked_at),
-    }
-
-
-def _token(tree: Mapping[str, Any]) -> Token:
-    """A token from the file. A missing field or a wrong type makes the file unusable: nothing is guessed."""
-    personas, scopes = tree["personas"], tree["scopes"]
-    if personas != "all" and not _is_text_list(personas):
-        raise ValueError("personas is neither a list of names nor 'all'")
-    if not _is_text_list(scopes) or not set(scopes) <= set(TOKEN_SCOPES):
-        raise ValueError(f"scopes is no list of {', '.join(TOKEN_SCOPES)}")
-    if not _is_text_list([tree["id"], tree["name"], tree["fingerprint"]]) or not tree["fingerprint"].isascii():
-        raise ValueError("id, name and fingerprint are texts")
-    return Token(
-        id=tree["id"],
-        name=tree["name"],
-        fingerprint=tree["fingerprint"],
-        personas=None if personas == "all" else tuple(personas),
-        scopes=tuple(scopes),
-        created_at=_moment(tree["created_at"]),
-        expires_at=_moment(tree["expires_at"]) if tree["expires_at"] is not None else None,
-        revoked_at=_moment(tree["revoked_at"]) if tree["revoked_at"] is not None else None,
-    )
-
-
-def _moment(text: str) -> datetime:
-    moment = from_text(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"{text} has no offset")
-    return moment
-
-
-def _is_text_list(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+    write_private(directory, FILE_NAME, _FORM.dump_python({"version": VERSION, "tokens": list(tokens.values())}, mode="json"))

@@ -5,16 +5,22 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 from filelock import FileLock, Timeout
+from pydantic import AwareDatetime, PlainSerializer, TypeAdapter, ValidationError
 
-from memory_mcp.errors import StoreError
+from memory_mcp.errors import StoreDamaged, StoreError
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, refusal, write_atomically
+from memory_mcp.store.timestamps import to_text
 
 LOCK_SECONDS = 10
+VERSION = 1
 
 Stamp = tuple[int, ...]
+Tree = TypeVar("Tree")
+# A time in such a file.
+Moment = Annotated[AwareDatetime, PlainSerializer(to_text)]
 
 
 @contextmanager
@@ -28,6 +34,29 @@ def locked(directory: Path, name: str) -> Iterator[None]:
         raise StoreError("{} can't be written", "another command is writing it", "Try again", name) from None
     except OSError as error:
         raise refusal(error, f"{name} can't be written", "Make the data directory writable for you") from error
+
+
+def read_private(directory: Path, name: str, form: TypeAdapter[Tree], do: str) -> Tree | None:
+    """The content of a file with a field `version`; None if there is no file. A missing field or a wrong type makes the file unusable: nothing
+    is guessed. `do`: the advice about an unusable one.
+
+    Raises:
+        StoreError: the file exists but can't be used.
+    """
+    try:
+        content = (directory / name).read_bytes()
+        if (written := json.loads(content)["version"]) != VERSION:
+            raise StoreDamaged("{} is of another version", "{} and not {}", "Update Memory MCP", name, repr(written), VERSION)
+        return form.validate_json(content, strict=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise StoreError("{} can't be read", "{}", "Make it readable for the server", name, error.strerror or str(error)) from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise StoreDamaged("{} is invalid", "{} {}", do, name, ".".join(map(str, first["loc"])), first["msg"]) from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise StoreDamaged("{} is invalid", "{} {}", do, name, type(error).__name__, error) from error
 
 
 def write_private(directory: Path, name: str, tree: Any) -> None:

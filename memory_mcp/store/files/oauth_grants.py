@@ -6,23 +6,23 @@ Of codes and tokens only fingerprints are stored. A grant is a part of the token
 import base64
 import hashlib
 import hmac
-import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, TypeAdapter
+from typing_extensions import TypedDict
 
 from memory_mcp.domain import TOKEN_SCOPES, TokenScope
-from memory_mcp.errors import GrantRefused, InvalidInput, StoreDamaged, StoreError
-from memory_mcp.store.files.access_tokens import fingerprint_of
-from memory_mcp.store.files.locked_file import locked, stamp_of, write_private
-from memory_mcp.store.timestamps import from_text, to_text
+from memory_mcp.errors import GrantRefused, InvalidInput
+from memory_mcp.store.files.access_tokens import Fingerprint, fingerprint_of
+from memory_mcp.store.files.locked_file import VERSION, Moment, locked, read_private, stamp_of, write_private
 
 FILE_NAME = "oauth.json"
-VERSION = 1
 CODE, ACCESS, REFRESH = "mmcc", "mmca", "mmcr"
 CODE_LIFE, ACCESS_LIFE, REFRESH_LIFE = timedelta(minutes=2), timedelta(hours=1), timedelta(days=30)
 # How long a grant stays listed after its end.
@@ -40,15 +40,15 @@ class Client:
     id: str
     name: str
     redirect_uris: tuple[str, ...]
-    registered_at: datetime
+    registered_at: Moment
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
     """The fingerprint of a code or a token, and until when it is good."""
 
-    fingerprint: str
-    expires_at: datetime
+    fingerprint: Fingerprint
+    expires_at: Moment
 
     def is_of(self, secret: str) -> bool:
         """Whether this is the fingerprint of a secret."""
@@ -66,7 +66,7 @@ class Asked:
     resource: str
     owner: str
     personas: tuple[str, ...]
-    scopes: tuple[TokenScope, ...]
+    scopes: Annotated[tuple[TokenScope, ...], AfterValidator(lambda scopes: tuple(scope for scope in TOKEN_SCOPES if scope in scopes))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +78,12 @@ class Grant:
 
     id: str
     asked: Asked
-    created_at: datetime
+    created_at: Moment
     code: Secret
-    family: str
-    access: tuple[Secret, ...] = ()
-    refresh: Secret | None = None
-    revoked_at: datetime | None = None
+    family: Fingerprint
+    access: tuple[Secret, ...]
+    refresh: Secret | None
+    revoked_at: Moment | None
 
     @property
     def ends_at(self) -> datetime:
@@ -114,6 +114,15 @@ class Registry:
     clients: Mapping[str, Client]
 
 
+class _File(TypedDict):
+    version: int
+    grants: list[Grant]
+    clients: list[Client]
+
+
+_FORM = TypeAdapter(_File)
+
+
 def grant_of(secret: str, kind: str) -> str | None:
     """The id of the grant in a code or token of this kind; None if the text is none."""
     match = _SECRET.fullmatch(secret)
@@ -126,20 +135,10 @@ def read_registry(directory: Path) -> Registry:
     Raises:
         StoreError: the file exists but can't be used.
     """
-    try:
-        tree = json.loads((directory / FILE_NAME).read_text(encoding="utf-8"))
-        if tree["version"] != VERSION:
-            raise StoreDamaged("{} is of another version", "{} and not {}", "Update Memory MCP", FILE_NAME, repr(tree["version"]), VERSION)
-        grants, clients = map(_grant, tree["grants"]), map(_client, tree["clients"])
-        return Registry({grant.id: grant for grant in grants}, {client.id: client for client in clients})
-    except (FileNotFoundError, NotADirectoryError):
+    stored = read_private(directory, FILE_NAME, _FORM, "Remove it: clients then sign in again")
+    if stored is None:
         return Registry({}, {})
-    except OSError as error:
-        raise StoreError("{} can't be read", "{}", "Make it readable for the server", FILE_NAME, error.strerror or str(error)) from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StoreDamaged(
-            "{} is invalid", "{} {}", "Remove it: clients then sign in again", FILE_NAME, type(error).__name__, error
-        ) from error
+    return Registry({grant.id: grant for grant in stored["grants"]}, {client.id: client for client in stored["clients"]})
 
 
 def owner_of_grant(directory: Path, identity: str, now: datetime) -> str | None:
@@ -171,7 +170,7 @@ def grant(directory: Path, asked: Asked, now: datetime) -> str:
     """Store what an owner grants. Returns the code, which the client exchanges once for tokens."""
     identity, family = secrets.token_hex(5), secrets.token_hex(16)
     code = f"{CODE}_{identity}_{family}{secrets.token_hex(32)}"
-    made = Grant(identity, asked, now, Secret(fingerprint_of(code), now + CODE_LIFE), fingerprint_of(family))
+    made = Grant(identity, asked, now, Secret(fingerprint_of(code), now + CODE_LIFE), fingerprint_of(family), (), None, None)
     _change(directory, now, lambda registry: _with(registry, made))
     return code
 
@@ -315,12 +314,8 @@ def _change(directory: Path, now: datetime, change: Callable[[Registry], Registr
         registry = change(read_registry(directory))
         kept = {identity: known for identity, known in registry.grants.items() if _is_kept(known, now)}
         registry = Registry(kept, registry.clients)
-        tree = {
-            "version": VERSION,
-            "grants": [_as_json(known) for known in registry.grants.values()],
-            "clients": [_as_json(client) for client in registry.clients.values()],
-        }
-        write_private(directory, FILE_NAME, tree)
+        tree: _File = {"version": VERSION, "grants": [*registry.grants.values()], "clients": [*registry.clients.values()]}
+        write_private(directory, FILE_NAME, _FORM.dump_python(tree, mode="json"))
     return registry
 
 
@@ -332,54 +327,3 @@ def _is_kept(known: Grant, now: datetime) -> bool:
 
 def _with(registry: Registry, changed: Grant) -> Registry:
     return Registry({**registry.grants, changed.id: changed}, registry.clients)
-
-
-def _as_json(entry: Grant | Client) -> dict[str, Any]:
-    def plain(value: Any) -> Any:
-        if isinstance(value, datetime):
-            return to_text(value)
-        if isinstance(value, dict):
-            return {name: plain(part) for name, part in value.items()}
-        return [plain(part) for part in value] if isinstance(value, tuple | list) else value
-
-    tree: dict[str, Any] = plain(asdict(entry))
-    return tree
-
-
-def _client(tree: Mapping[str, Any]) -> Client:
-    return Client(_text(tree["id"]), _text(tree["name"]), _texts(tree["redirect_uris"]), from_text(tree["registered_at"]))
-
-
-def _grant(tree: Mapping[str, Any]) -> Grant:
-    """A grant from the file. A missing field or a wrong type makes the file unusable: nothing is guessed."""
-    asked = tree["asked"]
-    scopes = _texts(asked["scopes"])
-    if not set(scopes) <= set(TOKEN_SCOPES):
-        raise ValueError(f"scopes is no list of {', '.join(TOKEN_SCOPES)}")
-    texts = {name: _text(asked[name]) for name in ("client_id", "client_name", "redirect_uri", "challenge", "resource", "owner")}
-    return Grant(
-        id=_text(tree["id"]),
-        asked=Asked(**texts, personas=_texts(asked["personas"]), scopes=tuple(scope for scope in TOKEN_SCOPES if scope in scopes)),
-        created_at=from_text(tree["created_at"]),
-        code=_secret(tree["code"]),
-        family=_text(tree["family"]),
-        access=tuple(_secret(secret) for secret in tree["access"]),
-        refresh=_secret(tree["refresh"]) if tree["refresh"] is not None else None,
-        revoked_at=from_text(tree["revoked_at"]) if tree["revoked_at"] is not None else None,
-    )
-
-
-def _secret(tree: Mapping[str, Any]) -> Secret:
-    return Secret(_text(tree["fingerprint"]), from_text(tree["expires_at"]))
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list):
-        raise TypeError(f"{values!r} is no list")
-    return tuple(_text(value) for value in values)

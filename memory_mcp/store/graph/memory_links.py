@@ -25,6 +25,7 @@ DIRECTED = ("temporal_sequence", "reference", "causality", "newer")
 UNLESS_UNDONE = (
     "ON CONFLICT (source, target, type) DO UPDATE SET method = excluded.method, weight = excluded.weight WHERE excluded.method = 'undone'"
 )
+_IS_NEWER = "type = 'newer' AND method <> 'undone'"
 # How many steps lead from a memory to the newest one.
 LONGEST_CHAIN = 8
 # Relations of which an entity has one at a time.
@@ -138,23 +139,18 @@ def newest(connection: apsw.Connection, ids: Iterable[int], filters: Filters) ->
 
 def newer_and_earlier(connection: apsw.Connection, memory_id: int) -> tuple[set[int], set[int]]:
     """The memories that are directly newer than this one, and those that this one is newer than."""
-    rows: list[Any] = connection.execute(
-        "SELECT source, target FROM memory_links WHERE source = ?1 AND type = 'newer' AND method <> 'undone' UNION "
-        "SELECT source, target FROM memory_links WHERE target = ?1 AND type = 'newer' AND method <> 'undone'",
-        (memory_id,),
-    ).fetchall()
-    return {source for source, target in rows if target == memory_id}, {target for source, target in rows if source == memory_id}
+    newer = connection.execute(f"SELECT source FROM memory_links WHERE target = ? AND {_IS_NEWER}", (memory_id,))
+    earlier = connection.execute(f"SELECT target FROM memory_links WHERE source = ? AND {_IS_NEWER}", (memory_id,))
+    return {source for (source,) in newer}, {target for (target,) in earlier}
 
 
 def undo_newer(connection: apsw.Connection, newer: int, earlier: int) -> str | None:
     """Takes back that one memory is newer than another. Returns the method that had made the link; None if there was none."""
-    row = connection.execute(
-        "SELECT method FROM memory_links WHERE source = ? AND target = ? AND type = 'newer' AND method <> 'undone'", (newer, earlier)
-    ).fetchone()
+    method = connection.execute(f"SELECT method FROM memory_links WHERE source = ? AND target = ? AND {_IS_NEWER}", (newer, earlier)).get
     connection.execute(
         "UPDATE memory_links SET method = 'undone', weight = 0 WHERE source = ? AND target = ? AND type = 'newer'", (newer, earlier)
     )
-    return str(row[0]) if row else None
+    return method and str(method)
 
 
 def types(connection: apsw.Connection) -> tuple[str, ...]:
@@ -185,7 +181,7 @@ def contradictions(connection: apsw.Connection, limit: int) -> tuple[list[tuple[
 def methods_of_newer(connection: apsw.Connection, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
     """(newer, earlier) → what linked them, of the pairs that are linked so; a pair has its memories in any order."""
     rows = connection.execute(
-        "SELECT source, target, method FROM memory_links WHERE type = 'newer' AND method <> 'undone' "
+        f"SELECT source, target, method FROM memory_links WHERE {_IS_NEWER} "
         "AND source IN (SELECT value FROM json_each(?1)) AND target IN (SELECT value FROM json_each(?1))",
         (json.dumps([memory for pair in pairs for memory in pair]),),
     )
@@ -203,12 +199,6 @@ def link_memories(connection: apsw.Connection, memory_ids: Iterable[int], now: d
         "OR source IN (SELECT value FROM json_each(?1)) AND type = 'reference')",
         (wanted,),
     )
-    for query, type_ in (
-        (_BEFORE, "temporal_sequence"),
-        (_TOGETHER, "same_session"),
-        (_REPLACED, "reference"),
-    ):
-        connection.executemany(
-            "INSERT OR IGNORE INTO memory_links(source, target, type, weight, confidence, method, created_at) VALUES (?,?,?,1,1,'rule',?)",
-            [(source, target, type_, to_text(now)) for source, target in connection.execute(query, (wanted,)).fetchall()],
-        )
+    for query, type_ in ((_BEFORE, "temporal_sequence"), (_TOGETHER, "same_session"), (_REPLACED, "reference")):
+        rows: list[Any] = connection.execute(query, (wanted,)).fetchall()
+        add(connection, [Link(source, target, type_, 1, 1, "rule") for source, target in rows], now)

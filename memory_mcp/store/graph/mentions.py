@@ -23,8 +23,8 @@ _WANTED = "+CAST(w.entity AS INTEGER)"
 
 
 def add(connection: apsw.Connection, memory_id: int, mentions: Sequence[tuple[int, Mention]], now: datetime) -> None:
-    """Stores the mentions of a memory, each with the id of its entity."""
-    relevance, stored_at = _relevance(len({entity for entity, _ in mentions})), to_text(now)
+    """Stores the mentions of a memory, each with the id of its entity. The more entities, the less it is about each."""
+    relevance, stored_at = round(1 / math.sqrt(max(len({entity for entity, _ in mentions}), 1)), 3), to_text(now)
     rows = [
         (memory_id, entity, mention.start, mention.end, relevance, mention.method, mention.confidence, stored_at)
         for entity, mention in mentions
@@ -54,11 +54,6 @@ def spans(connection: apsw.Connection, memory_id: int) -> list[tuple[int, int]]:
         (int(start), int(end))
         for start, end in connection.execute('SELECT start, "end" FROM entity_mentions WHERE memory = ?', (memory_id,))
     ]
-
-
-def _relevance(entities: int) -> float:
-    """How much a memory is about each entity that it mentions: the more entities, the less. 0 to 1."""
-    return round(1 / math.sqrt(max(entities, 1)), 3)
 
 
 def of_memories(connection: apsw.Connection, memory_ids: Iterable[int]) -> dict[int, list[int]]:

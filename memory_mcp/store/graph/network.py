@@ -33,11 +33,6 @@ class Network:
     weight: Scores
     relations: int = 0
 
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes, in bytes."""
-        return self.ids.nbytes + self.one.nbytes + self.other.nbytes + self.weight.nbytes
-
     def edges(self) -> Iterator[tuple[int, int, float]]:
         """Each pair by its indexes, with its weight."""
         return zip(self.one.tolist(), self.other.tolist(), self.weight.tolist(), strict=True)

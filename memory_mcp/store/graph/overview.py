@@ -21,7 +21,6 @@ RELATION = (
 )
 # Times are read to the minute: the days of every time zone begin with one.
 _MINUTE = 16
-_BYTES_PER_MINUTE = 150
 # An entity that is only the end of a relation is as old as the memory with the relation.
 _ENTITIES = f"""
 SELECT substr(coalesce(e.first_mentioned_at, (
@@ -58,16 +57,10 @@ class Relation:
     notes: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    entities: int
-    relations: int
-
-
-def counts(connection: apsw.Connection) -> Counts:
+def counts(connection: apsw.Connection) -> tuple[int, int]:
     """How many entities and relations there are now."""
     present = connection.execute(f"SELECT count(*) FROM entities e WHERE {PRESENT}").get
-    return Counts(present, connection.execute("SELECT count(*) FROM relations").get)
+    return int(present), int(connection.execute("SELECT count(*) FROM relations").get)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +69,6 @@ class Types:
 
     entities: dict[str, int]
     relations: dict[str, int]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(100 + len(name) for name in (*self.entities, *self.relations))
 
 
 def counts_by_type(connection: apsw.Connection, min_weight: float = 0.0) -> Types:
@@ -133,10 +122,6 @@ class CreationTimes:
 
     entities: Minutes
     relations: Minutes
-
-    @property
-    def nbytes(self) -> int:
-        return _BYTES_PER_MINUTE * (len(self.entities) + len(self.relations))
 
 
 def creation_times(connection: apsw.Connection) -> CreationTimes:

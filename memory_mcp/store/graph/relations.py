@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 import apsw
@@ -26,6 +27,11 @@ REJECTED = "rejected"
 STATED = "stated"
 
 
+EVIDENCE = (
+    "memory, source, target, source_said, target_said, type, subtype, weight, confidence, valid_from, valid_to, method, validation_status, "
+    "notes, created_at"
+)
+INTO_EVIDENCE = f"INTO relation_evidence({EVIDENCE}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 # Source and target, and the name by which a memory refers to each.
 Ends = tuple[int, int, str | None, str | None]
 
@@ -64,25 +70,12 @@ def add(connection: apsw.Connection, evidence: Sequence[Evidence], now: datetime
     """Stores evidence; the same evidence of the same memory is replaced. Returns the pairs to sum up."""
     directed = directed_types(connection)
     moment = to_text(now)
+    values = attrgetter("subtype", "weight", "confidence", "valid_from", "valid_to", "method", "validation_status", "notes")
     rows = []
     for item in evidence:
         ends = ordered_ends((item.source, item.target, item.source_name, item.target_name), is_directed=directed.get(item.type, True))
-        values = (
-            item.subtype,
-            item.weight,
-            item.confidence,
-            item.valid_from,
-            item.valid_to,
-            item.method,
-            item.validation_status,
-            item.notes,
-        )
-        rows.append((item.memory, *ends, item.type, *values, moment))
-    connection.executemany(
-        "INSERT OR REPLACE INTO relation_evidence(memory, source, target, source_said, target_said, type, subtype, weight, confidence, valid_from, "
-        "valid_to, method, validation_status, notes, created_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        rows,
-    )
+        rows.append((item.memory, *ends, item.type, *values(item), moment))
+    connection.executemany(f"INSERT OR REPLACE {INTO_EVIDENCE}", rows)
     return {(item.source, item.target) for item in evidence}
 
 
@@ -195,18 +188,16 @@ DELETE FROM relations WHERE id IN (
 _ONE_WITH = "(SELECT g.id FROM entities e JOIN entities g ON coalesce(g.merged_into, g.id) = coalesce(e.merged_into, e.id) WHERE e.id = {})"
 _BETWEEN = f"(source IN {_ONE_WITH.format('?1')} AND target IN {_ONE_WITH.format('?2')})"
 _THE_OTHER_WAY = f"(source IN {_ONE_WITH.format('?2')} AND target IN {_ONE_WITH.format('?1')})"
+_UNDIRECTED = "NOT (SELECT coalesce(max(directed), 1) FROM relation_types WHERE name = ?3)"
+_OF_TYPE = f"type = ?3 AND ({_BETWEEN} OR ({_THE_OTHER_WAY} AND {_UNDIRECTED}))"
 
 
 def supporters(connection: apsw.Connection, source: int, target: int, type_: str) -> list[str | None]:
     """The keys of the memories that are evidence for or against this relation, in whatever order of the ends where it has no direction;
     None for a person.
     """
-    rows = connection.execute(
-        f"SELECT (SELECT key FROM memories WHERE id = memory) FROM relation_evidence WHERE type = ?3 AND ({_BETWEEN} OR "
-        f"({_THE_OTHER_WAY} AND NOT (SELECT coalesce(max(directed), 1) FROM relation_types WHERE name = ?3)))",
-        (source, target, type_),
-    )
-    return [row[0] for row in rows]
+    keys = f"SELECT (SELECT key FROM memories WHERE id = memory) FROM relation_evidence WHERE {_OF_TYPE}"
+    return [row[0] for row in connection.execute(keys, (source, target, type_))]
 
 
 def sum_up(connection: apsw.Connection, pairs: Iterable[Pair], now: datetime) -> None:
@@ -238,11 +229,7 @@ def reject(connection: apsw.Connection, source: int, target: int, type_: str, re
     if exists is None:
         return False
     # Statements outside of any memory are deleted; a memory's evidence stays as long as the memory.
-    connection.execute(
-        f"DELETE FROM relation_evidence WHERE memory IS NULL AND type = ?3 AND ({_BETWEEN} OR "
-        f"({_THE_OTHER_WAY} AND NOT (SELECT coalesce(max(directed), 1) FROM relation_types WHERE name = ?3)))",
-        (source, target, type_),
-    )
+    connection.execute(f"DELETE FROM relation_evidence WHERE memory IS NULL AND {_OF_TYPE}", (source, target, type_))
     rejection = Evidence(source, target, type_, 1.0, 1.0, REJECTED, validation_status="rejected", notes=reason)
     sum_up(connection, add(connection, [rejection], now), now)
     return True

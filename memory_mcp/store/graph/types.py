@@ -1,14 +1,33 @@
 """The types of entities and relations: the built-in ones, and those that users add."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.graph import relations
 from memory_mcp.store.graph.overview import counts_by_type
+
+Kind = Literal["entity", "relation"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Where the types of one kind are, the column that only they have, and what has such a type: `do` frees a type."""
+
+    types: str
+    own: str
+    used_by: str
+    do: str
+
+
+TABLES: Mapping[Kind, _Tables] = {
+    "entity": _Tables("entity_types", "color", "entities", "Give them another type first"),
+    "relation": _Tables("relation_types", "directed", "relation_evidence", "Take them back first"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,81 +43,60 @@ class Type:
     directed: bool | None = None
 
 
-def of_entities(connection: apsw.Connection) -> list[Type]:
-    """The types that an entity can have, the built-in ones first."""
+def listed(connection: apsw.Connection, kind: Kind) -> list[Type]:
+    """The types that an entity or a relation can have, the built-in ones first. Other words that relations use have a direction, and are not
+    listed.
+    """
+    tables, counted = TABLES[kind], counts_by_type(connection)
+    used = counted.entities if kind == "entity" else counted.relations
     rows: list[Any] = connection.execute(
-        "SELECT name, display_name, description, user_defined, color FROM entity_types ORDER BY user_defined, name"
+        f"SELECT name, display_name, description, user_defined, {tables.own} FROM {tables.types} ORDER BY user_defined, name"
     ).fetchall()
-    used = counts_by_type(connection).entities
-    return [Type(name, display, described, bool(own), used.get(name, 0), color=color) for name, display, described, own, color in rows]
+    return [
+        Type(name, display, described, bool(by_user), used.get(name, 0), *((own,) if kind == "entity" else (None, bool(own))))
+        for name, display, described, by_user, own in rows
+    ]
 
 
-def of_relations(connection: apsw.Connection) -> list[Type]:
-    """The types that a relation can have, the built-in ones first. Other words that relations use have a direction, and are not listed."""
-    rows: list[Any] = connection.execute(
-        "SELECT name, display_name, description, user_defined, directed FROM relation_types ORDER BY user_defined, name"
-    ).fetchall()
-    used = counts_by_type(connection).relations
-    return [Type(name, display, described, bool(own), used.get(name, 0), directed=bool(way)) for name, display, described, own, way in rows]
+def insert(connection: apsw.Connection, kind: Kind, values: tuple[Any, ...]) -> bool:
+    """Adds a type with its name, display name, description, and color or direction, unless it is there. Returns whether it was not."""
+    tables = TABLES[kind]
+    columns = f"name, display_name, description, {tables.own}, user_defined"
+    connection.execute(f"INSERT OR IGNORE INTO {tables.types}({columns}) VALUES (?,?,?,?,1)", values)
+    return connection.changes() > 0
 
 
-def create_of_entities(connection: apsw.Connection, name: str, display_name: str, description: str | None, color: str | None) -> None:
-    """Adds a type of entities.
+def create(connection: apsw.Connection, kind: Kind, values: tuple[Any, ...], now: datetime) -> None:
+    """Adds a type as `insert` does, and sums up the relations that use this word already.
 
     Raises:
         InvalidInput: the name exists, in upper or lower case.
     """
-    _refuse_known(name, [known.name for known in of_entities(connection)])
-    connection.execute(
-        "INSERT INTO entity_types(name, display_name, description, color, user_defined) VALUES (?,?,?,?,1)",
-        (name, display_name, description, color),
-    )
+    name = values[0]
+    if same := next((known.name for known in listed(connection, kind) if known.name.casefold() == name.casefold()), None):
+        raise InvalidInput("there is a type {} already", "", "Use it, or choose another name", repr(same))
+    insert(connection, kind, values)
+    if kind == "relation":
+        rows = connection.execute("SELECT DISTINCT source, target FROM relation_evidence WHERE type = ?", (name,))
+        relations.sum_up(connection, {(int(source), int(target)) for source, target in list(rows)}, now)
 
 
-def create_of_relations(
-    connection: apsw.Connection, name: str, display_name: str, description: str | None, directed: bool, now: datetime
-) -> None:
-    """Adds a type of relations, and sums up the relations that use this word already.
-
-    Raises:
-        InvalidInput: the name exists, in upper or lower case.
-    """
-    _refuse_known(name, [known.name for known in of_relations(connection)])
-    connection.execute(
-        "INSERT INTO relation_types(name, display_name, description, directed, user_defined) VALUES (?,?,?,?,1)",
-        (name, display_name, description, int(directed)),
-    )
-    rows = connection.execute("SELECT DISTINCT source, target FROM relation_evidence WHERE type = ?", (name,))
-    relations.sum_up(connection, {(int(source), int(target)) for source, target in list(rows)}, now)
-
-
-def delete(connection: apsw.Connection, kind: str, name: str) -> None:
-    """Deletes a type of entities (`entity`) or of relations that a user added and nothing uses.
+def delete(connection: apsw.Connection, kind: Kind, name: str) -> None:
+    """Deletes a type that a user added and nothing uses.
 
     Raises:
         InvalidInput: there is no such type, it is built in, or it is used.
     """
-    known, table, used, do = (
-        (of_entities(connection), "entities", "entities", "Give them another type first")
-        if kind == "entity"
-        else (of_relations(connection), "relation_evidence", "relations", "Take them back first")
-    )
-    type_ = next((type_ for type_ in known if type_.name == name), None)
+    tables, known = TABLES[kind], {type_.name: type_ for type_ in listed(connection, kind)}
+    type_ = known.get(name)
     if type_ is None:
-        raise InvalidInput(
-            "there is no type {}", "known are {}", "Take one of them", repr(name[:80]), ", ".join(type_.name for type_ in known)
-        )
+        raise InvalidInput("there is no type {}", "known are {}", "Take one of them", repr(name[:80]), ", ".join(known))
     if not type_.user_defined:
         raise InvalidInput("{} can't be deleted", "every persona begins with it", "Only types that were added can go", name)
     if type_.used:
-        raise InvalidInput("{} can't be deleted", "{} of it: {}", do, name, used, type_.used)
-    if connection.execute(f"SELECT 1 FROM {table} WHERE type = ? LIMIT 1", (name,)).get is not None:
+        used = "entities" if kind == "entity" else "relations"
+        raise InvalidInput("{} can't be deleted", "{} of it: {}", tables.do, name, used, type_.used)
+    if connection.execute(f"SELECT 1 FROM {tables.used_by} WHERE type = ? LIMIT 1", (name,)).get is not None:
         why = "what is in the trash, replaced, merged or rejected still has it"
         raise InvalidInput("{} can't be deleted", why, "Leave it, or erase what is in the trash first", name)
-    connection.execute(f"DELETE FROM {'entity' if kind == 'entity' else 'relation'}_types WHERE name = ?", (name,))
-
-
-def _refuse_known(name: str, known: list[str]) -> None:
-    same = next((other for other in known if other.casefold() == name.casefold()), None)
-    if same:
-        raise InvalidInput("there is a type {} already", "", "Use it, or choose another name", repr(same))
+    connection.execute(f"DELETE FROM {tables.types} WHERE name = ?", (name,))

@@ -22,7 +22,7 @@ import apsw
 from memory_mcp.language.names import bare, fold
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.records import Entity
-from memory_mcp.store.sqlite.reading import json_ids
+from memory_mcp.store.sqlite.reading import grouped, json_ids
 
 # Of a memory m; ?1 is whether the reader sees the trash, ?2 whether it sees secret memories.
 _WITHHELD = "(NOT ?2 AND m.privacy_level = 'secret')"
@@ -206,10 +206,8 @@ def names_withheld_from_export(connection: apsw.Connection, deleted: bool, secre
     """By entity, its names that occur only in memories, or earlier versions of memories, that an export leaves out; merged entities are
     judged alone.
     """
-    withheld: dict[int, set[str]] = {}
-    for entity, alias in connection.execute(_WITHHELD_NAMES, (deleted, secret)):
-        withheld.setdefault(entity, set()).add(alias)
-    return withheld
+    withheld = grouped(connection.execute(_WITHHELD_NAMES, (deleted, secret)))
+    return {entity: set(aliases) for entity, aliases in withheld.items()}
 
 
 def replacement_names(connection: apsw.Connection, hidden: Mapping[int, Set[str]]) -> dict[int, str]:
@@ -262,9 +260,7 @@ def _labels_among(connection: apsw.Connection, names: Set[str], labels: str, rea
 
 def _names_in_trash(connection: apsw.Connection, asked: list[int], matches: Callable[[str], bool]) -> dict[int, dict[str, str]]:
     """By entity, its further names that memories in the trash contain or are filed under, each with its form for comparison."""
-    texts: dict[int, list[str]] = {}
-    for entity, content in _rows(connection, _TEXTS_IN_TRASH, asked):
-        texts.setdefault(entity, []).append(fold(content))
+    texts = grouped((entity, fold(content)) for entity, content in _rows(connection, _TEXTS_IN_TRASH, asked))
     aliases = [row for row in _rows(connection, _ALIASES, asked) if matches(row[1])]
     labels = _labels_among(connection, {name for _, _, name, may_be_label in aliases if may_be_label}, _LABELS_IN_TRASH)
     names: dict[int, dict[str, str]] = {}

@@ -24,7 +24,9 @@ def erase(connection: apsw.Connection, keys: Sequence[str], texts: Sequence[str]
         try:
             if kind == "virtual" and "fts5" not in sql.lower():
                 raise apsw.SQLError("a virtual table of an unknown kind")
-            _delete(connection, name, keys, texts)
+            condition, values = _condition(connection, name, keys, texts)
+            if condition:
+                connection.execute(f"DELETE FROM {quoted(name)} WHERE {condition}", values)
             if kind == "virtual":
                 command = "rebuild" if "content=" in sql.replace(" ", "").lower() else "optimize"
                 connection.execute(f"INSERT INTO {quoted(name)}({quoted(name)}) VALUES (?)", (command,))
@@ -44,12 +46,6 @@ def contain_any(connection: apsw.Connection, keys: Sequence[str], texts: Sequenc
         if condition and connection.execute(f"SELECT 1 FROM {quoted(name)} WHERE {condition} LIMIT 1", values).get is not None:
             return True
     return False
-
-
-def _delete(connection: apsw.Connection, name: str, keys: Sequence[str], texts: Sequence[str]) -> None:
-    condition, values = _condition(connection, name, keys, texts)
-    if condition:
-        connection.execute(f"DELETE FROM {quoted(name)} WHERE {condition}", values)
 
 
 def _condition(connection: apsw.Connection, name: str, keys: Sequence[str], texts: Sequence[str]) -> tuple[str, dict[str, str]]:

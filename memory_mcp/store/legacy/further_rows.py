@@ -3,7 +3,6 @@
 Each row has the fields of a JSON line of its kind, which is named by its first field.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,8 +36,9 @@ def read(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, Row
     """The rows, each with its kind, without empty and unreadable values."""
     present = {f"{table}.{column}" for table, columns in schemas.columns_of(connection).items() for column in columns}
     for further in schema.further:
-        if present.issuperset(further.needs):
-            yield from ((further.kind, _fields(row, schema)) for row in row_reading.rows(connection, further.sql))
+        for row in row_reading.rows(connection, further.sql) if present.issuperset(further.needs) else ():
+            fields = {name: _value(name, value, schema) for name, value in row.items()}
+            yield further.kind, {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
 def context(connection: apsw.Connection) -> Row:
@@ -75,34 +75,19 @@ def adopt(connection: apsw.Connection, rows: Sequence[tuple[str, Row]], keys: Ma
     return refused
 
 
-def _fields(row: Mapping[str, Any], schema: Schema) -> Row:
-    fields = {name: _value(name, value, schema) for name, value in row.items()}
-    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
-
-
 def _value(name: str, value: Any, schema: Schema) -> Any:
     if name in _TIMES:
         return timestamps.optional_to_text(row_conversion.moment(value, schema.zone))
     if name in _SHARES:
         return min(1.0, max(_LEAST_WEIGHT if name == "weight" else 0.0, float(value))) if isinstance(value, int | float) else None
     if name in _JSON:
-        parsed = _parsed(value, _JSON[name])
-        return (
-            [entry for entry in parsed if isinstance(entry, str) and 0 < len(entry.strip()) <= NAME_LIMIT][:NAMES_LIMIT]
-            if isinstance(parsed, list)
-            else parsed
-        )
+        read = row_reading.parsed(value, _JSON[name])
+        if not isinstance(read, list):
+            return read
+        return [entry for entry in read if isinstance(entry, str) and 0 < len(entry.strip()) <= NAME_LIMIT][:NAMES_LIMIT]
     if isinstance(value, bytes | row_reading.TooLong) or (name == "entity_id" and not _UUID.fullmatch(str(value))):
         return None
     return value.strip() if isinstance(value, str) and name not in _LONG else value
-
-
-def _parsed(value: object, type_: type) -> Any:
-    try:
-        parsed = json.loads(value) if isinstance(value, str) else None
-    except (ValueError, RecursionError):
-        return None
-    return parsed if isinstance(parsed, type_) else None
 
 
 def _is_valid(kind: str, row: Row) -> bool:

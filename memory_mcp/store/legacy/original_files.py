@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 
 from memory_mcp.errors import StoreError
-from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, sync_directory
+from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, sync_directory, sync_file
 from memory_mcp.store.legacy import schemas
 from memory_mcp.store.legacy.foreign_limits import distrust
 from memory_mcp.store.legacy.schemas import Recognized
@@ -80,8 +80,7 @@ def keep_file(source: Path, target: Path) -> None:
 
 
 def _publish(temporary: Path, target: Path) -> None:
-    with temporary.open("rb+") as file:
-        os.fsync(file.fileno())
+    sync_file(temporary)
     temporary.replace(target)
     sync_directory(target.parent)
 

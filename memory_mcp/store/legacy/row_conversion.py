@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS
 from memory_mcp.language.labels import UNSTORABLE
 from memory_mcp.store import timestamps
-from memory_mcp.store.legacy.row_reading import Undecodable
+from memory_mcp.store.legacy.row_reading import Undecodable, parsed
 from memory_mcp.store.legacy.schemas import OLDER_SERVERS_ZONE, OURS, Schema
 
 LEGACY = "legacy"
@@ -87,17 +88,18 @@ def convert(
     dated = bool(created or updated or key_time)
     known_time = created or updated or key_time or now
     created, updated = created or known_time, updated or known_time
+    used = [_moment(older, name) for name in ("last_used_at", "last_accessed")]
     values = {
         # Of a row with a number of its own, the key never depends on the time of its adoption.
         "key": _key(older, taken, None if schema.id and not dated else created, number),
         "content": older.text("content") or "",
         "created_at": timestamps.to_text(created),
         "updated_at": timestamps.to_text(updated),
-        "tags": _dumped(_tags(older)),
+        "tags": _dumped(list(dict.fromkeys([*_tags(older, "tags"), *_tags(older, "context_tags")]))) or "[]",
         "importance": _importance(older),
         "occurred_at": timestamps.optional_to_text(_moment(older, "occurred_at")),
         "deleted_at": timestamps.optional_to_text(_deleted(older, updated, None if schema is OURS else now)),
-        "last_used_at": timestamps.optional_to_text(_first_moment(older, "last_used_at", "last_accessed")),
+        "last_used_at": timestamps.optional_to_text(next(filter(None, used), None)),
         "usage_count": _whole(older, "usage_count", 0) or _whole(older, "access_count", 0) or 0,
         "revision": _whole(older, "revision", 1) or 1,
         "kind": _choice(older, "kind", KINDS, "fact"),
@@ -108,7 +110,6 @@ def convert(
         **({"privacy_level": _choice(older, "privacy_level", PRIVACY_LEVELS, "internal")} if "privacy_level" in columns else {}),
         **({"expires_at": timestamps.optional_to_text(_moment(older, "expires_at"))} if "expires_at" in columns else {}),
     }
-    values["tags"] = values["tags"] or "[]"
     return ConvertedRow({**values, "metadata": _dumped(_metadata(older))}, dated)
 
 
@@ -125,8 +126,8 @@ def moment(value: object, zone: tzinfo = OLDER_SERVERS_ZONE) -> datetime | None:
             return datetime.fromtimestamp(number, UTC)
         if re.fullmatch(r"\d{14}", text):
             return _compact_moment(text, zone)
-        parsed = datetime.fromisoformat(text.replace("/", "-"))
-        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=zone)).astimezone(UTC)
+        read = datetime.fromisoformat(text.replace("/", "-"))
+        return (read if read.tzinfo else read.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -142,22 +143,12 @@ def _compact_moment(text: str, zone: tzinfo = OLDER_SERVERS_ZONE) -> datetime | 
 
 def _moment(older: _OlderRow, name: str) -> datetime | None:
     value = older.get(name)
-    parsed = moment(value, older.zone)
-    if parsed and isinstance(value, str) and _is_iso(value):
-        older.consume(name)
-    return parsed
-
-
-def _first_moment(older: _OlderRow, *names: str) -> datetime | None:
-    return next((parsed for parsed in [_moment(older, name) for name in names] if parsed), None)
-
-
-def _is_iso(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+    read = moment(value, older.zone)
+    if read and isinstance(value, str):
+        with suppress(ValueError):
+            datetime.fromisoformat(value)
+            older.consume(name)
+    return read
 
 
 def _deleted(older: _OlderRow, updated: datetime, instead: datetime | None) -> datetime | None:
@@ -183,27 +174,22 @@ def _key(older: _OlderRow, taken: Collection[str], created: datetime | None, num
     return unused
 
 
-def _tags(older: _OlderRow) -> list[str]:
-    tags = [*_tag_list(older, "tags"), *_tag_list(older, "context_tags")]
-    return list(dict.fromkeys(tags))
-
-
-def _tag_list(older: _OlderRow, name: str) -> list[str]:
+def _tags(older: _OlderRow, name: str) -> list[str]:
     """A JSON list, a comma-separated line, or one tag."""
     value = older.get(name)
     if value is None:
         return []
     text = _text(value)
     try:
-        parsed = json.loads(text) if text.strip() else []
+        tags = json.loads(text) if text.strip() else []
     except (ValueError, RecursionError):
-        parsed = re.split("[,、]", text)
-    if isinstance(parsed, dict):
+        tags = re.split("[,、]", text)
+    if isinstance(tags, dict):
         return []
-    parsed = parsed if isinstance(parsed, list) else [parsed]
-    if text == value and all(_is_storable(tag) and len(tag) <= LABEL_LIMIT for tag in parsed):
+    tags = tags if isinstance(tags, list) else [tags]
+    if text == value and all(_is_storable(tag) and len(tag) <= LABEL_LIMIT for tag in tags):
         older.consume(name)
-    return [tag for tag in (_text(tag).strip()[:LABEL_LIMIT] for tag in parsed if tag is not None) if tag]
+    return [tag for tag in (_text(tag).strip()[:LABEL_LIMIT] for tag in tags if tag is not None) if tag]
 
 
 def _importance(older: _OlderRow) -> float:
@@ -259,15 +245,11 @@ def _state(older: _OlderRow) -> dict[str, str]:
 
 def _texts(older: _OlderRow, name: str) -> list[str]:
     """A JSON list of texts; anything else stays in `metadata.legacy`."""
-    value = older.get(name)
-    try:
-        parsed = json.loads(value) if isinstance(value, str) else None
-    except (ValueError, RecursionError):
-        parsed = None
-    if not isinstance(parsed, list) or not all(map(_is_storable, parsed)):
+    texts = parsed(older.get(name), list)
+    if texts is None or not all(map(_is_storable, texts)):
         return []
     older.consume(name)
-    return [entry for entry in parsed if entry.strip()]
+    return [entry for entry in texts if entry.strip()]
 
 
 def _metadata(older: _OlderRow) -> dict[str, Any]:
@@ -283,11 +265,7 @@ def _metadata(older: _OlderRow) -> dict[str, Any]:
 
 
 def _object(value: object) -> dict[str, Any]:
-    try:
-        parsed = json.loads(value, parse_constant=str) if isinstance(value, str) else None
-    except (ValueError, RecursionError):
-        parsed = None
-    return parsed if isinstance(parsed, dict) else {}
+    return parsed(value, dict, parse_constant=str) or {}
 
 
 def _text(value: object) -> str:

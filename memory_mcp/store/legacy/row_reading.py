@@ -3,6 +3,7 @@
 The limit of the connection on the length of a value holds (foreign_limits.py): a longer value is not read.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,6 +37,15 @@ class TooLong:
 def quoted(name: str) -> str:
     """A name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def parsed(value: object, type_: type, **options: Any) -> Any:
+    """The JSON value of this type in a text; None if it holds no such value."""
+    try:
+        read = json.loads(value, **options) if isinstance(value, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, type_) else None
 
 
 def rows(connection: apsw.Connection, query: str) -> Iterator[dict[str, Any]]:

@@ -5,13 +5,14 @@ To add a program, add a `Schema`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
 import apsw
 
 from memory_mcp.errors import StoreError
+from memory_mcp.store.sqlite.reading import grouped
 
 TABLES_LISTED, COLUMNS_LISTED, OWNERS_LISTED = 5, 30, 5
 OWNER_CHARACTERS = 10_000
@@ -188,16 +189,11 @@ _MEMORY_SERVICE = Schema(
         ),
     ),
 )
-_MEMORY_SERVICE_10 = Schema(
-    "mcp-memory-service",
-    "memories",
-    _MEMORY_SERVICE.columns,
+_MEMORY_SERVICE_10 = replace(
+    _MEMORY_SERVICE,
     needs=_MEMORY_SERVICE.needs | {"superseded_by"},
     select="SELECT m.*, (SELECT o.content_hash FROM {table} o WHERE o.superseded_by = m.content_hash LIMIT 1) AS supersedes "
     "FROM {table} m ORDER BY id",
-    left_out=_MEMORY_SERVICE.left_out,
-    unread=_MEMORY_SERVICE.unread,
-    further=_MEMORY_SERVICE.further,
 )
 
 # The events of each memory: the last text is the memory, those before it are its versions.
@@ -253,10 +249,10 @@ _BASIC_MEMORY = Schema(
     further=(_BASIC_MEMORY_RELATIONS,),
 )
 # Before it had note_content, the text of a note was only in its file, and the database had the observations.
-_BASIC_MEMORY_OBSERVATIONS = Schema(
-    "basic-memory",
-    "observation",
-    {"content": "content", "file_path": "session_id", "title": "source"},
+_BASIC_MEMORY_OBSERVATIONS = replace(
+    _BASIC_MEMORY,
+    table="observation",
+    columns={"content": "content", "file_path": "session_id", "title": "source"},
     needs=frozenset({"entity_id", "category", "context"}),
     id="number",
     select="SELECT o.id AS number, e.title, e.file_path, o.content, o.category, o.context, o.tags, e.created_at, e.updated_at "
@@ -264,9 +260,6 @@ _BASIC_MEMORY_OBSERVATIONS = Schema(
     "SELECT NULL, e.title, e.file_path, NULL, NULL, NULL, NULL, e.created_at, e.updated_at FROM entity e "
     "WHERE NOT EXISTS (SELECT 1 FROM {table} o WHERE o.entity_id = e.id) ORDER BY 1 NULLS LAST, 2",
     left_out=frozenset({"number"}),
-    zone=OLDER_SERVERS_ZONE,
-    in_place=False,
-    further=(_BASIC_MEMORY_RELATIONS,),
 )
 
 # The first one that fits is taken: the more specific ones come first.
@@ -306,10 +299,7 @@ def columns_of(connection: apsw.Connection) -> Mapping[str, list[str]]:
         "SELECT lower(t.name), lower(c.name) FROM pragma_table_list t JOIN pragma_table_xinfo(t.name) c "
         "WHERE t.schema = 'main' AND t.type = 'table' AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY t.name, c.cid"
     )
-    tables: dict[str, list[str]] = {}
-    for table, column in rows:
-        tables.setdefault(table, []).append(column)
-    return tables
+    return grouped(rows)
 
 
 def recognize(connection: apsw.Connection, file_name: str) -> Recognized:

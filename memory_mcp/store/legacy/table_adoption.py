@@ -48,7 +48,12 @@ def rename_conflicting(connection: apsw.Connection, needed: Collection[str]) -> 
     for name in tables(connection):
         if name in needed and not (name == "operations" and _is_our_operations(connection)):
             renamed[name] = _unused(connection, PREFIX + name)
-            _rename(connection, name, renamed[name])
+            try:
+                connection.execute(f"ALTER TABLE {quoted(name)} RENAME TO {quoted(renamed[name])}")
+            except apsw.SQLError as error:  # a virtual table of a missing extension
+                raise StoreError(
+                    "the table {} of an older server can't be renamed", "{}", "Rename it with that server's SQLite", name, error
+                ) from error
     return renamed
 
 
@@ -103,12 +108,10 @@ def convert_memories(
         if not converted.values["content"].strip():
             without_text.append((name_of(row, schema, number), row))
             continue
-        values = {
-            "write_digest": _digest(converted.values),
-            "micro_summary": micro_summary(converted.values["content"]),
-            **converted.values,
-            "id": number,
-        }
+        said = {name: converted.values[name] for name in ("content", "source", "session_id")}
+        draft = Draft(**said, occurred_at=timestamps.optional_from_text(converted.values["occurred_at"]))
+        made = {"write_digest": write_digest(draft), "micro_summary": micro_summary(draft.content)}
+        values = {**made, **converted.values, "id": number}
         in_trash += values["deleted_at"] is not None
         taken.add(values["key"])
         keys[identity] = values["key"]
@@ -170,32 +173,12 @@ def rows(connection: apsw.Connection, table: str, schema: Schema = OURS) -> Iter
     return row_reading.rows(connection, f"SELECT * FROM {quoted(table)}") if without_rowid else row_reading.table_rows(connection, table)
 
 
-def _digest(values: Mapping[str, Any]) -> str:
-    return write_digest(
-        Draft(
-            content=values["content"],
-            source=values["source"],
-            session_id=values["session_id"],
-            occurred_at=timestamps.optional_from_text(values["occurred_at"]),
-        )
-    )
-
-
 def _is_our_operations(connection: apsw.Connection) -> bool:
     """Whether an existing table of operations can be used on: it has our columns and requires no others."""
     required = {"timestamp", "operation_id", "operation", "key", "before", "after", "success", "error", "metadata"}
     columns = connection.execute('SELECT lower(name), "notnull", dflt_value, pk FROM pragma_table_info(?)', ("operations",)).fetchall()
     demanding = {name for name, not_null, default, pk in columns if not_null and default is None and not pk}
     return required <= {name for name, *_ in columns} and demanding <= required
-
-
-def _rename(connection: apsw.Connection, name: str, new_name: str) -> None:
-    try:
-        connection.execute(f"ALTER TABLE {quoted(name)} RENAME TO {quoted(new_name)}")
-    except apsw.SQLError as error:  # a virtual table of a missing extension
-        raise StoreError(
-            "the table {} of an older server can't be renamed", "{}", "Rename it with that server's SQLite", name, error
-        ) from error
 
 
 def _unused(connection: apsw.Connection, name: str) -> str:

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 class _Write:
     work: Work
     result: "Future[Any]"
-    alone: bool = False  # run outside of any transaction
+    alone: bool  # run outside of any transaction
     # What a call has set for its thread, such as who calls, holds on the writer's thread too.
     context: Context = field(default_factory=copy_context)
 
@@ -137,12 +137,7 @@ class Database:
             Overloaded: too many writes are waiting.
             StoreError: the commit failed; nothing of `work` is stored.
         """
-        if self.unwritable:
-            raise self.unwritable
-        with self._remember_damage():
-            result: Future[T] = Future()
-            self._enqueue(_Write(work, result))
-            return result.result()
+        return self._written(work, alone=False)
 
     def write_apart(self, work: Callable[[apsw.Connection], T]) -> T:
         """Like `write`, in a commit that no other write shares: for work that changes much, which has no savepoint then."""
@@ -160,11 +155,14 @@ class Database:
             Overloaded: too many writes are waiting, or a reader blocks the work.
             StoreError: the work failed.
         """
+        return self._written(work, alone=True)
+
+    def _written(self, work: Callable[[apsw.Connection], T], *, alone: bool) -> T:
         if self.unwritable:
             raise self.unwritable
         with self._remember_damage():
             result: Future[T] = Future()
-            self._enqueue(_Write(work, result, alone=True))
+            self._enqueue(_Write(work, result, alone))
             return result.result()
 
     def size_bytes(self) -> int:
@@ -313,10 +311,7 @@ class Database:
             outcomes = [(write, None, error) for write in group]
         self._commits += 1  # before anybody learns that it was written
         for write, value, failure in outcomes:
-            if failure is None:
-                write.result.set_result(value)
-            else:
-                write.result.set_exception(failure)
+            write.result.set_result(value) if failure is None else write.result.set_exception(failure)
 
     def _whole(self, work: Work) -> tuple[Any, BaseException | None]:
         return work(self._write_connection), None
@@ -350,11 +345,6 @@ def immediate(connection: apsw.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    try:
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -105,6 +105,14 @@ def bulk_rows(connection: apsw.Connection, columns: str, query: str, values: Seq
     return rows
 
 
+def grouped(rows: Iterable[Any]) -> dict[Any, list[Any]]:
+    """The second values of rows of two by the first, both in the order of the rows."""
+    groups: dict[Any, list[Any]] = {}
+    for group, value in rows:
+        groups.setdefault(group, []).append(value)
+    return groups
+
+
 def json_ids(ids: Iterable[int]) -> str:
     """Ids as the text that a statement reads with `json_each(?)`, in a third of the time of `json.dumps`."""
     return to_json(list(ids)).decode()

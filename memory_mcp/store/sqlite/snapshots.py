@@ -99,7 +99,6 @@ def contents_of(path: Path, key: bytes | None) -> Contents:
 
 def contents(connection: apsw.Connection) -> Contents:
     """The row counts that a connection sees."""
-    counts = memories.counts(connection)
     versions = connection.execute("SELECT count(*) FROM memory_versions").get
     last = connection.execute("SELECT coalesce(max(id), 0) FROM operations").get
-    return Contents(counts["memories"], counts["superseded"], counts["in_trash"], versions, last)
+    return Contents(**memories.counts(connection), versions=versions, last_operation=last)

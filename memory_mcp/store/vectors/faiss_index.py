@@ -145,8 +145,11 @@ class VectorIndex:
         """Remove chunks in one pass, since each pass reads the whole index. Returns how many the index contained."""
         with self._lock.writing():
             held = self._ids.intersection(chunks)
-            self._remove(held)
-            self.revision += bool(held)
+            if held:
+                _faiss()
+                self._faiss_index.remove_ids(np.fromiter(held, np.int64, len(held)))
+                self._ids.difference_update(held)
+                self.revision += 1
         return len(held)
 
     def write_to(self, file: BinaryIO) -> tuple[int, str, int]:
@@ -183,12 +186,6 @@ class VectorIndex:
         index._faiss_index = stored if index._ids else None
         index.saved_revision = index.revision
         return index
-
-    def _remove(self, held: Collection[int]) -> None:
-        if held:
-            _faiss()
-            self._faiss_index.remove_ids(np.fromiter(held, np.int64, len(held)))
-            self._ids.difference_update(held)
 
 
 def normalised(vectors: Matrix) -> Matrix:

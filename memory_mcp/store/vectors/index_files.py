@@ -189,21 +189,17 @@ def _read(database: Database, generation: str) -> tuple[VectorIndex | None, str]
         manifest = _manifest(directory)
         if manifest.generation != generation and manifest.persona == _owner(database):
             return None, ""  # of another generation: the next save replaces it
-        index = _contents(directory / INDEX_NAME, manifest, database)
+        with (directory / INDEX_NAME).open("rb") as file:
+            if hashlib.file_digest(_decrypting(file, database), "sha256").hexdigest() != manifest.sha256:
+                return None, "its checksum is wrong"
+            file.seek(0)
+            index = VectorIndex.read_from(_decrypting(file, database), manifest.generation, manifest.change)
     except (_Unusable, StoreError, OSError, ValueError) as error:
         return None, getattr(error, "strerror", None) or str(error)
     held = (_owner(database), index.count, index.dimension or manifest.dimension)
     if held != (manifest.persona, manifest.count, manifest.dimension):
         return None, f"its manifest describes {manifest.count} vectors of length {manifest.dimension} of {manifest.persona}"
     return index, ""
-
-
-def _contents(path: Path, manifest: Manifest, database: Database) -> VectorIndex:
-    with path.open("rb") as file:
-        if hashlib.file_digest(_decrypting(file, database), "sha256").hexdigest() != manifest.sha256:
-            raise _Unusable("its checksum is wrong")
-        file.seek(0)
-        return VectorIndex.read_from(_decrypting(file, database), manifest.generation, manifest.change)
 
 
 @contextmanager

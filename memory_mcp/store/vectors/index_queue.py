@@ -44,5 +44,4 @@ def remove(connection: apsw.Connection, entries: Mapping[int, int]) -> None:
 
 def length(connection: apsw.Connection) -> int:
     """The number of queued memories."""
-    waiting: int = connection.execute("SELECT count(*) FROM index_queue").get
-    return waiting
+    return int(connection.execute("SELECT count(*) FROM index_queue").get)

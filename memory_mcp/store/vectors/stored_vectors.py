@@ -4,6 +4,7 @@ import itertools
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import apsw
@@ -135,16 +136,13 @@ def unembedded(
 
 def lag(connection: apsw.Connection, generation: str) -> int:
     """How many searchable memories lack a vector in a generation. Reads every memory; `waiting` is cheap, for the serving one."""
-    lacking: int = connection.execute(f"SELECT count(*) FROM memories m WHERE {_lacking()}", (generation,)).get
-    return lacking
+    return int(connection.execute(f"SELECT count(*) FROM memories m WHERE {_lacking()}", (generation,)).get)
 
 
 def chunks_lacking(connection: apsw.Connection, generation: str) -> int:
     """How many searchable chunks have no vector in a generation. Reads every one."""
-    lacking: int = connection.execute(
-        f"SELECT count(*) FROM chunks c JOIN memories m ON m.id = c.memory_id WHERE {_UNEMBEDDED} AND {SEARCHABLE}", (generation,)
-    ).get
-    return lacking
+    lacking = f"SELECT count(*) FROM chunks c JOIN memories m ON m.id = c.memory_id WHERE {_UNEMBEDDED} AND {SEARCHABLE}"
+    return int(connection.execute(lacking, (generation,)).get)
 
 
 def waiting(connection: apsw.Connection, generation: str) -> int:
@@ -193,7 +191,7 @@ def of_memories(connection: apsw.Connection, generation: str, memory_ids: Collec
         f"WHERE m.id IN (SELECT value FROM json_each(?)) AND v.generation = ? AND {SEARCHABLE} ORDER BY v.chunk",
         (json_ids(memory_ids), generation),
     )
-    return _stacked(list(rows))
+    return stacked(list(rows))
 
 
 def of_chunks(connection: apsw.Connection, generation: str, chunks: Collection[int]) -> tuple[Ids, Matrix]:
@@ -202,26 +200,24 @@ def of_chunks(connection: apsw.Connection, generation: str, chunks: Collection[i
         "SELECT chunk, blob FROM vectors WHERE generation = ? AND chunk IN (SELECT value FROM json_each(?)) ORDER BY chunk",
         (generation, json_ids(int(chunk) for chunk in chunks)),
     )
-    return _stacked(list(rows))
+    return stacked(list(rows))
 
 
 def single_vectors(connection: apsw.Connection, generation: str, memory_ids: Sequence[int]) -> tuple[Ids, Matrix]:
     """The vectors of those of these memories that have a single chunk: (memory ids, one row each)."""
-    rows = list(
-        connection.execute(
-            "SELECT c.memory_id, v.blob FROM chunks c CROSS JOIN vectors v ON v.chunk = c.id AND v.generation = ? "
-            "WHERE c.memory_id IN (SELECT value FROM json_each(?)) AND c.question IS NULL GROUP BY c.memory_id HAVING count(*) = 1",
-            (generation, json_ids(memory_ids)),
-        )
+    rows = connection.execute(
+        "SELECT c.memory_id, v.blob FROM chunks c CROSS JOIN vectors v ON v.chunk = c.id AND v.generation = ? "
+        "WHERE c.memory_id IN (SELECT value FROM json_each(?)) AND c.question IS NULL GROUP BY c.memory_id HAVING count(*) = 1",
+        (generation, json_ids(memory_ids)),
     )
-    return _stacked(rows)
+    return stacked(list(rows))
 
 
 def pages(connection: apsw.Connection, generation: str) -> Iterator[tuple[Ids, Matrix]]:
     """The chunks and vectors of an index of a generation, in pages."""
     rows = connection.execute(f"SELECT v.chunk, v.blob {_INDEXED} ORDER BY v.chunk", (generation,))
     while page := list(itertools.islice(rows, PAGE)):
-        yield _stacked(page)
+        yield stacked(page)
 
 
 def counts(connection: apsw.Connection) -> Mapping[str, int]:
@@ -280,7 +276,8 @@ def embedded_text(piece: str, source: str | None, event_time: str, zone: ZoneInf
     return f"{day} {source}: {piece}" if source else f"{day} {piece}"
 
 
-def _stacked(rows: Sequence[tuple[int, bytes]]) -> tuple[Ids, Matrix]:
+def stacked(rows: Sequence[Any]) -> tuple[Ids, Matrix]:
+    """Rows of an id and a blob as arrays of shape (n,) and (n, dimension)."""
     if not rows:
         return np.empty(0, np.int64), np.empty((0, 0), np.float32)
     blobs = np.frombuffer(b"".join(blob for _, blob in rows), BLOB_TYPE)

@@ -7,6 +7,7 @@ answer is given, so that no erased text stays here.
 """
 
 import logging
+import pickle
 import threading
 import time
 from collections import OrderedDict
@@ -34,15 +35,7 @@ _PROGRAM = f"from {worker.__name__} import main; main()"
 logger = logging.getLogger(__name__)
 
 
-class Result(Protocol):
-    """The result of an analysis, with its size in bytes."""
-
-    @property
-    def nbytes(self) -> int: ...
-
-
-R = TypeVar("R", bound=Result)
-Read = TypeVar("Read")
+R = TypeVar("R")
 # Persona, and the least weight of its relations; None for what is read of the whole graph.
 _Key = tuple[str, float | None]
 
@@ -144,18 +137,15 @@ class Processes:
 
 @dataclass(slots=True)
 class _State:
-    """One revision of a graph and its results. `until`: when they expire, by the clock."""
+    """One revision of a graph and its results. `until`: when they expire, by the clock. `nbytes`: about how much memory they take."""
 
     mark: str
     until: float
     results: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(int(result.nbytes) for result in self.results.values())
+    nbytes: int = 0
 
 
-def _read(persona: Persona, reading: Callable[[apsw.Connection], Read]) -> Read:
+def _read(persona: Persona, reading: Callable[[apsw.Connection], R]) -> R:
     """No connection is held while waiting for the lock: what changes after the revision was read is found a little early."""
     with persona.database.read() as connection:
         return reading(connection)
@@ -259,6 +249,7 @@ class Analyses:
             if state is None or state.mark != mark:
                 state = self._states[key] = _State(mark, now + self._ttl_seconds)
             state.results[what] = result
+            state.nbytes += len(pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
             self._states.move_to_end(key)
             # A result that is too large for the cache is used for this answer only.
             while self._states and sum(kept.nbytes for kept in self._states.values()) > self._limit_bytes:

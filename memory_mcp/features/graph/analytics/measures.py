@@ -31,15 +31,15 @@ _SEED = 1
 _RANDOMNESS = 0.001
 
 
-def _graph(network: Network) -> Any:
-    """The network as a rustworkx.PyGraph, whose nodes are the indexes of the entities."""
+def _graph(network: Network) -> tuple[Any, Any]:
+    """The library rustworkx, and the network as its PyGraph, whose nodes are the indexes of the entities."""
     require("graph", "the graph can't be analyzed")
     import rustworkx  # noqa: PLC0415  the start of the server does without it
 
     graph = rustworkx.PyGraph(multigraph=False)
     graph.add_nodes_from(range(len(network.ids)))
     graph.extend_from_weighted_edge_list(list(network.edges()))
-    return graph
+    return rustworkx, graph
 
 
 def _scores(by_index: Mapping[int, float]) -> Scores:
@@ -54,19 +54,16 @@ def degree(network: Network) -> Scores:
 
 def pagerank(network: Network) -> Scores:
     """PageRank with weights and a damping of 0.85 (Page and Brin 1998); sums to 1, (n,)."""
-    import rustworkx  # noqa: PLC0415
-
-    graph = _graph(network).to_directed()
-    return _scores(rustworkx.pagerank(graph, alpha=_DAMPING, weight_fn=float, tol=_TOLERANCE, max_iter=_ROUNDS))
+    rustworkx, graph = _graph(network)
+    return _scores(rustworkx.pagerank(graph.to_directed(), alpha=_DAMPING, weight_fn=float, tol=_TOLERANCE, max_iter=_ROUNDS))
 
 
 def eigenvector(network: Network) -> Scores:
     """Eigenvector centrality (Bonacich 1972); the squares sum to 1, (n,)."""
-    import rustworkx  # noqa: PLC0415
-
+    rustworkx, graph = _graph(network)
     if not len(network.one):
         return np.zeros(len(network.ids))
-    return _scores(rustworkx.eigenvector_centrality(_graph(network), weight_fn=float, tol=_TOLERANCE, max_iter=_ROUNDS))
+    return _scores(rustworkx.eigenvector_centrality(graph, weight_fn=float, tol=_TOLERANCE, max_iter=_ROUNDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +75,10 @@ class Paths:
     mean_distance: float | None
     sampled: int | None = None
 
-    @property
-    def nbytes(self) -> int:
-        return self.betweenness.nbytes
-
 
 def paths(network: Network, limit: int = PATHS_LIMIT) -> Paths:
     """By shortest paths in hops, without regard to weights."""
-    graph, n = _graph(network), len(network.ids)
-    import rustworkx  # noqa: PLC0415
-
+    (rustworkx, graph), n = _graph(network), len(network.ids)
     best = np.sort(np.argsort(-degree(network), kind="stable")[:limit])
     if len(best) < n:
         graph = graph.subgraph(best.tolist())
@@ -121,14 +112,11 @@ class Statistics:
     isolated: int
     mean_degree: float
     clustering: float
-    nbytes: int = 200
 
 
 def statistics(network: Network) -> Statistics:
     """Computes all of them."""
-    graph, n, pairs = _graph(network), len(network.ids), len(network.one)
-    import rustworkx  # noqa: PLC0415
-
+    (rustworkx, graph), n, pairs = _graph(network), len(network.ids), len(network.one)
     sizes = [len(component) for component in rustworkx.connected_components(graph)]
     return Statistics(
         entities=n,
@@ -151,10 +139,6 @@ class Communities:
 
     groups: tuple[NDArray[np.int64], ...]
     modularity: float
-
-    @property
-    def nbytes(self) -> int:
-        return sum(group.nbytes for group in self.groups)
 
 
 def communities(network: Network) -> Communities:
@@ -187,25 +171,17 @@ def communities(network: Network) -> Communities:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """New entities and relations of the interval that begins on `begins`, and the totals at its end."""
-
-    begins: date
-    entities: int
-    relations: int
-    entities_in_all: int
-    relations_in_all: int
-
-
-def growth(came: "CreationTimes", interval: Interval, zone: ZoneInfo, limit: int) -> tuple[list[Growth], int]:
-    """The latest `limit` intervals with anything new, the earliest first, and the number of earlier ones. Days are local."""
+def growth(came: "CreationTimes", interval: Interval, zone: ZoneInfo, limit: int) -> tuple[list[dict[str, Any]], int]:
+    """The latest `limit` intervals with anything new, the earliest first, and the number of earlier ones. Days are local. Of each the day on
+    which it begins, its new entities and relations, and the totals at its end.
+    """
     entities, relations = (_counted(dates, interval, zone) for dates in (came.entities, came.relations))
     steps, entities_in_all, relations_in_all = [], 0, 0
     for begins in sorted({*entities, *relations}):
         entities_in_all += entities[begins]
         relations_in_all += relations[begins]
-        steps.append(Growth(begins, entities[begins], relations[begins], entities_in_all, relations_in_all))
+        new = {"begins": begins.isoformat(), "entities": entities[begins], "relations": relations[begins]}
+        steps.append({**new, "entities_in_all": entities_in_all, "relations_in_all": relations_in_all})
     return steps[-limit:], max(len(steps) - limit, 0)
 
 

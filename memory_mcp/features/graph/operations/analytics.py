@@ -56,7 +56,7 @@ def graph_statistics(call: Call, arguments: StatisticsArguments) -> Json:
         _, computed = analyses.of(persona, statistics, min_weight)
         _, distances = analyses.of(persona, paths, min_weight)
         types = _counts_by_type(call, persona, min_weight)
-        figures = {name: _rounded(value) for name, value in asdict(computed).items() if name != "nbytes"}
+        figures = {name: _rounded(value) for name, value in asdict(computed).items()}
         return {
             **heading(call, persona),
             **figures,
@@ -175,8 +175,7 @@ def graph_growth(call: Call, arguments: GrowthArguments) -> Json:
     with call.reading() as persona:
         times = call.runtime.shared(Analyses).read(persona, creation_times)
         steps, earlier = growth(times, interval, call.settings.zone, arguments.limit)
-        grown = [{**asdict(step), "begins": step.begins.isoformat()} for step in steps]
-        return {**heading(call, persona), "interval": interval, "growth": grown, **omit_empty(earlier=earlier or None)}
+        return {**heading(call, persona), "interval": interval, "growth": steps, **omit_empty(earlier=earlier or None)}
 
 
 def _named(connection: apsw.Connection, ids: Iterable[int]) -> Sequence[tuple[int, Mapping[str, Any]]]:

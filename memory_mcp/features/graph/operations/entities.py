@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
 import apsw
@@ -275,8 +276,8 @@ def _types(call: Call) -> Json:
     with call.reading() as persona, persona.database.read() as connection:
         return {
             **heading(call, persona),
-            "entity_types": [_type_view(type_) for type_ in stored_types.of_entities(connection)],
-            "relation_types": [_type_view(type_) for type_ in stored_types.of_relations(connection)],
+            "entity_types": [_type_view(type_) for type_ in stored_types.listed(connection, "entity")],
+            "relation_types": [_type_view(type_) for type_ in stored_types.listed(connection, "relation")],
         }
 
 
@@ -305,10 +306,5 @@ def _view(entity: StoredEntity, call: Call) -> Json:
 
 
 def _type_view(type_: Type) -> Json:
-    return {
-        "name": type_.name,
-        "display_name": type_.display_name,
-        "used": type_.used,
-        "user_defined": type_.user_defined,
-        **omit_empty(description=type_.description, color=type_.color, directed=type_.directed),
-    }
+    fields = asdict(type_)
+    return {**{name: fields.pop(name) for name in ("name", "display_name", "used", "user_defined")}, **omit_empty(**fields)}

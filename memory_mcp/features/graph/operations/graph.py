@@ -13,12 +13,10 @@ from memory_mcp.domain import Memory
 from memory_mcp.errors import InvalidInput, MemoryNotFound
 from memory_mcp.features.graph import relation_edits
 from memory_mcp.features.graph.operations.entities import known_types, seen_by_name
-from memory_mcp.features.graph.query import layout
 from memory_mcp.features.graph.query.neighbors import find_neighbors
 from memory_mcp.features.graph.query.paths import ALGORITHMS, Algorithm
 from memory_mcp.features.graph.query.paths import find_path as find_paths
-from memory_mcp.features.graph.query.snapshot import Section, snapshot
-from memory_mcp.features.graph.views import neighborhood_view, paths_view, snapshot_view, why_no_neighbors, why_no_path
+from memory_mcp.features.graph.query.picture import Section, places, snapshot, snapshot_view
 from memory_mcp.graph.update.entity_linking import check_relation_types
 from memory_mcp.language.labels import label
 from memory_mcp.language.relation_notation import parse_relation
@@ -84,12 +82,10 @@ class GraphNeighbors(ReadingAnswer):
 )
 def entity_neighbors(call: Call, arguments: NeighborsArguments) -> Json:
     """Whom or what a person, place or project is related to."""
-    types = arguments.relation_types
 
     def neighborhood(connection: apsw.Connection, name: str) -> Json:
-        around = find_neighbors(connection, name, arguments.depth, types, arguments.min_confidence, arguments.limit)
-        note = None if around.neighbors else why_no_neighbors(connection, types, around.entity.name, around.types_there)
-        return neighborhood_view(around, call.settings.zone, note)
+        rules = arguments.depth, arguments.relation_types, arguments.min_confidence, arguments.limit
+        return find_neighbors(connection, name, call.settings.zone, *rules)
 
     with call.reading() as persona:
         view, by_meaning = seen_by_name(call, persona, arguments.entity, neighborhood)
@@ -121,11 +117,9 @@ class GraphPaths(ReadingAnswer):
 )
 def find_path(call: Call, arguments: PathArguments) -> Json:
     """How two people, places or projects are connected, step by step."""
-    types, depth = arguments.relation_types, arguments.max_depth
     with call.reading() as persona, persona.database.read() as connection:
-        connected = find_paths(connection, arguments.source, arguments.target, arguments.algorithm, depth, types, arguments.min_confidence)
-        note = None if connected.paths else why_no_path(connection, connected, types, depth)
-        return {**heading(call, persona), **paths_view(connected, note)}
+        rules = arguments.algorithm, arguments.max_depth, arguments.relation_types, arguments.min_confidence
+        return {**heading(call, persona), **find_paths(connection, arguments.source, arguments.target, *rules)}
 
 
 class SnapshotArguments(Arguments):
@@ -169,7 +163,7 @@ def graph_snapshot(call: Call, arguments: SnapshotArguments) -> Json:
         types = known_types(arguments.types, records.entity_types(connection))
         section = Section(types, arguments.relation_types, arguments.min_weight, around, arguments.depth)
         picture = snapshot(connection, arguments.limit, section)
-    positions = layout.places(picture) if arguments.positions else None
+    positions = places(picture) if arguments.positions else None
     return {**heading(call, persona), **snapshot_view(picture, arguments.format, call.settings.zone, positions)}
 
 

@@ -4,17 +4,20 @@ import heapq
 import math
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
 
 import apsw
 
+from memory_mcp.features.graph.views import counted, step_view, unread_note
+from memory_mcp.server.views import omit_empty
 from memory_mcp.store.graph import neighbors
 from memory_mcp.store.graph.entities import records
 from memory_mcp.store.graph.entities.lookup import find_all
 from memory_mcp.store.graph.entities.records import Entity
-from memory_mcp.store.graph.neighbors import Rules, Step
+from memory_mcp.store.graph.neighbors import HOPS_LIMIT, Rules, Step
+from memory_mcp.store.graph.relations import validity
+from memory_mcp.wording import clauses, sentence
 
 Algorithm = Literal["shortest", "strongest", "all"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
@@ -29,34 +32,6 @@ LOOK_BACK = 2
 PartialPath = tuple[float, int, float, int, "tuple[Step, ...]"]
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
-    """The steps of a path. `strength`: the product of their weights, 0 to 1."""
-
-    steps: tuple[Step, ...]
-
-    @property
-    def strength(self) -> float:
-        return round(math.prod(step.weight for step in self.steps), 4)
-
-
-@dataclass(frozen=True, slots=True)
-class Paths:
-    """Paths from `source` to `target`, the best first. `complete`: False if the search stopped early. `namesakes`: others with one of
-    the names. Without a path, `types_there` counts the relations of `source` by type, and `alone` names those of the two without
-    relations.
-    """
-
-    source: Entity
-    target: Entity
-    paths: tuple[Path, ...]
-    named: dict[int, str]
-    complete: bool = True
-    namesakes: tuple[Entity, ...] = ()
-    types_there: Mapping[str, int] = field(default_factory=dict)
-    alone: tuple[str, ...] = ()
-
-
 def find_path(
     connection: apsw.Connection,
     source: str,
@@ -65,15 +40,16 @@ def find_path(
     max_depth: int = 4,
     types: Sequence[str] = (),
     min_confidence: float = 0.0,
-) -> Paths:
-    """Paths of at most `max_depth` hops between the entities of these names; of several with a name the one mentioned most. Only relations
-    of these `types`, if given, and of at least this confidence are followed.
+) -> dict[str, Any]:
+    """The view of the paths of at most `max_depth` hops between the entities of these names, the best first; of several with a name the one
+    mentioned most. Only relations of these `types`, if given, and of at least this confidence are followed. `strength`: the product of the
+    weights, 0 to 1. `namesakes`: others with one of the names. `note`: why there is no path, or that there may be more.
 
     Raises:
         EntityNotFound: no entity has the name.
     """
     (start, *start_namesakes), (end, *end_namesakes) = find_all(connection, source), find_all(connection, target)
-    depth, rules = min(max_depth, neighbors.HOPS_LIMIT), Rules(types, min_confidence)
+    depth, rules = min(max_depth, HOPS_LIMIT), Rules(types, min_confidence)
     search = _Search(connection, end.id, depth, rules)
     if start.id == end.id:  # by two of its names
         results: list[tuple[Step, ...]] = [()]
@@ -86,13 +62,38 @@ def find_path(
         results = search.strongest(start.id, PATHS_LIMIT, simple=True)
     entity_ids = {entity for path in results for step in path for entity in (step.here, step.there)}
     named = {entity.id: entity.name for entity in (*records.by_ids(connection, entity_ids).values(), start, end)}
-    paths_found = tuple(Path(tuple(path)) for path in results)
-    result = Paths(start, end, paths_found, named, not search.stopped, (*start_namesakes, *end_namesakes))
-    if paths_found:
-        return result
-    start_types, end_types = (neighbors.types_at(connection, entity.id) for entity in (start, end))
-    alone = tuple(entity.name for entity, types_there in ((start, start_types), (end, end_types)) if not types_there)
-    return replace(result, types_there=start_types, alone=alone)
+    note = None if results else _why_none(connection, (start, end), types, max_depth)
+    namesakes = [{"id": entity.entity_id, "name": entity.name, "type": entity.type} for entity in (*start_namesakes, *end_namesakes)]
+    return {
+        "source": start.name,
+        "target": end.name,
+        "paths": [
+            {
+                "length": len(path),
+                "strength": round(math.prod(step.weight for step in path), 4),
+                "entities": [start.name, *(named[step.there] for step in path)],
+                "steps": [f"{step_view(step, named)}{validity(step.valid_from, step.valid_to)}" for step in path],
+            }
+            for path in results
+        ],
+        **omit_empty(namesakes=namesakes, note="the search ended before it had seen all paths" if search.stopped else note),
+    }
+
+
+def _why_none(connection: apsw.Connection, ends: tuple[Entity, Entity], types: Sequence[str], max_depth: int) -> str:
+    """Say why there is no path of so many hops along relations of these `types`, of any type if none is named."""
+    there, from_target = (neighbors.types_at(connection, entity.id) for entity in ends)
+    if alone := [entity.name for entity, known in zip(ends, (there, from_target), strict=True) if not known]:
+        why = [sentence("{} has no relations yet" if len(alone) == 1 else "{} and {} have no relations yet", *alone)]
+    else:
+        along = sentence(" along relations of the type {}", " or ".join(types)[:200]) if types else ""
+        none = "no path of at most {} hops leads from {} to {}{}" if max_depth > 1 else "no path of at most {} hop leads from {} to {}{}"
+        why = [sentence(none, max_depth, ends[0].name, ends[1].name, along)]
+        if max_depth < HOPS_LIMIT:
+            why.append(sentence("a larger max_depth, up to {}, may find one", HOPS_LIMIT))
+    if types and there:
+        why.append(sentence("the relations of {} are of {}", ends[0].name, counted(there)))
+    return clauses([*why, *filter(None, [unread_note(connection, types)])])
 
 
 class _Search:

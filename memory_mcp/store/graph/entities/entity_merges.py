@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 
@@ -91,9 +91,16 @@ def distinguish(connection: apsw.Connection, entity: int, other: int, reason: st
     """
     if root_of(connection, entity) == root_of(connection, other):
         raise InvalidInput("these two are one now", "", "Undo their merge first")
+    note_distinct(connection, entity, other, reason, to_text(now), "REPLACE")
+
+
+def note_distinct(
+    connection: apsw.Connection, entity: int, other: int, reason: str | None, decided_at: str, conflict: Literal["REPLACE", "IGNORE"]
+) -> None:
+    """Stores that two entities are distinct, in place of an earlier statement or unless there is one."""
     connection.execute(
-        "INSERT OR REPLACE INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
-        (*sorted((entity, other)), reason, to_text(now)),
+        f"INSERT OR {conflict} INTO entity_distinctions(one, other, reason, decided_at) VALUES (?,?,?,?)",
+        (*sorted((entity, other)), reason, decided_at),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from memory_mcp.store.graph.visibility import PRESENT
 from memory_mcp.store.sqlite.reading import json_ids
-from memory_mcp.store.vectors.stored_vectors import BLOB_TYPE, SEARCHABLE, Ids, Matrix
+from memory_mcp.store.vectors.stored_vectors import BLOB_TYPE, SEARCHABLE, Ids, Matrix, stacked
 
 NAME_WEIGHT, MEMORIES_WEIGHT = 0.7, 0.3
 # The latest chunks are enough to describe an entity that many memories mention.
@@ -63,14 +63,13 @@ def outdated(connection: apsw.Connection, generation: str, limit: int) -> list[O
 def of_memories(connection: apsw.Connection, generation: str, entity: int) -> Matrix:
     """The vectors of the latest chunks of current memories that mention the entity or one that is merged into it."""
     rows = connection.execute(
-        "SELECT v.blob FROM (SELECT DISTINCT em.memory AS id FROM entities e JOIN entity_mentions em ON em.entity = e.id "
+        "SELECT v.chunk, v.blob FROM (SELECT DISTINCT em.memory AS id FROM entities e JOIN entity_mentions em ON em.entity = e.id "
         "WHERE coalesce(e.merged_into, e.id) = ?2) n CROSS JOIN memories m ON m.id = n.id "
         "CROSS JOIN chunks c ON c.memory_id = m.id AND c.question IS NULL CROSS JOIN vectors v ON v.generation = ?1 AND v.chunk = c.id "
         f"WHERE {SEARCHABLE} ORDER BY v.chunk DESC LIMIT ?3",
         (generation, entity, CHUNKS_LIMIT),
     )
-    blobs = [blob for (blob,) in rows]
-    return np.frombuffer(b"".join(blobs), BLOB_TYPE).astype(np.float32).reshape(len(blobs), -1) if blobs else np.empty((0, 0), np.float32)
+    return stacked(list(rows))[1]
 
 
 def mixed(name: Matrix, chunks: Matrix) -> Matrix:
@@ -114,11 +113,7 @@ def drop(connection: apsw.Connection, entities: Collection[int]) -> None:
 
 def everything(connection: apsw.Connection, generation: str) -> tuple[Ids, Matrix]:
     """The vectors of all entities in a generation: ids of shape (n,), vectors of shape (n, dimension), each of length 1."""
-    rows = list(connection.execute("SELECT entity, blob FROM entity_vectors WHERE generation = ? ORDER BY entity", (generation,)))
-    ids = np.array([entity for entity, _ in rows], np.int64)
-    if not rows:
-        return ids, np.empty((0, 0), np.float32)
-    return ids, np.frombuffer(b"".join(blob for _, blob in rows), BLOB_TYPE).astype(np.float32).reshape(len(rows), -1)
+    return stacked(list(connection.execute("SELECT entity, blob FROM entity_vectors WHERE generation = ? ORDER BY entity", (generation,))))
 
 
 _USELESS = (

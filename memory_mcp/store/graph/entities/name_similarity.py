@@ -19,7 +19,7 @@ TYPO_LENGTH = 4
 _COMPANY = re.compile(
     r"株式会社|有限会社|合同会社|\(株\)|\(有\)|(?<=[\s,.])(?:inc|ltd|llc|corp|corporation|company|co|gmbh|plc)\.?(?=$|\s)", re.IGNORECASE
 )
-_KANA = re.compile(f"[{HIRAGANA}]+")
+_KANA = re.compile(f"[{HIRAGANA}ー]*")
 _SEPARATORS = re.compile(r"[\s・･=＝\-_.,'’]+")
 
 
@@ -64,7 +64,7 @@ def spelling(plain: str, type_: str) -> str:
     10月17日, kanji, too few letters."""
     plain = to_hiragana(plain)
     close = _SEPARATORS.sub("", plain)
-    is_spelled = all(map(_is_kana, close)) or all(map(_is_latin, close))
+    is_spelled = _KANA.fullmatch(close) or all(unicodedata.name(letter, "").startswith("LATIN") for letter in close)
     has_single_letter = any(len(word) == 1 for word in _SEPARATORS.split(plain))
     return close if type_ not in EXACT_TYPES and len(close) >= TYPO_LENGTH and is_spelled and not has_single_letter else ""
 
@@ -82,14 +82,6 @@ def is_typo(first: str, second: str) -> bool:
     start = next((index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
     here, there = first[start:], second[start:]
     return here[1:] in (there, there[1:]) or here == there[1:] or (here[:2] == there[1::-1] and here[2:] == there[2:])
-
-
-def _is_kana(letter: str) -> bool:
-    return letter == "ー" or _KANA.match(letter) is not None
-
-
-def _is_latin(letter: str) -> bool:
-    return unicodedata.name(letter, "").startswith("LATIN")
 
 
 def surest(similarities: Iterable[Similarity]) -> Similarity:

@@ -11,7 +11,7 @@ import apsw
 from memory_mcp.dates.spans import composed_with_places
 from memory_mcp.language.names import Candidate, Gazetteer, Match, Spellings, bare, fold, is_searchable
 from memory_mcp.store import properties
-from memory_mcp.store.sqlite.reading import json_ids
+from memory_mcp.store.sqlite.reading import grouped, json_ids
 
 # Of a person, a name that is a part of another is its shorter form; 渋谷 and 渋谷駅 are two places.
 SHORTENED_TYPES = frozenset({"Person"})
@@ -121,10 +121,7 @@ def people_with_shorter_or_longer_names(connection: apsw.Connection, entities: I
     parts = ((id_, part) for id_, name in people for part in shorter_forms(name, "Person") if name.startswith(part))
     shorter = [(id_, part) for id_, part in parts if _may_be_a_part(part)]
     rows = connection.execute(_SHORTER_OR_LONGER, (json.dumps(longer), json.dumps(shorter)))
-    others: dict[int, set[int]] = {}
-    for entity, other in rows:
-        others.setdefault(entity, set()).add(other)
-    return others
+    return {entity: set(others) for entity, others in grouped(rows).items()}
 
 
 def shorter_forms(plain: str, type_: str) -> Iterator[str]:
@@ -164,10 +161,7 @@ def note_read_until(connection: apsw.Connection, number: int) -> None:
 def memories_containing(connection: apsw.Connection, learned: Iterable[tuple[int, str]]) -> list[int]:
     """The memories that contain one of these names, letter by letter, without a mention of the entity that has it. `learned` are names with
     their ids. Reads every text once, whatever the number of names."""
-    numbers: dict[str, list[int]] = {}
-    for number, alias in learned:
-        if is_searchable(alias):
-            numbers.setdefault(alias, []).append(number)
+    numbers = grouped((alias, number) for number, alias in learned if is_searchable(alias))
     spellings = Spellings(list(numbers))
     memories: list[int] = []
     last = 0

@@ -19,7 +19,7 @@ from memory_mcp.store.timestamps import optional_from_text, to_text
 OWN_TYPE = f"iif({{e}}.type_from IS 'merge', '{UNKNOWN_TYPE}', {{e}}.type)"
 # +e.id removes the column affinity, which would keep SQLite from using the index of merged entities.
 _COLUMNS = (
-    "e.id, e.entity_id, e.type, e.subtype, e.name, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
+    "e.id, e.entity_id, e.type, e.name, e.subtype, e.description, e.confidence, e.extraction_count, e.attributes, e.importance, "
     "e.first_mentioned_at, e.last_mentioned_at, e.merged_into, "
     "(SELECT json_group_array(alias) FROM (SELECT a.alias FROM entity_aliases a WHERE a.entity = e.id AND a.alias <> e.name ORDER BY a.alias)), "
     "(SELECT json_group_array(alias) FROM (SELECT DISTINCT a.alias FROM entities g CROSS JOIN entity_aliases a ON a.entity = g.id "
@@ -161,7 +161,12 @@ def find(
         return own[0]
     if is_day_without_year(name):
         return None
-    by_hand = _with_name_by_hand(connection, candidates, name)
+    rows = connection.execute(  # a hidden name may be given to another entity
+        "SELECT coalesce(e.merged_into, e.id) FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ? AND a.by_hand",
+        (bare(name),),
+    )
+    named_by_hand = {row[0] for row in rows}
+    by_hand = [entity for entity in candidates if entity.id in named_by_hand]
     return by_hand[0] if len(by_hand) == 1 else None
 
 
@@ -174,16 +179,6 @@ def ids_by_own_name(connection: apsw.Connection, name: str) -> set[int]:
         (bare(name),),
     )
     return {root for root, own_name in rows if bare(own_name) == bare(name)}
-
-
-def _with_name_by_hand(connection: apsw.Connection, candidates: Sequence[Entity], name: str) -> list[Entity]:
-    """Those that a person gave this name: a hidden name may be given to another entity."""
-    rows = connection.execute(
-        "SELECT coalesce(e.merged_into, e.id) FROM entity_aliases a JOIN entities e ON e.id = a.entity WHERE a.bare = ? AND a.by_hand",
-        (bare(name),),
-    )
-    by_hand = {row[0] for row in rows}
-    return [entity for entity in candidates if entity.id in by_hand]
 
 
 def is_day_without_year(name: str) -> bool:
@@ -211,26 +206,14 @@ def create(
     *,
     subtype: str | None = None,
     description: str | None = None,
-    attributes: Mapping[str, Any] | None = None,
     made_by: str = "text",
 ) -> int:
     """Creates an entity, with its name as the first alias. Returns its id."""
     moment = to_text(now)
     connection.execute(
-        "INSERT INTO entities(entity_id, type, subtype, name, description, confidence, attributes, made_by, created_at, updated_at) "
-        "VALUES (?,?,?,?,?,?,?,?,?,?)",
-        (
-            str(uuid.uuid4()),
-            type_,
-            subtype,
-            name,
-            description,
-            confidence,
-            json.dumps(attributes, ensure_ascii=False) if attributes else None,
-            made_by,
-            moment,
-            moment,
-        ),
+        "INSERT INTO entities(entity_id, type, subtype, name, description, confidence, made_by, created_at, updated_at) "
+        "VALUES (?,?,?,?,?,?,?,?,?)",
+        (str(uuid.uuid4()), type_, subtype, name, description, confidence, made_by, moment, moment),
     )
     entity_id = connection.last_insert_rowid()
     if made_by == "text":
@@ -284,23 +267,10 @@ def entity_types(connection: apsw.Connection) -> dict[str, str]:
 
 
 def _entity(row: Sequence[Any]) -> Entity:
-    return Entity(
-        id=row[0],
-        entity_id=row[1],
-        type=row[2],
-        subtype=row[3],
-        name=row[4],
-        description=row[5],
-        confidence=row[6],
-        extraction_count=row[7],
-        attributes=json.loads(row[8]) if row[8] else {},
-        importance=row[9],
-        first_mentioned_at=optional_from_text(row[10]),
-        last_mentioned_at=optional_from_text(row[11]),
-        merged_into=row[12],
-        aliases=_names(row[13]),
-        merged_names=_names(row[14]),
-    )
+    *described, attributes, importance, first, last, merged_into, aliases, merged_names = row
+    known, mentioned = json.loads(attributes) if attributes else {}, (optional_from_text(first), optional_from_text(last))
+    values: list[Any] = [*described, known, importance, *mentioned, merged_into, _names(aliases), _names(merged_names)]
+    return Entity(*values)
 
 
 def _names(column: Any) -> tuple[str, ...]:

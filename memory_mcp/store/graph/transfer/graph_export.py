@@ -18,6 +18,7 @@ from memory_mcp.store.graph.memory_links import DERIVED
 from memory_mcp.store.graph.overview import RELATION, Relation, relation_of
 from memory_mcp.store.graph.visibility import BY_HAND, MEMORY_HIDDEN, PRESENT
 from memory_mcp.store.memories import secret_count
+from memory_mcp.store.sqlite.reading import grouped
 
 Row = dict[str, Any]
 # Entities or relations of a page.
@@ -140,29 +141,21 @@ def stated_rows(connection: apsw.Connection, deleted: bool, secret: bool, export
     """
     exported = exported or _Exported(connection, deleted, secret)
     for row in _rows(connection.execute(_RELATIONS, (deleted, secret)), exported, ("source", "target")):
-        yield _ordered_relation(row)
+        yield row if row.pop("directed") else _ordered(row, "source", "source_type", "target", "target_type")
     yield from _rows(connection.execute(_MERGES), exported, ("merged_entity", "into_entity"))
     distinct = _rows(connection.execute(_DISTINCTIONS), exported, ("distinct_entity", "from_entity"))
     yield from sorted(
-        map(_ordered_distinction, distinct), key=lambda row: (row["decided_at"], row["distinct_entity"], row["from_entity"], row["type"])
+        (_ordered(row, "distinct_entity", "type", "from_entity", "from_type") for row in distinct),
+        key=lambda row: (row["decided_at"], row["distinct_entity"], row["from_entity"], row["type"]),
     )
     yield from _rows(connection.execute(_LINKS, (deleted, secret, json.dumps(DERIVED))))
     yield from _rows(connection.execute(_MERGED_MEMORIES, (deleted, secret)))
 
 
-def _ordered_relation(row: Row) -> Row:
-    """Sorts the ends of a relation without a direction by name: their order in the database isn't the same in another."""
-    ends = [(row["source"], row["source_type"]), (row["target"], row["target_type"])]
-    if not row.pop("directed"):
-        ends.sort()
-    (source, source_type), (target, target_type) = ends
-    return {**row, "source": source, "source_type": source_type, "target": target, "target_type": target_type}
-
-
-def _ordered_distinction(row: Row) -> Row:
-    """Sorts two distinct entities by name: their ids aren't the same in another database."""
-    first, second = sorted([(row["distinct_entity"], row["type"]), (row["from_entity"], row["from_type"])])
-    return {**row, "distinct_entity": first[0], "type": first[1], "from_entity": second[0], "from_type": second[1]}
+def _ordered(row: Row, first: str, first_type: str, second: str, second_type: str) -> Row:
+    """Sorts the two ends of a row by name: the order of their ids isn't the same in another database."""
+    one, other = sorted([(row[first], row[first_type]), (row[second], row[second_type])])
+    return {**row, first: one[0], first_type: one[1], second: other[0], second_type: other[1]}
 
 
 class _Exported:
@@ -212,19 +205,17 @@ class ExportFilter:
         """The entity without names that only secret memories contain; None where only they support it."""
         names = self.names.get(entity.id, [])
         if entity.id in self.by_hand:
-            return self._without(entity, self.withheld.get(entity.id, set()) - {*names})
+            own, withheld = (entity.name, *entity.aliases, *entity.merged_names), self.withheld.get(entity.id, set()) - {*names}
+            if withheld.isdisjoint(own):
+                return entity
+            first, *others = [name for name in own if name not in withheld] or [entity.name]
+            return replace(entity, name=first, aliases=tuple(others), merged_names=())
         if not names and entity.id not in self.ends:
             return None
         name = names[0] if names and entity.name not in names else entity.name
         return replace(
             entity, name=name, aliases=tuple(alias for alias in names if alias != name), merged_names=(), description=None, attributes={}
         )
-
-    def _without(self, entity: Entity, withheld: Set[str]) -> Entity:
-        if withheld.isdisjoint((entity.name, *entity.aliases, *entity.merged_names)):
-            return entity
-        names = [name for name in (entity.name, *entity.aliases, *entity.merged_names) if name not in withheld] or [entity.name]
-        return replace(entity, name=names[0], aliases=tuple(names[1:]), merged_names=())
 
     def relation(self, relation: Relation) -> Relation | None:
         """The relation without details that may come from secret memories; None where only they support it."""
@@ -239,9 +230,7 @@ def export_filter(connection: apsw.Connection) -> ExportFilter | None:
     if not secret_count(connection, include_deleted=True):
         return None
     neither = (False, False)
-    names: dict[int, list[str]] = {}
-    for entity, alias in connection.execute(_EXPORTED_NAMES, neither):
-        names.setdefault(entity, []).append(alias)
+    names = grouped(connection.execute(_EXPORTED_NAMES, neither))
     relations = frozenset((source, target, type_) for source, target, type_ in connection.execute(_EXPORTED_RELATIONS, neither))
     withheld = visibility.entities_withheld_from_export(connection, *neither)
     by_hand = frozenset(row[0] for row in connection.execute("SELECT id FROM entities WHERE made_by <> 'text'")) - withheld
