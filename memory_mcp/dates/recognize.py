@@ -65,7 +65,9 @@ _DATE = Forms(
     rf"|(?:(?P<year>\d{{4}})年の?|(?P<on>{any_of(YEARS_BACK)})の?)(?P<month>\d{{1,2}})月(?:の?(?P<day>\d{{1,2}})(?:日(?!間)|(?=[〜~–-]\d{{1,2}}日))|(?![\d間]))"
     r"|(?P<same>同年)?(?<!\d年)(?<![\d一二三四五六七八九十])(?P<month>\d{1,2})月(?P<day>\d{1,2})(?:日(?!間)|(?=[〜~–-]\d{1,2}日))"
     rf"|(?<![\d/.,])(?P<slashed>(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}}))(?P<follows>\s?[(][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z|\s?\d{{1,2}}(?:時(?!間)|:\d\d)|\s(?=[^\x00-\x7f])"
-    r"|(?=[〜~–-]\d{1,2}(?:日|/\d{1,2}|[にのはもか、。(]|から|まで|です|\Z|\s(?:[^\x00-\x7f]|(?:in|at|for)\s)))))"
+    r"|(?=[〜~–-]\d{1,2}(?:日|/\d{1,2}|[にのはもか、。(]|から|まで|です|\Z|\s(?:[^\x00-\x7f]|(?:in|at|for)\s))))"
+    # The end of 11/5-11/7 is a day whatever follows it.
+    r"|(?<=\d[〜~–-])(?P<closing>(?P<month>\d{1,2})/(?P<day>\d{1,2}))(?![\d/]))"
 )
 # Such a number is the version of a program.
 _VERSION = bounded(r"(?:\b(?:v|ver\.?|version|release|build)|バージョン|リリース|版|[=<>~^@]|\b[a-z][\w.]*-[a-z]\w*)\s?\Z")
@@ -114,7 +116,7 @@ def _dates_in_figures(plain: str) -> Iterator[CalendarDate]:
     for found in _DATE.all(plain):
         year, month, day = (int(found[part]) if found[part] else None for part in ("year", "month", "day"))
         ends_range = found.span()[0] == end + 1 and plain[end] in "〜~–-"
-        if month is None or (_is_no_date(found, month, day) and not ends_range):
+        if month is None or (not ends_range and (found["closing"] or _is_no_date(found, month, day))):
             continue
         if found["american"] and month > 12:
             month, day = day or 0, month

@@ -7,15 +7,16 @@ tasks of a language share, in units of how far their nearnesses spread, and comp
 and the tasks of `tasks.toml`. The weights are fitted by `python -m benchmarks.experience --fit` (docs/decisions/0075-likeness-of-tasks.md).
 """
 
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Embedder, Vectors
 from memory_mcp.store.vectors.faiss_index import nearest_rows, normalised
 
@@ -26,6 +27,9 @@ ALIKE = 2.5
 _LEAST_UNIT = 1e-3
 # The chances from which an experience is taken for one about the task, and from which it is named, that the caller may judge.
 SURE, NEAR = 0.5, 0.08
+# The models that the weights were measured with. Another one may put "Translate a poem" near "Translate the manual": of what it finds only that is sure
+# which also has this cosine, apart from what ordinary tasks share.
+_MEASURED, _SAME_TASK = re.compile("multilingual-e5"), 0.7
 
 
 class Evidence(NamedTuple):
@@ -43,19 +47,25 @@ WEIGHTS = Evidence(task=0.96, content=0.84, ahead=0.57, experiences=-0.74)
 
 
 def likeness(evidence: Evidence) -> float:
-    """The chance that an experience is about the task, from 0 to 1."""
+    """The same as a chance from 0 to 1, by the weights."""
     return float(1 / (1 + np.exp(-(BIAS + np.dot(WEIGHTS, evidence)))))
 
 
 @dataclass(frozen=True, slots=True)
 class Ordinary:
     """The shipped tasks as vectors of a model: the centers of those that are asked for and of those that are stored, by language, of shape (languages,
-    dimension); all of them apart from these, of shape (tasks, dimension); and the unit of nearness."""
+    dimension); all of them apart from these, of shape (tasks, dimension); the unit of nearness; and whether the weights were measured with the model."""
 
     asked: Vectors
     stored: Vectors
     tasks: Vectors
     unit: float
+    is_measured: bool = True
+
+    def chance(self, evidence: Evidence) -> float:
+        """The chance that an experience is about the task, from 0 to 1."""
+        is_known = self.is_measured or evidence.task * self.unit >= _SAME_TASK
+        return likeness(evidence) if is_known else min(likeness(evidence), SURE - 0.01)
 
     def apart(self, vectors: Vectors, *, are_asked: bool = False) -> Vectors:
         """The rows without what the tasks of their language share, each of length 1."""
@@ -63,7 +73,8 @@ class Ordinary:
         return normalised(vectors - centers[nearest_rows(vectors, centers)])
 
 
-_ORDINARY: WeakKeyDictionary[Embedder, Ordinary] = WeakKeyDictionary()
+# By generation, and by the languages that the model is to be asked for.
+_ORDINARY: dict[tuple[str, tuple[bool, ...]], Ordinary] = {}
 
 
 def ordinary(embedder: Embedder) -> Ordinary:
@@ -72,8 +83,9 @@ def ordinary(embedder: Embedder) -> Ordinary:
     Raises:
         EncoderFailed: the model failed.
     """
-    if (known := _ORDINARY.get(embedder)) is None:
-        known = _ORDINARY[embedder] = _embedded(embedder)
+    key = embedder.generation, tuple(embedder.covers(tasks[0]) for tasks in LANGUAGES)
+    if (known := _ORDINARY.get(key)) is None:
+        known = _ORDINARY[key] = _embedded(embedder)
     return known
 
 
@@ -84,7 +96,10 @@ def _embedded(embedder: Embedder) -> Ordinary:
     of_asked, of_stored = (np.concatenate([normalised(rows - rows.mean(axis=0)) for rows in kind]) for kind in (asked, stored))
     others = ~np.eye(len(of_stored), dtype=bool)
     unit = max(float((of_asked @ of_stored.T)[others].std()), _LEAST_UNIT)
-    return Ordinary(np.stack([rows.mean(axis=0) for rows in asked]), np.stack([rows.mean(axis=0) for rows in stored]), of_stored, unit)
+    is_measured = _MEASURED.match(own_name(embedder.name)) is not None
+    return Ordinary(
+        np.stack([rows.mean(axis=0) for rows in asked]), np.stack([rows.mean(axis=0) for rows in stored]), of_stored, unit, is_measured
+    )
 
 
 def evidence(known: Ordinary, asked: Vectors, stored: Vectors, owners: Sequence[tuple[int, bool]], experiences: int) -> dict[int, Evidence]:

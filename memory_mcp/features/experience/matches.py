@@ -36,8 +36,8 @@ KIND = Filters(kind="experience")
 # How many experiences are compared, of each source.
 CANDIDATES = 20
 VERB_WEIGHT = 0.5
-# From which similarity of words two tasks are the same, whatever a model says.
-SURE_BY_WORDS = 0.6
+# From which similarity of words two tasks are the same, and may be, whatever a model says.
+SAME_BY_WORDS, MAYBE_BY_WORDS = 0.99, 0.6
 BY_WORDS: Literal["words"] = "words"
 LEAST_BY_WORDS, NEAR_BY_WORDS = 0.43, 0.2
 # A piece of the content and the task of most experiences.
@@ -134,19 +134,21 @@ def _match(
     if not (experience.steps or experience.is_pitfall or experience.lesson or counted.tried) or memory.superseded_by:
         return None
     words = max((_cosine(asked, _words(text)) for text in experience.matched_by), default=0.0)
-    is_by_words = memory.id not in by_meaning or (words >= SURE_BY_WORDS > by_meaning[memory.id])
+    is_by_words = memory.id not in by_meaning or words >= max(SAME_BY_WORDS, by_meaning[memory.id])
     by: Literal["meaning", "words"] = BY_WORDS if is_by_words else "meaning"
     similarity = words if is_by_words else by_meaning[memory.id]
-    near = NEAR_BY_WORDS if by == BY_WORDS else likeness.NEAR
-    named = any(map(held.issuperset, _conditions(experience)))
-    return Match(memory, experience, counted, similarity, by, similarity >= least[by], similarity >= near, named)
+    near = similarity >= (NEAR_BY_WORDS if is_by_words else likeness.NEAR) or words >= MAYBE_BY_WORDS
+    named = any(map(held.issuperset, _conditions(experience, near)))
+    return Match(memory, experience, counted, similarity, by, similarity >= least[by], near, named)
 
 
-def _conditions(experience: Experience) -> Iterator[Sequence[str]]:
-    """The words of each condition in `when` and of each sign of a failure."""
-    for condition in _ALTERNATIVES.split(f"{experience.when}\n{experience.sign}"):
-        if words := _content(condition):
-            yield words
+def _conditions(experience: Experience, near: bool) -> Iterator[Sequence[str]]:
+    """The words of each condition in `when` and of each sign of a failure. A sign of one word, such as error, stands in tasks of every kind, and counts only
+    in those that are near."""
+    for text, least in ((experience.when, 1), (experience.sign, 1 if near else 2)):
+        for condition in _ALTERNATIVES.split(text):
+            if len(words := _content(condition)) >= least:
+                yield words
 
 
 def _least(settings: Settings, model: str | None) -> dict[str, float]:
@@ -186,7 +188,7 @@ def _similar_tasks(connection: apsw.Connection, task: _Vector) -> dict[int, floa
     if not known:
         return {}
     found = likeness.evidence(task.ordinary, task.apart, vectors, [owners[chunk] for chunk in known], len(among) // _VECTORS_OF_EACH)
-    return {experience: likeness.likeness(evidence) for experience, evidence in found.items()}
+    return {experience: task.ordinary.chance(evidence) for experience, evidence in found.items()}
 
 
 def _words(task: str) -> dict[str, float]:

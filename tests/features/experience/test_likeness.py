@@ -27,13 +27,13 @@ def _asked(embedder: HashingEmbedder, text: str, experiences: int = len(STORED))
 @pytest.mark.parametrize("model", [HashingEmbedder, _NearEverything])
 @pytest.mark.parametrize(("text", "number"), [("passport town hall", 0), ("kitchen knives", 1)])
 def test_the_same_task_is_sure_and_others_are_not_whatever_all_vectors_share(model, text, number):
-    found = {key: likeness(each) for key, each in _asked(model(256), text).items()}
+    found = {key: likeness(each) for key, each in _asked(model(256, model.__name__), text).items()}
     assert [key for key, chance in found.items() if chance >= SURE] == [number]
 
 
 @pytest.mark.parametrize("model", [HashingEmbedder, _NearEverything])
 def test_a_task_that_no_experience_is_about_is_unknown(model):
-    assert max(map(likeness, _asked(model(256), "Tune piano strings").values())) < SURE
+    assert max(map(likeness, _asked(model(256, model.__name__), "Tune piano strings").values())) < SURE
 
 
 def test_among_many_experiences_a_near_one_says_less():
@@ -47,8 +47,15 @@ def test_a_task_that_is_as_near_to_another_is_less_sure():
 
 
 def test_ordinary_tasks_are_embedded_once_for_a_model_and_only_in_its_languages():
-    embedder = HashingEmbedder(64, languages=("en",))
+    embedder = HashingEmbedder(64, "of English", languages=("en",))
     assert len(ordinary(embedder).tasks) == len(LANGUAGES[1])
     counted = embedder.documents_asked
     assert ordinary(embedder) is ordinary(embedder)
     assert embedder.documents_asked == counted == len(LANGUAGES[1])
+
+
+def test_by_a_model_that_the_weights_were_not_measured_with_nothing_is_sure_but_what_is_as_near_as_the_same_task():
+    known = ordinary(HashingEmbedder(256))
+    near, same = (Evidence(cosine / known.unit, cosine / known.unit, cosine / known.unit, 0.0) for cosine in (0.6, 0.9))
+    assert min(likeness(near), likeness(same)) > 0.9
+    assert known.chance(near) < SURE < known.chance(same)
