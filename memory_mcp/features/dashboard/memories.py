@@ -23,8 +23,11 @@ from memory_mcp.server.refusals import Refused
 
 Change = tuple[Literal["same", "gone", "new"], str]
 
-# Words of Latin letters and digits, blanks, and single characters of anything else: Japanese has no spaces between words.
-_PIECE = re.compile(r"[A-Za-z0-9]+|\s+|.", re.DOTALL)
+# Words of Latin letters and digits, of katakana and of kanji, blanks, and single characters of anything else: Japanese has no spaces
+# between words.
+_PIECE = re.compile(r"[A-Za-z0-9]+|[ァ-ヺー]+|[一-鿿々]+|\s+|.", re.DOTALL)
+# What stayed between two changes belongs to them if it has at most so many characters: もなか → きなこ is one change, not two around な.
+ISLAND = 2
 _SENTENCE = re.compile(r"[^。．.!?！？\n]*[。．.!?！？\n]+|[^。．.!?！？\n]+")
 # Comparing takes up to the square of the number of pieces.
 PIECES_LIMIT = 1_500
@@ -142,7 +145,7 @@ def _steps(memory: Json, versions: list[Json]) -> list[Json]:
 
 
 def changes(before: str, after: str) -> list[Change]:
-    """What changed between two texts, as runs of characters or words that stayed, came and went.  Long texts are compared by sentences, and those of too many sentences as a whole."""
+    """What changed between two texts, as runs of words that stayed, came and went. Long texts are compared by sentences, and those of too many sentences as a whole."""
     for pattern in (_PIECE, _SENTENCE):
         old, new = pattern.findall(before), pattern.findall(after)
         if len(old) + len(new) <= PIECES_LIMIT:
@@ -151,15 +154,18 @@ def changes(before: str, after: str) -> list[Change]:
 
 
 def _compared(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
     runs: list[Change] = []
-    for tag, begin, end, new_begin, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            runs.append(("same", "".join(old[begin:end])))
+    old_end = new_end = 0
+    for begin, new_begin, length in blocks:
+        same = "".join(old[begin : begin + length])
+        is_inside = begin and new_begin and begin + length < len(old) and new_begin + length < len(new)
+        if is_inside and len(same) <= ISLAND:
             continue
-        if end > begin:
-            runs.append(("gone", "".join(old[begin:end])))
-        if new_end > new_begin:
-            runs.append(("new", "".join(new[new_begin:new_end])))
+        gone, came = "".join(old[old_end:begin]), "".join(new[new_end:new_begin])
+        changed: list[Change] = [("gone", gone), ("new", came), ("same", same)]
+        runs += [run for run in changed if run[1]]
+        old_end, new_end = begin + length, new_begin + length
     return runs
 
 
@@ -281,7 +287,13 @@ def add(visit: Visit) -> Response:
     except InvalidInput as refused:
         error, replaced = visit.refused(refused), _replaced(visit)
         return visit.page("new.html", 400, written=written, replaced=replaced, instead=[], error=error, **CHOICES)
-    return visit.page("added.html", stored=stored, replaced=written["supersedes"])
+    return visit.page(
+        "added.html",
+        stored=stored,
+        is_replacement=bool(written["supersedes"]),
+        earlier=_replaced(visit),
+        memory=_readable(visit, stored["key"]),
+    )
 
 
 def _instead_of(visit: Visit, replaced: Json | None) -> list[Json]:
@@ -299,6 +311,9 @@ def _instead_of(visit: Visit, replaced: Json | None) -> list[Json]:
 
 def _replaced(visit: Visit) -> Json | None:
     """The memory that the one to be written replaces; None for visitors who may not read it."""
-    key = visit.field("supersedes")
+    return _readable(visit, visit.field("supersedes"))
+
+
+def _readable(visit: Visit, key: str) -> Json | None:
     memory: Json | None = visit.perform(browse.get_memory, key=key)["memory"] if key and visit.may("read") else None
     return memory
