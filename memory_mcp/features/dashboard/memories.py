@@ -145,7 +145,10 @@ def _steps(memory: Json, versions: list[Json]) -> list[Json]:
 
 
 def changes(before: str, after: str) -> list[Change]:
-    """What changed between two texts, as runs of words that stayed, came and went. Long texts are compared by sentences, and those of too many sentences as a whole."""
+    """What changed between two texts, as runs of words that stayed, came and went.
+
+    Long texts are compared by sentences, and those of too many sentences as a whole.
+    """
     for pattern in (_PIECE, _SENTENCE):
         old, new = pattern.findall(before), pattern.findall(after)
         if len(old) + len(new) <= PIECES_LIMIT:
@@ -271,7 +274,7 @@ def done(visit: Visit) -> Response:
 def new(visit: Visit) -> Response:
     """Show the form to add a memory, or to say what holds now instead of an earlier one."""
     written = {name: visit.field(name) for name in ADDED}
-    replaced = _replaced(visit)
+    replaced = _readable(visit, visit.field("supersedes"))
     if replaced:
         kept = {name: value for name, value in _as_written(visit, replaced).items() if name in REPLACED_KEEP}
         written |= {name: written[name] or value for name, value in kept.items()}
@@ -285,13 +288,13 @@ def add(visit: Visit) -> Response:
     try:
         stored = visit.perform(actions.remember, **{"content": "", **sent})
     except InvalidInput as refused:
-        error, replaced = visit.refused(refused), _replaced(visit)
+        error, replaced = visit.refused(refused), _readable(visit, visit.field("supersedes"))
         return visit.page("new.html", 400, written=written, replaced=replaced, instead=[], error=error, **CHOICES)
     return visit.page(
         "added.html",
         stored=stored,
         is_replacement=bool(written["supersedes"]),
-        earlier=_replaced(visit),
+        earlier=_readable(visit, visit.field("supersedes")),
         memory=_readable(visit, stored["key"]),
     )
 
@@ -309,11 +312,7 @@ def _instead_of(visit: Visit, replaced: Json | None) -> list[Json]:
     return [hit for hit in hits if hit["key"] != replaced["key"] and "pool" not in hit and "supersedes" not in hit][:MAY_HOLD]
 
 
-def _replaced(visit: Visit) -> Json | None:
-    """The memory that the one to be written replaces; None for visitors who may not read it."""
-    return _readable(visit, visit.field("supersedes"))
-
-
 def _readable(visit: Visit, key: str) -> Json | None:
+    """A memory; None without a key, and for visitors who may not read it."""
     memory: Json | None = visit.perform(browse.get_memory, key=key)["memory"] if key and visit.may("read") else None
     return memory
