@@ -206,7 +206,9 @@ _LETTER = rf"(?![{HAN}{HIRAGANA}{KATAKANA}])[^\W_]"
 _VAGUE_END = re.compile(f"(?:{VAGUE_JAPANESE})$")
 _ASKED_OF = f"(?=(?:[のはがをにと]|って|$|[^{HIRAGANA}]))"
 _TOPIC = f"(?=(?:[はのが]|って)(?:[{HAN}{KATAKANA}]|{_NO_WORD.pattern}|誰|[^{HIRAGANA}]|$))"
-_NAMED = rf"(?<![^\s、。！？!?「『（(・])(?!{'|'.join(lexicon.words('ja', 'anybody'))})[{HIRAGANA}][{HIRAGANA}ー]"
+_NAMED = rf"(?<![^\s、。！？!?「『（(・])(?!{'|'.join(lexicon.words('ja', 'anybody'))}|[こそあど]の)[{HIRAGANA}][{HIRAGANA}ー]"
+# Of it, between の, a name: fewer characters are part of a word, more are a phrase. Before an honorific two are enough, but not おきゃくさん.
+_BETWEEN_NO, _NAME, _NAME_OF_SOMEBODY = re.compile("[^の]+"), re.compile(r".{3,6}"), re.compile(r"(?!お).{2,}")
 _QUERY_WORD = re.compile(
     rf"(?P<hiragana>{_NAMED}{{1,{LONGEST}}}?(?:(?={_HONORIFIC.pattern}{_ASKED_OF})|(?<=...){_TOPIC}))"
     rf"|(?P<stems>{_STEM}(?:[{_JOINING}]{_STEM})*(?:さん|ちゃん|ごはん|ども|[かさまらわ][しせりれ]|(?!{_NOT_OF_WORD})[{HIRAGANA}])?)"
@@ -266,6 +268,17 @@ def _heard(connection: apsw.Connection, others: Sequence[Spelling]) -> set[int]:
     return {index for other in others if other.phrase in known for index in range(other.start, other.end)}
 
 
+def _names_in_hiragana(run: re.Match[str]) -> Iterator[_QueryWord]:
+    """What may be a name between the の of a run of hiragana."""
+    for match in _BETWEEN_NO.finditer(run.string, *run.span()):
+        word = match.group()
+        is_somebody = match.end() == run.end() and _HONORIFIC.match(run.string, run.end())
+        is_name = (_NAME_OF_SOMEBODY if is_somebody else _NAME).fullmatch(word)
+        if is_name and not (is_word(word) or _NO_WORD.match(word) or _VAGUE_END.search(word) or all(map(is_grammar, tokens(word)))):
+            phrases = [phrase_as_written(written) for written in (word, to_katakana(word))]
+            yield _QueryWord(match.start(), word, [(0, len(word), phrase) for phrase in phrases], may_be_heard=True)
+
+
 def _query_words(text: str) -> Iterator[_QueryWord]:
     spellings = cache(partial(other_spellings, text))
 
@@ -278,9 +291,7 @@ def _query_words(text: str) -> Iterator[_QueryWord]:
         if asking and asking.end() >= match.start() + len(_ENDING.sub("", word)):
             continue
         if match.lastgroup == "hiragana":
-            if not (is_word(word) or _NO_WORD.match(word) or _VAGUE_END.search(word)) and not all(map(is_grammar, tokens(word))):
-                phrases = [phrase_as_written(written) for written in (word, to_katakana(word))]
-                yield _QueryWord(match.start(), word, [(0, len(word), phrase) for phrase in phrases], may_be_heard=True)
+            yield from _names_in_hiragana(match)
         elif match.lastgroup == "stems":
             yield _QueryWord(match.start(), word, [(0, len(word), with_usual_kanji(_KANJI.findall(word)[-1]))], may_be_heard=True)
         elif match.lastgroup == "kanji":

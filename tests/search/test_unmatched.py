@@ -126,3 +126,27 @@ def test_what_is_not_searched_by_words_names_none(unmatched, ask):
 
 def test_a_long_question_names_a_few(unmatched):
     assert len(unmatched(" ".join(f"word{number}" for number in range(1000)))) == 8
+
+
+@pytest.mark.parametrize(
+    ("memory", "query"),
+    [
+        ("明日の天気は晴れ", "あしたのてんきは？"),
+        ("今日の天気は晴れ", "きょうのてんきは？"),
+        ("犬の散歩は朝", "いぬのさんぽは？"),
+        ("猫の名前はミケ", "うちのねこの名前は？"),
+        ("猫の名前はミケ", "ねこのなまえは？"),
+        ("あの人の名前は佐藤", "あのひとの名前は？"),
+        ("私の名前はリン", "きみのなまえは？"),
+        ("お客さんの名前は鈴木", "おきゃくさんの名前は？"),
+        ("お客様の名前は鈴木", "おきゃくさまの名前は？"),
+        ("子供の頃は泣き虫だった", "こどものころは何をした？"),
+        ("前の旅行は京都", "このまえの旅行は？"),
+        ("間に合った話", "このあいだの話は？"),
+        ("嬉しい話を聞いた", "うれしいはなしは？"),
+        ("母の誕生日は5月", "ははのたんじょうびは？"),
+    ],
+)
+def test_a_question_in_hiragana_has_no_unmatched_word_where_the_memory_is_in_kanji(say, ask, memory, query):
+    say(memory)
+    assert ask(query).unmatched == ()

@@ -160,9 +160,9 @@ def test_a_long_conversation_is_exported_as_it_was_stored_and_read_in_pages_that
 
 
 @contextmanager
-def begun(port: int, path: str, length: int, *headers: str) -> Iterator[socket.socket]:
+def begun(port: int, path: str, length: int, *headers: str, method: str = "POST") -> Iterator[socket.socket]:
     """A connection on which a call has begun: nothing of its body is sent."""
-    told = (f"POST {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {length}", *(headers or ("X-Persona: nilou",)))
+    told = (f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {length}", *(headers or ("X-Persona: nilou",)))
     with socket.create_connection(("127.0.0.1", port), timeout=HANG_SECONDS) as connection:
         connection.sendall("\r\n".join([*told, "", ""]).encode())
         yield connection
@@ -193,13 +193,13 @@ def test_a_body_that_only_trickles_in_is_given_up(served, path):
 
 
 @pytest.mark.parametrize(
-    ("path", "length", "status"),
-    [("/api/purge", 5_000_000, b"400"), ("/mcp", 5_000_000, b"413"), ("/p/nilou/ui/memories/new", 5_000_000, b"413")],
+    ("method", "path", "status"),
+    [("POST", "/api/purge", b"400"), ("POST", "/mcp", b"413"), ("DELETE", "/mcp", b"413"), ("POST", "/p/nilou/ui/memories/new", b"413")],
 )
-def test_a_body_that_is_too_long_by_its_own_word_takes_no_turn(served, http, path, length, status):
+def test_a_body_that_is_too_long_by_its_own_word_takes_no_turn(served, http, method, path, status):
     served.configure(calls={"at_once": 1, "waiting": 0})
     with ExitStack() as stack:
-        for connection in [stack.enter_context(begun(served.port, path, length)) for _ in range(3)]:
+        for connection in [stack.enter_context(begun(served.port, path, 5_000_000, method=method)) for _ in range(3)]:
             assert connection.recv(12)[9:] == status
         assert http.get("/api/stats").status_code == 200
 

@@ -25,6 +25,7 @@ class Answer:
     has_failed: bool = False
     tokens: tuple[int, int] | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
+    _numbers: dict[int, int] = field(default_factory=dict)
 
     @property
     def is_given(self) -> bool:
@@ -58,7 +59,8 @@ class Answer:
                 self._add(choice)
 
     def _add(self, choice: Mapping[str, Any]) -> None:
-        said = choice.get("delta") or choice.get("message")
+        delta = choice.get("delta")
+        said = delta or choice.get("message")
         # No more is read of an answer than a memory may have.
         if isinstance(said, Mapping) and (text := text_of(said.get("content"))) and self.characters < CONTENT_LIMIT:
             self.pieces.append(text)
@@ -66,15 +68,20 @@ class Answer:
         calls = said.get("tool_calls") if self.are_calls_wanted and isinstance(said, Mapping) else None
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, Mapping):
-                self._call(call)
+                self._call(call, call.get("index") if delta else None)
         if isinstance(ended := choice.get("finish_reason"), str):
             self.ended = ended
 
-    def _call(self, piece: Mapping[str, Any]) -> None:
-        """Add a call of a tool, or a piece of one: name and arguments may come in many."""
-        function, index = piece.get("function"), piece.get("index")
+    def _call(self, piece: Mapping[str, Any], index: object) -> None:
+        """Add a call of a tool, or a piece of the one that a stream numbers so: name and arguments may come in many. A piece with another
+        identifier begins a call, since some servers number all of them 0."""
+        function = piece.get("function")
         function = function if isinstance(function, Mapping) else {}
-        number = min(index, len(self.calls)) if isinstance(index, int) else len(self.calls)
+        number = self._numbers.get(index, len(self.calls)) if isinstance(index, int) else len(self.calls)
+        if number < len(self.calls) and piece.get("id") and piece["id"] != self.calls[number]["id"] != "":
+            number = len(self.calls)
+        if isinstance(index, int):
+            self._numbers[index] = number
         if number == len(self.calls):
             others = {name: value for name, value in piece.items() if name != "index"}
             self.calls.append({"id": "", "type": "function", **others, "function": {**function, "name": "", "arguments": ""}})

@@ -18,7 +18,7 @@ from mcp.server.streamable_http import check_accept_headers
 from mcp.shared.inbound import InboundModernRoute, classify_inbound_request, find_duplicated_routing_header
 from mcp.types import SERVER_INFO_META_KEY, CallToolRequestParams, methods
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -114,8 +114,14 @@ class PlainCalls:
         self._sdk, self._calls = sdk, calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":  # only of these is the body here, and not too long (`edge.py`)
+            await self._sdk(scope, receive, send)
+            return
         request = Request(scope, receive)
-        body = await request.body()
+        try:
+            body = await request.body()
+        except ClientDisconnect:
+            return
         call = _plain_call(request, body)
         if call is None or call["params"]["name"] not in self._calls:
             await self._sdk(scope, replayed([{"type": "http.request", "body": body, "more_body": False}], receive), send)
@@ -128,7 +134,7 @@ class PlainCalls:
 def _plain_call(request: Request, body: bytes) -> Any:
     """A call of a tool by the current protocol, if everything about it is as the SDK wants it; else None."""
     is_json = request.headers.get("content-type", "").lower().startswith("application/json")
-    if request.method != "POST" or not is_json or not check_accept_headers(request)[0]:
+    if not is_json or not check_accept_headers(request)[0]:
         return None
     try:
         call = json.loads(body)
@@ -140,6 +146,7 @@ def _plain_call(request: Request, body: bytes) -> Any:
         if not isinstance(route, InboundModernRoute):
             return None
         methods.validate_client_request(METHOD, route.protocol_version, call["params"])
+        CallToolRequestParams.model_validate(call["params"], by_name=False)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
     return call

@@ -241,6 +241,7 @@ class Analyses:
             return state.results.get(what)
 
     def _keep(self, key: _Key, mark: str, what: str, result: R) -> R:
+        size = len(pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
         with self._guard:
             now = self._clock()
             for over in [other for other, kept in self._states.items() if now >= kept.until]:
@@ -248,8 +249,9 @@ class Analyses:
             state = self._states.get(key)
             if state is None or state.mark != mark:
                 state = self._states[key] = _State(mark, now + self._ttl_seconds)
+            if what not in state.results:
+                state.nbytes += size
             state.results[what] = result
-            state.nbytes += len(pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
             self._states.move_to_end(key)
             # A result that is too large for the cache is used for this answer only.
             while self._states and sum(kept.nbytes for kept in self._states.values()) > self._limit_bytes:
