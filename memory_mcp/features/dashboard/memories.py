@@ -23,8 +23,11 @@ from memory_mcp.server.refusals import Refused
 
 Change = tuple[Literal["same", "gone", "new"], str]
 
-# Words of Latin letters and digits, blanks, and single characters of anything else: Japanese has no spaces between words.
-_PIECE = re.compile(r"[A-Za-z0-9]+|\s+|.", re.DOTALL)
+# Words of Latin letters and digits, of katakana and of kanji, blanks, and single characters of anything else: Japanese has no spaces
+# between words.
+_PIECE = re.compile(r"[A-Za-z0-9]+|[ァ-ヺー]+|[一-鿿々]+|\s+|.", re.DOTALL)
+# What stayed between two changes belongs to them if it has at most so many characters: もなか → きなこ is one change, not two around な.
+ISLAND = 2
 _SENTENCE = re.compile(r"[^。．.!?！？\n]*[。．.!?！？\n]+|[^。．.!?！？\n]+")
 # Comparing takes up to the square of the number of pieces.
 PIECES_LIMIT = 1_500
@@ -142,7 +145,10 @@ def _steps(memory: Json, versions: list[Json]) -> list[Json]:
 
 
 def changes(before: str, after: str) -> list[Change]:
-    """What changed between two texts, as runs of characters or words that stayed, came and went.  Long texts are compared by sentences, and those of too many sentences as a whole."""
+    """What changed between two texts, as runs of words that stayed, came and went.
+
+    Long texts are compared by sentences, and those of too many sentences as a whole.
+    """
     for pattern in (_PIECE, _SENTENCE):
         old, new = pattern.findall(before), pattern.findall(after)
         if len(old) + len(new) <= PIECES_LIMIT:
@@ -151,15 +157,18 @@ def changes(before: str, after: str) -> list[Change]:
 
 
 def _compared(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    blocks = SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
     runs: list[Change] = []
-    for tag, begin, end, new_begin, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            runs.append(("same", "".join(old[begin:end])))
+    old_end = new_end = 0
+    for begin, new_begin, length in blocks:
+        same = "".join(old[begin : begin + length])
+        is_inside = begin and new_begin and begin + length < len(old) and new_begin + length < len(new)
+        if is_inside and len(same) <= ISLAND:
             continue
-        if end > begin:
-            runs.append(("gone", "".join(old[begin:end])))
-        if new_end > new_begin:
-            runs.append(("new", "".join(new[new_begin:new_end])))
+        gone, came = "".join(old[old_end:begin]), "".join(new[new_end:new_begin])
+        changed: list[Change] = [("gone", gone), ("new", came), ("same", same)]
+        runs += [run for run in changed if run[1]]
+        old_end, new_end = begin + length, new_begin + length
     return runs
 
 
@@ -265,7 +274,7 @@ def done(visit: Visit) -> Response:
 def new(visit: Visit) -> Response:
     """Show the form to add a memory, or to say what holds now instead of an earlier one."""
     written = {name: visit.field(name) for name in ADDED}
-    replaced = _replaced(visit)
+    replaced = _readable(visit, visit.field("supersedes"))
     if replaced:
         kept = {name: value for name, value in _as_written(visit, replaced).items() if name in REPLACED_KEEP}
         written |= {name: written[name] or value for name, value in kept.items()}
@@ -279,9 +288,15 @@ def add(visit: Visit) -> Response:
     try:
         stored = visit.perform(actions.remember, **{"content": "", **sent})
     except InvalidInput as refused:
-        error, replaced = visit.refused(refused), _replaced(visit)
+        error, replaced = visit.refused(refused), _readable(visit, visit.field("supersedes"))
         return visit.page("new.html", 400, written=written, replaced=replaced, instead=[], error=error, **CHOICES)
-    return visit.page("added.html", stored=stored, replaced=written["supersedes"])
+    return visit.page(
+        "added.html",
+        stored=stored,
+        is_replacement=bool(written["supersedes"]),
+        earlier=_readable(visit, visit.field("supersedes")),
+        memory=_readable(visit, stored["key"]),
+    )
 
 
 def _instead_of(visit: Visit, replaced: Json | None) -> list[Json]:
@@ -297,8 +312,7 @@ def _instead_of(visit: Visit, replaced: Json | None) -> list[Json]:
     return [hit for hit in hits if hit["key"] != replaced["key"] and "pool" not in hit and "supersedes" not in hit][:MAY_HOLD]
 
 
-def _replaced(visit: Visit) -> Json | None:
-    """The memory that the one to be written replaces; None for visitors who may not read it."""
-    key = visit.field("supersedes")
+def _readable(visit: Visit, key: str) -> Json | None:
+    """A memory; None without a key, and for visitors who may not read it."""
     memory: Json | None = visit.perform(browse.get_memory, key=key)["memory"] if key and visit.may("read") else None
     return memory

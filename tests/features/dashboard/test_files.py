@@ -111,11 +111,17 @@ def test_every_file_that_a_page_names_exists():
     [
         ("健太は苺が好き。", "健太は桃が好き。", [("same", "健太は"), ("gone", "苺"), ("new", "桃"), ("same", "が好き。")]),
         ("I like tea.", "I like green tea.", [("same", "I like "), ("new", "green "), ("same", "tea.")]),
+        (
+            "飼い猫はもなか。よく登る。",
+            "飼い猫はきなこ。よく登る。",
+            [("same", "飼い猫は"), ("gone", "もなか"), ("new", "きなこ"), ("same", "。よく登る。")],
+        ),
+        ("東京都に住む", "東京に住む", [("gone", "東京都"), ("new", "東京"), ("same", "に住む")]),
         ("同じ", "同じ", [("same", "同じ")]),
         ("", "新しい", [("new", "新しい")]),
     ],
 )
-def test_a_diff_shows_words_and_single_japanese_characters(before, after, runs):
+def test_a_diff_shows_whole_words_and_no_single_characters_that_stayed_within_a_change(before, after, runs):
     assert memories.changes(before, after) == runs
 
 
