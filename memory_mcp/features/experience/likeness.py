@@ -1,4 +1,4 @@
-"""How like a task the tasks of a persona's experiences are, by a model: on a scale that is the same for every model and for stores of every size.
+"""How like a task the tasks of a persona's experiences are, by a model: on a scale that is the same for stores of every size.
 
     log-odds = bias + task · w₁ + content · w₂ + ahead · w₃ - w₄ · ln(experiences)
 

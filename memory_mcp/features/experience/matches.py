@@ -1,6 +1,6 @@
 """Which experiences of a persona are about a task like this one: by meaning and words where a model is loaded, else by words.
 
-What a model says is in `likeness`. What stands in a task of the words of `when` or of a sign warns, whatever the task.
+What a model says is in `likeness`. What stands in a task of the words of `when` or of a sign warns.
 """
 
 import math
