@@ -273,6 +273,7 @@ def test_what_claude_keeps_in_mind_and_its_projects_are_facts_and_what_is_left_o
         "contents of attachments",
         "contents of attachments",
         "memories without a text",
+        "messages without a text",
         "other files",
         "project files without a text",
         "projects that every account has",
@@ -407,10 +408,11 @@ def test_what_claude_could_not_show_and_its_old_tags_are_no_part_of_what_it_said
         "text": "This block is not supported on your current device yet.",
         "content": [{"type": "tool_use"}],
     }
-    path = written(tmp_path / "conversations.json", [{"uuid": "c", "name": "", "chat_messages": [shown, tool]}])
+    empty = {"uuid": "o", "sender": "human", "text": "", "content": []}
+    path = written(tmp_path / "conversations.json", [{"uuid": "c", "name": "", "chat_messages": [shown, tool, empty]}])
     found = list(claude.read(source_of(path), None))
     assert [one.row["content"] for one in found if one.row] == ["前本文\n\n声"]
-    assert [one.left_out for one in found if one.left_out] == ["uses of tools"]
+    assert [one.left_out for one in found if one.left_out] == ["uses of tools", "messages without a text"]
 
 
 def test_a_text_that_was_pasted_into_a_message_of_claude_belongs_to_it(tmp_path: Path) -> None:

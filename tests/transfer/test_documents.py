@@ -209,6 +209,7 @@ def test_a_hostile_document_is_refused_in_a_sentence(tmp_path: Path, name: str, 
         ("<h1>見出し</h1>" + "<p>段落" * 3_000, "\n\n".join(["段落"] * 3_000)),  # their ends are left out
         ("<h1>見出し</h1><script>'<div>'.repeat(9)</script>" + "<script><div><!--" * 3_000, ""),
         ("<h1>見出し</h1><table>" + "<tr><td>あ<td>い" * 2 + "</table>", "|  |  |\n| --- | --- |\n| あ | い |\n| あ | い |"),
+        ("<h1>見出し</h1><ruby>灯台<rp>(</rp><rt>とうだい</rt><rp>)</rp></ruby>に<RUBY>猫<rt>ねこ</ruby>がいた", "灯台に猫がいた"),
     ],
 )
 def test_a_page_keeps_its_headings_however_deep_it_is(tmp_path: Path, page: str, text: str) -> None:

@@ -35,6 +35,7 @@ def test_a_chat_keeps_who_said_what_and_counts_what_is_left_out(tmp_path: Path) 
         message("ただいま、{{char}}。", name="ユウ"),
         message("要約しました", is_system=True),
         message("", swipes=["夜だね。", "朝だね。"], swipe_id=1, extra={"reasoning": "考え"}),
+        message("<think>\n迷う\n</think>\n\nおやすみ。<think>の話"),
         "{broken",
     )
     stored = rows(items)
@@ -42,10 +43,11 @@ def test_a_chat_keeps_who_said_what_and_counts_what_is_left_out(tmp_path: Path) 
         ("ミレイ", "お帰り、ユウ。"),
         ("ユウ", "ただいま、ミレイ。"),
         ("ミレイ", "朝だね。"),
+        ("ミレイ", "おやすみ。<think>の話"),
     ]
     assert {(row["kind"], row["session_id"]) for row in stored} == {("conversation", "灯台")}
-    assert Counter(item.left_out for item in items if item.left_out) == {"swipes that were not chosen": 2, "hidden lines": 1, "thoughts": 1}
-    assert [(item.where, item.refused) for item in items if item.refused] == [("灯台.jsonl, line 6", "It is no JSON object.")]
+    assert Counter(item.left_out for item in items if item.left_out) == {"swipes that were not chosen": 2, "hidden lines": 1, "thoughts": 2}
+    assert [(item.where, item.refused) for item in items if item.refused] == [("灯台.jsonl, line 7", "It is no JSON object.")]
 
 
 @pytest.mark.parametrize(

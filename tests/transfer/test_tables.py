@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import openpyxl
@@ -145,6 +145,15 @@ def test_a_workbook_is_read_by_the_types_of_its_cells(tmp_path: Path) -> None:
     assert (first["occurred_at"], first["metadata"]["csv"]) == ("2025-10-29T21:05:00", {"数": "3"})
     assert (second["occurred_at"], second["metadata"]["csv"]) == ("45000", {"数": "1.5"})
     assert detect_format(tmp_path / "a.xlsx") is Format.CSV
+
+
+def test_a_cell_of_so_many_hours_is_read_as_it_is_written(tmp_path: Path) -> None:
+    table = [
+        ["日付", "時刻", "内容"],
+        ["2025-10-29", timedelta(hours=25, minutes=30), "夜更かし"],
+        ["2025-10-29", timedelta(hours=7), "朝"],
+    ]
+    assert [row["occurred_at"] for row in rows(tmp_path / "a.xlsx", workbook(*table))] == ["2025-10-29 25:30", "2025-10-29T07:00:00"]
 
 
 def test_a_sheet_without_a_column_of_texts_is_refused_by_its_name(tmp_path: Path) -> None:

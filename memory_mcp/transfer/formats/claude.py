@@ -55,12 +55,13 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
     for number, message in enumerate(objects(conversation["chat_messages"]), start=1):
         by_user = message.get("sender") in ("human", "user")
         message_id = text_in(message.get("uuid"))
-        yield from _left_out(message, f"{where}, message {number}")
+        text, left_out = _text(message), list(_left_out(message, f"{where}, message {number}"))
+        yield from left_out or ([] if text.strip() else [ImportItem(f"{where}, message {number}", left_out="messages without a text")])
         yield from import_rows.memory_rows(
             f"{where}, message {number}",
             FORM,
             (session, message_id or str(number)),
-            _text(message),
+            text,
             source=(me or "user") if by_user else NAME,
             role=import_rows.role_of(me, by_user),
             session_id=session,

@@ -24,12 +24,14 @@ _ENDED_BY = {
 _CLOSED_ACROSS = 200
 _NO_PAGE = re.compile(r"<!--|<(script|style)\b", re.IGNORECASE)
 _ENDS = {name: re.compile(end, re.IGNORECASE) for name, end in (("", "-->"), ("script", "</script[^<>]*>"), ("style", "</style[^<>]*>"))}
+# The reading above a word, and the brackets around it for browsers that can't put it there.
+_READING = re.compile(r"<(rt|rp)\b[^<>]*+>[^<]*+(?:</\1\s*+>)?", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]*+)[^<>]*+>")
 
 
 def flattened(page: str) -> str:
-    """The page without scripts, styles and comments, with the ends that its author left out, and at most so deep."""
-    page = _without_scripts(page)
+    """The page without scripts, styles, comments and the readings of its words, with the ends that its author left out, and at most so deep."""
+    page = _READING.sub("", _without_scripts(page))
     inside: list[str] = []
     parts, at = list[str](), 0
     for tag in _TAG.finditer(page):

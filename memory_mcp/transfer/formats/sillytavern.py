@@ -27,6 +27,8 @@ LINES_LOOKED_AT = 10
 _METADATA = re.compile(rb'\{\s{0,9}"chat_metadata"\s{0,9}:\s{0,9}\{')
 _NAMES, _MESSAGE = {"user_name", "character_name"}, {"mes", "is_user", "name"}
 _OF_USER = re.compile(r'"is_user"\s{0,9}:\s{0,9}true')
+# What a model thought, at the beginning of what it said.
+_THOUGHTS = re.compile(r"\s{0,9}<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 # Names that stand for nobody.
 _UNUSED = frozenset({"", "unused"})
 
@@ -74,10 +76,11 @@ def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportIte
             text = _text(message)
             identity = ("user" if by_user else speaker, str(message.get("send_date") or session), text)
             seen[identity] += 1
-            yield from _left_out(where, message, text)
+            said = _THOUGHTS.sub("", text, count=1).lstrip() if _THOUGHTS.match(text) else text
+            yield from _left_out(where, message, said, thoughts=said != text)
             if message.get("is_system") is True:
                 continue
-            named = with_names(text, character or ("" if by_user else speaker), me or user or (speaker if by_user else ""))
+            named = with_names(said, character or ("" if by_user else speaker), me or user or (speaker if by_user else ""))
             repetition = [str(seen[identity])] if seen[identity] > 1 else []
             time = written_time(message.get("send_date"), options.zone)
             by = {"source": speaker, "role": import_rows.role_of(speaker, by_user=True) if by_user else None}
@@ -104,7 +107,7 @@ def _user_who_speaks(source: Source, name: str) -> str:
     return ""
 
 
-def _left_out(where: str, message: Mapping[str, Any], text: str) -> Iterator[ImportItem]:
+def _left_out(where: str, message: Mapping[str, Any], text: str, *, thoughts: bool) -> Iterator[ImportItem]:
     swipes, extra = message.get("swipes"), message.get("extra")
     extra = extra if isinstance(extra, dict) else {}
     if message.get("is_system") is True:
@@ -114,8 +117,9 @@ def _left_out(where: str, message: Mapping[str, Any], text: str) -> Iterator[Imp
         yield ImportItem(where, left_out="messages without text")
     for _ in range(len(swipes) - 1 if isinstance(swipes, list) else 0):
         yield ImportItem(where, left_out="swipes that were not chosen")
+    if thoughts or extra.get("reasoning"):
+        yield ImportItem(where, left_out="thoughts")
     for field, kind in (
-        ("reasoning", "thoughts"),
         ("image", "pictures and files"),
         ("media", "pictures and files"),
         ("file", "pictures and files"),

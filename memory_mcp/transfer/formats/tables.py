@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
@@ -104,6 +104,9 @@ def _cell(value: object) -> str:
             return value.date().isoformat() if value.time() == time() else value.isoformat(timespec="seconds")
         case date() | time():
             return value.isoformat()
+        case timedelta():  # 25:30, which a workbook keeps as so many hours
+            minutes, seconds = divmod(int(value.total_seconds()), 60)
+            return f"{minutes // 60:02}:{minutes % 60:02}" + f":{seconds:02}" * bool(seconds)
         case float() if value.is_integer():
             return str(int(value))
     return str(value)
