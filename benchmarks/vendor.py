@@ -90,6 +90,8 @@ def vendor() -> Iterator[Vendor]:
     """The server, listening on this machine."""
 
     class Handler(BaseHTTPRequestHandler):
+        # Else the head of an answer waits up to 40 ms for the client's acknowledgment of what went before.
+        disable_nagle_algorithm = True
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
