@@ -27,7 +27,7 @@ from memory_mcp.server.http import routes
 from memory_mcp.server.mcp import apps, instructions, resources
 from memory_mcp.server.mcp.access import Needs, ScopeCheck
 from memory_mcp.server.mcp.tool_calls import PlainCalls, ToolCalls
-from memory_mcp.server.mcp.tools import TOOLSETS, apps_of, tools_of
+from memory_mcp.server.mcp.tools import TOOLSETS, apps_of, operations_of, tools_of
 from memory_mcp.server.metrics import Metrics
 from memory_mcp.server.oauth import endpoints as oauth
 from memory_mcp.server.runtime import Runtime
@@ -74,8 +74,7 @@ def http_application(mcp: FastMCP, runtime: Runtime, settings: Settings, bounds:
         # Behind a proxy that ends TLS, the pages' own origin is not the address that is listened on.
         allowed_origins=[settings.oauth.public_url] if settings.oauth.public_url else None,
     )
-    tools = {operation.name: operation for toolset in settings.toolsets for operation in TOOLSETS.get(toolset, ())}
-    calls = ToolCalls(mcp, tools, ScopeCheck(scope_needs(settings.toolsets)))
+    calls = ToolCalls(mcp, operations_of(settings.toolsets), ScopeCheck(scope_needs(settings.toolsets)))
     calls.register()
     endpoint = next(route for route in app.routes if isinstance(route, Route) and route.path == "/mcp")
     endpoint.app = PlainCalls(endpoint.app, calls)
@@ -121,7 +120,7 @@ def scope_needs(toolsets: Iterable[str] = tuple(TOOLSETS)) -> Needs:
     Resources and prompts need none: they hold counts, states and the pages of apps, and nothing of what memories say.
     """
     return {
-        **{operation.tool.name: operation.needs for name in toolsets for operation in TOOLSETS.get(name, ()) if operation.tool},
+        **{name: operation.needs for name, operation in operations_of(toolsets).items()},
         **{f"memory://{name}": frozenset() for name in resources.RESOURCES},
         **{apps.address(name): frozenset() for name in apps_of(toolsets)},
         **{name: frozenset() for name in instructions.PROMPTS},

@@ -109,13 +109,14 @@ def evidence(known: Ordinary, asked: Vectors, stored: Vectors, owners: Sequence[
     nearness = (apart @ asked) / known.unit
     best: dict[int, int] = {}
     content: dict[int, float] = {}
-    for row in np.argsort(-nearness, kind="stable").tolist():
+    nearest_first = np.argsort(-nearness, kind="stable").tolist()
+    for row in nearest_first:
         experience, is_task = owners[row]
         if is_task:
             best.setdefault(experience, row)
         else:
             content.setdefault(experience, float(nearness[row]))
-    for row in np.argsort(-nearness, kind="stable").tolist():
+    for row in nearest_first:
         best.setdefault(owners[row][0], row)  # of one that has only a text
     rows = list(best.values())
     others = np.concatenate([apart[rows], known.tasks])

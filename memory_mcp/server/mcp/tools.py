@@ -32,14 +32,19 @@ class OperationTool(Tool):
     operation: SkipJsonSchema[SkipValidation[Operation]] = Field(exclude=True)
 
 
+def operations_of(toolsets: Iterable[str]) -> dict[str, Operation]:
+    """Return the operations of these toolsets by the names of their tools."""
+    return {operation.name: operation for toolset in toolsets for operation in TOOLSETS.get(toolset, ())}
+
+
 def tools_of(toolsets: Iterable[str], *, with_pools: bool = False) -> list[OperationTool]:
     """Return the tools of these toolsets, each toolset once. Without pools no tool has an argument for one: every word costs tokens."""
-    return [_tool(action, with_pools=with_pools) for toolset in dict.fromkeys(toolsets) for action in TOOLSETS.get(toolset, ())]
+    return [_tool(action, with_pools=with_pools) for action in operations_of(toolsets).values()]
 
 
 def apps_of(toolsets: Iterable[str]) -> list[str]:
     """Return the names of the apps that the tools of these toolsets have."""
-    tools = [action.tool for toolset in toolsets for action in TOOLSETS.get(toolset, ())]
+    tools = [action.tool for action in operations_of(toolsets).values()]
     return list(dict.fromkeys(tool.app for tool in tools if tool and tool.app in apps.APPS))
 
 

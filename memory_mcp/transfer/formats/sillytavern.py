@@ -76,8 +76,9 @@ def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportIte
             text = _text(message)
             identity = ("user" if by_user else speaker, str(message.get("send_date") or session), text)
             seen[identity] += 1
-            said = _THOUGHTS.sub("", text, count=1).lstrip() if _THOUGHTS.match(text) else text
-            yield from _left_out(where, message, said, thoughts=said != text)
+            thoughts = _THOUGHTS.match(text)
+            said = text[thoughts.end() :].lstrip() if thoughts else text
+            yield from _left_out(where, message, said, thoughts=thoughts is not None)
             if message.get("is_system") is True:
                 continue
             named = with_names(said, character or ("" if by_user else speaker), me or user or (speaker if by_user else ""))
