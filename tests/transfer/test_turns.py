@@ -717,6 +717,23 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
             [(None, "Has a cat\n- It is called Tama"), (None, "Baker")],
         ),
         ("a.txt", "[2025-01-03] - Tea.[2025-01-04] - Coffee.\n", [("2025-01-03", "Tea."), ("2025-01-04", "Coffee.")]),
+        ("a.txt", '["[2025-01-03] - 苺が好き", "左利き"]', [("2025-01-03", "苺が好き"), (None, "左利き")]),
+        ("a.md", 'はい、覚えています。\n\n```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),
+        (
+            "a.json",
+            {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "- [2025-01-03] - 苺が好き\n- 左利き"}]}},
+            [("2025-01-03", "苺が好き"), (None, "左利き")],
+        ),
+        (
+            "a.json",
+            [{"type": "text", "text": json.dumps({"results": [{"id": 1, "memory": "苺が好き", "created_at": "2025-01-03"}]})}],
+            [("2025-01-03", "苺が好き")],
+        ),
+        (
+            "a.json",
+            {"content": [{"type": "text", "text": "two"}], "structuredContent": {"memories": ["苺が好き", "左利き"]}, "isError": False},
+            [(None, "苺が好き"), (None, "左利き")],
+        ),
     ],
 )
 def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
@@ -724,6 +741,44 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
 ) -> None:
     found = read(written(tmp_path, name, content))
     assert (found.format, [(time, text) for _, time, _, text in found.turns]) == ("facts", expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected", "sentences"),
+    [
+        (
+            "a.txt",
+            "これまでに伺ったことです。\n\n```text\n[2025-01-03] - 猫を飼っている。\n[2025-02-04] - 左利き。\n```\n\nほかに知りたいことはありますか？\n",
+            [("2025-01-03", "猫を飼っている。"), ("2025-02-04", "左利き。")],
+            2,
+        ),
+        (
+            "a.md",
+            "Sure! I remember the following facts.\n- Has a cat,\ncalled Tama\n- Baker\n\nIs there anything to forget?",
+            [(None, "Has a cat,\ncalled Tama"), (None, "Baker")],
+            2,
+        ),
+        ("a.txt", "あなたについて覚えていることです。\n\n- 苺が好き\n- 左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
+    ],
+)
+def test_sentences_around_a_list_of_facts_are_counted(
+    tmp_path: Path, name: str, content: str, expected: list[tuple[str | None, str]], sentences: int
+) -> None:
+    found = read(written(tmp_path, name, content))
+    assert (found.format, [(time, text) for _, time, _, text in found.turns]) == ("facts", expected)
+    assert found.left_out == {"sentences around a list of facts": sentences}
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "明日の買い物です。\n\n- 牛乳\n- 卵\n",
+        "今日は雨だった。\n[2025-01-03] に買った傘を使った。\n夜は晴れた。\n",
+        "A note about tea.\n\nIt is long.\n\nI remember it well.\n\n- Green\n- Black\n",
+    ],
+)
+def test_a_note_with_a_list_in_it_is_a_text(tmp_path: Path, note: str) -> None:
+    assert detect_format(written(tmp_path, "note.md", note)).value == "text"
 
 
 def test_what_another_program_writes_is_claimed_by_none(tmp_path: Path) -> None:
