@@ -431,6 +431,16 @@ def sent(number: int, text: Any, **further: Any) -> dict[str, Any]:
     return {"id": number, "type": "message", **at, "from": "Emi", "from_id": "user1", "text": text, **further}
 
 
+WRITTEN_BY_DISCORD = [
+    "Joined the server.",
+    "Pinned a message.",
+    "Added emi to the group.",
+    "Left the group.",
+    "Changed the channel name: 新宿",
+    "Started a thread.",
+    "Started a call that lasted 12 minutes.",
+    "Joined the server. Hi!",
+]
 OFFICIAL = (
     "アカウント名,さくら堂\r\nタイムゾーン,'+09:00\r\nダウンロード日時,2026/09/15 14:34\r\n送信者タイプ,送信者名,送信日,送信時刻,内容\r\n"
 )
@@ -463,6 +473,16 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
             ("emi", "2024-01-05T22:21:00+09:00", "Discord chat 2024-01-05", "どうも"),
         ],
         {"photos": 1, "reactions": 1},
+    ),
+    (
+        "discord",
+        "AuthorID,Author,Date,Content\n"
+        + "".join(
+            f"5,kenta,2026-09-30T20:15:{number}+09:00,{text}\n"
+            for number, text in enumerate(WRITTEN_BY_DISCORD, start=10)
+        ),
+        [("kenta", "2026-09-30T20:15:17+09:00", "Discord chat 2026-09-30", "Joined the server. Hi!")],
+        {"notices": 6, "calls": 1},
     ),
     (
         "discord",
@@ -652,6 +672,20 @@ def test_what_a_program_exports_of_chats_becomes_turns(
         assert inside.left_out == {**left_out, "photos": left_out.get("photos", 0) + 1, "other files": 1}
 
 
+@pytest.mark.parametrize(
+    ("content", "edited_at"),
+    [
+        (discord(posted(1, "飲み会は渋谷で", timestampEdited="2026-09-30T23:20:00+09:00")), "2026-09-30T23:20:00+09:00"),
+        (telegram(messages=[sent(1, "八時で", edited="2024-03-05T21:20:00", edited_unixtime="1709641200")]), "2024-03-05T12:20:00+00:00"),
+        (telegram(messages=[sent(1, "八時で", edited="2024-03-05T21:20:00")]), "2024-03-05T21:20:00+09:00"),
+    ],
+)
+def test_a_message_says_when_it_was_edited(tmp_path: Path, content: Any, edited_at: str) -> None:
+    path = written(tmp_path, "result.json", content)
+    (row,) = (item.row for item in ROWS[detect_format(path)].read(path, TOKYO, print) if item.row)
+    assert row["metadata"]["origin"]["edited_at"] == edited_at
+
+
 @pytest.mark.parametrize("last", [["b"], {"b": 1}, 7, None])
 def test_a_chat_whose_last_message_is_named_by_no_text_ends_with_the_latest(tmp_path: Path, last: object) -> None:
     (chat,) = json.loads(json.dumps(next(content for kind, content, *_ in EXPORTS if kind == "open-webui")))
@@ -783,6 +817,9 @@ def test_a_note_with_a_list_in_it_is_a_text(tmp_path: Path, note: str) -> None:
 
 def test_what_another_program_writes_is_claimed_by_none(tmp_path: Path) -> None:
     strangers: list[Any] = [
+        {"content": [{"type": "text", "text": "Hello."}], "isError": False},
+        [{"type": "text", "text": "Hello."}],
+        [[[]]],
         {"messages": [{"text": "x"}], "title": "t"},
         [{"mapping": {"a": {"message": {"body": "x"}}}}],
         {"messages": []},

@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
@@ -16,6 +17,7 @@ from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks
 from memory_mcp.transfer.formats.text_files import decoded
 from memory_mcp.transfer.formats.turns import text_lines
 from memory_mcp.transfer.formats.written_times import written_time
+from memory_mcp.transfer.line_fields import is_too_deep
 
 FORM = "facts"
 SENTENCES = "sentences around a list of facts"
@@ -75,29 +77,29 @@ def _json_in(text: str) -> Any:
     """The JSON that a text is, or that it has between fences; None if there is none."""
     for part in (text, *_FENCED.split(text)[1::2]):
         if _JSON.match(part.strip()):
-            try:
-                return json.loads(part)
-            except (ValueError, RecursionError):
-                continue
+            with suppress(ValueError, RecursionError):
+                value = json.loads(part)
+                return None if is_too_deep(value) else value
     return None
 
 
 def _has_facts(value: Any, *, in_answer: bool = False) -> bool:
-    """Whether an object is a fact, a list of facts, or a tool's answer with one. Beside an id a text is one only in an answer: elsewhere it is of a program
-    with a format of its own."""
-    if isinstance(value, dict):
-        listed = next((value[name] for name in LISTS if isinstance(value.get(name), list)), None)
-        if listed is not None:
-            return bool(listed) and _is_fact(listed[0], in_answer=in_answer)
-        if value.keys() <= _ANSWER:
-            return any(_has_facts(inner, in_answer=True) for inner in value.values())
-        if value.get("type") != "text":
-            return False
+    """Whether this is a list of facts, an object with one, or a tool's answer with either. Beside an id a text is a fact only in an answer: elsewhere it is
+    of a program with a format of its own."""
+    if isinstance(value, list):
+        return bool(value) and (isinstance(value[0], str) or _has_facts(value[0], in_answer=in_answer))
+    if not isinstance(value, dict):
+        return False
+    if value.get("type") == "text":
         text = text_in(value.get("text"))
         inner = _json_in(text)
         return _has_facts(inner, in_answer=True) if inner is not None else _is_list(text)
-    first = next(iter(value), None) if isinstance(value, list) else None
-    return _is_fact(first, in_answer=in_answer) if in_answer or isinstance(first, str) else _has_facts(first)
+    listed: list[Any] = next((value[name] for name in LISTS if isinstance(value.get(name), list)), [])
+    if listed:
+        return _is_fact(listed[0]) and (in_answer or isinstance(listed[0], str) or not _OTHERS & listed[0].keys())
+    return (in_answer and _is_fact(value)) or (
+        value.keys() <= _ANSWER and any(_has_facts(inner, in_answer=True) for inner in value.values())
+    )
 
 
 def _is_list(text: str, *, is_note: bool = False) -> bool:
@@ -137,10 +139,8 @@ def _is_item(line: str) -> bool:
     return (_BULLET.fullmatch(line) or _DATED.fullmatch(line) or _DAY_FIRST.fullmatch(line)) is not None
 
 
-def _is_fact(value: object, *, in_answer: bool = True) -> bool:
-    return isinstance(value, str) or (
-        isinstance(value, dict) and (in_answer or not _OTHERS & value.keys()) and any(isinstance(value.get(name), str) for name in _TEXTS)
-    )
+def _is_fact(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, dict) and any(isinstance(value.get(name), str) for name in _TEXTS))
 
 
 def _listed(value: Any) -> list[Any]:
