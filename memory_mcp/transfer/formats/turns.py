@@ -21,7 +21,7 @@ from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.text_files import encoding_of
 from memory_mcp.wording import sentence
 
-BRANCHES = "messages of branches that are not shown"
+BRANCHES, HIDDEN = "messages of branches that are not shown", "system and hidden messages"
 THOUGHTS, TOOLS, PICTURES, FILES = "thoughts", "uses of tools", "pictures and files", "contents of files"
 # The parts of a message by their types in the programs of assistants: what is said, and the kinds of what isn't.
 _SAID = frozenset({"text", "input_text", "output_text", "voice_note", "REQUEST", "RESPONSE"})
@@ -81,6 +81,7 @@ class Turn:
     role: str | None = None
     left_out: tuple[str, ...] = ()
     origin: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()  # else the format's name
 
 
 def turn_items(form: str, where: str, turn: Turn) -> Iterator[ImportItem]:
@@ -99,7 +100,7 @@ def turn_items(form: str, where: str, turn: Turn) -> Iterator[ImportItem]:
         session_id=turn.session,
         occurred_at=turn.said_at,
         kind="conversation",
-        tags=[form],
+        tags=[*(turn.tags or (form,))],
         origin=turn.origin,
     )
 
@@ -122,6 +123,7 @@ class Message:
     id: str = ""
     said_at: str | None = None
     left_out: tuple[str, ...] = ()
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
 
 def is_said(part: Mapping[str, Any]) -> bool:
@@ -163,7 +165,7 @@ def conversation_items(
             (session, message.id or str(number)),
             import_rows.role_of(speaker, by_user),
             message.left_out,
-            {"conversation": session, "title": title, "message": message.id},
+            {"conversation": session, "title": title, "message": message.id, **message.origin},
         )
         yield from turn_items(form, f"{where}, message {number}", turn)
 
