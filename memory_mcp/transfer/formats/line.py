@@ -69,7 +69,7 @@ _BRACKETED = re.compile(r"\[([^\[\]]{1,30})\] ?(.*)", re.DOTALL)
 _TITLED = frozenset({"albums", "polls", "events", "stickers", "files", "gifts"})
 # Notices that a computer's export writes where the speaker stands.
 _NOTICE = re.compile(
-    r".{1,120}(?:参加|退会|退出|招待|追加|変更|作成|削除|キャンセル|投稿|アナウンス|解除)(?:し|され)ました。?|"
+    r".{1,120}(?:参加|退会|退出|招待|追加|変更|作成|削除|キャンセル|投稿|アナウンス|解除)(?:し|され|させ)ました。?|"
     r".{1,80}(?:joined|left) the (?:group|chat).{0,9}|.{1,80}(?:invited|added) .{1,80}to the (?:group|chat).{0,9}|.{1,80}(?:加入|離開)(?:群組|聊天)"
 )
 
