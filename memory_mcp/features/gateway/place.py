@@ -4,6 +4,7 @@ Clients name no turns. They send what was said, perhaps without the beginning or
 digests of their words, each after the one before it.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,6 +17,8 @@ from memory_mcp.features.gateway.transcript import Transcript, digest
 
 # A conversation that begins again in the same words after so long is another one.
 SAME_BEGINNING = timedelta(hours=1)
+# Some clients tell the time among their instructions, which then differ at each call.
+_NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ def locate(connection: apsw.Connection, transcript: Transcript, session: str | N
     """The place of a call, in the conversation that `session` names, or else in the one that fits its messages best."""
     said = [exchange.digest for exchange in transcript.exchanges]
     answered = [digest(exchange.answer) for exchange in transcript.exchanges[:-1]]
-    name = session or f"gateway-{digest(transcript.instructions, said[0])[:16]}"
+    name = session or f"gateway-{digest(_NUMBERS.sub('0', transcript.instructions), said[0])[:16]}"
     turns = rows.of_conversation(connection, name)
     if session:
         place = _within([turn for turn in turns if turn.conversation == session], session, said, answered, now)

@@ -401,6 +401,17 @@ def test_an_earlier_answer_that_the_user_goes_on_from_is_the_one_that_counts(htt
     assert client.stored() == sorted(["質問があるんだ", "最初の答え", "次の話だよ", "echo: 次の話だよ"])
 
 
+def test_a_clock_among_the_instructions_makes_no_other_conversation(http, model):
+    client = Client(http, system="2025-10-30 12:00")
+    model.steps = ["最初の答え", "二番目の答え"]
+    client.say("健太は苺が好きなんだ")
+    client.messages = [{"role": "system", "content": "2025-10-30 12:01"}, client.messages[1]]
+    client.again()
+    client.messages[0]["content"] = "2025-10-30 12:02"
+    client.say("次の話だよ")
+    assert client.stored() == sorted(["健太は苺が好きなんだ", "二番目の答え", "次の話だよ", "echo: 次の話だよ"])
+
+
 def test_a_conversation_that_begins_in_the_same_words_on_another_day_is_another_one(http, model, gateway):
     for _ in range(3):
         client = Client(http)
@@ -634,22 +645,29 @@ def test_refusals_have_the_form_that_clients_of_openai_know(http, model, body, s
 
 
 def test_other_addresses_and_methods_are_refused_in_the_same_form(http):
-    for method, path in (("GET", "/v1/chat/completions"), ("POST", "/v1/embeddings"), ("POST", "/v1/models")):
+    for method, path in (
+        *(("GET", "/v1/chat/completions"), ("POST", "/v1/embeddings"), ("POST", "/v1/models")),
+        *(("GET", "/v1"), ("GET", "/p/nilou/v1/"), ("POST", "/chat/completions"), ("GET", "/p/nilou/models")),
+    ):
         answer = http.request(method, path)
-        assert answer.status_code in (404, 405)
+        assert answer.status_code in (404, 405), path
         assert answer.json()["error"]["type"] == "invalid_request_error"
+        assert "POST /v1/chat/completions" in answer.json()["error"]["message"]
 
 
 def test_a_vendor_that_nobody_answers_for_and_a_missing_key_are_told_without_a_turn(http, model, gateway, monkeypatch):
-    vendors = {"gone": {"url": "http://127.0.0.1:9/v1"}, "keyless": {"url": model.url, "key": "env:NO_SUCH_KEY"}}
+    vendors = {"gone": {"url": "http://127.0.0.1:9/v1"}, "keyless": {"url": model.url, "key": "env:NO_SUCH_KEY"}, "mute": {"url": model.url}}
+    why = {"gone": "nobody answers", "keyless": "NO_SUCH_KEY", "mute": "broke off"}
+    model.steps = [Answer([], headers={"Content-Length": "none"})]
     gateway.configure(llm={"vendors": vendors})
     client = Client(http)
     for name in vendors:
         answer = client.post([{"role": "user", "content": "いる？"}], model=f"{name}/m")
         assert answer.status_code == 502
         assert name in answer.json()["error"]["message"]
+        assert why[name] in answer.json()["error"]["message"]
     assert client.stored() == []
-    assert http.get("/v1/models").json()["data"] == []
+    assert [one["id"] for one in http.get("/v1/models").json()["data"]] == ["mute/m", "mute/org/large"]
 
 
 def test_a_token_needs_the_scopes_of_the_chat_and_its_own_persona(gateway, http, model):
