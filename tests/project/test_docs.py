@@ -406,7 +406,9 @@ def named_paths(text):
     return [name.partition(":")[0] for name in re.findall(r"`((?:[\w.-]+/)+[\w.-]*(?::[\w.]+)?|[\w-]+\.py(?::[\w.]+)?)`", flat)]
 
 
-@pytest.mark.parametrize(("page", "named"), [("docs/architecture.md", "search/pipeline.py"), ("CONTRIBUTING.md", "memory_mcp/llm/vendors.py")])
+@pytest.mark.parametrize(
+    ("page", "named"), [("docs/architecture.md", "search/pipeline.py"), ("CONTRIBUTING.md", "memory_mcp/llm/vendors.py")]
+)
 def test_every_path_that_the_pages_for_developers_name_exists(page, named):
     paths = named_paths(ROOT.joinpath(page).read_text(encoding="utf-8"))
     assert named in paths

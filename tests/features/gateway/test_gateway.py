@@ -16,6 +16,7 @@ import pytest
 
 import memory_mcp
 from benchmarks.vendor import EVENTS, Answer, chunk, completion, streamed, vendor
+from memory_mcp.features.gateway import rows
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.server import call as server_call
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
@@ -421,6 +422,20 @@ def test_a_conversation_that_begins_in_the_same_words_on_another_day_is_another_
     assert client.stored() == sorted(["おはよう", "echo: おはよう", "散歩に行こう", "echo: 散歩に行こう"] * 3)
 
 
+def test_an_old_conversation_goes_on_though_many_began_in_the_same_words(http, model, gateway, monkeypatch):
+    monkeypatch.setattr(rows, "LOOKED_AT", 4)
+    clients = [Client(http) for _ in range(4)]
+    for number, client in enumerate(clients):
+        client.say("おはよう")
+        client.say(f"{number}番目の散歩に行こう")
+        gateway.clock.now += timedelta(days=1)
+    clients[0].say("ただいま、また来たよ")
+    found = http.get("/api/memories", headers=client.headers).json()["memories"]
+    sessions = {m["content"]: m["session_id"] for m in found if not m["content"].startswith("echo")}
+    assert sessions["ただいま、また来たよ"] == sessions["0番目の散歩に行こう"]
+    assert len({m["session_id"] for m in found}) == 4
+
+
 def test_messages_without_a_history_are_turns_of_one_session(http, model, gateway):
     for text in ("海に行った", "山に行った", "おやすみ", "川に行った"):
         client = Client(http, **{"X-Session": "room"})
@@ -656,7 +671,11 @@ def test_other_addresses_and_methods_are_refused_in_the_same_form(http):
 
 
 def test_a_vendor_that_nobody_answers_for_and_a_missing_key_are_told_without_a_turn(http, model, gateway, monkeypatch):
-    vendors = {"gone": {"url": "http://127.0.0.1:9/v1"}, "keyless": {"url": model.url, "key": "env:NO_SUCH_KEY"}, "mute": {"url": model.url}}
+    vendors = {
+        "gone": {"url": "http://127.0.0.1:9/v1"},
+        "keyless": {"url": model.url, "key": "env:NO_SUCH_KEY"},
+        "mute": {"url": model.url},
+    }
     why = {"gone": "nobody answers", "keyless": "NO_SUCH_KEY", "mute": "broke off"}
     model.steps = [Answer([], headers={"Content-Length": "none"})]
     gateway.configure(llm={"vendors": vendors})
