@@ -634,6 +634,13 @@ def test_the_clients_own_tools_pass_as_they_are_beside_those_that_are_offered(ht
     assert client.stored() == []
 
 
+@pytest.mark.parametrize("tools", [5, "x", {"a": 1}])
+def test_tools_that_are_no_list_are_left_to_the_vendor(http, model, gateway, tools):
+    gateway.configure(llm=gateway.runtime.config.current().model_dump(mode="json")["llm"], gateway={"tools": True})
+    assert Client(http).post([{"role": "user", "content": "今日の天気は？"}], tools=tools).status_code == 200
+    assert model.asked[-1]["tools"] == tools
+
+
 # Refusals of ours.
 
 
