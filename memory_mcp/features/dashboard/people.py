@@ -105,7 +105,9 @@ def one(visit: Visit, problem: Refused | None = None) -> Response:
     name, depth = visit.field("entity"), visit.field("depth") or "1"
     known = visit.perform("get_entity", entity=name)
     around = _snapshot(visit, around=[known["entity"]["id"]], depth=depth, limit=DRAWN)
-    mentioning = visit.perform(recall, query=known["entity"]["name"], mode="graph", top_k=MENTIONING, detail="index")
+    hits = visit.perform(recall, query=known["entity"]["name"], mode="graph", top_k=MENTIONING, detail="index")["hits"]
+    names = [name.casefold() for name in (known["entity"]["name"], *known["entity"].get("aliases", []))]
+    naming = [hit for hit in hits if any(name in hit["content"].casefold() for name in names)]
     return visit.page(
         "person.html",
         400 if problem else 200,
@@ -118,7 +120,8 @@ def one(visit: Visit, problem: Refused | None = None) -> Response:
         may_write=visit.may("read", "write"),
         depth=depth,
         depths=DEPTHS,
-        memories=mentioning["hits"],
+        memories=naming,
+        near=[hit for hit in hits if hit not in naming],
         **types(visit),
     )
 
