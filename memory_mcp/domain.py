@@ -172,7 +172,7 @@ class RelationValidity:
 @dataclass(frozen=True, slots=True)
 class Restored:
     """The fields of a memory that an import sets and a caller of `remember` can't. `is_undated`: nobody knows when its text was written;
-    `created_at` is the time of the import.
+    `created_at` is the time of the import. `former_keys`: the keys under which it may be stored instead.
     """
 
     key: str | None = None
@@ -184,6 +184,7 @@ class Restored:
     usage_count: int = 0
     last_used_at: datetime | None = None
     feedback: tuple[Feedback, ...] = ()
+    former_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
