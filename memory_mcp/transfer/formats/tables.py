@@ -11,7 +11,6 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import islice
-from pathlib import PurePosixPath
 from typing import Any
 
 from memory_mcp import extras
@@ -22,7 +21,7 @@ from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.clock import with_year_first
 from memory_mcp.transfer.formats.documents import FORM_EXTRA, damage
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
-from memory_mcp.transfer.formats.json_stream import OTHER_FILES
+from memory_mcp.transfer.formats.json_stream import each_file, ends_in
 from memory_mcp.transfer.formats.sources import Source, check_packed, whole
 from memory_mcp.transfer.formats.text_files import decoded, table_rows
 from memory_mcp.transfer.formats.written_times import written_time
@@ -69,19 +68,14 @@ def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
     Raises:
         NotInstalled: the library that reads .xlsx is not there.
     """
-    names = source.names()
-    for name in names:
-        suffix = PurePosixPath(name).suffix.lower()
-        if len(names) > 1 and suffix not in SUFFIXES:
-            yield ImportItem(name, left_out=OTHER_FILES)
-            continue
-        try:
-            data = whole(source, name)
-            sheets = _workbook(data, name) if suffix == WORKBOOK else [(name, _lines(decoded(data, name), name))]
-            for sheet, rows in sheets:
-                yield from _rows(rows, sheet, options)
-        except (InvalidInput, OSError) as error:
-            yield ImportItem(name, refused=str(error))
+
+    def table(name: str) -> Iterator[ImportItem]:
+        data = whole(source, name)
+        sheets = _workbook(data, name) if ends_in(WORKBOOK)(name) else [(name, _lines(decoded(data, name), name))]
+        for sheet, rows in sheets:
+            yield from _rows(rows, sheet, options)
+
+    yield from each_file(source, table, ends_in(*SUFFIXES))
 
 
 def _lines(text: str, name: str) -> Iterator[list[str]]:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, objects, text_in
-from memory_mcp.transfer.formats.json_stream import OTHER_FILES
+from memory_mcp.transfer.formats.json_stream import OTHER_FILES, each_file
 from memory_mcp.transfer.formats.marks import without_marks
 from memory_mcp.transfer.formats.recognition import HEAD_BYTES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
@@ -247,15 +247,7 @@ class FurtherLines:
 
 def files_read(source: Source, recognizes: Callable[[Head], bool], read: Callable[[str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
     """What `read` yields for each file that is recognized; a single file always is. Others are left out, pictures by their kind."""
-    names = source.names()
-    for name in names:
-        try:
-            if len(names) == 1 or recognizes(Head(source, name)):
-                yield from read(name)
-            else:
-                yield ImportItem(name, left_out=_kind_of_file(name))
-        except InvalidInput as error:
-            yield ImportItem(name, refused=str(error))
+    return each_file(source, read, lambda name: recognizes(Head(source, name)), _kind_of_file)
 
 
 def _kind_of_file(name: str) -> str:
