@@ -12,10 +12,9 @@ from typing import Any
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.clock import day_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, text_in
-from memory_mcp.transfer.formats.json_stream import walk
+from memory_mcp.transfer.formats.json_stream import items
 from memory_mcp.transfer.formats.recognition import Head
-from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
-from memory_mcp.transfer.formats.text_files import decoded
+from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.turns import text_lines
 from memory_mcp.transfer.formats.written_times import written_time
 from memory_mcp.transfer.line_fields import is_too_deep
@@ -42,15 +41,8 @@ _JSON = re.compile(r"^\s{0,20}(?=\{|\[\s{0,20}[\[{\"])", re.MULTILINE)
 _BEGINNINGS, _SENTENCES = 5, 3
 # What a sentence says that introduces what somebody remembers.
 _ABOUT = re.compile(r"remember|memor(?:y|ies)\b|about you\b|覚えて|記憶|メモリ|存じ|知っている|记录|记住|記住|기억", re.IGNORECASE)
-# The fields of a tool's answer, and where in it its entries are.
+# The fields of a tool's answer.
 _ANSWER = frozenset({"jsonrpc", "id", "result", "content", "structuredContent", "isError", "_meta"})
-_OPENED = frozenset(
-    f"{outer}{inner}{at}" for outer in ("", "result.") for inner in ("", "structuredContent.") for at in (*LISTS, "content")
-) | {
-    "result",
-    "structuredContent",
-    "result.structuredContent",
-}
 
 
 def recognizes(head: Head) -> bool:
@@ -64,17 +56,16 @@ def recognizes(head: Head) -> bool:
 
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each fact."""
-    if name.lower().endswith(".json"):
-        for number, (path, value) in enumerate(walk(blocks(source, name), name, _OPENED), start=1):
-            if path.endswith("[]"):
-                yield from _of_json(value, f"{name}, entry {number}", options)
-    elif (within := _facts_within(decoded(whole(source, name, TEXT_LIMIT_BYTES), name))) is not None:
-        value, sentences = within
-        yield from (ImportItem(name, left_out=SENTENCES) for _ in sentences)
-        for number, entry in enumerate(_listed(value), start=1):
-            yield from _of_json(entry, f"{name}, entry {number}", options)
-    else:
+    is_json = name.lower().endswith(".json")
+    within = None if is_json else _facts_within(Head(source, name).text.lstrip("\ufeff"))
+    if not (is_json or within):
         yield from _of_lines(text_lines(source, name), f"{name}, line ", options)
+        return
+    value, sentences = within or (None, [])
+    yield from (ImportItem(name, left_out=SENTENCES) for _ in sentences)
+    entries = (entry for value in (items(blocks(source, name), name) if is_json else [value]) for entry in _listed(value))
+    for number, entry in enumerate(entries, start=1):
+        yield from _of_json(entry, f"{name}, entry {number}", options)
 
 
 def _facts_within(text: str, *, in_answer: bool = False) -> tuple[Any, list[str]] | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
-from memory_mcp.transfer.formats.json_stream import json_object
+from memory_mcp.transfer.formats.json_stream import each_file, json_object
 from memory_mcp.transfer.formats.sources import Source
 from memory_mcp.transfer.formats.turns import Message, Turn, turn_items
 
@@ -23,9 +23,7 @@ _NOTE = re.compile(r"(?:# AGENTS\.md instructions|Caveat: The messages below|\[R
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:
     """Yields a row for each turn. `me` is the name of the user; default `user`."""
-    for name in source.names():
-        if FILES.fullmatch(name):
-            yield from _file(source, name, me)
+    yield from each_file(source, lambda name: _file(source, name, me), FILES.fullmatch)
 
 
 def is_transcript(head: bytes) -> bool:
