@@ -134,10 +134,11 @@ def _lm_studio(_name: str, message: Fields) -> list[Message]:
     steps = [step for step in objects(version.get("steps")) if step.get("type") == "contentBlock"]
     thoughts = [step for step in steps if fields_of(step.get("style")).get("type") == "thinking"]
     text, left_out = said_in([part for step in (steps or [version]) if step not in thoughts for part in objects(step.get("content"))])
+    left_out += [THOUGHTS] * len(thoughts) + [BRANCHES] * (len(versions) - 1)
     if version.get("role") == "system":
         text, left_out = "", [HIDDEN]
     speaker = text_in(fields_of(version.get("senderInfo")).get("senderName"))
-    return [Message(version.get("role") == "user", text, speaker, left_out=(*left_out, *[THOUGHTS] * len(thoughts)))]
+    return [Message(version.get("role") == "user", text, speaker, left_out=tuple(left_out))]
 
 
 def _lm_studio_session(entry: Fields, file: str, _messages: list[Message]) -> str:
