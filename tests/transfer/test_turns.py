@@ -642,7 +642,7 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
             ],
         },
         [("user", "2025-10-09T08:53:20+00:00", None, "宿は？"), ("qwen3", "2025-10-09T08:53:20+00:00", None, "伏見です")],
-        {"thoughts": 1},
+        {"thoughts": 1, "messages of branches that are not shown": 1},
     ),
     (
         "character-ai",
@@ -714,15 +714,6 @@ def test_what_a_model_thought_before_it_answered_is_counted_and_what_a_person_wr
     found = read(written(tmp_path, "chat.json", ASSISTANTS[program](f"{thought}とは？", f"{thought}答えです")))
     assert (found.format, [text for *_, text in found.turns]) == (program, [f"{thought}とは？", "答えです"])
     assert found.left_out == {"thoughts": 1}
-
-
-def test_the_versions_of_an_answer_that_are_not_shown_are_counted(tmp_path: Path) -> None:
-    def versions(role: str, *texts: str) -> dict[str, Any]:
-        return {"versions": [{"role": role, "content": [{"type": "text", "text": text}]} for text in texts], "currentlySelected": 1}
-
-    chat = {"createdAt": 1_760_000_000_000, "messages": [versions("user", "宿は？"), versions("assistant", "京都", "伏見", "宇治")]}
-    found = read(written(tmp_path, "chat.json", chat))
-    assert ([text for *_, text in found.turns], found.left_out) == (["宿は？", "伏見"], {"messages of branches that are not shown": 2})
 
 
 def test_what_somebody_did_with_an_answer_of_gemini_is_no_prompt_and_a_picture_is_counted_once(tmp_path: Path) -> None:
