@@ -31,7 +31,6 @@ RULES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "phrases": {"question.Analysis.query_phrases": ()},
         "support": {"signals.supported": lambda scored, **_: np.ones(len(scored.candidates), bool)},
         "named-days": {"candidates.from_named_dates": lambda *_: []},
-        "written-days": {"candidates.from_written_dates": lambda *_: []},
         "previous-turn": {"meaning.PREVIOUS_SHARE": 0.0},
         "other-language": {"signals.OTHER_LANGUAGE_SHARE": 0.0},
     }
