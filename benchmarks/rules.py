@@ -24,7 +24,6 @@ _NOTHING: Callable[..., Any] = lambda *_, **__: ()  # noqa: E731
 RULES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "sounds": {"candidates.as_synonyms": _NOTHING},
-        "spellings": {"question.Analysis.spellings": ()},
         "synonyms": {"question.Analysis.synonyms": ()},
         "whole-words": {"question.Analysis.words": ()},
         "word-weights": {"question.Analysis.weighed_query_tokens": Analysis.query_tokens},

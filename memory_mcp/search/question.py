@@ -29,7 +29,7 @@ from memory_mcp.language.labels import few, storable
 from memory_mcp.language.names import normalized_length
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.synonyms import Synonyms
-from memory_mcp.language.tokens import is_grammar, normalise
+from memory_mcp.language.tokens import is_grammar, normalise, numbered_names
 from memory_mcp.patterns import bounded
 from memory_mcp.store.lexical.bm25_index import Terms
 from memory_mcp.store.timestamps import to_text
@@ -342,11 +342,10 @@ def parsed_question(question: Question, now: datetime, settings: Settings) -> Pa
 
 
 def search_tokens(query: Analysis, guess: Analysis, *, beside_vectors: bool = False) -> list[str]:
-    """The tokens to search, and the phrases of other spellings. The guessed answer may be wrong, so the tokens of the query count twice
+    """The tokens to search. The guessed answer may be wrong, so the tokens of the query count twice
     (docs/decisions/0016-questions-and-guesses.md). Beside vectors each token counts once (docs/decisions/0053-one-word-one-weight.md).
     """
     own, guessed = (list(each.query_tokens if beside_vectors else each.weighed_query_tokens) for each in (query, guess))
     known = set(own)
     guessed = [token for token in guessed if token not in known]
-    others = [spelling.phrase for spelling in query.spellings if spelling.phrase not in known] if own else []
-    return own * 2 + guessed + others if guessed else own + others
+    return (own * 2 + guessed if guessed else own) + (numbered_names(query.text) if own else [])
