@@ -20,7 +20,7 @@ from memory_mcp.dates.hours import PART_OF_DAY, DayReading, hours_ago, is_just_n
 from memory_mcp.dates.recognize import AS_ARGUMENTS, CALENDAR, Named, Recognized, recognized_in
 from memory_mcp.dates.spans import MONTHS, ONE_DAY, WEEKDAY_NAMES, WEEKDAYS, DaySpan, day_of, narrowed, normalize
 from memory_mcp.dates.statements import LATE, NEARLY_A_YEAR, planned
-from memory_mcp.dates.tables import AGO, NEAR, PART_BEFORE_WEEK, next_weekday
+from memory_mcp.dates.tables import next_weekday
 from memory_mcp.dates.tense import Direction, direction_of_text
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
@@ -159,6 +159,14 @@ _THIRD_OF_MONTH = 11
 FindDirection = Callable[[], Direction | None]
 
 
+# Friday night last week is the night of Friday last week.
+_PART_BEFORE_WEEK = bounded(
+    rf"(?<![a-z])(?P<day>(?:{DAY_NAMES})[a-z]*) (?P<part>morning|afternoon|evening|night),? (?P<week>(?:of )?(?:last|this|next) week)(?!end)"
+)
+# Kinds of expressions that may have a part of the day in them.
+_WITH_A_PART = ("near days", "so long ago")
+
+
 def read_date(plain: str, today: date, *, after: date | None = None, find_direction: FindDirection | None = None) -> DayReading | None:
     """The date that the whole of a normalized text is; None where it is none.
 
@@ -167,7 +175,7 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     """
     if len(plain) > LONGEST_WORDS:
         return None
-    plain_days = PART_BEFORE_WEEK.sub(r"\g<day> \g<week> \g<part>", _WEEKDAY_BESIDE.sub("", plain))
+    plain_days = _PART_BEFORE_WEEK.sub(r"\g<day> \g<week> \g<part>", _WEEKDAY_BESIDE.sub("", plain))
     recognized = recognized_in(plain_days, AS_ARGUMENTS)
     named = recognized.resolved(today)
     rest = recognized.without(named)
@@ -192,7 +200,7 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
 
 def _part_implied(plain: str, named: Named) -> str:
     """The part of a day that a word for the day has in it, such as 昨夜, 今朝 and "two nights ago"."""
-    part = PART_OF_DAY.search(plain, named.start, named.end) if named.expression and named.expression.kind in (NEAR, AGO) else None
+    part = PART_OF_DAY.search(plain, named.start, named.end) if named.expression and named.expression.kind in _WITH_A_PART else None
     return part[0] if part else ""
 
 
