@@ -172,10 +172,11 @@ class RelationValidity:
 @dataclass(frozen=True, slots=True)
 class Restored:
     """The fields of a memory that an import sets and a caller of `remember` can't. `is_undated`: nobody knows when its text was written;
-    `created_at` is the time of the import.
+    `created_at` is the time of the import. `former_keys`: the keys under which it may be stored instead.
     """
 
     key: str | None = None
+    former_keys: tuple[str, ...] = ()
     created_at: datetime | None = None
     is_undated: bool = False
     updated_at: datetime | None = None

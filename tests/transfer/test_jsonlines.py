@@ -28,6 +28,7 @@ from memory_mcp.transfer.jsonlines import (
     export_lines,
     import_lines,
 )
+from memory_mcp.upkeep import purge
 
 Say = Callable[..., Remembered]
 Read = Callable[..., ImportResult]
@@ -69,6 +70,20 @@ def eventful(nilou: Persona, say: Say, read: Read, now: datetime) -> Persona:
         {"key": "summary_2025w43", "kind": "summary", "content": "一週間のまとめ", "usage_count": 3, "last_used_at": "2025-10-29T00:00:00Z"}
     )
     return nilou
+
+
+def test_a_memory_is_known_under_a_key_that_it_had_formerly(nilou: Persona, read: Read, now: datetime) -> None:
+    read({"key": "old", "content": "塩は毒。"}, {"key": "other", "content": "苺。"})
+    forget(nilou, ["other"], reason=None, dry_run=False, now=now, privacy=Privacy())
+    purge.erase(nilou, ["other"], rule="asked for", now=now)
+    lines = [
+        {"key": "new", "former_keys": ["older", "old"], "content": "塩は毒。"},
+        {"key": "another", "former_keys": ["other"], "content": "苺。"},
+    ]
+    result = read(*lines)
+    assert (result.stored, result.already_known, result.refused) == (0, 1, 1)
+    assert [json.loads(line)["key"] for line in exported(nilou)] == ["old"]
+    assert read({"key": "new", "former_keys": ["older"], "content": "砂糖。"}).stored == 1
 
 
 def test_an_export_read_into_a_new_persona_exports_the_same_again(eventful: Persona, personas: Personas, read: Read) -> None:

@@ -197,6 +197,46 @@ def test_names_with_spaces_are_told_apart_by_what_messages_begin_with(tmp_path: 
     assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 1})
 
 
+def test_a_further_line_of_a_message_may_begin_with_a_time_where_single_spaces_separate_the_columns(tmp_path: Path) -> None:
+    lines = """2020.01.05 日曜日
+08:01 健太 今日の予定
+10:00 駅集合
+12:00 ランチ 予約済み
+8:03 発なら 間に合う
+08:04 さくら 了解
+08:05 健太 寝坊 しないで
+19:31 さくら 楽しかった ね
+21:32 健太 明日は
+9:00 起床
+10:15 さくら と会う
+21:33 さくら 10:15 でいいよ
+21:34 健太 うん
+21:36 田中 私も 行く
+21:37 健太がさくらを招待しました。
+2020.01.06 月曜日
+00:01 さくら おやすみ"""
+    found = read(written(tmp_path, "a.txt", lines))
+    assert texts(found) == [
+        ("健太", "今日の予定\n10:00 駅集合\n12:00 ランチ 予約済み\n8:03 発なら 間に合う"),
+        ("さくら", "了解"),
+        ("健太", "寝坊 しないで"),
+        ("さくら", "楽しかった ね"),
+        ("健太", "明日は\n9:00 起床\n10:15 さくら と会う"),
+        ("さくら", "10:15 でいいよ"),
+        ("健太", "うん"),
+        ("田中", "私も 行く"),
+        ("さくら", "おやすみ"),
+    ]
+    assert (found.left_out, found.refused) == ({"notices": 1}, [])
+
+
+def test_a_clock_that_is_set_back_makes_no_message_a_further_line(tmp_path: Path) -> None:
+    said = [(hour, minute, name) for hour in (1, 1, 2) for minute in range(1, 56, 3) for name in ("Bob", "Mei")]
+    lines = [f"{hour}:{minute:02} {name} {number} was said" for number, (hour, minute, name) in enumerate(said)]
+    found = read(written(tmp_path, "a.txt", "\n".join(["2020.10.25 Sunday", *lines])))
+    assert [name for name, _ in texts(found)] == [name for _, _, name in said]
+
+
 LINE_WITHOUT_TEXTS = """[LINE] グループ「山の会」のトーク
 保存日時：2024/01/05 12:34
 

@@ -142,6 +142,7 @@ def memory_rows(
         origin_fields.update({"piece": index} if len(pieces) > 1 else {})
         key = key_of(form, *identity, *([str(index)] if index else []))
         yield ImportItem(where, {"key": key, "content": part, **row, "metadata": {**metadata, ORIGIN: origin_fields}})
+        row.pop("former_keys", None)  # they are those of the first piece
 
 
 def role_of(source: str | None, by_user: bool) -> str | None:
