@@ -100,20 +100,6 @@ def _days_named(name: str, rule: str, year: int) -> DaySpan:
 _DAYS = {**lexicon.mapping("ja", "named_days"), **lexicon.mapping("en", "named_days")}
 _PERIODS = {**lexicon.mapping("ja", "named_periods"), **lexicon.mapping("en", "named_periods")}
 _RULES = {name.replace("'", ""): (name, rule) for name, rule in (_DAYS | _PERIODS).items()}
-# Behind a name that ends so, another word may go on.
-_GOES_ON = {"日": "曜常々差没記課", "分": "点曜常々"}
-
-
-def _names(language: str, table: str) -> str:
-    """A pattern for the names of a table, in the group `name`; none where it is the beginning of another word."""
-    others = lexicon.mapping(language, "not_before")
-    named = []
-    for name in sorted(lexicon.mapping(language, table), key=len, reverse=True):
-        behind = [*others.get(name, "").split(" "), *_GOES_ON.get(name[-1], "")]
-        ends = "(?![a-z])" if name.isascii() else "(?![ァ-ヺー・])" if "ァ" <= name[-1] <= "ー" else ""
-        stop = f"(?!{lexicon.any_of(filter(None, behind)) if language == 'ja' else ' (?:' + lexicon.any_of(filter(None, behind)) + ')'})"
-        named.append(lexicon.any_of([name]) + ends + (stop if any(behind) else ""))
-    return f"(?P<name>{'|'.join(named)})"
 
 
 @meaning
@@ -126,14 +112,6 @@ def named_days(found: Found, today: date) -> Iterable[DaySpan]:
         return (after, after + 3 * ONE_DAY) if found["behind"] else (first, after)
 
     return once_a_year(found, today, in_year)
-
-
-# Names of days and periods, for the patterns of `expressions.toml`.
-NAMES = {
-    **{f"{language}_{kind}": _names(language, f"named_{kind}") for language in ("ja", "en") for kind in ("days", "periods")},
-    # A look at the first character makes the search several times faster.
-    "first_of_days": "".join(sorted({name[0] for name in lexicon.mapping("ja", "named_days")})),
-}
 
 
 # Three days off or more: Saturdays, Sundays and public holidays.

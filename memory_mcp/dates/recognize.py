@@ -4,19 +4,16 @@ A calendar date is a day or a month in figures or words: 2025年10月17日, 令�
 1/2の量 is a half, 2026.10.17 behind "version" is no date, 10月17日間 and October 17 people are counts, May and March may be verbs.
 """
 
-import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from memory_mcp.dates import holidays
+import memory_mcp.dates.holidays  # noqa: F401  what its days mean
+from memory_mcp.dates.grammar import PARTS, ROWS, filled, needed
 from memory_mcp.dates.hours import end_of_qualifier, part_of_span
 from memory_mcp.dates.spans import (
-    COUNT,
     MONTHS,
     NUMBER,
     ONE_DAY,
@@ -34,29 +31,8 @@ from memory_mcp.dates.spans import (
 )
 from memory_mcp.dates.tables import MEANINGS, Expression, Table, as_moment, meaning, next_weekday
 from memory_mcp.dates.tense import Direction, asked_directions, sentence_around
-from memory_mcp.lexicon import any_of, words
+from memory_mcp.lexicon import any_of
 from memory_mcp.patterns import Forms, Found, bounded
-
-_GRAMMAR = tomllib.loads(Path(__file__).with_name("expressions.toml").read_text("utf-8"))
-_REFERENCE = re.compile(r"@\{(?:(ja|en)\.)?(\w+)\}")
-_PARTS = {
-    **holidays.NAMES,
-    "number": NUMBER,
-    "count": COUNT,
-    "months": any_of(MONTHS),
-    "days_of_week": WEEKDAY_NAMES,
-    "year_starts": "".join(sorted({name[0] for name in YEARS_BACK})),
-}
-
-
-def _filled(pattern: str | list[str]) -> str:
-    """A pattern with the parts and the tables of words that it names."""
-    whole = pattern if isinstance(pattern, str) else "|".join(pattern)
-    return _REFERENCE.sub(lambda part: any_of(words(part[1], part[2])) if part[1] else _PARTS[part[2]], re.sub(r"\n *", "", whole))
-
-
-for _name, _part in _GRAMMAR["parts"].items():
-    _PARTS[_name] = _filled(_part)
 
 
 class CalendarDate(NamedTuple):
@@ -82,7 +58,7 @@ class CalendarDate(NamedTuple):
         return day_of(date(year, self.month, self.day)) if self.day else month_of(year, self.month)
 
 
-_DATE, _ENGLISH_DATE = Forms(_PARTS["date_in_figures"]), Forms(_PARTS["date_in_words"])
+_DATE, _ENGLISH_DATE = Forms(PARTS["date_in_figures"]), Forms(PARTS["date_in_words"])
 # Such a number is the version of a program.
 _VERSION = bounded(r"(?:\b(?:v|ver\.?|version|release|build)|バージョン|リリース|版|[=<>~^@]|\b[a-z][\w.]*-[a-z]\w*)\s?\Z")
 # 1/2の量 is a half, and 1/2(金) and 1/2まで are days.
@@ -100,7 +76,7 @@ _FURTHER_IN_FIGURES = bounded(rf"{_BESIDE}\s?[〜~–-]\s?(?P<day>\d{{1,2}})(?:�
 _MONTH_BEGINNINGS = tuple({name[:3] for name in MONTHS})
 _DAY_NUMBERS = bounded(r"\d{1,2}(?:st|nd|rd|th)?")
 _MAY_BE_VERBS = ("may", "march")
-_NO_COUNT_FOLLOWS = bounded(_PARTS["no_count"])
+_NO_COUNT_FOLLOWS = bounded(PARTS["no_count"])
 _ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
 
 
@@ -180,21 +156,15 @@ def written_date(written: CalendarDate, today: date) -> Iterable[DaySpan]:
     return islice((span for span in days if span[0] < today), 1) if written.is_last else days
 
 
-def _needed(written: str) -> Iterator[str]:
-    for word in written.split():
-        table = _REFERENCE.fullmatch(word)
-        yield from words(table[1], table[2]) if table else [word.replace("_", " ")]
-
-
 def _expression(row: Mapping[str, Any]) -> Expression:
-    find = Forms(_filled(row["pattern"])).all if "pattern" in row else calendar_dates
+    find = Forms(filled(row["pattern"])).all if "pattern" in row else calendar_dates
     further = {name: row[name] for name in ("recurs_after", "is_alone") if name in row} | (
         {"counted": as_moment} if "counted" in row else {}
     )
-    return Expression(row["kind"], find, MEANINGS[row["means"]], row["examples"], list(_needed(row.get("needs", ""))), **further)
+    return Expression(row["kind"], find, MEANINGS[row["means"]], row["examples"], list(needed(row.get("needs", ""))), **further)
 
 
-_EXPRESSIONS = [(_expression(row), row.get("only_in", "")) for row in _GRAMMAR["expression"]]
+_EXPRESSIONS = [(_expression(row), row.get("only_in", "")) for row in ROWS]
 CALENDAR = next(expression for expression, _ in _EXPRESSIONS if expression.resolve is written_date)
 # Questions and memories; and arguments, where a word may mean a date because nothing else is written.
 IN_TEXTS, AS_ARGUMENTS = (Table(each for each, only_in in _EXPRESSIONS if only_in in ("", place)) for place in ("texts", "arguments"))
