@@ -15,9 +15,7 @@ from memory_mcp.dates.grammar import PARTS, ROWS, filled, needed
 from memory_mcp.dates.hours import end_of_qualifier, part_of_span
 from memory_mcp.dates.spans import (
     MONTHS,
-    NUMBER,
     ONE_DAY,
-    WEEKDAY_NAMES,
     WEEKDAYS,
     YEARS_BACK,
     DaySpan,
@@ -66,13 +64,7 @@ _SURELY_A_DAY = (*"(0123456789", "から", "まで", "以降", "締", "頃", "�
 _LARGEST_DENOMINATOR = 10
 _VERSION_REACH = 20
 # 17日〜19日, 17日と18日, 17日(金)、18日(土): the month is that of the day before. 17日から20日かかった and 17日と2日後 are so many days.
-_BESIDE = rf"(?:の?[{WEEKDAY_NAMES}]曜日?|\s?[(][{WEEKDAY_NAMES}](?:曜日?)?(?:・祝)?[)])?"
-_COUNTED = "間|前|後|目|め|分|ぶり|振り|ほど|くらい|ぐらい|程|以上|以内|未満|坊主|月"
-_FURTHER = bounded(
-    rf"{_BESIDE}\s?(?:(?P<from>から|より)|[〜~–—-]|と|及び|および|(?P<list>[、,・や]))\s?(?P<day>\d{{1,2}})日(?!{_COUNTED})"
-    r"(?(from)(?=まで|に(?!わた|及)|の|は|です|では|[、。,)〜~(]|\s|\Z))(?(list)(?=まで|から|です|[にのはもがとでかや、。,・)〜~(]|\s|\Z))"
-)
-_FURTHER_IN_FIGURES = bounded(rf"{_BESIDE}\s?[〜~–-]\s?(?P<day>\d{{1,2}})(?:日(?!{_COUNTED})|(?![\d/:.年月日]))")
+_FURTHER, _FURTHER_IN_FIGURES = bounded(PARTS["further_day"]), bounded(PARTS["further_in_figures"])
 _MONTH_BEGINNINGS = tuple({name[:3] for name in MONTHS})
 _DAY_NUMBERS = bounded(r"\d{1,2}(?:st|nd|rd|th)?")
 _MAY_BE_VERBS = ("may", "march")
@@ -302,17 +294,11 @@ class Clause(NamedTuple):
     parts: list[list[DaySpan]]
 
 
-# Between the two days of a range.
-_TO = rf"(?:の?[{WEEKDAY_NAMES}]曜日?|\s?\([^)]{{1,8}}\))?\s*(?:から|より|[〜~–—-]|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
-_TIME = r"(?:の?\s?(?:午前|午後|朝|昼|夕方|夜))?(?:の?\s?\d{1,2}(?:時半?|:\d\d)(?:\d{1,2}分)?)?"
-RANGE = bounded(_TIME + _TO)
+# Between the two days of a range, and what else a day extends to.
+RANGE, _EXTENT = bounded(PARTS["range"]), bounded(PARTS["extent"])
 # One year may be said of several dates: 去年のクリスマスと大晦日.
 _OF_A_YEAR = bounded(rf"(?:\d{{4}}年|{any_of(YEARS_BACK)})(?![代度])")
 _WITHIN = ("", "の", "of", "in", ",")
-_EXTENT = bounded(
-    rf"{_TIME}{_TO}(?:(?P<weekday>[{WEEKDAY_NAMES}])曜(?:日(?!曜))?|(?P<last>\d{{1,2}})日(?!間|前|目))|[-–](?P<day>\d{{1,2}})(?![\w/:.-])"
-    rf"|\s*からの?(?:(?P<days>{NUMBER})日間|(?P<nights>{NUMBER})泊(?:\d{{1,2}}日)?|(?P<weeks>{NUMBER})週間)(?!前|後|以内)"
-)
 
 
 def spans_together(plain: str, named: Sequence[Named]) -> list[DaySpan]:
