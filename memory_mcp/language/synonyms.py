@@ -74,7 +74,7 @@ class _Dictionary:
 
     def __init__(self, text: bytes) -> None:
         self._text = text
-        # A line at a time: a hundred thousand words at once take four times as much memory as what stays, and as long as all else here.
+        # A line at a time: a hundred thousand words at once take twice as much memory as what stays, and as long as all else here.
         words = chain.from_iterable(map(str.split, map(str.rstrip, StringIO(text.decode()), repeat("\n")), repeat("\t")))
         hashes = np.fromiter(map(hash, words), np.int64)
         characters = np.frombuffer(text, np.uint8)
