@@ -3,6 +3,7 @@
 import json
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -745,6 +746,24 @@ def test_a_message_says_when_it_was_edited(tmp_path: Path, content: Any, edited_
     path = written(tmp_path, "result.json", content)
     (row,) = (item.row for item in ROWS[detect_format(path)].read(path, TOKYO, print) if item.row)
     assert row["metadata"]["origin"]["edited_at"] == edited_at
+
+
+def with_odd_values(content: Any) -> Iterator[Any]:
+    """The JSON with each of its values in turn replaced by those of other kinds."""
+    places = list(content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ())
+    for place, value in places:
+        for odd in ([], {"a": None}, 7, None, *with_odd_values(value)):
+            changed = content.copy()
+            changed[place] = odd
+            yield changed
+
+
+@pytest.mark.parametrize("content", [content for _, content, *_ in EXPORTS if not isinstance(content, str)])
+def test_an_odd_value_anywhere_in_an_export_keeps_no_other_message_from_being_read(tmp_path: Path, content: Any) -> None:
+    kind = detect_format(written(tmp_path, "chat.json", content))
+    for changed in with_odd_values(content):
+        for item in ROWS[kind].read(written(tmp_path, "chat.json", changed), NO_OPTIONS, print):
+            assert item.row or item.left_out or item.refused
 
 
 @pytest.mark.parametrize("last", [["b"], {"b": 1}, 7, None])

@@ -129,7 +129,7 @@ class Message:
 
 def is_said(part: Mapping[str, Any]) -> bool:
     """Whether a part of a message is a text of whoever wrote it."""
-    return part.get("type") in _SAID
+    return text_in(part.get("type")) in _SAID
 
 
 def said_in(content: object, text_at: str = "text") -> tuple[str, list[str]]:
