@@ -774,6 +774,13 @@ def test_a_chat_whose_last_message_is_named_by_no_text_ends_with_the_latest(tmp_
     assert [turn[-1] for turn in found.turns] == ["宿は伏見です", "別の答え"]
 
 
+def test_an_answer_whose_clock_is_behind_that_of_its_question_ends_the_chat(tmp_path: Path) -> None:
+    asked = {"messageId": "1", "sender": "User", "isCreatedByUser": True, "text": "宿は？", "createdAt": "2025-10-20T03:04:05.900Z"}
+    answer = {"messageId": "2", "parentMessageId": "1", "sender": "GPT", "text": "伏見", "createdAt": "2025-10-20T03:04:05.100Z"}
+    found = read(written(tmp_path, "chat.json", {"conversationId": "c", "endpoint": "x", "messages": [asked, answer]}))
+    assert ([text for *_, text in found.turns], found.left_out) == (["宿は？", "伏見"], {})
+
+
 def test_an_assistant_has_its_role_and_a_person_has_the_name_that_is_given(tmp_path: Path) -> None:
     path = written(tmp_path, "chat.json", next(content for kind, content, *_ in EXPORTS if kind == "librechat"))
     rows = [item.row for item in ROWS[detect_format(path)].read(path, ReadOptions(me="旅人"), print) if item.row]
