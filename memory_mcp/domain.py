@@ -176,7 +176,6 @@ class Restored:
     """
 
     key: str | None = None
-    former_keys: tuple[str, ...] = ()
     created_at: datetime | None = None
     is_undated: bool = False
     updated_at: datetime | None = None
@@ -185,6 +184,7 @@ class Restored:
     usage_count: int = 0
     last_used_at: datetime | None = None
     feedback: tuple[Feedback, ...] = ()
+    former_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

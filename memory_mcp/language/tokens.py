@@ -48,6 +48,8 @@ _RUN = re.compile(
 )
 # A point between digits is one of a number, not a joint. A comma before three of them is nothing, and so is a middle dot in katakana.
 _JOINTS, _POINT = re.compile(rf"(?!(?<=\d)\.\d){_JOINT}"), "·"
+# What most texts of Japanese have that NFKC changes.
+_MARKS = [(mark, unicodedata.normalize("NFKC", mark)) for mark in "！？（）：～／％＆＋　"]
 _NOTHING = re.compile(rf"[,・=](?:(?<=\d,)(?=\d{{3}}(?!\d))|(?<=[{KATAKANA}][・=])(?=[{KATAKANA}]))")
 _YEN, _WITH_UNIT = re.compile(r"¥(\d{1,15}(?:\.\d{1,4})?)"), re.compile(r"(\d{1,12})([a-z]{1,4}\d{0,4})")
 _SIGNS = mapping("en", "signs")
@@ -90,7 +92,14 @@ def forget_tokens() -> None:
 
 def normalise(text: str) -> str:
     """Applies NFKC and case folding, which unify full and half width, upper and lower case."""
-    return text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    return text.casefold() if text.isascii() else in_one_width(text).casefold().replace("\u2019", "'")
+
+
+def in_one_width(text: str) -> str:
+    """NFKC. Most texts need it only for their marks, and replacing these takes a seventh of the time."""
+    for mark, written in _MARKS:
+        text = text.replace(mark, written)
+    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
 
 
 def plain(text: str) -> str:

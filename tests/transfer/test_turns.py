@@ -431,6 +431,16 @@ def sent(number: int, text: Any, **further: Any) -> dict[str, Any]:
     return {"id": number, "type": "message", **at, "from": "Emi", "from_id": "user1", "text": text, **further}
 
 
+WRITTEN_BY_DISCORD = [
+    "Joined the server.",
+    "Pinned a message.",
+    "Added emi to the group.",
+    "Left the group.",
+    "Changed the channel name: 新宿",
+    "Started a thread.",
+    "Started a call that lasted 12 minutes.",
+    "Joined the server. Hi!",
+]
 OFFICIAL = (
     "アカウント名,さくら堂\r\nタイムゾーン,'+09:00\r\nダウンロード日時,2026/09/15 14:34\r\n送信者タイプ,送信者名,送信日,送信時刻,内容\r\n"
 )
@@ -463,6 +473,16 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
             ("emi", "2024-01-05T22:21:00+09:00", "Discord chat 2024-01-05", "どうも"),
         ],
         {"photos": 1, "reactions": 1},
+    ),
+    (
+        "discord",
+        "AuthorID,Author,Date,Content\n"
+        + "".join(
+            f"5,kenta,2026-09-30T20:15:{number}+09:00,{text}\n"
+            for number, text in enumerate(WRITTEN_BY_DISCORD, start=10)
+        ),
+        [("kenta", "2026-09-30T20:15:17+09:00", "Discord chat 2026-09-30", "Joined the server. Hi!")],
+        {"notices": 6, "calls": 1},
     ),
     (
         "discord",
@@ -652,6 +672,20 @@ def test_what_a_program_exports_of_chats_becomes_turns(
         assert inside.left_out == {**left_out, "photos": left_out.get("photos", 0) + 1, "other files": 1}
 
 
+@pytest.mark.parametrize(
+    ("content", "edited_at"),
+    [
+        (discord(posted(1, "飲み会は渋谷で", timestampEdited="2026-09-30T23:20:00+09:00")), "2026-09-30T23:20:00+09:00"),
+        (telegram(messages=[sent(1, "八時で", edited="2024-03-05T21:20:00", edited_unixtime="1709641200")]), "2024-03-05T12:20:00+00:00"),
+        (telegram(messages=[sent(1, "八時で", edited="2024-03-05T21:20:00")]), "2024-03-05T21:20:00+09:00"),
+    ],
+)
+def test_a_message_says_when_it_was_edited(tmp_path: Path, content: Any, edited_at: str) -> None:
+    path = written(tmp_path, "result.json", content)
+    (row,) = (item.row for item in ROWS[detect_format(path)].read(path, TOKYO, print) if item.row)
+    assert row["metadata"]["origin"]["edited_at"] == edited_at
+
+
 @pytest.mark.parametrize("last", [["b"], {"b": 1}, 7, None])
 def test_a_chat_whose_last_message_is_named_by_no_text_ends_with_the_latest(tmp_path: Path, last: object) -> None:
     (chat,) = json.loads(json.dumps(next(content for kind, content, *_ in EXPORTS if kind == "open-webui")))
@@ -717,6 +751,23 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
             [(None, "Has a cat\n- It is called Tama"), (None, "Baker")],
         ),
         ("a.txt", "[2025-01-03] - Tea.[2025-01-04] - Coffee.\n", [("2025-01-03", "Tea."), ("2025-01-04", "Coffee.")]),
+        ("a.txt", '["[2025-01-03] - 苺が好き", "左利き"]', [("2025-01-03", "苺が好き"), (None, "左利き")]),
+        ("a.md", 'はい、覚えています。\n\n```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),
+        (
+            "a.json",
+            {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "- [2025-01-03] - 苺が好き\n- 左利き"}]}},
+            [("2025-01-03", "苺が好き"), (None, "左利き")],
+        ),
+        (
+            "a.json",
+            [{"type": "text", "text": json.dumps({"results": [{"id": 1, "memory": "苺が好き", "created_at": "2025-01-03"}]})}],
+            [("2025-01-03", "苺が好き")],
+        ),
+        (
+            "a.json",
+            {"content": [{"type": "text", "text": "two"}], "structuredContent": {"memories": ["苺が好き", "左利き"]}, "isError": False},
+            [(None, "苺が好き"), (None, "左利き")],
+        ),
     ],
 )
 def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
@@ -726,8 +777,49 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
     assert (found.format, [(time, text) for _, time, _, text in found.turns]) == ("facts", expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "expected", "sentences"),
+    [
+        (
+            "a.txt",
+            "これまでに伺ったことです。\n\n```text\n[2025-01-03] - 猫を飼っている。\n[2025-02-04] - 左利き。\n```\n\nほかに知りたいことはありますか？\n",
+            [("2025-01-03", "猫を飼っている。"), ("2025-02-04", "左利き。")],
+            2,
+        ),
+        (
+            "a.md",
+            "Sure! I remember the following facts.\n- Has a cat,\ncalled Tama\n- Baker\n\nIs there anything to forget?",
+            [(None, "Has a cat,\ncalled Tama"), (None, "Baker")],
+            2,
+        ),
+        ("a.txt", "あなたについて覚えていることです。\n\n- 苺が好き\n- 左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
+    ],
+)
+def test_sentences_around_a_list_of_facts_are_counted(
+    tmp_path: Path, name: str, content: str, expected: list[tuple[str | None, str]], sentences: int
+) -> None:
+    found = read(written(tmp_path, name, content))
+    assert (found.format, [(time, text) for _, time, _, text in found.turns]) == ("facts", expected)
+    assert found.left_out == {"sentences around a list of facts": sentences}
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "明日の買い物です。\n\n- 牛乳\n- 卵\n",
+        "今日は雨だった。\n[2025-01-03] に買った傘を使った。\n夜は晴れた。\n",
+        "A note about tea.\n\nIt is long.\n\nI remember it well.\n\n- Green\n- Black\n",
+    ],
+)
+def test_a_note_with_a_list_in_it_is_a_text(tmp_path: Path, note: str) -> None:
+    assert detect_format(written(tmp_path, "note.md", note)).value == "text"
+
+
 def test_what_another_program_writes_is_claimed_by_none(tmp_path: Path) -> None:
     strangers: list[Any] = [
+        {"content": [{"type": "text", "text": "Hello."}], "isError": False},
+        [{"type": "text", "text": "Hello."}],
+        [[[]]],
         {"messages": [{"text": "x"}], "title": "t"},
         [{"mapping": {"a": {"message": {"body": "x"}}}}],
         {"messages": []},
