@@ -28,8 +28,6 @@ TRIED = (
     *("fusion.dense_weight", "fusion.session_weight", "fusion.graph_weight", "fusion.graph_weight_dense", "fusion.date_boost"),
     *("fusion.speaker_boost", "fusion.assistant_weight", "fusion.judged_weight", "fusion.rerank_weight", "decay.weight", "min_score"),
 )
-# The parts of a score in the order in which they come about.
-PARTS = ("lexical", "dense", "session", "graph", "date", "speaker", "freshness", "judged", "rerank")
 
 
 def question(visit: Visit) -> Response:
