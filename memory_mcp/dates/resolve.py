@@ -39,9 +39,9 @@ _END_OF_DAY = re.compile(r"(?<=[T ])24:00(?::00(?:\.0+)?)?(?=\Z|Z|[+-])")
 # As programs print a moment: Tue, 01 Sep 2026 09:05:00 GMT, Tue Sep 01 2026 18:05:00 GMT+0900 (Japan Standard Time), 2026-09-01@18h00m00s.
 _OF_A_PROGRAM = re.compile(
     r"(?i:(?:(?:mon|tue|wed|thu|fri|sat|sun),? )?(?:\d{1,2} [a-z]{3}|[a-z]{3} \d{1,2}),? \d{4} \d\d:\d\d:\d\d(?: ?(?:gmt|utc|z"
-    r"|[a-z]{3,4})?(?:[+-]\d{4})?)?(?: \([^)]*\))?)\Z"
+    r"|[a-z]{3,4})?(?:[+-]\d{4})?)?(?: \([^)]{0,60}\))?)\Z"
 )
-_NAME_OF_ZONE = re.compile(r"[A-Z]{3,4}(?=[+-]\d)| \([^)]*\)")
+_NAME_OF_ZONE = re.compile(r"[A-Z]{3,4}(?=[+-]\d)| \([^)]{0,60}\)")
 # What needs no rewriting: 2025-10-17T09:30:00.25+09:00, also in lower case.
 _PLAIN_ISO = re.compile(r"\d{4}-\d\d-\d\d[Tt](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:[+-]\d\d:\d\d)?", re.ASCII)
 _WITH_UNITS = re.compile(r"(?i:[@t ](\d\d)h ?(\d\d)m ?(\d\d)s(?: ?\d+ms)?)\Z")

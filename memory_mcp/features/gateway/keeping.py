@@ -117,7 +117,7 @@ class _Keeping:
 
     def _gone_on(self, connection: apsw.Connection, place: Place, identity: int, keys: Sequence[str]) -> list[Operation]:
         """What followed a turn of this conversation otherwise than now has been left; what is before this turn counts again."""
-        turns = {turn.id: turn for turn in rows.of_conversation(connection, place.conversation) if turn.conversation == place.conversation}
+        turns = {turn.id: turn for turn in rows.of_conversation(connection, place.conversation)}
         path = set(_upwards(turns, identity))
         back = [turn.id for turn in turns.values() if turn.id in path and turn.is_left]
         left = [

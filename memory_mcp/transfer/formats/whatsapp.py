@@ -55,7 +55,8 @@ _CALL = re.compile(
 )
 # What Android writes like a text.
 _UNMARKED = re.compile(
-    r"(?P<poll>POLL:\n.*\nOPTION: )|(?P<place>(?:live )?location(?: shared|: https?://maps\S+)\s*\Z)|Waiting for this message\.", re.DOTALL
+    r"(?P<poll>POLL:\n.{1,300}\nOPTION: )|(?P<place>(?:live )?location(?: shared|: https?://maps\S+)\s*\Z)|Waiting for this message\.",
+    re.DOTALL,
 )
 # What every chat begins with names calls, too: メッセージと通話はエンドツーエンドで暗号化されています。
 _ENCRYPTED = re.compile(r"crypt|暗号|加密|암호|schlüssel|cifrad|cript|chiffr|crittogr|sleutel|एन्क्रिप्ट|مشفر", re.IGNORECASE)
