@@ -191,10 +191,14 @@ def test_names_with_spaces_are_told_apart_by_what_messages_begin_with(tmp_path: 
     said = [(f"佐藤 {name}", text) for name in ("花子", "健太") for text in ("はい そう", "明日 行く", "駅 で", "またね ほんと")]
     said += [("Bob", f"I see {number}") for number in range(4)]
     said += [("Bob", text) for text in ("Yes of course", "No thanks", "Well now", "What a day", "写真撮った")]
-    notices = ["21:50 佐藤 花子がメッセージの送信を取り消しました", "21:51 佐藤 花子がさくらを招待しました。"]
+    notices = [
+        "21:50 佐藤 花子がメッセージの送信を取り消しました",
+        "21:51 佐藤 花子がさくらを招待しました。",
+        "21:52 佐藤 花子がさくらを退会させました。",
+    ]
     lines = [f"21:{number:02} {name} {text}" for number, (name, text) in enumerate(said)]
     found = read(written(tmp_path, "a.txt", "\n".join(["2020.01.05 日曜日", *lines, *notices, ""])))
-    assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 1})
+    assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 2})
 
 
 def test_a_further_line_of_a_message_may_begin_with_a_time_where_single_spaces_separate_the_columns(tmp_path: Path) -> None:
@@ -376,6 +380,22 @@ WHATSAPP_JAPANESE = """2024/02/05 21:05 - メッセージと通話はエンド�
         ),
         (
             "_chat.txt",
+            "[2024/02/05 9:05:12] 健太: \u200eGIFは含まれていません\n[2024/02/05 9:05:13] 健太: \u200e文書は含まれていません\n",
+            [],
+            {"photos": 1, "files": 1},
+        ),
+        (
+            "_chat.txt",
+            "25/12/2023 09:05 - João: Feliz <Mensagem editada>\n25/12/2023 09:06 - Léa: Joyeux <Ce message a été modifié>\n25/12/2023 09:07 - Léa: un <message>\n",
+            [
+                ("João", "2023-12-25T09:05:00", "Feliz"),
+                ("Léa", "2023-12-25T09:06:00", "Joyeux"),
+                ("Léa", "2023-12-25T09:07:00", "un <message>"),
+            ],
+            {},
+        ),
+        (
+            "_chat.txt",
             WHATSAPP_UNMARKED,
             [("Emi", "2024-01-14T13:20:00", 'So: "yes" to all')],
             {"polls": 1, "locations": 2, "messages that did not arrive": 1, "notices": 1},
@@ -492,12 +512,13 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
     ),
     (
         "line",
-        OFFICIAL + 'User,健太,2025/09/18,14:22:59,"予約したい\n明日です"\r\nUser,健太,2025/09/18,14:23:00,写真を送信しました。\r\nAccount,さくら堂,2025/09/18,14:24:00,承りました\r\n',
+        OFFICIAL + 'User,健太,2025/09/18,14:22:59,"予約したい\n明日です"\r\nUser,健太,2025/09/18,14:23:00,写真を送信しました。\r\nUser,健太,2025/09/18,14:23:01,スタンプが送信されました。\r\nUser,健太,2025/09/18,14:23:02,送信が取り消されたメッセージです\r\nUser,健太,2025/09/18,14:23:03,不在着信\r\nUser,健太,2025/09/18,14:23:04,資料を送信しました。\r\nAccount,さくら堂,2025/09/18,14:24:00,承りました\r\n',
         [
             ("健太", "2025-09-18T14:22:59+09:00", "LINE さくら堂 2025-09-18", "予約したい\n明日です"),
+            ("健太", "2025-09-18T14:23:04+09:00", "LINE さくら堂 2025-09-18", "資料を送信しました。"),
             ("さくら堂", "2025-09-18T14:24:00+09:00", "LINE さくら堂 2025-09-18", "承りました"),
         ],
-        {"photos": 1},
+        {"photos": 1, "stickers": 1, "deleted messages": 1, "calls": 1},
     ),
     (
         "copilot",
@@ -626,7 +647,7 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
             ],
         },
         [("user", "2025-10-09T08:53:20+00:00", None, "宿は？"), ("qwen3", "2025-10-09T08:53:20+00:00", None, "伏見です")],
-        {"thoughts": 1},
+        {"thoughts": 1, "messages of branches that are not shown": 1},
     ),
     (
         "character-ai",
@@ -670,6 +691,51 @@ def test_what_a_program_exports_of_chats_becomes_turns(
         inside = read(tmp_path / place, TOKYO)
         assert (inside.format, texts(inside)) == (kind, texts(found))
         assert inside.left_out == {**left_out, "photos": left_out.get("photos", 0) + 1, "other files": 1}
+
+
+THOUGHT, IN_FENCE = "<think>うーん</think>\n", ":::thinking\nうーん\n:::\n"
+ASSISTANTS = {
+    "open-webui": lambda asked, answer: {"title": "旅", "chat": {"id": "c", "history": {"messages": {
+        "a": {"id": "a", "role": "user", "content": asked, "timestamp": 1_760_000_000},
+        "b": {"id": "b", "parentId": "a", "role": "assistant", "content": answer, "timestamp": 1_760_000_005},
+    }}}},
+    "deepseek": lambda asked, answer: [{"id": "c", "inserted_at": "2025-10-20T10:00:00+08:00", "mapping": {
+        "1": {"message": {"inserted_at": "2025-10-20T10:00:00+08:00", "fragments": [{"type": "REQUEST", "content": asked}]}},
+        "2": {"parent": "1", "message": {"inserted_at": "2025-10-20T10:00:05+08:00", "fragments": [{"type": "RESPONSE", "content": answer}]}},
+    }}],
+    "librechat": lambda asked, answer: {"conversationId": "c", "endpoint": "x", "messages": [
+        {"messageId": "1", "isCreatedByUser": True, "text": asked}, {"messageId": "2", "sender": "R1", "text": answer},
+    ]},
+    "lm-studio": lambda asked, answer: {"createdAt": 1_760_000_000_000, "messages": [
+        {"versions": [{"role": role, "content": [{"type": "text", "text": text}]}]} for role, text in (("user", asked), ("assistant", answer))
+    ]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "thought"), [*((program, THOUGHT) for program in ASSISTANTS), ("librechat", IN_FENCE)])
+def test_what_a_model_thought_before_it_answered_is_counted_and_what_a_person_wrote_stays(
+    tmp_path: Path, program: str, thought: str
+) -> None:
+    found = read(written(tmp_path, "chat.json", ASSISTANTS[program](f"{thought}とは？", f"{thought}答えです")))
+    assert (found.format, [text for *_, text in found.turns]) == (program, [f"{thought}とは？", "答えです"])
+    assert found.left_out == {"thoughts": 1}
+
+
+def test_what_somebody_did_with_an_answer_of_gemini_is_no_prompt_and_a_picture_is_counted_once(tmp_path: Path) -> None:
+    def activity(title: str, **further: Any) -> dict[str, Any]:
+        return {
+            "header": "Gemini アプリ",
+            "title": title,
+            "time": "2025-10-20T03:04:05Z",
+            "safeHtmlItem": [{"html": "<p>計画</p>"}],
+            **further,
+        }
+
+    done = activity("Canvas「旅」を作成しました")
+    prompt = activity("送信したメッセージ: これは？", time="2025-10-20T03:05:05Z", imageFile="a.jpg", attachedFiles=["a.jpg", "b.pdf"])
+    found = read(written(tmp_path, "MyActivity.json", [prompt, done]))
+    assert texts(found) == [("user", "これは？"), ("Gemini", "計画"), ("Gemini", "計画")]
+    assert found.left_out == {"contents of files": 2, "notices": 1}
 
 
 @pytest.mark.parametrize(
@@ -752,7 +818,7 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
         ),
         ("a.txt", "[2025-01-03] - Tea.[2025-01-04] - Coffee.\n", [("2025-01-03", "Tea."), ("2025-01-04", "Coffee.")]),
         ("a.txt", '["[2025-01-03] - 苺が好き", "左利き"]', [("2025-01-03", "苺が好き"), (None, "左利き")]),
-        ("a.md", 'はい、覚えています。\n\n```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),
+        ("a.md", '```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),
         (
             "a.json",
             {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "- [2025-01-03] - 苺が好き\n- 左利き"}]}},
@@ -792,6 +858,8 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
             [(None, "Has a cat,\ncalled Tama"), (None, "Baker")],
             2,
         ),
+        ("a.txt", 'Here are the memories:\n{"memories": ["a cat", "a dog"]}\n', [(None, "a cat"), (None, "a dog")], 1),
+        ("a.md", "# Memory\n\n- Has a cat\n- Baker\n\n*That is all.*\n", [(None, "Has a cat"), (None, "Baker")], 1),
         ("a.txt", "あなたについて覚えていることです。\n\n- 苺が好き\n- 左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
     ],
 )
@@ -808,6 +876,7 @@ def test_sentences_around_a_list_of_facts_are_counted(
     [
         "明日の買い物です。\n\n- 牛乳\n- 卵\n",
         "今日は雨だった。\n[2025-01-03] に買った傘を使った。\n夜は晴れた。\n",
+        'The tags of a page:\n\n["tea", "cup"]\n',
         "A note about tea.\n\nIt is long.\n\nI remember it well.\n\n- Green\n- Black\n",
     ],
 )
