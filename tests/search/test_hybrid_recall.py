@@ -4,10 +4,10 @@ import time
 from dataclasses import replace
 
 import pytest
+from fakes import HashingEmbedder, OverlapReranker
 
 from memory_mcp.config.settings import Fusion, Privacy, Settings
 from memory_mcp.domain import Feedback
-from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.index.sync import apply_queue
 from memory_mcp.language.budget import estimate_tokens

@@ -3,10 +3,10 @@
 import time
 
 import pytest
+from fakes import HashingEmbedder, OverlapReranker
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Feedback, Filters
-from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.index.sync import apply_queue
 from memory_mcp.personas.names import pool_store

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
+from fakes import HashingEmbedder
 from langchain_core.embeddings import Embeddings
-
-from memory_mcp.encoders.fakes import HashingEmbedder
 
 
 class HashingEmbeddings(Embeddings):

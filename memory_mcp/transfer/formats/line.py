@@ -49,7 +49,7 @@ _DAY = re.compile(
 _DAY_YEAR_LAST = re.compile(rf"({_WEEKDAY})\s?(\d{{1,2}})[/.](\d{{1,2}})[/.](\d{{4}})")
 # After a time only words that are no name, where one may follow.
 _TIME = re.compile(
-    rf"(?P<before>{HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})\s?(?P<after>[AaPp]\.?[Mm]\.?|(?:{HALF})(?=\t))?(?P<space>\t| +)(?P<rest>.+)"
+    rf"(?P<before>{HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})\s?(?P<after>[AaPp]\.?[Mm]\.?|(?:{HALF})(?=\t))?(?P<space>\t| {{1,60}})(?P<rest>.+)"
 )
 _WIDE_SPACE = re.compile(r" {2,}")
 _HEADER = re.compile(r"\[LINE\]\s?(.{1,200})")

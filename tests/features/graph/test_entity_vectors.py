@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from fakes import HashingEmbedder
 from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, ModelState, Replacement
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.features.graph import entity_edits
