@@ -32,6 +32,7 @@ NEXT = re.compile("(?:次|今度)の?|来たる|来る|きたる|(?<![a-z])(?:ne
 # Alone, such an hour belongs to the last night.
 HOUR_OF_NIGHT = re.compile(r"\A(?:深夜|真?夜中|夜|晩)の?0?[0-5](?:時半?|時\d{1,2}分|:\d\d)(?:頃|ごろ)?\Z")
 _HOURS = {"JST": 9, "UTC": 0, "GMT": 0, "CET": 1, "CEST": 2, "EST": -5, "EDT": -4, "PST": -8, "PDT": -7}
+_SECONDS = {name: hours * 3600 for name, hours in _HOURS.items()}
 _OFFSETS = {name: f"{hours:+03}:00" for name, hours in _HOURS.items()}
 _ZONE = re.compile(rf"(?<=\d)(?: ?(?P<name>{'|'.join(_OFFSETS)})| (?P<offset>[+-]\d\d:?\d\d))\Z")
 _END_OF_DAY = re.compile(r"(?<=[T ])24:00(?::00(?:\.0+)?)?(?=\Z|Z|[+-])")
@@ -60,18 +61,17 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
     if since := re.fullmatch(r"(\d{9,})(?:\.\d{1,9})?", text):
         return _since_1970(since[1])
     try:
-        moment, length = _moment_of_program(text) if is_of_a_program else _iso_moment(text)
+        if is_of_a_program:
+            plain = _NAME_OF_ZONE.sub("", text.upper())  # dateutil takes the sign behind a name the other way round
+            moment, length = parse_date(plain, tzinfos=_SECONDS), timedelta(seconds=1)
+        else:
+            moment, length = _iso_moment(text)
         start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
         return TimeRange(start, (start.astimezone(zone) + length).astimezone(UTC) if length >= ONE_DAY else start + length)
     except OverflowError:
         raise outside_calendar() from None
     except ValueError:
         return None
-
-
-def _moment_of_program(text: str) -> tuple[datetime, timedelta]:
-    plain = _NAME_OF_ZONE.sub("", text.upper())  # dateutil takes the sign behind a name the other way round
-    return parse_date(plain, tzinfos={name: hours * 3600 for name, hours in _HOURS.items()}), timedelta(seconds=1)
 
 
 def _iso_moment(text: str) -> tuple[datetime, timedelta]:
