@@ -11,7 +11,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain, islice, zip_longest
+from io import StringIO
+from itertools import chain, islice, repeat, zip_longest
 
 import numpy as np
 
@@ -66,15 +67,19 @@ def is_word(text: str) -> bool:
 class _Dictionary:
     """The groups as they are in the files, and where those of a word begin, by the hash of the word: 5 MB instead of 20."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: bytes) -> None:
         self._text = text
-        groups = text.splitlines(keepends=True)
-        words = [[hash(word) for word in group[:-1].split("\t") if not word.startswith(_ONLY_FOUND)] for group in groups]
-        hashes = np.fromiter(chain.from_iterable(words), np.int64)
-        begins = np.cumsum([0, *map(len, groups[:-1])], dtype=np.int32)
+        # A line at a time: a hundred thousand words at once take twice as much memory as what stays, and as long as all else here.
+        words = chain.from_iterable(map(str.split, map(str.rstrip, StringIO(text.decode()), repeat("\n")), repeat("\t")))
+        hashes = np.fromiter(map(hash, words), np.int64)
+        characters = np.frombuffer(text, np.uint8)
+        starts = np.concatenate([[0], np.flatnonzero(characters <= ord("\n"))[:-1] + 1])
+        begins = np.maximum.accumulate(np.where(characters[starts - 1] == ord("\n"), starts, 0)).astype(np.int32)
+        is_looked_for = characters[starts] != ord(_ONLY_FOUND)
+        hashes, begins = hashes[is_looked_for], begins[is_looked_for]
         order = np.argsort(hashes, kind="stable")
         self._hashes = array("q", hashes[order].tobytes())
-        self._starts = array("i", np.repeat(begins, list(map(len, words)))[order].tobytes())
+        self._starts = array("i", begins[order].tobytes())
         # By the last bits of the hashes: six of seven words that are unknown need no search.
         marks = np.zeros(_MARKS, np.bool_)
         marks[hashes % _MARKS] = True
@@ -97,7 +102,7 @@ class _Dictionary:
     def others(self, word: str) -> list[str]:
         """The other words of the groups of a word: the first of each, then the second of each, and so on."""
         first, last = (bisect(self._hashes, hash(word)) for bisect in (bisect_left, bisect_right))
-        groups = [self._text[start : self._text.index("\n", start)].split("\t") for start in self._starts[first:last]]
+        groups = [self._text[start : self._text.index(b"\n", start)].decode().split("\t") for start in self._starts[first:last]]
         in_turn = (other.removeprefix(_ONLY_FOUND) for others in zip_longest(*groups) for other in others if other)
         others = (other for other in dict.fromkeys(in_turn) if other != word)
         # Two katakana would also be found as a part of other words: カー for 車 in カード. For an English word they may be the only one.
@@ -106,9 +111,9 @@ class _Dictionary:
 
 @cache
 def _dictionary() -> _Dictionary | None:
-    text = "".join((DIRECTORY / name).read_text(encoding="utf-8") for name in FILES if (DIRECTORY / name).is_file())
+    text = b"".join((DIRECTORY / name).read_bytes() for name in FILES if (DIRECTORY / name).is_file())
     own = "".join("\t".join(group.split()) + "\n" for group in words("ja", "same"))
-    return _Dictionary(text + own) if text else None
+    return _Dictionary(text + own.encode()) if text else None
 
 
 def _found(dictionary: _Dictionary, query: str) -> Iterator[Synonyms]:
