@@ -937,6 +937,7 @@ HOSTILE = {
     "continued.txt": "[LINE] a\n\n2020/01/01(水)\n10:00\ta\tb\n" + "c\n" * 300_000,
     "_chat.txt": "[1/13/24, 9:05:12 PM] Emi: Yes\n" + "[99/99/99, 99:99:99 PM] Emi: Yes\n" * 10_000,
     "cells.csv": "AuthorID,Author,Date,Content\n" + '1,a,2020-01-01T00:00:00Z,"' + "x" * 300_000,
+    "answer.json": json.dumps({"content": [{"type": "text", "text": "{\n" * 200_000}]}),
     "entities.json": '{"entities": [{"name": ' * 2_000,
 }
 

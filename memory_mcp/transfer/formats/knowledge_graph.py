@@ -18,6 +18,8 @@ from memory_mcp.transfer.formats.sources import Source, blocks
 
 FORM = "mcp-memory"
 _DECODER = json.JSONDecoder()
+# Of a text no more is read after so many places where it is no JSON: each error counts the lines before it.
+UNREADABLE_PLACES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,13 @@ def _texts(source: Source, name: str) -> Iterator[tuple[int, str]]:
 def _values(text: str) -> Iterator[tuple[int, Any]]:
     """The objects of a text, each with how many lines are before it, and what can't be read up to the end of its line. Brackets that close nothing
     are passed over."""
-    at = counted = line = 0
-    while (at := _first_of_value(text, at)) < len(text):
+    at = counted = line = unreadable = 0
+    while (at := _first_of_value(text, at)) < len(text) and unreadable < UNREADABLE_PLACES:
         line, counted = line + text.count("\n", counted, at), at
         try:
             value, at = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
+            unreadable += 1
             yield line, _Unreadable(str(error))
             following = text.find("\n", at)
             at = following if following >= 0 else len(text)
