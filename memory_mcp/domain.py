@@ -309,7 +309,8 @@ class Hit:
 
     `best_part` is the (start, end) of the most relevant part of a long content, in characters; (0, 0) if unknown. `pool`: where it is from,
     if not from the persona's own store; the keys of its memory then name the pool. `confirmation` is None where it was not read with the
-    memory. `parts`: what each signal adds to the score, as its weight and its value; empty unless the question wants to know why.
+    memory. `why`: the values of the signals, and `parts`: what each of them adds to the score, as its weight and its value; without them
+    unless the question wants to know why.
     """
 
     memory: Memory

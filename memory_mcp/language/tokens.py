@@ -58,6 +58,7 @@ _SIGNS = mapping("en", "signs")
 PARTS_LIMIT, LONGEST_WORD, LEAST_CHARACTERS, LEAST_DIGITS = 5, 40, 3, 7
 _UNSPACED, _KANJI = re.compile(f"[{UNSPACED}]"), re.compile(f"[{HAN}]")
 KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,{LONGEST_KATAKANA}}}")
+_NUMBERED = re.compile(r"(?<![^\W_])([a-z]{2,})( ?)(\d+)(?![\d.])")
 _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 
 _STOPWORDS, _UNITS = frozenset(words("en", "function_words")), frozenset(words("en", "units"))
@@ -155,6 +156,11 @@ def query_phrases(text: str) -> list[str]:
     read = chain.from_iterable(_word(word).stored if word and word not in _STOPWORDS else (None,) for word in words)
     pairs = dict.fromkeys(f"{word} {after}" for word, after in pairwise(read) if word and after)
     return list(pairs)[:QUERY_PHRASES_LIMIT]
+
+
+def numbered_names(text: str) -> list[str]:
+    """Names with a number as others may write them: iphone15 of iPhone 15, and iphone 15 of iPhone15."""
+    return [f"{_stemmed(name)} {number}" if not space else name + number for name, space, number in _NUMBERED.findall(plain(text))]
 
 
 def fragments(text: str, words_of_kana: Iterable[str]) -> frozenset[str]:

@@ -49,7 +49,7 @@ def ask(nilou, now, indexes):
 
     def ask(query, embedder=None, reranker=None, settings=SETTINGS, deadline=None, **fields):
         states = LOADED if embedder else ABSENT, LOADED if reranker else ABSENT
-        asked = question(settings=settings, now=now, query=query, **fields)
+        asked = question(settings=settings, now=now, query=query, **{"detail": "why", **fields})
         models = Models(embedder, reranker, *states)
         return recall(nilou, asked, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
 

@@ -376,6 +376,22 @@ WHATSAPP_JAPANESE = """2024/02/05 21:05 - メッセージと通話はエンド�
         ),
         (
             "_chat.txt",
+            "[2024/02/05 9:05:12] 健太: \u200eGIFは含まれていません\n[2024/02/05 9:05:13] 健太: \u200e文書は含まれていません\n",
+            [],
+            {"photos": 1, "files": 1},
+        ),
+        (
+            "_chat.txt",
+            "25/12/2023 09:05 - João: Feliz <Mensagem editada>\n25/12/2023 09:06 - Léa: Joyeux <Ce message a été modifié>\n25/12/2023 09:07 - Léa: un <message>\n",
+            [
+                ("João", "2023-12-25T09:05:00", "Feliz"),
+                ("Léa", "2023-12-25T09:06:00", "Joyeux"),
+                ("Léa", "2023-12-25T09:07:00", "un <message>"),
+            ],
+            {},
+        ),
+        (
+            "_chat.txt",
             WHATSAPP_UNMARKED,
             [("Emi", "2024-01-14T13:20:00", 'So: "yes" to all')],
             {"polls": 1, "locations": 2, "messages that did not arrive": 1, "notices": 1},
@@ -626,7 +642,7 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
             ],
         },
         [("user", "2025-10-09T08:53:20+00:00", None, "宿は？"), ("qwen3", "2025-10-09T08:53:20+00:00", None, "伏見です")],
-        {"thoughts": 1},
+        {"thoughts": 1, "messages of branches that are not shown": 1},
     ),
     (
         "character-ai",
@@ -670,6 +686,51 @@ def test_what_a_program_exports_of_chats_becomes_turns(
         inside = read(tmp_path / place, TOKYO)
         assert (inside.format, texts(inside)) == (kind, texts(found))
         assert inside.left_out == {**left_out, "photos": left_out.get("photos", 0) + 1, "other files": 1}
+
+
+THOUGHT, IN_FENCE = "<think>うーん</think>\n", ":::thinking\nうーん\n:::\n"
+ASSISTANTS = {
+    "open-webui": lambda asked, answer: {"title": "旅", "chat": {"id": "c", "history": {"messages": {
+        "a": {"id": "a", "role": "user", "content": asked, "timestamp": 1_760_000_000},
+        "b": {"id": "b", "parentId": "a", "role": "assistant", "content": answer, "timestamp": 1_760_000_005},
+    }}}},
+    "deepseek": lambda asked, answer: [{"id": "c", "inserted_at": "2025-10-20T10:00:00+08:00", "mapping": {
+        "1": {"message": {"inserted_at": "2025-10-20T10:00:00+08:00", "fragments": [{"type": "REQUEST", "content": asked}]}},
+        "2": {"parent": "1", "message": {"inserted_at": "2025-10-20T10:00:05+08:00", "fragments": [{"type": "RESPONSE", "content": answer}]}},
+    }}],
+    "librechat": lambda asked, answer: {"conversationId": "c", "endpoint": "x", "messages": [
+        {"messageId": "1", "isCreatedByUser": True, "text": asked}, {"messageId": "2", "sender": "R1", "text": answer},
+    ]},
+    "lm-studio": lambda asked, answer: {"createdAt": 1_760_000_000_000, "messages": [
+        {"versions": [{"role": role, "content": [{"type": "text", "text": text}]}]} for role, text in (("user", asked), ("assistant", answer))
+    ]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "thought"), [*((program, THOUGHT) for program in ASSISTANTS), ("librechat", IN_FENCE)])
+def test_what_a_model_thought_before_it_answered_is_counted_and_what_a_person_wrote_stays(
+    tmp_path: Path, program: str, thought: str
+) -> None:
+    found = read(written(tmp_path, "chat.json", ASSISTANTS[program](f"{thought}とは？", f"{thought}答えです")))
+    assert (found.format, [text for *_, text in found.turns]) == (program, [f"{thought}とは？", "答えです"])
+    assert found.left_out == {"thoughts": 1}
+
+
+def test_what_somebody_did_with_an_answer_of_gemini_is_no_prompt_and_a_picture_is_counted_once(tmp_path: Path) -> None:
+    def activity(title: str, **further: Any) -> dict[str, Any]:
+        return {
+            "header": "Gemini アプリ",
+            "title": title,
+            "time": "2025-10-20T03:04:05Z",
+            "safeHtmlItem": [{"html": "<p>計画</p>"}],
+            **further,
+        }
+
+    done = activity("Canvas「旅」を作成しました")
+    prompt = activity("送信したメッセージ: これは？", time="2025-10-20T03:05:05Z", imageFile="a.jpg", attachedFiles=["a.jpg", "b.pdf"])
+    found = read(written(tmp_path, "MyActivity.json", [prompt, done]))
+    assert texts(found) == [("user", "これは？"), ("Gemini", "計画"), ("Gemini", "計画")]
+    assert found.left_out == {"contents of files": 2, "notices": 1}
 
 
 @pytest.mark.parametrize(

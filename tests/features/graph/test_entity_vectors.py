@@ -60,7 +60,7 @@ class Minds:
         return [entity.name for entity, _ in entities_by_meaning(self.persona, text, self.models).entities]
 
     def ask(self, query, models=None, **fields):
-        asked = question(settings=Settings(), now=self.now, query=query, **fields)
+        asked = question(settings=Settings(), now=self.now, query=query, **{"detail": "why", **fields})
         return recall(self.persona, asked, models=models or self.models, settings=Settings(), now=self.now, indexes=self.indexes)
 
 
