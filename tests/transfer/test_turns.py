@@ -191,10 +191,14 @@ def test_names_with_spaces_are_told_apart_by_what_messages_begin_with(tmp_path: 
     said = [(f"佐藤 {name}", text) for name in ("花子", "健太") for text in ("はい そう", "明日 行く", "駅 で", "またね ほんと")]
     said += [("Bob", f"I see {number}") for number in range(4)]
     said += [("Bob", text) for text in ("Yes of course", "No thanks", "Well now", "What a day", "写真撮った")]
-    notices = ["21:50 佐藤 花子がメッセージの送信を取り消しました", "21:51 佐藤 花子がさくらを招待しました。"]
+    notices = [
+        "21:50 佐藤 花子がメッセージの送信を取り消しました",
+        "21:51 佐藤 花子がさくらを招待しました。",
+        "21:52 佐藤 花子がさくらを退会させました。",
+    ]
     lines = [f"21:{number:02} {name} {text}" for number, (name, text) in enumerate(said)]
     found = read(written(tmp_path, "a.txt", "\n".join(["2020.01.05 日曜日", *lines, *notices, ""])))
-    assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 1})
+    assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 2})
 
 
 def test_a_further_line_of_a_message_may_begin_with_a_time_where_single_spaces_separate_the_columns(tmp_path: Path) -> None:
@@ -508,12 +512,13 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
     ),
     (
         "line",
-        OFFICIAL + 'User,健太,2025/09/18,14:22:59,"予約したい\n明日です"\r\nUser,健太,2025/09/18,14:23:00,写真を送信しました。\r\nAccount,さくら堂,2025/09/18,14:24:00,承りました\r\n',
+        OFFICIAL + 'User,健太,2025/09/18,14:22:59,"予約したい\n明日です"\r\nUser,健太,2025/09/18,14:23:00,写真を送信しました。\r\nUser,健太,2025/09/18,14:23:01,スタンプが送信されました。\r\nUser,健太,2025/09/18,14:23:02,送信が取り消されたメッセージです\r\nUser,健太,2025/09/18,14:23:03,不在着信\r\nUser,健太,2025/09/18,14:23:04,資料を送信しました。\r\nAccount,さくら堂,2025/09/18,14:24:00,承りました\r\n',
         [
             ("健太", "2025-09-18T14:22:59+09:00", "LINE さくら堂 2025-09-18", "予約したい\n明日です"),
+            ("健太", "2025-09-18T14:23:04+09:00", "LINE さくら堂 2025-09-18", "資料を送信しました。"),
             ("さくら堂", "2025-09-18T14:24:00+09:00", "LINE さくら堂 2025-09-18", "承りました"),
         ],
-        {"photos": 1},
+        {"photos": 1, "stickers": 1, "deleted messages": 1, "calls": 1},
     ),
     (
         "copilot",
@@ -813,7 +818,7 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
         ),
         ("a.txt", "[2025-01-03] - Tea.[2025-01-04] - Coffee.\n", [("2025-01-03", "Tea."), ("2025-01-04", "Coffee.")]),
         ("a.txt", '["[2025-01-03] - 苺が好き", "左利き"]', [("2025-01-03", "苺が好き"), (None, "左利き")]),
-        ("a.md", 'はい、覚えています。\n\n```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),
+        ("a.md", '```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),
         (
             "a.json",
             {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "- [2025-01-03] - 苺が好き\n- 左利き"}]}},
@@ -853,6 +858,8 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
             [(None, "Has a cat,\ncalled Tama"), (None, "Baker")],
             2,
         ),
+        ("a.txt", 'Here are the memories:\n{"memories": ["a cat", "a dog"]}\n', [(None, "a cat"), (None, "a dog")], 1),
+        ("a.md", "# Memory\n\n- Has a cat\n- Baker\n\n*That is all.*\n", [(None, "Has a cat"), (None, "Baker")], 1),
         ("a.txt", "あなたについて覚えていることです。\n\n- 苺が好き\n- 左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
     ],
 )
@@ -869,6 +876,7 @@ def test_sentences_around_a_list_of_facts_are_counted(
     [
         "明日の買い物です。\n\n- 牛乳\n- 卵\n",
         "今日は雨だった。\n[2025-01-03] に買った傘を使った。\n夜は晴れた。\n",
+        'The tags of a page:\n\n["tea", "cup"]\n',
         "A note about tea.\n\nIt is long.\n\nI remember it well.\n\n- Green\n- Black\n",
     ],
 )

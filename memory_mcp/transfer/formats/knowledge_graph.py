@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_mcp.domain import StatedRelation
-from memory_mcp.errors import InvalidInput
 from memory_mcp.language.names import NAME_LIMIT
 from memory_mcp.language.relation_notation import STANDARD_TYPES, format_relation, type_of_word
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, objects, text_in
-from memory_mcp.transfer.formats.json_stream import lines
+from memory_mcp.transfer.formats.json_stream import each_file, lines
 from memory_mcp.transfer.formats.sources import Source, blocks
 
 FORM = "mcp-memory"
@@ -30,13 +29,13 @@ class _Unreadable:
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  the file has no authors
     """Yields a row for each observation, such as "健太: 苺が好き". The file has no times."""
-    for name in source.names():
-        try:
-            for number, text in _texts(source, name):
-                for further, value in _values(text):
-                    yield from _read_value(value, f"{name}, line {number + further}")
-        except InvalidInput as error:
-            yield ImportItem(name, refused=str(error))
+
+    def graph(name: str) -> Iterator[ImportItem]:
+        for number, text in _texts(source, name):
+            for further, value in _values(text):
+                yield from _read_value(value, f"{name}, line {number + further}")
+
+    yield from each_file(source, graph)
 
 
 def is_answer(value: object) -> bool:
