@@ -3,6 +3,7 @@
 import json
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -752,12 +753,37 @@ def test_a_message_says_when_it_was_edited(tmp_path: Path, content: Any, edited_
     assert row["metadata"]["origin"]["edited_at"] == edited_at
 
 
+def with_odd_values(content: Any) -> Iterator[Any]:
+    """The JSON with each of its values in turn replaced by those of other kinds."""
+    places = list(content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ())
+    for place, value in places:
+        for odd in ([], {"a": None}, 7, None, *with_odd_values(value)):
+            changed = content.copy()
+            changed[place] = odd
+            yield changed
+
+
+@pytest.mark.parametrize("content", [content for _, content, *_ in EXPORTS if not isinstance(content, str)])
+def test_an_odd_value_anywhere_in_an_export_keeps_no_other_message_from_being_read(tmp_path: Path, content: Any) -> None:
+    kind = detect_format(written(tmp_path, "chat.json", content))
+    for changed in with_odd_values(content):
+        for item in ROWS[kind].read(written(tmp_path, "chat.json", changed), NO_OPTIONS, print):
+            assert item.row or item.left_out or item.refused
+
+
 @pytest.mark.parametrize("last", [["b"], {"b": 1}, 7, None])
 def test_a_chat_whose_last_message_is_named_by_no_text_ends_with_the_latest(tmp_path: Path, last: object) -> None:
     (chat,) = json.loads(json.dumps(next(content for kind, content, *_ in EXPORTS if kind == "open-webui")))
     chat["chat"]["history"]["currentId"] = last
     found = read(written(tmp_path, "chat.json", [chat]))
     assert [turn[-1] for turn in found.turns] == ["宿は伏見です", "別の答え"]
+
+
+def test_an_answer_whose_clock_is_behind_that_of_its_question_ends_the_chat(tmp_path: Path) -> None:
+    asked = {"messageId": "1", "sender": "User", "isCreatedByUser": True, "text": "宿は？", "createdAt": "2025-10-20T03:04:05.900Z"}
+    answer = {"messageId": "2", "parentMessageId": "1", "sender": "GPT", "text": "伏見", "createdAt": "2025-10-20T03:04:05.100Z"}
+    found = read(written(tmp_path, "chat.json", {"conversationId": "c", "endpoint": "x", "messages": [asked, answer]}))
+    assert ([text for *_, text in found.turns], found.left_out) == (["宿は？", "伏見"], {})
 
 
 def test_an_assistant_has_its_role_and_a_person_has_the_name_that_is_given(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ class Message:
 
 def is_said(part: Mapping[str, Any]) -> bool:
     """Whether a part of a message is a text of whoever wrote it."""
-    return part.get("type") in _SAID
+    return text_in(part.get("type")) in _SAID
 
 
 def said_in(content: object, text_at: str = "text") -> tuple[str, list[str]]:
@@ -175,8 +175,13 @@ def conversation_items(
 
 
 def path_to_last(nodes: Mapping[str, Mapping[str, Any]], last: Any, parent: str, said_at: Callable[[str], Any]) -> list[str]:
-    """The ids of the branch that ends with `last`, or with the latest, first to last. It ends even if the parents form a cycle."""
-    node_id = last if isinstance(last, str) and last in nodes else max(nodes, key=said_at, default=None)
+    """The ids of the branch that ends with `last`, or else of that with the latest end, first to last. It ends even if the parents form a cycle."""
+    inner = {name for node in nodes.values() if isinstance(name := node.get(parent), str)}
+    node_id = (
+        last
+        if isinstance(last, str) and last in nodes
+        else max([name for name in nodes if name not in inner] or nodes, key=said_at, default=None)
+    )
     path: dict[str, None] = {}
     while isinstance(node_id, str) and node_id in nodes and node_id not in path:
         path[node_id] = None
