@@ -34,7 +34,7 @@ Fields = Mapping[str, Any]
 Nodes = Mapping[str, Fields]
 _DETAILS, _DETAILS_END = '<details type="', "</details>"
 # Where LibreChat puts thoughts into the text.
-_FENCED_THOUGHTS = re.compile(r"\s{0,9}:::thinking\s.*?^:::[ \t]*$", re.DOTALL | re.MULTILINE)
+_FENCED_THOUGHTS = re.compile(r"\A\s{0,9}:::thinking\s.*?^:::[ \t]*$", re.DOTALL | re.MULTILINE)
 _MANY = 1_000_000
 # The files in which VS Code keeps a chat, and the kinds of their lines.
 _CHANGES, _FIRST_CHANGE = ".jsonl", re.compile(rb'\{\s{0,3}"kind"\s{0,3}:\s{0,3}0,\s{0,3}"v"\s{0,3}:\s{0,3}\{')
