@@ -9,14 +9,15 @@ import apsw
 import numpy as np
 
 from memory_mcp.domain import Filters, Question
-from memory_mcp.encoders.model_families import USUAL, ranking_of
+from memory_mcp.encoders.model_families import Scale, scale_of
 from memory_mcp.encoders.models import Centers, Models, Replacement, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.vectors import chunks, stored_vectors
-from memory_mcp.store.vectors.faiss_index import VectorIndex, nearest_rows, normalised
+from memory_mcp.store.vectors.faiss_index import VectorIndex
 from memory_mcp.store.vectors.index_cache import IndexCache
+from memory_mcp.store.vectors.nearness import apart, nearest_rows, normalised
 from memory_mcp.tracing import spanned
 
 # A memory may have several vectors: the number of chunks requested for each candidate.
@@ -33,33 +34,48 @@ class Meaning:
     """The query as vectors of the generation that serves this persona, and its index.
 
     Without an index `skipped` is the reason, unless no model is wanted. `generation` is that of the vectors, present or future.
-    `replaced` says that its model is not the configured one. `weight` is what the vectors of this model count beside the words,
-    `centers` what they are compared apart from.
+    `replaced` says that its model is not the configured one. The vectors are compared apart from the `centers`.
     """
 
     vectors: tuple[Vectors, ...] = ()
     index: VectorIndex | None = None
     skipped: str | None = None
     generation: str | None = None
-    weight: float = USUAL.weight
     centers: Centers | None = None
     replaced: Replacement | None = None
     is_statement: bool = False
 
+    @property
+    def scale(self) -> Scale:
+        """What the nearness of the vectors means."""
+        return scale_of(self.centers)
+
     def own_centers(self) -> Vectors | None:
         """What the statements of this persona share, by language."""
         return self.index.means_near(self.centers.statements) if self.index and self.centers else None
+
+    def apart(self, vectors: Vectors, own: Vectors | None) -> Vectors:
+        """The rows without what the texts of their language share, each of length 1; of length 0 in a language that the model does not know."""
+        return vectors if self.centers is None or own is None else apart(vectors, own, self.centers.known)
 
     def turned(self, own: Vectors | None) -> Vectors:
         """The vectors of the query and of the guess, apart from what questions and statements share."""
         if self.centers is None or own is None:
             return np.stack(self.vectors)
         if self.is_statement:
-            return _apart(np.stack(self.vectors), own)
+            return self.apart(np.stack(self.vectors), own)
         query, *guesses = self.vectors
-        language = nearest_rows(query[None], self.centers.questions)
+        language = self.language
         center = self.centers.questions[language] + own[language] - self.centers.statements[language]
-        return np.concatenate([normalised(query[None] - center), *(_apart(guess[None], own) for guess in guesses)])
+        return np.concatenate([normalised((query - center)[None]), *(self.apart(guess[None], own) for guess in guesses)])
+
+    @property
+    def language(self) -> int:
+        """The row of the query's language among those that the model knows."""
+        if self.centers is None:
+            return 0
+        known = np.flatnonzero(self.centers.known)
+        return int(known[nearest_rows(self.vectors[0][None], self.centers.questions[known])[0]])
 
 
 @spanned("embed")
@@ -86,8 +102,7 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
             vectors.append(embedder.embed_documents([question.hypothetical], is_awaited=True)[0])
     except EncoderFailed:
         return Meaning(skipped="embedder_failed", generation=embedder.generation, replaced=replaced)
-    weight = ranking_of(embedder.name).weight
-    return Meaning(tuple(vectors), index, None, embedder.generation, weight, embedder.centers, replaced)
+    return Meaning(tuple(vectors), index, None, embedder.generation, embedder.centers, replaced)
 
 
 @spanned("meaning")
@@ -103,7 +118,7 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
     known, vectors = meaning.index.reconstruct(found)
     if not known:
         return []
-    nearness = (_apart(vectors, own) @ turned.T).max(axis=1)
+    nearness = (meaning.apart(vectors, own) @ turned.T).max(axis=1)
     nearest = [known[row] for row in np.argsort(-nearness, kind="stable")]
     memory_ids: dict[int, None] = {}
     for start in range(0, len(nearest), limit):  # nearly always the first ones are of as many memories
@@ -145,8 +160,7 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
     owned = [owners[chunk] for chunk in known]
     cosines = (vectors @ np.mean(meaning.vectors, axis=0)).tolist()
     own = meaning.own_centers()
-    apart = _apart(vectors, own)
-    nearness = _with_previous(apart, owned, previous, meaning.turned(own).mean(axis=0)).tolist()
+    nearness = _with_previous(meaning.apart(vectors, own), owned, previous, meaning.turned(own).mean(axis=0)).tolist()
     wanted = set(memory_ids)
     foreign = {known[row] for row in _in_other_languages(meaning, vectors, own)}
     by_content: dict[int, tuple[float, float, int]] = {}
@@ -173,16 +187,11 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
 
 
 def _in_other_languages(meaning: Meaning, vectors: Vectors, own: Vectors | None) -> Iterable[int]:
-    """The rows whose language is another than the query's; none where the languages of vectors are not known."""
+    """The rows whose language is another than the query's, and known to the model; none where the languages of vectors are not known."""
     if meaning.centers is None or own is None:
         return ()
-    language = nearest_rows(meaning.vectors[0][None], meaning.centers.questions)[0]
-    return map(int, np.flatnonzero(nearest_rows(vectors, own) != language))
-
-
-def _apart(vectors: Vectors, centers: Vectors | None) -> Vectors:
-    """The rows without what the texts of their language share, each of length 1."""
-    return vectors if centers is None else normalised(vectors - centers[nearest_rows(vectors, centers)])
+    language = nearest_rows(vectors, own)
+    return map(int, np.flatnonzero((language != meaning.language) & np.array(meaning.centers.known)[language]))
 
 
 def _with_previous(vectors: Vectors, owners: Sequence[tuple[int, bool]], previous: Mapping[int, int], query: Vectors) -> Vectors:
