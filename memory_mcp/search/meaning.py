@@ -1,7 +1,7 @@
 """The query as vectors, and the memories with near vectors: the candidates that need a model."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -57,6 +57,15 @@ class Meaning:
     def apart(self, vectors: Vectors, own: Vectors | None) -> Vectors:
         """The rows without what the texts of their language share, each of length 1; of length 0 in a language that the model does not know."""
         return vectors if self.centers is None or own is None else apart(vectors, own, self.centers.known)
+
+    def stored(self, chunk_ids: Collection[int], own: Vectors | None) -> tuple[list[int], Vectors, Vectors]:
+        """Those of the chunks that are in a language which the model knows, their vectors, and these apart from their centers."""
+        if self.index is None:
+            return [], np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
+        chunks, vectors = self.index.reconstruct(chunk_ids)
+        vectors_apart = self.apart(vectors, own)
+        rows = np.flatnonzero(vectors_apart.any(axis=1))
+        return [chunks[row] for row in rows], vectors[rows], vectors_apart[rows]
 
     def turned(self, own: Vectors | None) -> Vectors:
         """The vectors of the query and of the guess, apart from what questions and statements share."""
@@ -115,10 +124,10 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
     own = meaning.own_centers()
     turned = meaning.turned(own)
     found = {chunk for vector in turned for chunk, _ in meaning.index.search(vector, wanted, among)}
-    known, vectors = meaning.index.reconstruct(found)
+    known, _, vectors_apart = meaning.stored(found, own)
     if not known:
         return []
-    nearness = (meaning.apart(vectors, own) @ turned.T).max(axis=1)
+    nearness = (vectors_apart @ turned.T).max(axis=1)
     nearest = [known[row] for row in np.argsort(-nearness, kind="stable")]
     memory_ids: dict[int, None] = {}
     for start in range(0, len(nearest), limit):  # nearly always the first ones are of as many memories
@@ -144,7 +153,7 @@ NOT_NEAR = Similarity(float("nan"), float("nan"), None, in_other_language=False)
 
 
 def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, Similarity]:
-    """How similar each of these memories is. A memory without vectors is left out.
+    """How similar each of these memories is. A memory without vectors is left out, and one in a language that the model does not know.
 
     The cosine is the mean with the vectors of the query and of the guess. Nearness is the same between vectors apart from their centers, a
     short turn with `PREVIOUS_SHARE` of the short turn before it. Both are raised by `QUESTION_WEIGHT` of what the memory's own questions
@@ -154,13 +163,13 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
         return {}
     previous = adjacent_turns(connection, memory_ids, "before")
     owners = chunks.pieces_and_questions(connection, {*memory_ids, *previous.values()})
-    known, vectors = meaning.index.reconstruct(owners)
+    own = meaning.own_centers()
+    known, vectors, vectors_apart = meaning.stored(owners, own)
     if not known:
         return {}
     owned = [owners[chunk] for chunk in known]
     cosines = (vectors @ np.mean(meaning.vectors, axis=0)).tolist()
-    own = meaning.own_centers()
-    nearness = _with_previous(meaning.apart(vectors, own), owned, previous, meaning.turned(own).mean(axis=0)).tolist()
+    nearness = _with_previous(vectors_apart, owned, previous, meaning.turned(own).mean(axis=0)).tolist()
     wanted = set(memory_ids)
     foreign = {known[row] for row in _in_other_languages(meaning, vectors, own)}
     by_content: dict[int, tuple[float, float, int]] = {}
@@ -187,11 +196,10 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
 
 
 def _in_other_languages(meaning: Meaning, vectors: Vectors, own: Vectors | None) -> Iterable[int]:
-    """The rows whose language is another than the query's, and known to the model; none where the languages of vectors are not known."""
+    """The rows whose language is another than the query's; none where the languages of vectors are not known."""
     if meaning.centers is None or own is None:
         return ()
-    language = nearest_rows(vectors, own)
-    return map(int, np.flatnonzero((language != meaning.language) & np.array(meaning.centers.known)[language]))
+    return map(int, np.flatnonzero(nearest_rows(vectors, own) != meaning.language))
 
 
 def _with_previous(vectors: Vectors, owners: Sequence[tuple[int, bool]], previous: Mapping[int, int], query: Vectors) -> Vectors:
