@@ -24,14 +24,12 @@ _NOTHING: Callable[..., Any] = lambda *_, **__: ()  # noqa: E731
 RULES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "sounds": {"candidates.as_synonyms": _NOTHING},
-        "spellings": {"question.Analysis.spellings": ()},
         "synonyms": {"question.Analysis.synonyms": ()},
         "whole-words": {"question.Analysis.words": ()},
         "word-weights": {"question.Analysis.weighed_query_tokens": Analysis.query_tokens},
         "phrases": {"question.Analysis.query_phrases": ()},
         "support": {"signals.supported": lambda scored, **_: np.ones(len(scored.candidates), bool)},
         "named-days": {"candidates.from_named_dates": lambda *_: []},
-        "written-days": {"candidates.from_written_dates": lambda *_: []},
         "previous-turn": {"meaning.PREVIOUS_SHARE": 0.0},
         "other-language": {"signals.OTHER_LANGUAGE_SHARE": 0.0},
     }

@@ -172,7 +172,7 @@ class RelationValidity:
 @dataclass(frozen=True, slots=True)
 class Restored:
     """The fields of a memory that an import sets and a caller of `remember` can't. `is_undated`: nobody knows when its text was written;
-    `created_at` is the time of the import.
+    `created_at` is the time of the import. `former_keys`: the keys under which it may be stored instead.
     """
 
     key: str | None = None
@@ -184,6 +184,7 @@ class Restored:
     usage_count: int = 0
     last_used_at: datetime | None = None
     feedback: tuple[Feedback, ...] = ()
+    former_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +309,8 @@ class Hit:
 
     `best_part` is the (start, end) of the most relevant part of a long content, in characters; (0, 0) if unknown. `pool`: where it is from,
     if not from the persona's own store; the keys of its memory then name the pool. `confirmation` is None where it was not read with the
-    memory. `parts`: what each signal adds to the score, as its weight and its value; empty unless the question wants to know why.
+    memory. `why`: the values of the signals, and `parts`: what each of them adds to the score, as its weight and its value; without them
+    unless the question wants to know why.
     """
 
     memory: Memory

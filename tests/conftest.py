@@ -154,10 +154,10 @@ def say(nilou: Persona, now: datetime, zone: ZoneInfo) -> Say:
 
 @pytest.fixture
 def ask(nilou: Persona, now: datetime, settings: Settings) -> Ask:
-    """Recalls as nilou; `under` are other settings, the rest goes into the question."""
+    """Recalls as nilou, and why; `under` are other settings, the rest goes into the question."""
 
     def ask(query: str = "", under: Settings = settings, **fields: Any) -> Recalled:
-        asked = question(settings=under, now=now, query=query, **fields)
+        asked = question(settings=under, now=now, query=query, **{"detail": "why", **fields})
         return recall(nilou, asked, models=unloaded_models(under), settings=under, now=now)
 
     return ask

@@ -15,7 +15,6 @@ from dateutil.easter import easter
 from memory_mcp import lexicon
 from memory_mcp.dates.spans import (
     MONTHS_BACK,
-    NUMBER,
     ONE_DAY,
     SATURDAY,
     WEEKDAYS,
@@ -25,11 +24,8 @@ from memory_mcp.dates.spans import (
     nth_weekday,
     number_of,
 )
-from memory_mcp.dates.tables import YEAR_BEFORE, once_a_year, row, year_before
+from memory_mcp.dates.tables import meaning, once_a_year, year_before
 from memory_mcp.patterns import Found
-
-NAMED_DAY, PERIOD, PERIOD_ALONE_KIND = "holidays and other days with a name", "holiday periods", "holiday periods, as an argument"
-DAYS_OFF = "days off in a row, and the first days after them"
 
 
 @lru_cache(maxsize=1)
@@ -104,23 +100,10 @@ def _days_named(name: str, rule: str, year: int) -> DaySpan:
 _DAYS = {**lexicon.mapping("ja", "named_days"), **lexicon.mapping("en", "named_days")}
 _PERIODS = {**lexicon.mapping("ja", "named_periods"), **lexicon.mapping("en", "named_periods")}
 _RULES = {name.replace("'", ""): (name, rule) for name, rule in (_DAYS | _PERIODS).items()}
-# Behind a name that ends so, another word may go on.
-_GOES_ON = {"日": "曜常々差没記課", "分": "点曜常々"}
 
 
-def _names(language: str, table: str) -> str:
-    """A pattern for the names of a table, in the group `name`; none where it is the beginning of another word."""
-    others = lexicon.mapping(language, "not_before")
-    named = []
-    for name in sorted(lexicon.mapping(language, table), key=len, reverse=True):
-        behind = [*others.get(name, "").split(" "), *_GOES_ON.get(name[-1], "")]
-        ends = "(?![a-z])" if name.isascii() else "(?![ァ-ヺー・])" if "ァ" <= name[-1] <= "ー" else ""
-        stop = f"(?!{lexicon.any_of(filter(None, behind)) if language == 'ja' else ' (?:' + lexicon.any_of(filter(None, behind)) + ')'})"
-        named.append(lexicon.any_of([name]) + ends + (stop if any(behind) else ""))
-    return f"(?P<name>{'|'.join(named)})"
-
-
-def _named_days(found: Found, today: date) -> Iterable[DaySpan]:
+@meaning
+def named_days(found: Found, today: date) -> Iterable[DaySpan]:
     """Days in the year that is named, or in those that words tell."""
     name, rule = _RULES[found["name"].replace("'", "")]
 
@@ -129,31 +112,6 @@ def _named_days(found: Found, today: date) -> Iterable[DaySpan]:
         return (after, after + 3 * ONE_DAY) if found["behind"] else (first, after)
 
     return once_a_year(found, today, in_year)
-
-
-_YEAR_BEHIND = r"(?:,?\s+(?:(?:of |in )?(?P<year>(?:19|20)\d{2})(?![\d年])|(?P<named>next) year))?"
-_ENGLISH_DAYS, _ENGLISH_PERIODS = _names("en", "named_days"), _names("en", "named_periods")
-_JAPANESE_PERIODS = f"(?<![夕日])(?:{_names('ja', 'named_periods')})"
-_SHORT_YEAR = "(?P<short>一昨|[昨去今来])(?=年)"
-# A look at the first character makes the search several times faster.
-_FIRST = "".join(sorted({name[0] for name in lexicon.mapping("ja", "named_days")}))
-# fmt: off
-_NEED_JAPANESE = " ".join(name for name in lexicon.mapping("ja", "named_days") if not any(other in name[1:] for other in lexicon.mapping("ja", "named_days")))
-_NEED_ENGLISH = "day new valentine april halloween christmas easter thanksgiving friday eve fourth"
-_NEED_PERIOD = "休み 盆 gw ウィーク 大型 golden 年末 年始 年初 年頭 年明 年越 年の瀬 暮れ 梅雨 new_year thanksgiving"
-NAMED_DAYS = [
-    row(NAMED_DAY, f"(?:{YEAR_BEFORE})?(?=[{_FIRST}]){_names('ja', 'named_days')}", _named_days,
-        "来年の母の日", "クリスマス", "大晦日", "敬老の日", "春分の日", "お正月", "お盆", needs=_NEED_JAPANESE),
-    row(NAMED_DAY, rf"(?<![a-z])(?:(?P<which>last|next) )?{_ENGLISH_DAYS}{_YEAR_BEHIND}", _named_days,
-        "Halloween", "New Year's Eve", "last Christmas", "Easter 2024", "Black Friday", needs=_NEED_ENGLISH),
-]
-# 昨年末 is 昨年 and 年末 at once.
-PERIOD_OF_YEAR = row(PERIOD, rf"(?:{YEAR_BEFORE}|{_SHORT_YEAR}){_JAPANESE_PERIODS}(?![a-z])|(?<![a-z]){_ENGLISH_PERIODS},?\s+(?:of |in )?(?P<year>(?:19|20)\d\d)(?!\d)",
-    _named_days, "去年の年末", "昨年末", "2024年の夏休み", "去年のゴールデンウィーク", needs=_NEED_PERIOD)
-PERIOD_ALONE = row(PERIOD_ALONE_KIND, f"{_JAPANESE_PERIODS}(?![a-z])|{_ENGLISH_PERIODS}", _named_days,
-    "夏休み", "GW", "年末年始", "梅雨", "New Year", needs=_NEED_PERIOD)
-AFTER_DAYS_OFF = row(DAYS_OFF, f"(?:(?P<name>お?盆|お?正月)|{_names('ja', 'named_periods')})(?P<behind>明け)", _named_days, "お盆明け", "GW明け", needs="明け")
-# fmt: on
 
 
 # Three days off or more: Saturdays, Sundays and public holidays.
@@ -181,7 +139,8 @@ def _rows(today: date) -> tuple[DaySpan, ...]:
     return tuple(rows[::-1])
 
 
-def _rows_of_days_off(found: Found, today: date) -> Iterator[DaySpan]:
+@meaning
+def days_off(found: Found, today: date) -> Iterator[DaySpan]:
     """The rows of the month that is named, or all after a year, which narrows them; else the current or last row and the next one, or one
     of them where the words tell which."""
     least = number_of(found["long"]) if found["long"] else _SHORTEST_ROW
@@ -199,14 +158,3 @@ def _rows_of_days_off(found: Found, today: date) -> Iterator[DaySpan]:
         begun, coming = [row for row in all_rows if row[0] <= today][:1], [row for row in all_rows if row[0] > today][-1:]
         rows = [*([] if found["next"] else begun), *([] if found["last"] else coming)]
     return ((days[1], days[1] + ONE_DAY) if found["after"] else days for days in rows)
-
-
-ROW_OF_DAYS_OFF = row(
-    DAYS_OFF,
-    rf"(?:{YEAR_BEFORE})?(?:(?:(?P<month>\d{{1,2}})月|(?P<near>{lexicon.any_of(MONTHS_BACK)}))の?"
-    r"|(?:(?P<next>次|今度|来る|来たる|きたる)|(?P<last>前|この前|この間|こないだ|前回|先日)|この)の?)?"
-    rf"(?P<long>{NUMBER})?(?<!大型)連休(?P<after>明け)?",
-    _rows_of_days_off,
-    *("三連休", "次の連休", "先先月の連休", "2025年5月の連休", "連休明け"),
-    needs="連休",
-)

@@ -5,29 +5,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 from memory_mcp import lexicon
-from memory_mcp.dates.spans import COUNT, KANJI_NUMBER, ONE_DAY, DaySpan, months_back, nth_of, number_of
+from memory_mcp.dates.grammar import PARTS
+from memory_mcp.dates.spans import ONE_DAY, DaySpan, months_back, nth_of, number_of
 from memory_mcp.domain import TimeRange
 from memory_mcp.patterns import Forms, Found, bounded
 
 _HOURS = {**lexicon.counts("ja", "hours"), **lexicon.counts("en", "hours")}
 PART_OF_DAY = bounded(f"(?<!fort)(?:{lexicon.any_of(_HOURS)})")
 _NIGHT_BEGINS, _NIGHT_ENDS = 20, 5
-_HOUR = r"(?P<hour>\d{1,2}|[一二三四五六七八九十]{1,3})"
-_CLOCKS = Forms(
-    rf"{_HOUR}時(?:(?P<minute>\d{{1,2}}|[一二三四五六七八九十]{{1,3}})分|(?P<past>半))?|(?:(?<![a-z])(?:at|around|about) )?"
-    r"(?:(?<!\d)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?\s*(?:(?P<half>[ap])\.?m\.?)?|(?<![a-z\d])(?P<hour>\d{1,2})\s*(?P<half>[ap])\.?m\.?(?![a-z]))"
-    r"|(?<![a-z])(?:at|around|about) (?P<hour>\d{1,2})(?!\d)"
-)
+_CLOCKS = Forms(PARTS["clock_time"])
 _ABOUT = bounded(rf"{lexicon.any_of(lexicon.words('ja', 'about'))}|(?<![a-z])(?:{lexicon.any_of(lexicon.words('en', 'about'))})(?![a-z])")
-_PART_OF_SPAN = (
-    r"(?P<first>上旬|初旬|初め|はじめ|始め|初頭|早々|頭|あたま|初日|(?<=\s)初(?!\w)|(?<![a-z])(?:early|the beginning of|beginning of|the start of|start of))"
-    "|(?P<middle>中旬|半ば|なかば|中頃|中ごろ|真ん中|まんなか|中盤|(?<![a-z])(?:mid|middle of|the middle of)(?![a-z]))"
-    "|(?P<last>下旬|末日|末|終わり|おわり|終盤|(?<![a-z])(?:late|the end of|end of)(?![a-z]))"
-    "|(?P<half>前半|上半?期|後半|下半?期|(?<![a-z])(?:the )?(?:first|second) half of)"
-)
-# Of a month: its first seven days are its first week.
-_WEEK_OF_SPAN = "第(?P<week>[1-5一二三四五])週目?|(?P<week>最初|最後)の週|(?P<week>最)終週|(?<![a-z])(?:the )?(?P<week>first|second|third|fourth|last) week (?:of|in)(?![a-z])"
-_PARTS = Forms(f"{_WEEK_OF_SPAN}|{_PART_OF_SPAN}")
+_PARTS = Forms(PARTS["part_or_week"])
 _NIGHT, _AFTERNOON = ("夜", "晩", "night"), ("午後", "夕方", "afternoon", "evening")
 _LONG_DAYS, _MONTH_DAYS = 80, 28
 # The end of a year is its last months, late in a year its last third.
@@ -80,11 +68,9 @@ def with_modifiers(days: DaySpan, rest: str) -> tuple[DayReading, str]:
 # Behind or in front of a week, month or year in a sentence: 来月いっぱい, 来月の初め, early next month.
 # A limit: what is to be done within it is to be done by its last day.
 _TO_THE_END = bounded(r"\s?[中内]?いっぱい|の?(?:末日|最終日)|末まで|の終わりまで|(?P<limit>[内中](?:に|まで|で))")
-_PART_BEHIND = Forms(rf"\A(?:の?(?:{_WEEK_OF_SPAN}|{_PART_OF_SPAN})(?![ァ-ヶ一-龥]))")
-_PART_IN_FRONT = Forms(rf"(?:{_PART_OF_SPAN})(?: the)?\s?\Z")
-_QUALIFIER = bounded(
-    rf"(?:(?:\s?の?(?:{_PART_OF_SPAN}))|頃|ごろ|ころ|くらい|ぐらい|あたり|いっぱい|[中内](?=[のにはで、]|\Z))?(?![ァ-ヶ一-龥]{{2}})"
-)
+_PART_BEHIND = Forms(PARTS["part_behind"])
+_PART_IN_FRONT = Forms(PARTS["part_in_front"])
+_QUALIFIER = bounded(PARTS["qualifier"])
 _SHORTEST_WITH_PARTS = timedelta(days=7)
 
 
@@ -173,18 +159,7 @@ def _hour_of_day(hour: int, rest: str, *, has_half: bool) -> int:
 
 
 _FEW = 6
-_N, _ENGLISH_N = rf"(?P<n>\d{{1,3}}|{KANJI_NUMBER})", f"(?P<n>{COUNT})"
-_UNIT, _ENGLISH_UNIT = "(?P<unit>時間|分)", "(?P<unit>hours?|hrs?|h|minutes?|mins?)"
-_ROUGHLY = "(?:(?:about|around|roughly|approximately|just|maybe|like) )?"
-_COUNTED = rf"(?:(?P<half>half) an? {_ENGLISH_UNIT}|{_ENGLISH_N}\s*{_ENGLISH_UNIT}(?P<half> and a half)?|{_ENGLISH_N} and (?P<half>a half) {_ENGLISH_UNIT})"
-_FROM_NOW = Forms(
-    rf"{_N}\s*{_UNIT}(?P<half>半)?(?:ほど|くらい|ぐらい)?(?:(?P<ago>前)|後)(?:ほど|くらい|ぐらい)?|{_ROUGHLY}{_COUNTED}\s+(?:(?P<ago>ago|back)|from now)|in {_COUNTED}"
-)
-_SOME = Forms("数(?P<unit>時間|分)前|(?:a )?(?:few|couple of|couple|several) (?P<unit>hours?|minutes?) ago")
-_UP_TO_NOW = Forms(
-    rf"(?:ここ|この|過去|直近|最近)の?(?:{_N}|数){_UNIT}(?:以内)?(?![前目])|(?<![\d一二三四五六七八九十])(?:{_N}|数){_UNIT}以内"
-    rf"|(?<![a-z])(?:(?:within|in|over|during) )?(?:the )?(?:last|past) (?:{_ENGLISH_N} ?|(?P<few>few|several) )?{_ENGLISH_UNIT}(?![a-z])"
-)
+_FROM_NOW, _SOME, _UP_TO_NOW = (Forms(PARTS[name]) for name in ("hours_from_now", "some_hours_ago", "hours_up_to_now"))
 _JUST_NOW = frozenset((*lexicon.words("ja", "just_now"), *lexicon.words("en", "just_now")))
 
 

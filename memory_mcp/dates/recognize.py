@@ -4,19 +4,18 @@ A calendar date is a day or a month in figures or words: 2025年10月17日, 令�
 1/2の量 is a half, 2026.10.17 behind "version" is no date, 10月17日間 and October 17 people are counts, May and March may be verbs.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
 
-from memory_mcp.dates import holidays, tables
+import memory_mcp.dates.holidays  # noqa: F401  what its days mean
+from memory_mcp.dates.grammar import PARTS, ROWS, filled, needed
 from memory_mcp.dates.hours import end_of_qualifier, part_of_span
 from memory_mcp.dates.spans import (
     MONTHS,
-    NUMBER,
     ONE_DAY,
-    WEEKDAY_NAMES,
     WEEKDAYS,
     YEARS_BACK,
     DaySpan,
@@ -28,7 +27,7 @@ from memory_mcp.dates.spans import (
     normalized_with_places,
     number_of,
 )
-from memory_mcp.dates.tables import DAY, NO_COUNT, Expression, Table, next_weekday
+from memory_mcp.dates.tables import MEANINGS, Expression, Table, as_moment, meaning, next_weekday
 from memory_mcp.dates.tense import Direction, asked_directions, sentence_around
 from memory_mcp.lexicon import any_of
 from memory_mcp.patterns import Forms, Found, bounded
@@ -57,18 +56,7 @@ class CalendarDate(NamedTuple):
         return day_of(date(year, self.month, self.day)) if self.day else month_of(year, self.month)
 
 
-_DATE = Forms(
-    rf"(?=[\d同{''.join({name[0] for name in YEARS_BACK})}])(?:"
-    r"(?<!\d)(?P<year>[12]\d{3})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?!\d)"
-    r"|(?<![\w/.-])(?P<american>(?P<month>\d{1,2})/(?P<day>\d{1,2})/(?P<year>(?:19|20)\d\d)(?![\w/-]))"
-    r"|(?<![a-z0-9_.-])(?P<dotted>(?P<year>(?:19|20)\d{2})\.(?P<month>\d{1,2})\.(?P<day>\d{1,2})(?![a-z0-9_-]|\.[a-z0-9]))"
-    rf"|(?:(?P<year>\d{{4}})年の?|(?P<on>{any_of(YEARS_BACK)})の?)(?P<month>\d{{1,2}})月(?:の?(?P<day>\d{{1,2}})(?:日(?!間)|(?=[〜~–-]\d{{1,2}}日))|(?![\d間]))"
-    r"|(?P<same>同年)?(?<!\d年)(?<![\d一二三四五六七八九十])(?P<month>\d{1,2})月(?P<day>\d{1,2})(?:日(?!間)|(?=[〜~–-]\d{1,2}日))"
-    rf"|(?<![\d/.,])(?P<slashed>(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}}))(?P<follows>\s?[(][{WEEKDAY_NAMES}]|から|まで|以降|締|頃|ごろ|です|だ|[にのはもか、。]|\Z|\s?\d{{1,2}}(?:時(?!間)|:\d\d)|\s(?=[^\x00-\x7f])"
-    r"|(?=[〜~–-]\d{1,2}(?:日|/\d{1,2}|[にのはもか、。(]|から|まで|です|\Z|\s(?:[^\x00-\x7f]|(?:in|at|for)\s))))"
-    # The end of 11/5-11/7 is a day whatever follows it.
-    r"|(?<=\d[〜~–-])(?P<closing>(?P<month>\d{1,2})/(?P<day>\d{1,2}))(?![\d/]))"
-)
+_DATE, _ENGLISH_DATE = Forms(PARTS["date_in_figures"]), Forms(PARTS["date_in_words"])
 # Such a number is the version of a program.
 _VERSION = bounded(r"(?:\b(?:v|ver\.?|version|release|build)|バージョン|リリース|版|[=<>~^@]|\b[a-z][\w.]*-[a-z]\w*)\s?\Z")
 # 1/2の量 is a half, and 1/2(金) and 1/2まで are days.
@@ -76,32 +64,11 @@ _SURELY_A_DAY = (*"(0123456789", "から", "まで", "以降", "締", "頃", "�
 _LARGEST_DENOMINATOR = 10
 _VERSION_REACH = 20
 # 17日〜19日, 17日と18日, 17日(金)、18日(土): the month is that of the day before. 17日から20日かかった and 17日と2日後 are so many days.
-_BESIDE = rf"(?:の?[{WEEKDAY_NAMES}]曜日?|\s?[(][{WEEKDAY_NAMES}](?:曜日?)?(?:・祝)?[)])?"
-_COUNTED = "間|前|後|目|め|分|ぶり|振り|ほど|くらい|ぐらい|程|以上|以内|未満|坊主|月"
-_FURTHER = bounded(
-    rf"{_BESIDE}\s?(?:(?P<from>から|より)|[〜~–—-]|と|及び|および|(?P<list>[、,・や]))\s?(?P<day>\d{{1,2}})日(?!{_COUNTED})"
-    r"(?(from)(?=まで|に(?!わた|及)|の|は|です|では|[、。,)〜~(]|\s|\Z))(?(list)(?=まで|から|です|[にのはもがとでかや、。,・)〜~(]|\s|\Z))"
-)
-_FURTHER_IN_FIGURES = bounded(rf"{_BESIDE}\s?[〜~–-]\s?(?P<day>\d{{1,2}})(?:日(?!{_COUNTED})|(?![\d/:.年月日]))")
-_MONTH_NAME = rf"(?:{any_of(MONTHS)})(?![a-z])"
+_FURTHER, _FURTHER_IN_FIGURES = bounded(PARTS["further_day"]), bounded(PARTS["further_in_figures"])
 _MONTH_BEGINNINGS = tuple({name[:3] for name in MONTHS})
-_DAY_NUMBER = r"\d{1,2}(?:st|nd|rd|th)?"
-_NUMBER_ENDS = r"(?![a-z0-9_%$€£]|[./:]\d|,(?!(?:19|20)\d\d(?!\d))\d|'s\d)"
-_ENGLISH_YEAR = r"(?:19|20)\d{2}(?!\d)"
-_FURTHER_DAY = r"(?:\s?[-–~〜]\s?|\s(?:to|through|until|till|and|&)\s|,\s(?:and\s)?)(?:the\s)?"
-_DAY_NUMBERS = bounded(_DAY_NUMBER)
-_MONTH_AND_DAY = (
-    rf"(?P<last>last\s)?(?P<month>{_MONTH_NAME})\.?\s{{1,2}}(?:the\s)?(?P<day>{_DAY_NUMBER}){_NUMBER_ENDS}"
-    rf"(?P<more>(?:{_FURTHER_DAY}{_DAY_NUMBER}{_NUMBER_ENDS}{NO_COUNT})*)(?![-–]\d)(?:,?\s?(?P<year>{_ENGLISH_YEAR}))?"
-)
-_MONTH_OF_YEAR = rf"(?P<month>{_MONTH_NAME})\.?,?\s(?:of\s)?(?P<year>{_ENGLISH_YEAR})"
-_DAY_AND_MONTH = (
-    rf"(?<![.:,/-])(?P<day>{_DAY_NUMBER})(?P<before>(?:{_FURTHER_DAY}{_DAY_NUMBER})*)\s(?:of\s)?(?P<last>last\s)?(?P<month>{_MONTH_NAME})\.?"
-    rf"(?:,?\s?(?P<year>{_ENGLISH_YEAR}))?"
-)
-_ENGLISH_DATE = Forms(rf"(?=[\dadfjlmnos])(?<![a-z0-9_@#])(?:{_MONTH_AND_DAY}|{_MONTH_OF_YEAR}|{_DAY_AND_MONTH})")
+_DAY_NUMBERS = bounded(r"\d{1,2}(?:st|nd|rd|th)?")
 _MAY_BE_VERBS = ("may", "march")
-_NO_COUNT_FOLLOWS = bounded(NO_COUNT)
+_NO_COUNT_FOLLOWS = bounded(PARTS["no_count"])
 _ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
 
 
@@ -172,7 +139,8 @@ def _days_of_month(plain: str, found: Found, year: int | None) -> Iterator[Calen
         yield CalendarDate(year, MONTHS[found["month"]], day, *span, joined=index > 0, is_last=bool(found["last"]))
 
 
-def _days_of_date(written: CalendarDate, today: date) -> Iterable[DaySpan]:
+@meaning
+def written_date(written: CalendarDate, today: date) -> Iterable[DaySpan]:
     """A calendar date, without a year that of each of the last years."""
     if written.year is not None or written.years_back is not None:
         return [written.in_year(today.year - (written.years_back or 0) if written.year is None else written.year)]
@@ -180,33 +148,18 @@ def _days_of_date(written: CalendarDate, today: date) -> Iterable[DaySpan]:
     return islice((span for span in days if span[0] < today), 1) if written.is_last else days
 
 
-CALENDAR = Expression(
-    DAY,
-    calendar_dates,
-    _days_of_date,
-    ("2025-10-17", "2025年10月17日", "令和7年10月17日", "来年の4月8日", "10月17日", "十月十七日", "10/17", "10/17/2025", "October 17, 2025", "October 17", "Oct 17th",
-       "last October 17", "17 October 2025", "the 17th of last October", "2025年10月", "25年10月", "October 2025", "再来年の4月"),
-    needs=("月", "/", "-", ".", *_MONTH_BEGINNINGS),
-)  # fmt: skip
-# fmt: off
-# Unambiguous: they mean dates wherever they occur. The longer reading first.
-_ALWAYS = (
-    tables.LATELY, tables.NTH_WEEKDAY, holidays.ROW_OF_DAYS_OFF, *holidays.NAMED_DAYS, holidays.AFTER_DAYS_OFF,
-    tables.SEASON_OF_YEAR, holidays.PERIOD_OF_YEAR, CALENDAR, tables.QUARTER, *tables.YEARS, *tables.MONTHS_AND_DAYS, tables.THIS_DAY,
-    *tables.WEEKS, *tables.AGOS, tables.NEAR_DAYS, tables.MONTHS_AND_YEARS,
-)
-# Questions and memories.
-IN_TEXTS = Table((
-    *_ALWAYS, *tables.MONTHS_IN_TEXTS, tables.SINCE_WEEKDAY, tables.YEAR_IN_TEXTS, tables.LATER_IN_TEXTS, tables.ENDS_IN_TEXTS,
-    tables.DAY_OF_MONTH_ALONE, *tables.DAYS_OF_SENTENCES,
-))
-# With words that mean a date where nothing else is written, and may mean anything in a sentence: 夏, Friday, 最近.
-AS_ARGUMENTS = Table((
-    tables.WEEKS_LATER, *tables.WEEKS[:1], tables.LATER, *_ALWAYS, tables.FROM_TODAY, *tables.FIGURES_ALONE, tables.FISCAL_YEAR_ALONE,
-    holidays.PERIOD_ALONE, tables.SEASON_ALONE, *tables.CALENDAR_ALONE, tables.DAY_OF_MONTH_ALONE, *tables.WEEKDAYS_ALONE,
-    tables.CURRENT_ALONE, tables.VAGUE_ALONE,
-))
-# fmt: on
+def _expression(row: Mapping[str, Any]) -> Expression:
+    find = Forms(filled(row["pattern"])).all if "pattern" in row else calendar_dates
+    further = {name: row[name] for name in ("recurs_after", "is_alone") if name in row} | (
+        {"counted": as_moment} if "counted" in row else {}
+    )
+    return Expression(row["kind"], find, MEANINGS[row["means"]], row["examples"], list(needed(row.get("needs", ""))), **further)
+
+
+_EXPRESSIONS = [(_expression(row), row.get("only_in", "")) for row in ROWS]
+CALENDAR = next(expression for expression, _ in _EXPRESSIONS if expression.resolve is written_date)
+# Questions and memories; and arguments, where a word may mean a date because nothing else is written.
+IN_TEXTS, AS_ARGUMENTS = (Table(each for each, only_in in _EXPRESSIONS if only_in in ("", place)) for place in ("texts", "arguments"))
 # A text that is longer, such as a timetable, is no question for a day.
 _LONGEST = 2_000
 _NEARLY_A_YEAR = timedelta(days=180)
@@ -341,17 +294,11 @@ class Clause(NamedTuple):
     parts: list[list[DaySpan]]
 
 
-# Between the two days of a range.
-_TO = rf"(?:の?[{WEEKDAY_NAMES}]曜日?|\s?\([^)]{{1,8}}\))?\s*(?:から|より|[〜~–—-]|\.\.|(?<![a-z])(?:to|until|till|through)(?![a-z]))\s*"
-_TIME = r"(?:の?\s?(?:午前|午後|朝|昼|夕方|夜))?(?:の?\s?\d{1,2}(?:時半?|:\d\d)(?:\d{1,2}分)?)?"
-RANGE = bounded(_TIME + _TO)
+# Between the two days of a range, and what else a day extends to.
+RANGE, _EXTENT = bounded(PARTS["range"]), bounded(PARTS["extent"])
 # One year may be said of several dates: 去年のクリスマスと大晦日.
 _OF_A_YEAR = bounded(rf"(?:\d{{4}}年|{any_of(YEARS_BACK)})(?![代度])")
 _WITHIN = ("", "の", "of", "in", ",")
-_EXTENT = bounded(
-    rf"{_TIME}{_TO}(?:(?P<weekday>[{WEEKDAY_NAMES}])曜(?:日(?!曜))?|(?P<last>\d{{1,2}})日(?!間|前|目))|[-–](?P<day>\d{{1,2}})(?![\w/:.-])"
-    rf"|\s*からの?(?:(?P<days>{NUMBER})日間|(?P<nights>{NUMBER})泊(?:\d{{1,2}}日)?|(?P<weeks>{NUMBER})週間)(?!前|後|以内)"
-)
 
 
 def spans_together(plain: str, named: Sequence[Named]) -> list[DaySpan]:

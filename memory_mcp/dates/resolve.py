@@ -16,11 +16,12 @@ from zoneinfo import ZoneInfo
 
 from dateutil.parser import parse as parse_date
 
+from memory_mcp.dates.grammar import PARTS
 from memory_mcp.dates.hours import PART_OF_DAY, DayReading, hours_ago, is_just_now, named_hours, night_hours, up_to_now, with_modifiers
 from memory_mcp.dates.recognize import AS_ARGUMENTS, CALENDAR, Named, Recognized, recognized_in
-from memory_mcp.dates.spans import MONTHS, ONE_DAY, WEEKDAY_NAMES, WEEKDAYS, DaySpan, day_of, narrowed, normalize
+from memory_mcp.dates.spans import ONE_DAY, WEEKDAYS, DaySpan, day_of, narrowed, normalize
 from memory_mcp.dates.statements import LATE, NEARLY_A_YEAR, planned
-from memory_mcp.dates.tables import AGO, NEAR, PART_BEFORE_WEEK, next_weekday
+from memory_mcp.dates.tables import next_weekday
 from memory_mcp.dates.tense import Direction, direction_of_text
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
@@ -39,9 +40,9 @@ _END_OF_DAY = re.compile(r"(?<=[T ])24:00(?::00(?:\.0+)?)?(?=\Z|Z|[+-])")
 # As programs print a moment: Tue, 01 Sep 2026 09:05:00 GMT, Tue Sep 01 2026 18:05:00 GMT+0900 (Japan Standard Time), 2026-09-01@18h00m00s.
 _OF_A_PROGRAM = re.compile(
     r"(?i:(?:(?:mon|tue|wed|thu|fri|sat|sun),? )?(?:\d{1,2} [a-z]{3}|[a-z]{3} \d{1,2}),? \d{4} \d\d:\d\d:\d\d(?: ?(?:gmt|utc|z"
-    r"|[a-z]{3,4})?(?:[+-]\d{4})?)?(?: \([^)]*\))?)\Z"
+    r"|[a-z]{3,4})?(?:[+-]\d{4})?)?(?: \([^)]{0,60}\))?)\Z"
 )
-_NAME_OF_ZONE = re.compile(r"[A-Z]{3,4}(?=[+-]\d)| \([^)]*\)")
+_NAME_OF_ZONE = re.compile(r"[A-Z]{3,4}(?=[+-]\d)| \([^)]{0,60}\)")
 # What needs no rewriting: 2025-10-17T09:30:00.25+09:00, also in lower case.
 _PLAIN_ISO = re.compile(r"\d{4}-\d\d-\d\d[Tt](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:[+-]\d\d:\d\d)?", re.ASCII)
 _WITH_UNITS = re.compile(r"(?i:[@t ](\d\d)h ?(\d\d)m ?(\d\d)s(?: ?\d+ms)?)\Z")
@@ -137,26 +138,20 @@ def outside_calendar() -> InvalidInput:
 
 
 LONGEST_WORDS = 200
-DAY_NAMES = "mon|tue|wed|thu|fri|sat|sun"
-MONTH_NAMES = "|".join(sorted({name[:3] for name in MONTHS}))
 _CLOCK_WORDS = frozenset("お昼 正午 深夜 夜中 未明 早朝 明け方 昼前 昼過ぎ 夕方 noon midnight".split())
-_WEEKDAY_BESIDE = re.compile(
-    r"(?<=[昨今明]日)(?:丸|まる)?1日(?:中|じゅう)?(?=の|に|\Z)|(?<=[先今来]週)(?:1|一)週間(?=の|に|\Z)|"
-    rf"(?<=\d日)\s*\(?(?P<after>[{WEEKDAY_NAMES}])(?:曜日?)?\)?(?![本間])|\((?P<bracketed>[{WEEKDAY_NAMES}])曜?日?\)"
-    rf"|(?<![a-z])(?P<before>{DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?,?\s+(?=(?:the )?\d{{1,2}}(?:st|nd|rd|th)"
-    rf"|(?:{MONTH_NAMES})[a-z]*\.? \d|\d{{1,2}} (?:{MONTH_NAMES}))"
-)
+_WEEKDAY_BESIDE = re.compile(PARTS["weekday_beside"])
 # What may separate the dates of one day: 去年の10月, friday of last week, 10月17日(金).
-_CONNECTORS = re.compile(
-    rf"['’]s(?![a-z])|に入って|ずっと|いっぱい|つい|ちょうど|確か|たしか|じゅう|内(?=[にはいま]|\Z)|\([{WEEKDAY_NAMES}]曜?日?\)|[{WEEKDAY_NAMES}]曜日?|[のにはも、,()\s-]|日中"
-    rf"|中(?=[のに]|\Z)|丸?1?一?日(?=\Z)"
-    r"|(?<![a-z])(?:on|in|of|the|at|this|during|over|within|sometime|one day|some day|back|earlier|later|just|only|exactly|more than"
-    r"|some|still|maybe|probably|approximately)(?![a-z])"
-)
+_CONNECTORS = re.compile(PARTS["connectors"])
 _END_OF_MONTH = ("月末", "月の末", "end of")
 _THIRD_OF_MONTH = 11
 
 FindDirection = Callable[[], Direction | None]
+
+
+# Friday night last week is the night of Friday last week.
+_PART_BEFORE_WEEK = bounded(PARTS["part_before_week"])
+# Kinds of expressions that may have a part of the day in them.
+_WITH_A_PART = ("near days", "so long ago")
 
 
 def read_date(plain: str, today: date, *, after: date | None = None, find_direction: FindDirection | None = None) -> DayReading | None:
@@ -167,7 +162,7 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     """
     if len(plain) > LONGEST_WORDS:
         return None
-    plain_days = PART_BEFORE_WEEK.sub(r"\g<day> \g<week> \g<part>", _WEEKDAY_BESIDE.sub("", plain))
+    plain_days = _PART_BEFORE_WEEK.sub(r"\g<day> \g<week> \g<part>", _WEEKDAY_BESIDE.sub("", plain))
     recognized = recognized_in(plain_days, AS_ARGUMENTS)
     named = recognized.resolved(today)
     rest = recognized.without(named)
@@ -192,7 +187,7 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
 
 def _part_implied(plain: str, named: Named) -> str:
     """The part of a day that a word for the day has in it, such as 昨夜, 今朝 and "two nights ago"."""
-    part = PART_OF_DAY.search(plain, named.start, named.end) if named.expression and named.expression.kind in (NEAR, AGO) else None
+    part = PART_OF_DAY.search(plain, named.start, named.end) if named.expression and named.expression.kind in _WITH_A_PART else None
     return part[0] if part else ""
 
 
@@ -298,23 +293,13 @@ def _latest_or_after(spans: Sequence[DaySpan], today: date, after: date | None) 
 
 
 EVER = TimeRange(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
-_NAME_ENDS = "|".join(sorted({name[-3:] for name in MONTHS} | {"day", *DAY_NAMES.split("|")}))
-SEPARATOR = bounded(
-    r"\.\.|〜|~|–|から| to | until | through | - |(?<=[\d日月])-(?=\d{1,2}日?\Z)|(?<=\d{4}-\d\d-\d\d)/(?=\d{4}-)|(?<=[a-z\d]) and (?=.)"
-    rf"|(?<=\d)-(?=\d{{1,2}}/\d{{1,2}}\Z)|(?<={_NAME_ENDS})-(?={DAY_NAMES}|{MONTH_NAMES})"
-)
-_BESIDE = bounded(r"と|、|,|&|及び|(?<=[a-z\d]) and (?=.)")
+SEPARATOR, _BESIDE = bounded(PARTS["range_separator"]), bounded(PARTS["beside"])
 # A range with one end, which the word before or behind its date tells.
-_BOUNDS = Forms(
-    r"(?:(?P<since>since|from|starting)|(?P<after>after)|(?P<until>(?:up )?(?:until|till|by|up to|through))|(?P<before>before)) (?P<date>.+)"
-    r"|(?P<date>.+?)(?:(?P<since>以降|以来|以後)|(?P<after>より後|の後)|(?P<until>以前|まで)|(?P<before>よりも?前|の前))"
-)
+_BOUNDS = Forms(PARTS["range_with_one_end"])
 _HALF_A_DAY = timedelta(hours=12)
 _LATE = ("夜", "晩", "夕", "午後", "night", "evening", "afternoon", "pm")
 _LONGEST_MONTH = timedelta(days=31, hours=1)  # October where clocks go back
-_DAY_ALONE = bounded(
-    rf"(?:the )?(?P<day>\d{{1,2}})(?:日|st|nd|rd|th)?|([{WEEKDAY_NAMES}])曜日?|({DAY_NAMES})(?:(?:s|nes|rs|ur)?day|s|rs?)?"
-)
+_DAY_ALONE = bounded(PARTS["day_alone"])
 
 
 def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:

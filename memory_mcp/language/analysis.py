@@ -18,7 +18,7 @@ from memory_mcp.dates.recognize import Named, dates_asked, recognize
 from memory_mcp.language import names
 from memory_mcp.language.kanji import with_usual_kanji
 from memory_mcp.language.sentences import sentences_of
-from memory_mcp.language.synonyms import other_spellings, synonyms
+from memory_mcp.language.synonyms import synonyms
 from memory_mcp.language.tokens import (
     forget_tokens,
     fragments,
@@ -70,9 +70,8 @@ class Analysis:
     plain = _Once(lambda read: with_usual_kanji(read.normalized))
     # The tokens that the word index has of this text, in order.
     tokens = _Once(lambda read: tokens(read.text))
-    # The words that a dictionary has, each with those that mean the same; and the other ways to write its kana, at their places.
+    # The words that a dictionary has, each with those that mean the same.
     synonyms = _Once(lambda read: synonyms(read.text))
-    spellings = _Once(lambda read: other_spellings(read.normalized))
     # The tokens to look for if this is a question, each once, without function words; the pairs of words side by side; and the tokens repeated
     # so that a word has the same weight in any script.
     query_tokens = _Once(lambda read: query_tokens(read.text))

@@ -5,9 +5,8 @@ combinations of kanji. Which of these are words only a text can tell: the caller
 """
 
 import re
-import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import resources
 from itertools import chain, islice, product
@@ -58,10 +57,10 @@ class _Table:
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.irregular: dict[str, Sequence[str]] = {}
-        self._kanji: dict[str, tuple[Set[str], Set[str]]] = {}
+        self._kanji: dict[str, tuple[str, str]] = {}
         for line in lines:
             kana, usual, rare, *words = line.split("\t")
-            self._kanji[kana] = frozenset(map(sys.intern, usual)), frozenset(map(sys.intern, rare))
+            self._kanji[kana] = usual, rare
             if words:
                 self.irregular[kana] = words
         self._longest = max(map(len, self._kanji))
@@ -85,7 +84,7 @@ class _Table:
             after = set(followers.get(word[-1], "")) if word else followers.keys()
             for length in range(1, min(len(kana), self._longest) + 1):
                 for is_rare, kanji in enumerate(self._kanji.get(kana[:length], ())[: 1 + rare_limit]):
-                    for one in kanji & after:
+                    for one in filter(after.__contains__, kanji):
                         yield from self.rest(kana[length:], followers, word + one, rare_limit - is_rare)
 
 

@@ -1,9 +1,8 @@
 """What a text may have instead of a word of a query: words that mean the same, in Japanese and English (結婚式 for "wedding", 忘年会 beside
-飲み会, おちゃ for お茶), and other ways to write it (ケンカ as けんか, ごきぶり as ゴキブリ, wi fi as wifi, iPhone15 as iPhone 15, キロ as km).
+飲み会, おちゃ for お茶).
 
-The dictionaries are groups of words (dictionaries/README.md). They are read at the first query; without them there are no synonyms. Another
-spelling is a phrase of tokens, all of which must follow each other: a pair of kana alone is in too many words. Katakana is a word by itself.
-Words of hiragana can't be distinguished from grammar, so any three characters of it count.
+The dictionaries are groups of words (dictionaries/README.md). They are read at the first query; without them there are no synonyms. A synonym
+is a phrase of tokens, all of which must follow each other: a pair of kana alone is in too many words.
 """
 
 import re
@@ -12,17 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain, islice, zip_longest
+from io import StringIO
+from itertools import chain, islice, repeat, zip_longest
 
 import numpy as np
 
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA, is_japanese
 from memory_mcp.language.kanji import DIRECTORY
 from memory_mcp.language.tokens import (
-    KATAKANA_WORD,
-    LONGEST_WORD,
-    UNSPACED,
-    is_function_word,
     is_grammar,
     is_single_kanji,
     normalise,
@@ -30,7 +26,7 @@ from memory_mcp.language.tokens import (
     query_tokens,
     tokens,
 )
-from memory_mcp.lexicon import mapping, words
+from memory_mcp.lexicon import words
 
 # The synonyms of one word, and the words of one query that have some.
 SYNONYMS_LIMIT, WORDS_LIMIT = 20, 12
@@ -71,15 +67,19 @@ def is_word(text: str) -> bool:
 class _Dictionary:
     """The groups as they are in the files, and where those of a word begin, by the hash of the word: 5 MB instead of 20."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: bytes) -> None:
         self._text = text
-        groups = text.splitlines(keepends=True)
-        words = [[hash(word) for word in group[:-1].split("\t") if not word.startswith(_ONLY_FOUND)] for group in groups]
-        hashes = np.fromiter(chain.from_iterable(words), np.int64)
-        begins = np.cumsum([0, *map(len, groups[:-1])], dtype=np.int32)
+        # A line at a time: a hundred thousand words at once take twice as much memory as what stays, and as long as all else here.
+        words = chain.from_iterable(map(str.split, map(str.rstrip, StringIO(text.decode()), repeat("\n")), repeat("\t")))
+        hashes = np.fromiter(map(hash, words), np.int64)
+        characters = np.frombuffer(text, np.uint8)
+        starts = np.concatenate([[0], np.flatnonzero(characters <= ord("\n"))[:-1] + 1])
+        begins = np.maximum.accumulate(np.where(characters[starts - 1] == ord("\n"), starts, 0)).astype(np.int32)
+        is_looked_for = characters[starts] != ord(_ONLY_FOUND)
+        hashes, begins = hashes[is_looked_for], begins[is_looked_for]
         order = np.argsort(hashes, kind="stable")
         self._hashes = array("q", hashes[order].tobytes())
-        self._starts = array("i", np.repeat(begins, list(map(len, words)))[order].tobytes())
+        self._starts = array("i", begins[order].tobytes())
         # By the last bits of the hashes: six of seven words that are unknown need no search.
         marks = np.zeros(_MARKS, np.bool_)
         marks[hashes % _MARKS] = True
@@ -102,7 +102,7 @@ class _Dictionary:
     def others(self, word: str) -> list[str]:
         """The other words of the groups of a word: the first of each, then the second of each, and so on."""
         first, last = (bisect(self._hashes, hash(word)) for bisect in (bisect_left, bisect_right))
-        groups = [self._text[start : self._text.index("\n", start)].split("\t") for start in self._starts[first:last]]
+        groups = [self._text[start : self._text.index(b"\n", start)].decode().split("\t") for start in self._starts[first:last]]
         in_turn = (other.removeprefix(_ONLY_FOUND) for others in zip_longest(*groups) for other in others if other)
         others = (other for other in dict.fromkeys(in_turn) if other != word)
         # Two katakana would also be found as a part of other words: カー for 車 in カード. For an English word they may be the only one.
@@ -111,9 +111,9 @@ class _Dictionary:
 
 @cache
 def _dictionary() -> _Dictionary | None:
-    text = "".join((DIRECTORY / name).read_text(encoding="utf-8") for name in FILES if (DIRECTORY / name).is_file())
+    text = b"".join((DIRECTORY / name).read_bytes() for name in FILES if (DIRECTORY / name).is_file())
     own = "".join("\t".join(group.split()) + "\n" for group in words("ja", "same"))
-    return _Dictionary(text + own) if text else None
+    return _Dictionary(text + own.encode()) if text else None
 
 
 def _found(dictionary: _Dictionary, query: str) -> Iterator[Synonyms]:
@@ -186,19 +186,8 @@ def _is_word(text: str, start: int, end: int) -> bool:
     return not all(map(is_grammar, tokens(text[start:end])))
 
 
-# Other ways to write a word.
+# Other scripts.
 
-HIRAGANA_WINDOW = 3
-# The characters of a long query that are read, and its other spellings.
-SPELLED_CHARACTERS, SPELLINGS_LIMIT = 1_000, 60
-
-_HIRAGANA_RUN = re.compile(f"[{HIRAGANA}][{HIRAGANA}ー]{{{HIRAGANA_WINDOW - 1},}}")
-# Words in Latin letters, and the names and numbers in one. So many may be written as one, of which one is short or a number.
-_WORD, _PARTS = re.compile(rf"[^\W_{UNSPACED}]+(?:\.\d+)*"), re.compile(r"\d+(?:\.\d+)*|[^\W\d_]+")
-MOST_WORDS, SHORT_WORD = 3, 3
-_UNITS = {unit: tuple(names.split()) for unit, names in mapping("ja", "units").items()}
-_UNITS_CALLED = {name: tuple(unit for unit, names in _UNITS.items() if name in names) for names in _UNITS.values() for name in names}
-_UNIT = re.compile(rf"(?<![^\W\d_{UNSPACED}])(?:{'|'.join(_UNITS)})(?![^\W_{UNSPACED}])", re.IGNORECASE)
 _TO_KATAKANA = {code: code + 0x60 for code in range(0x3041, 0x3097)}
 _TO_HIRAGANA = {katakana: hiragana for hiragana, katakana in _TO_KATAKANA.items()}
 
@@ -212,12 +201,6 @@ class Spelling:
     phrase: str
 
 
-def other_spellings(text: str) -> list[Spelling]:
-    """The other spellings of a query in normalized width, each phrase once, at most `SPELLINGS_LIMIT`."""
-    by_phrase = {spelling.phrase: spelling for spelling in _spellings(text[:SPELLED_CHARACTERS])}
-    return list(islice(by_phrase.values(), SPELLINGS_LIMIT))
-
-
 def to_hiragana(text: str) -> str:
     """The same text with its katakana as hiragana."""
     return text.translate(_TO_HIRAGANA)
@@ -226,42 +209,3 @@ def to_hiragana(text: str) -> str:
 def to_katakana(text: str) -> str:
     """The same text with its hiragana as katakana."""
     return text.translate(_TO_KATAKANA)
-
-
-def _spellings(text: str) -> Iterator[Spelling]:
-    yield from _in_latin(text)
-    for match in _UNIT.finditer(text):
-        yield from (Spelling(*match.span(), _pairs(name)) for name in _UNITS[match.group().casefold()])
-    for match in KATAKANA_WORD.finditer(text):
-        yield from (Spelling(*match.span(), unit) for unit in _UNITS_CALLED.get(match.group(), ()))
-        yield Spelling(*match.span(), _pairs(to_hiragana(match.group())))
-    for match in _HIRAGANA_RUN.finditer(text):
-        for start in range(match.start(), match.end() - HIRAGANA_WINDOW + 1):
-            window = text[start : start + HIRAGANA_WINDOW]
-            if not (is_grammar(window[:2]) or is_grammar(window[1:])):
-                yield Spelling(start, start + HIRAGANA_WINDOW, _pairs(to_katakana(window)))
-
-
-def _in_latin(text: str) -> Iterator[Spelling]:
-    """Words in a row as one, and a name with its number apart: iphone15 of iPhone 15, iphone 15 of iPhone15."""
-    found = list(_WORD.finditer(text))
-    for first, match in enumerate(found):
-        for last in range(first + 1, min(first + MOST_WORDS, len(found))):
-            start, end = match.start(), found[last].end()
-            if text[found[last - 1].end() : found[last].start()] != " ":
-                break
-            if _may_be_one(words := text[start:end].split(" ")):
-                yield Spelling(start, end, tokens("".join(words))[-1])
-        parts = _PARTS.findall(match.group())
-        if 1 < len(parts) <= MOST_WORDS:
-            yield Spelling(*match.span(), " ".join(tokens(" ".join(parts))))
-
-
-def _may_be_one(words: Sequence[str]) -> bool:
-    joined, is_short = "".join(words), len(words) == 2 and min(map(len, words)) <= SHORT_WORD
-    is_word = len(joined) <= LONGEST_WORD and not joined.isdecimal() and not any(map(is_function_word, words))
-    return is_word and (is_short or any(map(str.isdecimal, joined)))
-
-
-def _pairs(kana: str) -> str:
-    return " ".join(kana[index : index + 2] for index in range(len(kana) - 1))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from memory_mcp.config.settings import Llm
 from memory_mcp.errors import ChatFailed, NotInstalled
 from memory_mcp.extras import require
-from memory_mcp.llm.models import instance
+from memory_mcp.llm.models import instance, on_thread
 from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
@@ -89,15 +89,8 @@ def _answer(model: "BaseChatModel", settings: Llm, instructions: str, text: str,
     """Calls the model on its own thread: a call without an answer can't be stopped, but the caller stops waiting."""
     from langchain_core.messages import HumanMessage, SystemMessage  # noqa: PLC0415  as above
 
-    result: Future[str] = Future()
-
-    def call() -> None:
-        try:
-            result.set_result(str(model.invoke([SystemMessage(instructions), HumanMessage(text)]).text).strip())
-        except BaseException as error:  # noqa: BLE001  any error of a library, also a panic, goes to the waiting caller
-            result.set_exception(error)
-
-    threading.Thread(target=call, name="chat model", daemon=True).start()
+    asked = [SystemMessage(instructions), HumanMessage(text)]
+    result = on_thread(lambda: str(model.invoke(asked).text).strip())
     wait([result, closing], settings.timeout_seconds, FIRST_COMPLETED)
     if not result.done():
         why = (

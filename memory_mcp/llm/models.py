@@ -5,12 +5,12 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_mcp.config.proxies import used_for
 from memory_mcp.config.settings import ModelVendor
@@ -22,6 +22,7 @@ from memory_mcp.wording import sentence
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
 
+T = TypeVar("T")
 MAX_TOKENS = "max_tokens"
 _OTHER_NAMES = {"google_genai": "google", "gemini": "google", "claude": "anthropic", "gpt": OPENAI}
 _SPLIT = re.compile("([:/])")
@@ -154,17 +155,7 @@ class Models:
             NotInstalled: the package of its class is not installed.
         """
         self.source(name).check()
-        result: Future[BaseChatModel] = Future()
-        result.set_running_or_notify_cancel()  # who waits may be cancelled, and others wait for it later
-
-        def load() -> None:
-            try:
-                result.set_result(self.model(name, **arguments))
-            except BaseException as error:  # noqa: BLE001  it goes to who waits
-                result.set_exception(error)
-
-        threading.Thread(target=load, name="chat model", daemon=True).start()
-        return result
+        return on_thread(partial(self.model, name, **arguments))
 
     def obstacle(self, name: str, server: ModelVendor | None = None) -> str:
         """Why a vendor, or this server under its name, can't be asked now; empty if it can. Imports nothing."""
@@ -173,6 +164,21 @@ class Models:
         except (ChatFailed, NotInstalled) as error:
             return str(error)
         return ""
+
+
+def on_thread(work: Callable[[], T]) -> "Future[T]":
+    """Work on a thread of its own. It can't be stopped, but who waits for it may stop waiting."""
+    result: Future[T] = Future()
+    result.set_running_or_notify_cancel()  # who waits may be cancelled, and others wait for it later
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:  # noqa: BLE001  any error of a library, also a panic, goes to who waits
+            result.set_exception(error)
+
+    threading.Thread(target=run, name="chat model", daemon=True).start()
+    return result
 
 
 @lru_cache(maxsize=64)

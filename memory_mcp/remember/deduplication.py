@@ -6,7 +6,8 @@ known; only one with other content is an edit.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import apsw
 
@@ -16,8 +17,8 @@ from memory_mcp.store import memories, tombstones, versions
 
 # The window in which the same write without `occurred_at` is recognized; with `occurred_at` it is recognized forever.
 RETRY_WINDOW = timedelta(minutes=10)
-# The metadata key for the origin of an imported memory.
-ORIGIN = "origin"
+# The metadata key for the origin of an imported memory, and its field for when a message was edited in its program.
+ORIGIN, EDITED_AT = "origin", "edited_at"
 # Notes are also recognized by their content: a vault may have been renamed.
 NOTES = "obsidian"
 
@@ -90,13 +91,29 @@ def leftovers(connection: apsw.Connection, stem: str, pieces: int) -> Sequence[s
 
 
 def _with_taken_key(connection: apsw.Connection, draft: Draft, stored: Memory, clash: Clash) -> str:
-    if clash == "revise":
+    if clash == "revise" or (clash == "keep" and _is_edited_since(draft, stored)):
         closes = is_stricter(draft.privacy_level, stored.privacy_level)
         is_edit = stored.deleted_at is None and (closes or not _is_earlier_state(connection, draft, stored))
         return "revised" if is_edit else "already_known"
     if clash == "refuse" and stored.content != draft.content:
         raise taken(stored.key)
     return "already_known"
+
+
+def _is_edited_since(draft: Draft, stored: Memory) -> bool:
+    """Whether a message was edited in its program after the state that is stored, and after the last revision here."""
+    edited_at, known = (_edited_at(metadata.get(ORIGIN)) for metadata in (draft.metadata, stored.metadata))
+    if edited_at is None or (known and known >= edited_at):
+        return False
+    return stored.revision == 1 or stored.updated_at < edited_at
+
+
+def _edited_at(origin: Any) -> datetime | None:
+    try:
+        edited_at = datetime.fromisoformat(origin[EDITED_AT])
+        return (edited_at if edited_at.tzinfo else edited_at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
 
 
 def is_stricter(level: PrivacyLevel, other: PrivacyLevel) -> bool:

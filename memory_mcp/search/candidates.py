@@ -149,10 +149,7 @@ def from_sources(search: Search) -> Candidates:
     limit = 0 if question.mode == "semantic" and near else search.limit
     words = {} if time.is_vague else from_words(search, limit, [*near, *dated])
     found = rows_of(search, dict.fromkeys([*near, *dated, *words]), words=words)
-    days = () if (found.dates == 1.0).any() else time.written
-    if not (days or time.years):
-        return found
-    written = dict.fromkeys(from_written_dates(search, days, time.years), search.parsed.spans)
+    written = dict.fromkeys(from_written_years(search), search.parsed.spans)
     known = (memory_id for _, memory_id in found.keys)
     return rows_of(search, dict.fromkeys([*known, *written]), words=words, times=written) if written else found
 
@@ -289,19 +286,11 @@ def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], fi
     return list(dict.fromkeys(memory_ids))
 
 
-def from_written_dates(search: Search, days: Sequence[str], years: Sequence[str]) -> list[int]:
-    """Memories that have a day of the query as it is written, and no time: 「記念日は12月10日」 is of no certain year, 「金曜は燃えるゴミの日」 of no
-    certain week; and those that have its year, which is too long to be a time of theirs."""
-    found = _with_phrases(search, days)
-    timed = memory_dates.of_memories(search.connection, found)
-    return list(dict.fromkeys([*_with_phrases(search, years), *(memory_id for memory_id in found if memory_id not in timed)]))
-
-
-def _with_phrases(search: Search, spellings: Sequence[str]) -> list[int]:
-    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in spellings))
-    if not phrases:
-        return []
-    return [memory_id for memory_id, _ in bm25_index.search(search.connection, Terms(phrases), search.question.filters, search.limit)]
+def from_written_years(search: Search) -> list[int]:
+    """Memories that have a year of the query as it is written, which is too long to be a time of theirs."""
+    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in search.parsed.time.years))
+    found = bm25_index.search(search.connection, Terms(phrases), search.question.filters, search.limit) if phrases else ()
+    return [memory_id for memory_id, _ in found]
 
 
 def _flags(origins: Sequence[Origin], is_one: Callable[[Origin], bool], *, any_is: bool) -> Flags:

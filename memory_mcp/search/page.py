@@ -184,8 +184,8 @@ def within_budget(
             break
         halved = detail != "index" and len(text) > CHUNK_CHARACTERS and rank < len(ranked)
         budget = max(room // 2 if halved else room, 1 if hits else LEAST_TEXT_TOKENS)
-        shown = _cut(text, part, budget, words)
-        left -= overhead + estimate_tokens(shown)
+        shown = text if cost <= budget else _cut(text, part, budget, words)
+        left -= overhead + (cost if shown == text else estimate_tokens(shown))
         metadata_tokens = estimate_tokens(json.dumps(memory.metadata, ensure_ascii=False)) if with_metadata and memory.metadata else 0
         fits = 0 < metadata_tokens <= left
         left -= metadata_tokens if fits else 0

@@ -242,10 +242,11 @@ def _page(
 def _hits(stores: Stores, scored: Scored, rows: Sequence[int], best: Best, max_tokens: int) -> tuple[Hit, ...]:
     """As many of these rows as the tokens allow, each with its score and what the signals say of it."""
     question, shown = scored.parsed.question, [best.memories[row] for row in rows]
+    explained = question.detail == "why"
     words = scored.parsed.shown_words if any(len(memory.content) > WINDOW_CHARACTERS for memory in shown) else ()
     by_key = {memory.key: row for memory, row in zip(shown, rows, strict=True)}
     hits = within_budget(
-        list(zip(shown, scored.score[list(rows)].tolist(), why(scored, rows), strict=True)),
+        list(zip(shown, scored.score[list(rows)].tolist(), why(scored, rows) if explained else [{}] * len(rows), strict=True)),
         question.detail,
         max_tokens,
         lambda memory: best.part(by_key[memory.key], words),
@@ -253,7 +254,7 @@ def _hits(stores: Stores, scored: Scored, rows: Sequence[int], best: Best, max_t
         confirmed={key: best.confirmations[row] for key, row in by_key.items()},
     )
     pools = (stores.pool(scored.candidates.keys[row][0]) for row in rows)
-    of_rows = parts(scored, rows) if question.detail == "why" else itertools.repeat({})
+    of_rows = parts(scored, rows) if explained else itertools.repeat({})
     return tuple(
         replace(hit, pool=pool, parts=of_row) if pool or of_row else hit for hit, pool, of_row in zip(hits, pools, of_rows, strict=False)
     )

@@ -19,7 +19,7 @@ from memory_mcp.characters import HAN
 from memory_mcp.config.settings import Settings
 from memory_mcp.dates.recognize import Named, Recognized, spans_together
 from memory_mcp.dates.resolve import parse_range, times_of
-from memory_mcp.dates.spans import MONTH_NAMES, DaySpan, spellings_of_year
+from memory_mcp.dates.spans import DaySpan, spellings_of_year
 from memory_mcp.dates.statements import LONGEST_SPAN
 from memory_mcp.dates.tense import EVENTS, PLANNED
 from memory_mcp.domain import DETAILS, KEYS_LIMIT, KINDS, MODE_ALIASES, MODES, Filters, Question, TimeRange
@@ -29,7 +29,7 @@ from memory_mcp.language.labels import few, storable
 from memory_mcp.language.names import normalized_length
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.synonyms import Synonyms
-from memory_mcp.language.tokens import is_grammar, normalise
+from memory_mcp.language.tokens import is_grammar, normalise, numbered_names
 from memory_mcp.patterns import bounded
 from memory_mcp.store.lexical.bm25_index import Terms
 from memory_mcp.store.timestamps import to_text
@@ -181,12 +181,12 @@ _TELLING = bounded(rf"\b(?:{_SAID})\b[^,.?!]{{0,30}}$")
 
 @dataclass(frozen=True, slots=True)
 class QuestionTime:
-    """What `query` says about time. `dates` are the spans that it names; `words` is the query without them, but for long ones.
-    `looks_ahead`: it asks for what is to come.
+    """What `query` says about time. `dates` are the spans that it names; `words` is the query without them, but for long ones and those of
+    no certain year or week: 「金曜は燃えるゴミの日」 is of none. `looks_ahead`: it asks for what is to come.
 
     `informative` is the query without all that was understood as time. `is_vague`: nothing else is asked for, so that time orders the
-    answer. `is_recent`: the latest of something is asked for. `date_words`: the words of its dates. `written`: how a text writes those of
-    its days that are of no certain year or week, `years` its years and longer times. `of_telling`: it asks for what was said on a day.
+    answer. `is_recent`: the latest of something is asked for. `date_words`: the words of its dates. `years`: how a text
+    writes its years and longer times. `of_telling`: it asks for what was said on a day.
     """
 
     query: str
@@ -197,7 +197,6 @@ class QuestionTime:
     is_vague: bool = False
     is_recent: bool = False
     date_words: Sequence[str] = ()
-    written: Sequence[str] = ()
     years: Sequence[str] = ()
     of_telling: bool = False
 
@@ -210,9 +209,9 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
     dates = times_of(recognized, spans, now, zone)
     if not dates:  # such as the first day of the calendar, which is before it elsewhere
         named, spans = (), []
-    short = [each for each in named if all(end - start <= LONGEST_SPAN for start, end in each.spans)]
-    long = [recognized.plain[each.start : each.end] for each in named if each not in short]
-    words = recognized.without(short) if short else query
+    long = [each for each in named if any(end - start > LONGEST_SPAN for start, end in each.spans)]
+    certain = [each for each in named if each not in long and not (each.is_alone or len(each.spans) > 1)]
+    words = recognized.without(certain) if certain else query
     plain = normalise(words)
     looks_ahead = _PLANS.search(plain) is not None
     lately = _LATELY.search(plain) is not None
@@ -233,8 +232,7 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
         looks_ahead,
         is_vague,
         date_words=[query[places[each.start] : places[each.end]].strip() for each in named],
-        written=[*_days_written(recognized), *(_word_alone(recognized, each) for each in named if each.is_alone)] if named else (),
-        years=[*_years_written(spans), *long],
+        years=[*_years_written(spans), *(recognized.plain[each.start : each.end] for each in long)],
         of_telling=any(_asks_telling(recognized, each) for each in named),
     )
 
@@ -244,23 +242,6 @@ def _years_written(spans: Iterable[DaySpan]) -> list[str]:
     long = ((first, after) for first, after in spans if after - first > LONGEST_SPAN and first.day == after.day == 1)
     years = (year for first, after in long for year in range(first.year, max(after.year, first.year + 1)))
     return [spelling for year in islice(dict.fromkeys(years), YEARS_LIMIT) for spelling in spellings_of_year(year)]
-
-
-def _days_written(recognized: Recognized) -> list[str]:
-    """How a text may write the days of a question that name no year."""
-    plain = recognized.plain
-    days = [day for day in recognized.calendar if day.day and day.month <= 12 and not (day.year or day.years_back)]
-    return [
-        spelling
-        for day in days
-        for spelling in (plain[day.start : day.end], f"{day.month}月{day.day}日", f"{MONTH_NAMES[day.month - 1]} {day.day}")
-    ]
-
-
-def _word_alone(recognized: Recognized, named: Named) -> str:
-    """金曜 of 金曜日, and friday of "friday night"."""
-    word = recognized.plain[named.start : named.end].strip().removeprefix("the ")
-    return f"{word.partition('曜')[0]}曜" if "曜" in word else word.partition(" ")[0]
 
 
 def _asks_telling(recognized: Recognized, named: Named) -> bool:
@@ -361,11 +342,10 @@ def parsed_question(question: Question, now: datetime, settings: Settings) -> Pa
 
 
 def search_tokens(query: Analysis, guess: Analysis, *, beside_vectors: bool = False) -> list[str]:
-    """The tokens to search, and the phrases of other spellings. The guessed answer may be wrong, so the tokens of the query count twice
+    """The tokens to search. The guessed answer may be wrong, so the tokens of the query count twice
     (docs/decisions/0016-questions-and-guesses.md). Beside vectors each token counts once (docs/decisions/0053-one-word-one-weight.md).
     """
     own, guessed = (list(each.query_tokens if beside_vectors else each.weighed_query_tokens) for each in (query, guess))
     known = set(own)
     guessed = [token for token in guessed if token not in known]
-    others = [spelling.phrase for spelling in query.spellings if spelling.phrase not in known] if own else []
-    return own * 2 + guessed + others if guessed else own + others
+    return (own * 2 + guessed if guessed else own) + (numbered_names(query.text) if own else [])

@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from functools import cache, partial
 from itertools import chain, groupby, islice
 
 import apsw
@@ -13,7 +12,7 @@ from memory_mcp import lexicon
 from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.language.kanji import readings_of, with_usual_kanji
 from memory_mcp.language.sound import in_hiragana
-from memory_mcp.language.synonyms import Spelling, Synonyms, is_word, other_spellings, phrase_as_written, to_hiragana, to_katakana
+from memory_mcp.language.synonyms import Spelling, Synonyms, is_word, phrase_as_written, to_hiragana, to_katakana
 from memory_mcp.language.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, query_tokens, tokens
 from memory_mcp.search.question import VAGUE_ENGLISH, VAGUE_JAPANESE
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
@@ -162,7 +161,8 @@ def _of_latin(connection: apsw.Connection, stored: StoredWords, word: _Word, kno
 
 
 def _of_kana(connection: apsw.Connection, stored: StoredWords, word: _Word, known: Set[str]) -> list[str]:
-    is_there = phrase_as_written(word.other_kana) in known if len(word.text) >= SHORTEST else stored.has_in_katakana(word.other_kana)
+    may_be_part = len(word.text) < SHORTEST and word.script == "hiragana"
+    is_there = stored.has_in_katakana(word.other_kana) if may_be_part else phrase_as_written(word.other_kana) in known
     in_other_kana = [word.other_kana] if is_there else []
     # Three kana may be a part of other words.
     is_known = phrase_as_written(word.text) in known or (bool(in_other_kana) and len(word.text) > SHORTEST)
@@ -280,11 +280,6 @@ def _names_in_hiragana(run: re.Match[str]) -> Iterator[_QueryWord]:
 
 
 def _query_words(text: str) -> Iterator[_QueryWord]:
-    spellings = cache(partial(other_spellings, text))
-
-    def written_otherwise(match: re.Match[str]) -> list[str]:
-        return [other.phrase for other in spellings() if other.start <= match.start() and match.end() <= other.end]
-
     for match in _QUERY_WORD.finditer(text):
         word = match.group()
         asking = _ASKING.match(text, match.start())
@@ -297,18 +292,10 @@ def _query_words(text: str) -> Iterator[_QueryWord]:
         elif match.lastgroup == "kanji":
             yield _QueryWord(match.start(), word, _windows(word, KANJI_WINDOW), is_divisible=True, may_be_heard=True)
         elif match.lastgroup == "katakana":
-            yield _QueryWord(
-                match.start(),
-                word,
-                [
-                    *_windows(word, min(KATAKANA_WINDOW, len(word))),
-                    *((0, len(word), phrase) for phrase in written_otherwise(match)),
-                ],
-                may_be_heard=True,
-            )
+            yield _QueryWord(match.start(), word, _windows(word, min(KATAKANA_WINDOW, len(word))), may_be_heard=True)
         elif _is_informative(word):
-            phrases = [*query_tokens(word)[:2], *written_otherwise(match)]
-            yield _QueryWord(match.start(), word, [(0, len(word), phrase) for phrase in phrases], may_be_heard=not word.isdecimal())
+            phrases = [(0, len(word), phrase) for phrase in query_tokens(word)[:2]]
+            yield _QueryWord(match.start(), word, phrases, may_be_heard=not word.isdecimal())
 
 
 def _is_informative(word: str) -> bool:

@@ -11,7 +11,7 @@ from memory_mcp.domain import Conversation, Turn
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.low_value import low_value
 from memory_mcp.store import tombstones
-from memory_mcp.store.legacy.foreign_tables import spellings
+from memory_mcp.store.legacy.quotations import spellings
 from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.timestamps import from_text, to_text
 

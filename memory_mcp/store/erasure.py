@@ -17,7 +17,7 @@ from memory_mcp.domain import Kind, Memory
 from memory_mcp.errors import Overloaded
 from memory_mcp.store import conversations, feedback, memories, memory_merges, operations, properties, summary_rows, tombstones
 from memory_mcp.store.graph import graph_erasure as graph_erasing
-from memory_mcp.store.legacy import foreign_tables
+from memory_mcp.store.legacy import quotations
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import CONFIRM, Operation
 from memory_mcp.store.sqlite.database import BUSY_TIMEOUT_MS, Database
@@ -114,7 +114,7 @@ def _delete_everywhere(connection: apsw.Connection, erased: Sequence[Memory], no
     _empty_operations(connection, keys, texts)
     conversations.erase_turns(connection, keys, texts)
     feedback.forget_queries(connection, [memory.content for memory in erased] + texts)
-    return keys, foreign_tables.erase(connection, keys, texts)
+    return keys, quotations.erase(connection, keys, texts)
 
 
 def erase_conversation(connection: apsw.Connection, conversation: str, done: Operation) -> None:
@@ -218,7 +218,7 @@ def _empty_operations(connection: apsw.Connection, keys: Sequence[str], texts: I
     emptied = "UPDATE operations SET before = NULL, after = NULL, error = NULL, metadata = NULL"
     connection.execute(f"{emptied} WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),))
     own = ", ".join(f"'{name}'" for name in _SINGLE_MEMORY_OPERATIONS)
-    spellings = json.dumps([spelling for text in texts for spelling in foreign_tables.spellings(text)])
+    spellings = json.dumps([spelling for text in texts for spelling in quotations.spellings(text)])
     for column in ("before", "after", "error", "metadata"):
         connection.execute(
             f"{emptied} WHERE operation NOT IN ({own}) AND {column} IS NOT NULL "

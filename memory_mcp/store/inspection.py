@@ -11,7 +11,7 @@ import apsw
 from memory_mcp.errors import StoreError
 from memory_mcp.store import memories, migrations, operations
 from memory_mcp.store.files.encryption_keys import PersonaKey
-from memory_mcp.store.legacy import original_files, schemas
+from memory_mcp.store.legacy import foreign_schemas, original_files
 from memory_mcp.store.legacy.foreign_limits import distrust
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.sqlite import cipher
@@ -130,7 +130,7 @@ def is_from_older_server(path: Path) -> bool:
     """Whether opening this database would adopt tables of another program, or refuse them. False if it can't be read."""
     try:
         with _opened(path, quiet=not _is_open_elsewhere(path), wait_ms=0) as connection:
-            is_foreign = not migrations.is_migrated(connection) and bool(schemas.columns_of(connection))
+            is_foreign = not migrations.is_migrated(connection) and bool(foreign_schemas.columns_of(connection))
             return is_foreign or migrations.touches_older_tables(connection)
     except (apsw.Error, UnicodeDecodeError):
         return False

@@ -17,7 +17,7 @@ from memory_mcp.errors import StoreDamaged, StoreError
 from memory_mcp.feature import modules
 from memory_mcp.store import operations, timestamps
 from memory_mcp.store.graph import schema as graph_schema
-from memory_mcp.store.legacy import further_rows, row_conversion, schemas, table_adoption
+from memory_mcp.store.legacy import foreign_schemas, further_rows, row_conversion, table_adoption
 from memory_mcp.store.legacy.table_adoption import MEMORIES, Converted
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.sqlite.errors import shown_name
@@ -183,7 +183,7 @@ def check_schema(connection: apsw.Connection, file_name: str) -> None:
             migrations made.
     """
     done = _done(connection)
-    if not done and (unknown := schemas.refusal(connection, file_name)):
+    if not done and (unknown := foreign_schemas.refusal(connection, file_name)):
         raise unknown
     if done and max(done) < FIRST:
         raise StoreError(
@@ -227,7 +227,7 @@ def touches_older_tables(connection: apsw.Connection) -> bool:
     tables = table_adoption.tables(connection) if todo else []
     if not tables:
         return False
-    if not is_migrated(connection) and schemas.schema_of(connection):
+    if not is_migrated(connection) and foreign_schemas.schema_of(connection):
         return True
     return not _created_by(todo).isdisjoint(tables)
 
@@ -239,7 +239,7 @@ def migrate(connection: apsw.Connection) -> Operation | None:
     """
     todo = pending(connection)
     older = todo and touches_older_tables(connection)
-    schema = None if is_migrated(connection) else schemas.schema_of(connection)
+    schema = None if is_migrated(connection) else foreign_schemas.schema_of(connection)
     further = list(further_rows.read(connection, schema)) if schema else []
     needed = _created_by(todo) if older else set()
     dropped = table_adoption.drop_views_and_triggers(connection) if MEMORIES in needed else []

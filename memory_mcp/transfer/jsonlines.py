@@ -24,7 +24,7 @@ from memory_mcp.language.relation_notation import format_relation
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.dry_run import Foreseen
 from memory_mcp.remember.pipeline import remember_many
-from memory_mcp.store import feedback, memories, versions
+from memory_mcp.store import feedback, memories, tombstones, versions
 from memory_mcp.store.graph import relations, visibility
 from memory_mcp.store.timestamps import optional_to_text, to_text
 from memory_mcp.store.vectors import stored_vectors
@@ -289,7 +289,7 @@ def _other_line(row: Mapping[str, Any], zone: ZoneInfo) -> OtherLine | Conversat
 
 
 def _import_drafts(persona: Persona, numbered: Sequence[tuple[int, Draft]], options: ImportOptions) -> ImportResult:
-    drafts = [draft for _, draft in numbered]
+    drafts = _under_known_keys(persona, [draft for _, draft in numbered])
     if options.adds_only and drafts:
         with persona.database.read() as connection:
             drafts = list(only_adding(connection, drafts, options.stored))
@@ -325,6 +325,23 @@ def _import_drafts(persona: Persona, numbered: Sequence[tuple[int, Draft]], opti
             for outcome, draft in zip(outcomes, drafts, strict=True)
         ),
     )
+
+
+def _under_known_keys(persona: Persona, drafts: list[Draft]) -> list[Draft]:
+    """The drafts, each with the first of its key and its former keys that a memory has or had."""
+    keys = {key for draft in drafts if draft.restored.former_keys for key in _keys(draft)}
+    if not keys:
+        return drafts
+    with persona.database.read() as connection:
+        known = memories.stored_keys(connection, [*keys]) | tombstones.erased_among(connection, keys)
+    return [
+        replace(draft, restored=replace(draft.restored, key=next(filter(known.__contains__, _keys(draft)), draft.restored.key)))
+        for draft in drafts
+    ]
+
+
+def _keys(draft: Draft) -> list[str]:
+    return [*filter(None, (draft.restored.key, *draft.restored.former_keys))]
 
 
 def _total(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

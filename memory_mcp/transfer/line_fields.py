@@ -18,7 +18,7 @@ from memory_mcp.remember.validation import checked_content, checked_importance, 
 from memory_mcp.transfer.line_vectors import Generations, embedded_in
 
 LINE_LIMIT_BYTES = 2 * 1024 * 1024
-KEY_LIMIT = 200
+KEY_LIMIT, FORMER_KEYS_LIMIT = 200, 10
 COUNT_LIMIT = 2**31
 FEEDBACK_LIMIT = 10_000
 # Objects and lists within each other. What goes through them calls itself twice or more for each.
@@ -161,6 +161,7 @@ def _restored(row: Mapping[str, Any], now: datetime, zone: ZoneInfo) -> Restored
         moments["created_at"] = _created_at(row["created_at"], now, zone)
     return Restored(
         key=_key(row["key"]) if "key" in row else None,
+        former_keys=tuple(map(_key, row.get("former_keys", [])[:FORMER_KEYS_LIMIT])),
         created_at=moments.get("created_at", now),
         is_undated="created_at" not in moments,
         updated_at=moments.get("updated_at"),
@@ -291,6 +292,7 @@ FIELDS: Mapping[str, Check] = {
     "feedback": OBJECTS,
     ROLE: A_ROLE,
     "vectors": ("an object that an export wrote", _is_plain_object),
+    "former_keys": TEXTS,
 }
 VERSION_FIELDS: Mapping[str, Check] = {
     "version_of": TEXT,

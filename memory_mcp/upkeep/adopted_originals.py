@@ -11,7 +11,7 @@ import apsw
 
 from memory_mcp.errors import InvalidPersonaName
 from memory_mcp.personas.names import directory_name, name_of_older_directory
-from memory_mcp.store.legacy import foreign_tables, original_files
+from memory_mcp.store.legacy import original_files, quotations
 from memory_mcp.store.operations import LOG_NAME
 from memory_mcp.store.sqlite import cipher
 
@@ -75,14 +75,14 @@ def _directory_of(name: str) -> str:
 
 def _holds(file: Path, keys: Sequence[str], texts: Sequence[str]) -> bool:
     raw = file.read_bytes()
-    wanted = {spelling.encode("utf-8", "surrogatepass") for text in [*texts, *keys] for spelling in foreign_tables.spellings(text)}
+    wanted = {spelling.encode("utf-8", "surrogatepass") for text in [*texts, *keys] for spelling in quotations.spellings(text)}
     if any(text in raw for text in wanted):
         return True
     if not cipher.is_plain(file):
         return False
     try:
         with original_files.unchanged(file) as connection:
-            return foreign_tables.contain_any(connection, keys, texts)
+            return quotations.contain_any(connection, keys, texts)
     except apsw.Error as error:
         logger.warning("%s can't be searched (%s): it may contain erased content", file.name, type(error).__name__)
         return True

@@ -197,8 +197,17 @@ def test_int8_orders_as_fp32_does_by_the_pairs_that_fp32_tells_apart():
     assert same_order([[score / 1000 for score in scores]], [scores]) is None
 
 
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process beside the server gives way to nobody: it would come last on a machine that tests keep busy."""
+    monkeypatch.setattr(
+        background, "_PROGRAM", f"from memory_mcp.encoders.onnx import background; background.NICENESS = 0; {background._PROGRAM}"
+    )
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # the process beside the server comes last on a busy machine
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("hurried")
 def test_a_model_is_exported_beside_the_server_with_the_generation_of_torch(embedder_directory: Path, tmp_path: Path):
     settings = Settings(embeddings_model=str(embedder_directory))
     exporter = BackgroundExport()
@@ -218,6 +227,7 @@ def test_a_model_is_exported_beside_the_server_with_the_generation_of_torch(embe
 
 @pytest.mark.thorough
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("hurried")
 def test_an_export_that_is_killed_leaves_nothing_half_and_the_next_one_cleans_up(embedder_directory: Path, tmp_path: Path, eventually):
     target, exporter = tmp_path / "embedder", BackgroundExport()
     ended: list[EncoderFailed] = []
@@ -242,6 +252,7 @@ def test_an_export_that_is_killed_leaves_nothing_half_and_the_next_one_cleans_up
 
 @pytest.mark.thorough
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("hurried")
 def test_a_model_that_no_export_can_hold_is_tried_once(tmp_path: Path, embedder_directory: Path):
     source = Path(shutil.copytree(embedder_directory, tmp_path / "model"))
     (source / "tokenizer.json").unlink()

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fakes import HashingEmbedder
 from model_servers import ModelServer, model_server
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.loading.loaders import load_embedder
 from memory_mcp.encoders.loading.model_slot import release
 from memory_mcp.encoders.models import Embedder

@@ -1,8 +1,8 @@
 """Which model may judge which text."""
 
 import pytest
+from fakes import HashingEmbedder, OverlapReranker
 
-from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.languages import covers, limited, script_of
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from fakes import HashingEmbedder, OverlapReranker
 from panics import Panicked
 from places import ROOT
 
 from memory_mcp import app
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
 from memory_mcp.encoders.loading.model_slot import Loader
 from memory_mcp.encoders.model_families import Traits, traits_of

@@ -73,7 +73,7 @@ def hits(nilou, zone, now, embedder):
         while apply_queue(nilou, embedder, indexes, zone=zone).waiting:
             pass
         models = Models(embedder if loaded else None, None, ModelState("loaded" if loaded else "absent"), ModelState("off"))
-        asked = question(settings=SETTINGS, now=now, query=query, **fields)
+        asked = question(settings=SETTINGS, now=now, query=query, **{"detail": "why", **fields})
         return list(recall(nilou, asked, models=models, settings=SETTINGS, now=now, indexes=indexes).hits)
 
     return hits

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fakes import OverlapReranker
 from model_servers import model_server
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.fakes import OverlapReranker
 from memory_mcp.encoders.loading.loaders import load_reranker
 from memory_mcp.encoders.loading.model_slot import release
 from memory_mcp.encoders.models import Reranker

@@ -10,7 +10,6 @@ from memory_mcp.language import names as known_names
 from memory_mcp.language.names import NAME_LIMIT, Gazetteer, Mention
 from memory_mcp.store.graph import mentions
 from memory_mcp.store.graph.entities import names, records
-from memory_mcp.store.graph.entities.names import RECENT_LIMIT
 
 
 @pytest.fixture
@@ -79,10 +78,24 @@ def test_partial_retry_of_a_rolled_back_write_keeps_nothing_else(nilou, now, kno
 
 
 def test_names_reloaded_within_a_failed_write_are_dropped(nilou, now, known, given_up):
-    made = [f"第{number}号機" for number in range(RECENT_LIMIT + 10)]
+    made = [f"第{number}号機" for number in range(310)]
     given_up(*made)
-    make(nilou, now, *(f"第{number}番艦" for number in range(RECENT_LIMIT + 10)))
+    make(nilou, now, *(f"第{number}番艦" for number in range(310)))
     assert known("第7号機と第7番艦") == ["第7番艦"]
+
+
+def test_names_that_come_one_at_a_time_are_each_built_in_a_few_times(nilou, now, known, monkeypatch):
+    build, built = known_names.AhoCorasick, []
+
+    def counting(patterns, **options):
+        built.append(len(patterns))
+        return build(patterns, **options)
+
+    monkeypatch.setattr(known_names, "AhoCorasick", counting)
+    for number in range(300):
+        make(nilou, now, f"第{number}号機")
+        assert known(f"第{number}号機と第0号機") == [f"第{number}号機", "第0号機"]
+    assert sum(built) < 300 * 20
 
 
 def test_rolled_back_change_does_not_hide_the_next_one(nilou, now, known):

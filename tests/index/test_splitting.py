@@ -5,11 +5,11 @@ import json
 from collections import Counter
 
 import pytest
+from fakes import HashingEmbedder
 from index_comparison import compare, lag
 
 from memory_mcp.config.settings import LongTexts, Privacy
 from memory_mcp.domain import Chunk
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.languages import limited
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import splitting, sync

@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from fakes import HashingEmbedder
 from index_comparison import Differences, compare, lag
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget

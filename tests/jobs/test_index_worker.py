@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from fakes import HashingEmbedder
 from index_comparison import compare
 from panics import Panicked
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.errors import StoreFull
 from memory_mcp.index import sync

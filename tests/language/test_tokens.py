@@ -1,6 +1,7 @@
 """Text to lexical tokens: what is found by which query hangs on this alone."""
 
 import threading
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,6 +15,7 @@ from memory_mcp.language.tokens import (
     QUERY_PHRASES_LIMIT,
     forget_tokens,
     fragments,
+    in_one_width,
     is_single_kanji,
     jaccard,
     kana_words,
@@ -282,3 +284,8 @@ def test_a_long_query_is_searched_by_its_tokens():
 def test_what_is_weighed_is_made_of_the_tokens_of_the_query(text):
     asked = {part for token in query_tokens(text) for part in token.split()}
     assert {token for phrase in weighed_query_tokens(text) for token in phrase.split()} <= asked
+
+
+@given(st.text(st.sampled_from("！？（）：～／％＆＋　ＡａéＺ９ｱﾊﾞ\u0301\u3099かハ㈱ﬁ豈한,!~")))
+def test_one_width_is_that_of_unicode_also_where_marks_meet_what_combines_with_them(text):
+    assert in_one_width(text) == unicodedata.normalize("NFKC", text)

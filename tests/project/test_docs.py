@@ -406,10 +406,12 @@ def named_paths(text):
     return [name.partition(":")[0] for name in re.findall(r"`((?:[\w.-]+/)+[\w.-]*(?::[\w.]+)?|[\w-]+\.py(?::[\w.]+)?)`", flat)]
 
 
-def test_every_path_that_the_architecture_page_names_exists():
-    page = ROOT.joinpath("docs/architecture.md").read_text(encoding="utf-8")
-    paths = named_paths(page)
-    assert "search/pipeline.py" in paths
+@pytest.mark.parametrize(
+    ("page", "named"), [("docs/architecture.md", "search/pipeline.py"), ("CONTRIBUTING.md", "memory_mcp/llm/vendors.py")]
+)
+def test_every_path_that_the_pages_for_developers_name_exists(page, named):
+    paths = named_paths(ROOT.joinpath(page).read_text(encoding="utf-8"))
+    assert named in paths
     assert not [path for path in paths if not any((place / path).exists() for place in (ROOT / "memory_mcp", ROOT))]
 
 

@@ -6,12 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from fakes import HashingEmbedder
 from langchain_core.embeddings import Embeddings
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.encoders.reranking import Pair, PooledReranker
 from memory_mcp.encoders.worker_pool import ModelPool

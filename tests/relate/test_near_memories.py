@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import apsw
 import pytest
+from fakes import HashingEmbedder
 from places import DATA
 
 from memory_mcp.config.master_key import new_key
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.loading.loaders import load_embedder
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.encoders.packaged import package
@@ -116,8 +116,8 @@ def test_a_summary_is_nothing_to_revise(near, nilou, now, say):
         ("memory_mcp.search.related.from_meaning", RuntimeError("Error in faiss::read_index")),
         ("memory_mcp.search.related.similarities", ValueError("shapes (1,384) and (64,) not aligned")),
         ("memory_mcp.store.vectors.index_cache.IndexCache.get", OSError(5, "Input/output error")),
-        ("memory_mcp.encoders.fakes.HashingEmbedder.embed_documents", EncoderFailed("it is gone", "", "")),
-        ("memory_mcp.encoders.fakes.HashingEmbedder.embed_documents", RuntimeError("CUDA out of memory")),
+        ("fakes.HashingEmbedder.embed_documents", EncoderFailed("it is gone", "", "")),
+        ("fakes.HashingEmbedder.embed_documents", RuntimeError("CUDA out of memory")),
         ("memory_mcp.search.related.Thread.start", RuntimeError("can't start new thread")),
         ("memory_mcp.store.sqlite.database.Database.read_briefly", Overloaded("too much", "", "")),
     ],

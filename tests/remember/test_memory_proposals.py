@@ -4,10 +4,10 @@ import random
 
 import numpy as np
 import pytest
+from fakes import HashingEmbedder
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import OFF, Models
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget

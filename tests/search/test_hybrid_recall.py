@@ -4,10 +4,10 @@ import time
 from dataclasses import replace
 
 import pytest
+from fakes import HashingEmbedder, OverlapReranker
 
 from memory_mcp.config.settings import Fusion, Privacy, Settings
 from memory_mcp.domain import Feedback
-from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.index.sync import apply_queue
 from memory_mcp.language.budget import estimate_tokens
@@ -49,7 +49,7 @@ def ask(nilou, now, indexes):
 
     def ask(query, embedder=None, reranker=None, settings=SETTINGS, deadline=None, **fields):
         states = LOADED if embedder else ABSENT, LOADED if reranker else ABSENT
-        asked = question(settings=settings, now=now, query=query, **fields)
+        asked = question(settings=settings, now=now, query=query, **{"detail": "why", **fields})
         models = Models(embedder, reranker, *states)
         return recall(nilou, asked, models=models, settings=settings, now=now, indexes=indexes, deadline=deadline)
 

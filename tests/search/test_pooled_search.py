@@ -3,10 +3,10 @@
 import time
 
 import pytest
+from fakes import HashingEmbedder, OverlapReranker
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Feedback, Filters
-from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.index.sync import apply_queue
 from memory_mcp.personas.names import pool_store
@@ -51,7 +51,7 @@ def tell(now, zone, indexes):
 @pytest.fixture
 def ask(nilou, team, now, indexes):
     def ask(query, reranker=None, pools=None, deadline=None, **fields):
-        asked = question(settings=SETTINGS, now=now, query=query, **fields)
+        asked = question(settings=SETTINGS, now=now, query=query, **{"detail": "why", **fields})
         models = Models(MODEL, reranker, LOADED, LOADED if reranker else ABSENT)
         stores = Pools((team,)) if pools is None else pools
         return recall(nilou, asked, stores, models=models, settings=SETTINGS, now=now, indexes=indexes, deadline=deadline)
@@ -108,7 +108,7 @@ def test_sessions_of_one_name_in_two_stores_are_two_sessions(nilou, team, now, z
 def test_without_pools_the_answer_is_that_of_the_store_alone(nilou, tell, ask, now, indexes):
     tell(nilou, "猫と海辺を散歩した", "紅茶を飲んだ")
     models = Models(MODEL, OverlapReranker(), LOADED, LOADED)
-    asked = question(settings=SETTINGS, now=now, query="海辺の猫")
+    asked = question(settings=SETTINGS, now=now, query="海辺の猫", detail="why")
     alone = pipeline.recall(nilou, asked, models=models, settings=SETTINGS, now=now, indexes=indexes)
     assert ask("海辺の猫", OverlapReranker(), pools=Pools()) == alone
     assert ask("海辺の猫", OverlapReranker()).hits == alone.hits  # an empty pool changes nothing

@@ -4,9 +4,9 @@ import random
 from datetime import timedelta
 
 import pytest
+from fakes import HashingEmbedder
 from unloaded_models import unloaded_models
 
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.index import sync
 from memory_mcp.search.related import RELATED_LIMIT, related

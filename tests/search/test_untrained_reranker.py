@@ -4,10 +4,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from fakes import OverlapReranker
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.fakes import OverlapReranker
 from memory_mcp.encoders.loading.loaders import load_reranker
 from memory_mcp.encoders.models import Models, ModelState
 from memory_mcp.encoders.worker_pool import ModelPool

@@ -5,10 +5,10 @@ import shutil
 
 import numpy as np
 import pytest
+from fakes import HashingEmbedder
 from index_comparison import compare
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.errors import StoreReadOnly
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget

@@ -1,6 +1,7 @@
 """Processes of `memory-mcp` that begin as copies of one that has imported everything: imports are most of the work of a start.
 
     python fork_server.py        forks a process for each line of JSON on its standard input; writes a line when one starts or ends
+    python fork_server.py CODE   has imported the packages of others alone; what it forks runs CODE
 
 What is started like this has its own number, reads its own configuration and environment, and dies of its own signals.
 That `python -m memory_mcp` starts, too, is what tests/outside/processes/test_server_process.py and test_cli.py show.
@@ -29,8 +30,6 @@ from typing import Any
 import httpx2
 import typer
 from made_once import share_tls_context
-
-from memory_mcp.feature import FOLDER
 
 FORKS = sys.platform == "linux"
 # What `memory-mcp` imports at its start, with its first call or later, and what uvicorn and anyio look up by name.
@@ -102,10 +101,10 @@ class ForkedProcess:
 class ForkServer:
     """The process that forks, and the ends of those that it has forked."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        """`environment` is all that the processes have, but for what each is given."""
+    def __init__(self, environment: Mapping[str, str], *code: str) -> None:
+        """`environment` is all that the processes have, but for what each is given. `code`: what they run instead of `memory-mcp`."""
         self._process = subprocess.Popen(
-            [sys.executable, __file__], env=dict(environment), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            [sys.executable, __file__, *code], env=dict(environment), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
         self._numbers = itertools.count()
         self._lock = threading.Lock()
@@ -180,15 +179,25 @@ class ForkServer:
 
 
 def _import_all() -> None:
+    folder = Path(str(importlib.import_module("memory_mcp.feature").FOLDER))
     for module in IMPORTED:
-        if not module.startswith("memory_mcp.features.") or (FOLDER / module.split(".")[2]).exists():
+        if not module.startswith("memory_mcp.features.") or (folder / module.split(".")[2]).exists():
             importlib.import_module(module)
 
 
-def _forks() -> None:
+def _import_others() -> None:
+    for module in ("apsw", *IMPORTED):
+        if not module.startswith("memory_mcp."):
+            importlib.import_module(module)
+
+
+def _forks(code: str) -> None:
     """Serve standard input until it ends."""
-    _import_all()
-    _prepare()
+    if code:
+        _import_others()
+    else:
+        _import_all()
+        _prepare()
     gc.collect()
     gc.freeze()
     lines, answers = os.dup(0), os.dup(1)
@@ -220,7 +229,7 @@ def _forks() -> None:
                     selector.close()
                     for descriptor in (lines, answers, wake, woken):
                         os.close(descriptor)
-                    _become(request)
+                    _become(request, code)
                 numbers[pid] = request["number"]
                 os.write(answers, json.dumps({"number": request["number"], "pid": pid}).encode() + b"\n")
 
@@ -243,7 +252,7 @@ def _tell_ended(numbers: dict[int, int], answers: int) -> None:
         os.write(answers, json.dumps(told).encode() + b"\n")
 
 
-def _become(request: Mapping[str, Any]) -> None:
+def _become(request: Mapping[str, Any], code: str) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     flags = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -259,7 +268,7 @@ def _become(request: Mapping[str, Any]) -> None:
         importlib.import_module("crashing").arm(moment, ordinal)
     sys.argv[1:] = request["arguments"]
     try:
-        importlib.import_module("memory_mcp.cli").main()
+        exec(code or "from memory_mcp.cli import main; main()", {})  # noqa: S102  what a test gives
     except SystemExit as ended:
         _end(ended.code if isinstance(ended.code, int) else 0)
 
@@ -275,4 +284,4 @@ def _end(status: int) -> None:
 
 
 if __name__ == "__main__":
-    _forks()
+    _forks("".join(sys.argv[1:]))

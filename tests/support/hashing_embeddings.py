@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from fakes import HashingEmbedder
 from langchain_core.embeddings import Embeddings
 
 from memory_mcp.encoders.centers import LANGUAGES
-from memory_mcp.encoders.fakes import HashingEmbedder
 
 BUILT_IN = frozenset(text for language in LANGUAGES for text in (*language.statements, *language.answers))
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-from memory_mcp.encoders.fakes import HashingEmbedder, OverlapReranker
+from fakes import HashingEmbedder, OverlapReranker
 
 Kind = Literal["tei", "vllm", "infinity", "ollama", "openai", "cohere"]
 # Takes a path and the JSON of a right answer. Returns a status and what is answered instead: JSON, or bytes as they are.

@@ -15,10 +15,9 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,12 +25,12 @@ from typing import Any
 from regex_pumps import Pumped, pumps
 
 SHORT, LONGEST, SAMPLED_PUMPS = 3_000, 200_000, 5
-# What takes less is not looked at, and not judged; what is slow takes so many times as long on a text of twice the length; a run that takes more is ended.
-UNNOTICED_SECONDS, JUDGED_SECONDS, GROWTH, LIMIT_SECONDS = 0.0003, 0.05, 3.0, 0.5
-# On a text of four times the length, what is linear takes less than so many times as long.
-SUSPECT_GROWTH = 7.0
-# What seems slow is tried so many times again: a machine that is busy for a moment is none.
-REPEATED = 7
+# What takes less is not looked at; what takes less on the longest text is not judged; a run that takes more is ended.
+UNNOTICED_SECONDS, JUDGED_SECONDS, LIMIT_SECONDS = 0.0003, 0.05, 0.5
+# A text is held against one of a quarter of its length: what is linear takes four times as long, what tries each beginning anew sixteen times.
+SHORTER, SUSPECT_GROWTH, GROWTH = 4, 6.0, 9.0
+# Whatever else the machine does only adds to a time, so the least of some runs is the one that counts.
+TRIED, REPEATED = 3, 7
 # The processor's clock may count hundredths of a second.
 CLOCK_SECONDS = 0.02
 WAYS = ("fullmatch", "finditer")
@@ -143,28 +142,26 @@ def scan(patterns: Patterns, *, thorough: bool) -> Scan:
 
 
 def grows(pattern: re.Pattern[Any], pumped: Pumped, way: str) -> dict[str, Any] | None:
-    """By how much the time grows, twice in a row, if it grows faster than the text, and on which text; else None."""
+    """How long a text takes and one of a quarter of its length, if that is out of proportion; else None."""
 
-    def taken(length: int) -> float:
-        return seconds(pattern, pumped.text(length), way)
+    def least(length: int, runs: int) -> float:
+        text, fastest = pumped.text(length), LIMIT_SECONDS
+        for _ in range(runs):
+            fastest = min(fastest, taken := seconds(pattern, text, way))
+            if taken >= LIMIT_SECONDS:
+                break
+        return fastest
 
-    short = taken(SHORT)
-    if short < UNNOTICED_SECONDS or (short < LIMIT_SECONDS and short < SUSPECT_GROWTH * taken(SHORT // 4)):
+    length = SHORT
+    if (taken := least(length, TRIED)) < UNNOTICED_SECONDS or taken < SUSPECT_GROWTH * least(length // SHORTER, REPEATED) < LIMIT_SECONDS:
         return None
-    times, length = [min(short, taken(SHORT))], SHORT
-    while length < LONGEST and times[-1] < LIMIT_SECONDS:
+    while taken < JUDGED_SECONDS and length < LONGEST:
         length *= 2
-        times.append(min(taken(length), taken(length)))
-        is_slow = times[-1] >= JUDGED_SECONDS and all(after >= GROWTH * before for before, after in pairwise([0, *times][-3:]))
-        if is_slow and _least(taken, length) >= GROWTH * _least(taken, length // 2):
-            return {"way": way, "pumped": pumped._asdict(), "length": length, "seconds": times}
-        if times[-1] >= JUDGED_SECONDS and times[-1] < GROWTH * times[-2]:
-            return None
-    return {"way": way, "pumped": pumped._asdict(), "length": length, "seconds": times} if len(times) == 1 else None
-
-
-def _least(taken: Callable[[int], float], length: int) -> float:
-    return min(taken(length) for _ in range(REPEATED))
+        taken = least(length, 1)
+    taken, shorter = least(length, TRIED), least(length // SHORTER, REPEATED)
+    if taken < JUDGED_SECONDS or (taken < GROWTH * shorter and shorter < LIMIT_SECONDS):
+        return None
+    return {"way": way, "pumped": pumped._asdict(), "length": length, "seconds": taken, "seconds_of_a_quarter": shorter}
 
 
 def seconds(pattern: re.Pattern[Any], text: str, way: str) -> float:

@@ -112,6 +112,7 @@ def serving(
     *,
     data: Path | None = None,
     command: Sequence[str] | None = None,
+    forks: ForkServer | None = None,
     environment: Mapping[str, str] | None = None,
     port: int = 0,
     moment: str | None = None,
@@ -119,7 +120,7 @@ def serving(
 ) -> Iterator[RunningServer]:
     """A server over `data` (`directory`/memory unless said) that answers; stopped at the end.
 
-    The process comes from the fork server unless a `command` is given that takes memory-mcp's arguments.
+    The process comes from the fork server, or from `forks`, unless a `command` is given that takes memory-mcp's arguments.
     It kills itself at the `ordinal`-th `moment` of crashing.py, if one is given.
     """
     path, log, data = directory / "config.json", directory / "server.log", data or directory / "memory"
@@ -128,7 +129,7 @@ def serving(
     arguments = ["serve", "--port", str(port), "--config", str(path), "--data", str(data)]
     process: Process
     if FORKS and not command:
-        process = fork_server().start(arguments, log, environment=environment, moment=moment, ordinal=ordinal)
+        process = (forks or fork_server()).start(arguments, log, environment=environment, moment=moment, ordinal=ordinal)
     else:
         process = _started([*(command or _armed(moment, ordinal)), *arguments], log, {**importable(), **(environment or {})})
     try:

@@ -1,6 +1,7 @@
 """Character cards become a persona and its facts: from JSON, from pictures, from zips; and lorebooks of several programs."""
 
 import base64
+import hashlib
 import json
 import re
 import zipfile
@@ -252,6 +253,16 @@ def test_an_edited_entry_keeps_its_key_wherever_it_stands(tmp_path: Path) -> Non
     again = facts(read(tmp_path / "a.json", {"entries": [{**light, "content": "とても高い。"}, salt]}))
     assert [row["key"] for row in again] == [first[1]["key"], first[0]["key"]]
     assert len({row["key"] for row in first}) == 3
+
+
+def test_an_entry_keeps_its_key_when_the_character_is_called_otherwise(tmp_path: Path) -> None:
+    (first,) = facts(read(tmp_path / "a.json", V2, "健太"))
+    for change in ({"nickname": "ミィ"}, {"name": "ミレーヌ"}, {"name": "ミレーヌ", "nickname": "ミィ"}):
+        (again,) = facts(read(tmp_path / "a.json", {**V2, "data": {**DATA, **change}}, "Ken"))
+        assert again["key"] == first["key"]
+        assert again["content"].startswith(f"{[*change.values()][-1]}は塩")
+    # The key that an entry had while it was known by the name of its character.
+    assert first["former_keys"] == ["lorebook_" + hashlib.sha256("ミレイ\x1f\x1f塩\x1f/sal.*/i".encode()).hexdigest()[:24]]
 
 
 @pytest.mark.parametrize(

@@ -321,7 +321,7 @@ def workspace(place: Path) -> Path:
     day = [
         {"type": "message", "subtype": "channel_join", "user": "U1", "text": "<@U1> has joined the channel", "ts": "1760660000.000100"},
         {"type": "message", "user": "U1", "text": "<@U2> 明日 <#C9|料理> で &lt;苺&gt; &amp; 桃 <https://example.com/a|店> <!here>", "ts": "1760660001.000200"},
-        {"type": "message", "user": "U2", "text": "行く！", "ts": "1760660002.000300", "thread_ts": "1760660001.000200"},
+        {"type": "message", "user": "U2", "text": "行く！", "ts": "1760660002.000300", "thread_ts": "1760660001.000200", "edited": {"ts": "1760660009.000000"}},
         {"type": "message", "subtype": "bot_message", "username": "天気", "bot_id": "B1", "text": "雨", "ts": "1760660003.000400"},
         {"type": "message", "user": "U7", "user_profile": {"display_name": "外の人"}, "text": "どうも", "ts": "1760660004.000500"},
         {"type": "message", "user": "U1", "text": "", "ts": "1760660005.000600", "files": [{"name": "写真.jpg"}]},
@@ -350,6 +350,7 @@ def test_a_slack_export_is_read_with_the_names_that_people_have(tmp_path: Path) 
     assert rows[1]["occurred_at"] == "2025-10-17T00:13:21.000200+00:00"
     assert rows[1]["tags"] == ["slack", "雑談"]
     assert rows[1]["metadata"]["origin"]["channel"] == "雑談"
+    assert [row["metadata"]["origin"].get("edited_at") for row in rows[1:3]] == [None, "2025-10-17T00:13:29+00:00"]
     assert [one.where for one in refused] == ["雑談/2025-10-17.json, message 7", "雑談/2025-10-17.json, message 8", "雑談/2025-10-18.json"]
 
 

@@ -9,11 +9,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from fakes import HashingEmbedder
 from index_comparison import compare
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Remembered
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.index import sync
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.dry_run import Foreseen

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Remembered
+from memory_mcp.domain import Clash, Remembered
 from memory_mcp.personas.registry import Persona, Personas
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.revise import Revision, revise
@@ -28,6 +28,7 @@ from memory_mcp.transfer.jsonlines import (
     export_lines,
     import_lines,
 )
+from memory_mcp.upkeep import purge
 
 Say = Callable[..., Remembered]
 Read = Callable[..., ImportResult]
@@ -69,6 +70,41 @@ def eventful(nilou: Persona, say: Say, read: Read, now: datetime) -> Persona:
         {"key": "summary_2025w43", "kind": "summary", "content": "一週間のまとめ", "usage_count": 3, "last_used_at": "2025-10-29T00:00:00Z"}
     )
     return nilou
+
+
+def test_a_memory_is_known_under_a_key_that_it_had_formerly(nilou: Persona, read: Read, now: datetime) -> None:
+    read({"key": "old", "content": "塩は毒。"}, {"key": "other", "content": "苺。"})
+    forget(nilou, ["other"], reason=None, dry_run=False, now=now, privacy=Privacy())
+    purge.erase(nilou, ["other"], rule="asked for", now=now)
+    lines = [
+        {"key": "new", "former_keys": ["older", "old"], "content": "塩は毒。"},
+        {"key": "another", "former_keys": ["other"], "content": "苺。"},
+    ]
+    result = read(*lines)
+    assert (result.stored, result.already_known, result.refused) == (0, 1, 1)
+    assert [json.loads(line)["key"] for line in exported(nilou)] == ["old"]
+    assert read({"key": "new", "former_keys": ["older"], "content": "砂糖。"}).stored == 1
+
+
+def test_a_message_that_was_edited_in_its_program_revises_its_memory(nilou: Persona, now: datetime, zone: ZoneInfo) -> None:
+    def read(text: str, edited: str | None, *, at: datetime = now, clash: Clash = "keep") -> tuple[str, int]:
+        origin = {"format": "discord", **({"edited_at": edited} if edited else {})}
+        line = json.dumps({"key": "m", "content": text, "metadata": {"origin": origin}}).encode()
+        options = ImportOptions(at, zone, privacy=Privacy(), clash=clash)
+        result = import_lines(lambda: nullcontext(nilou), [(1, line)], options)
+        assert result.refused == 0
+        row = json.loads(exported(nilou)[0])
+        return row["content"], row.get("revision", 1)
+
+    assert read("宿は伏見", None) == ("宿は伏見", 1)
+    assert read("宿は別", None) == ("宿は伏見", 1)  # not edited: an importer reads it otherwise
+    assert read("宿は南禅寺", "2025-10-29T10:00:00+09:00") == ("宿は南禅寺", 2)
+    assert read("宿は伏見", None) == ("宿は南禅寺", 2)  # an older export
+    assert read("宿は二条", "2025-10-29T09:00:00+09:00", at=now + timedelta(days=1)) == ("宿は南禅寺", 2)
+    assert read("宿は三条", (now + timedelta(hours=1)).isoformat(), at=now + timedelta(days=1)) == ("宿は三条", 3)
+    assert read("宿は四条", "no time", at=now + timedelta(days=2)) == ("宿は三条", 3)
+    versions = [json.loads(line).get("content") for line in export_lines(nilou, ExportOptions(versions=True))]
+    assert versions == ["宿は三条", "宿は伏見", "宿は南禅寺"]
 
 
 def test_an_export_read_into_a_new_persona_exports_the_same_again(eventful: Persona, personas: Personas, read: Read) -> None:

@@ -197,6 +197,46 @@ def test_names_with_spaces_are_told_apart_by_what_messages_begin_with(tmp_path: 
     assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 1})
 
 
+def test_a_further_line_of_a_message_may_begin_with_a_time_where_single_spaces_separate_the_columns(tmp_path: Path) -> None:
+    lines = """2020.01.05 日曜日
+08:01 健太 今日の予定
+10:00 駅集合
+12:00 ランチ 予約済み
+8:03 発なら 間に合う
+08:04 さくら 了解
+08:05 健太 寝坊 しないで
+19:31 さくら 楽しかった ね
+21:32 健太 明日は
+9:00 起床
+10:15 さくら と会う
+21:33 さくら 10:15 でいいよ
+21:34 健太 うん
+21:36 田中 私も 行く
+21:37 健太がさくらを招待しました。
+2020.01.06 月曜日
+00:01 さくら おやすみ"""
+    found = read(written(tmp_path, "a.txt", lines))
+    assert texts(found) == [
+        ("健太", "今日の予定\n10:00 駅集合\n12:00 ランチ 予約済み\n8:03 発なら 間に合う"),
+        ("さくら", "了解"),
+        ("健太", "寝坊 しないで"),
+        ("さくら", "楽しかった ね"),
+        ("健太", "明日は\n9:00 起床\n10:15 さくら と会う"),
+        ("さくら", "10:15 でいいよ"),
+        ("健太", "うん"),
+        ("田中", "私も 行く"),
+        ("さくら", "おやすみ"),
+    ]
+    assert (found.left_out, found.refused) == ({"notices": 1}, [])
+
+
+def test_a_clock_that_is_set_back_makes_no_message_a_further_line(tmp_path: Path) -> None:
+    said = [(hour, minute, name) for hour in (1, 1, 2) for minute in range(1, 56, 3) for name in ("Bob", "Mei")]
+    lines = [f"{hour}:{minute:02} {name} {number} was said" for number, (hour, minute, name) in enumerate(said)]
+    found = read(written(tmp_path, "a.txt", "\n".join(["2020.10.25 Sunday", *lines])))
+    assert [name for name, _ in texts(found)] == [name for _, _, name in said]
+
+
 LINE_WITHOUT_TEXTS = """[LINE] グループ「山の会」のトーク
 保存日時：2024/01/05 12:34
 
@@ -336,6 +376,22 @@ WHATSAPP_JAPANESE = """2024/02/05 21:05 - メッセージと通話はエンド�
         ),
         (
             "_chat.txt",
+            "[2024/02/05 9:05:12] 健太: \u200eGIFは含まれていません\n[2024/02/05 9:05:13] 健太: \u200e文書は含まれていません\n",
+            [],
+            {"photos": 1, "files": 1},
+        ),
+        (
+            "_chat.txt",
+            "25/12/2023 09:05 - João: Feliz <Mensagem editada>\n25/12/2023 09:06 - Léa: Joyeux <Ce message a été modifié>\n25/12/2023 09:07 - Léa: un <message>\n",
+            [
+                ("João", "2023-12-25T09:05:00", "Feliz"),
+                ("Léa", "2023-12-25T09:06:00", "Joyeux"),
+                ("Léa", "2023-12-25T09:07:00", "un <message>"),
+            ],
+            {},
+        ),
+        (
+            "_chat.txt",
             WHATSAPP_UNMARKED,
             [("Emi", "2024-01-14T13:20:00", 'So: "yes" to all')],
             {"polls": 1, "locations": 2, "messages that did not arrive": 1, "notices": 1},
@@ -391,6 +447,16 @@ def sent(number: int, text: Any, **further: Any) -> dict[str, Any]:
     return {"id": number, "type": "message", **at, "from": "Emi", "from_id": "user1", "text": text, **further}
 
 
+WRITTEN_BY_DISCORD = [
+    "Joined the server.",
+    "Pinned a message.",
+    "Added emi to the group.",
+    "Left the group.",
+    "Changed the channel name: 新宿",
+    "Started a thread.",
+    "Started a call that lasted 12 minutes.",
+    "Joined the server. Hi!",
+]
 OFFICIAL = (
     "アカウント名,さくら堂\r\nタイムゾーン,'+09:00\r\nダウンロード日時,2026/09/15 14:34\r\n送信者タイプ,送信者名,送信日,送信時刻,内容\r\n"
 )
@@ -423,6 +489,16 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
             ("emi", "2024-01-05T22:21:00+09:00", "Discord chat 2024-01-05", "どうも"),
         ],
         {"photos": 1, "reactions": 1},
+    ),
+    (
+        "discord",
+        "AuthorID,Author,Date,Content\n"
+        + "".join(
+            f"5,kenta,2026-09-30T20:15:{number}+09:00,{text}\n"
+            for number, text in enumerate(WRITTEN_BY_DISCORD, start=10)
+        ),
+        [("kenta", "2026-09-30T20:15:17+09:00", "Discord chat 2026-09-30", "Joined the server. Hi!")],
+        {"notices": 6, "calls": 1},
     ),
     (
         "discord",
@@ -566,7 +642,7 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
             ],
         },
         [("user", "2025-10-09T08:53:20+00:00", None, "宿は？"), ("qwen3", "2025-10-09T08:53:20+00:00", None, "伏見です")],
-        {"thoughts": 1},
+        {"thoughts": 1, "messages of branches that are not shown": 1},
     ),
     (
         "character-ai",
@@ -610,6 +686,65 @@ def test_what_a_program_exports_of_chats_becomes_turns(
         inside = read(tmp_path / place, TOKYO)
         assert (inside.format, texts(inside)) == (kind, texts(found))
         assert inside.left_out == {**left_out, "photos": left_out.get("photos", 0) + 1, "other files": 1}
+
+
+THOUGHT, IN_FENCE = "<think>うーん</think>\n", ":::thinking\nうーん\n:::\n"
+ASSISTANTS = {
+    "open-webui": lambda asked, answer: {"title": "旅", "chat": {"id": "c", "history": {"messages": {
+        "a": {"id": "a", "role": "user", "content": asked, "timestamp": 1_760_000_000},
+        "b": {"id": "b", "parentId": "a", "role": "assistant", "content": answer, "timestamp": 1_760_000_005},
+    }}}},
+    "deepseek": lambda asked, answer: [{"id": "c", "inserted_at": "2025-10-20T10:00:00+08:00", "mapping": {
+        "1": {"message": {"inserted_at": "2025-10-20T10:00:00+08:00", "fragments": [{"type": "REQUEST", "content": asked}]}},
+        "2": {"parent": "1", "message": {"inserted_at": "2025-10-20T10:00:05+08:00", "fragments": [{"type": "RESPONSE", "content": answer}]}},
+    }}],
+    "librechat": lambda asked, answer: {"conversationId": "c", "endpoint": "x", "messages": [
+        {"messageId": "1", "isCreatedByUser": True, "text": asked}, {"messageId": "2", "sender": "R1", "text": answer},
+    ]},
+    "lm-studio": lambda asked, answer: {"createdAt": 1_760_000_000_000, "messages": [
+        {"versions": [{"role": role, "content": [{"type": "text", "text": text}]}]} for role, text in (("user", asked), ("assistant", answer))
+    ]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "thought"), [*((program, THOUGHT) for program in ASSISTANTS), ("librechat", IN_FENCE)])
+def test_what_a_model_thought_before_it_answered_is_counted_and_what_a_person_wrote_stays(
+    tmp_path: Path, program: str, thought: str
+) -> None:
+    found = read(written(tmp_path, "chat.json", ASSISTANTS[program](f"{thought}とは？", f"{thought}答えです")))
+    assert (found.format, [text for *_, text in found.turns]) == (program, [f"{thought}とは？", "答えです"])
+    assert found.left_out == {"thoughts": 1}
+
+
+def test_what_somebody_did_with_an_answer_of_gemini_is_no_prompt_and_a_picture_is_counted_once(tmp_path: Path) -> None:
+    def activity(title: str, **further: Any) -> dict[str, Any]:
+        return {
+            "header": "Gemini アプリ",
+            "title": title,
+            "time": "2025-10-20T03:04:05Z",
+            "safeHtmlItem": [{"html": "<p>計画</p>"}],
+            **further,
+        }
+
+    done = activity("Canvas「旅」を作成しました")
+    prompt = activity("送信したメッセージ: これは？", time="2025-10-20T03:05:05Z", imageFile="a.jpg", attachedFiles=["a.jpg", "b.pdf"])
+    found = read(written(tmp_path, "MyActivity.json", [prompt, done]))
+    assert texts(found) == [("user", "これは？"), ("Gemini", "計画"), ("Gemini", "計画")]
+    assert found.left_out == {"contents of files": 2, "notices": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "edited_at"),
+    [
+        (discord(posted(1, "飲み会は渋谷で", timestampEdited="2026-09-30T23:20:00+09:00")), "2026-09-30T23:20:00+09:00"),
+        (telegram(messages=[sent(1, "八時で", edited="2024-03-05T21:20:00", edited_unixtime="1709641200")]), "2024-03-05T12:20:00+00:00"),
+        (telegram(messages=[sent(1, "八時で", edited="2024-03-05T21:20:00")]), "2024-03-05T21:20:00+09:00"),
+    ],
+)
+def test_a_message_says_when_it_was_edited(tmp_path: Path, content: Any, edited_at: str) -> None:
+    path = written(tmp_path, "result.json", content)
+    (row,) = (item.row for item in ROWS[detect_format(path)].read(path, TOKYO, print) if item.row)
+    assert row["metadata"]["origin"]["edited_at"] == edited_at
 
 
 @pytest.mark.parametrize("last", [["b"], {"b": 1}, 7, None])
@@ -677,6 +812,23 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
             [(None, "Has a cat\n- It is called Tama"), (None, "Baker")],
         ),
         ("a.txt", "[2025-01-03] - Tea.[2025-01-04] - Coffee.\n", [("2025-01-03", "Tea."), ("2025-01-04", "Coffee.")]),
+        ("a.txt", '["[2025-01-03] - 苺が好き", "左利き"]', [("2025-01-03", "苺が好き"), (None, "左利き")]),
+        ("a.md", 'はい、覚えています。\n\n```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),
+        (
+            "a.json",
+            {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "- [2025-01-03] - 苺が好き\n- 左利き"}]}},
+            [("2025-01-03", "苺が好き"), (None, "左利き")],
+        ),
+        (
+            "a.json",
+            [{"type": "text", "text": json.dumps({"results": [{"id": 1, "memory": "苺が好き", "created_at": "2025-01-03"}]})}],
+            [("2025-01-03", "苺が好き")],
+        ),
+        (
+            "a.json",
+            {"content": [{"type": "text", "text": "two"}], "structuredContent": {"memories": ["苺が好き", "左利き"]}, "isError": False},
+            [(None, "苺が好き"), (None, "左利き")],
+        ),
     ],
 )
 def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
@@ -686,8 +838,49 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
     assert (found.format, [(time, text) for _, time, _, text in found.turns]) == ("facts", expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "expected", "sentences"),
+    [
+        (
+            "a.txt",
+            "これまでに伺ったことです。\n\n```text\n[2025-01-03] - 猫を飼っている。\n[2025-02-04] - 左利き。\n```\n\nほかに知りたいことはありますか？\n",
+            [("2025-01-03", "猫を飼っている。"), ("2025-02-04", "左利き。")],
+            2,
+        ),
+        (
+            "a.md",
+            "Sure! I remember the following facts.\n- Has a cat,\ncalled Tama\n- Baker\n\nIs there anything to forget?",
+            [(None, "Has a cat,\ncalled Tama"), (None, "Baker")],
+            2,
+        ),
+        ("a.txt", "あなたについて覚えていることです。\n\n- 苺が好き\n- 左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
+    ],
+)
+def test_sentences_around_a_list_of_facts_are_counted(
+    tmp_path: Path, name: str, content: str, expected: list[tuple[str | None, str]], sentences: int
+) -> None:
+    found = read(written(tmp_path, name, content))
+    assert (found.format, [(time, text) for _, time, _, text in found.turns]) == ("facts", expected)
+    assert found.left_out == {"sentences around a list of facts": sentences}
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "明日の買い物です。\n\n- 牛乳\n- 卵\n",
+        "今日は雨だった。\n[2025-01-03] に買った傘を使った。\n夜は晴れた。\n",
+        "A note about tea.\n\nIt is long.\n\nI remember it well.\n\n- Green\n- Black\n",
+    ],
+)
+def test_a_note_with_a_list_in_it_is_a_text(tmp_path: Path, note: str) -> None:
+    assert detect_format(written(tmp_path, "note.md", note)).value == "text"
+
+
 def test_what_another_program_writes_is_claimed_by_none(tmp_path: Path) -> None:
     strangers: list[Any] = [
+        {"content": [{"type": "text", "text": "Hello."}], "isError": False},
+        [{"type": "text", "text": "Hello."}],
+        [[[]]],
         {"messages": [{"text": "x"}], "title": "t"},
         [{"mapping": {"a": {"message": {"body": "x"}}}}],
         {"messages": []},

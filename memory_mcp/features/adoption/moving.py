@@ -24,9 +24,9 @@ from memory_mcp.personas.names import directory_name
 from memory_mcp.personas.registry import Personas
 from memory_mcp.store.files.durable_files import sync_directory, sync_file, write_atomically
 from memory_mcp.store.inspection import is_from_older_server
-from memory_mcp.store.legacy import foreign_limits, original_files, schemas
+from memory_mcp.store.legacy import foreign_limits, foreign_schemas, original_files
+from memory_mcp.store.legacy.foreign_schemas import Schema
 from memory_mcp.store.legacy.row_reading import quoted
-from memory_mcp.store.legacy.schemas import Schema
 from memory_mcp.store.operations import Operation
 from memory_mcp.store.sqlite.database import DATABASE_NAME
 from memory_mcp.store.sqlite.errors import translated_errors
@@ -154,7 +154,7 @@ def copy_rows(source: Path, schema: Schema, owner: str, target: Path) -> None:
         StoreError: it can't be read or written.
     """
     with translated_errors(target), _both(source, target) as (there, here):
-        for table, columns in schemas.columns_of(there).items():
+        for table, columns in foreign_schemas.columns_of(there).items():
             name = quoted(table)
             if schema.owner in columns:
                 condition = f"WHERE {quoted(schema.owner)} IS ?"

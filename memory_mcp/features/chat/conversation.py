@@ -11,8 +11,8 @@ from uuid import uuid4
 from memory_mcp.client.connection import Connection
 from memory_mcp.errors import InvalidInput, MemoryMCPError, ServerUnreachable
 from memory_mcp.features.chat.events import ApprovalNeeded, CutOff, Event, Failed, Outcome, Stored, TextPiece, ToolResult, TurnEnded, Usage
-from memory_mcp.features.chat.memory_use import SUMMARIZE, system_message, transcript
 from memory_mcp.features.chat.messages import Message, messages_json
+from memory_mcp.features.chat.prompts import SUMMARIZE, system_message, transcript
 from memory_mcp.features.chat.tools import MEMORY, Answer, Tool, Toolbox, ToolServer, finished, memory_server
 from memory_mcp.features.chat.turn import Approvals, Limits, Price, Turn
 from memory_mcp.language.labels import storable

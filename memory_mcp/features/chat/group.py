@@ -9,8 +9,8 @@ from memory_mcp.client.connection import Connection
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.features.chat.conversation import Conversation
 from memory_mcp.features.chat.events import Event, Failed, Heard, TurnEnded
-from memory_mcp.features.chat.memory_use import transcript
 from memory_mcp.features.chat.messages import Message
+from memory_mcp.features.chat.prompts import transcript
 from memory_mcp.features.chat.tools import ToolServer, finished
 
 if TYPE_CHECKING:

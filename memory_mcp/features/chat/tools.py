@@ -14,6 +14,8 @@ import httpx2
 
 from memory_mcp.client.connection import ANSWER_SECONDS, Connection
 from memory_mcp.errors import without_passwords
+from memory_mcp.features.chat.events import Recalled, Stored
+from memory_mcp.features.chat.messages import ToolCall
 
 if TYPE_CHECKING:
     from fastmcp import Client
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 MEMORY = "memory"
 LONGEST_WRITE_SECONDS = 10.0
 LONGEST_ANSWER = 100_000
+
+# Arguments that name whose memory is meant, or which is replaced.
+_FAR = ("pool", "persona", "supersedes")
 
 T = TypeVar("T")
 # What all vendors allow in the name of a tool.
@@ -194,3 +199,48 @@ def _for_gemini(schema: Any, *, is_properties: bool = False) -> Any:
         for name, value in schema.items()
         if is_properties or not (name in _NOT_FOR_GEMINI or (name == "enum" and not all(isinstance(choice, str) for choice in value)))
     }
+
+
+def arguments_of(tool: Tool, call: ToolCall) -> dict[str, Any]:
+    """The arguments of a call. A recall also asks why, so that the user can be shown."""
+    if tool.is_memory and tool.own_name == "recall" and call.arguments.get("detail") in (None, "", "full"):
+        return {**call.arguments, "detail": "why"}
+    return dict(call.arguments)
+
+
+def reaches_others(tool: Tool, call: ToolCall) -> bool:
+    """Whether a call changes what others read, or closes a memory that is there: to a pool, in one (`key@team`), or in place of another memory."""
+    given = {name.strip().casefold(): value for name, value in call.arguments.items()}
+    keys = [key for name in ("key", "keys", "merge", "into", "used") for key in _texts(given.get(name))]
+    return tool.is_memory and (any(any(_texts(given.get(name))) for name in _FAR) or any("@" in key for key in keys))
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts in an argument that is one or a list of them; blank ones count as absent."""
+    values = value if isinstance(value, list) else [value]
+    return [text for one in values if one is not None and (text := str(one).strip())]
+
+
+def recalled(tool: Tool, answer: Answer) -> tuple[Recalled, ...]:
+    """The memories in a tool's answer."""
+    hits = (answer.tree or {}).get("hits") if tool.is_memory else None
+    return tuple(map(_hit, hits)) if isinstance(hits, list) else ()
+
+
+def _hit(hit: Mapping[str, Any]) -> Recalled:
+    when = str(hit.get("ago") or hit.get("occurred_at") or hit.get("created_at") or "")
+    return Recalled(
+        str(hit.get("key", "")),
+        str(hit.get("content", "")),
+        hit.get("score"),
+        when,
+        hit.get("why") or ({str(hit["_source"]): True} if "_source" in hit else {}),
+    )
+
+
+def stored(tool: Tool, call: ToolCall, answer: Answer) -> Stored | None:
+    """The memory that a call has stored; None if it stored none, or it was there before."""
+    tree = answer.tree or {}
+    if tool.is_memory and tool.own_name == "remember" and tree.get("stored") and not answer.is_error:
+        return Stored(str(tree["key"]), str(call.arguments.get("content", "")))
+    return None

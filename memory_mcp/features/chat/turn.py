@@ -11,9 +11,8 @@ from uuid import uuid4
 from memory_mcp.errors import ChatFailed
 from memory_mcp.features.chat.events import ApprovalNeeded, CutOff, Event, Retrying, TextPiece, ToolCallStarted, ToolResult, Usage
 from memory_mcp.features.chat.failures import failure_of
-from memory_mcp.features.chat.memory_use import arguments_of, reaches_others, recalled, stored
 from memory_mcp.features.chat.messages import Message, ToolCall, for_model, from_model, portable_id
-from memory_mcp.features.chat.tools import Answer, Tool, Toolbox, finished, specifications
+from memory_mcp.features.chat.tools import Answer, Tool, Toolbox, arguments_of, finished, reaches_others, recalled, specifications, stored
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.llm.endings import Cut, cut_of
 

@@ -20,7 +20,7 @@ _SHARED = PAGES / "host.js"
 _STYLES = (STATIC_FILES / "vendor" / "open-props-1.7.23.min.css", STATIC_FILES / "dashboard.css", PAGES / "app.css")
 _QUOTED = re.compile(r'"(\w+)"')
 # Pictures among the properties of the vendor's sheet: no page shows one.
-_PICTURE = re.compile(r'--[\w-]+:url\("[^"]*"\);')
+_PICTURE = re.compile(r'--[\w-]{1,60}+:url\("[^"]*+"\);')
 
 
 @cache

@@ -11,7 +11,7 @@ from memory_mcp.domain import MODES
 from memory_mcp.errors import InvalidInput
 from memory_mcp.features.dashboard.configuration import by_default
 from memory_mcp.features.dashboard.frame import Visit
-from memory_mcp.features.dashboard.people import relation_names, worded
+from memory_mcp.features.dashboard.people import relation_names, stated
 from memory_mcp.server.actions import configuration
 from memory_mcp.server.actions.context import DEFAULT_TOKENS, get_context
 from memory_mcp.server.actions.memories import recall
@@ -82,7 +82,7 @@ def _asked(visit: Visit, shown: str) -> Json:
     answer = visit.perform(recall, **sent)
     if "relations" in answer:
         names = relation_names(visit, {})
-        answer = {**answer, "relations": [worded(relation, names) for relation in answer["relations"]]}
+        answer = {**answer, "relations": [stated(relation, names) for relation in answer["relations"]]}
     return {**answer, "shown": answer["hits"][:limit], "missed": answer["hits"][limit:]}
 
 

@@ -148,7 +148,7 @@ def _page(
         "settings.html",
         status,
         sections=[Section(name, of_group) for name, of_group in groups.items() if of_group],
-        titles=_sentences()["groups"] if visit.language == "ja" else {},
+        titles={name: texts[visit.language == "ja"] for name, texts in _sentences()["groups"].items()},
         shown=shown,
         problems=problems,
         error=error,
@@ -242,6 +242,6 @@ def _allowed(schema: Mapping[str, Any], words: Words) -> str:
 
 
 @cache
-def _sentences() -> Mapping[str, Mapping[str, str]]:
-    """The Japanese of groups and keys."""
+def _sentences() -> Mapping[str, Mapping[str, Any]]:
+    """The names of groups in English and Japanese, and the Japanese of keys."""
     return tomllib.loads(Path(__file__).with_name("settings.toml").read_text(encoding="utf-8"))

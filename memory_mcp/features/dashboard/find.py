@@ -57,7 +57,8 @@ def _pages(visit: Visit, words: str) -> Iterator[Place]:
 def _memories(visit: Visit, query: str) -> list[Place]:
     found = visit.perform(recall, query=query, top_k=OF_EACH, detail="index")["hits"]
     own = [hit for hit in found if "pool" not in hit]
-    return [Place(hit["content"], visit.url("/memory", key=hit["key"]), icon="file-text", hint=hit["ago"]) for hit in own]
+    why = Place(visit.words("find_why"), visit.url("/ask", q=query), ICON_OF["ask"])
+    return [*(Place(hit["content"], visit.url("/memory", key=hit["key"]), icon="file-text", hint=hit["ago"]) for hit in own), why]
 
 
 def _people(visit: Visit, query: str) -> list[Place]:

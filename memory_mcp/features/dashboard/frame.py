@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -25,14 +26,13 @@ from starlette.types import Message, Scope
 from memory_mcp import __version__
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.config.values import is_loopback
-from memory_mcp.dates.format import Language
+from memory_mcp.dates.format import Language, ago
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import BodyTooLong, InvalidInput, MemoryMCPError, NotAllowed, PersonaElsewhere, TokenRefused, WrongMediaType
 from memory_mcp.features.dashboard import looks
 from memory_mcp.features.dashboard.words import Words
 from memory_mcp.server.actions.imports import UPLOAD_LIMIT
 from memory_mcp.server.addressing import PATH_PERSONA
-from memory_mcp.server.answer_text import moment_text
 from memory_mcp.server.answers import turn_of
 from memory_mcp.server.arguments import Arguments
 from memory_mcp.server.auth import ADMISSION, Admission, Authenticator
@@ -84,6 +84,14 @@ HOUSE: tuple[tuple[str, str, tuple[TokenScope, ...]], ...] = (
     ("/house/settings", "config_room", ("admin",)),
     ("/house/tokens", "tokens_room", ("admin",)),
 )
+# The pages of the rooms that have several.
+TABS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "ask": (("/ask", "ask"), ("/ask/context", "context"), ("/ask/figures", "figures")),
+    "people": (
+        *(("/people", "people_list"), ("/people/picture", "picture"), ("/people/path", "path")),
+        *(("/people/twice", "twice"), ("/people/statistics", "statistics")),
+    ),
+}
 # Pages about another feature, by one of its operations.
 OF_FEATURES: Mapping[str, str] = {"/chat": "list_conversations", "/people": "list_entities", "/ask/figures": "recall_figures"}
 # Those of the whole server, for tokens of all personas.
@@ -490,6 +498,17 @@ def unmarked(text: str) -> str:
     return _MARKED.sub(r"\1", text)
 
 
+@jinja2.pass_context
+def _minute(context: jinja2.runtime.Context, moment: str) -> str:
+    return looks.moment(moment, context["language"], context["visit"].call.local_now.year)
+
+
+@jinja2.pass_context
+def _ago(context: jinja2.runtime.Context, moment: str) -> str:
+    call: Call = context["visit"].call
+    return ago(datetime.fromisoformat(moment), call.local_now, context["language"], call.settings.zone)
+
+
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -500,10 +519,10 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        version=__version__, choices=CHOICES, icon_of=looks.ICON_OF, other_icon=looks.OTHER_ICON, avatar=looks.avatar
+        version=__version__, choices=CHOICES, icon_of=looks.ICON_OF, other_icon=looks.OTHER_ICON, avatar=looks.avatar, tabs_of=TABS
     )
     environment.filters.update(weekday=looks.weekday, month=looks.month, days_until=looks.days_until)
-    environment.filters["minute"] = moment_text
+    environment.filters.update(minute=_minute, ago=_ago)
     environment.filters["coded"] = lambda text: Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704  escaped before
     environment.filters["unmarked"] = unmarked
     environment.filters["pretty"] = lambda tree: json.dumps(tree, ensure_ascii=False, indent=2)

@@ -73,6 +73,23 @@ def month(day: str, language: str) -> str:
     return f"{there.month}月" if language == "ja" else f"{there:%b}"
 
 
+def moment(moment: str, language: str, this_year: int) -> str:
+    """An ISO month, day or time as its day, and its time of day to the minute if it has one: 11月28日 21:54, Nov 28, 21:54. Another year than this
+    one stands with it.
+    """
+    named, _, time = moment.partition("T")
+    if not named:
+        return ""
+    year, _, day = [*named.split("-"), ""][:3]
+    name = month(f"{named}-01", language)
+    other_year = "" if day and int(year) == this_year else year
+    if language == "ja":
+        text = f"{f'{other_year}年' if other_year else ''}{name}{f'{int(day)}日' if day else ''}"
+    else:
+        text = " ".join(filter(None, [name, day and f"{int(day)}{',' if other_year else ''}", other_year]))
+    return text if not time or time.startswith("00:00:00") else f"{text}{' ' if language == 'ja' else ', '}{time[:5]}"
+
+
 def days_until(day: str, today: str) -> int:
     """How many days it is from one ISO date to another."""
     return (date.fromisoformat(day[:10]) - date.fromisoformat(today[:10])).days

@@ -21,7 +21,7 @@ DRAWN, AROUND_LIMIT = 100, 50
 MENTIONING = 10
 DAYS = 60
 # A relation between two names, in its direction or without one.
-_STEP = re.compile(r"( [>—] )([^\s>—]+)\1")
+_STATED = re.compile(r"(.+?) ([>—]) ([^\s>—]+) \2 (.+)", re.DOTALL)
 _BETWEEN_WORDS = re.compile("_|(?<=[a-z])(?=[A-Z])")
 TOGETHER, RELATION = "co_occurrence", "relation_"
 DEPTHS = ("1", "2", "3")
@@ -105,7 +105,9 @@ def one(visit: Visit, problem: Refused | None = None) -> Response:
     name, depth = visit.field("entity"), visit.field("depth") or "1"
     known = visit.perform("get_entity", entity=name)
     around = _snapshot(visit, around=[known["entity"]["id"]], depth=depth, limit=DRAWN)
-    mentioning = visit.perform(recall, query=known["entity"]["name"], mode="graph", top_k=MENTIONING, detail="index")
+    hits = visit.perform(recall, query=known["entity"]["name"], mode="graph", top_k=MENTIONING, detail="index")["hits"]
+    names = [name.casefold() for name in (known["entity"]["name"], *known["entity"].get("aliases", []))]
+    naming = [hit for hit in hits if any(name in hit["content"].casefold() for name in names)]
     return visit.page(
         "person.html",
         400 if problem else 200,
@@ -118,7 +120,8 @@ def one(visit: Visit, problem: Refused | None = None) -> Response:
         may_write=visit.may("read", "write"),
         depth=depth,
         depths=DEPTHS,
-        memories=mentioning["hits"],
+        memories=naming,
+        near=[hit for hit in hits if hit not in naming],
         **types(visit),
     )
 
@@ -179,7 +182,7 @@ def path(visit: Visit) -> Response:
         answer, error = _or_refused(visit, visit.perform, "find_path", **sent, algorithm="all")
     named = types(visit)
     for way in answer["paths"] if answer else ():
-        way["steps"] = [worded(step, named["relation_names"]) for step in way["steps"]]
+        way["steps"] = [stated(step, named["relation_names"]) for step in way["steps"]]
     return visit.page(
         "path.html",
         400 if error else 200,
@@ -225,9 +228,12 @@ def _ways(visit: Visit, paths: Sequence[Json]) -> Graph:
     return replace(_graph(visit, snapshot), path=steps | {(end, start) for start, end in steps}, opened=[])
 
 
-def worded(step: str, names: Mapping[str, str]) -> str:
-    """A relation between two, `A > lives_in > B`, as the page calls it."""
-    return _STEP.sub(lambda found: f"{found[1]}{names.get(found[2], found[2])}{found[1]}", step)
+def stated(step: str, names: Mapping[str, str]) -> Json:
+    """The parts of a relation between two, `A > lives_in > B` or without a direction `A — lives_in — B`, for the page."""
+    found = _STATED.fullmatch(step)
+    if not found:
+        return {"source": step}
+    return {"source": found[1], "label": names.get(found[3], found[3]), "target": found[4], "is_directed": found[2] == ">"}
 
 
 def statistics(visit: Visit) -> Response:

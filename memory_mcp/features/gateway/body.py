@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,13 +42,9 @@ class Body:
         end = self.text.rindex("}")
         edits += [(end, end, "".join(f",{member}" for member in further))] if further else []
         for index, messages in inserted.items():
-            written = [_written(message) for message in messages]
-            if index < len(self.messages):
-                start = self.messages[index].start
-                edits.append((start, start, "".join(f"{message}," for message in written)))
-            else:
-                start = self.messages[-1].end
-                edits.append((start, start, "".join(f",{message}" for message in written)))
+            is_last = index == len(self.messages)
+            at = self.messages[-1].end if is_last else self.messages[index].start
+            edits.append((at, at, "".join(f",{_written(message)}" if is_last else f"{_written(message)}," for message in messages)))
         return _edited(self.text, edits).encode()
 
 
@@ -64,52 +60,48 @@ def parsed(body: bytes) -> Body:
         )
     text = body.decode().removeprefix("\ufeff")
     fields: dict[str, Value] = {}
-    messages: list[Value] = []
     try:
-        for name, value in _members(text, messages):
-            if name in fields and name in ("messages", "model"):
-                raise InvalidInput("the body has two {}", "only one can count", "Send one", name)
-            fields[name] = value
+        members = _members(text)
     except (ValueError, IndexError, RecursionError) as error:
         raise InvalidInput("the body is no JSON object", "", "Send an object with model and messages") from error
-    return Body(text, fields, messages)
+    for name, value in members:
+        if name in fields and name in ("messages", "model"):
+            raise InvalidInput("the body has two {}", "only one can count", "Send one", name)
+        fields[name] = value
+    messages = fields.get("messages")
+    elements = messages.value if messages else ()
+    return Body(text, fields, elements if isinstance(elements, list) else ())
 
 
-def _members(text: str, messages: list[Value]) -> Iterator[tuple[str, Value]]:
-    """The members of the object; the elements of its `messages` are added to the list."""
-    at = _expected(text, 0, "{")
-    if text[at] == "}":
-        _end(text, at + 1)
-        return
+def _members(text: str) -> list[tuple[str, Value]]:
+    members, end = _items(text, _expected(text, 0, "{"), "}")
+    if _after_blanks(text, end) != len(text):
+        raise ValueError("something follows the object")
+    return members
+
+
+def _items(text: str, at: int, end: str) -> tuple[list[tuple[str, Value]], int]:
+    """The members of an object or the elements of an array, which have no name, and where it ends; `at` is behind its first sign. The
+    elements of `messages` are Values, too.
+    """
+    items: list[tuple[str, Value]] = []
+    if text[at] == end:
+        return items, at + 1
     while True:
-        name, at = _decode(text, _string_at(text, at))
-        at = _expected(text, at, ":")
+        name = ""
+        if end == "}":
+            name, at = _decode(text, _string_at(text, at))
+            at = _expected(text, at, ":")
+        start = at
         if name == "messages" and text[at] == "[":
-            start, (elements, at) = at, _elements(text, at)
-            messages[:] = elements
-            yield name, Value([element.value for element in elements], start, at)
+            elements, at = _items(text, _expected(text, at, "["), "]")
+            value: Any = [element for _, element in elements]
         else:
-            start, (value, at) = at, _decode(text, at)
-            yield name, Value(value, start, at)
+            value, at = _decode(text, at)
+        items.append((name, Value(value, start, at)))
         at = _after_blanks(text, at)
-        if text[at] == "}":
-            _end(text, at + 1)
-            return
-        at = _expected(text, at, ",")
-
-
-def _elements(text: str, at: int) -> tuple[list[Value], int]:
-    """The elements of an array, and where it ends."""
-    elements: list[Value] = []
-    at = _after_blanks(text, at + 1)
-    if text[at] == "]":
-        return elements, at + 1
-    while True:
-        start, (value, at) = at, _decode(text, at)
-        elements.append(Value(value, start, at))
-        at = _after_blanks(text, at)
-        if text[at] == "]":
-            return elements, at + 1
+        if text[at] == end:
+            return items, at + 1
         at = _expected(text, at, ",")
 
 
@@ -130,11 +122,6 @@ def _expected(text: str, at: int, sign: str) -> int:
 def _after_blanks(text: str, at: int) -> int:
     found = _BLANKS.match(text, at)
     return found.end() if found else at
-
-
-def _end(text: str, at: int) -> None:
-    if _after_blanks(text, at) != len(text):
-        raise ValueError("something follows the object")
 
 
 def _written(value: Any) -> str:

@@ -74,12 +74,14 @@ async def nowhere(request: Request) -> Response:
     return refused(request, UnknownAddress("there is nothing here", "", "POST {}, or GET {}", CHAT, MODELS))
 
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 ROUTES = (
     Route(CHAT, complete, methods=["POST"]),
     Route(MODELS, models, methods=["GET"]),
     Route(f"{MODELS}/{{model:path}}", models, methods=["GET"]),
-    Route(f"{PREFIX}{{path:path}}", nowhere, methods=list(METHODS)),
+    Route(f"{PREFIX}{{path:path}}", nowhere, methods=METHODS),
+    # A base URL in a browser, and what clients call whose base URL lacks its end.
+    *(Route(path, nowhere, methods=METHODS) for path in ("/v1", "/chat/completions", "/models")),
 )
 
 

@@ -15,10 +15,11 @@ from memory_mcp.features.gateway import rows
 from memory_mcp.features.gateway.place import Place, locate
 from memory_mcp.features.gateway.putting_in import Asked
 from memory_mcp.features.gateway.rows import Put, Reason, Turn
-from memory_mcp.features.gateway.transcript import digest, without_thoughts
+from memory_mcp.features.gateway.transcript import digest
 from memory_mcp.language.labels import LABEL_LIMIT, UNSTORABLE
 from memory_mcp.language.names import normalized_length
 from memory_mcp.llm.endings import CUT_MARK
+from memory_mcp.llm.thoughts import without_thoughts
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.forget import forget_stored
 from memory_mcp.remember.pipeline import remember_many
@@ -116,7 +117,7 @@ class _Keeping:
 
     def _gone_on(self, connection: apsw.Connection, place: Place, identity: int, keys: Sequence[str]) -> list[Operation]:
         """What followed a turn of this conversation otherwise than now has been left; what is before this turn counts again."""
-        turns = {turn.id: turn for turn in rows.of_conversation(connection, place.conversation) if turn.conversation == place.conversation}
+        turns = {turn.id: turn for turn in rows.of_conversation(connection, place.conversation)}
         path = set(_upwards(turns, identity))
         back = [turn.id for turn in turns.values() if turn.id in path and turn.is_left]
         left = [
@@ -149,7 +150,7 @@ class _Keeping:
     def _drafts(self) -> list[Draft]:
         """What was said, in order: the user's messages, then the answer."""
         said = self.asked.transcript.newest.said
-        answer = without_thoughts(self.asked.transcript.opened + (self.answer or "")) + (CUT_MARK if self.is_cut else "")
+        answer = without_thoughts(self.asked.transcript.opened + (self.answer or "")).strip() + (CUT_MARK if self.is_cut else "")
         names = [speaker.speaker or self._user() for speaker in said]
         spoken = [*((name, USER, each.text) for name, each in zip(names, said, strict=True)), (self._assistant(), ASSISTANT, answer)]
         return [draft for name, role, text in spoken if (draft := self._draft(name, role, text))]

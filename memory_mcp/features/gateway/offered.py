@@ -32,7 +32,10 @@ NAMES = frozenset(tool["function"]["name"] for tool in TOOLS)
 
 def may_be(body: Body) -> bool:
     """Whether tools may be added to a call: not where the client forbids or demands some, wants several answers, or has such names itself."""
-    named = {_name(tool) for tool in body.get("tools") or () if isinstance(tool, Mapping)}
+    tools = body.get("tools") or []
+    if not isinstance(tools, list):
+        return False  # the vendor says what is wrong
+    named = {_name(tool) for tool in tools if isinstance(tool, Mapping)}
     return body.get("tool_choice") in (None, "auto") and body.get("n") in (None, 1) and named.isdisjoint(NAMES)
 
 

@@ -4,6 +4,7 @@ Clients name no turns. They send what was said, perhaps without the beginning or
 digests of their words, each after the one before it.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,6 +17,8 @@ from memory_mcp.features.gateway.transcript import Transcript, digest
 
 # A conversation that begins again in the same words after so long is another one.
 SAME_BEGINNING = timedelta(hours=1)
+# Some clients tell the time among their instructions, which then differ at each call.
+_NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +45,20 @@ def locate(connection: apsw.Connection, transcript: Transcript, session: str | N
     """The place of a call, in the conversation that `session` names, or else in the one that fits its messages best."""
     said = [exchange.digest for exchange in transcript.exchanges]
     answered = [digest(exchange.answer) for exchange in transcript.exchanges[:-1]]
-    name = session or f"gateway-{digest(transcript.instructions, said[0])[:16]}"
-    turns = rows.of_conversation(connection, name)
+    name = session or f"gateway-{digest(_NUMBERS.sub('0', transcript.instructions), said[0])[:16]}"
     if session:
-        place = _within([turn for turn in turns if turn.conversation == session], session, said, answered, now)
-        return _with_keys(connection, place)
-    runs = dict.fromkeys(turn.conversation for turn in turns)
-    if not runs and answered and (other := rows.conversation_with(connection, said[-2], answered[-1])):
-        turns, runs = rows.of_conversation(connection, other), {other: None}  # its beginning is missing, or was changed
-    places = [_within([turn for turn in turns if turn.conversation == run], run, said, answered, now) for run in runs]
+        return _with_keys(connection, _within(rows.of_conversation(connection, session), session, said, answered, now))
+    runs = rows.of_beginning(connection, name)
+    numbers = [int(number) for run in runs if (number := run.rpartition("~")[2]).isdecimal()]
+    new = f"{name}~{max(numbers, default=1) + 1}" if runs else name
+    other = rows.conversation_with(connection, said[-2], answered[-1]) if answered else None
+    if other and other not in runs:  # its beginning is missing or was changed, or it is an old one
+        runs[other] = rows.of_conversation(connection, other)
+    places = [_within(turns, run, said, answered, now) for run, turns in runs.items()]
     fitting = [place for place in places if (place.turn if len(said) == 1 else any(place.turns))]
     if fitting:
         return _with_keys(connection, max(reversed(fitting), key=lambda place: _repeated(place, answered)))
-    return Place(f"{name}~{len(runs) + 1}" if runs else name, (None,) * (len(said) - 1), None, None, None, is_certain=False)
+    return Place(new, (None,) * (len(said) - 1), None, None, None, is_certain=False)
 
 
 def _repeated(place: Place, answered: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import apsw
 
@@ -15,6 +15,8 @@ from memory_mcp.store.timestamps import from_text, optional_from_text, optional_
 # Why a turn has a key: its memory was put in at the beginning or before the user's message, or is the user's message or the answer itself.
 Reason = Literal["context", "recall", "user", "answer"]
 
+# More turns than any client sends again.
+LOOKED_AT = 2000
 _COLUMNS = "id, conversation, parent, said, answered, at, spoken_before, is_left"
 
 
@@ -50,8 +52,16 @@ class Turn:
 
 
 def of_conversation(connection: apsw.Connection, name: str) -> list[Turn]:
-    """The turns of a conversation and of others that began in the same words, in order, without their keys."""
-    return _turns(connection, "conversation = ?1 OR (conversation > ?1 || '~' AND conversation < ?1 || '~~')", (name,))
+    """The latest turns of a conversation, in order, without their keys."""
+    return _latest(connection, "conversation = ?1", name)
+
+
+def of_beginning(connection: apsw.Connection, name: str) -> dict[str, list[Turn]]:
+    """The same of a conversation and of others that began in the same words, by their names."""
+    runs: dict[str, list[Turn]] = {}
+    for turn in _latest(connection, "conversation = ?1 OR (conversation > ?1 || '~' AND conversation < ?1 || '~~')", name):
+        runs.setdefault(turn.conversation, []).append(turn)
+    return runs
 
 
 def conversation_with(connection: apsw.Connection, said: str, answered: str) -> str | None:
@@ -106,8 +116,12 @@ def set_keys(connection: apsw.Connection, turn: int, reason: Reason, put: Sequen
     )
 
 
-def _turns(connection: apsw.Connection, condition: str, values: Sequence[Any]) -> list[Turn]:
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM gateway_turns WHERE {condition} ORDER BY id", values)
+def _latest(connection: apsw.Connection, condition: str, name: str) -> list[Turn]:
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM gateway_turns WHERE id IN "
+        f"(SELECT id FROM gateway_turns WHERE {condition} ORDER BY id DESC LIMIT {LOOKED_AT}) ORDER BY id",
+        (name,),
+    )
     return [
         Turn(conversation, parent, said, from_text(at), answered, optional_from_text(before), bool(left), identity)
         for identity, conversation, parent, said, answered, at, before, left in rows

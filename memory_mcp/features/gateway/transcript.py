@@ -1,13 +1,13 @@
 """What a client's messages say: the user's turns and their answers, and which of them is new."""
 
 import hashlib
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+from memory_mcp.llm.thoughts import without_thoughts
+
 SYSTEM = ("system", "developer")
 _TEXT_PARTS = ("text", "input_text")
 # What stands for a part of a message that is no text.
@@ -72,7 +72,7 @@ def read(messages: Sequence[Any], persona: str) -> Transcript:
     for index, message in enumerate(messages):
         role = _role(message)
         text = text_of(message.get("content")).strip() if role in ("user", "assistant") else ""
-        text = without_thoughts(text) if role == "assistant" else text
+        text = without_thoughts(text).strip() if role == "assistant" else text
         if role == "user" or (role == "assistant" and text and _name(message) in others):
             earlier = exchanges.pop() if is_open else Exchange(index, ())
             exchanges.append(Exchange(earlier.begins, (*earlier.said, Said(text, _name(message)))))
@@ -98,11 +98,6 @@ def text_of(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(filter(None, map(_part, content))) if isinstance(content, list) else ""
-
-
-def without_thoughts(answer: str) -> str:
-    """An answer without the thoughts that some servers leave at its beginning."""
-    return _THOUGHTS.sub("", answer, count=1).strip()
 
 
 def digest(*texts: str) -> str:

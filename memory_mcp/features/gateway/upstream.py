@@ -116,7 +116,8 @@ async def _key(name: str, vendor: ModelVendor) -> str | None:
 
 
 def _unreachable(name: str, error: httpx2.HTTPError) -> ChatFailed:
-    why = "it did not answer in time" if isinstance(error, httpx2.TimeoutException) else "nobody answers at its address"
+    why = "it did not answer in time" if isinstance(error, httpx2.TimeoutException) else "the connection broke off"
+    why = "nobody answers at its address" if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout) else why
     return ChatFailed("{} can't be asked", why, "Look whether it runs, and at llm.vendors in config.json", name)
 
 

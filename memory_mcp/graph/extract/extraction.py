@@ -36,7 +36,9 @@ _PERSON = bounded(
 # Words that precede a name without a particle: 昨日田中さん, 同僚佐藤さん, 営業部木村さん. 今日子 and 明日香 are names.
 BEFORE_NAME = bounded(rf"\A(?:{'|'.join(words('ja', 'before_name'))}|[{KANJI}]{{2,3}}[部課社店係班](?=..))+")
 # Anybody of an occupation, a relative, an animal: 看護師さん, 娘さん, 犬さん. Also 彼氏 and 同様.
-_NOBODY = bounded(f"{'|'.join(words('ja', 'nobody', 'anybody'))}|[{KANJI}{KATAKANA}]*(?:{'|'.join(words('ja', 'occupations'))})")
+_NOBODY = bounded(
+    f"{'|'.join(words('ja', 'nobody'))}|(?:{'|'.join(words('ja', 'anybody'))}).*|[{KANJI}{KATAKANA}]*(?:{'|'.join(words('ja', 'occupations'))})"
+)
 # Words of the dictionary that are surnames as well end so: 小川, 青木, 平野.
 _SURNAME_ENDS = "川木島野口山田村上井原崎橋沢"
 _LONGEST = 8

@@ -14,8 +14,8 @@ import apsw
 from memory_mcp.language.names import NAME_LIMIT
 from memory_mcp.store import timestamps
 from memory_mcp.store.graph.transfer.graph_import import GraphImport
-from memory_mcp.store.legacy import row_conversion, row_reading, schemas
-from memory_mcp.store.legacy.schemas import Schema
+from memory_mcp.store.legacy import foreign_schemas, row_conversion, row_reading
+from memory_mcp.store.legacy.foreign_schemas import Schema
 
 Row = dict[str, Any]
 BEFORE_MEMORIES = frozenset({"entity_type", "entity"})
@@ -27,14 +27,14 @@ _LEAST_WEIGHT = 0.001
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SHARES = frozenset({"weight", "confidence", "importance", "relevance"})
 _TIMES = frozenset({"created_at", "updated_at"})
-_JSON = {"aliases": list, "attributes": dict, schemas.CONTEXT: dict}
+_JSON = {"aliases": list, "attributes": dict, foreign_schemas.CONTEXT: dict}
 _LONG = frozenset({"content", "description", "notes"})
 _ENDS = {"link": ("source", "target"), "relation": ("source", "target")}
 
 
 def read(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, Row]]:
     """The rows, each with its kind, without empty and unreadable values."""
-    present = {f"{table}.{column}" for table, columns in schemas.columns_of(connection).items() for column in columns}
+    present = {f"{table}.{column}" for table, columns in foreign_schemas.columns_of(connection).items() for column in columns}
     for further in schema.further:
         for row in row_reading.rows(connection, further.sql) if present.issuperset(further.needs) else ():
             fields = {name: _value(name, value, schema) for name, value in row.items()}
@@ -43,11 +43,11 @@ def read(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, Row
 
 def context(connection: apsw.Connection) -> Row:
     """The fields of persona_context.json that another program stored in its database."""
-    schema = schemas.schema_of(connection)
+    schema = foreign_schemas.schema_of(connection)
     if schema is None:
         return {}
-    rows = read(connection, replace(schema, further=[further for further in schema.further if further.kind == schemas.CONTEXT]))
-    return {name: value for _, row in rows for name, value in row.get(schemas.CONTEXT, {}).items()}
+    rows = read(connection, replace(schema, further=[further for further in schema.further if further.kind == foreign_schemas.CONTEXT]))
+    return {name: value for _, row in rows for name, value in row.get(foreign_schemas.CONTEXT, {}).items()}
 
 
 def with_keys(kind: str, row: Row, keys: Mapping[str, str]) -> Row | None:
@@ -64,7 +64,7 @@ def adopt(connection: apsw.Connection, rows: Sequence[tuple[str, Row]], keys: Ma
     graph = GraphImport(connection, now)
     refused: list[str] = []
     for kind, row in rows:
-        if kind == schemas.CONTEXT:
+        if kind == foreign_schemas.CONTEXT:
             continue  # it belongs to a file, see `context`
         keyed = with_keys(kind, row, keys)
         if keyed and _is_valid(kind, keyed):

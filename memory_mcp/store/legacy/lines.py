@@ -13,10 +13,10 @@ import apsw
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store import migrations
-from memory_mcp.store.legacy import further_rows, original_files, row_conversion, row_reading, schemas, table_adoption
+from memory_mcp.store.legacy import foreign_schemas, further_rows, original_files, row_conversion, row_reading, table_adoption
 from memory_mcp.store.legacy.foreign_limits import STEPS_LIMIT, distrust
+from memory_mcp.store.legacy.foreign_schemas import Schema
 from memory_mcp.store.legacy.row_reading import quoted
-from memory_mcp.store.legacy.schemas import Schema
 
 _INTERNAL_COLUMNS = ("id", "write_digest", "micro_summary")
 _OPTIONAL_COLUMNS = ("category", "privacy_level", "expires_at")
@@ -30,7 +30,7 @@ def owners(path: Path) -> tuple[str, ...]:
     try:
         with original_files.unchanged(path) as connection:
             distrust(connection)
-            return schemas.recognize(connection, path.name).owners
+            return foreign_schemas.recognize(connection, path.name).owners
     except (apsw.Error, UnicodeDecodeError):
         return ()
 
@@ -45,7 +45,7 @@ def read(path: Path, owner: str | None = None, steps: int = STEPS_LIMIT) -> Iter
     try:
         with original_files.unchanged(path) as connection:
             distrust(connection, steps=steps)
-            recognized = schemas.recognize(connection, path.name)
+            recognized = foreign_schemas.recognize(connection, path.name)
             if recognized.schema is None:
                 unknown = recognized.refusal
                 raise (
@@ -102,7 +102,7 @@ def _unread(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, 
     """The tables of another program that are left out."""
     if migrations.is_migrated(connection):
         return  # in a database of ours, the further tables are derived from the memories
-    tables = schemas.columns_of(connection)
+    tables = foreign_schemas.columns_of(connection)
     used = {schema.table, *(column.partition(".")[0] for further in schema.further for column in further.needs)}
     for table in tables.keys() - used - schema.unread:
         if count := connection.execute(f"SELECT count(*) FROM {quoted(table)}").get:
@@ -111,7 +111,7 @@ def _unread(connection: apsw.Connection, schema: Schema) -> Iterator[tuple[str, 
 
 def _restrict(connection: apsw.Connection, schema: Schema, owner: str) -> None:
     """Let every query see the rows of one owner only: temporary views hide the tables that have owners."""
-    for table, columns in schemas.columns_of(connection).items():
+    for table, columns in foreign_schemas.columns_of(connection).items():
         if schema.owner in columns:
             name, literal = quoted(table), apsw.format_sql_value(owner)
             connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM main.{name} WHERE {quoted(schema.owner)} = {literal}")

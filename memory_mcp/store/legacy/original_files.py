@@ -16,9 +16,9 @@ import apsw
 
 from memory_mcp.errors import StoreError
 from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, sync_directory, sync_file
-from memory_mcp.store.legacy import schemas
+from memory_mcp.store.legacy import foreign_schemas
 from memory_mcp.store.legacy.foreign_limits import distrust
-from memory_mcp.store.legacy.schemas import Recognized
+from memory_mcp.store.legacy.foreign_schemas import Recognized
 from memory_mcp.store.sqlite import cipher
 from memory_mcp.store.sqlite.database import immediate
 from memory_mcp.store.sqlite.errors import translated_errors
@@ -106,7 +106,7 @@ def recognize(path: Path) -> tuple[Recognized, str]:
     try:
         with unchanged(path) as connection:
             distrust(connection)
-            recognized, refused = schemas.recognize(connection, path.name), schemas.refusal(connection, path.name)
+            recognized, refused = foreign_schemas.recognize(connection, path.name), foreign_schemas.refusal(connection, path.name)
     except (OSError, apsw.Error, UnicodeDecodeError) as error:
         return Recognized(), f"It is damaged: {error}. Restore or remove it."
     return recognized, str(refused) if refused else "" if recognized.schema else "It contains no table. Restore or remove it."

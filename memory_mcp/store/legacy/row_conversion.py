@@ -17,8 +17,8 @@ from typing import Any
 from memory_mcp.domain import KINDS, PRIVACY_LEVELS, STATE_FIELDS
 from memory_mcp.language.labels import UNSTORABLE
 from memory_mcp.store import timestamps
+from memory_mcp.store.legacy.foreign_schemas import OLDER_SERVERS_ZONE, OURS, Schema
 from memory_mcp.store.legacy.row_reading import Undecodable, parsed
-from memory_mcp.store.legacy.schemas import OLDER_SERVERS_ZONE, OURS, Schema
 
 LEGACY = "legacy"
 KEY_LIMIT = 200

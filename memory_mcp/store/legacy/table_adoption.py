@@ -18,8 +18,8 @@ from memory_mcp.language.sentences import micro_summary
 from memory_mcp.store import timestamps
 from memory_mcp.store.graph import relation_queue
 from memory_mcp.store.legacy import further_rows, row_conversion, row_reading
+from memory_mcp.store.legacy.foreign_schemas import OURS, Schema
 from memory_mcp.store.legacy.row_reading import TooLong, quoted
-from memory_mcp.store.legacy.schemas import OURS, Schema
 from memory_mcp.store.memories import write_digest
 
 MEMORIES = "memories"

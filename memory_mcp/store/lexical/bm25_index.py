@@ -195,12 +195,11 @@ def search(
         matches = _selected(matching, leading, [token for token in (*informative, *ranking) if token not in selecting])
         if len(matches) < limit and len(leading) < len(informative):
             matches = _selected(matching, informative, ranking)
-    matches = _best(matches, limit, {*also, *with_phrases, *with_synonyms})
     of_first, of_others = _parts_for_words(connection, words, matches) if limit and len(words) > 1 else ({}, 1.0)
-    scores = {memory_id: SYNONYM_WEIGHT * bm25 for memory_id, bm25 in with_synonyms.items()}
-    for memory_id, bm25 in matches:
-        whole = bm25 * of_first.get(memory_id, of_others)
-        scores[memory_id] = scores.get(memory_id, 0.0) + whole + PHRASE_WEIGHT * with_phrases.get(memory_id, 0.0)
+    scores = {memory_id: bm25 * of_first.get(memory_id, of_others) for memory_id, bm25 in matches}
+    for weight, further in ((SYNONYM_WEIGHT, with_synonyms), (PHRASE_WEIGHT, with_phrases)):
+        for memory_id, bm25 in further.items():
+            scores[memory_id] = scores.get(memory_id, 0.0) + weight * bm25
     return _best(scores.items(), limit, set(also))
 
 
@@ -344,7 +343,7 @@ def _rarest_in(counted: Mapping[str, float], rows: int) -> dict[str, None]:
 
 
 def _any_of(tokens_: Sequence[str]) -> str:
-    return " OR ".join(f'"{token}"' for token in tokens_)
+    return '"' + '" OR "'.join(tokens_) + '"'
 
 
 def _matching(connection: apsw.Connection, *expressions: str, filters: Filters, limit: int, also: Sequence[int]) -> list[tuple[int, float]]:
@@ -366,7 +365,7 @@ def _matching(connection: apsw.Connection, *expressions: str, filters: Filters, 
         rows = bulk_rows(connection, "id, score", sql, (*parameters, json_ids(also)))
     else:  # materializing every match costs a tenth of the search
         rows = bulk_rows(connection, "id, score", f"{matching} {best}", parameters)
-    return [(memory_id, bm25) for memory_id, bm25 in rows]
+    return list(map(tuple, rows))
 
 
 def _neighbors(connection: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int | None, int | None]]:

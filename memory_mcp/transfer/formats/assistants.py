@@ -22,6 +22,8 @@ from memory_mcp.transfer.formats.turns import BRANCHES, FILES, PICTURES, THOUGHT
 Fields = Mapping[str, Any]
 Nodes = Mapping[str, Fields]
 _DETAILS, _DETAILS_END = '<details type="', "</details>"
+# Where LibreChat puts thoughts into the text.
+_FENCED_THOUGHTS = re.compile(r"\s{0,9}:::thinking\s.*?^:::[ \t]*$", re.DOTALL | re.MULTILINE)
 _MANY = 1_000_000
 HIDDEN = "system and hidden messages"
 # The files in which VS Code keeps a chat, and the kinds of their lines.
@@ -90,7 +92,10 @@ def _librechat(name: str, message: Fields) -> list[Message]:
     left_out += [FILES] * len(objects(message.get("files")))
     by_user = message.get("isCreatedByUser") is True
     speaker = "" if by_user else text_in(message.get("sender"))
-    return [Message(by_user, text_in(message.get("text")) or text, speaker, name, moment(message.get("createdAt")), tuple(left_out))]
+    text = text_in(message.get("text")) or text
+    if not by_user and (thoughts := _FENCED_THOUGHTS.match(text)):
+        text, left_out = text[thoughts.end() :].lstrip(), [*left_out, THOUGHTS]
+    return [Message(by_user, text, speaker, name, moment(message.get("createdAt")), tuple(left_out))]
 
 
 def _chat_of(entry: Fields) -> Fields:
@@ -129,10 +134,11 @@ def _lm_studio(_name: str, message: Fields) -> list[Message]:
     steps = [step for step in objects(version.get("steps")) if step.get("type") == "contentBlock"]
     thoughts = [step for step in steps if fields_of(step.get("style")).get("type") == "thinking"]
     text, left_out = said_in([part for step in (steps or [version]) if step not in thoughts for part in objects(step.get("content"))])
+    left_out += [THOUGHTS] * len(thoughts) + [BRANCHES] * (len(versions) - 1)
     if version.get("role") == "system":
         text, left_out = "", [HIDDEN]
     speaker = text_in(fields_of(version.get("senderInfo")).get("senderName"))
-    return [Message(version.get("role") == "user", text, speaker, left_out=(*left_out, *[THOUGHTS] * len(thoughts)))]
+    return [Message(version.get("role") == "user", text, speaker, left_out=tuple(left_out))]
 
 
 def _lm_studio_session(entry: Fields, file: str, _messages: list[Message]) -> str:

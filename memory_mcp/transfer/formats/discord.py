@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.remember.deduplication import EDITED_AT
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, fields_of, moment, objects, role_of, text_in
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
@@ -24,7 +25,12 @@ FORM = "discord"
 PROGRAM = "Discord"
 # Types of messages with a text of somebody; the others, such as GuildMemberJoin, are notices. Newer types have numbers.
 _SAID = frozenset({"Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23"})
-
+# The sentences that it writes for those notices, of which a table says nothing else.
+CALL = re.compile(r"Started a call that lasted [\d,]+ minutes\.")
+NOTICE = re.compile(
+    r"(?:Added .{1,100} to the group|Added a recipient|Left the group|Removed .{1,100} from the group|Removed a recipient|Changed the channel name|"
+    r"Changed the channel icon|Pinned a message|Started a thread|Joined the server)\.|Changed the channel name: .{1,100}"
+)
 
 # A message of the package, the folder of its channel, and what stands beside: the names of all channels, and the account.
 PACKAGE_FIELDS = ("Timestamp", "ID", "Contents")
@@ -82,6 +88,7 @@ def _turn(message: Mapping[str, Any], guild: Mapping[str, Any], channel: Mapping
             "guild": server,
             "channel": place,
             "message": text_in(message.get("id")),
+            EDITED_AT: moment(message.get("timestampEdited")),
             "author": text_in(author.get("name")),
             "reply_to": text_in(fields_of(message.get("reference")).get("messageId")),
         },

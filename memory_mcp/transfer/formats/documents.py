@@ -15,6 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
 from xml.parsers.expat import ExpatError
@@ -115,9 +116,11 @@ def _pieces(part: Part) -> Iterator[tuple[list[str], str]]:
     if not part.is_markdown:
         yield from (([], text) for text in cut.split_text(part.text))
         return
-    for section in MarkdownHeaderTextSplitter(HEADINGS, strip_headers=True).split_text(_LINK.sub(r"\1", part.text)):
-        headings = [section.metadata[level] for _, level in HEADINGS if section.metadata.get(level)]
-        yield from ((headings, text) for text in cut.split_text(section.page_content))
+    # The splitter joins the lines of a section one by one, in a time that grows with the square of its length.
+    lines = MarkdownHeaderTextSplitter(HEADINGS, return_each_line=True, strip_headers=True).split_text(_LINK.sub(r"\1", part.text))
+    for above, section in groupby(lines, key=lambda line: line.metadata):
+        headings = [above[level] for _, level in HEADINGS if above.get(level)]
+        yield from ((headings, text) for text in cut.split_text("  \n".join(line.page_content for line in section)))
 
 
 def _parts(data: bytes, name: str, suffix: str) -> Iterator[Part]:

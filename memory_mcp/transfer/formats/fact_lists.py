@@ -1,7 +1,11 @@
-"""Reads a list of facts, as an assistant tells what it remembers: `[2025-01-03] - …`, bullets, or JSON. Each line is a fact with its day."""
+"""Reads a list of facts, as an assistant tells what it remembers: `[2025-01-03] - …`, bullets, or JSON, also in a tool's answer. Each line is a fact with
+its day. The sentences around the list are none."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
@@ -9,12 +13,15 @@ from memory_mcp.transfer.formats.clock import day_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, text_in
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
-from memory_mcp.transfer.formats.sources import Source, blocks
+from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
+from memory_mcp.transfer.formats.text_files import decoded
 from memory_mcp.transfer.formats.turns import text_lines
 from memory_mcp.transfer.formats.written_times import written_time
+from memory_mcp.transfer.line_fields import is_too_deep
 
 FORM = "facts"
-LISTS = ("memories", "facts", "saved_memories", "memory")
+SENTENCES = "sentences around a list of facts"
+LISTS = ("memories", "facts", "saved_memories", "memory", "results")
 _TEXTS, _DAYS = ("content", "memory", "text", "fact", "value"), ("date", "created_at", "updated_at", "timestamp")
 _OTHERS = frozenset({"id", "hash", "user_id", "content_hash", "embedding", "role"})  # of programs with a format of their own
 _BULLET = re.compile(r"(?:[•・●◦▪]\s{0,3}|(?:[-*+–]|\(?\d{1,4}[.)])\s{1,3})(.*)", re.DOTALL)
@@ -29,38 +36,103 @@ _HEADING = re.compile(r"#{1,6}\s.*|[^\[\s].{0,60}[:：]|\*\*.{1,60}\*\*[:：]?")
 _GLUED = re.compile(r"\[\d{4}-\d{1,2}-\d{1,2}\] ?[-–—:]")
 LONGEST_SECTION = 20
 _FENCE = re.compile(r"```.{0,20}|[-=*_]{3,80}")
+_FENCED = re.compile(r"^```.{0,20}$", re.MULTILINE)
+_JSON = re.compile(r"\{|\[\s*[\[{\"]")
+# What a sentence says that introduces what somebody remembers.
+_ABOUT = re.compile(r"remember|memor(?:y|ies)\b|about you\b|覚えて|記憶|メモリ|存じ|知っている|记录|记住|記住|기억", re.IGNORECASE)
+# The fields of a tool's answer, and where in it its entries are.
+_ANSWER = frozenset({"jsonrpc", "id", "result", "content", "structuredContent", "isError", "_meta"})
+_OPENED = frozenset(
+    f"{outer}{inner}{at}" for outer in ("", "result.") for inner in ("", "structuredContent.") for at in (*LISTS, "content")
+) | {
+    "result",
+    "structuredContent",
+    "result.structuredContent",
+}
 
 
 def recognizes(head: Head) -> bool:
-    """A text of nothing but such lines, at least two of them or one with a day; or JSON of strings."""
+    """A text of such lines, at least two of them or one with a day, with few sentences around them; or JSON of strings, alone or in a tool's answer."""
     if head.text:
-        lines = [line for line in head.text.lstrip("\ufeff").splitlines() if line.strip()]
-        lines = lines[:-1] if len(head.text) > len("".join(lines)) + 60_000 else lines
-        kinds = [
-            _is_item(line) for line in lines if not (_FENCE.fullmatch(line.strip()) or _HEADING.fullmatch(line) or line.startswith("  "))
-        ]
-        dated = sum(_DATED.match(line) is not None for line in lines)
-        return (
-            bool(kinds)
-            and all(kinds)
-            and (len(kinds) > 1 or dated > 0)
-            and (head.suffix == ".txt" or not any(_is_item(line.strip()) for line in lines if line[:1].isspace()))
-        )
-    if head.suffix != ".json":
-        return False
-    listed: list[Any] = next((head.fields[name] for name in LISTS if isinstance(head.fields.get(name), list)), [])
-    return isinstance(head.first, str) or (bool(listed) and _is_fact(listed[0]))
+        text = head.text.lstrip("\ufeff")
+        value = _json_in(text)
+        return _has_facts(value) if value is not None else _is_list(text, is_note=head.suffix != ".txt")
+    return head.suffix == ".json" and (isinstance(head.first, str) or _has_facts(head.first))
 
 
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each fact."""
     if name.lower().endswith(".json"):
-        opened = frozenset(LISTS)
-        for number, (path, value) in enumerate(walk(blocks(source, name), name, opened), start=1):
+        for number, (path, value) in enumerate(walk(blocks(source, name), name, _OPENED), start=1):
             if path.endswith("[]"):
                 yield from _of_json(value, f"{name}, entry {number}", options)
+    elif (value := _json_in(decoded(whole(source, name, TEXT_LIMIT_BYTES), name))) is not None:
+        for number, entry in enumerate(_listed(value), start=1):
+            yield from _of_json(entry, f"{name}, entry {number}", options)
     else:
-        yield from _of_text(source, name, options)
+        yield from _of_lines(text_lines(source, name), f"{name}, line ", options)
+
+
+def _json_in(text: str) -> Any:
+    """The JSON that a text is, or that it has between fences; None if there is none."""
+    for part in (text, *_FENCED.split(text)[1::2]):
+        if _JSON.match(part.strip()):
+            with suppress(ValueError, RecursionError):
+                value = json.loads(part)
+                return None if is_too_deep(value) else value
+    return None
+
+
+def _has_facts(value: Any, *, in_answer: bool = False) -> bool:
+    """Whether this is a list of facts, an object with one, or a tool's answer with either. Beside an id a text is a fact only in an answer: elsewhere it is
+    of a program with a format of its own."""
+    if isinstance(value, list):
+        return bool(value) and (isinstance(value[0], str) or _has_facts(value[0], in_answer=in_answer))
+    if not isinstance(value, dict):
+        return False
+    if value.get("type") == "text":
+        text = text_in(value.get("text"))
+        inner = _json_in(text)
+        return _has_facts(inner, in_answer=True) if inner is not None else _is_list(text)
+    listed: list[Any] = next((value[name] for name in LISTS if isinstance(value.get(name), list)), [])
+    if listed:
+        return _is_fact(listed[0]) and (in_answer or isinstance(listed[0], str) or not _OTHERS & listed[0].keys())
+    return (in_answer and _is_fact(value)) or (
+        value.keys() <= _ANSWER and any(_has_facts(inner, in_answer=True) for inner in value.values())
+    )
+
+
+def _is_list(text: str, *, is_note: bool = False) -> bool:
+    lines = text.splitlines()
+    lines = lines[:-1] if len(text) > 60_000 else lines
+    if is_note and any(line[:1].isspace() and _is_item(line.strip()) for line in lines):
+        return False
+    kinds = [(kind, line) for kind, _, line in _classified(enumerate(lines))]
+    count = Counter(kind for kind, line in kinds if not line[:1].isspace())
+    dated = sum(_DATED.match(line) is not None for line in lines)
+    if not (count["sentence"] or count["further"]):
+        return count["item"] > 1 or dated > 0
+    if count["item"] < max(2, count["sentence"], count["further"]):
+        return False
+    return dated * 2 >= count["item"] or any(_ABOUT.search(line) for kind, line in kinds if kind == "sentence")
+
+
+def _classified(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[str, int, str]]:
+    """The lines that are not blank, each as an item, a further line of one, a heading or a sentence, and its number."""
+    is_in_item, is_after_blank = False, True
+    for number, line in ((number, part) for number, whole_line in lines for part in _unglued(whole_line)):
+        if not line.strip() or _FENCE.fullmatch(line.strip()):
+            is_after_blank = True
+            continue
+        is_indented, is_heading = line[:1].isspace(), _HEADING.fullmatch(line) is not None
+        if _is_item(line):
+            kind = "item"
+        elif is_in_item and (is_indented or not (is_after_blank or is_heading)):
+            kind = "further"
+        else:
+            kind = "heading" if is_heading and not is_indented else "sentence"
+        is_in_item, is_after_blank = kind in ("item", "further"), False
+        yield kind, number, line
 
 
 def _is_item(line: str) -> bool:
@@ -68,12 +140,30 @@ def _is_item(line: str) -> bool:
 
 
 def _is_fact(value: object) -> bool:
-    return isinstance(value, str) or (
-        isinstance(value, dict) and not _OTHERS & value.keys() and any(isinstance(value.get(name), str) for name in _TEXTS)
-    )
+    return isinstance(value, str) or (isinstance(value, dict) and any(isinstance(value.get(name), str) for name in _TEXTS))
+
+
+def _listed(value: Any) -> list[Any]:
+    """The entries of a list, of an object with one, or of a tool's answer."""
+    if isinstance(value, dict):
+        inner = next(
+            (value[name] for name in (*LISTS, "structuredContent", "result", "content") if isinstance(value.get(name), dict | list)), None
+        )
+        return [value] if inner is None else _listed(inner)
+    return value if isinstance(value, list) else [value]
 
 
 def _of_json(value: Any, where: str, options: ReadOptions) -> Iterator[ImportItem]:
+    if isinstance(value, dict) and value.get("type") == "text":
+        inner = _json_in(text := text_in(value.get("text")))
+        if inner is None and not _is_list(text):
+            yield ImportItem(where, left_out=SENTENCES)
+        elif inner is None:
+            yield from _of_lines(enumerate(text.split("\n"), start=1), f"{where}, line ", options)
+        else:
+            for entry in _listed(inner):
+                yield from _of_json(entry, where, options)
+        return
     if not _is_fact(value):
         yield ImportItem(where, refused="It is no text and has none.")
         return
@@ -84,19 +174,18 @@ def _of_json(value: Any, where: str, options: ReadOptions) -> Iterator[ImportIte
     yield from _fact(text, where, options, "", day, further)
 
 
-def _of_text(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
-    section, item = "", [""]
-    begun = 0
-    for number, line in ((number, part) for number, whole in text_lines(source, name) for part in _unglued(whole)):
-        if not line.strip() or _FENCE.fullmatch(line.strip()):
-            continue
-        if _is_item(line) or (not line[:1].isspace() and _HEADING.fullmatch(line)):
-            yield from _fact("\n".join(item), f"{name}, line {begun}", options, section)
-            item, begun = ([line], number) if _is_item(line) else ([""], number)
-            section = section if _is_item(line) else _section(line)
-        else:
+def _of_lines(lines: Iterable[tuple[int, str]], where: str, options: ReadOptions) -> Iterator[ImportItem]:
+    section, item, begun = "", list[str](), 0
+    for kind, number, line in _classified(lines):
+        if kind == "further":
             item.append(line.strip())
-    yield from _fact("\n".join(item), f"{name}, line {begun}", options, section)
+            continue
+        yield from _fact("\n".join(item), f"{where}{begun}", options, section)
+        item, begun = ([line], number) if kind == "item" else ([], number)
+        section = _section(line) if kind == "heading" else section
+        if kind == "sentence":
+            yield ImportItem(f"{where}{number}", left_out=SENTENCES)
+    yield from _fact("\n".join(item), f"{where}{begun}", options, section)
 
 
 def _unglued(line: str) -> list[str]:

@@ -44,7 +44,8 @@ def _kept(tag: re.Match[str], inside: list[str]) -> str:
     """What becomes of a tag within these elements, which it changes."""
     name = tag[2].lower()
     if name in _EMPTY or tag[0].endswith("/>"):
-        return tag[0]
+        # Of each that isn't ended, Beautiful Soup keeps a note, and goes through all of them at each end of an element.
+        return tag[0] if tag[1] or tag[0].endswith("/>") else f"{tag[0][:-1]} />"
     if not tag[1]:
         ended = _ENDED_BY.get(name, ())
         end = ""

@@ -25,7 +25,10 @@ _PROMPTED = re.compile(
     r"(?:Prompted|Said:?|Asked|送信したメッセージ[:：]|プロンプト[:：]|Eingegebener Prompt[:：]?|Prompt saisi ?[:：]?|Mensaje enviado[:：]?)[ \u00a0]?"
 )
 # What somebody did with an answer.
-_OTHERWISE = re.compile(r"(?:Used|Created|Selected|Gave feedback|Viewed|Edited|Deleted|Shared)\b|フィードバック")
+_OTHERWISE = re.compile(
+    r"(?:Used|Created|Selected|Gave feedback|Viewed|Edited|Deleted|Shared)\b|.*(?:フィードバック|を(?:作成|使用|選択|編集|削除|共有|表示)しました\Z)",
+    re.DOTALL,
+)
 _CELL = '<div class="outer-cell'
 _HEADING = re.compile(r'mdl-typography--title">([^<]{0,80})')
 _BODY = re.compile(r'mdl-typography--body-1">((?:(?!mdl-typography--body-1">).)*?)</div>\s{0,9}<div class="content-cell', re.DOTALL)
@@ -65,9 +68,8 @@ def messages(activity: Mapping[str, Any]) -> list[Message]:
     answer = details.get("Response") or "\n\n".join(text_of(text_in(one.get("html"))) for one in objects(activity.get("safeHtmlItem")))
     prompt = details.get("Request") or _PROMPTED.sub("", title, count=1)
     is_prompt = "Request" in details or _PROMPTED.match(title) is not None or (bool(answer) and not _OTHERWISE.match(title))
-    files = (FILES,) * sum(
-        len(value) if isinstance(value, list) else bool(value) for value in map(activity.get, ("imageFile", "attachedFiles"))
-    )
+    listed = activity.get("attachedFiles")
+    files = (FILES,) * (len(listed) if isinstance(listed, list) and listed else bool(activity.get("imageFile")))  # a picture is listed, too
     asked = Message(True, prompt if is_prompt else "", id=f"{at} asked", said_at=at, left_out=files if is_prompt else ("notices",))
     return [asked, *([Message(False, answer, "", f"{at} answered", at)] if answer else [])]
 

@@ -25,6 +25,8 @@ Row = dict[str, Any]
 Report = Callable[[str], None]
 
 _QUOTED = re.compile(r"'[^']{0,500}'|\"[^\"]{0,500}\"|\d++")
+# The parts of an identity are joined with this.
+_BETWEEN = chr(31)
 _LARGEST_SECONDS = 100_000_000_000
 TOO_DEEP = "It is nested too deeply."
 NO_OBJECT = "It is not an object."
@@ -134,14 +136,17 @@ def memory_rows(
         row["tags"] = tags(row["tags"])
     metadata = row.pop("metadata", {})
     pieces = split(text, CONTENT_LIMIT, overlap=0)
+    digest = _digest(identity)  # once: an identity may have the whole text
     for index, piece in enumerate(pieces):
         part = text[piece.start : piece.end].strip()
         if not part:
             continue
         origin_fields = {"format": form, **{name: value for name, value in _storable(dict(origin)).items() if value not in (None, "", [])}}
         origin_fields.update({"piece": index} if len(pieces) > 1 else {})
-        key = key_of(form, *identity, *([str(index)] if index else []))
-        yield ImportItem(where, {"key": key, "content": part, **row, "metadata": {**metadata, ORIGIN: origin_fields}})
+        of_piece = digest.copy()
+        of_piece.update(f"{_BETWEEN}{index}".encode() if index else b"")
+        yield ImportItem(where, {"key": _key(form, of_piece), "content": part, **row, "metadata": {**metadata, ORIGIN: origin_fields}})
+        row.pop("former_keys", None)  # they are those of the first piece
 
 
 def role_of(source: str | None, by_user: bool) -> str | None:
@@ -151,7 +156,15 @@ def role_of(source: str | None, by_user: bool) -> str | None:
 
 def key_of(form: str, *identity: str) -> str:
     """The key of the entry that another program identifies by `identity`."""
-    return f"{form}_{hashlib.sha256(chr(31).join(map(storable, identity)).encode()).hexdigest()[:24]}"
+    return _key(form, _digest(identity))
+
+
+def _digest(identity: Iterable[str]) -> "hashlib._Hash":
+    return hashlib.sha256(_BETWEEN.join(map(storable, identity)).encode())
+
+
+def _key(form: str, digest: "hashlib._Hash") -> str:
+    return f"{form}_{digest.hexdigest()[:24]}"
 
 
 def unread(fields: Mapping[str, Any], read: Set[str]) -> dict[str, Any]:

@@ -5,12 +5,14 @@ computer. Messages of several lines stand in quotation marks. langchain-communit
 """
 
 import re
+from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import pairwise
 from pathlib import PurePosixPath
+from typing import Any
 
 from memory_mcp.dates.spans import ERAS
 from memory_mcp.transfer.formats.clock import ENGLISH_WEEKDAYS, HALF, DayOrder, at_time, day_of, hour_of
@@ -18,6 +20,11 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, rol
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
 from memory_mcp.transfer.formats.turns import Equals, FurtherLines, Turn, in_zone, media_kind, text_lines, turn_items
+
+Message = re.Match[str]
+# The numbers of lines, last to first.
+_Chain = tuple[int, Any]
+_Form = tuple[bool, bool, str, int]
 
 FORM = "line"
 PROGRAM = "LINE"
@@ -28,6 +35,10 @@ NAME_WORDS = 4
 BEGINNINGS_LIMIT = 100_000
 # Words are a part of a name that so many messages begin with, this share of those by the words before them, and with others like them nearly all.
 SAID_OFTEN, A_NAMES_SHARE, NAMES_SHARE = 3, 0.1, 0.8
+# A line by somebody who is known counts as so many by others, where the clock says that not all of them are messages. So many lines are compared.
+KNOWN_WEIGHT, COMPARED = 3, 20_000
+# People plan in whole five minutes; they speak at any.
+_PLANNED_MINUTES = 5
 _WEEKDAY = r"[^\s\d:：]{1,20}"
 _ERAS = {"R": "令和", "H": "平成", "S": "昭和"}
 # 2024/01/05(金) · 2024. 1. 5. 금요일 · 2024年1月5日 · R6/01/05(金), with the era of a Japanese calendar
@@ -38,7 +49,7 @@ _DAY = re.compile(
 _DAY_YEAR_LAST = re.compile(rf"({_WEEKDAY})\s?(\d{{1,2}})[/.](\d{{1,2}})[/.](\d{{4}})")
 # After a time only words that are no name, where one may follow.
 _TIME = re.compile(
-    rf"(?P<before>{HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})\s?(?P<after>[AaPp]\.?[Mm]\.?|(?:{HALF})(?=\t))?(?P<space>\t| +)(?P<rest>.+)"
+    rf"(?P<before>{HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})\s?(?P<after>[AaPp]\.?[Mm]\.?|(?:{HALF})(?=\t))?(?P<space>\t| {{1,60}})(?P<rest>.+)"
 )
 _WIDE_SPACE = re.compile(r" {2,}")
 _HEADER = re.compile(r"\[LINE\]\s?(.{1,200})")
@@ -95,7 +106,7 @@ def _is_day(line: str) -> bool:
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message. A day of a chat is a session."""
     title = _title(next((line for _, line in text_lines(source, name)), "").strip("\ufeff")) or _title(PurePosixPath(name).stem)
-    reading = _Reading(_survey(source, name))
+    reading = _Reading(_survey(source, name, title))
     equals = Equals()
     for item in reading.items(text_lines(source, name), name):
         if isinstance(item, ImportItem):
@@ -129,16 +140,19 @@ def _title(line: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Survey:
     """What the whole file says of each line: what stands between its columns, a tab, or several spaces or one in their place; whether the day comes
-    before the month, where the year comes last; and of an export with single spaces, the names that have some."""
+    before the month, where the year comes last; and of an export with single spaces, who speaks, and the numbers of the lines that look like a message and are
+    further lines of one."""
 
     space: str
     is_day_first: bool
-    names: frozenset[str]
+    names: frozenset[str] = frozenset()
+    further: frozenset[int] = frozenset()
 
 
-def _survey(source: Source, name: str) -> _Survey:
+def _survey(source: Source, name: str, title: str) -> _Survey:
     order, spaces = DayOrder(), Counter[str]()
-    beginnings: Counter[str] = Counter()
+    beginnings, forms = Counter[str](), Counter[_Form]()
+    unplanned = {title}
     weekday = ""
     for _, line in text_lines(source, name):
         if day := _DAY_YEAR_LAST.fullmatch(line.strip()):
@@ -146,14 +160,91 @@ def _survey(source: Source, name: str) -> _Survey:
             order.add(int(first), int(second), int(year), weekday.strip(",."))
         elif message := _TIME.fullmatch(line):
             spaces[message["space"][:2]] += 1
-            by_program = _NOTICE.fullmatch(message["rest"]) or _DELETED.fullmatch(message["rest"])
-            words = [] if by_program else message["rest"].split(" ", NAME_WORDS)
+            forms[_form(message)] += 1
+            words = [] if _is_by_program(message["rest"]) else message["rest"].split(" ", NAME_WORDS)
             beginnings.update(" ".join(words[:count]) for count in range(1, len(words)))
+            if len(words) > 1 and int(message["minute"]) % _PLANNED_MINUTES and len(unplanned) < BEGINNINGS_LIMIT:
+                unplanned.add(words[0])
             if len(beginnings) > BEGINNINGS_LIMIT:
                 beginnings = Counter({words: number for words, number in beginnings.items() if number > 1})
     space = next((space for space in ("\t", "  ") if spaces[space]), " ")
     is_american = weekday.isascii() and weekday[:3].casefold() in ENGLISH_WEEKDAYS
-    return _Survey(space, order.is_day_first(in_doubt=not is_american), _names(beginnings) if space == " " else frozenset())
+    is_day_first = order.is_day_first(in_doubt=not is_american)
+    if space != " ":
+        return _Survey(space, is_day_first)
+    of_one_word = {words: count for words, count in beginnings.items() if " " not in words}
+    names = frozenset({title, *(words for words in unplanned if of_one_word.get(words, 0) >= SAID_OFTEN)})
+    knows_all = sum(of_one_word.get(words, 0) for words in names) >= sum(of_one_word.values()) * NAMES_SHARE
+    names |= _names(beginnings)
+    return _Survey(space, is_day_first, names, _further_lines(text_lines(source, name), names, forms, knows_all=knows_all))
+
+
+def _form(message: Message) -> _Form:
+    """How a time is written. Whether hours begin with a zero is told by those below 10."""
+    hour = message["hour"]
+    return (message["before"] is None, message["after"] is None, message.string[message.end("hour")], len(hour) if int(hour) < 10 else 0)
+
+
+def _is_by_program(rest: str) -> bool:
+    return (_NOTICE.fullmatch(rest) or _DELETED.fullmatch(rest)) is not None
+
+
+def _name_in(rest: str, names: frozenset[str]) -> str:
+    """The longest of the names that a message begins with."""
+    words = rest.split(" ", NAME_WORDS)
+    return next((name for count in range(len(words) - 1, 0, -1) if (name := " ".join(words[:count])) in names), "")
+
+
+def _further_lines(lines: Iterator[tuple[int, str]], names: frozenset[str], forms: Counter[_Form], *, knows_all: bool) -> frozenset[int]:
+    """The numbers of the lines that look like a message of an export with single spaces and are none: their time is written otherwise, the clock falls back,
+    or they are by nobody who is known and at a time that people plan with."""
+    usual = {form[3] > 0: form for form, _ in reversed(forms.most_common())}
+    further: set[int] = set()
+    day: list[tuple[int, int, int]] = []
+    for number, line in lines:
+        message = _TIME.fullmatch(line)
+        if message is None:
+            if _is_day(line.strip()):
+                further |= _against_the_clock(day)
+                day = []
+            continue
+        form, rest, minute = _form(message), message["rest"], int(message["minute"])
+        is_known = _is_by_program(rest) or bool(_name_in(rest, names))
+        is_planned = knows_all and not is_known and minute % _PLANNED_MINUTES == 0
+        if day and (is_planned or form != usual[form[3] > 0]):
+            further.add(number)
+        else:
+            at = hour_of(int(message["hour"]), message["before"], message["after"]) * 60 + minute
+            day.append((number, at, KNOWN_WEIGHT if is_known else 1))
+        if len(day) == COMPARED:
+            further |= _against_the_clock(day)
+            day = []
+        if len(further) > BEGINNINGS_LIMIT:
+            return frozenset()
+    return frozenset(further | _against_the_clock(day))
+
+
+def _against_the_clock(day: Sequence[tuple[int, int, int]]) -> set[int]:
+    """Of the lines of a day, each with its number, its minute and its weight, the numbers of those outside the weightiest sequence in the order of the
+    clock that begins with the first. A clock that contradicts many who are known was set back, and tells nothing of them."""
+    minutes: list[int] = []
+    best: list[tuple[int, _Chain | None]] = []  # for each of the minutes, the weightiest sequence that ends with it
+    for number, minute, weight in day:
+        at = bisect_right(minutes, minute)
+        if best and not at:
+            continue
+        total, before = best[at - 1] if at else (0, None)
+        start = at - (at > 0 and minutes[at - 1] == minute)
+        end = next((end for end in range(at, len(best)) if best[end][0] > total + weight), len(best))
+        minutes[start:end] = [minute]
+        best[start:end] = [(total + weight, (number, before))]
+    said, chain = set[int](), best[-1][1] if best else None
+    while chain:
+        said.add(chain[0])
+        chain = chain[1]
+    known = {number for number, _, weight in day if weight == KNOWN_WEIGHT}
+    against = {number for number, _, _ in day} - said
+    return against - known if len(against & known) > len(known) * (1 - NAMES_SHARE) else against
 
 
 def _names(beginnings: Counter[str]) -> frozenset[str]:
@@ -198,7 +289,7 @@ class _Reading:
         said: _Said | None = None
         while (entry := self._next(lines)) is not None:
             number, line = entry
-            message = self._message(line)
+            message = self._message(entry)
             if message is None and not _is_day(line.strip()):
                 if said:
                     said.lines.add(line)
@@ -222,8 +313,9 @@ class _Reading:
         if said:
             yield said
 
-    def _message(self, line: str) -> re.Match[str] | None:
-        message = _TIME.fullmatch(line)
+    def _message(self, entry: tuple[int, str]) -> Message | None:
+        number, line = entry
+        message = None if number in self._survey.further else _TIME.fullmatch(line)
         return message if message and message["space"][:2] == self._survey.space else None
 
     def _next(self, lines: Iterator[tuple[int, str]]) -> tuple[int, str] | None:
@@ -237,7 +329,7 @@ class _Reading:
         first, second, year = map(int, day.groups()[1:]) if day else (0, 0, 0)
         return day_of(year, second, first) if self._survey.is_day_first else day_of(year, first, second)
 
-    def _speaker(self, message: re.Match[str]) -> tuple[str, str]:
+    def _speaker(self, message: Message) -> tuple[str, str]:
         rest = message["rest"]
         if self._survey.space == "\t":
             speaker, tab, text = rest.partition("\t")
@@ -245,11 +337,9 @@ class _Reading:
         if self._survey.space == "  ":
             speaker, *said = _WIDE_SPACE.split(rest, maxsplit=1)
             return (speaker, said[0]) if said else ("", rest)
-        words = rest.split(" ", NAME_WORDS)
-        names = (" ".join(words[:count]) for count in range(len(words) - 1, 1, -1))
-        speaker = next((name for name in names if name in self._survey.names), words[0])
-        if len(words) == 1 or _NOTICE.fullmatch(rest) or _DELETED.fullmatch(rest):
+        if " " not in rest or _is_by_program(rest):
             return "", rest
+        speaker = _name_in(rest, self._survey.names) or rest.partition(" ")[0]
         return speaker, rest[len(speaker) + 1 :]
 
     def _read_quoted(self, said: _Said, lines: Iterator[tuple[int, str]]) -> None:
@@ -258,7 +348,7 @@ class _Reading:
         taken: list[tuple[int, str]] = []
         while not _is_closed(text):
             entry = self._next(lines)
-            is_another = entry is not None and (self._message(entry[1]) if not taken else _is_day(entry[1]) and not taken[-1][1].strip())
+            is_another = entry is not None and (self._message(entry) if not taken else _is_day(entry[1]) and not taken[-1][1].strip())
             if entry is None or is_another or len(text) > MESSAGE_CHARACTERS:
                 self._ahead.extendleft(reversed([*taken, *([entry] if entry else [])]))
                 return

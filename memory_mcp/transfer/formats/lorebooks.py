@@ -6,7 +6,7 @@ SillyTavern's World Info, the books of character cards, and those of NovelAI, Ag
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from memory_mcp.language.labels import METADATA_LIMIT
@@ -39,9 +39,11 @@ def entries_of(book: Mapping[str, Any]) -> list[dict[str, Any]]:
     return objects(list(listed.values()) if isinstance(listed, dict) else listed)
 
 
-def items(book: Mapping[str, Any], where: str, owner: str, user: str, character: str | None = None) -> Iterator[ImportItem]:
-    """Yields a row for each entry of a book. It is identified by the name of its `owner`, its own name and its keys; `user` has the name of the user,
-    `character` that of the character if it isn't the owner."""
+def items(
+    book: Mapping[str, Any], where: str, owner: str, user: str, character: str | None = None, id_: str = "", names: Set[str] = frozenset()
+) -> Iterator[ImportItem]:
+    """Yields a row for each entry of a book. It is identified by the id of the book, else the name of its `owner`, by its own name and its keys; once one of
+    `names` stood for the id. `user` has the name of the user, `character` that of the character if it isn't the owner."""
     character = owner if character is None else character
     title = text_in(book.get("name")).strip() or owner
     seen = Counter[tuple[str, ...]]()
@@ -56,8 +58,9 @@ def items(book: Mapping[str, Any], where: str, owner: str, user: str, character:
             yield ImportItem(place, {"content": storable(text), "kind": "fact", "tags": import_rows.tags(keys_of(entry)), **own})
         else:
             called = (first_text(entry, NAMES), *keys_of(entry))
-            identity = (owner, *(called if any(called) else (text,)))
+            identity = called if any(called) else (text,)
             seen[identity] += 1
+            identity += (str(seen[identity]),) if seen[identity] > 1 else ()
             kept = {name: value for name, value in entry.items() if name not in TEXTS}
             if len(json.dumps(kept, ensure_ascii=False)) > _KEPT_LIMIT:
                 yield ImportItem(place, left_out="settings of an entry that are too long")
@@ -67,13 +70,14 @@ def items(book: Mapping[str, Any], where: str, owner: str, user: str, character:
             yield from import_rows.memory_rows(
                 place,
                 FORM,
-                (*identity, *([str(seen[identity])] if seen[identity] > 1 else [])),
+                (id_ or owner, *identity),
                 "\n\n".join(filter(None, (named, names_line(keys)))),
                 source=title,
                 kind="fact",
                 tags=keys,
                 metadata={FORM: {"entry": kept, **({"decorators": decorators} if decorators else {})}},
                 origin={"book": title},
+                former_keys=[import_rows.key_of(FORM, name, *identity) for name in sorted(names)],
             )
 
 

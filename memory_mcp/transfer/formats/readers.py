@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.store.legacy import lines
-from memory_mcp.store.legacy.schemas import OWNERS_LISTED
+from memory_mcp.store.legacy.foreign_schemas import OWNERS_LISTED
 from memory_mcp.transfer.formats import (
     ZIP_SUFFIX,
     Format,

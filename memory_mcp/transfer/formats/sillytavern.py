@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.llm.thoughts import without_thoughts
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, text_in
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES, lines
@@ -27,8 +28,6 @@ LINES_LOOKED_AT = 10
 _METADATA = re.compile(rb'\{\s{0,9}"chat_metadata"\s{0,9}:\s{0,9}\{')
 _NAMES, _MESSAGE = {"user_name", "character_name"}, {"mes", "is_user", "name"}
 _OF_USER = re.compile(r'"is_user"\s{0,9}:\s{0,9}true')
-# What a model thought, at the beginning of what it said.
-_THOUGHTS = re.compile(r"\s{0,9}<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 # Names that stand for nobody.
 _UNUSED = frozenset({"", "unused"})
 
@@ -76,9 +75,8 @@ def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportIte
             text = _text(message)
             identity = ("user" if by_user else speaker, str(message.get("send_date") or session), text)
             seen[identity] += 1
-            thoughts = _THOUGHTS.match(text)
-            said = text[thoughts.end() :].lstrip() if thoughts else text
-            yield from _left_out(where, message, said, thoughts=thoughts is not None)
+            said = without_thoughts(text)
+            yield from _left_out(where, message, said, thoughts=said is not text)
             if message.get("is_system") is True:
                 continue
             named = with_names(said, character or ("" if by_user else speaker), me or user or (speaker if by_user else ""))

@@ -10,8 +10,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.remember.deduplication import EDITED_AT
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, fields_of, moment, objects, text_in
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES, items
 from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
 
@@ -75,6 +76,7 @@ def _message(message: Mapping[str, Any], where: str, channel: str, people: Mappi
         origin={
             "channel": channel,
             "ts": stamp,
+            EDITED_AT: moment(fields_of(message.get("edited")).get("ts")),
             "thread": thread,
             "user": message.get("user"),
             "files": [text_in(file.get("name")) for file in objects(message.get("files")) if text_in(file.get("name"))],

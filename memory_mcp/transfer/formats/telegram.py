@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from memory_mcp.remember.deduplication import EDITED_AT
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, moment, objects, role_of, text_in
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
@@ -73,6 +74,7 @@ def _turn(message: Mapping[str, Any], chat: Mapping[str, str], options: ReadOpti
         {
             "chat": title,
             "message": identity[1],
+            EDITED_AT: moment(message.get("edited_unixtime")) or _local(text_in(message.get("edited")), options),
             "forwarded_from": message.get("forwarded_from"),
             "reply_to": message.get("reply_to_message_id"),
         },

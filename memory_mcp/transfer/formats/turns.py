@@ -12,6 +12,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.llm.thoughts import without_thoughts
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, objects, text_in
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
@@ -41,7 +42,7 @@ MEDIA: Mapping[str, str] = {
     "events": "イベント event events 活動 活动 일정",
     "gifts": "プレゼント ギフト gift gifts 禮物 礼物 선물 ของขวัญ",
     "locations": "位置情報 location 位置訊息 位置 위치 ตำแหน่ง standort ubicación",
-    "files": "ファイル ドキュメント file document 檔案 文件 파일 ไฟล์ dokument documento pdf docx doc xlsx xls pptx ppt zip txt csv",
+    "files": "ファイル ドキュメント 文書 file document 檔案 文件 파일 ไฟล์ dokument documento pdf docx doc xlsx xls pptx ppt zip txt csv",
 }
 _KIND_OF = {word: kind for kind, words in reversed([*MEDIA.items()]) for word in words.split()}
 _TWO_WORDS = {
@@ -51,6 +52,7 @@ _TWO_WORDS = {
     "video note": "videos",
     "contact card": "contacts",
 }
+_LATIN = re.compile(r"\A[A-Za-z]+")
 _SUFFIX = re.compile(r"\.([A-Za-z0-9]{2,5})$")
 
 
@@ -62,8 +64,9 @@ def media_kind(words: str) -> str | None:
 
 
 def kind_in_words(words: str) -> str | None:
-    """The kind that a sentence of a program is about, by any word of it, or by its beginning in languages without spaces: 画像は含まれていません."""
-    names = [words, words.rpartition(":")[2], *words.replace(":", " ").split()]
+    """The kind that a sentence of a program is about, by any word of it, or by its beginning in languages without spaces: 画像は含まれていません,
+    GIFは含まれていません."""
+    names = [words, words.rpartition(":")[2], *words.replace(":", " ").split(), *_LATIN.findall(words)[:1]]
     known = next((kind for name in names if (kind := media_kind(name))), None)
     return known or next((kind for word, kind in _KIND_OF.items() if not word.isascii() and words.startswith(word)), None)
 
@@ -155,14 +158,15 @@ def conversation_items(
     for number, message in enumerate(messages, start=1):
         by_user = message.by_user if message.by_user is not None else number % 2 == 1
         speaker = (options.me or message.speaker or names[0] or "user") if by_user else message.speaker or names[1]
+        said = message.text if by_user else without_thoughts(message.text)
         turn = Turn(
             speaker,
-            message.text if by_user else without_marks(message.text),
+            said if by_user else without_marks(said),
             message.said_at or begun,
             session,
             (session, message.id or str(number)),
             import_rows.role_of(speaker, by_user),
-            message.left_out,
+            (*message.left_out, *[THOUGHTS] * (said is not message.text)),
             {"conversation": session, "title": title, "message": message.id},
         )
         yield from turn_items(form, f"{where}, message {number}", turn)

@@ -1,6 +1,6 @@
 """Reads a file of any format in a process of its own: it parses, and sends the lines to store; it opens no store.
 
-A file is read twice: to count what it has, and to send it. Whatever a file does to the process that reads it, the server goes on.
+A file is read to count what it has, and, if that is too much to be kept meanwhile, again to send it. Whatever a file does to the process that reads it, the server goes on.
 """
 
 import io
@@ -29,6 +29,8 @@ MEMORY_LIMIT_BYTES = 1536 * 1024 * 1024
 SQLITE_LIMIT_BYTES = 256 * 1024 * 1024
 PART_LINES, PART_BYTES, PART_SECONDS = 200, 2 * 1024 * 1024, 1.0
 PLACE_LIMIT, REASON_LIMIT = 300, 1_000
+# So much of what was counted is kept.
+KEPT_BYTES = 32 * 1024 * 1024
 _GRACE_SECONDS = 5
 
 # A line to store, or the reason why there is none, with its place in the file.
@@ -95,16 +97,25 @@ def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Itera
     try:
         kind = detect_format(asked.path, asked.format)
         yield Recognized(kind)
-        count = unreadable = 0
-        for part in _parts(asked, kind, LeftOut()):
+        count = unreadable = size = 0
+        kept, left_out = list[Part](), LeftOut()
+        for part in _parts(asked, kind, left_out):
             count, unreadable = count + len(part.lines), unreadable + len(part.refused)
+            size += sum(len(place) + len(read) for place, read in (*part.lines, *part.refused))
+            if size > KEPT_BYTES:
+                kept.clear()
+            else:
+                kept.append(part)
             yield Part()
         if not count and not unreadable:
             yield Failed(InvalidInput("the file has nothing to import", "no text was found in the format {}", "Choose its format", kind))
             return
         yield Counted(count)
-        left_out = LeftOut()
-        yield from _parts(asked, kind, left_out)
+        if size > KEPT_BYTES:
+            left_out = LeftOut()
+            yield from _parts(asked, kind, left_out)
+        else:
+            yield from kept
         yield End(left_out.sentence(), tuple(left_out.kinds()))
     except MemoryMCPError as error:
         yield Failed(error)

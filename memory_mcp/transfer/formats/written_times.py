@@ -48,6 +48,8 @@ _ONE_DAY, _ANOTHER = datetime(2001, 3, 7, 1, tzinfo=UTC), datetime(2018, 10, 23,
 # A day anywhere in a title: in figures, without separators only with all its zeros.
 _DAY = re.compile(r"(?<!\d)(\d{4})(?:[-_./年](\d{1,2})[-_./月](\d{1,2})|(\d\d)(\d\d))(?!\d)")
 _TITLE_WORDS = 8
+# A day by itself has its year: in four figures, behind an era or a separator.
+_HAS_YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)|\d ?[年月日/.\-]|['’]\d")
 _DIGITS_SINCE_1970 = 9
 
 T = TypeVar("T")
@@ -72,6 +74,8 @@ def day_in_title(title: str) -> str | None:
         if day := _iso_day("-".join([year, *(part.zfill(2) for part in further)])):
             return day
     words = title[:LONGEST].replace("_", " ").split()[:_TITLE_WORDS]
+    if not _HAS_YEAR.search(" ".join(words)):
+        return None
     spans = {
         (start, end) for start in (0, *range(1, len(words))) for end in range(start + 1, len(words) + 1) if 0 in (start, len(words) - end)
     }

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fakes import HashingEmbedder
 
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.features.experience.likeness import LANGUAGES, SURE, Evidence, evidence, likeness, ordinary
 
 STORED = ["Renew passport town hall", "Sharpen kitchen knives", "Paint garden fence green"]

@@ -16,6 +16,7 @@ import pytest
 
 import memory_mcp
 from benchmarks.vendor import EVENTS, Answer, chunk, completion, streamed, vendor
+from memory_mcp.features.gateway import rows
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.server import call as server_call
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
@@ -401,6 +402,17 @@ def test_an_earlier_answer_that_the_user_goes_on_from_is_the_one_that_counts(htt
     assert client.stored() == sorted(["質問があるんだ", "最初の答え", "次の話だよ", "echo: 次の話だよ"])
 
 
+def test_a_clock_among_the_instructions_makes_no_other_conversation(http, model):
+    client = Client(http, system="2025-10-30 12:00")
+    model.steps = ["最初の答え", "二番目の答え"]
+    client.say("健太は苺が好きなんだ")
+    client.messages = [{"role": "system", "content": "2025-10-30 12:01"}, client.messages[1]]
+    client.again()
+    client.messages[0]["content"] = "2025-10-30 12:02"
+    client.say("次の話だよ")
+    assert client.stored() == sorted(["健太は苺が好きなんだ", "二番目の答え", "次の話だよ", "echo: 次の話だよ"])
+
+
 def test_a_conversation_that_begins_in_the_same_words_on_another_day_is_another_one(http, model, gateway):
     for _ in range(3):
         client = Client(http)
@@ -408,6 +420,20 @@ def test_a_conversation_that_begins_in_the_same_words_on_another_day_is_another_
         client.say("散歩に行こう")
         gateway.clock.now += timedelta(days=1)
     assert client.stored() == sorted(["おはよう", "echo: おはよう", "散歩に行こう", "echo: 散歩に行こう"] * 3)
+
+
+def test_an_old_conversation_goes_on_though_many_began_in_the_same_words(http, model, gateway, monkeypatch):
+    monkeypatch.setattr(rows, "LOOKED_AT", 4)
+    clients = [Client(http) for _ in range(4)]
+    for number, client in enumerate(clients):
+        client.say("おはよう")
+        client.say(f"{number}番目の散歩に行こう")
+        gateway.clock.now += timedelta(days=1)
+    clients[0].say("ただいま、また来たよ")
+    found = http.get("/api/memories", headers=client.headers).json()["memories"]
+    sessions = {m["content"]: m["session_id"] for m in found if not m["content"].startswith("echo")}
+    assert sessions["ただいま、また来たよ"] == sessions["0番目の散歩に行こう"]
+    assert len({m["session_id"] for m in found}) == 4
 
 
 def test_messages_without_a_history_are_turns_of_one_session(http, model, gateway):
@@ -608,6 +634,13 @@ def test_the_clients_own_tools_pass_as_they_are_beside_those_that_are_offered(ht
     assert client.stored() == []
 
 
+@pytest.mark.parametrize("tools", [5, "x", {"a": 1}])
+def test_tools_that_are_no_list_are_left_to_the_vendor(http, model, gateway, tools):
+    gateway.configure(llm=gateway.runtime.config.current().model_dump(mode="json")["llm"], gateway={"tools": True})
+    assert Client(http).post([{"role": "user", "content": "今日の天気は？"}], tools=tools).status_code == 200
+    assert model.asked[-1]["tools"] == tools
+
+
 # Refusals of ours.
 
 
@@ -634,22 +667,33 @@ def test_refusals_have_the_form_that_clients_of_openai_know(http, model, body, s
 
 
 def test_other_addresses_and_methods_are_refused_in_the_same_form(http):
-    for method, path in (("GET", "/v1/chat/completions"), ("POST", "/v1/embeddings"), ("POST", "/v1/models")):
+    for method, path in (
+        *(("GET", "/v1/chat/completions"), ("POST", "/v1/embeddings"), ("POST", "/v1/models")),
+        *(("GET", "/v1"), ("GET", "/p/nilou/v1/"), ("POST", "/chat/completions"), ("GET", "/p/nilou/models")),
+    ):
         answer = http.request(method, path)
-        assert answer.status_code in (404, 405)
+        assert answer.status_code in (404, 405), path
         assert answer.json()["error"]["type"] == "invalid_request_error"
+        assert "POST /v1/chat/completions" in answer.json()["error"]["message"]
 
 
 def test_a_vendor_that_nobody_answers_for_and_a_missing_key_are_told_without_a_turn(http, model, gateway, monkeypatch):
-    vendors = {"gone": {"url": "http://127.0.0.1:9/v1"}, "keyless": {"url": model.url, "key": "env:NO_SUCH_KEY"}}
+    vendors = {
+        "gone": {"url": "http://127.0.0.1:9/v1"},
+        "keyless": {"url": model.url, "key": "env:NO_SUCH_KEY"},
+        "mute": {"url": model.url},
+    }
+    why = {"gone": "nobody answers", "keyless": "NO_SUCH_KEY", "mute": "broke off"}
+    model.steps = [Answer([], headers={"Content-Length": "none"})]
     gateway.configure(llm={"vendors": vendors})
     client = Client(http)
     for name in vendors:
         answer = client.post([{"role": "user", "content": "いる？"}], model=f"{name}/m")
         assert answer.status_code == 502
         assert name in answer.json()["error"]["message"]
+        assert why[name] in answer.json()["error"]["message"]
     assert client.stored() == []
-    assert http.get("/v1/models").json()["data"] == []
+    assert [one["id"] for one in http.get("/v1/models").json()["data"]] == ["mute/m", "mute/org/large"]
 
 
 def test_a_token_needs_the_scopes_of_the_chat_and_its_own_persona(gateway, http, model):

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 import pytest
+from fakes import HashingEmbedder
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import OFF, Models
 from memory_mcp.features.graph.background import LINKS_EACH, link_similar
 from memory_mcp.graph.update.cooccurrence import update_graph

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from fakes import HashingEmbedder
 from unloaded_models import unloaded_models
 
 from memory_mcp.config.settings import Privacy, Settings
-from memory_mcp.encoders.fakes import HashingEmbedder
 from memory_mcp.encoders.models import Models, ModelState, Replacement
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.features.graph import entity_edits
@@ -60,7 +60,7 @@ class Minds:
         return [entity.name for entity, _ in entities_by_meaning(self.persona, text, self.models).entities]
 
     def ask(self, query, models=None, **fields):
-        asked = question(settings=Settings(), now=self.now, query=query, **fields)
+        asked = question(settings=Settings(), now=self.now, query=query, **{"detail": "why", **fields})
         return recall(self.persona, asked, models=models or self.models, settings=Settings(), now=self.now, indexes=self.indexes)
 
 

@@ -190,6 +190,7 @@ def test_a_page_of_memories_is_forgotten_at_once_and_brought_back_by_undo(page, 
 def test_a_memory_is_added_by_hand(page):
     page.goto("/p/hand/ui/memories/new")
     page.locator("textarea").fill("来月から早起きする。\n約束。")
+    page.locator("main form summary").click()
     page.locator("input[name=tags]").fill("習慣、約束")
     follow(page, page.locator("main button"))
     follow(page, page.locator("main a.button", has_text="記憶を見る"))

@@ -6,15 +6,17 @@ import re
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
 import absent_features
 import httpx2
 import pytest
-from processes import ROOT, RunningServer, serving
+from fork_server import FORKS, ForkServer
+from processes import ROOT, RunningServer, clean_environment, importable, serving
 
 from memory_mcp import cli  # noqa: F401  first: it asks for the commands of features
 from memory_mcp.feature import FOLDER
@@ -22,7 +24,7 @@ from memory_mcp.feature import FOLDER
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 FEATURES = sorted(path.parent.name for path in FOLDER.glob("*/__init__.py"))
-# Serves, after it has written what it offers: most of a start is imports, so both are one process.
+# Serves, after it has written what it offers: most of a start is imports, so both are one process, and the packages of others are imported once.
 PROGRAM = """
 import json, os
 from memory_mcp.cli import EVERYDAY, GROUPS, main
@@ -74,20 +76,38 @@ def brought(feature: str) -> dict[str, set[str]]:
     }
 
 
+@dataclass(frozen=True)
+class Copy:
+    """A copy of the package, and what starts servers of it."""
+
+    package: Path
+    environment: Mapping[str, str]
+    forks: ForkServer | None
+
+    @property
+    def features(self) -> Path:
+        return self.package / "features"
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of the package."""
     directory = tmp_path_factory.mktemp("copy")
     shutil.copytree(ROOT / "memory_mcp", directory / "memory_mcp", copy_function=os.symlink)
-    return directory
+    paths = os.pathsep.join([str(directory), importable()["PYTHONPATH"]])
+    environment = {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": ""}  # compiled once
+    forks = ForkServer(clean_environment(environment), PROGRAM) if FORKS else None
+    yield Copy(directory / "memory_mcp", environment, forks)
+    if forks:
+        forks.close()
 
 
 @contextmanager
-def serving_copy(copy: Path, directory: Path, config: str = "{}") -> Iterator[tuple[RunningServer, httpx2.Client]]:
+def serving_copy(copy: Copy, directory: Path, config: str = "{}") -> Iterator[tuple[RunningServer, httpx2.Client]]:
     """A server of the package in a copy, and a client of its."""
-    environment = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "", "OFFERED": str(directory / "offered.json")}  # compiled once
+    command = None if copy.forks else (sys.executable, "-P", "-c", PROGRAM)
+    environment = {**copy.environment, "OFFERED": str(directory / "offered.json")}
     with (
-        serving(directory, config, command=(sys.executable, "-P", "-c", PROGRAM), environment=environment) as server,
+        serving(directory, config, command=command, forks=copy.forks, environment=environment) as server,
         httpx2.Client(base_url=server.url, headers={"X-Persona": "ame"}, timeout=60, trust_env=False) as http,
     ):
         yield server, http
@@ -116,7 +136,7 @@ def exported_lines(http: httpx2.Client) -> list[str]:
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_without_its_folder_a_feature_is_gone_and_nothing_else(feature, filled, copy, tmp_path):
-    folder = copy / "memory_mcp" / "features" / feature
+    folder = copy.features / feature
     folder.rename(tmp_path / feature)
     try:
         check_without(feature, filled, copy, tmp_path)
@@ -143,7 +163,7 @@ def check_without(feature, stored, copy, tmp_path):
 
 
 def test_without_its_folder_no_pool_is_reached_and_nothing_meant_for_one_reaches_a_persona(filled, copy, tmp_path):
-    folder, config = copy / "memory_mcp" / "features" / "pools", json.dumps(POOLS)
+    folder, config = copy.features / "pools", json.dumps(POOLS)
     folder.rename(tmp_path / "pools")
     try:
         shutil.copytree(filled[0], tmp_path / "memory")
@@ -165,7 +185,7 @@ def test_the_example_of_the_readme_brings_all_that_it_registers_and_its_table_st
         r"^`(\S+\.py)`\n\n```python\n(.*?)```", FOLDER.joinpath("README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
     assert sum(len(code.splitlines()) for _, code in files) <= 60
-    folder = copy / "memory_mcp" / "features" / "guestbook"
+    folder = copy.features / "guestbook"
     folder.mkdir()
     for name, code in [*files, ("guestbook/__init__.py", "")]:
         folder.parent.joinpath(name).write_text(code, encoding="utf-8")

@@ -51,9 +51,6 @@ if (palette) {
   });
 }
 
-// On a phone the tabs of a room are wider than the screen.
-document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-
 // One checkbox for all rows. The table is replaced by searches, so the document listens.
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-select-all]")) {

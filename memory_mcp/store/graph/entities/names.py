@@ -4,19 +4,20 @@ import json
 import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import chain
 from typing import Any
 
 import apsw
 
 from memory_mcp.dates.spans import composed_with_places
-from memory_mcp.language.names import Candidate, Gazetteer, Match, Spellings, bare, fold, is_searchable
+from memory_mcp.language.names import NAMES_AT_ONCE, Candidate, Gazetteer, Match, Spellings, bare, fold, is_searchable
 from memory_mcp.store import properties
 from memory_mcp.store.sqlite.reading import grouped, json_ids
 
 # Of a person, a name that is a part of another is its shorter form; 渋谷 and 渋谷駅 are two places.
 SHORTENED_TYPES = frozenset({"Person"})
-# New names have a gazetteer of their own; after so many, the large one is built again (10,000 names: some 20 ms).
-RECENT_LIMIT = 300
+# New names have a gazetteer of their own, which is joined with the one before it where that has at most so many times as many.
+JOINED_RATIO = 4
 # Texts that are searched for new names at once.
 TEXTS_AT_ONCE = 500
 
@@ -64,17 +65,16 @@ class KnownNames:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._changed: str | None = None
-        self._all, self._recent = Gazetteer(()), Gazetteer(())
-        self._all_until = self._recent_until = (0, 0)
+        # The oldest names first; each with the id and the mark of the last one that it was built of.
+        self._known: list[tuple[Gazetteer, tuple[int, int]]] = []
 
     def matches(self, connection: apsw.Connection, text: str, composed: tuple[str, Sequence[int]] | None = None) -> list[Match]:
         """The known names that may be in the text, each with the entities that have it, the most mentioned first; of merged entities the
         one that has the name itself. `composed`: what `composed_with_places` gives of the text, if it was read.
         """
-        everything, recent = self._ready(connection)
         spans: dict[tuple[int, int], list[int]] = {}
         folded = composed or composed_with_places(text)
-        for start, end, entities in (*everything.find(*folded), *recent.find(*folded)):
+        for start, end, entities in chain.from_iterable(names.find(*folded) for names, _ in self._ready(connection)):
             spans.setdefault((start, end), []).extend(entities)
         if not spans:
             return []
@@ -84,21 +84,26 @@ class KnownNames:
         by_entity = [(entity, (bare(own_name), root, name, type_)) for entity, own_name, root, name, type_ in rows]
         return [Match(*span, _likely(connection, by_entity, set(entities), text[slice(*span)])) for span, entities in spans.items()]
 
-    def _ready(self, connection: apsw.Connection) -> tuple[Gazetteer, Gazetteer]:
+    def _ready(self, connection: apsw.Connection) -> list[tuple[Gazetteer, tuple[int, int]]]:
         changed, number, mark = connection.execute(_STATE).fetchone() or ("", 0, 0)
         newest = (number, mark)
         with self._guard:
-            if changed == self._changed and newest == self._recent_until:
-                return self._all, self._recent
-            since = self._all_until[0]
-            still = connection.execute("SELECT mark FROM entity_aliases WHERE id = ?", (since,)).get if since else 0
-            if changed != self._changed or still != self._all_until[1] or newest[0] - since > RECENT_LIMIT:
-                self._all, self._recent = _gazetteer(connection, 0), Gazetteer(())
-                self._changed, self._all_until = changed, newest
-            else:
-                self._recent = _gazetteer(connection, since)
-            self._recent_until = newest
-            return self._all, self._recent
+            known = self._known[:] if changed == self._changed else []
+            while known and known[-1][1] != newest and not _is_there(connection, *known[-1][1]):
+                known.pop()
+            since, _ = known[-1][1] if known else (0, 0)
+            if number > since:
+                names = Gazetteer(connection.execute(_NAMES, (since,)))
+                while known and len(known[-1][0].entries) <= min(JOINED_RATIO * len(names.entries), NAMES_AT_ONCE - len(names.entries)):
+                    names = Gazetteer((), known.pop()[0], names)
+                known.append((names, newest))
+            self._changed, self._known = changed, known
+            return known
+
+
+def _is_there(connection: apsw.Connection, number: int, mark: int) -> bool:
+    is_there: bool = connection.execute("SELECT mark FROM entity_aliases WHERE id = ?", (number,)).get == mark
+    return is_there
 
 
 def roots(connection: apsw.Connection, entities: Iterable[int]) -> dict[int, int]:
@@ -189,7 +194,3 @@ def _candidates(rows: Iterable[_Row], written: str) -> tuple[Candidate, ...]:
         if root not in by_root or (is_own and not by_root[root].is_own):
             by_root[root] = Candidate(entity, name, type_, is_own)
     return tuple(by_root.values())
-
-
-def _gazetteer(connection: apsw.Connection, after: int) -> Gazetteer:
-    return Gazetteer(connection.execute(_NAMES, (after,)))

@@ -1,6 +1,6 @@
-"""An embedder and a reranker without a model: for tests, and for trying the pipeline on a machine that has none.
+"""An embedder and a reranker without a model. They pass the same contract tests as the real ones (tests/encoders/test_embedder.py, test_reranker.py).
 
-They pass the same contract tests as the real ones (tests/encoders/test_embedder.py, test_reranker.py). Texts are similar if they share tokens, and only then.
+Texts are similar if they share tokens, and only then.
 """
 
 import hashlib
@@ -69,7 +69,7 @@ class HashingEmbedder:
             self.queries_asked += 1
         return self._vector(text)
 
-    def embed_documents(self, texts: Sequence[str], *, is_awaited: bool = False) -> Vectors:  # noqa: ARG002  nothing waits here
+    def embed_documents(self, texts: Sequence[str], *, is_awaited: bool = False) -> Vectors:
         """The same vectors as for queries.
 
         Raises:
