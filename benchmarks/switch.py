@@ -142,8 +142,8 @@ def _switched(
     for question in questions:
         before.ask(http, question)
     server.config.write_text(json.dumps(settings), encoding="utf-8")
-    begun, number, answer = time.perf_counter(), 0, {"degraded": ["not yet"]}
-    while answer["degraded"] or not _is_embedded(http, settings["embeddings_model"]):
+    begun, number, answer = time.perf_counter(), 0, {"degraded": ["not yet"], "mode": ""}
+    while answer["degraded"] or answer["mode"] != "hybrid" or not _is_embedded(http, settings["embeddings_model"]):
         time.sleep(EVERY_SECONDS)
         answer = meanwhile.ask(http, questions[number % len(questions)])
         number += 1
@@ -160,10 +160,11 @@ def _switched(
 
 def _is_embedded(http: httpx2.Client, name: str | None = None) -> bool:
     """Whether every memory has its vector, by the configured model of this name, or else by any."""
-    ready = (http.get("/ready")).json()
+    ready = http.get("/ready").json()
     models = ready["models"]
-    loaded_one = models["embedder"] if name or "fallback" not in models else models["fallback"]
-    return loaded_one["state"] == "loaded" and name in (None, loaded_one["name"]) and not ready["index_lag"]
+    model = models["embedder"] if name or "fallback" not in models else models["fallback"]
+    is_loaded = model["state"] == "loaded" and name in (None, model["name"])
+    return is_loaded and not ready["index_lag"] and not ready["index"]["re_embedding"]
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from memory_mcp.encoders.embedding import Identity, TextModel
+from memory_mcp.encoders.model_families import OF_QUESTIONS, OF_TEXTS
 from memory_mcp.encoders.models import Centers, Vectors
 
 # The least share of pairs of a question's own answer and another one that a model which knows the language orders rightly. Random vectors: half of them, at
@@ -146,7 +147,8 @@ LANGUAGES = (_JAPANESE, _ENGLISH)
 
 def measured(identity: Identity, model: TextModel) -> Identity:
     """The same with the centers of the model's vectors, if it knows one of the languages, and without those that it does not know."""
-    centers = centers_of(model)
+    weight = OF_QUESTIONS if identity.traits.prefixes.query != identity.traits.prefixes.document else OF_TEXTS
+    centers = replace(centers_of(model), weight=weight)
     unknown = {language.code for language, is_known in zip(LANGUAGES, centers.known, strict=True) if not is_known}
     return replace(identity, centers=centers if any(centers.known) else None, traits=identity.traits.without(unknown))
 

@@ -45,9 +45,9 @@ class Scale:
     spread: float
 
 
-# Of every model whose vectors are compared apart from their centers, but for its own spread; and of one that knows no language whose centers are known, of whose
+# Of every model whose vectors are compared apart from their centers, but for its own spread and weight; and of one that knows no language whose centers are known, of whose
 # cosines nothing is known (docs/decisions/0025-what-vectors-count.md).
-APART = Scale(weight=0.65, alike=0.4, same=0.8, spread=0.09)
+APART = Scale(weight=0.5, alike=0.4, same=0.8, spread=0.09)
 AS_THEY_ARE = Scale(weight=0.5, alike=0.86, same=0.95, spread=0.09)
 
 NO_PREFIXES = Prefixes("", "", "plain")
@@ -102,6 +102,10 @@ _PREFIXES = (
     (r"ruri-(small|base|large)", Prefixes("クエリ: ", "文章: ", "ruri.1")),
     (r"(multilingual-)?e5-(small|base|large)(?!.*instruct)", Prefixes("query: ", "passage: ", "e5.1")),
 )
+
+# What the vectors count beside the words of a model that was taught to find texts by questions, as its prefixes show, and of one that was taught which texts are
+# alike (docs/decisions/0025-what-vectors-count.md).
+OF_QUESTIONS, OF_TEXTS = 0.65, 0.5
 
 # None: all languages. So does a model that matches no pattern.
 _LANGUAGES = (
@@ -177,7 +181,7 @@ def known_languages(model: str) -> Languages:
 
 def scale_of(centers: Centers | None) -> Scale:
     """The scale of a model's vectors."""
-    return replace(APART, spread=centers.spread) if centers else AS_THEY_ARE
+    return replace(APART, spread=centers.spread, weight=centers.weight) if centers else AS_THEY_ARE
 
 
 def _is_hub_name(name: str) -> bool:

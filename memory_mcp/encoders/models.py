@@ -20,12 +20,14 @@ PROBE = "今日は誰と話しましたか。 Whom did I talk to today?"
 @dataclass(frozen=True, slots=True)
 class Centers:
     """What all statements of a language share, and all questions: a row for each language, of shape (languages, dimension). `known`: whether the model knows
-    the language; the vectors of others say nothing. `spread`: the standard deviation of the nearness of a question to what does not answer it."""
+    the language; the vectors of others say nothing. `spread`: the standard deviation of the nearness of a question to what does not answer it.
+    `weight`: what the vectors count beside the words."""
 
     statements: Vectors
     questions: Vectors
     known: tuple[bool, ...]
     spread: float
+    weight: float = 0.5
 
 
 class Embedder(Protocol):

@@ -7,7 +7,7 @@ import pytest
 
 from memory_mcp.encoders.centers import LANGUAGES, centers_of, measured, told_apart
 from memory_mcp.encoders.embedding import Identity
-from memory_mcp.encoders.model_families import APART, AS_THEY_ARE, Traits, scale_of, traits_of
+from memory_mcp.encoders.model_families import APART, AS_THEY_ARE, OF_QUESTIONS, OF_TEXTS, Traits, scale_of, traits_of
 
 DIMENSION = 256
 PLAIN = Traits(traits_of("somebody/something").prefixes)
@@ -74,6 +74,11 @@ def test_the_spread_is_that_of_the_languages_that_are_known():
     assert both.spread == pytest.approx(1 / np.sqrt(DIMENSION), rel=0.2)
     assert english.spread != both.spread
     assert scale_of(english).spread == english.spread
+
+
+def test_the_vectors_of_a_model_with_prefixes_count_more_than_the_words_and_of_one_without_as_much():
+    assert scale_of(found("ja", traits=Traits(traits_of("cl-nagoya/ruri-v3-30m").prefixes)).centers).weight == OF_QUESTIONS
+    assert scale_of(found("ja").centers).weight == OF_TEXTS < OF_QUESTIONS
 
 
 def test_of_a_model_without_centers_cosines_count_as_they_are():
