@@ -71,7 +71,7 @@ def _instant(version: int) -> dict[str, Any]:
 MODELS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "package": (
         {"embeddings_model": "nobody/absent", "embeddings_fallback": package.NAME},
-        {"embeddings_model": "configured", "embeddings_class": "benchmarks.switch:Package"},
+        {"embeddings_model": "multilingual-e5-small-again", "embeddings_class": "benchmarks.switch:Package"},
     ),
     "instant": (_instant(1), _instant(2)),
 }
